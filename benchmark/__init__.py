@@ -1,0 +1,1 @@
+"""Benchmarks: programs that measure opwise as a user would run it. They are not installed."""

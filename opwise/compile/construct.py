@@ -1,0 +1,540 @@
+"""From what the user asks a function for to one closed graph: givens, updates, shared variables.
+
+``construct`` makes the record that the function maker takes; ``clone`` and
+``rebuild_collect_shared`` are the legacy ways to copy expressions. Nothing here optimizes or runs.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass
+
+from opwise.compile.io import In, SymbolicOutput, as_input
+from opwise.compile.shared import SharedVariable, shared
+from opwise.config import config
+from opwise.errors import MissingInputError, UnusedInputError
+from opwise.graph import traversal
+from opwise.graph.provenance import format_trace
+from opwise.graph.variable import Constant, Variable
+
+
+@dataclass
+class Construction:
+    """What a function computes: a graph of its own, and what its inputs and outputs stand for.
+
+    inputs: the In objects: those that the user listed, in that order, then an implicit one for each
+    shared variable that is read or updated, with its container as the value. ``In.variable`` is the
+    user's own variable, and so is ``In.update``: names, messages and ``f[variable]`` go by them.
+
+    outputs: the Out objects, whose ``variable`` is the user's own too.
+
+    graph_inputs, graph_outputs: the graph to compile. All its variables and Applys are fresh copies
+    that belong to no FunctionGraph yet, so ``FunctionGraph(graph_inputs, graph_outputs,
+    clone=False)`` may own them; every Apply's ``origins`` are the user's. Givens are applied.
+    ``graph_inputs[i]`` stands for ``inputs[i]``. ``graph_outputs`` are first the outputs, then the
+    update expressions.
+
+    update_of: dict from an index in graph_outputs to the index in inputs of what it replaces.
+
+    unpack_single: a call returns the one output itself, not a list. keys: a call returns a dict
+    with these keys, in the order of the outputs; None otherwise. return_none: a call returns None;
+    only Methods of Modules set it, a function without outputs returns an empty list.
+    """
+
+    inputs: list[In]
+    outputs: list[SymbolicOutput]
+    graph_inputs: list[Variable]
+    graph_outputs: list[Variable]
+    update_of: dict[int, int]
+    unpack_single: bool = False
+    keys: list[str] | None = None
+    return_none: bool = False
+
+
+def construct(
+    inputs,
+    outputs=None,
+    updates=None,
+    givens=None,
+    no_default_updates=False,
+    rebuild_strict=True,
+    on_unused_input=None,
+    allow_input_downcast=None,
+) -> Construction:
+    """Return the graph of a function and what its inputs and outputs stand for.
+
+    The arguments are those of ``opwise.function``. Raises what a wrong one deserves: TypeError for
+    things that are not variables or have the wrong type, MissingInputError for a variable without a
+    value, UnusedInputError for an input that changes nothing.
+    """
+    specs = _input_specs(inputs, allow_input_downcast)
+    outs, unpack_single, keys = _output_specs(outputs)
+    given = _given_pairs(givens, specs)
+    updates = _explicit_updates(updates)
+    listed = len(specs)
+
+    graph = _FunctionCopy([spec.variable for spec in specs], rebuild_strict)
+    for old, new in given:
+        graph.replace(old, new)
+    graph_inputs = [graph.copies[spec.variable] for spec in specs]
+    graph_outputs = graph.copy([out.variable for out in outs])
+    update_of = {}
+    for i, spec in enumerate(specs):
+        if spec.update is not None:
+            update_of[len(graph_outputs)] = i
+            graph_outputs += graph.copy_updates([(spec.variable, spec.update)])
+    replaced = _copy_shared_updates(graph, updates, _default_update_filter(no_default_updates))
+    for container, (var, var_copy) in graph.shared.items():
+        _, update = updates.get(container, (var, None))
+        if update is not None:
+            update_of[len(graph_outputs)] = len(specs)
+            graph_outputs.append(replaced[container])
+        specs.append(_shared_input(var, update))
+        graph_inputs.append(var_copy)
+
+    _check_missing(graph_inputs, graph_outputs)
+    _check_unused(specs[:listed], graph_inputs[:listed], graph_outputs, on_unused_input)
+    return Construction(specs, outs, graph_inputs, graph_outputs, update_of, unpack_single, keys)
+
+
+def _shared_input(var, update):
+    return In(
+        var,
+        value=var.container,
+        update=update,
+        mutable=update is not None,
+        borrow=True,
+        implicit=True,
+        shared=True,
+    )
+
+
+# --- reading the arguments ----------------------------------------------------------------------
+
+
+def _input_specs(inputs, allow_downcast):
+    if not isinstance(inputs, list | tuple):
+        raise Exception(
+            "Input variables of a Theano function should be contained in a list, even when there "
+            "is a single input."
+        )
+    specs = []
+    seen = {}
+    for i, item in enumerate(inputs):
+        spec = as_input(item)
+        var = spec.variable
+        _refuse_shared(var)
+        if var in seen:
+            raise UnusedInputError(
+                f"Variable {var} is used twice in inputs to theano.function, at indices "
+                f"{seen[var]} and {i}.  This would result in values provided for it being ignored. "
+                "Please do not duplicate variables in the inputs list."
+            )
+        seen[var] = i
+        if spec is not item and isinstance(item, Variable):
+            spec.allow_downcast = allow_downcast
+        # the user may give one In to several functions
+        specs.append(copy.copy(spec))
+    return specs
+
+
+def _refuse_shared(var):
+    if isinstance(var, SharedVariable):
+        raise TypeError(
+            f"Cannot use a shared variable ({var}) as explicit input. Consider substituting a "
+            "non-shared variable via the `givens` parameter"
+        )
+
+
+def _output_specs(outputs):
+    """Return (list of Out, whether a call returns the only one itself, keys or None)."""
+    if outputs is None:
+        return [], False, None
+    if isinstance(outputs, dict):
+        for key in outputs:
+            if not isinstance(key, str):
+                raise AssertionError(f"The keys of a dict of outputs must be strings, not {key!r}")
+        keys = sorted(outputs)
+        return [_as_output(outputs[key]) for key in keys], False, keys
+    if isinstance(outputs, list | tuple):
+        return [_as_output(out) for out in outputs], False, None
+    return [_as_output(outputs)], True, None
+
+
+def _as_output(out):
+    if isinstance(out, SymbolicOutput):
+        return out
+    if isinstance(out, Variable):
+        return SymbolicOutput(out)
+    raise TypeError(
+        f"Outputs must be theano Variable or Out instances. Received {out} of type {type(out)}"
+    )
+
+
+def _pairs(what, mapping):
+    """Return the pairs of a dict, or of an iterable of pairs, as a list."""
+    if mapping is None:
+        return []
+    if hasattr(mapping, "items"):
+        return list(mapping.items())
+    try:
+        pairs = [tuple(pair) for pair in mapping]
+    except TypeError:
+        raise TypeError(
+            f"{what} must be a dict or a list of pairs, not {mapping!r} of type {type(mapping)}"
+        ) from None
+    for pair in pairs:
+        if len(pair) != 2:
+            raise ValueError(
+                f"{what} must hold pairs: expected 2 values, got {len(pair)} in {pair!r}"
+            )
+    return pairs
+
+
+def _given_pairs(givens, specs):
+    pairs = _pairs("givens", givens)
+    names = {spec.variable for spec in specs}
+    for old, _ in pairs:
+        if old in names:
+            raise RuntimeError(
+                f"You are trying to replace variable '{old}' through the `givens` parameter, but "
+                "this variable is an input to your function. Replacing inputs is currently "
+                "forbidden because it has no effect. One way to modify an input `x` to a function "
+                "evaluating f(x) is to define a new input `y` and use `theano.function([y], f(x), "
+                "givens={x: g(y)})`. Another solution consists in using `theano.clone`, e.g. like "
+                "this: `theano.function([x], theano.clone(f(x), replace={x: g(x)}))`."
+            )
+    return pairs
+
+
+# --- updates ------------------------------------------------------------------------------------
+
+
+def _explicit_updates(updates):
+    """Return a dict from containers to (the shared variable, the expression of its next value)."""
+    wanted = {}
+    for var, expression in _pairs("updates", updates):
+        if not isinstance(var, SharedVariable):
+            raise TypeError(f"update target must be a SharedVariable, not {var}")
+        if var.container in wanted:
+            raise ValueError(
+                "this shared variable already has an update expression: "
+                f"{var} <= {wanted[var.container][1]}"
+            )
+        wanted[var.container] = var, update_expression(var, expression)
+    return wanted
+
+
+def update_expression(var, expression):
+    """Return ``expression`` as a variable of the type of ``var``; values become constants.
+
+    Raises TypeError where the types differ: nothing is cast.
+    """
+    try:
+        return var.type.filter_variable(expression, allow_convert=False)
+    except TypeError as error:
+        raise _update_type_error(var, expression) from error
+
+
+def _update_type_error(var, expression):
+    return TypeError(
+        "An update must have the same type as the original shared variable "
+        f"(shared_var={var}, shared_var.type={var.type}, update_val={expression}, "
+        f"update_val.type={getattr(expression, 'type', None)}). If the difference is related to "
+        "the broadcast pattern, you can call the tensor.unbroadcast(var, axis_to_unbroadcast[, "
+        "...]) function to remove broadcastable dimensions."
+    )
+
+
+def _default_update_filter(no_default_updates):
+    """Return a function that says whether the default update of a shared variable is to be used."""
+    if isinstance(no_default_updates, bool):
+        return lambda var: not no_default_updates
+    if isinstance(no_default_updates, list | tuple | set | frozenset):
+        excluded = set(no_default_updates)
+        return lambda var: var not in excluded
+    raise TypeError("no_default_update should be either a boolean or a list")
+
+
+def _copy_shared_updates(graph, updates, takes_default):
+    """Return a dict from containers to the copies of what replaces their values.
+
+    Adds the default updates of the shared variables met to ``updates``; they may lead to more.
+    """
+    copied = {}
+    looked_at = 0
+    while True:
+        met = list(graph.shared.items())
+        for container, (var, _) in met[looked_at:]:
+            if container in updates or var.default_update is None or not takes_default(var):
+                continue
+            updates[container] = var, update_expression(var, var.default_update)
+        looked_at = len(met)
+        new = [container for container in updates if container not in copied]
+        if not new:
+            return copied
+        pairs = [updates[container] for container in new]
+        copied.update(zip(new, graph.copy_updates(pairs), strict=True))
+        for var, _ in pairs:
+            graph.shared_input(var)
+
+
+# --- checks -------------------------------------------------------------------------------------
+
+
+def _check_missing(graph_inputs, graph_outputs):
+    """Raise MissingInputError if the outputs depend on a variable that nothing gives a value."""
+    known = set(graph_inputs)
+
+    def is_missing(var):
+        return var.owner is None and var not in known and not isinstance(var, Constant)
+
+    if not any(map(is_missing, traversal.inputs(graph_outputs, blockers=graph_inputs))):
+        return
+    for node in traversal.io_toposort(graph_inputs, graph_outputs):
+        for i, var in enumerate(node.inputs):
+            if is_missing(var):
+                raise MissingInputError(
+                    f"Input {i} of the graph (indices start from 0), used to compute {node}, was "
+                    "not provided and not given a value. Use the Theano flag "
+                    "exception_verbosity='high', for more information on this error."
+                    + _creation(var),
+                    variable=var,
+                )
+    var = next(out for out in graph_outputs if is_missing(out))
+    raise MissingInputError(
+        f"Undeclared input: {var} is wanted as an output or an update, but it is not an input, and "
+        "nothing computes it." + _creation(var),
+        variable=var,
+    )
+
+
+def _creation(var):
+    trace = format_trace(var.trace)
+    return f"\n\nBacktrace when that variable is created:\n\n{trace}" if trace else ""
+
+
+def _check_unused(specs, graph_inputs, computed, on_unused_input):
+    action = config.on_unused_input if on_unused_input is None else on_unused_input
+    if action not in ("raise", "warn", "ignore"):
+        raise ValueError(
+            f"Invalid value for keyword on_unused_input of theano.function: '{action}'.\n"
+            "Valid values are 'raise', 'warn', and 'ignore'."
+        )
+    if action == "ignore":
+        return
+    used = set(traversal.inputs(computed, blockers=graph_inputs))
+    for i, (spec, var) in enumerate(zip(specs, graph_inputs, strict=True)):
+        if var in used or spec.update is not None:
+            continue
+        message = (
+            "theano.function was asked to create a function computing outputs given certain "
+            f"inputs, but the provided input variable at index {i} is not part of the "
+            f"computational graph needed to compute the outputs: {spec.variable}.\n"
+        )
+        if action == "raise":
+            raise UnusedInputError(
+                f"{message}To make this error into a warning, you can pass the parameter "
+                "on_unused_input='warn' to theano.function. To disable it completely, use "
+                "on_unused_input='ignore'."
+            )
+        warnings.warn(
+            f"{message}To make this warning into an error, you can pass the parameter "
+            "on_unused_input='raise' to theano.function. To disable it completely, use "
+            "on_unused_input='ignore'.",
+            stacklevel=4,
+        )
+
+
+# --- copying ------------------------------------------------------------------------------------
+
+
+class _Copy:
+    """Copies expressions, each Apply once; ``copies`` maps every variable met to its copy.
+
+    strict: an Apply is copied only onto inputs of the types that it had, otherwise it is made anew.
+    Subclasses say what becomes of variables without an owner.
+    """
+
+    def __init__(self, strict=True):
+        self.copies = {}
+        self.strict = strict
+
+    def leaf(self, var):
+        """Return the copy of a variable without an owner that was not met before."""
+        raise NotImplementedError
+
+    def variable(self, var):
+        """Return the copy of a variable whose owner, if any, was copied."""
+        copied = self.copies.get(var)
+        if copied is None:
+            copied = self.copies[var] = self.leaf(var)
+        return copied
+
+    def copy(self, expressions):
+        """Return the copies of several variables and of all that computes them."""
+        copies = self.copies
+        for node in traversal.io_toposort(copies, expressions):
+            new = node.clone_with_new_inputs([self.variable(v) for v in node.inputs], self.strict)
+            new._origins = node.origins
+            new.trace = node.trace
+            for old_out, new_out in zip(node.outputs, new.outputs, strict=True):
+                copies.setdefault(old_out, new_out)
+        return [self.variable(var) for var in expressions]
+
+    def replace(self, old, new):
+        """Let ``new`` be read wherever ``old`` would be, in what is copied from now on."""
+        if not isinstance(old, Variable):
+            raise TypeError(f"given keys must be Variable, not {old!r}")
+        if not isinstance(new, Variable):
+            new = shared(new)
+        if old in self.copies:
+            raise AssertionError(
+                "When using 'givens' or 'replace' with several (old_v, new_v) replacement pairs, "
+                "you can not have a new_v variable depend on an old_v one. For instance, givens = "
+                f"{{a:b, b:(a+1)}} is not allowed. Here, the old_v {old} is used to compute other "
+                f"new_v's, but it is scheduled to be replaced by {new}."
+            )
+        (self.copies[old],) = self.copy([new])
+
+
+class _FunctionCopy(_Copy):
+    """The graph of one function: it has nothing in common with the user's but data of constants.
+
+    ``shared`` maps the container of each shared variable met, in that order, to (the variable, its
+    copy in the graph). Two variables with one container are one input, as their storage is one.
+    """
+
+    def __init__(self, inputs, strict):
+        super().__init__(strict)
+        for var in inputs:
+            self.copies[var] = var.clone()
+        self.shared = {}
+
+    def leaf(self, var):
+        if isinstance(var, SharedVariable):
+            return self.shared_input(var)
+        return var.clone()
+
+    def shared_input(self, var):
+        """Return the graph's input for a shared variable, be it read, replaced or only updated."""
+        if var.container not in self.shared:
+            self.shared[var.container] = var, var.clone()
+        return self.shared[var.container][1]
+
+    def copy_updates(self, pairs):
+        """Return the copies of the expressions in (variable, expression) pairs."""
+        copies = self.copy([expression for _, expression in pairs])
+        for (var, expression), new in zip(pairs, copies, strict=True):
+            if new.type != var.type:
+                # only where givens changed types, with rebuild_strict=False
+                raise _update_type_error(var, expression)
+        return copies
+
+
+class _LegacyCopy(_Copy):
+    """Copies as ``rebuild_collect_shared`` makes them, with what it collects on the way."""
+
+    def __init__(self, strict, copy_leaves):
+        super().__init__(strict)
+        self.copy_leaves = copy_leaves
+        self.shared = []
+
+    def leaf(self, var):
+        if isinstance(var, SharedVariable):
+            self.shared.append(var)
+        if self.copy_leaves or (isinstance(var, Constant) and var.fgraph is not None):
+            return var.clone()
+        return var
+
+
+def rebuild_collect_shared(
+    outputs,
+    inputs=None,
+    replace=None,
+    updates=None,
+    rebuild_strict=True,
+    copy_inputs_over=True,
+    no_default_updates=False,
+):
+    """Return copies of ``outputs``, and the shared variables and updates that they bring along.
+
+    outputs: a variable, an Out, or a list of these. replace: as givens of ``opwise.function``.
+    copy_inputs_over: variables without an owner are taken over as they are, not copied.
+
+    Returns (inputs, outputs, [dict from originals to copies, dict from shared variables to the
+    copies of their updates, list of (shared variable, its update), list of shared variables]).
+    """
+    copier = _LegacyCopy(rebuild_strict, not copy_inputs_over)
+    for old, new in _pairs("replace", replace):
+        copier.replace(old, new)
+    input_copies = [
+        copier.copies.setdefault(var, var if copy_inputs_over else var.clone())
+        for var in inputs or ()
+    ]
+    for var in input_copies:
+        _refuse_shared(var)
+    wanted = dict(_explicit_updates(updates).values())
+    single = not isinstance(outputs, list | tuple)
+    outs = [_as_output(out) for out in ([outputs] if single else outputs)]
+    copies = copier.copy([out.variable for out in outs])
+    copied_updates = _copy_legacy_updates(
+        copier, wanted, _default_update_filter(no_default_updates)
+    )
+    results = [
+        SymbolicOutput(new, out.borrow) if isinstance(given, SymbolicOutput) else new
+        for given, out, new in zip([outputs] if single else outputs, outs, copies, strict=True)
+    ]
+    collected = [copier.copies, copied_updates, list(wanted.items()), copier.shared]
+    return input_copies, results[0] if single else results, collected
+
+
+def _copy_legacy_updates(copier, wanted, takes_default):
+    copied = {}
+    while True:
+        for var in copier.shared:
+            if var not in wanted and var.default_update is not None and takes_default(var):
+                wanted[var] = update_expression(var, var.default_update)
+        new = [var for var in wanted if var not in copied]
+        if not new:
+            return copied
+        copied.update(zip(new, copier.copy([wanted[var] for var in new]), strict=True))
+        copier.shared += [var for var in new if var not in copier.shared]
+
+
+def clone(output, replace=None, strict=True, share_inputs=True, copy_inputs=None):
+    """Return a copy of an expression, or of a list of them, with some variables replaced.
+
+    replace: dict, or list of pairs, from a variable to the one to read instead, which may depend on
+    what is replaced and is not copied itself. strict: the types must agree; otherwise the Applys
+    above are made anew for the new types. share_inputs: False copies the variables without an owner
+    too, except constants and shared variables. copy_inputs: the former name of share_inputs.
+    """
+    if copy_inputs is not None:
+        warnings.warn(
+            "In `clone()` function, the argument `copy_inputs` has been deprecated and renamed "
+            "into `share_inputs`",
+            stacklevel=2,
+        )
+        share_inputs = copy_inputs
+    if replace is not None and not isinstance(replace, dict | list | tuple):
+        raise ValueError(
+            "replace is neither a dictionary, list, tuple or None ! The value provided is "
+            f"{replace}, of type {type(replace)}"
+        )
+    copier = _Clone(strict, not share_inputs)
+    for old, new in _pairs("replace", replace):
+        if not isinstance(old, Variable):
+            raise TypeError(f"given keys must be Variable, not {old!r}")
+        copier.copies[old] = new if isinstance(new, Variable) else shared(new)
+    if isinstance(output, list | tuple):
+        return copier.copy(output)
+    return copier.copy([output])[0]
+
+
+class _Clone(_LegacyCopy):
+    """As ``_LegacyCopy``, but shared variables stay themselves, as one storage needs one name."""
+
+    def leaf(self, var):
+        return var if isinstance(var, SharedVariable) else super().leaf(var)

@@ -1,0 +1,336 @@
+"""Function: what ``opwise.function`` returns. Plain calls go through the compiled call path."""
+
+from __future__ import annotations
+
+import copy as copying
+
+
+from opwise.compile.shared import SharedVariable
+from opwise.errors import AliasedMemoryError
+from opwise.graph.provenance import format_trace
+from opwise.graph.variable import Variable
+from opwise.linkers.opwise_c import CallPath, Slot
+from opwise.linkers.storage import Container
+
+_AMBIGUOUS = object()
+
+
+class Function(CallPath):
+    """A compiled function.
+
+    Call it with values for its inputs, by position or name; it returns the values of its outputs
+    and applies its updates. ``f[name]`` and ``f[shared]`` read and set the values that it keeps.
+    ``maker`` holds how it was made, ``fn`` the machine that runs it.
+    """
+
+    def __init__(self, maker, input_values=None, storage_map=None):
+        construction = maker.construction
+        self.maker = maker
+        self.name = maker.name
+        self.profile = maker.profile
+        self.unpack_single = construction.unpack_single
+        self.return_none = maker.output_none
+        self.trust_input = False
+        self.input_storage = _input_containers(construction.inputs, input_values)
+        storages = [container.storage for container in self.input_storage]
+        machine, _, outputs, _, maker.order = maker.linker.make_all(
+            input_storage=storages, storage_map=storage_map
+        )
+        self.output_storage = outputs
+        self._explicit = [
+            i for i, spec in enumerate(construction.inputs) if not spec.implicit and not spec.shared
+        ]
+        self._by_name = _names(construction.inputs)
+        self.finder = _Finder(self)
+        self.defaults = [
+            (spec.value is None, spec.value is not None and spec.update is None,
+             None if isinstance(spec.value, Container) else self.input_storage[i].storage[0])
+            for i, spec in enumerate(construction.inputs)
+        ]  # fmt: skip
+        n_outputs = len(construction.outputs)
+        updates = [
+            (outputs[k].storage, self.input_storage[i].storage)
+            for k, i in sorted(construction.update_of.items())
+        ]
+        slow = (
+            construction.keys is not None
+            or any(construction.inputs[i].mutable for i in self._explicit)
+            or any(not self.defaults[i][0] for i in self._explicit)
+        )
+        self.set_path(
+            machine,
+            [self._slot(i) for i in self._explicit],
+            [container.storage for container in outputs[:n_outputs]],
+            updates,
+            construction.unpack_single,
+            self.return_none,
+            slow,
+        )
+
+    def _slot(self, i):
+        spec = self.maker.construction.inputs[i]
+        type_ = spec.variable.type
+        dtype = getattr(type_, "numpy_dtype", None)
+        exact = (
+            dtype is not None and not type_._has_broadcastable and not type_.filter_checks_isfinite
+        )
+        strict, allow_downcast = spec.strict, spec.allow_downcast
+
+        def convert(value):
+            return type_.filter(value, strict=strict, allow_downcast=allow_downcast)
+
+        return Slot(
+            self.input_storage[i].storage, dtype.num if dtype is not None else -1,
+            getattr(type_, "ndim", 0), exact, convert if dtype is not None else type_.filter,
+        )  # fmt: skip
+
+    # --- calls that need more than positions ----------------------------------------------------------
+
+    def call_slowly(self, args, kwargs):
+        """Call with names, defaults, a subset of the outputs, or mutable arguments."""
+        subset = kwargs.pop("output_subset", None)
+        specs = self.maker.construction.inputs
+        given = {}
+        if len(args) > len(self._explicit):
+            raise TypeError("Too many parameter passed to theano function")
+        for position, value in enumerate(args):
+            given[self._explicit[position]] = value
+        for key, value in kwargs.items():
+            i = self._find(key)
+            if i in given:
+                raise TypeError(f"Multiple values for input: {key}")
+            if specs[i].implicit:
+                raise TypeError(f"Tried to provide value for implicit input: {key}")
+            given[i] = value
+        for i in self._explicit:
+            container = self.input_storage[i]
+            if i in given:
+                container.storage[0] = self._converted(i, given[i])
+                continue
+            required, refeed, default = self.defaults[i]
+            if required:
+                name = specs[i].name or f"<{specs[i].variable.type}>"
+                raise TypeError(f"Missing required input: {name}")
+            if refeed:
+                container.storage[0] = copying.copy(default)
+        self._refuse_aliases(given)
+        kept = [
+            (self.input_storage[i], self.input_storage[i].storage[0])
+            for i in self._explicit
+            if specs[i].update is not None
+        ]
+        try:
+            result = self._run_and_keep(kept)
+        finally:
+            self._restore_defaults()
+        return self._shaped(result, subset)
+
+    def _run_and_keep(self, kept):
+        """Run; inputs with an update keep their value if the call fails."""
+        try:
+            return self.run()
+        except BaseException:
+            for container, value in kept:
+                container.storage[0] = value
+            raise
+
+    def _restore_defaults(self):
+        for i in self._explicit:
+            required, refeed, default = self.defaults[i]
+            if refeed:
+                self.input_storage[i].storage[0] = default
+
+    def _shaped(self, result, subset):
+        keys = self.maker.construction.keys
+        if keys is not None:
+            results = [result] if self.unpack_single else result
+            named = dict(zip(keys, results, strict=True))
+            return named if subset is None else {k: named[k] for k in subset}
+        if subset is not None:
+            results = [result] if self.unpack_single else result
+            chosen = [results[i] for i in subset]
+            return chosen[0] if self.unpack_single else chosen
+        return result
+
+    def _converted(self, i, value):
+        spec = self.maker.construction.inputs[i]
+        if self.trust_input:
+            return value
+        try:
+            return spec.variable.type.filter(
+                value, strict=spec.strict, allow_downcast=spec.allow_downcast
+            )
+        except Exception as error:  # any type may raise anything; the class stays
+            self.explain(error, self._explicit.index(i) if i in self._explicit else i, value)
+            raise
+
+    def explain(self, error, index, value=None):
+        """Raise the error of a refused argument again, saying which argument it was."""
+        spec = self.maker.construction.inputs[self._explicit[index]]
+        var = spec.variable
+        text = "Bad input argument to theano function"
+        if self.name:
+            text += f' with name "{self.name}"'
+        text += f" at index {index} (0-based).  \n"
+        if var.trace:
+            text += "Backtrace when that variable is created:\n\n" + format_trace(var.trace) + "\n"
+        text += str(error)
+        if getattr(var.type, "ndim", 0) == 1 and "expected 1, got 0" in text:
+            text += (
+                f"\nThe input {var.name or 'is a vector'!s} takes a list or a vector: "
+                f"f([1., 2.]), or f([5]) for one element."
+            )
+        raise type(error)(text) from None
+
+    def _find(self, key):
+        i = self._by_name.get(key)
+        if i is _AMBIGUOUS:
+            raise TypeError(
+                f"Ambiguous name: {key} - please check the names of the inputs of your function for "
+                "duplicates."
+            )
+        if i is None:
+            names = [spec.name for spec in self.maker.construction.inputs if spec.name]
+            plural = "s" if len(names) != 1 else ""
+            raise TypeError(
+                f"Unknown input or state: {key}. The function has {len(names)} named input{plural} "
+                f"({', '.join(names)})."
+            )
+        return i
+
+    def _refuse_aliases(self, given):
+        specs = self.maker.construction.inputs
+        mutable = [i for i in given if specs[i].mutable]
+        for i in mutable:
+            for j in given:
+                if i == j:
+                    continue
+                a, b = self.input_storage[i].storage[0], self.input_storage[j].storage[0]
+                if specs[i].variable.type.may_share_memory(a, b):
+                    raise AliasedMemoryError(
+                        f"Inputs {i} and {j} of the function share memory, and one of them may be "
+                        "overwritten: pass a copy."
+                    )
+
+    # --- kept values -----------------------------------------------------------------------------------
+
+    @property
+    def value(self):
+        return self.finder
+
+    @property
+    def container(self):
+        return _Containers(self)
+
+    def __getitem__(self, item):
+        return self.finder[item]
+
+    def __setitem__(self, item, value):
+        self.finder[item] = value
+
+    def __contains__(self, item):
+        return self.finder.index(item) is not None
+
+    def get_shared(self):
+        """Return the shared variables that the function reads or updates."""
+        return [
+            spec.variable
+            for spec in self.maker.construction.inputs
+            if isinstance(spec.variable, SharedVariable)
+        ]
+
+    def free(self):
+        """Give back the memory that is kept between calls."""
+        free = getattr(self.fn, "free", None)
+        if free is not None:
+            free()
+
+    def copy(self, share_memory=False, swap=None, delete_updates=False, name=None, profile=None):
+        """Return a function of the same graph with storage of its own.
+
+        swap: {shared variable: another of the same type to read instead}. delete_updates: without
+        the updates. share_memory is accepted for old programs: intermediate memory is never shared.
+        """
+        return self.maker.copy_function(self, swap, delete_updates, name, profile)
+
+    def sync_shared(self):
+        """Legacy: wait for values that are computed elsewhere; results are always complete."""
+
+    def __reduce__(self):
+        return self.maker.recipe(self)
+
+    def __copy__(self):
+        return self.copy()
+
+    def __deepcopy__(self, memo):
+        rebuild, args = self.maker.recipe(self)
+        return rebuild(*copying.deepcopy(args, memo))
+
+
+def _names(specs):
+    names = {}
+    for i, spec in enumerate(specs):
+        if spec.name:
+            names[spec.name] = _AMBIGUOUS if spec.name in names else i
+    return names
+
+
+def _input_containers(specs, values):
+    """Return a container for each input: the shared variable's own, or a new one."""
+    containers = []
+    for i, spec in enumerate(specs):
+        value = spec.value if values is None or values[i] is None else values[i]
+        if isinstance(value, Container):
+            containers.append(value)
+            continue
+        container = Container(
+            spec.variable, [None], strict=spec.strict, allow_downcast=spec.allow_downcast,
+            name=spec.name,
+        )  # fmt: skip
+        if value is not None:
+            container.data = value
+        containers.append(container)
+    return containers
+
+
+class _Finder:
+    """The values that a function keeps, by name, variable or position."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def index(self, item):
+        """Return the index of an input, or None."""
+        specs = self.function.maker.construction.inputs
+        if isinstance(item, int):
+            return item if 0 <= item < len(specs) else None
+        if isinstance(item, Variable):
+            return next((i for i, s in enumerate(specs) if s.variable is item), None)
+        if isinstance(item, str):
+            i = self.function._by_name.get(item)
+            if i is _AMBIGUOUS:
+                raise TypeError(f"Ambiguous name: {item} - use the variable itself instead.")
+            return i
+        return next((i for i, s in enumerate(specs) if s is item), None)
+
+    def container(self, item):
+        i = self.index(item)
+        if i is None:
+            raise TypeError(f"Unknown input or state: {item}")
+        return self.function.input_storage[i]
+
+    def __getitem__(self, item):
+        return self.container(item).value
+
+    def __setitem__(self, item, value):
+        self.container(item).value = value
+
+    def __contains__(self, item):
+        return self.index(item) is not None
+
+
+class _Containers(_Finder):
+    """The containers themselves."""
+
+    def __getitem__(self, item):
+        return self.container(item)

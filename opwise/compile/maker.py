@@ -1,0 +1,130 @@
+"""FunctionMaker: from a construction and a mode to a function; the order of compilation is here."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from opwise.compile.executable import Function
+from opwise.graph import aliasing, provenance
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Constant
+from opwise.tensor.convert import deep_copy_op, view_op
+
+
+@dataclass
+class CompileReport:
+    """Where the time of a compilation went, in seconds, and what the rewrites did."""
+
+    total: float = 0.0
+    optimizer: float = 0.0
+    linker: float = 0.0
+    rewrites: object = None
+    kernels: object = None
+    applys: int = 0
+    phases: dict = field(default_factory=dict)
+
+
+class FunctionMaker:
+    """Compiles one construction under one mode; kept as ``f.maker``.
+
+    construction: what ``opwise.compile.construct.construct`` made. inputs, outputs: its In and Out
+    objects. fgraph: the optimized graph. mode, linker: what compiled it.
+    """
+
+    #: a call returns None instead of an empty list
+    output_none = False
+    #: the Applys in the order in which the machine runs them
+    order = None
+
+    def __init__(
+        self, construction, mode, name=None, profile=None, on_unused_input=None,
+        accept_inplace=False,
+    ):  # fmt: skip
+        start = time.perf_counter()
+        self.construction = construction
+        self.inputs = construction.inputs
+        self.outputs = construction.outputs
+        self.expanded_inputs = construction.inputs
+        self.indices = [[spec, [], [spec]] for spec in construction.inputs]
+        self.mode = mode
+        self.name = name
+        self.profile = profile
+        self.on_unused_input = on_unused_input
+        self.unpack_single = construction.unpack_single
+        self.output_keys = construction.keys
+        self.report = CompileReport()
+        self.fgraph = self._graph()
+        if self.fgraph.has_destroyers and not accept_inplace:
+            raise TypeError("Graph must not contain inplace operations", self.fgraph)
+        self._optimize()
+        _separate_outputs(self.fgraph, construction)
+        self.report.applys = len(self.fgraph.apply_nodes)
+        self._started = start
+
+    def _graph(self):
+        construction = self.construction
+        fgraph = FunctionGraph(construction.graph_inputs, construction.graph_outputs, clone=False)
+        fgraph.mutable_inputs = {
+            var
+            for var, spec in zip(construction.graph_inputs, construction.inputs, strict=True)
+            if spec.mutable
+        }
+        return fgraph
+
+    def _optimize(self):
+        start = time.perf_counter()
+        with provenance.rewriting():
+            self.report.rewrites = self.mode.optimize(self.fgraph)
+        self.report.optimizer = time.perf_counter() - start
+        self.mode.optimizer_time = getattr(self.mode, "optimizer_time", 0.0) + self.report.optimizer
+
+    def create(self, input_storage=None, trustme=False, storage_map=None):
+        """Return the function. input_storage: values or containers for the inputs, in order."""
+        start = time.perf_counter()
+        self.linker = self.mode.bound_linker(self.fgraph)
+        function = Function(self, input_storage, storage_map)
+        self.report.kernels = getattr(self.linker, "report", None)
+        now = time.perf_counter()
+        self.report.linker = now - start
+        self.mode.linker_time = getattr(self.mode, "linker_time", 0.0) + self.report.linker
+        self.report.total = now - self._started
+        self.mode.compiled(function)
+        return function
+
+
+def _separate_outputs(fgraph, construction):
+    """Copy outputs that would show memory that is not theirs.
+
+    A result must not change when an input does or the function is called again, and two results
+    must not be views of each other. An update may live in the memory of what it updates. Where both
+    the input and the output allow it (borrow), a view is handed out instead.
+    """
+    roots = aliasing.groups(fgraph)
+    position = {var: i for i, var in enumerate(fgraph.inputs)}
+    n_outputs = len(construction.outputs)
+    taken = {}
+    # updates first: they may keep the memory, the results that show it too get the copy
+    for i in sorted(range(len(fgraph.outputs)), key=lambda i: i < n_outputs):
+        out = fgraph.outputs[i]
+        root = roots.get(out, out)
+        own = construction.update_of.get(i)
+        borrowed = False
+        if root in position:
+            copy = own is None or position[root] != own
+            borrowed = (
+                own is None
+                and construction.inputs[position[root]].borrow
+                and construction.outputs[i].borrow
+                and root not in taken
+            )
+        else:
+            copy = isinstance(root, Constant)
+        if root in taken:
+            copy, borrowed = True, False
+        if not copy:
+            taken[root] = i
+            continue
+        new = (view_op if borrowed else deep_copy_op)(out)
+        new.owner._origins = out.owner.origins if out.owner is not None else ()
+        fgraph.change_input("output", i, new, reason="separate_outputs")

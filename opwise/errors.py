@@ -1,0 +1,125 @@
+"""The exception tree of opwise.
+
+Legacy names are kept; those that Theano derived from ``Exception`` still are, so ``except`` clauses
+of old programs keep working.
+
+    Exception
+     +-- InconsistencyError            a graph edit would break the graph
+     +-- MissingInputError             a function needs a variable that it was not given
+     +-- UnusedInputError              a function was given an input that it does not need
+     +-- AliasedMemoryError            two mutable arguments share memory
+     +-- MethodNotDefined              an Op lacks a method that was asked for
+     +-- AllocationError               a Module has no storage for a variable
+     +-- NotScalarConstantError        a variable has no value that is known before running
+     |    +-- EmptyConstantError       ... because it has no element
+     +-- ShapeError                    the shape of a variable cannot be expressed
+     +-- BadOptimization               a rewrite changed what a graph computes
+     +-- CompileError                  the C compiler refused a generated kernel
+     +-- DebugModeError                a check of DebugMode failed
+          +-- BadThunkOutput
+          |    +-- BadCLinkerOutput
+          +-- BadDestroyMap
+          +-- BadViewMap
+          +-- StochasticOrder
+          +-- InvalidValueError
+    TypeError
+     +-- AsTensorError                 a value cannot become a tensor variable
+    ValueError
+     +-- DisconnectedInputError        the cost does not depend on a variable differentiated by
+    TypeError
+     +-- NullTypeGradError             a gradient was undefined and yet needed
+
+A failing Apply raises the class that its implementation raised, with the Apply, its inputs and the
+line of the user's program added to the text (``linkers/errors.py``).
+"""
+
+
+class InconsistencyError(Exception):
+    """A replacement would make the graph invalid (a cycle, a destroyed value that is still read)."""
+
+
+class MissingInputError(Exception):
+    """The outputs depend on a variable that is neither an input, nor shared, nor constant.
+
+    ``variable`` is the one that is missing, where it is known.
+    """
+
+    def __init__(self, *args, variable=None):
+        super().__init__(*args)
+        self.variable = variable
+
+
+class UnusedInputError(Exception):
+    """An input does not take part in computing the outputs or updates."""
+
+
+class AliasedMemoryError(Exception):
+    """Two arguments of a call share memory although one of them may be overwritten."""
+
+
+class MethodNotDefined(Exception):
+    """An Op does not define a method that the caller needs; the Op's other methods may do."""
+
+
+class AllocationError(Exception):
+    """A Method of a Module uses a variable for which the Module has no storage."""
+
+
+class NotScalarConstantError(Exception):
+    """The value of a scalar variable is not known before the function runs."""
+
+
+class EmptyConstantError(NotScalarConstantError):
+    """The constant has no element, hence no value."""
+
+
+class ShapeError(Exception):
+    """The shape of a variable cannot be expressed without computing it."""
+
+
+class BadOptimization(Exception):
+    """A rewrite replaced a variable by one of another type or value."""
+
+
+class CompileError(Exception):
+    """The C compiler refused a generated kernel; the text holds its first error and the source."""
+
+
+class DebugModeError(Exception):
+    """Base class of what DebugMode finds."""
+
+
+class BadThunkOutput(DebugModeError):
+    """Two implementations of one Apply computed different values."""
+
+
+class BadCLinkerOutput(BadThunkOutput):
+    """The C implementation of an Apply differs from the Python one."""
+
+
+class BadDestroyMap(DebugModeError):
+    """An Op overwrote an input that its destroy_map does not name."""
+
+
+class BadViewMap(DebugModeError):
+    """An Op returned memory of an input that its view_map does not name."""
+
+
+class StochasticOrder(DebugModeError):
+    """Optimizing the same graph twice gave two different results."""
+
+
+class InvalidValueError(DebugModeError):
+    """A value does not fit the type of its variable, or is not finite."""
+
+
+class AsTensorError(TypeError):
+    """A value cannot be converted into a tensor variable."""
+
+
+class DisconnectedInputError(ValueError):
+    """The cost is not a function of a variable that its gradient was asked for."""
+
+
+class NullTypeGradError(TypeError):
+    """A gradient that is undefined or not implemented was needed."""

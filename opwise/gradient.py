@@ -1,0 +1,1104 @@
+"""Gradients: reverse (grad, Lop) and forward (Rop) accumulation over a graph, and their check.
+
+What an operation contributes is not here but with the Op (``L_op``, ``R_op``,
+``connection_pattern``). Nothing here recurses: the depth of a graph is no limit.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import reduce
+
+import numpy as np
+
+from opwise.config import config
+from opwise.errors import DisconnectedInputError, NullTypeGradError
+from opwise.graph import hooks, provenance
+from opwise.graph.apply import Apply
+from opwise.graph.null import (
+    DisconnectedType,
+    NullType,
+    disconnected_type,
+    is_disconnected,
+    is_null,
+)
+from opwise.graph.op import Op
+from opwise.graph.traversal import io_toposort
+from opwise.graph.variable import Constant, Variable
+from opwise.scalar import dtypes
+from opwise.scalar.types import Scalar
+from opwise.scalar.types import constant as scalar_constant
+from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.type import TensorType, tensor_type
+from opwise.tensor.variable import as_tensor_variable, constant
+
+__all__ = [
+    "ConsiderConstant",
+    "DisconnectedGrad",
+    "DisconnectedInputError",
+    "DisconnectedType",
+    "GradClip",
+    "GradScale",
+    "GradientError",
+    "Lop",
+    "NullType",
+    "NullTypeGradError",
+    "Rop",
+    "UndefinedGrad",
+    "ZeroGrad",
+    "consider_constant",
+    "consider_constant_",
+    "disconnected_grad",
+    "disconnected_grad_",
+    "disconnected_type",
+    "format_as",
+    "grad",
+    "grad_clip",
+    "grad_not_implemented",
+    "grad_scale",
+    "grad_undefined",
+    "numeric_grad",
+    "subgraph_grad",
+    "undefined_grad",
+    "undefined_grad_",
+    "verify_grad",
+    "zero_grad",
+    "zero_grad_",
+]
+
+null_type = NullType
+
+
+# --- arguments and results ------------------------------------------------------------------------
+
+
+def format_as(use_list: bool, use_tuple: bool, outputs):
+    """Return ``outputs`` as a list, as a tuple, or (neither) the single element that it holds."""
+    if use_list and use_tuple:
+        raise ValueError("use_list and use_tuple cannot both be true")
+    if use_list or use_tuple:
+        outputs = outputs if isinstance(outputs, list | tuple) else [outputs]
+        return list(outputs) if use_list else tuple(outputs)
+    if isinstance(outputs, list | tuple):
+        if len(outputs) != 1:
+            raise ValueError(f"one result was to be returned, but there are {len(outputs)}")
+        return outputs[0]
+    return outputs
+
+
+def _variables(given, what: str) -> list[Variable]:
+    """Return an argument that is a variable or a sequence of them as a list."""
+    several = list(given) if isinstance(given, list | tuple) else [given]
+    for var in several:
+        if not isinstance(var, Variable):
+            raise TypeError(f"Expected Variable, got {var} of type {type(var)} as {what}")
+    return several
+
+
+def _as_given(given, results: list):
+    return format_as(isinstance(given, list), isinstance(given, tuple), results)
+
+
+def _dtype(var) -> str | None:
+    return getattr(var.type, "dtype", None)
+
+
+def _is_discrete(var) -> bool:
+    return _dtype(var) in dtypes.DISCRETE
+
+
+def _filled_like(var, value: float):
+    """Return ``value`` in the shape of ``var``, in its dtype, or floatX if that is discrete."""
+    dtype = config.floatX if _is_discrete(var) else _dtype(var)
+    if isinstance(var.type, TensorType):
+        return elemwise("second")(var, constant(np.asarray(value, dtype)))
+    if isinstance(var.type, Scalar):
+        return scalar_constant(value, dtype)
+    # other types (sparse matrices) bring their own
+    return var.ones_like(dtype) if value else var.zeros_like(dtype)
+
+
+class _Disconnected:
+    """What to do where a result does not depend on a variable: one place for both directions."""
+
+    def __init__(self, action: str, keyword: str, result: str, message: str):
+        if action not in ("raise", "warn", "ignore"):
+            raise ValueError(
+                f"Invalid value for keyword '{keyword}', valid values are 'ignore', 'warn' and "
+                f"'raise'. Got {action!r}."
+            )
+        self.result = str(result).lower()
+        if self.result not in ("zero", "none", "disconnected"):
+            raise ValueError(
+                "Invalid value for keyword 'return_disconnected', valid values are 'zero', 'None' "
+                f"and 'disconnected'. Got {result!r}."
+            )
+        self.action = action
+        self.keyword = keyword
+        self.message = message
+
+    def report(self, var) -> None:
+        """Raise, warn or do nothing about ``var``."""
+        if self.action == "ignore":
+            return
+        message = f"{self.message}: {var}"
+        if self.action == "warn":
+            warnings.warn(message, stacklevel=4)
+            return
+        created = provenance.format_trace(var.trace)
+        where = f"\nBacktrace when that variable is created:\n\n{created}" if created else "\n"
+        raise DisconnectedInputError(
+            f"{message}{where}\nHINT: {self.keyword}='ignore' gives zeros instead of this error."
+        )
+
+    def value(self, var):
+        """Return what stands for the derivative by ``var`` (or of it)."""
+        if self.result == "zero":
+            return _filled_like(var, 0.0)
+        return None if self.result == "none" else disconnected_type.make_variable()
+
+
+# --- reverse accumulation -------------------------------------------------------------------------
+
+
+def grad(
+    cost: Variable | None,
+    wrt,
+    consider_constant: Sequence[Variable] | None = None,
+    disconnected_inputs: str = "raise",
+    add_names: bool = True,
+    known_grads: Mapping[Variable, Variable] | None = None,
+    return_disconnected: str = "zero",
+    null_gradients: str = "raise",
+):
+    """Return the symbolic gradient of ``cost`` by ``wrt``.
+
+    cost: a scalar variable, or None if ``known_grads`` is given. wrt: a variable, or a list or
+    tuple of them; the result has the same form. consider_constant: variables not to differentiate
+    through. disconnected_inputs: 'raise', 'warn' or 'ignore' where the cost does not depend on a
+    variable; what is returned for it is told by return_disconnected: 'zero', 'None' or
+    'disconnected'.
+    add_names: call the gradients ``(dcost/dx)`` where cost and x have names. known_grads: dict from
+    variables to the gradient by them of a cost that need not be part of the graph. null_gradients:
+    'raise' or 'return' where a gradient is undefined. A gradient has the shape and the dtype of its
+    variable; by a discrete variable it is floatX.
+
+    Raises TypeError for a cost that is no scalar, DisconnectedInputError, NullTypeGradError.
+    """
+    wrt_list = _variables(wrt, "wrt")
+    disconnected = _Disconnected(
+        disconnected_inputs,
+        "disconnected_inputs",
+        return_disconnected,
+        "grad method was asked to compute the gradient with respect to a variable that is not part "
+        "of the computational graph of the cost, or is used only by a non-differentiable operator",
+    )
+    if null_gradients not in ("raise", "return"):
+        raise ValueError(f"null_gradients must be 'raise' or 'return', not {null_gradients!r}")
+    known = _starting_gradients(cost, known_grads)
+    constants = _constants(consider_constant)
+    backward = _Backward(known, constants, cost.name if add_names and cost is not None else None)
+
+    for var in wrt_list:
+        if not backward.reaches(var):
+            disconnected.report(var)
+    # all that is made here is due to one line of the user's
+    with provenance.located(provenance.capture()):
+        backward.run(wrt_list)
+        found = [backward.gradient(var) for var in wrt_list]
+    results = []
+    for var, result in zip(wrt_list, found, strict=True):
+        if is_disconnected(result):
+            if backward.reaches(var):
+                disconnected.report(var)
+            result = disconnected.value(var)
+        elif is_null(result) and null_gradients == "raise":
+            raise NullTypeGradError(
+                f"tensor.grad encountered a NaN. {result.type.why_null} "
+                f"(met in the gradient with respect to {var})"
+            )
+        results.append(result)
+    return _as_given(wrt, results)
+
+
+def _starting_gradients(cost, known_grads) -> dict[Variable, Variable]:
+    """Return what is known before the accumulation starts: 1 for the cost, and what is given."""
+    known = {}
+    if cost is None and not known_grads:
+        raise ValueError("cost and known_grads can't both be None.")
+    if cost is not None:
+        if not isinstance(cost, Variable):
+            raise TypeError(f"Expected Variable, got {cost} of type {type(cost)} as cost")
+        if is_null(cost):
+            raise ValueError(
+                f"Can't differentiate a NaN cost. cost is NaN because {cost.type.why_null}"
+            )
+        if getattr(cost.type, "ndim", 0) != 0:
+            raise TypeError("cost must be a scalar.")
+        known[cost] = _filled_like(cost, 1.0)
+    for var, g in dict(known_grads or {}).items():
+        _check_given_gradient(var, g)
+        known[var] = g
+    return known
+
+
+def _check_given_gradient(var, g) -> None:
+    if not isinstance(g, Variable):
+        raise TypeError(
+            "output grads must be theano variables. Ambiguous whether "
+            f"{type(g)} should be made into tensor or sparse theano variable"
+        )
+    if is_null(g) or is_disconnected(g):
+        return
+    if _dtype(g) not in dtypes.CONTINUOUS:
+        raise TypeError(
+            "Gradients must always be NullType, DisconnectedType, or continuous, but grad was "
+            f"given a known_grad of type {g.type} (for {var})"
+        )
+    _check_ndim(var, g, f"The gradient given for {var}")
+
+
+def _check_ndim(var, g, what: str) -> None:
+    wanted, got = getattr(var.type, "ndim", None), getattr(g.type, "ndim", None)
+    if wanted is not None and got is not None and wanted != got:
+        raise ValueError(f"{what} has {got} dimensions, but {wanted} are required.")
+
+
+def _constants(consider_constant) -> set[Variable]:
+    constants = set()
+    for var in consider_constant or ():
+        if not isinstance(var, Variable):
+            raise TypeError(f"Elements of consider_constant must be variables, but got {type(var)}")
+        constants.add(var)
+    return constants
+
+
+class _Patterns:
+    """The connection pattern of each Apply, asked for and checked once."""
+
+    def __init__(self):
+        self._of_node: dict[Apply, list[list[bool]] | None] = {}
+
+    def connected(self, node: Apply, i: int, out: int) -> bool:
+        """Return whether output ``out`` depends on the elements of input ``i``."""
+        try:
+            pattern = self._of_node[node]
+        except KeyError:
+            pattern = self._of_node[node] = self._ask(node)
+        return pattern is None or pattern[i][out]
+
+    @staticmethod
+    def _ask(node):
+        """Return the pattern that the Op gives, or None where all is connected."""
+        ask = getattr(node.op, "connection_pattern", None)
+        if ask is None:
+            return None
+        pattern = ask(node)
+        if not isinstance(pattern, list):
+            raise TypeError(
+                f"{node.op}.connection_pattern should return a list of lists, but returned "
+                f"{pattern} of type {type(pattern)}."
+            )
+        if len(pattern) != len(node.inputs):
+            raise ValueError(
+                f"{node.op}.connection_pattern should have {len(node.inputs)} rows but has "
+                f"{len(pattern)}."
+            )
+        for i, row in enumerate(pattern):
+            if not isinstance(row, list):
+                raise TypeError(
+                    f"{node.op}.connection_pattern should return a list of lists, but element {i} "
+                    f"is {row} of type {type(row)}."
+                )
+            if len(row) != len(node.outputs):
+                raise ValueError(
+                    f"{node.op}.connection_pattern should have {len(node.outputs)} columns but "
+                    f"row {i} has {len(row)}."
+                )
+        return pattern
+
+
+class _Backward:
+    """One reverse accumulation: from the variables of ``known`` down to those asked for."""
+
+    def __init__(self, known, constants, cost_name=None):
+        self.gradients = dict(known)
+        self._sources = list(known)
+        self._constants = constants
+        self._cost_name = cost_name
+        self._patterns = _Patterns()
+        self._uses = self._connected_uses()
+        self._on_path: set[Variable] = set()
+        self._terms: dict[Apply, list[Variable]] = {}
+        self._named: set[Variable] = set()
+
+    # which variables and Applys matter
+
+    def _connected_uses(self):
+        """Return, for every variable the sources depend on, what reads it on the way to them.
+
+        A dict from the variable to one from Apply to input indices; depth first from the sources,
+        which is the order in which the terms of a sum are written.
+        """
+        uses: dict[Variable, dict[Apply, list[int]]] = {}
+        seen = set()
+        stack = []
+
+        def enter(var):
+            if var in seen:
+                return
+            seen.add(var)
+            if var.owner is not None and var not in self._constants:
+                stack.append((var.owner, var.index, iter(enumerate(var.owner.inputs))))
+
+        for source in self._sources:
+            enter(source)
+            while stack:
+                node, out, remaining = stack[-1]
+                for i, var in remaining:
+                    if not self._patterns.connected(node, i, out):
+                        continue
+                    indices = uses.setdefault(var, {}).setdefault(node, [])
+                    if i not in indices:
+                        indices.append(i)
+                    if var not in seen:
+                        enter(var)
+                        break
+                else:
+                    stack.pop()
+        return uses
+
+    def reaches(self, var) -> bool:
+        """Return whether some source depends on ``var``, or its gradient is known."""
+        return var in self._uses or var in self.gradients
+
+    def _find_path(self, wrt) -> set[Apply]:
+        """Mark the variables between ``wrt`` and the sources; return the Applys that read them."""
+        nodes = set()
+        stack = list(wrt)
+        while stack:
+            var = stack.pop()
+            if var in self._on_path or var not in self._uses or var in self.gradients:
+                continue
+            self._on_path.add(var)
+            for node, indices in self._uses[var].items():
+                nodes.add(node)
+                for k, out in enumerate(node.outputs):
+                    if any(self._patterns.connected(node, i, k) for i in indices):
+                        stack.append(out)
+        return nodes
+
+    # the accumulation
+
+    def run(self, wrt) -> None:
+        """Compute what each Apply between ``wrt`` and the sources contributes."""
+        nodes = self._find_path(wrt)
+        if not nodes:
+            return
+        for node in reversed(io_toposort(self._constants, self._sources)):
+            if node in nodes:
+                self._terms[node] = self._differentiate(node)
+
+    def gradient(self, var) -> Variable:
+        """Return the gradient by ``var``, once all that reads it has been differentiated."""
+        found = self.gradients.get(var)
+        if found is None:
+            found = self.gradients[var] = self._sum_of_terms(var)
+        return found
+
+    def _sum_of_terms(self, var):
+        terms = []
+        if var in self._on_path:
+            for node, indices in self._uses[var].items():
+                for i in indices:
+                    term = self._terms[node][i]
+                    if is_null(term):
+                        return term
+                    if not is_disconnected(term):
+                        _check_ndim(var, term, f"The term that {node.op}.grad returned")
+                        terms.append(term)
+        if not terms:
+            return disconnected_type.make_variable()
+        total = reduce(_add, terms)
+        self._name(total, var)
+        return total
+
+    def _name(self, g, var) -> None:
+        """Call a gradient (dcost/dvar); never rename a variable that somebody else named."""
+        if self._cost_name is None or var.name is None or isinstance(g, Constant):
+            return
+        if g.name is None or g in self._named:
+            g.name = f"(d{self._cost_name}/d{var.name})"
+            self._named.add(g)
+
+    def _differentiate(self, node):
+        """Return the gradient by each input of an Apply, given those by its outputs."""
+        output_gradients = [
+            disconnected_type.make_variable() if out in self._constants else self.gradient(out)
+            for out in node.outputs
+        ]
+        roads = [self._roads(node, i, output_gradients) for i in range(len(node.inputs))]
+        kinds = [_kind(r) for r in roads]
+        if _DIFFERENTIABLE in kinds:
+            terms = _call_L_op(node, output_gradients)
+            for i, kind in enumerate(kinds):
+                _check_term(node, i, terms[i], kind)
+        else:
+            terms = [None] * len(kinds)
+        return [
+            _settled(term, kind, var, road)
+            for term, kind, var, road in zip(terms, kinds, node.inputs, roads, strict=True)
+        ]
+
+    def _roads(self, node, i, output_gradients):
+        """Return the (output, its gradient) pairs by which input ``i`` influences a source."""
+        return [
+            (out, g)
+            for k, (out, g) in enumerate(zip(node.outputs, output_gradients, strict=True))
+            if not is_disconnected(g) and self._patterns.connected(node, i, k)
+        ]
+
+
+# how an input of an Apply influences a source
+_DISCONNECTED = "not at all"
+_UNDEFINED = "only through outputs whose gradient is undefined"
+_DISCRETE = "only through discrete outputs: its gradient is zero"
+_DIFFERENTIABLE = "through an output that has a gradient"
+
+
+def _kind(roads):
+    if not roads:
+        return _DISCONNECTED
+    if all(is_null(g) for _, g in roads):
+        return _UNDEFINED
+    if all(_is_discrete(out) for out, _ in roads):
+        return _DISCRETE
+    return _DIFFERENTIABLE
+
+
+def _is_value(g):
+    return not is_null(g) and not is_disconnected(g)
+
+
+def _settled(term, kind, var, roads):
+    """Return the gradient by ``var``: the Op's term where that may decide, else what must be."""
+    if kind is _DIFFERENTIABLE or (term is not None and not _is_value(term)):
+        return term
+    if kind is _UNDEFINED:
+        return next(g for _, g in roads if is_null(g))
+    if kind is _DISCRETE and _dtype(var) is not None:
+        return _filled_like(var, 0.0)
+    return disconnected_type.make_variable()
+
+
+def _call_L_op(node, output_gradients):
+    """Return the list of terms that the Op of ``node`` gives."""
+    casted = [
+        cast(g, _dtype(out))
+        if _is_value(g) and not _is_discrete(out) and _dtype(out) not in (None, _dtype(g))
+        else g
+        for out, g in zip(node.outputs, output_gradients, strict=True)
+    ]
+    destroyed = {i for indices in node.op.destroy_map.values() for i in indices}
+    # a gradient that reads a destroyed input must read its value from before
+    inputs = [
+        var.copy() if i in destroyed and hasattr(var, "copy") else var
+        for i, var in enumerate(node.inputs)
+    ]
+    try:
+        with _located(node.op):
+            terms = node.op.L_op(inputs, node.outputs, casted)
+    except Exception as e:  # whatever an Op raises, say which Apply it was
+        e.add_note(_where(node))
+        raise
+    if terms is None:
+        raise TypeError(
+            f"{node.op}.grad returned {type(terms).__name__}, expected iterable. {_where(node)}"
+        )
+    terms = list(terms)
+    if len(terms) != len(node.inputs):
+        raise ValueError(
+            f"{node.op} returned the wrong number of gradient terms: {len(terms)} for "
+            f"{len(node.inputs)} inputs. {_where(node)}"
+        )
+    return terms
+
+
+def _check_term(node, i, term, kind) -> None:
+    """Raise an exception unless ``term`` may be the gradient by input ``i``."""
+    op = node.op
+    if term is None:
+        raise TypeError(
+            f"{op}.grad returned None for a gradient term (input {i}), this is prohibited. Instead "
+            "of None, return zeros_like(input), disconnected_type(), or a NullType variable such "
+            "as those made with the grad_undefined or grad_not_implemented helper functions."
+        )
+    if not isinstance(term, Variable):
+        raise TypeError(
+            f"{op}.grad returned {term!r} of type {type(term)} for input {i}, expected a Variable."
+        )
+    if is_null(term):
+        return
+    if is_disconnected(term):
+        if kind is _DISCONNECTED:
+            return
+        message = f"{op}.grad returned DisconnectedType for input {i}."
+        if hasattr(op, "connection_pattern"):
+            raise TypeError(f"{message} Its connection_pattern method does not allow this.")
+        warnings.warn(
+            f"{message} You may want to implement a connection_pattern method for it.", stacklevel=2
+        )
+        return
+    if kind is _DISCONNECTED:
+        raise TypeError(
+            f"{op}.grad returned {term} for input {i}. Expected a DisconnectedType instance based "
+            "on the output of the op's connection_pattern method."
+        )
+    if _dtype(term) in dtypes.DISCRETE:
+        raise TypeError(
+            f"{op}.grad illegally returned an integer-valued variable. (Input index {i}, dtype "
+            f"{_dtype(term)})"
+        )
+
+
+def _located(op):
+    """Let the lines of a user's Op show in what it makes, in place of the line that called grad."""
+    is_ours = type(op).__module__.startswith("opwise.")
+    return nullcontext() if is_ours else provenance.located(None)
+
+
+def _where(node) -> str:
+    created = provenance.format_trace(node.trace)
+    return f"Met while differentiating {node}" + (f", made at\n{created}" if created else ".")
+
+
+def Lop(
+    f,
+    wrt,
+    eval_points,
+    consider_constant: Sequence[Variable] | None = None,
+    disconnected_inputs: str = "raise",
+):
+    """Return the left product of ``eval_points`` with the Jacobian of ``f`` by ``wrt``.
+
+    f: a variable or a sequence of them. eval_points: a variable of the type of each. The other
+    arguments and the result are as in ``grad``.
+    """
+    outputs = _variables(f, "f")
+    points = _variables(eval_points, "eval_points")
+    if len(outputs) != len(points):
+        raise ValueError(f"f has {len(outputs)} elements, but eval_points has {len(points)}")
+    return grad(
+        cost=None,
+        wrt=wrt,
+        consider_constant=consider_constant,
+        disconnected_inputs=disconnected_inputs,
+        known_grads=dict(zip(outputs, points, strict=True)),
+    )
+
+
+def subgraph_grad(wrt, end, start=None, cost=None, details: bool = False):
+    """Return the gradients of a part of a graph: a list for ``wrt`` and one for ``end``.
+
+    end: variables at which the part ends, not differentiated through; their gradients are what the
+    next part takes as ``start``, a dict from variables to known gradients. cost: a scalar variable
+    whose gradient is added. details: return as well the gradients that are due to ``start`` and to
+    ``cost`` alone (None where not given), each by the variables of wrt and end.
+    """
+    if cost is None and start is None:
+        raise ValueError("cost and start can't both be None: there is nothing to differentiate")
+    wrt, end = _variables(wrt, "wrt"), _variables(end, "end")
+    params = list(dict.fromkeys([*wrt, *end]))
+
+    def gradients(**what):
+        return grad(wrt=params, consider_constant=end, disconnected_inputs="ignore", **what)
+
+    start_grads = None if start is None else gradients(cost=None, known_grads=start)
+    cost_grads = None if cost is None else gradients(cost=cost)
+    if start_grads is None or cost_grads is None:
+        total = start_grads or cost_grads
+    else:
+        total = [_add(a, b) for a, b in zip(start_grads, cost_grads, strict=True)]
+    of = dict(zip(params, total, strict=True))
+    result = [of[var] for var in wrt], [of[var] for var in end]
+    return (*result, start_grads, cost_grads) if details else result
+
+
+# --- forward accumulation -------------------------------------------------------------------------
+
+
+def Rop(
+    f, wrt, eval_points, disconnected_outputs: str = "raise", return_disconnected: str = "zero"
+):
+    """Return the derivative of ``f`` by ``wrt`` in the direction ``eval_points``.
+
+    f, wrt: a variable, or a sequence of them; the result has the form of f. eval_points: a variable
+    for each of wrt, with as many dimensions. disconnected_outputs: 'raise', 'warn' or 'ignore'
+    where a variable of f does not depend on wrt; return_disconnected: what is returned for it,
+    'zero', 'None' or 'disconnected'.
+    """
+    disconnected = _Disconnected(
+        disconnected_outputs,
+        "disconnected_outputs",
+        return_disconnected,
+        "Rop method was asked to compute the gradient with respect to a variable that is not part "
+        "of the computational graph of variables in wrt, or is used only by a non-differentiable "
+        "operator",
+    )
+    outputs = _variables(f, "f")
+    directions = _directions(_variables(wrt, "wrt"), eval_points)
+    with provenance.located(provenance.capture()):
+        for node in io_toposort(directions, outputs):
+            points = [_adapted(var, directions.get(var)) for var in node.inputs]
+            if all(point is None for point in points):
+                continue
+            for out, direction in zip(node.outputs, _call_R_op(node, points), strict=True):
+                # an output that is itself in wrt moves as it was told
+                directions.setdefault(out, direction)
+    results = []
+    for out in outputs:
+        result = directions.get(out)
+        if result is None or is_disconnected(result):
+            disconnected.report(out)
+            result = disconnected.value(out)
+        results.append(result)
+    return _as_given(f, results)
+
+
+def _directions(wrt, eval_points) -> dict[Variable, Variable]:
+    """Return the dict from each variable of wrt to its direction, after checks."""
+    points = eval_points if isinstance(eval_points, list | tuple) else [eval_points]
+    points = [p if isinstance(p, Variable) else as_tensor_variable(p) for p in points]
+    if len(wrt) != len(points):
+        raise ValueError(f"wrt has {len(wrt)} elements, but eval_points has {len(points)}")
+    for i, (var, point) in enumerate(zip(wrt, points, strict=True)):
+        wanted, got = getattr(var.type, "ndim", None), getattr(point.type, "ndim", None)
+        if wanted != got:
+            raise ValueError(
+                f"Element {i} of wrt/eval_point have mismatched dimensionality: {wanted} versus "
+                f"{got}"
+            )
+    return dict(zip(wrt, points, strict=True))
+
+
+def _adapted(var, point):
+    """Return a direction in the dtype of the variable that it moves; None if it does not move."""
+    if point is None or is_disconnected(point):
+        return None
+    if _dtype(var) in dtypes.CONTINUOUS and _dtype(point) != _dtype(var):
+        return cast(point, _dtype(var))
+    return point
+
+
+def _call_R_op(node, points):
+    try:
+        with _located(node.op):
+            results = node.op.R_op(node.inputs, points)
+    except Exception as e:  # whatever an Op raises, say which Apply it was
+        e.add_note(_where(node))
+        raise
+    if len(results) != len(node.outputs):
+        raise ValueError(
+            f"{node.op}.R_op returned {len(results)} results for {len(node.outputs)} outputs. "
+            f"{_where(node)}"
+        )
+    return results
+
+
+# --- gradients that are none ----------------------------------------------------------------------
+
+
+def grad_not_implemented(op, x_pos: int, x, comment: str = ""):
+    """Return the gradient of an Op by input ``x_pos`` that nobody has written yet.
+
+    Asking for what depends on it raises NullTypeGradError with ``comment``.
+    """
+    return NullType(
+        f"This variable is Null because the grad method for input {x_pos} ({x}) of the {op} op is "
+        f"not implemented. {comment}"
+    ).make_variable()
+
+
+def grad_undefined(op, x_pos: int, x, comment: str = ""):
+    """Return the gradient of an Op by input ``x_pos`` where mathematics defines none.
+
+    Asking for what depends on it raises NullTypeGradError with ``comment``.
+    """
+    return NullType(
+        f"This variable is Null because the grad method for input {x_pos} ({x}) of the {op} op is "
+        f"mathematically undefined. {comment}"
+    ).make_variable()
+
+
+# --- Ops that change only the gradient ------------------------------------------------------------
+
+
+class GradientMarker(Op):
+    """Base of Ops that give their input, and differ in what they do to its gradient."""
+
+    view_map = {0: [0]}
+    __props__: tuple[str, ...] = ()
+
+    def make_node(self, x):
+        x = x if isinstance(x, Variable) else as_tensor_variable(x)
+        return Apply(self, [x], [x.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = inputs[0]
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+    def R_op(self, inputs, eval_points):
+        return [None]
+
+    def __str__(self):
+        return type(self).__name__
+
+
+class ConsiderConstant(GradientMarker):
+    """Gives a gradient of zeros."""
+
+    def grad(self, inputs, output_gradients):
+        return [_filled_like(g, 0.0) for g in output_gradients]
+
+
+class ZeroGrad(ConsiderConstant):
+    """Gives a gradient of zeros; its input counts as connected."""
+
+    def R_op(self, inputs, eval_points):
+        return [None if p is None else _filled_like(p, 0.0) for p in eval_points]
+
+
+class DisconnectedGrad(GradientMarker):
+    """Cuts the gradient: the input counts as not connected."""
+
+    def grad(self, inputs, output_gradients):
+        return [disconnected_type.make_variable()]
+
+    def connection_pattern(self, node):
+        return [[False]]
+
+
+class UndefinedGrad(GradientMarker):
+    """Makes the gradient undefined, so that needing it raises NullTypeGradError."""
+
+    def grad(self, inputs, output_gradients):
+        return [grad_undefined(self, 0, inputs[0])]
+
+    def connection_pattern(self, node):
+        return [[True]]
+
+
+class GradClip(GradientMarker):
+    """Clips the gradient elementwise."""
+
+    __props__ = ("clip_lower_bound", "clip_upper_bound")
+
+    def __init__(self, clip_lower_bound, clip_upper_bound):
+        self.clip_lower_bound = clip_lower_bound
+        self.clip_upper_bound = clip_upper_bound
+        if not clip_upper_bound >= clip_lower_bound:
+            raise ValueError(
+                f"GradClip needs lower <= upper, got {clip_lower_bound} and {clip_upper_bound}"
+            )
+
+    def grad(self, inputs, output_gradients):
+        clip = elemwise("clip")
+        return [clip(g, self.clip_lower_bound, self.clip_upper_bound) for g in output_gradients]
+
+    R_op = Op.R_op  # clipping is no derivative of anything
+
+
+class GradScale(GradientMarker):
+    """Multiplies the gradient by a number."""
+
+    __props__ = ("multiplier",)
+
+    def __init__(self, multiplier):
+        self.multiplier = multiplier
+
+    def grad(self, inputs, output_gradients):
+        return [elemwise("mul")(self.multiplier, g) for g in output_gradients]
+
+    def R_op(self, inputs, eval_points):
+        return [None if p is None else elemwise("mul")(self.multiplier, p) for p in eval_points]
+
+
+consider_constant_ = ConsiderConstant()
+zero_grad_ = ZeroGrad()
+disconnected_grad_ = DisconnectedGrad()
+undefined_grad_ = UndefinedGrad()
+
+
+def consider_constant(x):
+    """Return ``x`` with a gradient of zeros. Deprecated: use zero_grad or disconnected_grad."""
+    warnings.warn(
+        "consider_constant() is deprecated, use zero_grad() or disconnected_grad() instead.",
+        stacklevel=2,
+    )
+    return consider_constant_(x)
+
+
+def zero_grad(x):
+    """Return ``x`` with a gradient of zeros."""
+    return zero_grad_(x)
+
+
+def disconnected_grad(x):
+    """Return ``x`` cut off from what it depends on, as far as gradients go."""
+    return disconnected_grad_(x)
+
+
+def undefined_grad(x):
+    """Return ``x``; differentiating through it raises NullTypeGradError."""
+    return undefined_grad_(x)
+
+
+def grad_clip(x, lower_bound, upper_bound):
+    """Return ``x``; the gradient by it is clipped elementwise to the two numbers."""
+    return GradClip(lower_bound, upper_bound)(x)
+
+
+def grad_scale(x, multiplier):
+    """Return ``x``; the gradient by it is multiplied by a number, which may be negative."""
+    return GradScale(multiplier)(x)
+
+
+# --- numeric check --------------------------------------------------------------------------------
+
+#: tolerances of verify_grad by the narrowest dtype of the inputs
+_TOLERANCE = {"float16": 5e-2, "float32": 1e-2, "float64": 1e-4}
+_TYPE_EPS = {"float64": 1e-7, "float32": 3e-4, "float16": 1e-1}
+
+
+class numeric_grad:
+    """The gradient of a function by finite differences, in ``gf``.
+
+    f: called with one array for each point; returns a number. pt: an array or a list of arrays of
+    floats. eps: step; the default depends on the narrowest of the dtypes of pt and ``out_type``.
+    ``gf`` has the form of pt, in the widest of its dtypes.
+    """
+
+    type_eps = _TYPE_EPS
+
+    def __init__(self, f: Callable, pt, eps: float | None = None, out_type: str | None = None):
+        single = not isinstance(pt, list | tuple)
+        points = [np.array(p) for p in ([pt] if single else pt)]
+        names = [p.dtype.name for p in points]
+        if eps is None:
+            narrow = names if out_type is None else [*names, np.dtype(out_type).name]
+            eps = max(self.type_eps[name] for name in narrow)
+        working = np.result_type(*points)
+        points = [p.astype(working) for p in points]
+
+        def value():
+            return np.asarray(f(*(p.copy() for p in points)), dtype=working)
+
+        base = value()
+        self.gf = []
+        for p in points:
+            g = np.empty_like(p)
+            for at in np.ndindex(p.shape):
+                kept = p[at]
+                p[at] = kept + eps
+                # the step that was really made, after rounding
+                g[at] = (value() - base) / (p[at] - kept)
+                p[at] = kept
+            self.gf.append(g)
+        if single:
+            self.gf = self.gf[0]
+
+    @staticmethod
+    def abs_rel_err(a, b):
+        """Return the absolute and the relative error of every element."""
+        abs_err = np.abs(a - b)
+        return abs_err, abs_err / np.maximum(np.abs(a) + np.abs(b), 1e-8)
+
+    def abs_rel_errors(self, g_pt):
+        """Return the list of (absolute, relative) errors against the gradients ``g_pt``."""
+        gf = self.gf if isinstance(self.gf, list) else [self.gf]
+        if len(g_pt) != len(gf):
+            raise ValueError(f"expected {len(gf)} gradients, got {len(g_pt)}")
+        errors = []
+        for i, (mine, given) in enumerate(zip(gf, g_pt, strict=True)):
+            if mine.shape != given.shape:
+                raise ValueError(
+                    f"gradient {i} has the shape {given.shape}, expected that of the point, "
+                    f"{mine.shape}"
+                )
+            errors.append(self.abs_rel_err(mine, given))
+        return errors
+
+    def max_err(self, g_pt, abs_tol: float, rel_tol: float):
+        """Return (argument, flat position, absolute error, relative error) of the worst element.
+
+        An element is as bad as the smaller of its errors in units of their tolerances; one that is
+        not finite is the worst of all.
+        """
+        worst = (0, 0, 0.0, 0.0)
+        badness = -1.0
+        for arg, (abs_err, rel_err) in enumerate(self.abs_rel_errors(g_pt)):
+            if not abs_err.size:
+                continue
+            bad = np.minimum(abs_err / abs_tol, rel_err / rel_tol).ravel()
+            bad[np.isnan(bad)] = np.inf
+            position = int(bad.argmax())
+            if bad[position] > badness:
+                badness = bad[position]
+                worst = (
+                    arg,
+                    position,
+                    float(abs_err.flat[position]),
+                    float(rel_err.flat[position]),
+                )
+        return worst
+
+
+class GradientError(Exception):
+    """A symbolic gradient and the numeric one differ by more than the tolerances."""
+
+    def __init__(
+        self, arg, err_pos, shape, val1, val2, abs_err, rel_err, abs_tol, rel_tol, *context
+    ):
+        super().__init__(*context)
+        self.arg = arg
+        self.err_pos = err_pos
+        self.shape = shape
+        self.val1 = val1
+        self.val2 = val2
+        self.abs_err = abs_err
+        self.rel_err = rel_err
+        self.abs_tol = abs_tol
+        self.rel_tol = rel_tol
+
+    def __str__(self):
+        context = ", ".join(map(str, self.args))
+        return (
+            "GradientError: numeric gradient and analytic gradient exceed tolerance:\n"
+            f"        At position {self.err_pos} of argument {self.arg} with shape {self.shape},\n"
+            f"            val1 = {self.val1:f}      ,  val2 = {self.val2:f}\n"
+            f"            abs. error = {self.abs_err:f},  abs. tolerance = {self.abs_tol:f}\n"
+            f"            rel. error = {self.rel_err:f},  rel. tolerance = {self.rel_tol:f}\n"
+            f"Exception args: {context}"
+        )
+
+
+def verify_grad(
+    fun: Callable,
+    pt: Sequence,
+    n_tests: int = 2,
+    rng=None,
+    eps: float | None = None,
+    out_type: str | None = None,
+    abs_tol: float | None = None,
+    rel_tol: float | None = None,
+    mode=None,
+    cast_to_output_type: bool = False,
+    no_debug_ref: bool = True,
+) -> None:
+    """Raise GradientError unless the gradient of ``fun`` agrees with finite differences at ``pt``.
+
+    fun: an Op, or a function from tensor variables to one tensor variable. pt: a list of arrays of
+    floats. The output is projected on ``n_tests`` random directions drawn from ``rng`` (a
+    RandomState or Generator; by default one with a fixed seed). eps, out_type: see numeric_grad.
+    abs_tol, rel_tol: an element may exceed one of them; by default they follow from the dtypes.
+    cast_to_output_type: draw the directions in the dtype of the output if that is float32.
+    no_debug_ref: compute the numeric gradient without the checks of DebugMode.
+    """
+    points = _check_points(pt)
+    rng = np.random.RandomState(123) if rng is None else rng
+    dtype_names = [p.dtype.name for p in points]
+    if abs_tol is None:
+        abs_tol = max(_TOLERANCE[name] for name in dtype_names)
+    if rel_tol is None:
+        rel_tol = max(_TOLERANCE[name] for name in dtype_names)
+
+    inputs = [
+        tensor_type(p.dtype.name, tuple(n == 1 for n in p.shape))(f"input {i}")
+        for i, p in enumerate(points)
+    ]
+    output = fun(*inputs)
+    if isinstance(output, list | tuple):
+        raise NotImplementedError(
+            "verify_grad cannot check a fun with several outputs: let it return one of them"
+        )
+    # float64 keeps the digits of the sum, whatever the output's dtype
+    narrow = cast_to_output_type and output.type.dtype == "float32"
+    projection_type = tensor_type("float32" if narrow else "float64", output.type.broadcastable)
+    projection = projection_type("random_projection")
+    cost = _sum(elemwise("mul")(projection, output))
+    gradients = grad(cost, inputs, disconnected_inputs="ignore")
+
+    def compiled(outputs, name, mode=mode):
+        return hooks.compile_function(
+            [projection, *inputs], outputs, mode=mode, name=f"gradient.py {name}",
+            allow_input_downcast=True, on_unused_input="ignore",
+        )  # fmt: skip
+
+    shape = np.shape(
+        hooks.compile_function(
+            inputs, output, mode=mode, name="gradient.py fwd", on_unused_input="ignore"
+        )(*(p.copy() for p in points))
+    )
+    cost_fn = compiled(cost, "cost", _without_debug(mode) if no_debug_ref else mode)
+    grad_fn = compiled(gradients, "symbolic grad")
+    for _ in range(n_tests):
+        # away from 0, where the numeric gradient would lose its digits
+        direction = np.asarray(rng.uniform(0.5, 1.5, size=shape), projection_type.dtype)
+        analytic = grad_fn(direction, *(p.copy() for p in points))
+        _compare(
+            numeric_grad(lambda *ps, d=direction: cost_fn(d, *ps), points, eps, out_type),
+            analytic, abs_tol, rel_tol,
+            ("\nThe error happened with the following inputs:", points,
+             "\nThe value of eps is:", eps, "\nThe out_type is:", out_type),
+        )  # fmt: skip
+
+
+def _check_points(pt) -> list[np.ndarray]:
+    if not isinstance(pt, list | tuple):
+        raise TypeError(f"verify_grad needs a list of arrays as pt, not {type(pt)}")
+    points = [np.array(p) for p in pt]
+    for i, p in enumerate(points):
+        if p.dtype.name not in _TOLERANCE:
+            raise TypeError(
+                "verify_grad can work only with floating point inputs, but input "
+                f'{i} has dtype "{p.dtype}".'
+            )
+    return points
+
+
+def _compare(numeric, analytic, abs_tol, rel_tol, context) -> None:
+    """Raise GradientError if an element exceeds both tolerances, or is not finite."""
+    arg, position, abs_err, rel_err = numeric.max_err(analytic, abs_tol, rel_tol)
+    if abs_err <= abs_tol or rel_err <= rel_tol:
+        return
+    raise verify_grad.E_grad(
+        arg, position, analytic[arg].shape,
+        float(analytic[arg].flat[position]), float(numeric.gf[arg].flat[position]),
+        abs_err, rel_err, abs_tol, rel_tol, *context,
+    )  # fmt: skip
+
+
+verify_grad.E_grad = GradientError
+
+
+def _without_debug(mode):
+    """Return a mode that computes the same without the checks of DebugMode."""
+    mode = config.mode if mode is None else mode
+    name = mode if isinstance(mode, str) else type(mode).__name__
+    return "FAST_RUN" if "debug" in name.lower() else mode
+
+
+def _sum(x):
+    from opwise.tensor.reduce import sum as sum_
+
+    return sum_(x)
+
+
+def _add(a, b):
+    if isinstance(a.type, TensorType) and isinstance(b.type, TensorType):
+        return elemwise("add")(a, b)
+    return a + b

@@ -1,0 +1,138 @@
+"""View and destroy maps read as pure functions of a graph: who shares memory, who must run first.
+
+Validation, in-place rewrites, the memory plan of linkers and DebugMode stand on these.
+"""
+
+from __future__ import annotations
+
+from opwise.errors import InconsistencyError
+from opwise.graph.variable import Constant
+
+
+def viewed_inputs(node, index):
+    """Return the inputs of ``node`` whose memory output ``index`` may share, by view or overwrite."""
+    op = node.op
+    shared = list(op.view_map.get(index, ()))
+    shared += [i for i in op.destroy_map.get(index, ()) if i not in shared]
+    return shared
+
+
+def parent(var):
+    """Return the variable whose memory ``var`` shares directly, or None."""
+    node = var.owner
+    if node is None:
+        return None
+    shared = viewed_inputs(node, var.index)
+    return node.inputs[shared[0]] if shared else None
+
+
+def root(var):
+    """Return the variable that owns the memory in which ``var`` lies."""
+    above = parent(var)
+    while above is not None:
+        var, above = above, parent(above)
+    return var
+
+
+def groups(fgraph, order=None):
+    """Return a dict from each variable to the root of its memory, in linear time."""
+    roots = {var: var for var in fgraph.inputs}
+    for node in order if order is not None else fgraph.toposort():
+        for var in node.inputs:
+            roots.setdefault(var, var)
+        for i, out in enumerate(node.outputs):
+            shared = viewed_inputs(node, i)
+            roots[out] = roots[node.inputs[shared[0]]] if shared else out
+    return roots
+
+
+def members(fgraph, var):
+    """Return every variable of the graph that may share memory with ``var``, from its root down."""
+    found = [root(var)]
+    seen = set(found)
+    for current in found:
+        for node, i in current._clients:
+            if node == "output":
+                continue
+            for out in node.outputs:
+                if out not in seen and i in viewed_inputs(node, out.index):
+                    seen.add(out)
+                    found.append(out)
+    return found
+
+
+def destroyed_inputs(node):
+    """Return the inputs of ``node`` (as indices) that it overwrites."""
+    return sorted({i for inputs in node.op.destroy_map.values() for i in inputs})
+
+
+def orderings(fgraph):
+    """Return a dict from each destroying Apply to those that must read the memory before it."""
+    before = {}
+    for node in fgraph.apply_nodes:
+        if not node.op.destroy_map:
+            continue
+        later = set(_results_of(fgraph, node))
+        readers = {}
+        for i in destroyed_inputs(node):
+            tolerated = _tolerated(node, i)
+            for var in members(fgraph, node.inputs[i]):
+                if var in later:
+                    continue
+                for client, j in var._clients:
+                    if client == "output" or client is node and j in tolerated:
+                        continue
+                    if client is not node:
+                        readers[client] = None
+        if readers:
+            before[node] = list(readers)
+    return before
+
+
+def _tolerated(node, i):
+    return {i, *getattr(node.op, "destroyhandler_tolerate_same", ())}
+
+
+def _results_of(fgraph, node):
+    """Return the outputs of ``node`` and every view on them."""
+    found = list(node.outputs)
+    for current in found:
+        for client, i in current._clients:
+            if client == "output":
+                continue
+            for out in client.outputs:
+                if out not in found and i in viewed_inputs(client, out.index):
+                    found.append(out)
+    return found
+
+
+def check(fgraph):
+    """Raise InconsistencyError if a destroying Apply is not allowed where it stands.
+
+    Constants and inputs that are not declared mutable must not be destroyed, no memory may be
+    destroyed twice from the same state, and an order must exist in which all reads come first.
+    """
+    destroyer_of: dict = {}
+    for node in fgraph.apply_nodes:
+        for i in destroyed_inputs(node):
+            var = node.inputs[i]
+            owner = root(var)
+            if isinstance(owner, Constant) or (
+                owner.owner is None and owner not in fgraph.mutable_inputs
+            ):
+                raise InconsistencyError(f"Trying to destroy a protected Variable: {var} by {node}")
+            if destroyer_of.setdefault(var, node) is not node:
+                raise InconsistencyError(
+                    f"{var} is destroyed by two Applys: {destroyer_of[var]} and {node}"
+                )
+    fgraph.toposort()
+
+
+def check_outputs_not_destroying(fgraph, outputs):
+    """Raise InconsistencyError if the memory of one of ``outputs`` was overwritten to make it."""
+    for out in outputs:
+        var = out
+        while var is not None and var.owner is not None:
+            if var.index in var.owner.op.destroy_map:
+                raise InconsistencyError(f"A function graph output is made in place: {out}")
+            var = parent(var)

@@ -1,0 +1,151 @@
+"""Apply: one application of an Op to variables, a node of the graph."""
+
+from __future__ import annotations
+
+from copy import copy
+
+from opwise.graph import provenance
+from opwise.graph.variable import Tagged, Variable
+
+
+class Apply(Tagged):
+    """The application of ``op`` to ``inputs``, which makes ``outputs``.
+
+    ``trace`` holds where the user's program made it. ``origins`` are the user's Applys that it came
+    from: itself for one that the user made, those that a rewrite removed for one that it made.
+    """
+
+    fgraph = None
+    _origins = None
+    trace = None
+
+    def __init__(self, op, inputs, outputs):
+        if not isinstance(inputs, list | tuple):
+            raise TypeError("The inputs of an Apply must be a list or tuple")
+        if not isinstance(outputs, list | tuple):
+            raise TypeError("The output of an Apply must be a list or tuple")
+        self.op = op
+        self.inputs = list(inputs)
+        for i, var in enumerate(self.inputs):
+            if not isinstance(var, Variable):
+                raise TypeError(
+                    f"The 'inputs' argument to Apply must contain Variable instances, not {var!r} "
+                    f"(input {i} of {op})"
+                )
+        self.outputs = []
+        trace = None
+        for i, output in enumerate(outputs):
+            if not isinstance(output, Variable):
+                raise TypeError(
+                    f"The 'outputs' argument to Apply must contain Variable instances with no "
+                    f"owner, not {output!r} (output {i} of {op})"
+                )
+            if output.owner is None:
+                output.owner = self
+                output.index = i
+                # made a moment ago by the same line: its trace is that of the Apply
+                trace = trace or output._trace
+                output._trace = None
+            elif output.owner is not self or output.index != i:
+                raise ValueError(
+                    f"All output variables passed to Apply must belong to it; {output} is output "
+                    f"{output.index} of {output.owner}."
+                )
+            self.outputs.append(output)
+        if provenance.recording:
+            self.trace = trace or provenance.capture()
+
+    @property
+    def origins(self):
+        """The user's Applys that this one computes (part of), in the order in which they ran."""
+        return self._origins if self._origins is not None else (self,)
+
+    @property
+    def nin(self):
+        return len(self.inputs)
+
+    @property
+    def nout(self):
+        return len(self.outputs)
+
+    @property
+    def out(self):
+        return self.default_output()
+
+    def default_output(self):
+        """Return the output that ``op(...)`` stands for: the only one, or ``op.default_output``."""
+        index = getattr(self.op, "default_output", None)
+        if index is None:
+            if len(self.outputs) == 1:
+                return self.outputs[0]
+            raise ValueError(
+                f"{self.op} has {len(self.outputs)} outputs and no default_output: "
+                "say which one is meant."
+            )
+        if not 0 <= index < len(self.outputs):
+            raise ValueError(f"{self.op}.default_output should be an index of its outputs")
+        return self.outputs[index]
+
+    def clone(self):
+        """Return a copy with the same inputs and new outputs."""
+        cp = object.__new__(type(self))  # copy() would resolve the trace, as pickling must
+        cp.__dict__.update(self.__dict__)
+        cp.__dict__.pop("fgraph", None)
+        cp.inputs = list(self.inputs)
+        cp.outputs = [out.clone() for out in self.outputs]
+        for i, out in enumerate(cp.outputs):
+            out.owner = cp
+            out.index = i
+        if self._tag is not None:
+            cp._tag = copy(self._tag)
+        return cp
+
+    def clone_with_new_inputs(self, inputs, strict=True):
+        """Return a copy that reads ``inputs``.
+
+        strict: the new inputs must have the types of the old ones; otherwise the Op makes a new
+        Apply where they differ.
+        """
+        remake = False
+        new_inputs = list(inputs)
+        for i, (old, new) in enumerate(zip(self.inputs, new_inputs, strict=True)):
+            if old.type == new.type:
+                continue
+            if strict:
+                new_inputs[i] = old.type.filter_variable(new)
+            else:
+                remake = True
+        if remake:
+            return self.op.make_node(*new_inputs)
+        new = self.clone()
+        new.inputs = new_inputs
+        return new
+
+    def get_parents(self):
+        return list(self.inputs)
+
+    def __str__(self):
+        return f"{self.op}({', '.join(map(_operand_text, self.inputs))})"
+
+    def __repr__(self):
+        return str(self)
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        state.pop("fgraph", None)
+        if state.get("trace"):
+            state["trace"] = provenance.resolve(state["trace"])
+        return state
+
+
+def _operand_text(var):
+    """Text of an operand inside an Apply's: the transpose of a named variable reads ``x.T``."""
+    owner = var.owner
+    if (
+        var.name is None
+        and owner is not None
+        and getattr(owner.op, "new_order", None) == (1, 0)
+        and owner.inputs[0].name
+    ):
+        return f"{owner.inputs[0].name}.T"
+    return str(var)

@@ -1,0 +1,442 @@
+"""FunctionGraph: the graph of one function, which rewrites edit and linkers execute.
+
+It knows every reader of every variable, applies replacements with a journal so that they can be
+undone, hands the origins of what a replacement removes on to what it brings, and gives one
+deterministic order.
+"""
+
+from __future__ import annotations
+
+from opwise.errors import InconsistencyError, MissingInputError
+from opwise.graph import aliasing, traversal
+from opwise.graph.apply import Apply
+from opwise.graph.features import AlreadyThere
+from opwise.graph.provenance import union
+from opwise.graph.variable import Constant, Variable
+
+_EVENTS = ("on_import", "on_prune", "on_change_input")
+
+
+class FunctionGraph:
+    """The graph between ``inputs`` and ``outputs``.
+
+    clone: work on a copy (the default), so that the user's graph stays as it is; otherwise the
+    given graph itself is owned, and must belong to no other FunctionGraph. features: objects whose
+    methods are called as the graph changes (see ``opwise.graph.features``).
+    """
+
+    def __init__(self, inputs, outputs, features=None, clone=True):
+        if clone:
+            inputs, outputs = traversal.clone(inputs, outputs)
+        self.inputs = []
+        self.outputs = list(outputs)
+        self.apply_nodes: set[Apply] = set()
+        self.variables: set[Variable] = set()
+        self._features = []
+        self._callbacks = {event: [] for event in _EVENTS}
+        self._journal = None
+        self._imported = None
+        self._pruned = None
+        self._order = None
+        self._destroyers = 0
+        self.profile = None
+        #: variables that may be overwritten only if they are listed here (inputs), set by compile
+        self.mutable_inputs: set[Variable] = set()
+        for feature in features or ():
+            self.attach_feature(feature)
+        for var in inputs:
+            if var in self.variables:
+                raise ValueError(f"One of the provided inputs is listed twice: {var}")
+            if var.owner is not None:
+                raise ValueError(f"One of the provided inputs is the output of a node: {var}")
+            self.add_input(var)
+        for i, out in enumerate(self.outputs):
+            self._import(out, reason="init")
+            out._clients[("output", i)] = None
+
+    # --- membership -------------------------------------------------------------------------------
+
+    def add_input(self, var):
+        """Add an input, which no Apply reads yet."""
+        self.inputs.append(var)
+        self._own(var)
+
+    def add_output(self, var, reason=None):
+        """Add an output, importing what computes it."""
+        self._import(var, reason)
+        var._clients[("output", len(self.outputs))] = None
+        self.outputs.append(var)
+        self._order = None
+
+    def _own(self, var):
+        if var.fgraph is not None and var.fgraph is not self:
+            raise ValueError(f"{var} is already owned by another FunctionGraph")
+        var.fgraph = self
+        if var._clients is None:
+            var._clients = {}
+        self.variables.add(var)
+
+    def _disown_variable(self, var):
+        var.fgraph = None
+        var._clients = None
+        self.variables.discard(var)
+
+    def disown(self):
+        """Give up all variables and Applys, so that another FunctionGraph can take them."""
+        for var in self.variables:
+            var.fgraph = None
+            var._clients = None
+        for node in self.apply_nodes:
+            node.fgraph = None
+        self.variables, self.apply_nodes = set(), set()
+        self.inputs, self.outputs = [], []
+        self._order = None
+
+    def _import(self, var, reason):
+        """Own ``var`` and everything that computes it; call on_import in execution order."""
+        if var.fgraph is self:
+            return
+        if var.owner is None:
+            if not isinstance(var, Constant):
+                raise MissingInputError(f"Undeclared input: {var}", variable=var)
+            self._own(var)
+            return
+        nodes = traversal.io_toposort(self.variables, [var])
+        for node in nodes:
+            for i, inp in enumerate(node.inputs):
+                if inp.owner is None and inp.fgraph is not self and not isinstance(inp, Constant):
+                    raise MissingInputError(
+                        f"Input {i} of the graph (indices start from 0), used to compute {node}, "
+                        "was not provided and not given a value. Use the Theano flag "
+                        "exception_verbosity='high', for more information on this error.",
+                        variable=inp,
+                    )
+        for node in nodes:
+            node.fgraph = self
+            self.apply_nodes.add(node)
+            if node.op.destroy_map:
+                self._destroyers += 1
+            for out in node.outputs:
+                self._own(out)
+            for i, inp in enumerate(node.inputs):
+                if inp.fgraph is not self:
+                    self._own(inp)
+                inp._clients[(node, i)] = None
+            if self._imported is not None:
+                self._imported.append(node)
+            for callback in self._callbacks["on_import"]:
+                callback(self, node, reason)
+        self._order = None
+
+    def _remove_client(self, var, client, reason):
+        """Drop a reader of ``var``, and whatever nobody needs any more."""
+        stack = [(var, client)]
+        while stack:
+            var, client = stack.pop()
+            var._clients.pop(client, None)
+            if var._clients:
+                continue
+            node = var.owner
+            if node is None:
+                if isinstance(var, Constant):
+                    self._disown_variable(var)
+                continue
+            if any(out._clients for out in node.outputs) or node not in self.apply_nodes:
+                continue
+            self.apply_nodes.discard(node)
+            if node.op.destroy_map:
+                self._destroyers -= 1
+            if self._pruned is not None:
+                self._pruned.append(node)
+            for callback in self._callbacks["on_prune"]:
+                callback(self, node, reason)
+            node.fgraph = None
+            for out in node.outputs:
+                self._disown_variable(out)
+            stack.extend((inp, (node, i)) for i, inp in enumerate(node.inputs))
+        self._order = None
+
+    def clients(self, var):
+        """Return the readers of a variable as a list of (Apply, input index)."""
+        return list(var._clients)
+
+    # --- edits ------------------------------------------------------------------------------------
+
+    def change_input(self, node, i, new_var, reason=None):
+        """Let input ``i`` of ``node`` (or output ``i``, where node is 'output') read ``new_var``."""
+        old = self.outputs[i] if node == "output" else node.inputs[i]
+        if old is new_var:
+            return
+        if old.type != new_var.type:
+            raise TypeError(
+                f"The type of the replacement must be the same as the type of the original "
+                f"Variable: {old} has {old.type}, {new_var} has {new_var.type} ({reason})"
+            )
+        self._import(new_var, reason)
+        if node == "output":
+            self.outputs[i] = new_var
+        else:
+            node.inputs[i] = new_var
+        new_var._clients[(node, i)] = None
+        if self._journal is not None:
+            self._journal.append((node, i, old))
+        self._order = None
+        for callback in self._callbacks["on_change_input"]:
+            callback(self, node, i, old, new_var, reason)
+        self._remove_client(old, (node, i), reason)
+
+    def replace(self, var, new_var, reason=None, verbose=None):
+        """Let every reader of ``var`` read ``new_var`` instead."""
+        self.replace_all([(var, new_var)], reason)
+
+    def replace_all(self, pairs, reason=None):
+        """Replace several variables at once.
+
+        The Applys that this brings in take over the origins of those that it makes superfluous.
+        """
+        outermost = self._imported is None
+        if outermost:
+            self._imported, self._pruned = [], []
+        try:
+            sources = []
+            for var, new_var in pairs:
+                if var.fgraph is not self or var is new_var:
+                    continue
+                if new_var.type != var.type:
+                    new_var = self._converted(var, new_var, reason)
+                if var.owner is not None:
+                    sources.append(var.owner)
+                for node, i in list(var._clients):
+                    if node == "output" or node in self.apply_nodes:
+                        self.change_input(node, i, new_var, reason)
+            if outermost and self._imported:
+                self._inherit(sources)
+        finally:
+            if outermost:
+                self._imported = self._pruned = None
+
+    def _converted(self, var, new_var, reason):
+        converted = var.type.convert_variable(new_var)
+        if converted is None or converted.type != var.type:
+            raise InconsistencyError(
+                f"{reason}: the type of the replacement must be the same as the type of the "
+                f"original Variable: {var} has {var.type}, {new_var} has {new_var.type}"
+            )
+        return converted
+
+    def _inherit(self, sources):
+        nodes = [node for node in self._imported if node in self.apply_nodes and not node._origins]
+        if nodes:
+            origins = union(*(n.origins for n in self._pruned), *(n.origins for n in sources))
+            for node in nodes:
+                node._origins = origins
+
+    def replace_validate(self, var, new_var, reason=None):
+        """Replace and validate; undo and raise InconsistencyError if the graph became invalid."""
+        self.replace_all_validate([(var, new_var)], reason)
+
+    def replace_all_validate(self, pairs, reason=None, verbose=None):
+        """Replace several variables; undo all and raise if one fails or the result is invalid."""
+        mark = self._journal
+        journal = self._journal = []
+        try:
+            self.replace_all(pairs, reason)
+            self.validate()
+        except Exception:
+            # whatever went wrong, the graph must be as it was before
+            self._journal = None
+            for node, i, old in reversed(journal):
+                self.change_input(node, i, old, reason="undo")
+            self._journal = mark
+            raise
+        self._journal = mark
+        if mark is not None:
+            mark.extend(journal)
+
+    def replace_all_validate_remove(self, pairs, remove, reason=None, warn=True):
+        """As replace_all_validate; also undo if an Apply of ``remove`` is still in the graph."""
+        mark = self.checkpoint()
+        self.replace_all_validate(pairs, reason)
+        if any(node in self.apply_nodes for node in remove):
+            self.revert(mark)
+            raise InconsistencyError(f"{reason}: an Apply that should have gone is still there")
+        self.release(mark)
+
+    def checkpoint(self):
+        """Start to record edits; give the result to ``revert`` or ``release``."""
+        outer, self._journal = self._journal, []
+        return outer, self._journal
+
+    def revert(self, mark):
+        """Undo every edit since the checkpoint."""
+        outer, journal = mark
+        self._journal = None
+        for node, i, old in reversed(journal):
+            self.change_input(node, i, old, reason="undo")
+        self._journal = outer
+
+    def release(self, mark):
+        """Keep every edit since the checkpoint."""
+        outer, journal = mark
+        self._journal = outer
+        if outer is not None:
+            outer.extend(journal)
+
+    # --- features -----------------------------------------------------------------------------------
+
+    def attach_feature(self, feature):
+        """Let a feature hear of changes; an equal one that is attached already is kept instead."""
+        if feature in self._features:
+            return
+        try:
+            on_attach = getattr(feature, "on_attach", None)
+            if on_attach is not None:
+                on_attach(self)
+        except AlreadyThere:
+            return
+        self._features.append(feature)
+        for event, callbacks in self._callbacks.items():
+            method = getattr(feature, event, None)
+            if method is not None:
+                callbacks.append(method)
+
+    def remove_feature(self, feature):
+        """Detach a feature; nothing happens if it is not attached."""
+        if feature not in self._features:
+            return
+        self._features.remove(feature)
+        for event, callbacks in self._callbacks.items():
+            method = getattr(feature, event, None)
+            if method in callbacks:
+                callbacks.remove(method)
+        on_detach = getattr(feature, "on_detach", None)
+        if on_detach is not None:
+            on_detach(self)
+
+    def execute_callbacks(self, name, *args, **kwargs):
+        """Call the method ``name`` of every feature that has it."""
+        for feature in list(self._features):
+            method = getattr(feature, name, None)
+            if method is not None:
+                method(self, *args, **kwargs)
+
+    def collect_callbacks(self, name, *args):
+        """Return a dict from each feature that has the method ``name`` to what it returned."""
+        results = {}
+        for feature in self._features:
+            method = getattr(feature, name, None)
+            if method is not None:
+                results[feature] = method(self, *args)
+        return results
+
+    def validate(self):
+        """Raise InconsistencyError if the graph has a cycle or breaks a rule of a feature."""
+        self.execute_callbacks("validate")
+
+    def consistent(self):
+        """Return whether ``validate`` passes."""
+        try:
+            self.validate()
+        except InconsistencyError:
+            return False
+        return True
+
+    # --- order ------------------------------------------------------------------------------------------
+
+    def toposort(self):
+        """Return the Applys in an order in which they can run; the same one every time."""
+        if self._order is None:
+            try:
+                self._order = traversal.io_toposort(self.inputs, self.outputs, self.orderings())
+            except ValueError as e:
+                raise InconsistencyError(str(e)) from None
+        return list(self._order)
+
+    def orderings(self):
+        """Return a dict from an Apply to those that must run before it although it reads none."""
+        merged = aliasing.orderings(self) if self._destroyers else {}
+        for feature in self._features:
+            method = getattr(feature, "orderings", None)
+            if method is not None:
+                for node, before in method(self).items():
+                    merged.setdefault(node, []).extend(before)
+        return merged
+
+    @property
+    def has_destroyers(self):
+        """Whether an Apply of the graph overwrites one of its inputs."""
+        return self._destroyers > 0
+
+    # --- checks and copies ----------------------------------------------------------------------------
+
+    def check_integrity(self):
+        """Raise an exception if the books on clients and membership are wrong."""
+        nodes = set(traversal.io_toposort(self.inputs, self.outputs))
+        if nodes != self.apply_nodes:
+            raise InconsistencyError(
+                f"The graph and its books differ: only in the graph {nodes - self.apply_nodes}, "
+                f"only in the books {self.apply_nodes - nodes}"
+            )
+        expected: dict = {}
+        for node in nodes:
+            if node.fgraph is not self:
+                raise InconsistencyError(f"{node} is not owned by the graph")
+            for i, var in enumerate(node.inputs):
+                expected.setdefault(var, set()).add((node, i))
+        for i, var in enumerate(self.outputs):
+            expected.setdefault(var, set()).add(("output", i))
+        for var in self.variables:
+            if var.fgraph is not self or set(var._clients) != expected.get(var, set()):
+                raise InconsistencyError(f"The clients of {var} are not what the graph says")
+
+    def clone(self, check_integrity=False):
+        """Return a copy."""
+        return self.clone_get_equiv(check_integrity)[0]
+
+    def clone_get_equiv(self, check_integrity=False, attach_feature=True):
+        """Return (a copy, a dict from variables and Applys to their copies)."""
+        equiv = traversal.clone_get_equiv(self.inputs, self.outputs)
+        new = FunctionGraph(
+            [equiv[v] for v in self.inputs], [equiv[v] for v in self.outputs], clone=False
+        )
+        for node in self.apply_nodes:
+            equiv[node]._origins = node.origins
+        new.mutable_inputs = {equiv[v] for v in self.mutable_inputs}
+        if attach_feature:
+            for feature in self._features:
+                copy = getattr(feature, "clone", None)
+                new.attach_feature(copy() if copy is not None else feature)
+        if check_integrity:
+            new.check_integrity()
+        return new, equiv
+
+    def __str__(self):
+        return f"[{', '.join(traversal.as_string(self.inputs, self.outputs))}]"
+
+    def __repr__(self):
+        return str(self)
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        state.update(_journal=None, _imported=None, _pruned=None, _order=None)
+        state["_callbacks"] = None
+        return state
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._callbacks = {
+            event: [getattr(f, event) for f in self._features if hasattr(f, event)]
+            for event in _EVENTS
+        }
+        nodes = traversal.io_toposort(self.inputs, self.outputs)
+        self.apply_nodes = set(nodes)
+        self.variables = set(traversal.variables(self.inputs, self.outputs)) | set(self.inputs)
+        for var in self.variables:
+            var.fgraph = self
+            var._clients = {}
+        for node in nodes:
+            node.fgraph = self
+            for i, var in enumerate(node.inputs):
+                var._clients[(node, i)] = None
+        for i, var in enumerate(self.outputs):
+            var._clients[("output", i)] = None

@@ -1,0 +1,12 @@
+"""Named slots that upper layers fill, for the few things that the graph needs from them."""
+
+
+def _unfilled(*args, **kwargs):
+    raise RuntimeError("opwise.compile is not loaded: import opwise, not only a part of it")
+
+
+#: (variable, dict from inputs to values) -> value; filled by compile.function
+evaluate = _unfilled
+
+#: (inputs, outputs, mode=, name=, allow_input_downcast=) -> callable; filled by compile.function
+compile_function = _unfilled

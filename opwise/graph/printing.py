@@ -1,0 +1,666 @@
+"""Graphs as text: debugprint, pprint and short descriptions; and the Op that prints values.
+
+How particular operations read in pprint is registered by the layers that define them. Drawing is in
+``opwise.graph.drawing``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.drawing import default_colorCodes, pydotprint
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.op import Op
+from opwise.graph.variable import Scratchpad, Variable
+
+__all__ = [
+    "DefaultPrinter",
+    "FunctionPrinter",
+    "IgnorePrinter",
+    "LeafPrinter",
+    "MemberPrinter",
+    "OperatorPrinter",
+    "PPrinter",
+    "PatternPrinter",
+    "Print",
+    "PrinterState",
+    "debugprint",
+    "default_colorCodes",
+    "hex_digest",
+    "min_informative_str",
+    "position_independent_str",
+    "pp",
+    "pprint",
+    "pydotprint",
+    "var_descriptor",
+]
+
+
+# --- debugprint -----------------------------------------------------------------------------------
+
+
+def debugprint(
+    obj,
+    depth: int = -1,
+    print_type: bool = False,
+    file=None,
+    ids: str = "CHAR",
+    stop_on_name: bool = False,
+    done: dict | None = None,
+    print_storage: bool = False,
+    print_clients: bool = False,
+    used_ids: dict | None = None,
+    print_destroy_map: bool = False,
+    print_view_map: bool = False,
+):
+    """Print a graph as an indented tree, one line for each use of a variable.
+
+    obj: a variable, an Apply, a FunctionGraph, a compiled function, or a list of these. depth: how
+    many levels to print; -1 for all. print_type: add the type of each variable. file: where to
+    write, by default standard output; 'str' returns the text. ids: 'CHAR', 'int', 'id' (that of the
+    Python object) or '' for none. stop_on_name: do not print what computes a named variable. done:
+    Applys whose operands are not printed again; used_ids: ids by variable or Apply; pass the same
+    dicts to several calls to share them. print_storage: add the values that a compiled function
+    holds. print_clients: add the readers of what has more than one. print_destroy_map,
+    print_view_map: add what an Apply overwrites, or is a view of.
+    """
+    if not isinstance(depth, int):
+        raise TypeError(f"depth parameter must be an int, got {depth!r}")
+    if ids not in _ID_FORMS:
+        raise ValueError(f"ids must be one of {_ID_FORMS}, not {ids!r}")
+    tree = _Tree(
+        ids, print_type, stop_on_name, print_clients, print_destroy_map, print_view_map,
+        {} if done is None else done, {} if used_ids is None else used_ids,
+    )  # fmt: skip
+    for root in _roots(obj, print_storage):
+        tree.print_root(root, depth)
+    tree.print_inner_graphs(depth)
+    text = "".join(f"{line}\n" for line in tree.lines)
+    if file == "str":
+        return text
+    target = sys.stdout if file is None else file
+    target.write(text)
+    target.flush()
+    return file
+
+
+_ID_FORMS = ("CHAR", "int", "id", "")
+
+
+class _Root:
+    """A variable to print, or a plain text, with what is known of the function that computes it."""
+
+    def __init__(self, var=None, text=None, order=None, storage_map=None, profile=None):
+        self.var = var
+        self.text = text
+        self.order = order or {}
+        self.storage_map = storage_map
+        self.profile = profile
+
+
+def _roots(obj, print_storage) -> list[_Root]:
+    """Return what ``obj`` asks to be printed."""
+    roots = []
+    for item in obj if isinstance(obj, list | tuple | set) else [obj]:
+        fgraph, storage_map, profile = _graph_of(item)
+        if fgraph is not None:
+            order = {node: i for i, node in enumerate(fgraph.toposort())}
+            if not print_storage:
+                storage_map = None
+            roots.extend(
+                _Root(var, order=order, storage_map=storage_map, profile=profile)
+                for var in fgraph.outputs
+            )
+        elif isinstance(item, Variable):
+            roots.append(_Root(item))
+        elif isinstance(item, Apply):
+            roots.extend(_Root(var) for var in item.outputs)
+        elif isinstance(getattr(item, "variable", None), Variable):
+            roots.append(_Root(item.variable))  # an In or Out of a function
+        elif isinstance(item, int | float | np.ndarray):
+            roots.append(_Root(text=str(item)))
+        else:
+            raise TypeError(
+                f"debugprint cannot print an object of this type: {item!r} of type {type(item)}"
+            )
+    return roots
+
+
+def _graph_of(item):
+    """Return (FunctionGraph, storage map, profile) of a FunctionGraph or compiled function."""
+    if isinstance(item, FunctionGraph):
+        return item, None, item.profile
+    fgraph = getattr(getattr(item, "maker", None), "fgraph", None)
+    if fgraph is None:
+        return None, None, None
+    storage_map = getattr(getattr(item, "fn", None), "storage_map", None)
+    return fgraph, storage_map, getattr(item, "profile", None)
+
+
+_PROFILE_LEGEND = """
+Timing Info
+-----------
+--> <time> <% time> - <total time> <% total time>'
+
+<time>         computation time for this node
+<% time>       fraction of total computation time for this node
+<total time>   time for this node + total times for this node's ancestors
+<% total time> total time for this node over total computation time
+
+N.B.:
+* Times include the node time and the function overhead.
+* <total time> and <% total time> may over-count computation times
+  if inputs to a node share a common ancestor and should be viewed as a
+  loose upper bound. Their intended use is to help rule out potential nodes
+  to remove when optimizing a graph because their <total time> is very low.
+"""
+
+
+class _Tree:
+    """The lines of a debugprint; shared between roots, so that what is known is not repeated."""
+
+    def __init__(
+        self, ids, print_type, stop_on_name, print_clients, destroy_map, view_map, done, used_ids
+    ):
+        self.ids = ids
+        self.print_type = print_type
+        self.stop_on_name = stop_on_name
+        self.print_clients = print_clients
+        self.destroy_map = destroy_map
+        self.view_map = view_map
+        self.done = done
+        self.used_ids = used_ids
+        self.lines: list[str] = []
+        #: results of Ops that have a graph inside, in the order in which they were met
+        self.inner: list[Variable] = []
+        #: profiles met, with the total times of their Applys
+        self.profiled: dict = {}
+        self.inner_to_outer: dict[Variable, Variable] = {}
+
+    def print_root(self, root: _Root, depth: int) -> None:
+        if root.text is not None:
+            self.lines.append(root.text)
+            return
+        profile = root.profile
+        if profile is not None and getattr(profile, "apply_time", None):
+            if profile not in self.profiled:
+                self.profiled[profile] = profile.compute_total_times()
+                self.lines.extend(_PROFILE_LEGEND.split("\n"))
+        else:
+            root.profile = None
+        self.print_variable(root.var, depth, root)
+
+    def print_variable(self, var, depth, root, lead="") -> None:
+        """Print a variable and what computes it; ``lead`` starts every line."""
+        # prefix of the line, prefix of the lines below it, variable, levels left
+        stack = [(lead, lead, var, depth)]
+        while stack:
+            prefix, below, var, levels = stack.pop()
+            if levels == 0:
+                continue
+            node = var.owner
+            if node is None:
+                self.lines.append(prefix + self._leaf(var, root))
+                continue
+            self.lines.append(prefix + self._line(var, root))
+            if hasattr(node.op, "inner_graph") and var not in self.inner:
+                self.inner.append(var)
+            if node in self.done:
+                continue
+            self.done[node] = self._id(node)
+            if self.stop_on_name and var.name is not None:
+                continue
+            last = len(node.inputs) - 1
+            for i in range(last, -1, -1):
+                stack.append(
+                    (below + " |", below + (" |" if i < last else "  "), node.inputs[i], levels - 1)
+                )
+
+    def print_inner_graphs(self, depth: int) -> None:
+        """Print the graphs inside Ops (those of loops), of all that were met so far and below."""
+        if self.inner:
+            self.lines += ["", "Inner graphs of the scan ops:"]
+        for var in self.inner:  # which grows on the way
+            outputs, inner_to_outer = var.owner.op.inner_graph(var.owner)
+            self.inner_to_outer.update(inner_to_outer)
+            root = _Root(var)
+            self.lines += ["", self._line(var, root)]
+            for out in outputs:
+                self.print_variable(out, depth, root, lead=" >")
+
+    # parts of a line
+
+    def _id(self, key) -> str:
+        if self.ids == "":
+            return ""
+        number = self.used_ids.get(key)
+        if number is None:
+            number = self.used_ids[key] = len(self.used_ids)
+        if self.ids == "id":
+            return f"[id {id(key)}]"
+        return f"[id {number if self.ids == 'int' else char_from_number(number)}]"
+
+    def _type(self, var) -> str:
+        return f" <{var.type}>" if self.print_type else ""
+
+    def _storage(self, var, root) -> str:
+        if root.storage_map is None or var not in root.storage_map:
+            return ""
+        return f" {root.storage_map[var]}"
+
+    def _leaf(self, var, root) -> str:
+        text = f"{var} {self._id(var)}{self._type(var)}{self._storage(var, root)}"
+        outer = self.inner_to_outer.get(var)
+        if outer is not None:
+            text += f" -> {self._id(outer if outer.owner is None else outer.owner)}"
+        return text
+
+    def _line(self, var, root) -> str:
+        node = var.owner
+        out = f".{var.index}" if len(node.outputs) > 1 else ""
+        destroy = self._map("d", node.op.destroy_map, self.destroy_map)
+        view = self._map("v", node.op.view_map, self.view_map)
+        return (
+            f"{node.op}{out} {self._id(node)}{self._type(var)} '{var.name or ''}' "
+            f"{destroy} {view} {root.order.get(node, '')}{self._times(node, root)}"
+            f"{self._storage(var, root)}{self._clients(var, root)}"
+        )
+
+    @staticmethod
+    def _map(letter, content, wanted) -> str:
+        return f"{letter}={content}" if wanted and content else ""
+
+    def _times(self, node, root) -> str:
+        profile = root.profile
+        if profile is None or node not in profile.apply_time:
+            return ""
+        whole = profile.fct_call_time
+        time, total = profile.apply_time[node], self.profiled[profile][node]
+        shares = [100 * t / whole if whole else 0.0 for t in (time, total)]
+        return f" --> {time:8.2e}s {shares[0]:4.1f}% {total:8.2e}s {shares[1]:4.1f}%"
+
+    def _clients(self, var, root) -> str:
+        if not self.print_clients or len(var.clients) < 2:
+            return ""
+        clients = [
+            ("output", "") if node == "output" else (self._id(node), root.order.get(node, ""))
+            for node, _ in var.clients
+        ]
+        return f" clients:{clients}"
+
+
+def char_from_number(number: int) -> str:
+    """Return a number in base 26, written in the letters A to Z."""
+    text = ""
+    while True:
+        number, digit = divmod(number, 26)
+        text = chr(ord("A") + digit) + text
+        if not number:
+            return text
+
+
+# --- pprint ---------------------------------------------------------------------------------------
+
+
+class PrinterState(Scratchpad):
+    """What a printer may know of where its text goes: ``pprinter``, ``precedence``."""
+
+    def __init__(self, props=None, **more_props):
+        if props is not None:
+            self.__update__(props)
+        self.__dict__.update(more_props)
+
+
+def _inner(pstate, precedence):
+    """Return the state for an operand that will stand beside an operator of ``precedence``."""
+    return PrinterState(pstate, precedence=precedence)
+
+
+def _owner(output, printer) -> Apply:
+    if output.owner is None:
+        raise TypeError(
+            f"{type(printer).__name__} cannot represent a variable that is not the result of an "
+            f"operation: {output}"
+        )
+    return output.owner
+
+
+#: precedence of an operand that needs no parentheses
+_ALONE = -1000
+
+
+class OperatorPrinter:
+    """Prints ``(a + b)``; with one operand ``(-a)``.
+
+    The parentheses are always there; precedence and assoc ('left', 'right' or 'either') tell the
+    printers of operands where they stand.
+    """
+
+    def __init__(self, operator: str, precedence: float, assoc: str = "left"):
+        if assoc not in ("left", "right", "either"):
+            raise ValueError(f"assoc must be 'left', 'right' or 'either', not {assoc!r}")
+        self.operator = operator
+        self.precedence = precedence
+        self.assoc = assoc
+
+    def process(self, output, pstate):
+        node = _owner(output, self)
+        state = PrinterState(pstate, precedence=self.precedence, assoc=self.assoc)
+        operands = [pstate.pprinter.process(var, state) for var in node.inputs]
+        if len(operands) == 1:
+            return f"({self.operator}{operands[0]})"
+        return f"({f' {self.operator} '.join(operands)})"
+
+
+class PatternPrinter:
+    """Fills a pattern like ``|%(0)s|``: one for each output of the operation.
+
+    A pattern may be a tuple of the text and the precedences with which the operands are printed.
+    """
+
+    def __init__(self, *patterns):
+        self.patterns = [(p, ()) if isinstance(p, str) else (p[0], tuple(p[1:])) for p in patterns]
+
+    def process(self, output, pstate):
+        node = _owner(output, self)
+        pattern, precedences = self.patterns[output.index]
+        missing = len(node.inputs) - len(precedences)
+        operands = {
+            str(i): pstate.pprinter.process(var, _inner(pstate, precedence))
+            for i, (var, precedence) in enumerate(
+                zip(node.inputs, (*precedences, *[_ALONE] * missing), strict=False)
+            )
+        }
+        return pattern % operands
+
+
+class FunctionPrinter:
+    """Prints ``name(a, b)``: one name for each output of the operation."""
+
+    def __init__(self, *names: str):
+        self.names = names
+
+    def process(self, output, pstate):
+        node = _owner(output, self)
+        return _call(self.names[output.index], node, pstate)
+
+
+def _call(name, node, pstate) -> str:
+    state = _inner(pstate, _ALONE)
+    return f"{name}({', '.join(pstate.pprinter.process(var, state) for var in node.inputs)})"
+
+
+class MemberPrinter:
+    """Prints ``a.name``: one name for each output of the operation."""
+
+    def __init__(self, *names: str):
+        self.names = names
+
+    def process(self, output, pstate):
+        parent = _owner(output, self).inputs[0]
+        text = pstate.pprinter.process(parent, _inner(pstate, 1000))
+        return f"{text}.{self.names[output.index]}"
+
+
+class IgnorePrinter:
+    """Prints the only operand as if the operation were not there."""
+
+    def process(self, output, pstate):
+        node = _owner(output, self)
+        if len(node.inputs) != 1:
+            return _call(str(node.op), node, pstate)
+        return pstate.pprinter.process(node.inputs[0], pstate)
+
+
+class DefaultPrinter:
+    """Prints ``op(a, b)``."""
+
+    def process(self, output, pstate):
+        if output.owner is None:
+            return leaf_printer.process(output, pstate)
+        return _call(str(output.owner.op), output.owner, pstate)
+
+
+_GREEK = frozenset(
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma "
+    "tau upsilon phi chi psi omega".split()
+)
+
+
+class LeafPrinter:
+    """Prints the name of a variable, Greek letters as in TeX, or the value of a constant."""
+
+    def process(self, output, pstate):
+        return f"\\{output.name}" if output.name in _GREEK else str(output)
+
+
+leaf_printer = LeafPrinter()
+default_printer = DefaultPrinter()
+
+
+class PPrinter:
+    """Prints the expression that computes a variable, by the printers assigned to operations."""
+
+    def __init__(self):
+        #: printers by Op or by class of Op; they come before those with a condition
+        self.printers_dict: dict = {}
+        #: (condition, printer), newest first
+        self.printers: list[tuple[Callable, object]] = []
+
+    def assign(self, condition, printer) -> None:
+        """Let ``printer`` print some operations.
+
+        condition: an Op, a class of Ops, or a function of the printer's state and a variable. A
+        printer has a method ``process(variable, state)``, which returns the text; it gets that of
+        operands from ``state.pprinter.process(operand, state)``.
+        """
+        if isinstance(condition, Op) or (isinstance(condition, type) and issubclass(condition, Op)):
+            self.printers_dict[condition] = printer
+        elif callable(condition):
+            self.printers.insert(0, (condition, printer))
+        else:
+            raise TypeError(
+                f"a condition must be an Op, a class of Ops or a function, not {condition!r}"
+            )
+
+    def process(self, r: Variable, pstate: PrinterState | None = None) -> str:
+        """Return the text of a variable."""
+        if pstate is None:
+            pstate = PrinterState(pprinter=self)
+        elif not isinstance(pstate, PrinterState):
+            pstate = PrinterState(pprinter=self, **pstate)
+        if not isinstance(r, Variable):
+            raise TypeError(
+                f"pprint prints variables, not {type(r).__name__}; of a compiled function f, print "
+                "f.maker.fgraph.outputs[0]"
+            )
+        return self._printer(r, pstate).process(r, pstate)
+
+    def _printer(self, r, pstate):
+        if r.owner is not None:
+            op = r.owner.op
+            for key in (op, type(op)):
+                if key in self.printers_dict:
+                    return self.printers_dict[key]
+        for condition, printer in self.printers:
+            if condition(pstate, r):
+                return printer
+        return default_printer
+
+    def clone(self) -> PPrinter:
+        """Return a printer with the same assignments, which can be changed on their own."""
+        cp = PPrinter()
+        cp.printers_dict = dict(self.printers_dict)
+        cp.printers = list(self.printers)
+        return cp
+
+    def clone_assign(self, condition, printer) -> PPrinter:
+        """Return a clone with one more assignment."""
+        cp = self.clone()
+        cp.assign(condition, printer)
+        return cp
+
+    __call__ = process
+
+
+pprint = PPrinter()
+pp = pprint
+
+
+# --- short descriptions ---------------------------------------------------------------------------
+
+
+class _TagGenerator:
+    """Gives A, B, C, ... one after the other."""
+
+    def __init__(self):
+        self.cur_tag_number = 0
+
+    def get_tag(self) -> str:
+        tag = char_from_number(self.cur_tag_number)
+        self.cur_tag_number += 1
+        return tag
+
+
+def min_informative_str(obj, indent_level=0, _prev_obs=None, _tag_generator=None) -> str:
+    """Return a graph as indented lines, each with a tag by which it is referred to if met again.
+
+    What computes a named variable is left out.
+    """
+    tags = {} if _prev_obs is None else _prev_obs
+    generator = _TagGenerator() if _tag_generator is None else _tag_generator
+    lines = []
+    stack = [(obj, indent_level)]
+    while stack:
+        item, level = stack.pop()
+        indent = " " * level
+        if id(item) in tags:
+            lines.append(f"{indent}<{tags[id(item)]}>")
+            continue
+        tag = tags[id(item)] = generator.get_tag()
+        node = getattr(item, "owner", None)
+        if hasattr(item, "__array__"):
+            text = "<ndarray>"
+        elif node is not None and item.name is None:
+            text = str(node.op)
+            stack.extend((var, level + 1) for var in reversed(node.inputs))
+        else:
+            text = item.name if node is not None else str(item)
+        lines.append(f"{indent}{tag}. {text}")
+    return "\n".join(lines)
+
+
+def var_descriptor(obj, _prev_obs=None, _tag_generator=None) -> str:
+    """Return a graph in one line, without names: equal texts mean equal computations.
+
+    Arrays are described by their strides and a digest of their content.
+    """
+    tags = {} if _prev_obs is None else _prev_obs
+    generator = _TagGenerator() if _tag_generator is None else _tag_generator
+    parts = []
+    # what is still to write, last first: objects to describe, and texts between them
+    stack: list[tuple[object, str | None]] = [(obj, None)]
+    while stack:
+        item, text = stack.pop()
+        if text is not None:
+            parts.append(text)
+            continue
+        if id(item) in tags:
+            parts.append(f"<{tags[id(item)]}>")
+            continue
+        tag = tags[id(item)] = generator.get_tag()
+        node = getattr(item, "owner", None)
+        if hasattr(item, "__array__"):
+            array = np.asarray(item)
+            strides = ",".join(map(str, array.strides))
+            parts.append(f"{tag}=<ndarray:strides=[{strides}],digest={_digest(array)}>")
+        elif node is not None:
+            parts.append(f"{tag}={node.op}(")
+            stack.append((None, ")"))
+            for i, var in enumerate(reversed(node.inputs)):
+                if i:
+                    stack.append((None, ","))
+                stack.append((var, None))
+        else:
+            parts.append(f"{tag}={item}")
+    return "".join(parts)
+
+
+def position_independent_str(obj) -> str:
+    """Return a text of a variable that does not depend on where it is in a graph: its type."""
+    if not isinstance(obj, Variable):
+        raise TypeError(f"expected a variable, got {obj!r}")
+    return f"theano_var{{type={obj.type}}}"
+
+
+def _digest(array) -> str:
+    return hashlib.sha256(array.tobytes()).hexdigest()
+
+
+def hex_digest(x: np.ndarray) -> str:
+    """Return a digest of an array's content, with its strides and its shape."""
+    if not isinstance(x, np.ndarray):
+        raise TypeError(f"hex_digest takes an array, not {type(x)}")
+    strides = ",".join(map(str, x.strides))
+    shape = ",".join(map(str, x.shape))
+    return f"{_digest(x)}|strides=[{strides}]|shape=[{shape}]"
+
+
+# --- printing values ------------------------------------------------------------------------------
+
+
+def _print_fn(op, xin):
+    for attr in op.attrs:
+        value = getattr(xin, attr)
+        print(op.message, attr, "=", value() if callable(value) else value)
+
+
+class Print(Op):
+    """Gives its input unchanged, and prints something of its value whenever it is computed.
+
+    message: what each line starts with. attrs: names of attributes or methods of the value, each
+    printed as ``message attr = value``. global_fn: called instead with the Op and value.
+    """
+
+    view_map = {0: [0]}
+    __props__ = ("message", "attrs", "global_fn")
+
+    def __init__(self, message="", attrs=("__str__",), global_fn=_print_fn):
+        self.message = message
+        self.attrs = tuple(attrs)
+        self.global_fn = global_fn
+
+    def make_node(self, xin):
+        if not isinstance(xin, Variable):
+            raise TypeError(f"Print takes a variable, not {xin!r} of type {type(xin)}")
+        return Apply(self, [xin], [xin.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        (xin,) = inputs
+        output_storage[0][0] = xin
+        self.global_fn(self, xin)
+
+    def do_constant_folding(self, node):
+        return False  # it is to print in every call
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+    def grad(self, inputs, output_gradients):
+        return output_gradients
+
+    def R_op(self, inputs, eval_points):
+        return list(eval_points)
+
+    def __str__(self):
+        # no address: the text is part of the keys by which profiles of two runs are matched
+        function = getattr(self.global_fn, "__qualname__", type(self.global_fn).__qualname__)
+        return (
+            f"{type(self).__name__}{{message={self.message!r}, attrs={self.attrs!r}, "
+            f"global_fn=<function {function}>}}"
+        )

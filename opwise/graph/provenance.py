@@ -1,0 +1,191 @@
+"""Where in the user's program each Apply was written, and a stable key for what it computes.
+
+Frames are kept as (code, instruction) pairs, which costs a fraction of a microsecond an Apply;
+lines are looked up only when somebody asks. Keys hold nothing that differs between processes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+import os
+import sys
+from contextlib import contextmanager
+
+from opwise.config import config
+
+#: False while rewrites run: what they make inherits its origin from what it replaces
+recording = True
+#: the trace that everything made gets while one call makes many Applys, else None
+_common = None
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_COMPAT = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "theano") + os.sep
+_internal: dict = {}
+
+
+def is_internal(code):
+    """Return whether a code object belongs to opwise or its compatibility package."""
+    known = _internal.get(code)
+    if known is None:
+        filename = code.co_filename
+        known = _internal[code] = filename.startswith((_PACKAGE, _COMPAT)) or filename.startswith(
+            "<frozen "
+        )
+    return known
+
+
+def capture():
+    """Return the innermost ``config.traceback.limit`` frames outside opwise, innermost first."""
+    if _common is not None:
+        return _common
+    limit = config.traceback.limit
+    frames = []
+    frame = sys._getframe(2)
+    while frame is not None and len(frames) < limit:
+        code = frame.f_code
+        if not is_internal(code):
+            frames.append((code, frame.f_lasti))
+        frame = frame.f_back
+    return tuple(frames)
+
+
+@contextmanager
+def rewriting():
+    """Suspend the recording of frames: what is made inside belongs to what it replaces."""
+    global recording
+    before, recording = recording, False
+    try:
+        yield
+    finally:
+        recording = before
+
+
+@contextmanager
+def located(trace):
+    """Give everything that is made inside the same trace; None: each its own, as usual."""
+    global _common
+    before, _common = _common, trace
+    try:
+        yield
+    finally:
+        _common = before
+
+
+def _line(code, lasti):
+    for start, end, line in code.co_lines():
+        if start <= lasti < end and line is not None:
+            return line
+    return code.co_firstlineno
+
+
+def resolve(trace):
+    """Return a trace as a list of (filename, line number, function, text), outermost first."""
+    resolved = []
+    for entry in reversed(trace or ()):
+        if len(entry) == 2:
+            code, lasti = entry
+            line = _line(code, lasti)
+            text = linecache.getline(code.co_filename, line).strip()
+            entry = (code.co_filename, line, code.co_name, text)
+        resolved.append(entry)
+    return resolved if not trace or len(trace[0]) == 2 else list(trace)
+
+
+def user_line(node):
+    """Return (filename, line number) of the user's line that made an Apply, or None."""
+    if not node.trace:
+        return None
+    filename, line, *_ = resolve(node.trace)[-1]
+    return filename, line
+
+
+def format_trace(trace):
+    """Return a trace in the form of a Python traceback, or '' where there is none."""
+    lines = []
+    for filename, line, function, text in resolve(trace):
+        lines.append(f'  File "{filename}", line {line}, in {function}\n')
+        if text:
+            lines.append(f"    {text}\n")
+    return "".join(lines)
+
+
+def union(*groups):
+    """Return the origins of several Applys as one tuple, each once, in first-seen order."""
+    merged = {}
+    for group in groups:
+        for node in group:
+            merged[node] = None
+    return tuple(merged)
+
+
+class Keys:
+    """Stable keys of user Applys and variables: what they compute, position among equals."""
+
+    def __init__(self):
+        self._of_variable = {}
+        self._of_node = {}
+        self._seen = {}
+
+    def variable(self, var):
+        """Return the key of a variable: its Apply's and index, or a leaf's name, type and value."""
+        key = self._of_variable.get(var)
+        if key is None:
+            if var.owner is not None:
+                self._compute(var.owner)
+                return self._of_variable[var]
+            key = self._of_variable[var] = _digest("leaf", _leaf_text(var))
+        return key
+
+    def node(self, node):
+        """Return the key of an Apply; two Applys that compute the same differ by position."""
+        key = self._of_node.get(node)
+        if key is None:
+            self._compute(node)
+            key = self._of_node[node]
+        return key
+
+    def _compute(self, root):
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if node in self._of_node:
+                stack.pop()
+                continue
+            pending = [
+                v.owner
+                for v in node.inputs
+                if v.owner is not None and v.owner not in self._of_node
+            ]
+            if pending:
+                stack.extend(pending)
+                continue
+            stack.pop()
+            content = _digest(
+                str(node.op),
+                *(self.variable(v) for v in node.inputs),
+                *(str(o.type) for o in node.outputs),
+            )
+            position = self._seen.get(content, 0)
+            self._seen[content] = position + 1
+            self._of_node[node] = f"{content}.{position}"
+            for out in node.outputs:
+                # the position stays out of it: equal operands make equal Applys
+                self._of_variable[out] = _digest(content, str(out.index))
+
+
+def _leaf_text(var):
+    data = getattr(var, "data", None)
+    if data is not None:
+        to_bytes = getattr(data, "tobytes", None)
+        value = hashlib.blake2b(to_bytes(), digest_size=8).hexdigest() if to_bytes else repr(data)
+        return f"{var.type} {value}"
+    return f"{var.type} {var.name or ''}"
+
+
+def _digest(*parts):
+    h = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        h.update(part.encode())
+        h.update(b"\0")
+    return h.hexdigest()

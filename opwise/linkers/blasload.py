@@ -1,0 +1,50 @@
+"""BLAS for the compiled machine: functions of scipy's, taken when the first large product runs."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+from opwise.linkers import opwise_c
+
+_ARGUMENTS = {
+    "gemm": "char *|char *|int *|int *|int *|T *|T *|int *|T *|int *|T *|T *|int *",
+    "gemv": "char *|int *|int *|T *|T *|int *|T *|int *|T *|T *|int *",
+    "ger": "int *|int *|T *|T *|int *|T *|int *|T *|int *",
+}
+
+
+def load():
+    """Give the machine scipy's BLAS functions.
+
+    The signature that scipy states must be the one that opwise was written for: with integers of
+    another size results would be wrong without a word. Raises ImportError.
+    """
+    functions = _cython_blas().__pyx_capi__
+    for letter, c_type in (("d", "double"), ("s", "float")):
+        for name, arguments in _ARGUMENTS.items():
+            expected = [
+                f"void ({arguments.replace('T', t).replace('|', ', ')})"
+                for t in (f"__pyx_t_5scipy_6linalg_11cython_blas_{letter}", c_type)
+            ]
+            opwise_c.set_blas(letter + name, functions[letter + name], expected)
+
+
+def _cython_blas():
+    """Return scipy.linalg.cython_blas without importing the whole of scipy.linalg (0.2 s)."""
+    name = "scipy.linalg.cython_blas"
+    if name in sys.modules:
+        return sys.modules[name]
+    package = importlib.util.find_spec("scipy")
+    if package is None:
+        raise ImportError("scipy is not installed: opwise takes BLAS from it")
+    folder = os.path.join(package.submodule_search_locations[0], "linalg")
+    found = importlib.machinery.PathFinder.find_spec("cython_blas", [folder])
+    if found is None:
+        raise ImportError(f"this scipy has no linalg.cython_blas in {folder}")
+    spec = importlib.util.spec_from_file_location(name, found.origin)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

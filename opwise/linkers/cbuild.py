@@ -1,0 +1,180 @@
+"""From C text to a loaded library: the compiler, and the cache of what it made.
+
+The cache is addressed by content: text, compiler, flags, processor, C library. A file is made under
+another name and renamed, so there are no locks; losing a race costs a compilation, nothing else.
+The folder must be the user's own and closed to others: what lies in it is run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import stat
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import cache
+
+from opwise.config import config
+from opwise.errors import CompileError
+from opwise.linkers import opwise_c
+from opwise.scalar import csource
+
+FLAGS = ("-O3", "-march=native", "-fPIC", "-shared", "-std=gnu11", "-w", *csource.FLAGS)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a load did: whether the library was in the cache, seconds compiling and loading."""
+
+    hit: bool
+    compile_seconds: float
+    load_seconds: float
+    path: str
+
+
+@cache
+def _find(command):
+    return shutil.which(command)
+
+
+def compiler():
+    """Return the path of the C compiler, or None if there is none or ``config.cxx`` is empty."""
+    command = config.cxx
+    if not command:
+        return None
+    if command != "cc":
+        found = _find(command)
+        if found is not None:
+            return found
+    return _find("cc") or _find("gcc") or _find("clang")
+
+
+@cache
+def _processor():
+    """Return a text that differs between processors with different instructions."""
+    try:
+        with open("/proc/cpuinfo") as f:
+            for line in f:
+                if line.startswith(("flags", "Features")):
+                    return line
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+@cache
+def _environment(path):
+    """Return what, besides the text, decides the machine code: as text for the key."""
+    info = os.stat(path)
+    try:
+        library = os.confstr("CS_GNU_LIBC_VERSION")
+    except (ValueError, OSError, AttributeError):
+        library = platform.libc_ver()[1]
+    return "\0".join(
+        map(str, (os.path.realpath(path), info.st_size, info.st_mtime_ns, library, _processor()))
+    )
+
+
+def extra_flags():
+    """Return the flags that the user added with gcc.cxxflags."""
+    return tuple(config.gcc.cxxflags.split())
+
+
+_private = None
+
+
+def folder():
+    """Return the cache folder, made if need be; a folder of this process if it is not safe to use."""
+    global _private
+    path = config.compiledir
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        info = os.lstat(path)
+        safe = (
+            stat.S_ISDIR(info.st_mode)
+            and info.st_uid == os.getuid()
+            and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            and os.access(path, os.W_OK)
+        )
+    except OSError:
+        safe = False
+    if safe:
+        return path
+    if _private is None:
+        _private = tempfile.TemporaryDirectory(prefix="opwise-")
+    return _private.name
+
+
+_loaded: dict[str, opwise_c.Library] = {}
+
+
+def load(text):
+    """Return (library, Report) for a C text, compiling it if it is not in the cache."""
+    path = compiler()
+    if path is None:
+        raise CompileError("there is no C compiler")
+    flags = FLAGS + extra_flags()
+    key = hashlib.sha256(
+        "\0".join((text, _environment(path), *flags)).encode()
+    ).hexdigest()[:32]
+    if key in _loaded:
+        return _loaded[key], Report(True, 0.0, 0.0, "")
+    where = folder()
+    target = os.path.join(where, f"{key}.so")
+    seconds = 0.0
+    hit = _trusted(target)
+    if not hit:
+        seconds = _compile(path, flags, text, where, target)
+    start = time.perf_counter()
+    try:
+        library = opwise_c.Library(target)
+    except OSError:
+        # an incomplete or foreign file: make it anew
+        seconds += _compile(path, flags, text, where, target)
+        hit = False
+        library = opwise_c.Library(target)
+    _loaded[key] = library
+    return library, Report(hit, seconds, time.perf_counter() - start, target)
+
+
+def _trusted(path):
+    """Return whether a file exists, is the user's own and nobody else can write to it."""
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return False
+    return (
+        stat.S_ISREG(info.st_mode)
+        and info.st_uid == os.getuid()
+        and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    )
+
+
+def _compile(path, flags, text, where, target):
+    """Compile a text into ``target``; return the seconds it took."""
+    start = time.perf_counter()
+    handle, partial = tempfile.mkstemp(suffix=".so", dir=where)
+    os.close(handle)
+    try:
+        done = subprocess.run(
+            [path, *flags, "-x", "c", "-", "-x", "none", "-o", partial, "-lm"],
+            input=text, capture_output=True, text=True, close_fds=False, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            kept = target[:-3] + ".c"
+            with open(kept, "w") as f:
+                f.write(text)
+            first = next((x for x in done.stderr.splitlines() if "error" in x), done.stderr[:300])
+            raise CompileError(f"{path} failed: {first.strip()} (the source is kept in {kept})")
+        os.chmod(partial, 0o700)
+        os.replace(partial, target)
+    except OSError as e:
+        raise CompileError(f"a kernel could not be compiled into {where}: {e}") from e
+    finally:
+        if os.path.exists(partial):
+            os.unlink(partial)
+    return time.perf_counter() - start

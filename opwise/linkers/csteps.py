@@ -1,0 +1,167 @@
+"""The makers of C steps of the Ops that opwise has. One place an Op; kinds are in csupport/kinds.h."""
+
+from __future__ import annotations
+
+from opwise.linkers.cmakers import CStep, c_maker
+from opwise.tensor import blas, convert, creation, join, shape, subtensor
+from opwise.tensor.elemwise import DimShuffle, Elemwise
+
+
+def _mask(pattern):
+    return sum(1 << d for d, b in enumerate(pattern) if b)
+
+
+@c_maker(Elemwise)
+def elemwise(node, kernels):
+    ndim = node.outputs[0].type.ndim
+    patterns = [v.type.broadcastable for v in node.inputs]
+    loop = kernels.elemwise(
+        node.op.scalar_op,
+        [v.type.dtype for v in node.inputs],
+        [v.type.dtype for v in node.outputs],
+        [i for i, p in enumerate(patterns) if all(p) and ndim],
+        [i for i, p in enumerate(patterns) if any(p) and not all(p)],
+    )
+    if loop is None:
+        return None
+    inplace = [node.op.inplace_pattern.get(k, -1) for k in range(len(node.outputs))]
+    return CStep("elemwise", (ndim, *inplace, *map(_mask, patterns)), loop=loop)
+
+
+@c_maker(DimShuffle)
+def dimshuffle(node, kernels):
+    return CStep("dimshuffle", tuple(-1 if o == "x" else o for o in node.op.new_order))
+
+
+@c_maker(convert.DeepCopyOp)
+def deep_copy(node, kernels):
+    return CStep("deepcopy")
+
+
+@c_maker(convert.ViewOp)
+def view(node, kernels):
+    return CStep("alias")
+
+
+@c_maker(convert.ScalarFromTensor, convert.TensorFromScalar)
+def number(node, kernels):
+    return CStep("deepcopy")
+
+
+@c_maker(shape.Rebroadcast)
+def rebroadcast(node, kernels):
+    ones = [d for d, b in enumerate(node.outputs[0].type.broadcastable) if b]
+    return CStep("rebroadcast", (len(ones), *ones))
+
+
+@c_maker(shape.Reshape)
+def reshape(node, kernels):
+    return CStep("reshape") if node.inputs[1].type.dtype.startswith("int") else None
+
+
+@c_maker(shape.Shape_i)
+def shape_i(node, kernels):
+    return CStep("shape_i", (node.op.i,))
+
+
+@c_maker(shape.Shape)
+def shape_(node, kernels):
+    return CStep("shape")
+
+
+@c_maker(join.MakeVector)
+def make_vector(node, kernels):
+    dtype = node.outputs[0].type.dtype
+    return CStep("make_vector") if all(v.type.dtype == dtype for v in node.inputs) else None
+
+
+def _integers(variables):
+    return all(v.type.dtype.startswith(("int", "uint")) for v in variables)
+
+
+@c_maker(creation.Alloc)
+def alloc(node, kernels):
+    if node.inputs[0].type.dtype != node.outputs[0].type.dtype or not _integers(node.inputs[1:]):
+        return None
+    return CStep("alloc", (1, _mask(node.outputs[0].type.broadcastable)))
+
+
+@c_maker(creation.AllocEmpty)
+def alloc_empty(node, kernels):
+    if not _integers(node.inputs):
+        return None
+    return CStep("alloc_empty", (0, _mask(node.outputs[0].type.broadcastable)))
+
+
+@c_maker(subtensor.Subtensor)
+def subtensor_(node, kernels):
+    if not _integers(node.inputs[1:]):
+        return None
+    entries = index_entries(node.op.idx_list, at=1)
+    return CStep("subtensor", (len(node.op.idx_list), *entries))
+
+
+def index_entries(idx_list, at):
+    """Return the ints that describe an index: four for each entry (see csupport/view.h).
+
+    at: where among the step's ints the entries begin. Each part that is a type stands for the next
+    index input; numbers in the index are appended after the entries.
+    """
+    entries, constants = [], []
+    base = at + 4 * len(idx_list)
+    inputs = 0
+
+    def source(part):
+        nonlocal inputs
+        if part is None:
+            return -1
+        if isinstance(part, int):
+            constants.append(part)
+            return -(base + len(constants) - 1) - 2
+        inputs += 1
+        return inputs - 1
+
+    for entry in idx_list:
+        if isinstance(entry, slice):
+            entries += [1, source(entry.start), source(entry.stop), source(entry.step)]
+        else:
+            entries += [0, source(entry), -1, -1]
+    return entries + constants
+
+
+_BLAS_DTYPES = ("float32", "float64")
+
+
+def _blas(node):
+    return all(v.type.dtype == node.outputs[0].type.dtype for v in node.inputs) and (
+        node.outputs[0].type.dtype in _BLAS_DTYPES
+    )
+
+
+@c_maker(blas.Dot22, blas.Dot22Scalar)
+def dot22(node, kernels):
+    return CStep("dot22") if _blas(node) else None
+
+
+@c_maker(blas.Gemm)
+def gemm(node, kernels):
+    return CStep("gemm", (int(node.op.inplace),)) if _blas(node) else None
+
+
+@c_maker(blas.Gemv)
+def gemv(node, kernels):
+    return CStep("gemv", (int(node.op.inplace),)) if _blas(node) else None
+
+
+@c_maker(blas.Ger)
+def ger(node, kernels):
+    return CStep("ger", (int(node.op.destructive),)) if _blas(node) else None
+
+
+@c_maker(blas.BatchedDot)
+def batched_dot(node, kernels):
+    if not _blas(node) or any(v.type.ndim != 3 for v in node.inputs):
+        return None
+    return CStep("batched_dot")
+
+

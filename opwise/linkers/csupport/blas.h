@@ -1,0 +1,418 @@
+/* Products of matrices and vectors through BLAS, whose functions the machine gets from scipy.
+ *
+ * Everything here is row-major: X Y = Z becomes Y' X' = Z' in BLAS's column-major words. An operand
+ * whose rows or columns are contiguous is passed as it is; any other is copied first.
+ */
+#ifndef OW_BLAS_H
+#define OW_BLAS_H
+
+#include "runtime.h"
+
+typedef void (*ow_dgemm_t)(char *, char *, int *, int *, int *, double *, double *, int *, double *,
+                           int *, double *, double *, int *);
+typedef void (*ow_sgemm_t)(char *, char *, int *, int *, int *, float *, float *, int *, float *,
+                           int *, float *, float *, int *);
+typedef void (*ow_dgemv_t)(char *, int *, int *, double *, double *, int *, double *, int *,
+                           double *, double *, int *);
+typedef void (*ow_sgemv_t)(char *, int *, int *, float *, float *, int *, float *, int *, float *,
+                           float *, int *);
+typedef void (*ow_dger_t)(int *, int *, double *, double *, int *, double *, int *, double *, int *);
+typedef void (*ow_sger_t)(int *, int *, float *, float *, int *, float *, int *, float *, int *);
+
+static struct {
+    ow_dgemm_t dgemm;
+    ow_sgemm_t sgemm;
+    ow_dgemv_t dgemv;
+    ow_sgemv_t sgemv;
+    ow_dger_t dger;
+    ow_sger_t sger;
+} ow_blas;
+
+/* A matrix as BLAS sees it. */
+typedef struct ow_mat {
+    char *data;
+    int rows, cols;
+    int ld;    /* elements between rows (if by_rows) or columns */
+    int by_rows;
+} ow_mat;
+
+#define OW_SMALL 4096 /* multiplications below which own loops beat the call of BLAS */
+
+/* Fills ow_blas when the first product is large enough to need it; writes why it could not. */
+static int (*ow_load_blas)(char *error);
+
+static inline int ow_need_blas(ow_step *s, int64_t work)
+{
+    if (work <= OW_SMALL || ow_blas.dgemm != NULL)
+        return OW_OK;
+    return ow_load_blas(s->error) ? OW_VALUE_ERROR : OW_OK;
+}
+
+static inline int ow_fits(int64_t n) { return n >= 0 && n <= INT32_MAX; }
+
+/* Describe `c` without copying; returns 0 if neither rows nor columns are contiguous. */
+static inline int ow_as_mat(const ow_cell *c, ow_mat *m)
+{
+    int64_t item = c->itemsize, r = c->shape[0], k = c->shape[1];
+    int64_t sr = c->strides[0], sc = c->strides[1];
+    if (!ow_fits(r) || !ow_fits(k))
+        return 0;
+    m->data = c->data;
+    m->rows = (int)r;
+    m->cols = (int)k;
+    if ((sc == item || k <= 1) && (r <= 1 || (sr >= k * item && sr % item == 0))) {
+        m->by_rows = 1;
+        m->ld = r > 1 ? (int)(sr / item) : (int)(k > 0 ? k : 1);
+        return 1;
+    }
+    if ((sr == item || r <= 1) && (k <= 1 || (sc >= r * item && sc % item == 0))) {
+        m->by_rows = 0;
+        m->ld = k > 1 ? (int)(sc / item) : (int)(r > 0 ? r : 1);
+        return 1;
+    }
+    return 0;
+}
+
+/* Bytes of scratch memory that `ow_get_mat` will take for `c`. */
+static inline int64_t ow_mat_bytes(const ow_cell *c)
+{
+    ow_mat m;
+    int64_t bytes = ow_size(c) * c->itemsize;
+    return ow_as_mat(c, &m) ? 0 : (bytes + OW_ALIGN) / OW_ALIGN * OW_ALIGN;
+}
+
+/* Describe `c`, copying it to *memory, which moves on, where BLAS cannot read it as it is. */
+static inline char *ow_get_mat(ow_cell *c, ow_mat *m, char **memory)
+{
+    if (ow_as_mat(c, m))
+        return NULL;
+    ow_cell copy = *c;
+    ow_c_strides(&copy);
+    copy.data = *memory;
+    *memory += ow_mat_bytes(c);
+    ow_copy(&copy, c);
+    ow_as_mat(&copy, m);
+    return copy.data;
+}
+
+#define OW_SMALL_GEMM(T)                                                                           \
+    static void ow_small_gemm_##T(const ow_mat *z, const ow_mat *x, const ow_mat *y, T a, T b)     \
+    {                                                                                              \
+        int64_t zr = z->by_rows ? z->ld : 1, zc = z->by_rows ? 1 : z->ld;                          \
+        int64_t xr = x->by_rows ? x->ld : 1, xc = x->by_rows ? 1 : x->ld;                          \
+        int64_t yr = y->by_rows ? y->ld : 1, yc = y->by_rows ? 1 : y->ld;                          \
+        for (int64_t i = 0; i < z->rows; i++) {                                                    \
+            T *row = (T *)z->data + i * zr;                                                        \
+            if (b == 0)                                                                            \
+                for (int64_t j = 0; j < z->cols; j++)                                              \
+                    row[j * zc] = 0;                                                               \
+            else if (b != 1)                                                                       \
+                for (int64_t j = 0; j < z->cols; j++)                                              \
+                    row[j * zc] *= b;                                                              \
+            for (int64_t k = 0; k < x->cols; k++) {                                                \
+                T f = a * ((T *)x->data)[i * xr + k * xc];                                         \
+                const T *of = (T *)y->data + k * yr;                                               \
+                if (zc == 1 && yc == 1)                                                            \
+                    for (int64_t j = 0; j < z->cols; j++)                                          \
+                        row[j] += f * of[j];                                                       \
+                else                                                                               \
+                    for (int64_t j = 0; j < z->cols; j++)                                          \
+                        row[j * zc] += f * of[j * yc];                                             \
+            }                                                                                      \
+        }                                                                                          \
+    }
+OW_SMALL_GEMM(double)
+OW_SMALL_GEMM(float)
+
+/* z = b z + a x y; z has contiguous rows or columns. */
+static void ow_gemm_mats(int f64, ow_mat z, ow_mat x, ow_mat y, double a, double b)
+{
+    if (z.rows == 0 || z.cols == 0)
+        return;
+    if ((int64_t)z.rows * z.cols * (x.cols + 1) <= OW_SMALL) {
+        if (f64)
+            ow_small_gemm_double(&z, &x, &y, a, b);
+        else
+            ow_small_gemm_float(&z, &x, &y, (float)a, (float)b);
+        return;
+    }
+    if (!z.by_rows) { /* z' = y' x' has contiguous rows */
+        ow_mat xt = {y.data, y.cols, y.rows, y.ld, !y.by_rows};
+        ow_mat yt = {x.data, x.cols, x.rows, x.ld, !x.by_rows};
+        int rows = z.rows;
+        z.rows = z.cols;
+        z.cols = rows;
+        z.by_rows = 1;
+        x = xt;
+        y = yt;
+    }
+    char ty = y.by_rows ? 'N' : 'T', tx = x.by_rows ? 'N' : 'T';
+    int m = z.cols, n = z.rows, k = x.cols;
+    if (f64)
+        ow_blas.dgemm(&ty, &tx, &m, &n, &k, &a, (double *)y.data, &y.ld, (double *)x.data, &x.ld,
+                      &b, (double *)z.data, &z.ld);
+    else {
+        float fa = (float)a, fb = (float)b;
+        ow_blas.sgemm(&ty, &tx, &m, &n, &k, &fa, (float *)y.data, &y.ld, (float *)x.data, &x.ld,
+                      &fb, (float *)z.data, &z.ld);
+    }
+}
+
+/* Keep scratch memory for the copies that `ow_gemm` makes of these operands. */
+static int ow_gemm_reserve(ow_step *s, const ow_cell *z, const ow_cell *x, const ow_cell *y)
+{
+    int64_t bytes = ow_mat_bytes(z) + ow_mat_bytes(x) + ow_mat_bytes(y);
+    for (int d = 0; d < 2; d++)
+        if (!ow_fits(x->shape[d]) || !ow_fits(y->shape[d]))
+            return OW_FAIL(s, OW_VALUE_ERROR, "a matrix is too large for BLAS");
+    if (bytes && ow_scratch(s, bytes) == NULL)
+        return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate copies of matrices");
+    return ow_need_blas(s, z->shape[0] * z->shape[1] * (x->shape[1] + 1));
+}
+
+/* z = b z + a x y, after ow_gemm_reserve. */
+static void ow_gemm(ow_step *s, ow_cell *z, ow_cell *x, ow_cell *y, double a, double b)
+{
+    ow_mat mz, mx, my;
+    char *memory = s->scratch;
+    ow_get_mat(x, &mx, &memory);
+    ow_get_mat(y, &my, &memory);
+    char *copied = ow_get_mat(z, &mz, &memory);
+    ow_gemm_mats(z->itemsize == 8, mz, mx, my, a, b);
+    if (copied) {
+        ow_cell result = *z;
+        ow_c_strides(&result);
+        result.data = copied;
+        ow_copy(z, &result);
+    }
+}
+
+static int ow_product_shape(ow_step *s, const ow_cell *x, const ow_cell *y)
+{
+    if (x->shape[1] != y->shape[0])
+        return OW_FAIL(s, OW_VALUE_ERROR,
+                       "Shape mismatch: x has %lld cols (and %lld rows) but y has %lld rows (and "
+                       "%lld cols)",
+                       (long long)x->shape[1], (long long)x->shape[0], (long long)y->shape[0],
+                       (long long)y->shape[1]);
+    return OW_OK;
+}
+
+static inline double ow_real(const ow_cell *c)
+{
+    return c->itemsize == 8 ? *(double *)c->data : *(float *)c->data;
+}
+
+/* in: x, y[, scalar] */
+static int ow_dot22_prep(ow_step *s)
+{
+    ow_cell *x = s->in[0], *y = s->in[1], *z = s->out[0];
+    int rc = ow_product_shape(s, x, y);
+    if (rc)
+        return rc;
+    z->shape[0] = x->shape[0];
+    z->shape[1] = y->shape[1];
+    rc = ow_ensure(s, z);
+    return rc ? rc : ow_gemm_reserve(s, z, x, y);
+}
+
+static int ow_dot22_run(ow_step *s)
+{
+    double a = s->nin > 2 ? ow_real(s->in[2]) : 1.0;
+    ow_gemm(s, s->out[0], s->in[0], s->in[1], a, 0.0);
+    return OW_OK;
+}
+
+/* Let the output be input 0, overwritten (ints[0] true) or copied. */
+static int ow_accumulator(ow_step *s)
+{
+    ow_cell *from = s->in[0], *z = s->out[0];
+    if (s->ints[0]) {
+        ow_alias(z, from);
+        return OW_OK;
+    }
+    ow_set_shape(z, from->ndim, from->shape);
+    return ow_ensure(s, z);
+}
+
+static void ow_accumulator_copy(ow_step *s)
+{
+    if (!s->ints[0])
+        ow_copy(s->out[0], s->in[0]);
+}
+
+/* in: z, a, x, y, b: z <- b z + a x y. ints: overwrite */
+static int ow_gemm_prep(ow_step *s)
+{
+    ow_cell *z = s->in[0], *x = s->in[2], *y = s->in[3];
+    int rc = ow_product_shape(s, x, y);
+    if (rc)
+        return rc;
+    if (z->shape[0] != x->shape[0] || z->shape[1] != y->shape[1])
+        return OW_FAIL(s, OW_VALUE_ERROR,
+                       "Shape mismatch: z has shape (%lld, %lld) but the product has (%lld, %lld)",
+                       (long long)z->shape[0], (long long)z->shape[1], (long long)x->shape[0],
+                       (long long)y->shape[1]);
+    rc = ow_accumulator(s);
+    return rc ? rc : ow_gemm_reserve(s, s->out[0], x, y);
+}
+
+static int ow_gemm_run(ow_step *s)
+{
+    ow_accumulator_copy(s);
+    ow_gemm(s, s->out[0], s->in[2], s->in[3], ow_real(s->in[1]), ow_real(s->in[4]));
+    return OW_OK;
+}
+
+/* in: y, alpha, A, x, beta: y <- beta y + alpha A x. ints: overwrite */
+static int ow_gemv_prep(ow_step *s)
+{
+    ow_cell *y = s->in[0], *A = s->in[2], *x = s->in[3];
+    if (A->shape[1] != x->shape[0])
+        return OW_FAIL(s, OW_VALUE_ERROR,
+                       "Shape mismatch: A.shape[1] != x.shape[0] (%lld != %lld)",
+                       (long long)A->shape[1], (long long)x->shape[0]);
+    if (A->shape[0] != y->shape[0])
+        return OW_FAIL(s, OW_VALUE_ERROR,
+                       "Shape mismatch: A.shape[0] != y.shape[0] (%lld != %lld)",
+                       (long long)A->shape[0], (long long)y->shape[0]);
+    int rc = ow_accumulator(s);
+    return rc ? rc : ow_need_blas(s, A->shape[0] * A->shape[1]);
+}
+
+#define OW_SMALL_GEMV(T)                                                                           \
+    static void ow_small_gemv_##T(ow_cell *y, const ow_cell *A, const ow_cell *x, T a, T b)        \
+    {                                                                                              \
+        for (int64_t i = 0; i < A->shape[0]; i++) {                                                \
+            T sum = 0, *to = (T *)(y->data + i * y->strides[0]);                                   \
+            const char *row = A->data + i * A->strides[0];                                         \
+            for (int64_t j = 0; j < A->shape[1]; j++)                                              \
+                sum += *(T *)(row + j * A->strides[1]) * *(T *)(x->data + j * x->strides[0]);      \
+            *to = b == 0 ? a * sum : b * *to + a * sum;                                            \
+        }                                                                                          \
+    }
+OW_SMALL_GEMV(double)
+OW_SMALL_GEMV(float)
+
+static int ow_gemv_run(ow_step *s)
+{
+    ow_accumulator_copy(s);
+    ow_cell *y = s->out[0], *A = s->in[2], *x = s->in[3];
+    double a = ow_real(s->in[1]), b = ow_real(s->in[4]);
+    int64_t item = A->itemsize;
+    ow_mat m;
+    int direct = y->strides[0] > 0 && x->strides[0] > 0 && y->strides[0] % item == 0 &&
+                 x->strides[0] % item == 0;
+    if (!direct || A->shape[0] * A->shape[1] <= OW_SMALL || !ow_as_mat(A, &m)) {
+        if (item == 8)
+            ow_small_gemv_double(y, A, x, a, b);
+        else
+            ow_small_gemv_float(y, A, x, (float)a, (float)b);
+        return OW_OK;
+    }
+    /* a matrix stored by rows is, to BLAS, its transpose */
+    char t = m.by_rows ? 'T' : 'N';
+    int rows = m.by_rows ? m.cols : m.rows, cols = m.by_rows ? m.rows : m.cols;
+    int incx = (int)(x->strides[0] / item), incy = (int)(y->strides[0] / item);
+    if (item == 8)
+        ow_blas.dgemv(&t, &rows, &cols, &a, (double *)m.data, &m.ld, (double *)x->data, &incx, &b,
+                      (double *)y->data, &incy);
+    else {
+        float fa = (float)a, fb = (float)b;
+        ow_blas.sgemv(&t, &rows, &cols, &fa, (float *)m.data, &m.ld, (float *)x->data, &incx, &fb,
+                      (float *)y->data, &incy);
+    }
+    return OW_OK;
+}
+
+/* in: A, alpha, x, y: A <- A + alpha x y'. ints: overwrite */
+static int ow_ger_prep(ow_step *s)
+{
+    ow_cell *A = s->in[0], *x = s->in[2], *y = s->in[3];
+    if (A->shape[0] != x->shape[0] || A->shape[1] != y->shape[0])
+        return OW_FAIL(s, OW_VALUE_ERROR,
+                       "Shape mismatch: A is (%lld, %lld) but the outer product is (%lld, %lld)",
+                       (long long)A->shape[0], (long long)A->shape[1], (long long)x->shape[0],
+                       (long long)y->shape[0]);
+    return ow_accumulator(s);
+}
+
+#define OW_GER(T)                                                                                  \
+    static void ow_ger_##T(ow_cell *A, T a, const ow_cell *x, const ow_cell *y)                    \
+    {                                                                                              \
+        for (int64_t i = 0; i < A->shape[0]; i++) {                                                \
+            T f = a * *(T *)(x->data + i * x->strides[0]);                                         \
+            char *row = A->data + i * A->strides[0];                                               \
+            if (A->strides[1] == sizeof(T) && y->strides[0] == sizeof(T))                          \
+                for (int64_t j = 0; j < A->shape[1]; j++)                                          \
+                    ((T *)row)[j] += f * ((T *)y->data)[j];                                        \
+            else                                                                                   \
+                for (int64_t j = 0; j < A->shape[1]; j++)                                          \
+                    *(T *)(row + j * A->strides[1]) += f * *(T *)(y->data + j * y->strides[0]);    \
+        }                                                                                          \
+    }
+OW_GER(double)
+OW_GER(float)
+
+static int ow_ger_run(ow_step *s)
+{
+    ow_accumulator_copy(s);
+    /* bound by memory: the loops do as well as BLAS */
+    if (s->out[0]->itemsize == 8)
+        ow_ger_double(s->out[0], ow_real(s->in[1]), s->in[2], s->in[3]);
+    else
+        ow_ger_float(s->out[0], (float)ow_real(s->in[1]), s->in[2], s->in[3]);
+    return OW_OK;
+}
+
+static void ow_page(ow_cell *page, const ow_cell *c, int64_t i)
+{
+    *page = *c;
+    page->ndim = 2;
+    page->data = c->data + i * c->strides[0];
+    for (int d = 0; d < 2; d++) {
+        page->shape[d] = c->shape[d + 1];
+        page->strides[d] = c->strides[d + 1];
+    }
+}
+
+/* in: x, y of three dimensions: z[i] = x[i] y[i] */
+static int ow_batched_dot_prep(ow_step *s)
+{
+    ow_cell *x = s->in[0], *y = s->in[1], *z = s->out[0];
+    if (x->shape[0] != y->shape[0])
+        return OW_FAIL(s, OW_VALUE_ERROR,
+                       "Shape mismatch: batch sizes unequal. x.shape[0] is %lld, y.shape[0] is %lld",
+                       (long long)x->shape[0], (long long)y->shape[0]);
+    if (x->shape[2] != y->shape[1])
+        return OW_FAIL(s, OW_VALUE_ERROR,
+                       "Shape mismatch: x has %lld cols (and %lld rows) but y has %lld rows (and "
+                       "%lld cols)",
+                       (long long)x->shape[2], (long long)x->shape[1], (long long)y->shape[1],
+                       (long long)y->shape[2]);
+    z->shape[0] = x->shape[0];
+    z->shape[1] = x->shape[1];
+    z->shape[2] = y->shape[2];
+    int rc = ow_ensure(s, z);
+    if (rc || z->shape[0] == 0)
+        return rc;
+    ow_cell px, py, pz;
+    ow_page(&px, x, 0);
+    ow_page(&py, y, 0);
+    ow_page(&pz, z, 0);
+    return ow_gemm_reserve(s, &pz, &px, &py);
+}
+
+static int ow_batched_dot_run(ow_step *s)
+{
+    for (int64_t i = 0; i < s->out[0]->shape[0]; i++) {
+        ow_cell x, y, z;
+        ow_page(&x, s->in[0], i);
+        ow_page(&y, s->in[1], i);
+        ow_page(&z, s->out[0], i);
+        ow_gemm(s, &z, &x, &y, 1.0, 0.0);
+    }
+    return OW_OK;
+}
+
+#endif

@@ -1,0 +1,127 @@
+/* Elementwise steps, and the interpreter that runs a Composite chunk by chunk over built-in loops. */
+#ifndef OW_ELEMWISE_H
+#define OW_ELEMWISE_H
+
+#include "runtime.h"
+
+/* ints: ndim, then for each output the input whose memory it takes or -1, then for each input the
+ * mask of its broadcastable dimensions. */
+static int ow_elemwise_prep(ow_step *s)
+{
+    const int64_t *q = s->ints;
+    int nd = (int)q[0];
+    const int64_t *inplace = q + 1, *mask = q + 1 + s->nout;
+    int64_t shape[OW_MAXDIM];
+    for (int d = 0; d < nd; d++) {
+        int first = -1;
+        for (int i = 0; i < s->nin; i++) {
+            if (mask[i] >> d & 1)
+                continue;
+            int64_t len = s->in[i]->shape[d];
+            if (first < 0) {
+                first = i;
+                shape[d] = len;
+            } else if (len != shape[d])
+                return OW_FAIL(s, OW_VALUE_ERROR,
+                               "Input dimension mis-match. (input[%d].shape[%d] = %lld, "
+                               "input[%d].shape[%d] = %lld)",
+                               first, d, (long long)shape[d], i, d, (long long)len);
+        }
+        if (first < 0)
+            shape[d] = 1;
+    }
+    for (int k = 0; k < s->nout; k++) {
+        if (inplace[k] >= 0) {
+            ow_alias(s->out[k], s->in[inplace[k]]);
+            continue;
+        }
+        ow_set_shape(s->out[k], nd, shape);
+        int rc = ow_ensure(s, s->out[k]);
+        if (rc)
+            return rc;
+    }
+    return OW_OK;
+}
+
+static int ow_elemwise_run(ow_step *s)
+{
+    ow_walk w;
+    ow_cell *cells[OW_MAXARG];
+    for (int k = 0; k < s->nout; k++)
+        cells[k] = s->out[k];
+    for (int i = 0; i < s->nin; i++)
+        cells[s->nout + i] = s->in[i];
+    ow_cell *shape = s->out[0];
+    if (ow_walk_start(&w, shape->ndim, shape->shape, s->nout + s->nin, cells))
+        ow_walk_run(&w, s->loop, s->ctx);
+    return OW_OK;
+}
+
+/* --- the interpreter -------------------------------------------------------------------------- */
+
+#define OW_CHUNK 512
+#define OW_MAXREG 128
+
+typedef void (*ow_chunk_fn)(void *out, const void *const *in, int64_t n);
+
+typedef struct ow_instr {
+    ow_chunk_fn fn;
+    int32_t out;
+    int32_t nin;
+    int32_t in[4];
+} ow_instr;
+
+typedef struct ow_code {
+    int32_t nin, nout, nreg, ninstr;
+    int32_t *itemsize;  /* of each register; the first nin are the operands */
+    int32_t *results;   /* register of each output */
+    ow_instr *instr;
+    char *memory;       /* nreg chunks of 8 * OW_CHUNK bytes */
+} ow_code;
+
+static inline void ow_gather(char *to, const char *from, int64_t stride, int itemsize, int64_t n)
+{
+    char *p[2] = {to, (char *)from};
+    int64_t st[2] = {itemsize, stride};
+    ow_copy_run(p, st, n, itemsize);
+}
+
+/* An ow_loop: operands are the outputs, then the inputs. */
+static void ow_interpret(const void *ctx, char **p, const int64_t *st, int64_t n)
+{
+    const ow_code *code = ctx;
+    const void *reg[OW_MAXREG];
+    int nout = code->nout;
+    for (int r = 0; r < code->nreg; r++)
+        reg[r] = code->memory + (int64_t)r * 8 * OW_CHUNK;
+    for (int64_t start = 0; start < n; start += OW_CHUNK) {
+        int64_t m = n - start < OW_CHUNK ? n - start : OW_CHUNK;
+        for (int i = 0; i < code->nin; i++) {
+            int64_t stride = st[nout + i];
+            int size = code->itemsize[i];
+            const char *from = p[nout + i] + start * stride;
+            char *own = code->memory + (int64_t)i * 8 * OW_CHUNK;
+            if (stride == size)
+                reg[i] = from;
+            else if (stride != 0 || start == 0) {
+                ow_gather(own, from, stride, size, m);
+                reg[i] = own;
+            }
+        }
+        for (int k = 0; k < code->ninstr; k++) {
+            const ow_instr *in = code->instr + k;
+            const void *args[4];
+            for (int j = 0; j < in->nin; j++)
+                args[j] = reg[in->in[j]];
+            in->fn((void *)reg[in->out], args, m);
+        }
+        for (int k = 0; k < nout; k++) {
+            int r = code->results[k], size = code->itemsize[r];
+            char *q[2] = {p[k] + start * st[k], (char *)reg[r]};
+            int64_t qs[2] = {st[k], size};
+            ow_copy_run(q, qs, m, size);
+        }
+    }
+}
+
+#endif

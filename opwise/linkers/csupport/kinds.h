@@ -1,0 +1,53 @@
+/* The kinds of C steps by name: one line each. */
+#ifndef OW_KINDS_H
+#define OW_KINDS_H
+
+#include "blas.h"
+#include "elemwise.h"
+#include "index.h"
+#include "nnet.h"
+#include "reduce.h"
+#include "view.h"
+
+typedef struct ow_kind {
+    const char *name;
+    ow_fn prep, run;
+    int flags;
+} ow_kind;
+
+static int ow_prep_nothing(ow_step *s)
+{
+    (void)s;
+    return OW_OK;
+}
+
+static const ow_kind ow_kinds[] = {
+    {"elemwise", ow_elemwise_prep, ow_elemwise_run, OW_STATIC | OW_TOTAL},
+    {"dimshuffle", ow_dimshuffle_prep, ow_run_nothing, OW_STATIC | OW_TOTAL},
+    {"alias", ow_alias_prep, ow_run_nothing, OW_STATIC | OW_TOTAL},
+    {"rebroadcast", ow_rebroadcast_prep, ow_run_nothing, OW_STATIC | OW_TOTAL},
+    {"deepcopy", ow_deepcopy_prep, ow_deepcopy_run, OW_STATIC | OW_TOTAL},
+    {"reshape", ow_prep_nothing, ow_reshape_run, 0},
+    {"shape_i", ow_shape_i_prep, ow_run_nothing, OW_STATIC | OW_TOTAL},
+    {"shape", ow_shape_prep, ow_run_nothing, OW_STATIC | OW_TOTAL},
+    {"make_vector", ow_make_vector_prep, ow_make_vector_run, OW_STATIC | OW_TOTAL},
+    {"alloc", ow_prep_nothing, ow_alloc_run, 0},
+    {"alloc_empty", ow_prep_nothing, ow_alloc_empty_run, 0},
+    {"subtensor", ow_prep_nothing, ow_subtensor_run, 0},
+    {"dot22", ow_dot22_prep, ow_dot22_run, OW_STATIC | OW_TOTAL},
+    {"gemm", ow_gemm_prep, ow_gemm_run, OW_STATIC | OW_TOTAL},
+    {"gemv", ow_gemv_prep, ow_gemv_run, OW_STATIC | OW_TOTAL},
+    {"ger", ow_ger_prep, ow_ger_run, OW_STATIC | OW_TOTAL},
+    {"batched_dot", ow_batched_dot_prep, ow_batched_dot_run, OW_STATIC | OW_TOTAL},
+    {NULL, NULL, NULL, 0},
+};
+
+static const ow_kind *ow_find_kind(const char *name)
+{
+    for (const ow_kind *k = ow_kinds; k->name; k++)
+        if (!strcmp(k->name, name))
+            return k;
+    return NULL;
+}
+
+#endif

@@ -1,0 +1,134 @@
+"""What is said when an Apply fails: the Apply, its inputs, and the line of the user's program."""
+
+from __future__ import annotations
+
+import io
+import warnings
+
+import numpy as np
+
+from opwise.config import config
+from opwise.graph import printing, provenance
+
+
+def annotated(exception, node, order, values=None, storage=None):
+    """Return an exception of the same class whose text also tells what failed and where.
+
+    values: those of the Apply's inputs, or None if they are not at hand. storage: a list of
+    (variable, value) for the footprint that exception_verbosity=high prints. Exceptions that are
+    no failure of the Apply (KeyboardInterrupt, ...) are returned as they are.
+    """
+    if not isinstance(exception, Exception) or getattr(exception, "_opwise_annotated", False):
+        return exception
+    text = str(exception) + "\n" + describe_failure(node, order, values, storage)
+    try:
+        new = type(exception)(text)
+    except Exception:  # the class takes other arguments: the original must reach the user anyway
+        warnings.warn(
+            f"{type(exception)} could not be given the details of the failing Apply:\n{text}",
+            stacklevel=2,
+        )
+        return exception
+    new._opwise_annotated = True
+    new.node = node
+    return new.with_traceback(exception.__traceback__)
+
+
+def describe_failure(node, order, values, storage=None):
+    """Return the text that is added to the message of a failing Apply."""
+    lines = [f"Apply node that caused the error: {node}"]
+    if order is not None and node in order:
+        lines.append(f"Toposort index: {order.index(node)}")
+    lines.append(f"Inputs types: {[var.type for var in node.inputs]}")
+    if values is not None:
+        lines.append(f"Inputs shapes: {[_shape(v) for v in values]}")
+        lines.append(f"Inputs strides: {[_strides(v) for v in values]}")
+        lines.append(f"Inputs values: {[_short(v) for v in values]}")
+    clients = [
+        ["output" if client == "output" else client for client, _ in out.clients]
+        for out in node.outputs
+    ]
+    lines.append(f"Outputs clients: {clients}")
+    lines.append(_where(node))
+    if config.exception_verbosity == "high":
+        lines.append("\nDebugprint of the apply node: ")
+        text = io.StringIO()
+        printing.debugprint(node, file=text, stop_on_name=False, print_type=True)
+        lines.append(text.getvalue())
+        if storage is not None:
+            lines.append(_footprint(storage))
+    else:
+        lines.append(
+            "\nHINT: Use the Theano flag 'exception_verbosity=high' for a debugprint and storage "
+            "map footprint of this apply node."
+        )
+    return "\n".join(lines)
+
+
+def _where(node):
+    """Return where the user's program made what the Apply computes."""
+    traces = [n for n in node.origins if n.trace]
+    if not traces:
+        return (
+            "\nHINT: Re-running with most Theano optimization disabled could give you a back-trace "
+            "of when this node was created. This can be done with by setting the Theano flag "
+            "'optimizer=fast_compile'. If that does not work, Theano optimizations can be disabled "
+            "with 'optimizer=None'."
+        )
+    text = (
+        "\nBacktrace when the node is created(use Theano flag traceback.limit=N to make it longer):\n"
+        + provenance.format_trace(traces[0].trace)
+    )
+    lines = []
+    for origin in traces:
+        line = provenance.user_line(origin)
+        if line and line not in lines:
+            lines.append(line)
+    if len(lines) > 1:
+        text += "It computes what was written at:\n" + "".join(
+            f'  File "{filename}", line {number}\n' for filename, number in lines
+        )
+    return text.rstrip("\n")
+
+
+def _shape(value):
+    return getattr(value, "shape", "No shapes")
+
+
+def _strides(value):
+    return getattr(value, "strides", "No strides")
+
+
+def _short(value):
+    if isinstance(value, np.ndarray | np.generic | int | float) and np.size(value) <= 5:
+        return value
+    return "not shown" if value is not None else None
+
+
+def _footprint(storage):
+    """Return the sizes of all values at hand, the largest first."""
+    rows, total, total_inputs = [], 0, 0
+    for var, value in storage:
+        if not isinstance(value, np.ndarray):
+            continue
+        kind = "Input" if var.owner is None else ""
+        shared = "Shared " if kind and getattr(var, "is_shared", False) else ""
+        total += value.nbytes
+        total_inputs += value.nbytes if kind else 0
+        label = f", {shared}{kind}" if kind else ""
+        rows.append(
+            (
+                value.nbytes,
+                f" - {var}{label}, Shape: {value.shape}, ElemSize: {value.itemsize} Byte(s), "
+                f"TotalSize: {value.nbytes} Byte(s)",
+            )
+        )
+    rows.sort(key=lambda row: -row[0])
+    return "\n".join(
+        [
+            "Storage map footprint:",
+            *(text for _, text in rows),
+            f" TotalSize: {total} Byte(s) {total / 1e9:.3f} GB",
+            f" TotalSize inputs: {total_inputs} Byte(s) {total_inputs / 1e9:.3f} GB",
+        ]
+    )

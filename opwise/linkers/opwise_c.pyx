@@ -1,0 +1,978 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+# cython: cdivision=True, freethreading_compatible=False
+"""The compiled virtual machine: runs the steps of a program one after the other, and calls functions.
+
+Values between steps that have a C implementation are cells (csupport/runtime.h), never Python
+objects. ``opwise.linkers.vm`` is the same machine in plain Python and is its specification.
+"""
+
+cimport cython
+cimport numpy as cnp
+from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyObject
+from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer, PyCapsule_CheckExact
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from cpython.tuple cimport PyTuple_GET_ITEM
+from libc.stdint cimport int32_t, int64_t, uintptr_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
+
+import numpy as np
+
+cnp.import_array()
+
+cdef extern from "numpy/arrayobject.h":
+    int PyArray_SetBaseObject(cnp.ndarray, object) except -1
+    bint PyArray_CheckExact(object)
+    bint PyArray_ISBEHAVED_RO(object)
+
+cdef extern from "runtime.h":
+    int OW_MAXDIM, OW_MAXARG, OW_STATIC, OW_TOTAL, OW_ERROR_SIZE
+    int OW_OK, OW_VALUE_ERROR, OW_INDEX_ERROR, OW_TYPE_ERROR, OW_MEMORY_ERROR, OW_PYTHON_ERROR
+    ctypedef struct ow_cell:
+        char *data
+        int64_t shape[8]
+        int64_t strides[8]
+        int32_t ndim
+        int32_t itemsize
+        int32_t typenum
+        int32_t scalar
+        char *buf
+        int64_t cap
+        void *owner
+    ctypedef struct ow_step
+    ctypedef int (*ow_fn)(ow_step *) noexcept nogil
+    ctypedef void (*ow_loop)(const void *, char **, const int64_t *, int64_t) noexcept nogil
+    ctypedef struct ow_step:
+        ow_fn prep
+        ow_fn run
+        ow_cell **in_ "in"
+        ow_cell **out
+        int32_t nin
+        int32_t nout
+        const int64_t *ints
+        const double *reals
+        ow_loop loop
+        const void *ctx
+        char *error
+        char *scratch
+        int64_t scratch_cap
+    char *ow_alloc(int64_t)
+    int64_t ow_size(const ow_cell *)
+    bint ow_is_c_contiguous(const ow_cell *)
+    void ow_copy(ow_cell *, ow_cell *)
+    void ow_c_strides(ow_cell *)
+
+cdef extern from "kinds.h":
+    ctypedef struct ow_kind:
+        const char *name
+        ow_fn prep
+        ow_fn run
+        int flags
+    const ow_kind *ow_find_kind(const char *)
+    const ow_kind *ow_kinds
+
+cdef extern from *:
+    """
+    static const char *ow_set_blas(const char *name, void *fn)
+    {
+    #define OW_BLAS_ROW(f) if (!strcmp(name, #f)) { *(void **)&ow_blas.f = fn; return NULL; }
+        OW_BLAS_ROW(dgemm) OW_BLAS_ROW(sgemm) OW_BLAS_ROW(dgemv) OW_BLAS_ROW(sgemv)
+        OW_BLAS_ROW(dger) OW_BLAS_ROW(sger)
+        return "unknown";
+    }
+    static void ow_set_loader(int (*loader)(char *)) { ow_load_blas = loader; }
+    /* An array over `data`; own: it frees the memory when it dies. */
+    static PyObject *ow_wrap(int typenum, int nd, npy_intp *shape, npy_intp *strides, void *data,
+                             int own)
+    {
+        PyObject *a = PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(typenum), nd, shape,
+                                           strides, data, NPY_ARRAY_WRITEABLE, NULL);
+        if (a != NULL && own)
+            PyArray_ENABLEFLAGS((PyArrayObject *)a, NPY_ARRAY_OWNDATA);
+        return a;
+    }
+    #include <time.h>
+    static inline int64_t ow_clock(void)
+    {
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    }
+    """
+    const char *ow_set_blas(const char *, void *)
+    void ow_set_loader(int (*)(char *))
+    int64_t ow_clock() noexcept nogil
+    object ow_wrap(int, int, cnp.npy_intp *, cnp.npy_intp *, void *, int)
+
+cdef extern from "elemwise.h":
+    ctypedef void (*ow_chunk_fn)(void *, const void *const *, int64_t) noexcept nogil
+    int OW_CHUNK, OW_MAXREG
+    ctypedef struct ow_instr:
+        ow_chunk_fn fn
+        int32_t out
+        int32_t nin
+        int32_t in_ "in" [4]
+    ctypedef struct ow_code:
+        int32_t nin, nout, nreg, ninstr
+        int32_t *itemsize
+        int32_t *results
+        ow_instr *instr
+        char *memory
+    void ow_interpret(const void *, char **, const int64_t *, int64_t) noexcept nogil
+
+cdef extern from "loops.h":
+    ctypedef struct ow_loop_row:
+        const char *name
+        ow_chunk_fn fn
+    const ow_loop_row *ow_loop_rows
+    int ow_loop_count
+
+MAXDIM = OW_MAXDIM
+MAXARG = OW_MAXARG
+MAXREG = OW_MAXREG
+HISTOGRAM = 64
+
+
+def kinds():
+    """Return the names of the kinds of C steps."""
+    names = []
+    cdef const ow_kind *k = ow_kinds
+    while k.name != NULL:
+        names.append(k.name.decode())
+        k += 1
+    return names
+
+
+cdef dict _find_loops():
+    return {ow_loop_rows[i].name.decode(): <uintptr_t>ow_loop_rows[i].fn
+            for i in range(ow_loop_count)}
+
+#: built-in loops by name, ``<row>_<type>`` or ``cast_<from>_<to>``: address of the C function
+LOOPS = _find_loops()
+
+
+def set_blas(str name, capsule, expected):
+    """Take a BLAS function from a capsule; its signature must be one of ``expected``."""
+    cdef const char *signature = PyCapsule_GetName(capsule)
+    if signature.decode() not in expected:
+        raise ImportError(
+            f"scipy's {name} has the signature {signature.decode()!r}, opwise was written for "
+            f"{expected[0]!r}: this scipy uses other integers for BLAS"
+        )
+    if ow_set_blas(name.encode(), PyCapsule_GetPointer(capsule, signature)) != NULL:
+        raise ValueError(f"opwise does not use the BLAS function {name}")
+
+
+cdef int _load_blas(char *error) noexcept:
+    """Called by a step that needs BLAS for the first time."""
+    try:
+        from opwise.linkers.blasload import load
+
+        load()
+        return 0
+    except Exception as e:
+        message = str(e).encode()[:300] + b"\0"
+        memcpy(error, <char *>message, len(message))
+        return 1
+
+
+ow_set_loader(_load_blas)
+
+
+@cython.final
+cdef class Code:
+    """A Composite as instructions over built-in loops, for the interpreter.
+
+    itemsizes: bytes of each register, the operands first. results: the registers that are outputs.
+    instructions: (address of the loop, output register, input registers).
+    """
+
+    cdef ow_code code
+
+    def __cinit__(self, int nin, list itemsizes, list results, list instructions):
+        cdef int i, j
+        cdef ow_code *c = &self.code
+        c.nin, c.nout, c.nreg, c.ninstr = nin, len(results), len(itemsizes), len(instructions)
+        c.itemsize = <int32_t *>malloc(sizeof(int32_t) * max(1, c.nreg))
+        c.results = <int32_t *>malloc(sizeof(int32_t) * max(1, c.nout))
+        c.instr = <ow_instr *>calloc(max(1, c.ninstr), sizeof(ow_instr))
+        c.memory = ow_alloc(<int64_t>c.nreg * 8 * OW_CHUNK)
+        if not (c.itemsize and c.results and c.instr and c.memory):
+            raise MemoryError()
+        for i in range(c.nreg):
+            c.itemsize[i] = itemsizes[i]
+        for i in range(c.nout):
+            c.results[i] = results[i]
+        for i in range(c.ninstr):
+            address, out, args = instructions[i]
+            c.instr[i].fn = <ow_chunk_fn><uintptr_t>address
+            c.instr[i].out = out
+            c.instr[i].nin = len(args)
+            for j in range(len(args)):
+                c.instr[i].in_[j] = args[j]
+
+    def __dealloc__(self):
+        free(self.code.itemsize)
+        free(self.code.results)
+        free(self.code.instr)
+        free(self.code.memory)
+
+    @property
+    def address(self):
+        return <uintptr_t>&self.code
+
+
+INTERPRET = <uintptr_t>ow_interpret
+
+
+cdef dict _DESCR = {}
+
+
+cdef object _descr(int typenum):
+    cdef object d = _DESCR.get(typenum)
+    if d is None:
+        d = _DESCR[typenum] = cnp.PyArray_DescrFromType(typenum)
+    return d
+
+
+@cython.final
+cdef class VM:
+    """The machine that runs one program.
+
+    cells: a list of (type number or -1, ndim, itemsize, is a scalar). steps: a list of (kind name or
+    None, input cells, output cells, ints, reals, loop address, context address, what to keep alive,
+    perform, node). A step without a kind calls ``perform(node, inputs, storage)``.
+    inputs, outputs: (cell, one-element list) pairs. constants: {cell: value}. parents: for each
+    cell the cell whose memory it may share, or -1. dies: for each step the cells that nobody reads
+    later. commit: the first step after which an input may be overwritten; destroyed: the input
+    cells that steps from there on overwrite. on_error: called as (step index, exception, inputs)
+    when a step fails; it raises.
+    """
+
+    cdef ow_cell *cells
+    cdef ow_step *steps
+    cdef int ncells, nsteps, ninputs, noutputs, commit
+    cdef bint running, careful, atomic
+    cdef char error[400]
+    cdef int *input_cell
+    cdef int *output_cell
+    cdef int *parent
+    cdef int *die_start
+    cdef int *die_cell
+    cdef int *flags
+    cdef char *borrowed
+    cdef list input_storage, output_storage, performs, nodes, keep, storages, destroyed
+    cdef object on_error
+    cdef void **memory
+    cdef int nmemory
+    cdef readonly bint allow_gc
+    # timing: nanoseconds by step
+    cdef bint timed
+    cdef int64_t *t_count
+    cdef int64_t *t_sum
+    cdef int64_t *t_min
+    cdef int64_t *t_max
+    cdef int64_t *t_hist
+    cdef readonly int64_t calls, total_ns, first_ns
+
+    def __cinit__(self, list cells, list steps, list inputs, list outputs, dict constants,
+                  list parents, list dies, int commit, list destroyed, on_error,
+                  bint allow_gc=True):
+        cdef int i, j, n
+        cdef ow_step *s
+        cdef ow_cell *c
+        self.ncells, self.nsteps = len(cells), len(steps)
+        self.ninputs, self.noutputs = len(inputs), len(outputs)
+        self.commit, self.on_error, self.allow_gc = commit, on_error, allow_gc
+        self.destroyed = destroyed
+        self.cells = <ow_cell *>calloc(max(1, self.ncells), sizeof(ow_cell))
+        self.steps = <ow_step *>calloc(max(1, self.nsteps), sizeof(ow_step))
+        self.borrowed = <char *>calloc(max(1, self.ncells), 1)
+        self.nmemory = 0
+        self.memory = <void **>calloc(8 + 4 * max(1, self.nsteps), sizeof(void *))
+        self.input_cell = self._ints([cell for cell, _ in inputs])
+        self.output_cell = self._ints([cell for cell, _ in outputs])
+        self.parent = self._ints(parents)
+        self.input_storage = [storage for _, storage in inputs]
+        self.output_storage = [storage for _, storage in outputs]
+        starts, flat = [0], []
+        for dead in dies:
+            flat.extend(dead)
+            starts.append(len(flat))
+        self.die_start, self.die_cell = self._ints(starts), self._ints(flat)
+        for i in range(self.ncells):
+            c = &self.cells[i]
+            c.typenum, c.ndim, c.itemsize, c.scalar = cells[i]
+        self.performs, self.nodes, self.keep, self.storages = [], [], [], []
+        flags = []
+        for i in range(self.nsteps):
+            kind, ins, outs, ints, reals, loop, ctx, keep, perform, node = steps[i]
+            s = &self.steps[i]
+            s.nin, s.nout = len(ins), len(outs)
+            s.in_, s.out = self._cells(ins), self._cells(outs)
+            s.error = self.error
+            self.performs.append(perform)
+            self.nodes.append(node)
+            self.keep.append(keep)
+            self.storages.append(None if perform is None else (list(ins), list(outs)))
+            if kind is None:
+                flags.append(0)
+                continue
+            self._set_kind(s, kind, flags)
+            s.ints = self._longs(ints)
+            s.reals = self._doubles(reals)
+            s.loop = <ow_loop><uintptr_t>loop
+            s.ctx = <const void *><uintptr_t>ctx
+        self.flags = self._ints(flags)
+        self.atomic = all(f == (OW_STATIC | OW_TOTAL) for f in flags[commit:])
+        for cell, value in constants.items():
+            self._take(cell, value)
+
+    cdef void _set_kind(self, ow_step *s, str kind, list flags):
+        cdef bytes name = kind.encode()
+        cdef const ow_kind *k = ow_find_kind(name)
+        if k == NULL:
+            raise KeyError(f"there is no kind of C step named {kind}")
+        s.prep, s.run = k.prep, k.run
+        flags.append(k.flags)
+
+    cdef void *_block(self, size_t size):
+        cdef void *p = calloc(1, size if size else 1)
+        if p == NULL:
+            raise MemoryError()
+        self.memory[self.nmemory] = p
+        self.nmemory += 1
+        return p
+
+    cdef int *_ints(self, values):
+        cdef int *p = <int *>self._block(sizeof(int) * len(values))
+        cdef int i
+        for i in range(len(values)):
+            p[i] = values[i]
+        return p
+
+    cdef int64_t *_longs(self, values):
+        cdef int64_t *p = <int64_t *>self._block(sizeof(int64_t) * len(values))
+        cdef int i
+        for i in range(len(values)):
+            p[i] = values[i]
+        return p
+
+    cdef double *_doubles(self, values):
+        cdef double *p = <double *>self._block(sizeof(double) * len(values))
+        cdef int i
+        for i in range(len(values)):
+            p[i] = values[i]
+        return p
+
+    cdef ow_cell **_cells(self, indices):
+        cdef ow_cell **p = <ow_cell **>self._block(sizeof(ow_cell *) * len(indices))
+        cdef int i
+        for i in range(len(indices)):
+            p[i] = &self.cells[<int>indices[i]]
+        return p
+
+    def __dealloc__(self):
+        cdef int i
+        if self.cells != NULL:
+            for i in range(self.ncells):
+                self._release(i)
+                free(self.cells[i].buf)
+        if self.steps != NULL:
+            for i in range(self.nsteps):
+                free(self.steps[i].scratch)
+        if self.memory != NULL:
+            for i in range(self.nmemory):
+                free(self.memory[i])
+        free(self.memory)
+        free(self.cells)
+        free(self.steps)
+        free(self.borrowed)
+        free(self.t_count)
+
+    # --- between cells and Python ---------------------------------------------------------------
+
+    cdef inline void _release(self, int i) noexcept:
+        """Let go of the Python object that a cell holds."""
+        cdef ow_cell *c = &self.cells[i]
+        cdef PyObject *owner = <PyObject *>c.owner
+        if owner != NULL:
+            c.owner = NULL
+            if not self.borrowed[i]:
+                Py_DECREF(<object>owner)
+
+    cdef inline void _own(self, int i, object value):
+        """Let a cell keep a Python object alive."""
+        self._release(i)
+        self.borrowed[i] = 0
+        Py_INCREF(value)
+        self.cells[i].owner = <void *>value
+
+    cdef int _load(self, int i, object value) except -1:
+        """Point an input cell to ``value``, which its storage keeps alive during the call."""
+        cdef ow_cell *c = &self.cells[i]
+        cdef int d
+        if (
+            c.typenum >= 0
+            and PyArray_CheckExact(value)
+            and cnp.PyArray_TYPE(<cnp.ndarray>value) == c.typenum
+            and cnp.PyArray_NDIM(<cnp.ndarray>value) == c.ndim
+            and PyArray_ISBEHAVED_RO(value)
+        ):
+            c.data = <char *>cnp.PyArray_DATA(<cnp.ndarray>value)
+            for d in range(c.ndim):
+                c.shape[d] = cnp.PyArray_DIM(<cnp.ndarray>value, d)
+                c.strides[d] = cnp.PyArray_STRIDE(<cnp.ndarray>value, d)
+            c.owner = <void *>value
+            self.borrowed[i] = 1
+            return 0
+        if value is None or c.typenum < 0:
+            c.data = NULL
+            if c.typenum >= 0:
+                self.careful = True
+            c.owner = <void *>value
+            self.borrowed[i] = 1
+            return 0
+        self._take(i, value)
+        return 0
+
+    cdef int _take(self, int i, object value) except -1:
+        """Let a cell hold ``value`` and keep it alive; TypeError if it is not of the cell's type."""
+        cdef ow_cell *c = &self.cells[i]
+        cdef cnp.ndarray a
+        cdef int d
+        if c.typenum < 0:
+            self._own(i, value)
+            return 0
+        if c.scalar:
+            value = np.asarray(value)
+        if not isinstance(value, np.ndarray):
+            raise TypeError(f"expected an ndarray, not {value!r}")
+        a = value
+        if cnp.PyArray_TYPE(a) != c.typenum or cnp.PyArray_NDIM(a) != c.ndim:
+            raise TypeError(
+                f"expected an array of dtype {_descr(c.typenum)} and {c.ndim} dimensions, got "
+                f"dtype {a.dtype} and shape {(<object>a).shape}"
+            )
+        if not PyArray_ISBEHAVED_RO(a):
+            a = np.array(a, dtype=_descr(c.typenum), order="C")
+        c.data = <char *>cnp.PyArray_DATA(a)
+        for d in range(c.ndim):
+            c.shape[d] = cnp.PyArray_DIM(a, d)
+            c.strides[d] = cnp.PyArray_STRIDE(a, d)
+        self._own(i, a)
+        return 0
+
+    cdef object _array(self, int i):
+        """Return the value of a cell as a Python object; memory of a cell is handed over to it."""
+        cdef ow_cell *c = &self.cells[i]
+        cdef cnp.ndarray a
+        cdef object base
+        cdef int holder, d
+        cdef cnp.npy_intp shape[8]
+        cdef cnp.npy_intp strides[8]
+        if c.typenum < 0:
+            return <object>c.owner if c.owner != NULL else None
+        if c.data == NULL:
+            return None
+        if c.owner != NULL and self._shows(c, <object>c.owner):
+            return <object>c.owner
+        for d in range(c.ndim):
+            shape[d] = c.shape[d]
+            strides[d] = c.strides[d]
+        if c.buf != NULL and c.data == c.buf and ow_is_c_contiguous(c):
+            a = ow_wrap(c.typenum, c.ndim, shape, strides, c.buf, True)
+            c.buf = NULL
+            c.cap = 0
+            self._own(i, a)
+            return a
+        holder = self._holder(i)
+        if holder < 0:
+            raise SystemError("the virtual machine lost track of a value's memory")
+        base = self._base(holder)
+        a = ow_wrap(c.typenum, c.ndim, shape, strides, c.data, False)
+        Py_INCREF(base)  # the array takes this reference
+        PyArray_SetBaseObject(a, base)
+        if holder != i or c.owner == NULL:
+            self._own(i, a)
+        return a
+
+    cdef bint _shows(self, ow_cell *c, object owner):
+        """Return whether an array shows just what a cell does."""
+        cdef cnp.ndarray a
+        cdef int d
+        if not PyArray_CheckExact(owner):
+            return False
+        a = owner
+        if (cnp.PyArray_DATA(a) != c.data or cnp.PyArray_NDIM(a) != c.ndim
+                or cnp.PyArray_TYPE(a) != c.typenum):
+            return False
+        for d in range(c.ndim):
+            if cnp.PyArray_DIM(a, d) != c.shape[d]:
+                return False
+            if c.shape[d] != 1 and cnp.PyArray_STRIDE(a, d) != c.strides[d]:
+                return False
+        return True
+
+    cdef int _holder(self, int i) noexcept:
+        """Return the cell that holds the memory of cell ``i``: itself, or one up its views."""
+        cdef char *data = self.cells[i].data
+        cdef ow_cell *c
+        while i >= 0:
+            c = &self.cells[i]
+            if c.buf != NULL and c.buf <= data <= c.buf + c.cap:
+                return i
+            if c.owner != NULL:
+                return i
+            i = self.parent[i]
+        return -1
+
+    cdef object _base(self, int i):
+        """Return the Python object that keeps the memory of a holder alive."""
+        cdef ow_cell *c = &self.cells[i]
+        cdef cnp.npy_intp size
+        cdef cnp.ndarray a
+        if c.buf == NULL:
+            return <object>c.owner
+        size = c.cap
+        a = ow_wrap(cnp.NPY_UINT8, 1, &size, NULL, c.buf, True)
+        c.buf = NULL
+        c.cap = 0
+        self._own(i, a)
+        return a
+
+    cdef object _value(self, int i):
+        """Return the value of a cell as ``perform`` and callers see it."""
+        value = self._array(i)
+        if self.cells[i].scalar and value is not None:
+            return value[()]
+        return value
+
+    # --- running ----------------------------------------------------------------------------------
+
+    cdef int _step(self, int k, bint prepare, bint execute) except -1:
+        """Run one step; on failure raise what ``on_error`` makes of it."""
+        cdef ow_step *s = &self.steps[k]
+        cdef int rc
+        if self.careful:
+            self._check_inputs(k)
+        if s.run == NULL:
+            if execute:
+                try:
+                    self._perform(k)
+                except BaseException as e:
+                    self._fail(k, e)
+            return 0
+        rc = s.prep(s) if prepare else 0
+        if rc == 0 and execute:
+            rc = s.run(s)
+        if rc != 0:
+            self._fail(k, self._exception(rc))
+        return 0
+
+    cdef _perform(self, int k):
+        """Call ``perform`` of a step on Python values."""
+        cdef int i
+        ins, outs = <tuple>self.storages[k]
+        inputs = [self._value(i) for i in ins]
+        storage = [[None] for _ in outs]
+        self.performs[k](self.nodes[k], inputs, storage)
+        for i, cell in zip(outs, storage):
+            if cell[0] is None and self.cells[i].typenum >= 0:
+                raise ValueError(f"{self.nodes[k].op} did not compute its output")
+            free(self.cells[i].buf)
+            self.cells[i].buf = NULL
+            self.cells[i].cap = 0
+            self._take(i, cell[0])
+
+    cdef _check_inputs(self, int k):
+        cdef ow_step *s = &self.steps[k]
+        cdef int i
+        for i in range(s.nin):
+            if s.in_[i].data == NULL and s.in_[i].typenum >= 0:
+                self._fail(k, ValueError("expected an ndarray, not None"))
+
+    cdef object _exception(self, int rc):
+        message = self.error.decode(errors="replace")
+        if rc == OW_INDEX_ERROR:
+            return IndexError(message)
+        if rc == OW_TYPE_ERROR:
+            return TypeError(message)
+        if rc == OW_MEMORY_ERROR:
+            return MemoryError(message)
+        return ValueError(message)
+
+    cdef _fail(self, int k, exception):
+        cdef ow_step *s = &self.steps[k]
+        cdef int i
+        inputs = []
+        for i in range(s.nin):
+            inputs.append(self._value(<int>(s.in_[i] - self.cells)))
+        self.on_error(k, exception, inputs)
+        raise exception
+
+    cdef int _load_inputs(self) except -1:
+        cdef int i
+        self.careful = False
+        for i in range(self.ninputs):
+            self._load(self.input_cell[i],
+                       <object>PyList_GET_ITEM(<list>PyList_GET_ITEM(self.input_storage, i), 0))
+        return 0
+
+    cdef inline void _bury(self, int k) noexcept:
+        """Let go of what nobody reads after step ``k``."""
+        cdef int j, i
+        cdef ow_cell *c
+        for j in range(self.die_start[k], self.die_start[k + 1]):
+            i = self.die_cell[j]
+            c = &self.cells[i]
+            if c.owner != NULL:
+                self._release(i)
+            # small buffers stay for the next call: there is nothing to gain
+            if self.allow_gc and c.cap > 65536:
+                free(c.buf)
+                c.buf = NULL
+                c.cap = 0
+
+    cdef int _run_steps(self) except -1:
+        cdef int k
+        cdef int64_t before, now
+        if self.timed:
+            before = ow_clock()
+            for k in range(self.commit):
+                self._step(k, True, True)
+                now = ow_clock()
+                self._note(k, now - before)
+                before = now
+                self._bury(k)
+        else:
+            for k in range(self.commit):
+                self._step(k, True, True)
+                self._bury(k)
+        if self.commit < self.nsteps:
+            self._run_committed()
+        return 0
+
+    cdef int _run_committed(self) except -1:
+        """Run the steps that overwrite inputs: all of them, or none as far as callers can see."""
+        cdef int k
+        cdef int64_t before, now
+        copies = None
+        if self.atomic:
+            for k in range(self.commit, self.nsteps):
+                self._step(k, True, False)
+        else:
+            copies = [(i, np.array(self._array(i))) for i in self.destroyed]
+        before = ow_clock() if self.timed else 0
+        try:
+            for k in range(self.commit, self.nsteps):
+                self._step(k, not self.atomic, True)
+                if self.timed:
+                    now = ow_clock()
+                    self._note(k, now - before)
+                    before = now
+                self._bury(k)
+        except BaseException:
+            if copies is not None:
+                for i, saved in copies:
+                    self._array(i)[...] = saved
+            raise
+        return 0
+
+    cdef int _finish(self) except -1:
+        """Hand the outputs over and forget the inputs."""
+        cdef int i
+        for i in range(self.noutputs):
+            (<list>self.output_storage[i])[0] = self._value(self.output_cell[i])
+        self._forget()
+        return 0
+
+    cdef void _forget(self) noexcept:
+        cdef int i
+        for i in range(self.noutputs):
+            self._release(self.output_cell[i])
+        for i in range(self.ninputs):
+            self._release(self.input_cell[i])
+
+    cdef int run(self) except -1:
+        """Run the program on what the input storages hold; leave results in the output storages."""
+        cdef int64_t start
+        if self.running:
+            raise RuntimeError(
+                "This function is being called already, by another thread or by an Op of its own "
+                "graph. Use f.copy() to get a function for each thread."
+            )
+        self.running = True
+        try:
+            self._load_inputs()
+            if self.timed:
+                start = ow_clock()
+                self._run_steps()
+                start = ow_clock() - start
+                self.total_ns += start
+                if self.calls == 0:
+                    self.first_ns = start
+                self.calls += 1
+            else:
+                self._run_steps()
+            self._finish()
+        except BaseException:
+            self._abandon()
+            raise
+        finally:
+            self.running = False
+        return 0
+
+    cdef void _abandon(self) noexcept:
+        """Forget every value of a failed call; memory stays."""
+        cdef int i
+        for i in range(self.nsteps):
+            for j in range(self.steps[i].nout):
+                self._release(<int>(self.steps[i].out[j] - self.cells))
+        self._forget()
+
+    def __call__(self):
+        self.run()
+
+    def free(self):
+        """Give back the memory kept between calls."""
+        cdef int i
+        if self.running:
+            raise RuntimeError("The function is running: its memory cannot be freed")
+        for i in range(self.ncells):
+            free(self.cells[i].buf)
+            self.cells[i].buf = NULL
+            self.cells[i].cap = 0
+        for i in range(self.nsteps):
+            free(self.steps[i].scratch)
+            self.steps[i].scratch = NULL
+            self.steps[i].scratch_cap = 0
+
+    def kept_bytes(self):
+        """Return the bytes of memory kept between calls."""
+        cdef int i
+        cdef int64_t total = 0
+        for i in range(self.ncells):
+            total += self.cells[i].cap
+        for i in range(self.nsteps):
+            total += self.steps[i].scratch_cap
+        return total
+
+    # --- timing -------------------------------------------------------------------------------------
+
+    def start_timing(self):
+        """Record the time of every step from now on."""
+        cdef int n = max(1, self.nsteps)
+        if self.t_count == NULL:
+            self.t_count = <int64_t *>calloc(n * (4 + HISTOGRAM), sizeof(int64_t))
+            if self.t_count == NULL:
+                raise MemoryError()
+            self.t_sum = self.t_count + n
+            self.t_min = self.t_count + 2 * n
+            self.t_max = self.t_count + 3 * n
+            self.t_hist = self.t_count + 4 * n
+        self.timed = True
+
+    def reset_timing(self):
+        """Forget all recorded times."""
+        cdef int n = max(1, self.nsteps)
+        if self.t_count != NULL:
+            memset(self.t_count, 0, n * (4 + HISTOGRAM) * sizeof(int64_t))
+        self.calls = self.total_ns = self.first_ns = 0
+
+    cdef inline void _note(self, int k, int64_t ns) noexcept:
+        cdef int bucket = 0
+        cdef uint64_t v = ns if ns > 0 else 0
+        if self.t_count[k] == 0 or ns < self.t_min[k]:
+            self.t_min[k] = ns
+        if ns > self.t_max[k]:
+            self.t_max[k] = ns
+        self.t_count[k] += 1
+        self.t_sum[k] += ns
+        while v:
+            v >>= 1
+            bucket += 1
+        self.t_hist[k * 64 + bucket] += 1
+
+    def timing(self):
+        """Return (count, sum, min, max, histogram) by step: int64 arrays, nanoseconds.
+
+        Bucket b of the histogram counts times below 2**b that are not below 2**(b - 1).
+        """
+        cdef int n = self.nsteps, i
+        cdef cnp.ndarray a, histogram
+        columns = [np.zeros(n, np.int64) for _ in range(4)]
+        histogram = np.zeros((n, 64), np.int64)
+        if self.t_count != NULL and n > 0:
+            for i in range(4):
+                a = columns[i]
+                memcpy(cnp.PyArray_DATA(a), self.t_count + i * n, n * sizeof(int64_t))
+            memcpy(cnp.PyArray_DATA(histogram), self.t_hist, n * 64 * sizeof(int64_t))
+        return (*columns, histogram)
+
+
+@cython.final
+cdef class Slot:
+    """How one positional argument of a function is checked and where it goes."""
+
+    cdef list storage
+    cdef object filter
+    cdef int typenum, ndim
+    cdef bint exact
+
+    def __init__(self, list storage, int typenum, int ndim, bint exact, filter):
+        """typenum, ndim, exact: an array of these needs no check at all; filter: for the others."""
+        self.storage, self.filter = storage, filter
+        self.typenum, self.ndim, self.exact = typenum, ndim, exact
+
+
+cdef class CallPath:
+    """Calls a compiled function: checks arguments, runs the machine, hands results and updates over.
+
+    Subclasses define ``call_slowly(args, kwargs)`` for calls that need more than positional
+    arguments, and ``explain(error, index)`` for arguments that are refused.
+    """
+
+    cdef list slots
+    cdef int nslots
+    cdef VM vm
+    cdef object fn_
+    cdef list outputs, updates
+    cdef int noutputs, nupdates
+    cdef bint single, slow, none
+    cdef public bint trust_input
+    cdef public bint timed
+    cdef readonly int64_t calls, total_ns, fn_ns, first_ns
+
+    def set_path(self, fn, list slots, list outputs, list updates, bint single, bint none,
+                 bint slow):
+        """Say what a call does.
+
+        fn: the machine. slots: one for each positional argument. outputs: the storages of results.
+        updates: (storage of the new value, storage to put it in). single, none: return the only
+        result, or None, instead of a list. slow: always use ``call_slowly``.
+        """
+        self.fn_ = fn
+        self.vm = fn if isinstance(fn, VM) else None
+        self.slots, self.nslots = slots, len(slots)
+        self.outputs, self.noutputs = outputs, len(outputs)
+        self.updates, self.nupdates = updates, len(updates)
+        self.single, self.none, self.slow = single, none, slow
+
+    @property
+    def fn(self):
+        return self.fn_
+
+    def __call__(self, *args, **kwargs):
+        cdef int64_t start
+        if not self.timed:
+            return self._call(args, kwargs)
+        start = ow_clock()
+        result = self._call(args, kwargs)
+        start = ow_clock() - start
+        self.total_ns += start
+        if self.calls == 0:
+            self.first_ns = start
+        self.calls += 1
+        return result
+
+    def reset_calls(self):
+        """Forget how often and how long the function was called."""
+        self.calls = self.total_ns = self.fn_ns = self.first_ns = 0
+
+    cdef object _call(self, tuple args, dict kwargs):
+        cdef int i
+        cdef Slot slot
+        cdef object value
+        if self.slow or kwargs or len(args) != self.nslots:
+            return self.call_slowly(args, kwargs)
+        if self.trust_input:
+            for i in range(self.nslots):
+                slot = <Slot>PyList_GET_ITEM(self.slots, i)
+                slot.storage[0] = <object>PyTuple_GET_ITEM(args, i)
+            return self.run()
+        for i in range(self.nslots):
+            value = <object>PyTuple_GET_ITEM(args, i)
+            slot = <Slot>PyList_GET_ITEM(self.slots, i)
+            if not (
+                slot.exact
+                and PyArray_CheckExact(value)
+                and cnp.PyArray_TYPE(<cnp.ndarray>value) == slot.typenum
+                and cnp.PyArray_NDIM(<cnp.ndarray>value) == slot.ndim
+                and PyArray_ISBEHAVED_RO(value)
+            ):
+                try:
+                    value = slot.filter(value)
+                except Exception as error:
+                    self.explain(error, i)
+                    raise
+            slot.storage[0] = value
+        return self.run()
+
+    cpdef object run(self):
+        """Run on what the input storages hold; return the results as the caller wants them."""
+        cdef int i
+        cdef int64_t start
+        cdef list results, storage
+        cdef object value
+        start = ow_clock() if self.timed else 0
+        try:
+            if self.vm is not None:
+                self.vm.run()
+            else:
+                self.fn_()
+        finally:
+            for i in range(self.nslots):
+                (<Slot>PyList_GET_ITEM(self.slots, i)).storage[0] = None
+        if self.timed:
+            self.fn_ns += ow_clock() - start
+        for i in range(self.nupdates):
+            source, target = <tuple>PyList_GET_ITEM(self.updates, i)
+            (<list>target)[0] = (<list>source)[0]
+            (<list>source)[0] = None
+        if self.single:
+            storage = <list>PyList_GET_ITEM(self.outputs, 0)
+            value = storage[0]
+            storage[0] = None
+            return value
+        results = []
+        for i in range(self.noutputs):
+            storage = <list>PyList_GET_ITEM(self.outputs, i)
+            results.append(storage[0])
+            storage[0] = None
+        return None if self.none else results
+
+    def call_slowly(self, args, kwargs):
+        raise NotImplementedError
+
+    def explain(self, error, index):
+        raise NotImplementedError
+
+
+cdef extern from "<dlfcn.h>" nogil:
+    void *dlopen(const char *, int)
+    void *dlsym(void *, const char *)
+    char *dlerror()
+    int RTLD_NOW, RTLD_LOCAL
+
+
+@cython.final
+cdef class Library:
+    """A shared library of generated kernels; it stays loaded for the life of the process."""
+
+    cdef void *handle
+    cdef readonly str path
+
+    def __init__(self, str path):
+        self.path = path
+        self.handle = dlopen(path.encode(), RTLD_NOW | RTLD_LOCAL)
+        if self.handle == NULL:
+            raise OSError(dlerror().decode())
+
+    def symbol(self, str name):
+        """Return the address of a function."""
+        cdef void *address = dlsym(self.handle, name.encode())
+        if address == NULL:
+            raise OSError(f"{self.path} has no {name}")
+        return <uintptr_t>address

@@ -1,0 +1,133 @@
+"""Program: a graph frozen for execution: the order, the cells that hold values, their lifetimes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opwise.graph import aliasing
+from opwise.graph.variable import Constant
+
+
+@dataclass(frozen=True)
+class Step:
+    """One Apply: the cells that it reads and writes, and those that nobody needs after it."""
+
+    node: object
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    dies: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a machine runs.
+
+    variables: the variable of each cell. inputs, outputs: cells. constants: {cell: value}.
+    parents: for each cell the one whose memory it may share, or -1. commit: the first step from
+    which on an input may be overwritten (the number of steps if none is); destroyed: those inputs.
+    """
+
+    fgraph: object
+    variables: tuple
+    steps: tuple[Step, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    constants: dict
+    parents: tuple[int, ...]
+    commit: int
+    destroyed: tuple[int, ...]
+
+    @property
+    def order(self):
+        return [step.node for step in self.steps]
+
+
+def make_program(fgraph, schedule=None):
+    """Return the Program of a graph. schedule: a function from the graph to its order."""
+    order = list(schedule(fgraph)) if schedule is not None else fgraph.toposort()
+    roots = aliasing.groups(fgraph, order)
+    destroyers = _input_destroyers(fgraph, order, roots)
+    order, commit = _commit_last(order, destroyers)
+    cells, variables = {}, []
+
+    def cell(var):
+        index = cells.get(var)
+        if index is None:
+            index = cells[var] = len(variables)
+            variables.append(var)
+        return index
+
+    inputs = tuple(cell(var) for var in fgraph.inputs)
+    plan = [
+        (node, tuple(map(cell, node.inputs)), tuple(map(cell, node.outputs))) for node in order
+    ]
+    outputs = tuple(cell(var) for var in fgraph.outputs)
+    parents = []
+    for var in variables:
+        above = aliasing.parent(var)
+        parents.append(-1 if above is None else cells[above])
+    dies = _lifetimes(fgraph, order, roots, cells)
+    return Program(
+        fgraph=fgraph,
+        variables=tuple(variables),
+        steps=tuple(
+            Step(node, ins, outs, dead) for (node, ins, outs), dead in zip(plan, dies, strict=True)
+        ),
+        inputs=inputs,
+        outputs=outputs,
+        constants={i: var.data for i, var in enumerate(variables) if isinstance(var, Constant)},
+        parents=tuple(parents),
+        commit=commit,
+        destroyed=tuple(sorted({cells[roots[var]] for var in destroyers.values()})),
+    )
+
+
+def _input_destroyers(fgraph, order, roots):
+    """Return {Apply: input of the graph whose memory it overwrites}."""
+    given = set(fgraph.inputs)
+    found = {}
+    if fgraph.has_destroyers:
+        for node in order:
+            for i in aliasing.destroyed_inputs(node):
+                if roots[node.inputs[i]] in given:
+                    found[node] = node.inputs[i]
+    return found
+
+
+def _commit_last(order, destroyers):
+    """Return (order, first step that overwrites an input): these steps moved to the end.
+
+    A call that fails must leave shared values as they were. What overwrites them, and what depends
+    on that, runs last, when nothing else can fail any more.
+    """
+    if not destroyers:
+        return order, len(order)
+    late = set()
+    changed = set()
+    for node in order:
+        if node in destroyers or any(var in changed for var in node.inputs):
+            late.add(node)
+            changed.update(node.outputs)
+    early = [node for node in order if node not in late]
+    return early + [node for node in order if node in late], len(early)
+
+
+def _lifetimes(fgraph, order, roots, cells):
+    """Return, for each step, the cells that can be let go after it.
+
+    Variables that share memory die together, after the last use of any of them. Inputs, outputs
+    and constants do not die here.
+    """
+    groups = {}
+    for var in cells:
+        groups.setdefault(roots.get(var, var), []).append(var)
+    kept = {roots.get(var, var) for var in (*fgraph.inputs, *fgraph.outputs)}
+    last = {}
+    for k, node in enumerate(order):
+        for var in (*node.inputs, *node.outputs):
+            last[roots.get(var, var)] = k
+    dies = [[] for _ in order]
+    for root, k in last.items():
+        if root not in kept and not isinstance(root, Constant):
+            dies[k].extend(cells[var] for var in groups[root])
+    return [tuple(sorted(dead)) for dead in dies]

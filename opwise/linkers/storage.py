@@ -1,0 +1,69 @@
+"""Container: a storage cell with the type of what it may hold.
+
+The cells of intermediate results, which nobody but a virtual machine sees, have none.
+"""
+
+from __future__ import annotations
+
+from opwise.graph.type import Type
+
+
+class Container:
+    """A one-element list, ``storage``, and the type that every value put there is converted to.
+
+    r: the variable that the value belongs to, or its type. readonly: values cannot be set.
+    strict, allow_downcast: handed to ``type.filter``. name: used in messages; the variable's unless
+    told. A list is shared by all who hold it: functions, shared variables and Module instances see
+    each other's values. None is a value of every container: it means that there is none yet.
+    """
+
+    __slots__ = ("allow_downcast", "name", "readonly", "storage", "strict", "type")
+
+    def __init__(self, r, storage, readonly=False, strict=False, allow_downcast=None, name=None):
+        if not isinstance(storage, list) or not storage:
+            raise TypeError(f"storage must be a list of length at least one, not {storage!r}")
+        if isinstance(r, Type):
+            self.type = r
+        else:
+            self.type = r.type
+            name = r.name if name is None else name
+        self.name = name
+        self.storage = storage
+        self.readonly = readonly
+        self.strict = strict
+        self.allow_downcast = allow_downcast
+
+    @property
+    def data(self):
+        """The value itself, not a copy.
+
+        Setting it converts to the type, without a copy where none is needed. Raises what
+        ``type.filter`` raises, with the name of this container as the last argument, and Exception
+        where the container is read-only.
+        """
+        return self.storage[0]
+
+    @data.setter
+    def data(self, value):
+        if self.readonly:
+            raise Exception(f"Cannot set readonly storage: {self.name}")
+        if value is not None:
+            # types of old programs take fewer arguments: only what was asked for is passed on
+            options = {"strict": True} if self.strict else {}
+            if self.allow_downcast is not None:
+                options["allow_downcast"] = self.allow_downcast
+            try:
+                value = self.type.filter(value, **options)
+            except Exception as error:
+                # any type may raise anything; the class stays, the name is added
+                error.args = (*error.args, f'Container name "{self.name}"')
+                raise
+        self.storage[0] = value
+
+    value = data
+
+    def __str__(self):
+        return f"<{self.storage[0]}>"
+
+    def __repr__(self):
+        return f"<{self.storage[0]!r}>"

@@ -1,0 +1,160 @@
+"""The plain virtual machine: runs thunks in Python. It specifies what the compiled one does."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+
+class Thunk:
+    """Runs one Apply on storages: lists of one element each, by input and output.
+
+    ``cthunk`` is set where no Python code runs for the Apply.
+    """
+
+    lazy = False
+
+    def __init__(self, node, inputs, outputs):
+        self.node = node
+        self.inputs = inputs
+        self.outputs = outputs
+
+
+class PerformThunk(Thunk):
+    """Calls ``perform``."""
+
+    def __init__(self, node, inputs, outputs):
+        super().__init__(node, inputs, outputs)
+        self.perform = node.op.perform
+
+    def __call__(self):
+        values = [cell[0] for cell in self.inputs]
+        for value, var in zip(values, self.node.inputs, strict=True):
+            if value is None and hasattr(var.type, "numpy_dtype"):
+                raise ValueError("expected an ndarray, not None")
+        self.perform(self.node, values, self.outputs)
+        for cell, var in zip(self.outputs, self.node.outputs, strict=True):
+            if cell[0] is None and hasattr(var.type, "numpy_dtype"):
+                raise ValueError(f"{self.node.op} did not compute its output {var}")
+
+
+class CThunk(Thunk):
+    """Runs the C step of one Apply, outside the compiled machine's loop."""
+
+    def __init__(self, node, inputs, outputs, machine):
+        super().__init__(node, inputs, outputs)
+        self.cthunk = machine
+
+    def __call__(self):
+        self.cthunk()
+
+
+class PlainVM:
+    """Runs a Program thunk by thunk.
+
+    storages: one-element lists by cell. wrapper: called as (i, node, thunk) instead of the thunk,
+    where a linker wraps. on_error: called as (step, exception, input values); it raises.
+    """
+
+    def __init__(self, program, storages, thunks, on_error, allow_gc=True, wrapper=None):
+        self.program = program
+        self.storages = storages
+        self.thunks = thunks
+        self.on_error = on_error
+        self.allow_gc = allow_gc
+        self.wrapper = wrapper
+        kept = {*program.inputs, *program.outputs, *program.constants}
+        self._dies = [[storages[c] for c in step.dies] for step in program.steps]
+        self._owned = [s for c, s in enumerate(storages) if c not in kept]
+        self.timed = False
+        self._times = [[0, 0, 0, 0, [0] * 64] for _ in thunks]
+        self.calls = self.total_ns = self.first_ns = 0
+
+    @property
+    def thunk_groups(self):
+        return [(thunk,) for thunk in self.thunks]
+
+    def __call__(self):
+        start = time.perf_counter_ns()
+        saved = None
+        for k, thunk in enumerate(self.thunks):
+            if k == self.program.commit:
+                saved = self._save()
+            try:
+                self._run(k, thunk)
+            except BaseException as e:
+                values = [cell[0] for cell in thunk.inputs]
+                self._restore(saved)
+                self._clear()
+                self.on_error(k, e, values)
+                raise
+            if self.allow_gc:
+                for cell in self._dies[k]:
+                    cell[0] = None
+        if self.timed:
+            elapsed = time.perf_counter_ns() - start
+            self.total_ns += elapsed
+            self.first_ns = self.first_ns or elapsed
+            self.calls += 1
+
+    def _run(self, k, thunk):
+        if not self.timed:
+            if self.wrapper is None:
+                thunk()
+            else:
+                self.wrapper(k, thunk.node, thunk)
+            return
+        start = time.perf_counter_ns()
+        if self.wrapper is None:
+            thunk()
+        else:
+            self.wrapper(k, thunk.node, thunk)
+        self._note(k, time.perf_counter_ns() - start)
+
+    def _save(self):
+        """Return copies of the inputs that the steps from here on overwrite."""
+        values = [(cell, self.storages[cell][0]) for cell in self.program.destroyed]
+        return [(value, np.array(value)) for _, value in values if isinstance(value, np.ndarray)]
+
+    @staticmethod
+    def _restore(saved):
+        for value, copy in saved or ():
+            value[...] = copy
+
+    def _clear(self):
+        for cell in self._owned:
+            cell[0] = None
+
+    def free(self):
+        """Forget every value between inputs and outputs."""
+        self._clear()
+
+    def kept_bytes(self):
+        """Return the bytes of the values kept between calls."""
+        return sum(v[0].nbytes for v in self._owned if isinstance(v[0], np.ndarray))
+
+    # --- timing, as in the compiled machine -----------------------------------------------------
+
+    def start_timing(self):
+        """Record the time of every thunk from now on."""
+        self.timed = True
+
+    def reset_timing(self):
+        """Forget all recorded times."""
+        self._times = [[0, 0, 0, 0, [0] * 64] for _ in self.thunks]
+        self.calls = self.total_ns = self.first_ns = 0
+
+    def _note(self, k, ns):
+        row = self._times[k]
+        row[2] = ns if row[0] == 0 else min(row[2], ns)
+        row[3] = max(row[3], ns)
+        row[0] += 1
+        row[1] += ns
+        row[4][ns.bit_length()] += 1
+
+    def timing(self):
+        """Return (count, sum, min, max, histogram) by step, as the compiled machine does."""
+        columns = [np.array([row[i] for row in self._times], np.int64) for i in range(4)]
+        histogram = np.array([row[4] for row in self._times], np.int64).reshape(-1, 64)
+        return (*columns, histogram)

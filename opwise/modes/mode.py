@@ -1,0 +1,287 @@
+"""Mode: how a function is compiled, as an optimizer and a linker; and the tables of their names."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+
+from opwise.config import config, register_mode_name
+from opwise.linkers.base import CLinker, Linker, OpWiseCLinker, PerformLinker, VM_Linker
+from opwise.linkers.wrap import DualLinker
+from opwise.optimizers.database import Query
+from opwise.optimizers.stages import optdb, optimize
+
+predefined_linkers = {
+    "py": PerformLinker(),
+    "c": CLinker(),
+    "c|py": OpWiseCLinker(),
+    "c|py_nogc": OpWiseCLinker(allow_gc=False),
+    "c&py": DualLinker(),
+    "vm": VM_Linker(use_cloop=False),
+    "cvm": VM_Linker(use_cloop=True),
+    "vm_nogc": VM_Linker(allow_gc=False, use_cloop=False),
+    "cvm_nogc": VM_Linker(allow_gc=False, use_cloop=True),
+}
+#: linkers whose modules are loaded when they are first asked for: "module:class"
+_LAZY_LINKERS = {"cupy": "opwise.gpu.linker:CupyLinker"}
+
+OPT_NONE = Query(include=[])
+OPT_MERGE = Query(include=["merge"])
+OPT_FAST_RUN = Query(include=["fast_run"])
+OPT_FAST_RUN_STABLE = OPT_FAST_RUN.requiring("stable")
+OPT_FAST_COMPILE = Query(include=["fast_compile"])
+OPT_STABILIZE = OPT_FAST_RUN.until(1.5000001)
+OPT_O2 = OPT_FAST_COMPILE.including("fusion")
+OPT_O3 = OPT_FAST_RUN.excluding("inplace")
+OPT_UNSAFE = OPT_FAST_RUN.including("unsafe").excluding("inplace")
+
+predefined_optimizers = {
+    None: OPT_NONE,
+    "None": OPT_NONE,
+    "merge": OPT_MERGE,
+    "o4": OPT_FAST_RUN,
+    "o3": OPT_O3,
+    "o2": OPT_O2,
+    "o1": OPT_FAST_COMPILE,
+    "unsafe": OPT_UNSAFE,
+    "fast_compile": OPT_FAST_COMPILE,
+    "fast_run": OPT_FAST_RUN,
+    "fast_run_stable": OPT_FAST_RUN_STABLE,
+    "stabilize": OPT_STABILIZE,
+}
+
+
+def register_linker(name, linker):
+    """Add a linker that modes can name; ValueError if the name is taken."""
+    if name in predefined_linkers or name in _LAZY_LINKERS:
+        raise ValueError(f"Linker name already taken: {name}")
+    predefined_linkers[name] = linker
+
+
+def register_optimizer(name, opt):
+    """Add an optimizer that modes can name; ValueError if the name is taken."""
+    if name in predefined_optimizers:
+        raise ValueError(f"Optimizer name already taken: {name}")
+    predefined_optimizers[name] = opt
+
+
+def find_linker(linker):
+    """Return the linker of a name (None: config.linker); another object as it is. KeyError."""
+    if linker is None:
+        linker = config.linker
+    if not isinstance(linker, str):
+        return linker
+    if linker in _LAZY_LINKERS and linker not in predefined_linkers:
+        module, name = _LAZY_LINKERS[linker].split(":")
+        predefined_linkers[linker] = getattr(importlib.import_module(module), name)()
+    return predefined_linkers[linker]
+
+
+def find_optimizer(optimizer):
+    """Return the optimizer of a name ('default': config.optimizer); another object as it is."""
+    if optimizer == "default":
+        optimizer = config.optimizer
+    if isinstance(optimizer, str) or optimizer is None:
+        return predefined_optimizers[optimizer]
+    return optimizer
+
+
+class Mode:
+    """How a function is compiled.
+
+    linker: a name or a linker; None for config.linker. optimizer: a name, a Query, an optimizer, or
+    a function of the graph; 'default' for config.optimizer, None for no rewrite at all.
+    """
+
+    def __init__(self, linker=None, optimizer="default"):
+        self.provided_linker = linker
+        self.provided_optimizer = optimizer
+        self._set(linker, optimizer)
+
+    def _set(self, linker, optimizer):
+        self.linker = find_linker(linker)
+        self._optimizer = find_optimizer(optimizer)
+        if isinstance(optimizer, str | type(None)):
+            self.provided_optimizer = self._optimizer
+        self.call_time = 0.0
+        self.fn_time = 0.0
+        self.optimizer_time = 0.0
+        self.linker_time = 0.0
+
+    @property
+    def optimizer(self):
+        """The optimizer that the query gives now."""
+        if isinstance(self._optimizer, Query):
+            return optdb.query(self.effective_query)
+        return self._optimizer
+
+    @property
+    def effective_query(self):
+        """The query with the tags that the linker requires and cannot digest."""
+        query = self._optimizer
+        required = getattr(self.linker, "required", ())
+        incompatible = getattr(self.linker, "incompatible", ())
+        if required:
+            query = query.including(*required)
+        if incompatible:
+            query = query.excluding(*incompatible)
+        return query
+
+    def optimize(self, fgraph):
+        """Rewrite a graph in place; return the record of what was done (OptimizationProfile)."""
+        how = self.effective_query if isinstance(self._optimizer, Query) else self._optimizer
+        if not isinstance(how, Query) and not hasattr(how, "optimize") and not callable(how):
+            raise TypeError(f"'{type(how).__name__}' object is not callable")
+        return optimize(fgraph, how)
+
+    def bound_linker(self, fgraph):
+        """Return a linker for a graph.
+
+        FAST_COMPILE never calls a C compiler: whoever asked for the quick rewrites asked for speed
+        of compilation.
+        """
+        if not hasattr(self.linker, "accept"):
+            raise ValueError(
+                "'linker' parameter of FunctionMaker should be a Linker with an accept method or "
+                f"one of {[*predefined_linkers, *_LAZY_LINKERS]}."
+            )
+        linker = self.linker.clone() if isinstance(self.linker, Linker) else self.linker
+        query = self._optimizer
+        linker.generate_kernels = not (
+            isinstance(query, Query) and "fast_compile" in query.include
+        )
+        return linker.accept(fgraph)
+
+    def compiled(self, function):
+        """Called with every function that was compiled under this mode."""
+
+    # --- variants ---------------------------------------------------------------------------------
+
+    def clone(self, link_kwargs=None, optimizer="", **kwargs):
+        """Return a copy; link_kwargs go to the linker's ``clone``, another optimizer if told."""
+        new = self._variant(self._optimizer if optimizer == "" else optimizer)
+        if link_kwargs:
+            new.linker = new.linker.clone(**link_kwargs)
+        return new
+
+    def _variant(self, optimizer):
+        new = copy.copy(self)
+        new.provided_optimizer = optimizer
+        new._set(self.linker, optimizer)
+        new.provided_linker = self.provided_linker
+        return new
+
+    def _query(self, method, tags):
+        if not isinstance(self._optimizer, Query):
+            raise AttributeError(
+                f"'{type(self._optimizer).__name__}' object has no attribute '{method}'"
+            )
+        return self._variant(getattr(self._optimizer, method)(*tags))
+
+    def including(self, *tags):
+        """Return a mode whose rewrites also include those with these tags."""
+        return self._query("including", tags)
+
+    def excluding(self, *tags):
+        """Return a mode without the rewrites that have one of these tags."""
+        return self._query("excluding", tags)
+
+    def requiring(self, *tags):
+        """Return a mode with only those rewrites that have all of these tags."""
+        return self._query("requiring", tags)
+
+    def register(self, *optimizations):
+        """Return a mode with more rewrites: (optimizer, position) pairs."""
+        return self._query("register", optimizations)
+
+    def __str__(self):
+        return (
+            f"{type(self).__name__}(linker = {self._linker_text()}, "
+            f"optimizer = {self.provided_optimizer})"
+        )
+
+    def _linker_text(self):
+        return self.provided_linker if isinstance(self.provided_linker, str) else str(self.linker)
+
+    def __getstate__(self):
+        return {"linker": self.provided_linker, "optimizer": self.provided_optimizer}
+
+    def __setstate__(self, state):
+        self.provided_linker = state["linker"]
+        self.provided_optimizer = state["optimizer"]
+        self._set(state["linker"], state["optimizer"])
+
+
+#: modes by name; one that is a string "module:function" is made when it is first asked for
+predefined_modes = {
+    "FAST_COMPILE": Mode("c|py", "fast_compile"),
+    "FAST_RUN": Mode("c|py", "fast_run"),
+    "PROFILE_MODE": "opwise.modes.profilemode:registered_mode",
+    "DEBUG_MODE": "opwise.modes.debugmode:registered_mode",
+}
+#: names for which every call gives a new mode
+_CLASSES = {
+    "Mode": "opwise.modes.mode:default_class",
+    "ProfileMode": "opwise.modes.profilemode:mode_at_exit",
+    "DebugMode": "opwise.modes.debugmode:DebugMode",
+    "NanGuardMode": "opwise.modes.nanguardmode:NanGuardMode",
+}
+
+
+def default_class():
+    """Return a new Mode of config.linker and config.optimizer."""
+    return Mode()
+
+
+def _load(path):
+    module, name = path.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def register_mode(name, mode):
+    """Add a mode under a name; ValueError if the name is taken."""
+    if name in predefined_modes:
+        raise ValueError(f"Mode name already taken: {name}")
+    predefined_modes[name] = mode
+    register_mode_name(name)
+
+
+def get_mode(mode):
+    """Return the mode that ``mode`` stands for: a name, None for the default, or a mode itself."""
+    if mode is None:
+        return get_default_mode()
+    if not isinstance(mode, str):
+        return mode
+    if mode in _CLASSES:
+        return _load(_CLASSES[mode])()
+    found = predefined_modes.get(mode)
+    if found is None:
+        raise Exception(f"No predefined mode exist for string: {mode}")
+    if isinstance(found, str):
+        found = predefined_modes[mode] = _load(found)()
+    return found
+
+
+_default_cache: dict = {}
+
+
+def get_default_mode():
+    """Return the mode that config.mode, linker, optimizer and the optimizer_* tags say now."""
+    if not isinstance(config.mode, str):
+        return config.mode
+    key = (
+        config.mode, config.linker, config.optimizer, config.optimizer_excluding,
+        config.optimizer_including, config.optimizer_requiring,
+    )  # fmt: skip
+    found = _default_cache.get(key)
+    if found is None:
+        mode = get_mode(config.mode)
+        for method, tags in (
+            ("excluding", config.optimizer_excluding),
+            ("including", config.optimizer_including),
+            ("requiring", config.optimizer_requiring),
+        ):
+            if tags:
+                mode = getattr(mode, method)(*tags.split(":"))
+        found = _default_cache[key] = mode
+    return found

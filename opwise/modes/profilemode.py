@@ -1,0 +1,167 @@
+"""ProfileMode: a Mode that records the time of every Apply and prints where it went."""
+
+from __future__ import annotations
+
+import atexit
+
+from opwise.config import config
+from opwise.linkers import cmakers
+from opwise.modes.mode import Mode
+from opwise.profiling import aggregate, classic
+from opwise.profiling.recorder import Recorder, profile_of
+
+
+class ProfileMode(Mode):
+    """Times every Apply of every function compiled under it.
+
+    linker, optimizer: as for Mode; the linker comes first. message: printed with nothing but kept in
+    the profile. The figures of ``print_summary`` are also attributes, in seconds.
+    """
+
+    def __init__(self, linker=None, optimizer="default", message=""):
+        super().__init__(linker, optimizer)
+        self.message = message
+
+    #: calls that the last printed summary covered
+    _calls_printed = 0
+
+    def _set(self, linker, optimizer):
+        super()._set(linker, optimizer)
+        self._recorders = []
+
+    def compiled(self, function):
+        """Start to time a function."""
+        order = function.maker.order
+        cimpl = function.maker.linker.cimpl
+        why = ["" if c else cmakers.why_not(node) for c, node in zip(cimpl, order, strict=True)]
+        function.fn.start_timing()
+        function.timed = True
+        self._recorders.append(
+            Recorder(
+                function.name, order, function.fn, function, cimpl, why, function.maker.report
+            )
+        )
+
+    # --- figures ----------------------------------------------------------------------------------
+
+    def profile(self):
+        """Return what has been recorded up to now, as plain data."""
+        return profile_of(self._recorders, self.message)
+
+    @property
+    def local_time(self):
+        """Seconds in all Applys of all functions."""
+        return self.profile().local_ns * 1e-9
+
+    @property
+    def apply_time(self):
+        """{(position, Op text): seconds}."""
+        return {
+            (r.position, r.label): r.ns * 1e-9 for r in aggregate.by_apply(self.profile()) if r.calls
+        }
+
+    @property
+    def op_time(self):
+        """{Op text: seconds}."""
+        return {r.label: r.ns * 1e-9 for r in aggregate.by_op(self.profile()) if r.calls}
+
+    @property
+    def op_cimpl(self):
+        """{Op text: whether all its Applys run in C}."""
+        return {r.label: r.c for r in aggregate.by_op(self.profile())}
+
+    @property
+    def apply_cimpl(self):
+        """{(position, Op text): whether it runs in C}."""
+        return {(r.position, r.label): r.c for r in aggregate.by_apply(self.profile())}
+
+    @property
+    def fct_call(self):
+        """{function name: calls}."""
+        return _by_name(self.profile(), lambda f: f.calls)
+
+    @property
+    def fct_call_time(self):
+        """{function name: seconds in calls}."""
+        return _by_name(self.profile(), lambda f: f.call_ns * 1e-9)
+
+    @property
+    def compile_time(self):
+        """Seconds spent compiling the functions."""
+        return sum(r.report.total for r in self._recorders)
+
+    # --- texts --------------------------------------------------------------------------------------
+
+    def print_summary(self, n_apply_to_print=None, n_ops_to_print=None):
+        """Print where the time of all calls went: by Apply, by Op, by type of Op.
+
+        n_apply_to_print, n_ops_to_print: how many rows; None for the flags
+        ProfileMode.n_apply_to_print (15) and ProfileMode.n_ops_to_print (20).
+        """
+        n_apply, n_ops = _limits(n_apply_to_print, n_ops_to_print)
+        profile = self.profile()
+        self._calls_printed = _calls(profile)
+        print(classic.summary(profile, n_apply, n_ops), end="")
+
+    def print_diff_summary(self, other, n_apply_to_print=None, n_ops_to_print=None):
+        """Print the difference to another ProfileMode, self minus other, Apply by Apply.
+
+        Applys are matched by what they compute in the user's program, whatever the linker, the
+        device or the process. The arguments are those of ``print_summary``.
+        """
+        n_apply, n_ops = _limits(n_apply_to_print, n_ops_to_print)
+        print(
+            classic.difference(self.profile(), other.profile(), n_apply, n_ops), end=""
+        )
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "message": self.message}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.message = state["message"]
+
+
+def _by_name(profile, value):
+    sums = {}
+    for f in profile.functions:
+        sums[f.name] = sums.get(f.name, 0) + value(f)
+    return sums
+
+
+def _limits(n_apply, n_ops):
+    flags = config.ProfileMode
+    return (
+        flags.n_apply_to_print if n_apply is None else n_apply,
+        flags.n_ops_to_print if n_ops is None else n_ops,
+    )
+
+
+_at_exit = []
+
+
+def mode_at_exit():
+    """Return a new ProfileMode whose summary is printed when the program ends, if it was used."""
+    mode = ProfileMode()
+    if not _at_exit:
+        atexit.register(_print_at_exit)
+    _at_exit.append(mode)
+    return mode
+
+
+def registered_mode():
+    """Return the mode named PROFILE_MODE."""
+    return mode_at_exit()
+
+
+def _calls(profile):
+    return sum(f.calls for f in profile.functions)
+
+
+def _print_at_exit():
+    """Print the summaries that the program itself has not printed since the last call."""
+    for mode in _at_exit:
+        if _calls(mode.profile()) > mode._calls_printed:
+            mode.print_summary()
+
+

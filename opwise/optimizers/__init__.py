@@ -1,0 +1,1 @@
+"""Rewrites: what turns the graph that a user wrote into the graph that runs."""

@@ -1,0 +1,113 @@
+"""Checks of rewrites: the values before and after, and a record of what replaced what.
+
+DebugMode and the tests of rules stand on these; no pass runs them by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opwise.config import change_flags
+from opwise.errors import BadOptimization
+from opwise.graph import provenance
+from opwise.graph.features import Feature
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.traversal import io_toposort
+from opwise.graph.variable import Constant, Variable
+from opwise.optimizers.folding import params
+from opwise.optimizers.navigators import EquilibriumOptimizer
+from opwise.optimizers.passes import Optimizer
+
+
+def evaluate(outputs, values):
+    """Return the values of ``outputs`` as the ``perform`` methods compute them, Apply by Apply.
+
+    values: dict from the variables that the outputs depend on to arrays. Nothing is rewritten, and
+    no value is overwritten.
+    """
+    known = dict(values)
+
+    def value_of(var):
+        return var.data if isinstance(var, Constant) and var not in known else known[var]
+
+    for node in io_toposort(list(values), outputs):
+        destroyed = {i for indices in node.op.destroy_map.values() for i in indices}
+        inputs = [
+            value_of(var).copy() if i in destroyed else value_of(var)
+            for i, var in enumerate(node.inputs)
+        ]
+        storage = [[None] for _ in node.outputs]
+        node.op.perform(node, inputs, storage, *params(node))
+        for out, cell in zip(node.outputs, storage, strict=True):
+            known.setdefault(out, cell[0])
+    return [value_of(var) for var in outputs]
+
+
+def check_rewrite(rewrite, inputs, outputs, values):
+    """Apply a rule or pass to a copy of a graph, compare the results, and return the copy.
+
+    values: a list with an array for each input. Raises BadOptimization where an output has another
+    type or, in the sense of its type's ``values_eq_approx``, another value than before; what the
+    rewrite raises is passed on.
+    """
+    expected = evaluate(outputs, dict(zip(inputs, values, strict=True)))
+    fgraph = FunctionGraph(inputs, outputs)
+    if not isinstance(rewrite, Optimizer):
+        rewrite = EquilibriumOptimizer([rewrite])
+    with provenance.rewriting(), change_flags(on_opt_error="raise"):
+        rewrite.optimize(fgraph)
+    fgraph.check_integrity()
+    found = evaluate(fgraph.outputs, dict(zip(fgraph.inputs, values, strict=True)))
+    for before, after, old, new in zip(outputs, fgraph.outputs, expected, found, strict=True):
+        if before.type != after.type:
+            raise BadOptimization(f"{rewrite} changed the type {before.type} to {after.type}")
+        if not after.type.is_valid_value(new):
+            raise BadOptimization(f"{rewrite} made {new!r}, which is no value of {after.type}")
+        if not before.type.values_eq_approx(old, new):
+            raise BadOptimization(
+                f"{rewrite} changed the value of {before} from {old!r} to {new!r}; the graph is "
+                f"now {fgraph}"
+            )
+    return fgraph
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """An edit: a reader's input was let read ``new`` instead of ``old``, for a reason."""
+
+    reason: str
+    old: Variable
+    new: Variable
+    reader: object
+    index: int
+
+    def __str__(self):
+        return f"{self.reason}: {self.old} -> {self.new} in input {self.index} of {self.reader}"
+
+
+class Replacements(Feature):
+    """Records every edit of a graph, and which variables therefore must hold equal values."""
+
+    def __init__(self):
+        self.events: list[Replacement] = []
+        self._classes: dict[Variable, dict[Variable, None]] = {}
+
+    def on_change_input(self, fgraph, node, i, old, new, reason):
+        self.events.append(Replacement(str(reason), old, new, node, i))
+        a, b = self._class(old), self._class(new)
+        if a is not b:
+            small, large = sorted((a, b), key=len)
+            large.update(small)
+            for var in small:
+                self._classes[var] = large
+
+    def _class(self, var):
+        return self._classes.setdefault(var, {var: None})
+
+    def equal_to(self, var):
+        """Return the variables that replaced each other and this one, itself included."""
+        return list(self._classes.get(var, (var,)))
+
+    def reasons(self, var):
+        """Return why a variable came into the graph, each reason once, in order."""
+        return list(dict.fromkeys(e.reason for e in self.events if e.new is var))

@@ -1,0 +1,457 @@
+"""Databases of rewrites: objects by name and tag, and the queries that select among them.
+
+A database answers a query with one pass. Which databases there are stands in ``stages``.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, MutableSet
+
+from opwise.config import config
+from opwise.optimizers.navigators import EquilibriumOptimizer, TopoOptimizer
+from opwise.optimizers.passes import Optimizer, SeqOptimizer
+from opwise.optimizers.rule import LocalOptGroup, LocalOptimizer
+
+
+class OrderedSet(MutableSet):
+    """A set that remembers the order of insertion."""
+
+    def __init__(self, items: Iterable = ()):
+        self._items = dict.fromkeys(items)
+
+    def __contains__(self, item):
+        return item in self._items
+
+    def __iter__(self):
+        return iter(self._items)
+
+    def __len__(self):
+        return len(self._items)
+
+    def add(self, value):
+        self._items[value] = None
+
+    def discard(self, value):
+        self._items.pop(value, None)
+
+    def update(self, items):
+        self._items.update(dict.fromkeys(items))
+
+    def copy(self):
+        return OrderedSet(self._items)
+
+    def __eq__(self, other):
+        return isinstance(other, MutableSet | set | frozenset) and set(self) == set(other)
+
+    __hash__ = None
+
+    def __repr__(self):
+        return f"OrderedSet({list(self._items)!r})" if self._items else "OrderedSet()"
+
+
+class Query:
+    """What to take from a database: what has any tag of ``include``, all of ``require``, none of
+    ``exclude``.
+
+    subquery: dict from the name of a database inside to the query for it (None leaves it out);
+    this one unless told. position_cutoff: in a sequence, only what stands before this position.
+    extra_optimizations: (pass, position) pairs that are added to the sequence.
+    """
+
+    def __init__(
+        self,
+        include,
+        require=None,
+        exclude=None,
+        subquery=None,
+        position_cutoff=math.inf,
+        extra_optimizations=None,
+    ):
+        self.include = OrderedSet(include)
+        self.require = OrderedSet(require or ())
+        self.exclude = OrderedSet(exclude or ())
+        self.subquery = dict(subquery or {})
+        self.position_cutoff = math.inf if position_cutoff is None else position_cutoff
+        self.extra_optimizations = list(extra_optimizations or ())
+        self.name: str | None = None
+
+    def _changed(self, include=(), require=(), exclude=(), extra=()):
+        return Query(
+            [*self.include, *include],
+            [*self.require, *require],
+            [*self.exclude, *exclude],
+            self.subquery,
+            self.position_cutoff,
+            [*self.extra_optimizations, *extra],
+        )
+
+    def including(self, *tags):
+        """Return a query that also takes what has one of ``tags``."""
+        return self._changed(include=tags)
+
+    def excluding(self, *tags):
+        """Return a query that takes nothing that has one of ``tags``."""
+        return self._changed(exclude=tags)
+
+    def requiring(self, *tags):
+        """Return a query that only takes what has all of ``tags``."""
+        return self._changed(require=tags)
+
+    def register(self, *optimizations):
+        """Return a query that adds (pass, position) pairs to the sequence."""
+        return self._changed(extra=optimizations)
+
+    def until(self, cutoff):
+        """Return a query that takes only what stands before a position."""
+        query = self._changed()
+        query.position_cutoff = cutoff
+        return query
+
+    def inside(self):
+        """Return what this query asks of a database inside: positions there are others."""
+        if not self.extra_optimizations and self.position_cutoff == math.inf:
+            return self
+        return Query(self.include, self.require, self.exclude, self.subquery)
+
+    def key(self):
+        """Return a hashable value; queries with equal keys select the same."""
+        return (
+            frozenset(self.include),
+            frozenset(self.require),
+            frozenset(self.exclude),
+            tuple((name, q and q.key()) for name, q in sorted(self.subquery.items())),
+            self.position_cutoff,
+            tuple((id(opt), position) for opt, position in self.extra_optimizations),
+        )
+
+    def __str__(self):
+        return (
+            f"Query{{inc={self.include},ex={self.exclude},require={self.require},"
+            f"subquery={self.subquery},position_cutoff={self.position_cutoff},"
+            f"extra_opts={self.extra_optimizations}}}"
+        )
+
+    __repr__ = __str__
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.__dict__.setdefault("extra_optimizations", [])
+
+
+class _Generation:
+    """Counts changes of all databases, so that answers to old queries are known to be old."""
+
+    number = 0
+
+
+def _as_query(tags, options) -> Query:
+    if tags and isinstance(tags[0], Query):
+        if len(tags) > 1 or options:
+            raise TypeError("A Query selects by itself: no tags and options beside it")
+        return tags[0]
+    chosen: dict[str, list[str]] = {"+": [], "&": [], "-": []}
+    for tag in tags:
+        if tag[:1] not in chosen:
+            raise ValueError(
+                "All tags must start with one of the following characters: '+', '&' or '-'", tags
+            )
+        chosen[tag[0]].append(tag[1:])
+    return Query(chosen["+"], chosen["&"], chosen["-"], subquery=options)
+
+
+#: one thread fills a database, others wait for it
+_lock = threading.RLock()
+
+
+class DB:
+    """Rewrites and databases of them, by name and tag. The base class answers with a set.
+
+    fill: called once, before the database is first used for anything.
+    """
+
+    def __init__(self, name=None, fill=None):
+        self.name = name
+        self._objects: dict[str, object] = {}
+        self._tags: dict[str, dict[str, None]] = {}
+        self._fill = fill
+        self._filling = False
+        self._answers: dict = {}
+        self._answers_of = -1
+
+    def _filled(self):
+        if self._fill is None:
+            return
+        with _lock:
+            if self._fill is None or self._filling:
+                return
+            self._filling = True
+            try:
+                self._fill()
+                self._fill = None
+            finally:
+                self._filling = False
+                if self._fill is not None:  # it raised: the next use starts anew
+                    self._objects.clear()
+                    self._tags.clear()
+
+    def register(self, name, obj, *tags, use_db_name_as_tag=True):
+        """Add a rewrite or a database; its class's name and this database's are tags of it too.
+
+        Raises ValueError where the name is taken or is a tag, or a tag is the name of something.
+        """
+        self._filled()
+        if not isinstance(obj, DB | Optimizer | LocalOptimizer):
+            raise TypeError("Object cannot be registered in OptDB", obj)
+        if name in self._objects or name in self._tags:
+            raise ValueError(
+                "The name of the object cannot be an existing tag or the name of another existing "
+                "object.",
+                obj,
+                name,
+            )
+        all_tags = [type(obj).__name__, *tags]
+        if use_db_name_as_tag and self.name is not None:
+            all_tags.append(self.name)
+        for tag in all_tags:
+            if tag in self._objects or tag == name:
+                raise ValueError("The tag of the object collides with a name.", obj, tag)
+        if obj.name is None:
+            obj.name = name
+        self._objects[name] = obj
+        _Generation.number += 1
+        for tag in all_tags:
+            self._tags.setdefault(tag, {})[name] = None
+
+    def add_tags(self, name, *tags):
+        """Give the object of a name more tags."""
+        for tag in tags:
+            if tag in self._objects:
+                raise ValueError("The tag of the object collides with a name.", self[name], tag)
+            self._tags.setdefault(tag, {})[name] = None
+        _Generation.number += 1
+
+    def remove_tags(self, name, *tags):
+        """Take tags away from the object of a name."""
+        for tag in tags:
+            self._tags[tag].pop(name, None)
+        _Generation.number += 1
+
+    def tags_of(self, name):
+        """Return the tags of the object of a name, sorted."""
+        self._filled()
+        return sorted(tag for tag, names in self._tags.items() if name in names)
+
+    def names(self):
+        """Return the names of everything here, in order of registration."""
+        self._filled()
+        return list(self._objects)
+
+    def __getitem__(self, name):
+        """Return the object of a name, or the only one that has it as a tag."""
+        self._filled()
+        if name in self._objects:
+            return self._objects[name]
+        found = list(self._tags.get(name, ()))
+        if not found:
+            raise KeyError(f"Nothing registered for '{name}'")
+        if len(found) > 1:
+            raise ValueError(f"More than one match for {name} (please use query)")
+        return self._objects[found[0]]
+
+    def __contains__(self, name):
+        self._filled()
+        return name in self._objects or bool(self._tags.get(name))
+
+    def _named(self, tag):
+        return {tag: None} if tag in self._objects else self._tags.get(tag, {})
+
+    def select(self, query):
+        """Return a dict from the names of what a query takes to the objects, as registered.
+
+        A database inside is replaced by its own answer.
+        """
+        self._filled()
+        chosen = set()
+        for tag in query.include:
+            chosen.update(self._named(tag))
+        for tag in query.require:
+            chosen.intersection_update(self._named(tag))
+        for tag in query.exclude:
+            chosen.difference_update(self._named(tag))
+        found = {}
+        for name, obj in self._objects.items():
+            if name not in chosen:
+                continue
+            if isinstance(obj, DB):
+                inner = query.subquery.get(name, query.inside())
+                if not inner:
+                    continue
+                obj = obj._answer(inner)
+            found[name] = obj
+        return found
+
+    def __query__(self, query):
+        if not isinstance(query, Query):
+            raise TypeError("Expected a Query.", query)
+        return OrderedSet(self.select(query).values())
+
+    def query(self, *tags, **subqueries):
+        """Return what is selected by a Query, or by tags that start with '+', '&' or '-'.
+
+        The same query gets the same object as long as nothing is registered anywhere.
+        """
+        return self._answer(_as_query(tags, subqueries), config.optdb.position_cutoff)
+
+    def _answer(self, query, cutoff=math.inf):
+        self._filled()
+        if self._answers_of != _Generation.number:
+            self._answers.clear()
+            self._answers_of = _Generation.number
+        key = (query.key(), cutoff)
+        answer = self._answers.get(key)
+        if answer is None:
+            if cutoff < query.position_cutoff:
+                query = query.until(cutoff)
+            answer = self.__query__(query)
+            # the extra passes are kept alive beside it, as the key holds their id
+            self._answers[key] = answer
+        return answer
+
+    def print_summary(self, stream=None):
+        """Print every name with its tags."""
+        print(f"{type(self).__name__} {self.name or ''}", file=stream)
+        for name in self.names():
+            print(f"  {name}: {', '.join(self.tags_of(name))}", file=stream)
+
+
+class EquilibriumDB(DB):
+    """Rules and passes that are applied until none of them has anything to do."""
+
+    def __init__(self, ignore_newtrees=True, tracks_on_change_inputs=False, name=None):
+        super().__init__(name)
+        self.ignore_newtrees = ignore_newtrees
+        self.tracks_on_change_inputs = tracks_on_change_inputs
+        self._final: set[str] = set()
+        self._cleanup: set[str] = set()
+
+    def register(self, name, obj, *tags, final_opt=False, cleanup=False, use_db_name_as_tag=True):
+        """Add a rule or a pass.
+
+        final_opt: a pass that runs each time the rules have come to rest. cleanup: one that runs
+        after those, such as a merge.
+        """
+        if final_opt and cleanup:
+            raise ValueError("a pass is either final or a cleanup", obj)
+        super().register(name, obj, *tags, use_db_name_as_tag=use_db_name_as_tag)
+        if final_opt:
+            self._final.add(name)
+        if cleanup:
+            self._cleanup.add(name)
+
+    def __query__(self, query):
+        found = self.select(query)
+        special = self._final | self._cleanup
+        return EquilibriumOptimizer(
+            [obj for name, obj in found.items() if name not in special],
+            final_optimizers=[obj for name, obj in found.items() if name in self._final],
+            cleanup_optimizers=[obj for name, obj in found.items() if name in self._cleanup],
+            name=self.name,
+        )
+
+
+class SequenceDB(DB):
+    """Passes in the order of their positions; equal positions in the order of their names."""
+
+    def __init__(self, failure_callback=None, name=None, fill=None):
+        super().__init__(name, fill)
+        self.failure_callback = failure_callback
+        self.__position__: dict[str, float] = {}
+
+    def register(self, name, obj, position, *tags, use_db_name_as_tag=True):
+        """Add a pass at a position, a number or 'last'."""
+        self._filled()
+        if position == "last":
+            position = max(self.__position__.values(), default=-1) + 1
+        if isinstance(position, bool) or not isinstance(position, int | float):
+            raise TypeError(f"The position of {name!r} must be a number, not {position!r}")
+        super().register(name, obj, *tags, use_db_name_as_tag=use_db_name_as_tag)
+        self.__position__[name] = position
+
+    def positions(self):
+        """Return a dict from names to positions, in the order in which the passes run."""
+        self._filled()
+        return dict(sorted(self.__position__.items(), key=lambda item: (item[1], item[0])))
+
+    def __query__(self, query):
+        found = self.select(query)
+        placed = [(self.__position__[name], False, name, obj) for name, obj in found.items()]
+        # what a query brings along stands where it says, after what is registered there
+        placed += [(at, True, opt.name or "", opt) for opt, at in query.extra_optimizations]
+        placed = [entry for entry in placed if entry[0] < query.position_cutoff]
+        placed.sort(key=lambda entry: entry[:3])
+        sequence = SeqOptimizer(
+            [obj for *_, obj in placed], failure_callback=self.failure_callback, name=self.name
+        )
+        sequence.labels = [name for _, _, name, _ in placed]
+        return sequence
+
+
+class LocalGroupDB(DB):
+    """Rules as one rule: the first that has a replacement gives it (see ``LocalOptGroup``)."""
+
+    def __init__(self, name=None):
+        super().__init__(name)
+        self.__position__: dict[str, float] = {}
+
+    def register(self, name, obj, *tags, position="last", use_db_name_as_tag=True):
+        """Add a rule at a position in the group, a number or 'last'."""
+        super().register(name, obj, *tags, use_db_name_as_tag=use_db_name_as_tag)
+        if position == "last":
+            position = max(self.__position__.values(), default=-1) + 1
+        self.__position__[name] = position
+
+    def __query__(self, query):
+        found = self.select(query)
+        rules = [found[name] for name in sorted(found, key=lambda n: (self.__position__[n], n))]
+        return LocalOptGroup(rules, name=self.name)
+
+
+class TopoDB(DB):
+    """A database of rules, answered by one pass over the graph in topological order."""
+
+    def __init__(
+        self, db, order="in_to_out", ignore_newtrees=False, failure_callback=None, name=None
+    ):
+        super().__init__(name)
+        self.db = db
+        self.order = order
+        self.ignore_newtrees = ignore_newtrees
+        self.failure_callback = failure_callback
+
+    def register(self, name, obj, *tags, **options):
+        """Add a rule to the database inside."""
+        self.db.register(name, obj, *tags, **options)
+
+    def __query__(self, query):
+        return TopoOptimizer(
+            self.db._answer(query),
+            self.order,
+            self.ignore_newtrees,
+            failure_callback=self.failure_callback,
+            name=self.name,
+        )
+
+
+class ProxyDB(DB):
+    """Another database under another name, so that it may stand at several places."""
+
+    def __init__(self, db):
+        if not isinstance(db, DB):
+            raise TypeError(f"ProxyDB stands for a database, not for {db!r}")
+        super().__init__()
+        self.db = db
+
+    def _answer(self, query, cutoff=math.inf):
+        return self.db._answer(query, cutoff)

@@ -1,0 +1,143 @@
+"""Constant folding: what depends on constants alone is computed once, before anything runs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from opwise.errors import MethodNotDefined, ShapeError
+from opwise.graph.traversal import io_toposort
+from opwise.graph.variable import Constant
+from opwise.optimizers.rule import rule
+from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.variable import constant
+
+#: a result of more elements than this is computed anew in each call, if its operands are smaller
+LARGEST = 1_000_000
+
+_EVERYWHERE = ("fast_run", "fast_compile")
+
+
+@rule(
+    stage=dict.fromkeys(("canonicalize", "stabilize", "specialize", "uncanonicalize"), _EVERYWHERE),
+    name="topo_constant_folding",
+)
+def constant_folding(fgraph, node):
+    """An Apply of constants becomes the constants that its Op computes.
+
+    It stays if the Op says so (``do_constant_folding``), fails, or makes a large array of little.
+    """
+    for var in node.inputs:
+        if not isinstance(var, Constant):
+            return None
+    if not node.inputs or not node.op.do_constant_folding(node) or _is_too_large(node):
+        return None
+    values = perform(node, [var.data for var in node.inputs])
+    if values is None:
+        return None
+    return [out.type.make_constant(value) for out, value in zip(node.outputs, values, strict=True)]
+
+
+def perform(node, inputs):
+    """Return the values of an Apply's outputs for values of its inputs; None where that fails."""
+    destroyed = {i for indices in node.op.destroy_map.values() for i in indices}
+    inputs = [
+        value.copy() if i in destroyed and hasattr(value, "copy") else value
+        for i, value in enumerate(inputs)
+    ]
+    storage = [[None] for _ in node.outputs]
+    try:
+        node.op.perform(node, inputs, storage, *params(node))
+    except Exception:  # an Op may fail in any way: then it does so where and when the user runs it
+        return None
+    values = [cell[0] for cell in storage]
+    for i, (value, out) in enumerate(zip(values, node.outputs, strict=True)):
+        if value is None or not out.type.is_valid_value(value):
+            return None
+        if isinstance(value, np.ndarray) and value.base is not None:
+            # a part must not keep the whole in memory
+            values[i] = value.copy()
+    return values
+
+
+def params(node):
+    """Return what ``perform`` of an Apply takes after the storage, as a tuple."""
+    try:
+        return (node.op.get_params(node),)
+    except MethodNotDefined:
+        return ()
+
+
+# --- how large a result would be ------------------------------------------------------------------
+
+
+def _is_too_large(node):
+    """Return whether an Apply of constants is known to make much more than it is given."""
+    given = sum(np.size(v.data) for v in node.inputs)
+    op = node.op
+    if isinstance(op, Elemwise):
+        size = _broadcast_size(node)
+    elif hasattr(op, "infer_shape") and _takes_lengths(node):
+        size = _said_size(node)
+    else:
+        return False
+    return size is not None and size > max(LARGEST, given)
+
+
+def _takes_lengths(node):
+    """Return whether some input may say how large the output is."""
+    return any(getattr(v.type, "dtype", "")[:3] in ("int", "uin", "boo") for v in node.inputs)
+
+
+def _broadcast_size(node):
+    if sum(np.size(v.data) for v in node.inputs) <= 1000:
+        return None  # a thousand elements broadcast to a million at most
+    try:
+        return math.prod(np.broadcast_shapes(*(np.shape(v.data) for v in node.inputs)))
+    except ValueError:
+        return None
+
+
+def _said_size(node):
+    """Return the number of elements of all outputs as ``infer_shape`` says, or None."""
+    shapes = [
+        tuple(constant(np.int64(n)) for n in np.shape(v.data)) if hasattr(v.type, "ndim") else None
+        for v in node.inputs
+    ]
+    try:
+        said = node.op.infer_shape(node, shapes)
+        return sum(math.prod(map(_number, shape)) for shape in said if shape is not None)
+    except (ShapeError, NotImplementedError, _NotKnown):
+        return None
+    except Exception:  # a user's infer_shape that fails is reported where shapes are asked for
+        return None
+
+
+class _NotKnown(Exception):
+    """A length does not follow from constants alone."""
+
+
+def _number(length):
+    """Return the value of a length that follows from constants."""
+    if not hasattr(length, "type"):
+        return int(length)
+    known = {}
+    if isinstance(length, Constant):
+        return int(length.data)
+    for node in io_toposort([], [length]):
+        inputs = []
+        for var in node.inputs:
+            if isinstance(var, Constant):
+                inputs.append(var.data)
+            elif var in known:
+                inputs.append(known[var])
+            else:
+                raise _NotKnown
+        values = perform(node, inputs)
+        if values is None:
+            raise _NotKnown
+        known.update(zip(node.outputs, values, strict=True))
+    if length not in known:
+        raise _NotKnown
+    return int(known[length])

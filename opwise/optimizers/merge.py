@@ -1,0 +1,98 @@
+"""Merging: of Applys that compute the same from the same, and of equal constants, one is kept."""
+
+from __future__ import annotations
+
+from opwise.errors import InconsistencyError
+from opwise.graph.provenance import union
+from opwise.graph.variable import Constant
+from opwise.optimizers.passes import Optimizer, PassRecord
+
+
+class MergeOptimizer(Optimizer):
+    """Merges in one walk from the inputs: the first of equal things is kept.
+
+    Applys are equal if their Ops are and they read the same variables; constants if their
+    signatures are, dtype included. What is kept inherits the origins, and a name if it has none.
+    """
+
+    name = "merge"
+
+    def apply(self, fgraph):
+        constants, applys = _equal_things(fgraph)
+        # in this order what is kept never loses its last reader before it gets another
+        pairs = list(constants)
+        for node, kept in applys:
+            pairs.extend(zip(node.outputs, kept.outputs, strict=True))
+        failures = 0
+        if pairs:
+            _inherit(applys)
+            failures = _replace(fgraph, pairs)
+        merged = len(constants) + len(applys)
+        return PassRecord(
+            counts={"merged": merged, "constants": len(constants), "failures": failures}
+        )
+
+
+def _equal_things(fgraph):
+    """Return the constants and the Applys that can go, each with the equal one to keep."""
+    first_constant: dict = {}
+    first_apply: dict = {}
+    kept_for: dict = {}
+    constants, applys = [], []
+    for node in fgraph.toposort():
+        key = [node.op]
+        for var in node.inputs:
+            if var in kept_for:
+                var = kept_for[var]
+            elif isinstance(var, Constant):
+                kept = first_constant.setdefault(var.cached_signature(), var)
+                kept_for[var] = kept
+                if kept is not var:
+                    constants.append((var, kept))
+                    var = kept
+            key.append(var)
+        kept = first_apply.setdefault(tuple(key), node)
+        if kept is not node and _same_types(node, kept):
+            applys.append((node, kept))
+            kept_for.update(zip(node.outputs, kept.outputs, strict=True))
+    for var in fgraph.outputs:
+        if isinstance(var, Constant) and var not in kept_for:
+            kept = kept_for[var] = first_constant.setdefault(var.cached_signature(), var)
+            if kept is not var:
+                constants.append((var, kept))
+    return constants, applys
+
+
+def _same_types(node, kept):
+    # an Op may have been told the type of its output when it was applied
+    return all(
+        a.type is b.type or a.type == b.type
+        for a, b in zip(node.outputs, kept.outputs, strict=True)
+    )
+
+
+def _replace(fgraph, pairs):
+    """Replace all pairs, one by one where that breaks the graph; return how many failed."""
+    for old, new in pairs:
+        if new.name is None and old.name is not None:
+            new.name = old.name
+    try:
+        fgraph.replace_all_validate(pairs, reason="MergeOptimizer")
+        return 0
+    except InconsistencyError:
+        pass
+    failures = 0
+    for old, new in pairs:
+        try:
+            fgraph.replace_all_validate([(old, new)], reason="MergeOptimizer")
+        except InconsistencyError:
+            failures += 1
+    return failures
+
+
+def _inherit(applys):
+    members: dict = {}
+    for node, kept in applys:
+        members.setdefault(kept, [kept]).append(node)
+    for kept, group in members.items():
+        kept._origins = union(*(node.origins for node in group))

@@ -1,0 +1,486 @@
+"""Passes that apply rules: once to every Apply, or until none has anything left to do."""
+
+from __future__ import annotations
+
+from collections import deque
+from time import perf_counter
+
+from opwise.config import config
+from opwise.errors import BadOptimization, InconsistencyError
+from opwise.graph.features import Feature
+from opwise.graph.variable import Variable
+from opwise.optimizers.passes import (
+    Optimizer,
+    PassRecord,
+    RuleRecord,
+    failed,
+    logger,
+    run_pass,
+)
+from opwise.optimizers.rule import LocalOptGroup, RuleIndex
+
+#: a rule is tried again on an Apply when an input, or an owner this many levels below, changed
+REACH = 3
+
+
+# --- putting a rule's result into the graph -------------------------------------------------------
+
+
+def replacements(rule, node, result):
+    """Return (pairs of a variable and its replacement, Applys that must go) of a rule's result.
+
+    Pairs that change nothing are left out. Raises TypeError, ValueError or BadOptimization where
+    the result is none that ``rule`` allows.
+    """
+    remove = ()
+    if not isinstance(result, Variable) and not result:
+        return [], remove
+    if isinstance(result, dict):
+        found = list(result.items())
+        if "remove" in result:
+            remove = result["remove"]
+            found = [(old, new) for old, new in found if not isinstance(old, str)]
+    elif isinstance(result, list | tuple):
+        if len(result) != len(node.outputs):
+            raise ValueError(
+                f"The rule {rule} gave {len(result)} replacements for the {len(node.outputs)} "
+                f"outputs of {node}"
+            )
+        found = zip(node.outputs, result, strict=True)
+    else:
+        raise TypeError(
+            f"The rule {rule} gave {result!r} for {node}: expected a list with a replacement for "
+            "each output, a dict, or None"
+        )
+    pairs = []
+    for old, new in found:
+        if new is None or new is old:
+            continue
+        if not isinstance(new, Variable):
+            raise TypeError(f"The rule {rule} gave {new!r} as a replacement of {old}")
+        if new.type is not old.type and new.type != old.type:
+            converted = old.type.convert_variable(new)
+            if converted is None or converted.type != old.type:
+                raise BadOptimization(
+                    f"The rule {rule} replaced {old}, which has type {old.type}, by {new}, which "
+                    f"has type {new.type}. The type of the replacement must be the same."
+                )
+            new = converted
+        pairs.append((old, new))
+    return pairs, remove
+
+
+def apply_result(fgraph, node, rule, result, navigator=None):
+    """Put a rule's result into the graph; return whether that changed it.
+
+    A result that breaks the graph is undone. navigator: the pass that hears of failures.
+    """
+    pairs = ()
+    try:
+        pairs, remove = replacements(rule, node, result)
+        if not pairs:
+            return False
+        if remove:
+            fgraph.replace_all_validate_remove(pairs, remove, reason=rule)
+        else:
+            fgraph.replace_all_validate(pairs, reason=rule)
+    except InconsistencyError as error:
+        # a replacement that cannot stand, in place for example, is an offer that was declined
+        if navigator is not None and navigator.failure_callback is not None:
+            navigator.report(error, rule, node, pairs)
+        return False
+    except Exception as error:  # whatever a rule or a Type does, the graph goes on without it
+        if navigator is not None:
+            navigator.report(error, rule, node, pairs)
+        else:
+            failed(str(rule), error, node)
+        return False
+    if config.optimizer_verbose:
+        for old, new in pairs:
+            print(rule, old, new)
+    return True
+
+
+# --- what is to be looked at next -----------------------------------------------------------------
+
+
+class _Watcher(Feature):
+    """Hears what a change brought, took away and touched."""
+
+    def __init__(self):
+        self.imported = []
+        self.pruned = []
+        self.changed = []
+
+    def on_import(self, fgraph, node, reason):
+        self.imported.append(node)
+
+    def on_prune(self, fgraph, node, reason):
+        self.pruned.append(node)
+
+    def on_change_input(self, fgraph, node, i, old, new, reason):
+        self.changed.append((node, old))
+
+    def forget(self):
+        self.imported.clear()
+        self.pruned.clear()
+        self.changed.clear()
+
+
+class _WorkList:
+    """The Applys on which rules are still to be tried, each at most once, in a fixed order."""
+
+    def __init__(self, fgraph):
+        self.fgraph = fgraph
+        order = fgraph.toposort()
+        self.queue = deque(order)
+        self.pending = set(order)
+        self.watcher = _Watcher()
+        fgraph.attach_feature(self.watcher)
+
+    def close(self):
+        self.fgraph.remove_feature(self.watcher)
+
+    def take_changes(self, node=None):
+        """Queue the Applys that the last change concerns; return how many it brought.
+
+        New ones and readers of what was replaced come next, as they stand lowest. Those further
+        above, and those that lost a reader, come last.
+        """
+        fgraph, pending, watcher = self.fgraph, self.pending, self.watcher
+        new = [n for n in watcher.imported if n.fgraph is fgraph]
+        touched = dict.fromkeys(new)
+        lost_a_reader = {}
+        if node is not None and node.fgraph is fgraph:
+            touched[node] = None
+        for reader, old in watcher.changed:
+            if reader != "output" and reader.fgraph is fgraph:
+                touched[reader] = None
+            if old.owner is not None:
+                lost_a_reader[old.owner] = None
+        for gone in watcher.pruned:
+            for var in gone.inputs:
+                if var.owner is not None:
+                    lost_a_reader[var.owner] = None
+        watcher.forget()
+        first = [n for n in touched if n not in pending]
+        pending.update(first)
+        self.queue.extendleft(reversed(first))
+        self._append(_above(touched))
+        self._append(lost_a_reader)
+        return len(new)
+
+    def _append(self, nodes):
+        for node in nodes:
+            if node.fgraph is self.fgraph and node not in self.pending:
+                self.pending.add(node)
+                self.queue.append(node)
+
+
+def _above(nodes):
+    """Return the Applys that read what ``nodes`` compute, up to REACH levels below counted."""
+    found = {}
+    level = list(nodes)
+    for _ in range(REACH - 1):
+        following = []
+        for node in level:
+            for out in node.outputs:
+                for reader, _i in out._clients:
+                    if reader != "output" and reader not in found:
+                        found[reader] = None
+                        following.append(reader)
+        level = following
+    return found
+
+
+class NavigatorOptimizer(Optimizer):
+    """Base of the passes that apply rules; the static methods are legacy failure callbacks."""
+
+    def __init__(self, local_opt, ignore_newtrees=False, failure_callback=None, name=None):
+        self.local_opt = local_opt
+        self.ignore_newtrees = ignore_newtrees
+        self.failure_callback = failure_callback
+        self.name = name or getattr(local_opt, "name", None)
+
+    def add_requirements(self, fgraph):
+        self.local_opt.add_requirements(fgraph)
+
+    @staticmethod
+    def warn(exc, nav, repl_pairs, local_opt, node):
+        """Do as config.on_opt_error says."""
+        failed(str(local_opt), exc, node)
+
+    @staticmethod
+    def warn_inplace(exc, nav, repl_pairs, local_opt, node):
+        """Decline what would break the graph; otherwise do as config.on_opt_error says."""
+        if not isinstance(exc, InconsistencyError):
+            failed(str(local_opt), exc, node)
+
+    @staticmethod
+    def warn_ignore(exc, nav, repl_pairs, local_opt, node):
+        """Ignore the exception."""
+
+    def report(self, error, rule, node, pairs=()):
+        """React to an exception in a rule."""
+        if self.failure_callback is not None:
+            self.failure_callback(error, self, pairs, rule, node)
+        else:
+            failed(str(rule), error, node)
+
+
+class TopoOptimizer(NavigatorOptimizer):
+    """Tries one rule on every Apply once, in topological order.
+
+    order: 'in_to_out' or 'out_to_in'. ignore_newtrees: whether the Applys that the rule makes are
+    left out. failure_callback: function of an exception, this pass, the pairs to replace, the rule
+    and the Apply.
+    """
+
+    def __init__(
+        self, local_opt, order="in_to_out", ignore_newtrees=False, failure_callback=None, name=None
+    ):
+        if order not in ("in_to_out", "out_to_in"):
+            raise ValueError(f"order must be 'in_to_out' or 'out_to_in', not {order!r}")
+        super().__init__(local_opt, ignore_newtrees, failure_callback, name)
+        self.order = order
+        self._rules = local_opt.opts if isinstance(local_opt, LocalOptGroup) else [local_opt]
+        self._index = RuleIndex(self._rules)
+
+    def apply(self, fgraph):
+        if not self._rules:
+            return None
+        index = self._index
+        queue = deque(n for n in fgraph.toposort() if index[n.op].calls)
+        run = _TopoRun(self, fgraph)
+        take = queue.popleft if self.order == "in_to_out" else queue.pop
+        try:
+            while queue:
+                node = take()
+                if node.fgraph is not fgraph:
+                    continue
+                new = run.look_at(node)
+                if not self.ignore_newtrees:
+                    queue.extend(n for n in new if index[n.op].calls)
+        finally:
+            run.close()
+        return run.result()
+
+
+class _TopoRun:
+    """One application of a TopoOptimizer: what it tries on an Apply, and the counts."""
+
+    def __init__(self, optimizer, fgraph):
+        self.optimizer = optimizer
+        self.fgraph = fgraph
+        self.watcher = _Watcher()
+        self.records = {rule: RuleRecord(str(rule)) for rule in optimizer._rules}
+        self.stopped: dict = {}
+        self.limit = config.optdb.max_use_ratio * max(len(fgraph.apply_nodes), 1)
+        self.started = perf_counter()
+        fgraph.attach_feature(self.watcher)
+
+    def close(self):
+        self.fgraph.remove_feature(self.watcher)
+
+    def look_at(self, node):
+        """Try rules on an Apply until one changes the graph; return the Applys that it brought."""
+        fgraph, optimizer = self.fgraph, self.optimizer
+        for rule, call in optimizer._index[node.op].calls:
+            record = self.records[rule]
+            record.tried += 1
+            try:
+                result = call(fgraph, node)
+            except Exception as error:  # a rule may raise anything; the graph is as it was
+                optimizer.report(error, rule, node)
+                continue
+            if result is None or result is False or rule in self.stopped:
+                continue
+            self.watcher.forget()
+            if apply_result(fgraph, node, rule, result, optimizer):
+                new = [n for n in self.watcher.imported if n.fgraph is fgraph]
+                record.applied += 1
+                record.created += len(new)
+                if record.applied > self.limit:
+                    self.stopped[rule] = None
+                return new
+        return []
+
+    def result(self):
+        """Return the record, and warn of rules that were stopped."""
+        if self.stopped:
+            _warn_of_loop(self.optimizer, list(map(str, self.stopped)))
+        records = list(self.records.values())
+        if config.profile_optimizer and len(records) == 1:
+            records[0].seconds = perf_counter() - self.started
+        return PassRecord(rules=records)
+
+
+def in2out(*local_opts, name=None, **options):
+    """Return a pass that tries rules on every Apply once, from the inputs to the outputs."""
+    rule = local_opts[0] if len(local_opts) == 1 else LocalOptGroup(*local_opts)
+    return TopoOptimizer(rule, "in_to_out", name=name, **options)
+
+
+def out2in(*local_opts, name=None, **options):
+    """Return a pass that tries rules on every Apply once, from the outputs to the inputs."""
+    rule = local_opts[0] if len(local_opts) == 1 else LocalOptGroup(*local_opts)
+    return TopoOptimizer(rule, "out_to_in", name=name, **options)
+
+
+def _warn_of_loop(what, names):
+    logger.warning(
+        "%s stopped using %s: applied more than %s times per Apply of the graph, so perhaps "
+        "without end. The graph is right all the same. Exclude it, or raise the flag "
+        "optdb.max_use_ratio.",
+        what,
+        ", ".join(names),
+        config.optdb.max_use_ratio,
+    )
+
+
+class EquilibriumOptimizer(NavigatorOptimizer):
+    """Tries rules, from the inputs up, until none of them has anything left to do.
+
+    Each Apply is looked at once, and again when something near it has changed, so that the cost
+    grows with the size of the graph and the number of changes. optimizers: rules and passes; a
+    pass runs when the rules have come to rest, and they go on where it changed something.
+    final_optimizers, cleanup_optimizers: passes that run after those. max_use_ratio:
+    config.optdb.max_use_ratio unless told.
+    """
+
+    #: a whole pass that still changes the graph after this many rounds will not come to rest
+    MAX_ROUNDS = 50
+
+    def __init__(
+        self,
+        optimizers,
+        failure_callback=None,
+        ignore_newtrees=True,
+        tracks_on_change_inputs=False,
+        max_use_ratio=None,
+        final_optimizers=None,
+        cleanup_optimizers=None,
+        name=None,
+    ):
+        super().__init__(None, ignore_newtrees, failure_callback, name)
+        self.rules = [o for o in optimizers if not isinstance(o, Optimizer)]
+        self.global_optimizers = [o for o in optimizers if isinstance(o, Optimizer)]
+        self.final_optimizers = list(final_optimizers or ())
+        self.cleanup_optimizers = list(cleanup_optimizers or ())
+        self.max_use_ratio = max_use_ratio
+        self._passes = self.global_optimizers + self.final_optimizers + self.cleanup_optimizers
+        self._index = RuleIndex(self.rules)
+
+    def add_requirements(self, fgraph):
+        for one in self.rules + self._passes:
+            one.add_requirements(fgraph)
+
+    def apply(self, fgraph):
+        if not self.rules and not self._passes:
+            return None
+        run = _EquilibriumRun(self, fgraph)
+        try:
+            while run.work.queue:
+                run.rules()
+                run.passes()
+        finally:
+            run.work.close()
+        return run.result()
+
+
+class _EquilibriumRun:
+    """One application of an EquilibriumOptimizer: the work list and the counts."""
+
+    def __init__(self, optimizer, fgraph):
+        self.optimizer = optimizer
+        self.fgraph = fgraph
+        self.work = _WorkList(fgraph)
+        self.timed = config.profile_optimizer
+        self.records: dict = {}
+        self.stopped: dict = {}
+        self.rounds = 0
+        self.record = PassRecord()
+        ratio = optimizer.max_use_ratio
+        self.ratio = config.optdb.max_use_ratio if ratio is None else ratio
+        self.most_nodes = len(fgraph.apply_nodes)
+        for entry in optimizer._index.values():
+            entry.visits = 0
+
+    def rules(self):
+        """Try rules until the work list is empty."""
+        fgraph, optimizer, timed = self.fgraph, self.optimizer, self.timed
+        queue, pending, index = self.work.queue, self.work.pending, optimizer._index
+        started = 0.0
+        while queue:
+            node = queue.popleft()
+            pending.discard(node)
+            if node.fgraph is not fgraph:
+                continue
+            entry = index[node.op]
+            entry.visits += 1
+            for rule, call in entry.calls:
+                if timed:
+                    started = perf_counter()
+                try:
+                    result = call(fgraph, node)
+                except Exception as error:  # a rule may raise anything; the graph is as it was
+                    optimizer.report(error, rule, node)
+                    continue
+                finally:
+                    if timed:
+                        self._record_of(rule).seconds += perf_counter() - started
+                if result is None or result is False:
+                    continue
+                if self._apply(node, rule, result):
+                    break
+
+    def _apply(self, node, rule, result):
+        optimizer = self.optimizer
+        if rule in self.stopped:
+            return False
+        if not apply_result(self.fgraph, node, rule, result, optimizer):
+            self.work.watcher.forget()
+            return False
+        record = self._record_of(rule)
+        record.applied += 1
+        record.created += self.work.take_changes(node)
+        self.most_nodes = max(self.most_nodes, len(self.fgraph.apply_nodes))
+        if record.applied > self.ratio * self.most_nodes:
+            self.stopped[rule] = None
+        return True
+
+    def passes(self):
+        """Run the passes; come back early if there is something for the rules to do again."""
+        self.rounds += 1
+        optimizer = self.optimizer
+        if self.rounds > optimizer.MAX_ROUNDS:
+            _warn_of_loop(optimizer, list(map(str, optimizer._passes)))
+            return
+        final = optimizer.final_optimizers + optimizer.cleanup_optimizers
+        for group in (optimizer.global_optimizers, final):
+            for one in group:
+                record = run_pass(self.fgraph, one, index=self.rounds - 1)
+                self.record.passes.append(record)
+                if record.failed:
+                    self.work.watcher.forget()
+            self.work.take_changes()
+            if self.work.queue:
+                return
+
+    def _record_of(self, rule):
+        record = self.records.get(rule)
+        if record is None:
+            record = self.records[rule] = RuleRecord(str(rule))
+        return record
+
+    def result(self):
+        """Return the record, and warn of rules that were stopped."""
+        if self.stopped:
+            _warn_of_loop(self.optimizer, list(map(str, self.stopped)))
+        if self.timed:
+            for entry in self.optimizer._index.values():
+                for rule, _ in entry.calls:
+                    self._record_of(rule).tried += entry.visits
+        self.record.rules = list(self.records.values())
+        self.record.counts = {"rounds": self.rounds, "most_nodes": self.most_nodes}
+        return self.record

@@ -1,0 +1,246 @@
+"""Passes: what edits a whole graph, how a failing one is treated, and what they record.
+
+Passes that apply rules are in ``navigators``; which passes run stands in ``stages``.
+"""
+
+from __future__ import annotations
+
+import logging
+import pdb
+import sys
+import traceback
+from dataclasses import asdict, dataclass, field
+from time import perf_counter
+
+from opwise.config import config
+from opwise.graph import provenance
+from opwise.optimizers.rule import check_destroyers
+
+logger = logging.getLogger("opwise.optimizers")
+
+# --- records --------------------------------------------------------------------------------------
+
+
+@dataclass
+class RuleRecord:
+    """What one rule did in one pass.
+
+    applied: replacements made. created: Applys that they brought. tried: Applys that it looked at,
+    counting each visit. seconds: its time, measured only under config.profile_optimizer.
+    """
+
+    name: str
+    applied: int = 0
+    created: int = 0
+    tried: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class PassRecord:
+    """What one pass did: seconds, Applys before and after, its rules, the passes inside it.
+
+    kind: the class of the pass. index: its place in the sequence. counts: figures of its own kind.
+    failed: whether it raised, so that the graph was put back.
+    """
+
+    name: str = ""
+    kind: str = ""
+    index: int = 0
+    seconds: float = 0.0
+    nodes_before: int = 0
+    nodes_after: int = 0
+    rules: list[RuleRecord] = field(default_factory=list)
+    passes: list[PassRecord] = field(default_factory=list)
+    counts: dict[str, float] = field(default_factory=dict)
+    failed: bool = False
+
+    def as_dict(self):
+        """Return the record as plain dicts and lists."""
+        return asdict(self)
+
+
+@dataclass
+class OptimizationProfile(PassRecord):
+    """The record of one optimization of one graph; ``passes`` are the stages that ran."""
+
+    def applied(self):
+        """Return a dict from the name of each rule that did something to its number of times."""
+        counts: dict[str, int] = {}
+        stack = list(reversed(self.passes))
+        while stack:
+            record = stack.pop()
+            for one in record.rules:
+                if one.applied:
+                    counts[one.name] = counts.get(one.name, 0) + one.applied
+            stack.extend(reversed(record.passes))
+        return counts
+
+
+# --- failures -------------------------------------------------------------------------------------
+
+
+def failed(what, error, node=None):
+    """React to an exception in a rule or pass as config.on_opt_error says; the graph is whole.
+
+    what: the name of the rule or pass. node: the Apply that it was tried on. 'raise' raises the
+    exception again, with a note that says what failed where.
+    """
+    action = config.on_opt_error
+    where = "" if node is None else f" on {node}"
+    line = None if node is None else provenance.user_line(node)
+    if line is not None:
+        where += f", made in {line[0]}, line {line[1]}"
+    message = f"The rewrite {what} failed{where}."
+    if action == "raise":
+        error.add_note(message)
+        raise error
+    if action == "pdb":
+        print(message, file=sys.stderr)
+        pdb.post_mortem(error.__traceback__)
+    elif action == "warn":
+        logger.error(
+            "%s The graph stays as it was before; exclude %s to be rid of this message.\n%s",
+            message,
+            what,
+            "".join(traceback.format_exception(error)),
+        )
+
+
+# --- whole-graph passes ---------------------------------------------------------------------------
+
+
+class Optimizer:
+    """Base of passes. A subclass defines ``apply(fgraph)``, which edits the graph in place.
+
+    ``apply`` may return a PassRecord in which it has filled ``rules``, ``passes`` and ``counts``.
+    """
+
+    name: str | None = None
+
+    def apply(self, fgraph):
+        """Edit the graph."""
+        raise NotImplementedError(f"{type(self).__name__} defines no apply")
+
+    def add_requirements(self, fgraph):
+        """Attach the features that the pass needs."""
+
+    def optimize(self, fgraph, *args, **kwargs):
+        """Attach the required features and apply the pass."""
+        self.add_requirements(fgraph)
+        return self.apply(fgraph, *args, **kwargs)
+
+    def __call__(self, fgraph):
+        return self.optimize(fgraph)
+
+    def __str__(self):
+        return self.name or type(self).__name__
+
+
+class FromFunctionOptimizer(Optimizer):
+    """A pass made of a function of the graph."""
+
+    def __init__(self, fn, requirements=()):
+        self.apply = fn
+        self.requirements = tuple(requirements)
+        self.name = self.__name__ = getattr(fn, "__name__", None)
+        self.__doc__ = fn.__doc__
+
+    def add_requirements(self, fgraph):
+        for requirement in self.requirements:
+            requirement(fgraph)
+
+
+def optimizer(function):
+    """Make a pass of a function of the graph."""
+    return FromFunctionOptimizer(function)
+
+
+def inplace_optimizer(function):
+    """Make a pass of a function that brings Ops which overwrite their inputs."""
+    return FromFunctionOptimizer(function, (check_destroyers,))
+
+
+class AddDestroyHandler(Optimizer):
+    """Lets the graph refuse replacements by which a destroyed value would still be read."""
+
+    def apply(self, fgraph):
+        check_destroyers(fgraph)
+
+
+def run_pass(fgraph, one, index=0, name=None, on_failure=None):
+    """Apply one pass and return its PassRecord; a pass that raises leaves the graph as it was.
+
+    on_failure: function of the exception, the sequence and the pass, instead of ``failed``.
+    """
+    nodes = len(fgraph.apply_nodes)
+    started = perf_counter()
+    mark = fgraph.checkpoint()
+    record, broke = None, False
+    try:
+        record = one.optimize(fgraph) if isinstance(one, Optimizer) else one(fgraph)
+        fgraph.toposort()  # finds a cycle; the next pass needs the order anyway
+    except Exception as error:  # the passes of users and their Types may raise anything
+        broke = True
+        fgraph.revert(mark)
+        if on_failure is not None:
+            on_failure(error, one)
+        else:
+            failed(name or str(one), error)
+    except BaseException:
+        fgraph.revert(mark)
+        raise
+    else:
+        fgraph.release(mark)
+    if not isinstance(record, PassRecord):
+        record = PassRecord()
+    record.failed = broke
+    record.name = name or str(one)
+    record.kind = type(one).__name__
+    record.index = index
+    record.seconds = perf_counter() - started
+    record.nodes_before = nodes
+    record.nodes_after = len(fgraph.apply_nodes)
+    return record
+
+
+class SeqOptimizer(Optimizer, list):
+    """Passes one after the other.
+
+    failure_callback: function of an exception, this sequence and the pass that raised it; what
+    ``failed`` does unless told. labels: names for the record where they differ from the passes'.
+    """
+
+    def __init__(self, *opts, failure_callback=None, name=None):
+        if len(opts) == 1 and isinstance(opts[0], list | tuple):
+            opts = opts[0]
+        list.__init__(self, opts)
+        self.failure_callback = failure_callback
+        self.name = name
+        self.labels = None
+
+    def apply(self, fgraph):
+        on_failure = None
+        if self.failure_callback is not None:
+
+            def on_failure(error, one):
+                self.failure_callback(error, self, one)
+
+        labels = (
+            self.labels if self.labels and len(self.labels) == len(self) else [None] * len(self)
+        )
+        return PassRecord(
+            passes=[
+                run_pass(fgraph, one, index, label, on_failure)
+                for index, (one, label) in enumerate(zip(self, labels, strict=True))
+            ]
+        )
+
+    @staticmethod
+    def warn(exc, self, optimizer):
+        """A failure_callback: do as config.on_opt_error says."""
+        failed(str(optimizer), exc)
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+    __repr__ = list.__repr__

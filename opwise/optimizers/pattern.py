@@ -1,0 +1,189 @@
+"""Rules written as patterns: an Op for an Op, an Op that goes, an expression for another."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opwise.graph.op import Op
+from opwise.graph.variable import Constant, Variable
+from opwise.optimizers.rule import LocalOptimizer
+from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.variable import constant
+
+
+class OpSub(LocalOptimizer):
+    """Replaces every Apply of ``op1`` by one of ``op2`` on the same inputs."""
+
+    def __init__(self, op1, op2, transfer_tags=True):
+        self.op1, self.op2 = op1, op2
+        self.name = f"{op1} -> {op2}"
+
+    def tracks(self):
+        return [self.op1]
+
+    def transform(self, node):
+        return self.op2.make_node(*node.inputs).outputs
+
+
+class OpRemove(LocalOptimizer):
+    """Replaces the outputs of every Apply of ``op`` by its inputs, one for one."""
+
+    def __init__(self, op):
+        self.op = op
+        self.name = f"{op}(x) -> x"
+
+    def tracks(self):
+        return [self.op]
+
+    def transform(self, node):
+        if len(node.inputs) != len(node.outputs):
+            raise ValueError(
+                f"OpRemove needs as many inputs as outputs: {node} has {len(node.inputs)} and "
+                f"{len(node.outputs)}"
+            )
+        return list(node.inputs)
+
+
+class PatternSub(LocalOptimizer):
+    """Replaces an expression by another: ``PatternSub((log, (exp, "x")), "x")``.
+
+    A pattern is one of: a tuple of an Op and the patterns of its operands; a string, which stands
+    for any variable, the same one wherever it occurs; a number or a constant, for that value; a
+    dict ``{"pattern": p, "constraint": function of a variable}``. ``out_pattern`` is built of the
+    same parts. The two operands of a commutative elementwise Op match in either order.
+
+    allow_multiple_clients: whether inner results that others read too are computed a second time;
+    without it such an expression stays. skip_identities_fn: function of (variable, pattern) that
+    gives what to match in place of the variable. get_nodes: function of an Apply that gives the
+    Applys to match; ``tracks`` then tells which Ops it takes. values_eq_approx is put on the tag of
+    what is made, for DebugMode.
+    """
+
+    def __init__(
+        self,
+        in_pattern,
+        out_pattern,
+        allow_multiple_clients=False,
+        skip_identities_fn=None,
+        name=None,
+        tracks=(),
+        get_nodes=None,
+        values_eq_approx=None,
+    ):
+        if not isinstance(in_pattern, tuple | dict) or not isinstance(_head(in_pattern), Op):
+            raise TypeError(
+                "The pattern to search for must start with a specific Op instance, not "
+                f"{in_pattern!r}"
+            )
+        self.in_pattern = in_pattern
+        self.out_pattern = out_pattern
+        self.op = _head(in_pattern)
+        self.allow_multiple_clients = allow_multiple_clients
+        self.skip_identities_fn = skip_identities_fn
+        self.name = name or f"{_text(in_pattern)} -> {_text(out_pattern)}"
+        self.get_nodes = get_nodes
+        self._tracks = list(tracks) if get_nodes is not None else [self.op]
+        self.values_eq_approx = values_eq_approx
+
+    def tracks(self):
+        return self._tracks
+
+    def transform(self, node):
+        if self.get_nodes is None:
+            return self._rewritten(node)
+        for candidate in self.get_nodes(node):
+            found = self._rewritten(candidate)
+            if found:
+                return dict(zip(candidate.outputs, found, strict=True))
+        return None
+
+    def _rewritten(self, node):
+        if node.op != self.op or len(node.outputs) != 1:
+            return None
+        (out,) = node.outputs
+        bound = self._match(self.in_pattern, out, {}, first=True)
+        if bound is None:
+            return None
+        new = _build(self.out_pattern, bound)
+        if new.type != out.type:
+            return None
+        if self.values_eq_approx is not None:
+            new.tag.values_eq_approx = self.values_eq_approx
+        return [new]
+
+    def _match(self, pattern, var, bound, first=False):
+        """Return ``bound`` with the strings of a pattern bound to variables, or None."""
+        if self.skip_identities_fn is not None and not first:
+            skipped = self.skip_identities_fn(var, pattern)
+            var = var if skipped is None else skipped
+        if isinstance(pattern, dict):
+            found = self._match(pattern["pattern"], var, bound, first)
+            return found if found is not None and pattern["constraint"](var) else None
+        if isinstance(pattern, str):
+            known = bound.get(pattern, var)
+            return {**bound, pattern: var} if _same(known, var) else None
+        if isinstance(pattern, tuple):
+            return self._match_apply(pattern, var, bound, first)
+        return bound if _is_value(var, pattern) else None
+
+    def _match_apply(self, pattern, var, bound, first):
+        node = var.owner
+        if node is None or node.op != pattern[0] or len(node.inputs) != len(pattern) - 1:
+            return None
+        if not first and not self.allow_multiple_clients and len(var._clients or ()) > 1:
+            return None
+        orders = [pattern[1:]]
+        if _commutes(node.op) and len(pattern) == 3:
+            orders.append(pattern[:0:-1])
+        for order in orders:
+            found = bound
+            for operand, part in zip(node.inputs, order, strict=True):
+                found = self._match(part, operand, found)
+                if found is None:
+                    break
+            else:
+                return found
+        return None
+
+
+def _head(pattern):
+    while isinstance(pattern, dict):
+        pattern = pattern["pattern"]
+    return pattern[0] if isinstance(pattern, tuple) and pattern else None
+
+
+def _commutes(op):
+    row = op.scalar_op.row if isinstance(op, Elemwise) else None
+    return row is not None and row.commutative
+
+
+def _same(a, b):
+    if a is b:
+        return True
+    return isinstance(a, Constant) and isinstance(b, Constant) and a.equals(b)
+
+
+def _is_value(var, value):
+    if not isinstance(var, Constant):
+        return False
+    if isinstance(value, Constant):
+        return var.equals(value)
+    return bool(np.all(np.asarray(var.data) == value)) and np.size(var.data) > 0
+
+
+def _build(pattern, bound):
+    if isinstance(pattern, tuple):
+        return pattern[0](*(_build(part, bound) for part in pattern[1:]))
+    if isinstance(pattern, str):
+        return bound[pattern]
+    if isinstance(pattern, dict):
+        return _build(pattern["pattern"], bound)
+    return pattern if isinstance(pattern, Variable) else constant(pattern)
+
+
+def _text(pattern):
+    if isinstance(pattern, tuple):
+        return f"{pattern[0]}({', '.join(map(_text, pattern[1:]))})"
+    if isinstance(pattern, dict):
+        return f"{_text(pattern['pattern'])} subject to {pattern.get('constraint', 'no condition')}"
+    return str(pattern)

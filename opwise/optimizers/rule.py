@@ -1,0 +1,289 @@
+"""Rule: a local rewrite, and how it says which Applys it looks at and where it stands.
+
+What applies rules to a graph is in ``passes``; rules written as patterns are in ``pattern``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from opwise.graph.features import DestroyHandler
+from opwise.graph.op import Op
+from opwise.scalar.op import ScalarOp
+from opwise.tensor.elemwise import Elemwise
+
+
+class LocalOptimizer:
+    """Base of rules: something that may replace outputs of one Apply. Legacy programs subclass it.
+
+    A subclass defines ``transform(node)``, and ``tracks()`` unless it wants to see every Apply.
+    """
+
+    name: str | None = None
+
+    def tracks(self):
+        """Return what the rule looks at, as ``rule`` takes it, or None for every Apply."""
+        return None
+
+    def transform(self, node):
+        """Return the replacements for an Apply, see ``rule``; False or None for none."""
+        raise NotImplementedError(f"{type(self).__name__} defines no transform")
+
+    def __call__(self, fgraph, node):
+        return self.transform(node)
+
+    def add_requirements(self, fgraph):
+        """Attach the features that the rule needs."""
+
+    def __str__(self):
+        return self.name or type(self).__name__
+
+    def __repr__(self):
+        return f"<rule {self}>"
+
+
+class Rule(LocalOptimizer):
+    """A rule made of a function ``(fgraph, node) -> replacements | None``; see ``rule``."""
+
+    def __init__(self, function, tracked=None, name=None, requirements=()):
+        self.function = function
+        self.tracked = tracked
+        self.name = self.__name__ = name or function.__name__
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self.requirements = tuple(requirements)
+
+    def tracks(self):
+        return self.tracked
+
+    def transform(self, node):
+        return self.function(node.fgraph, node)
+
+    def __call__(self, fgraph, node):
+        return self.function(fgraph, node)
+
+    def add_requirements(self, fgraph):
+        for requirement in self.requirements:
+            requirement(fgraph)
+
+
+FromFunctionLocalOptimizer = Rule
+
+
+# --- declaring rules ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A rule or pass that takes part in a stage: its name there, the tags that select it."""
+
+    stage: str
+    name: str
+    what: Any
+    tags: tuple[str, ...]
+    options: Mapping[str, Any]
+    module: str
+
+
+#: everything declared before the pipeline was built, in order of definition
+declared: list[Declaration] = []
+
+#: set by ``stages`` when the pipeline stands: takes declarations made from then on
+_late: list[Callable[[Declaration], None]] = []
+
+
+def declare(stage, what, *tags, name=None, module=None, **options):
+    """Let a rule (or a pass) take part in a stage under ``name``, which also selects it.
+
+    stage: name of a stage of the pipeline that holds rules. tags: what else selects it.
+    options: for an equilibrium stage ``final_opt`` and ``cleanup``. module: the module that
+    declares it, where ``what`` does not tell.
+    """
+    declaration = Declaration(
+        stage,
+        name or what.name,
+        what,
+        tags,
+        options,
+        module or getattr(what, "__module__", ""),
+    )
+    if _late:
+        _late[0](declaration)
+    else:
+        declared.append(declaration)
+    return what
+
+
+def rule(*tracked, stage=None, tags=("fast_run",), name=None, requirements=()):
+    """Make a rule of a function ``(fgraph, node)``.
+
+    tracked: which Applys it is tried on; none given: all. Each is an Op (equality, so for an
+    Elemwise its inplace pattern counts), an Op class, ``'row:log'`` (every Elemwise of that scalar
+    row), a scalar Op class or a scalar Op (every Elemwise of it).
+
+    stage: the stage that it takes part in, several of them, or a dict from stages to tags; None
+    for a rule that a pass uses directly. tags: what selects it beside its name.
+
+    The function returns None to leave the Apply; a list of one replacement per output, None for
+    an output to leave; or a dict from any variables of the graph to their replacements, where the
+    key ``'remove'`` may list Applys that must have gone afterwards, otherwise nothing is done. A
+    replacement has the type of what it replaces. The function changes nothing itself. An
+    equilibrium tries it again when the Apply's inputs, their owners up to ``navigators.REACH``
+    levels below, or the readers of its outputs change.
+    """
+
+    def decorate(function):
+        made = Rule(function, tracked or None, name, requirements)
+        for one, its_tags in _stages(stage, tags):
+            declare(one, made, *its_tags, module=function.__module__)
+        return made
+
+    return decorate
+
+
+def _stages(stage, tags):
+    if stage is None:
+        return ()
+    if isinstance(stage, Mapping):
+        return stage.items()
+    return [(one, tags) for one in ((stage,) if isinstance(stage, str) else stage)]
+
+
+def local_optimizer(tracks, inplace=False, requirements=()):
+    """Make a rule of a function of the Apply alone (the legacy form of ``rule``, without a stage).
+
+    tracks: a list of Ops and Op classes, or None for every Apply. inplace: whether the rule makes
+    Ops that overwrite inputs, so that the graph must check for that.
+    """
+    if tracks is not None:
+        tracks = tuple(tracks)
+        for tracked in tracks:
+            if not isinstance(tracked, Op | str) and not (
+                isinstance(tracked, type) and issubclass(tracked, Op)
+            ):
+                raise ValueError(f"Tracks are op classes or instances, not {tracked!r}")
+    if inplace:
+        requirements = (*requirements, check_destroyers)
+
+    def decorate(function):
+        if tracks is not None and not tracks:
+            raise ValueError(
+                "Use None instead of an empty list to apply to all nodes.",
+                function.__module__,
+                function.__name__,
+            )
+
+        def of_node(fgraph, node):
+            return function(node)
+
+        of_node.__name__ = function.__name__
+        of_node.__doc__ = function.__doc__
+        of_node.__module__ = function.__module__
+        made = Rule(of_node, tracks, requirements=requirements)
+        made.fn = function
+        return made
+
+    return decorate
+
+
+def check_destroyers(fgraph):
+    """Let the graph check Ops that overwrite their inputs, if it does not yet."""
+    fgraph.attach_feature(DestroyHandler())
+
+
+def copy_stack_trace(from_var, to_var):
+    """Return ``to_var``: the origins of what a rewrite makes are kept by the graph itself."""
+    return to_var
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+class LocalOptGroup(LocalOptimizer):
+    """Several rules as one: the first that has a replacement gives it."""
+
+    def __init__(self, *rules, name=None):
+        if len(rules) == 1 and isinstance(rules[0], list | tuple):
+            rules = rules[0]
+        self.opts = list(rules)
+        self.name = name or ",".join(map(str, self.opts))
+        self._index = RuleIndex(self.opts)
+
+    def tracks(self):
+        tracked = []
+        for member in self.opts:
+            its = member.tracks()
+            if its is None:
+                return None
+            tracked.extend(its)
+        return tracked
+
+    def transform(self, node):
+        return self(node.fgraph, node)
+
+    def __call__(self, fgraph, node):
+        for _, call in self._index[node.op].calls:
+            result = call(fgraph, node)
+            if result is not None and result is not False:
+                return result
+        return None
+
+    def add_requirements(self, fgraph):
+        for member in self.opts:
+            member.add_requirements(fgraph)
+
+
+# --- which rules look at an Op --------------------------------------------------------------------
+
+
+def looks_at(tracked, op):
+    """Return whether something that ``rule`` tracks stands for an Op."""
+    if isinstance(tracked, str):
+        scalar_row = op.scalar_op.row if isinstance(op, Elemwise) else None
+        return scalar_row is not None and f"row:{scalar_row.name}" == tracked
+    if isinstance(tracked, type):
+        if isinstance(op, tracked):
+            return True
+        return (
+            isinstance(op, Elemwise)
+            and issubclass(tracked, ScalarOp)
+            and isinstance(op.scalar_op, tracked)
+        )
+    if isinstance(tracked, ScalarOp) and isinstance(op, Elemwise):
+        return op.scalar_op == tracked
+    return op == tracked
+
+
+class RulesOfOp:
+    """The rules that look at one Op, each with what to call, and how many Applys they saw."""
+
+    __slots__ = ("calls", "visits")
+
+    def __init__(self, calls):
+        self.calls = calls
+        self.visits = 0
+
+
+class RuleIndex(dict):
+    """A dict from an Op to its rules, in the order in which they were given; filled on demand."""
+
+    #: more Ops than this are not remembered: programs that make ever new ones must not fill memory
+    LIMIT = 4096
+
+    def __init__(self, rules):
+        super().__init__()
+        self._tracked = [(r, getattr(r, "function", r), r.tracks()) for r in rules]
+
+    def __missing__(self, op):
+        if len(self) >= self.LIMIT:
+            self.clear()
+        found = self[op] = RulesOfOp(
+            tuple(
+                (one, call)
+                for one, call, tracked in self._tracked
+                if tracked is None or any(looks_at(t, op) for t in tracked)
+            )
+        )
+        return found

@@ -1,0 +1,308 @@
+"""Symbolic shapes of the variables of a graph, computed when somebody asks for them.
+
+What shape an Op gives its outputs stands in its ``infer_shape``; nothing of that is here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import numpy as np
+
+from opwise.config import config
+from opwise.errors import ShapeError
+from opwise.graph import provenance
+from opwise.graph.features import AlreadyThere, Feature
+from opwise.graph.traversal import equal_computations
+from opwise.graph.variable import Constant
+from opwise.optimizers.passes import Optimizer
+from opwise.tensor.shape import length, shape_i_op
+
+logger = logging.getLogger("opwise.optimizers")
+
+
+class ShapeFeature(Feature):
+    """Answers what shape a variable has, as a tuple of 0-d int64 variables: ``shape_of[var]``.
+
+    A shape is worked out when it is first asked for, from the inputs up, and kept. Broadcastable
+    dimensions are the constant 1; where an Op cannot say, it is ``Shape_i`` of the variable. Kept
+    answers never lead to Applys that have left the graph since.
+    """
+
+    def __init__(self):
+        self.fgraph = None
+        self.forget()
+
+    def forget(self):
+        """Drop everything that was worked out."""
+        self._known = {}
+        #: what an Op that cannot say inherits from the variable that its output replaced
+        self._inherited = {}
+        #: variables of the graph on which known shapes rest, and those of them that have left it
+        self._relied_on = set()
+        self._gone = set()
+        self._recorded = set()
+        #: parts of shapes that rest on nothing of _gone as it is now
+        self._sound = set()
+
+    # --- questions --------------------------------------------------------------------------------
+
+    @property
+    def shape_of(self):
+        """A mapping from the variables of the graph to their shapes; None for what has no shape."""
+        return _ShapeOf(self)
+
+    def shape_tuple(self, var):
+        """Return the shape of a variable, as a tuple of 0-d int64 variables, or None."""
+        if not hasattr(var.type, "ndim"):
+            return None
+        if not self._is_sound(var):
+            self._work_out(var)
+        return self._known[var]
+
+    def get_shape(self, var, idx):
+        """Return the length of one dimension."""
+        return self.shape_tuple(var)[idx]
+
+    def same_shape(self, x, y, dim_x=None, dim_y=None):
+        """Return whether two variables, or dimensions of them, are known to be equally long."""
+        a, b = self.shape_tuple(x), self.shape_tuple(y)
+        if a is None or b is None:
+            return False
+        if dim_x is not None:
+            a = (a[dim_x],)
+        if dim_y is not None:
+            b = (b[dim_y],)
+        return len(a) == len(b) and all(map(same_length, a, b))
+
+    # --- working out ------------------------------------------------------------------------------
+
+    def _work_out(self, asked):
+        """Fill in the shape of ``asked`` and of what it is worked out from, without recursion."""
+        known, done = self._known, set()
+        stack = [asked]
+        while stack:
+            var = stack[-1]
+            if var in done:
+                stack.pop()
+                continue
+            node = var.owner
+            if node is None or not hasattr(node.op, "infer_shape"):
+                stack.pop()
+                self._keep(var, self._unsaid(var))
+                done.add(var)
+                continue
+            missing = [
+                v
+                for v in node.inputs
+                if v not in done and hasattr(v.type, "ndim") and not self._is_sound(v)
+            ]
+            if missing:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            shapes = self._infer(node, [known.get(v) for v in node.inputs])
+            for out, shape in zip(node.outputs, shapes, strict=True):
+                if hasattr(out.type, "ndim"):
+                    self._keep(out, shape)
+                done.add(out)
+
+    def _infer(self, node, input_shapes):
+        """Return the shapes of the outputs as the Op says, as far as it can say."""
+        try:
+            said = node.op.infer_shape(node, input_shapes)
+            if len(said) != len(node.outputs):
+                raise ValueError(
+                    f"infer_shape gave {len(said)} shapes for {len(node.outputs)} outputs"
+                )
+            return [
+                self._checked(out, shape) for out, shape in zip(node.outputs, said, strict=True)
+            ]
+        except (ShapeError, NotImplementedError):
+            pass  # the documented way to say that it cannot be said
+        except Exception as error:  # whatever a user's infer_shape does, shapes are a service
+            message = (
+                f"The infer_shape of {node.op} failed on {node} ({_where(node)}the shapes of its "
+                f"inputs are {input_shapes}): {type(error).__name__}: {error}"
+            )
+            if config.on_shape_error == "raise":
+                error.add_note(message)
+                raise
+            logger.warning("%s. Its outputs are taken to have any shape.", message)
+        return [self._unsaid(out) for out in node.outputs]
+
+    def _checked(self, out, shape):
+        if not hasattr(out.type, "ndim"):
+            return None
+        if shape is None:
+            return self._unsaid(out)
+        if len(shape) != out.type.ndim:
+            raise ValueError(
+                f"infer_shape gave {len(shape)} lengths for an output of {out.type.ndim} dimensions"
+            )
+        one = length(1)
+        pattern = getattr(out.type, "broadcastable", (False,) * out.type.ndim)
+        return tuple(one if b else _as_length(n) for b, n in zip(pattern, shape, strict=True))
+
+    def _unsaid(self, var):
+        """Return the shape of a variable of which only its type, value or predecessor tells."""
+        if not hasattr(var.type, "ndim"):
+            return None
+        if isinstance(var, Constant) and hasattr(var.data, "shape"):
+            return tuple(length(n) for n in var.data.shape)
+        inherited = self._inherited.get(var)
+        if inherited is not None and all(map(self._rests_on_graph, inherited)):
+            return inherited
+        pattern = getattr(var.type, "broadcastable", (False,) * var.type.ndim)
+        return tuple(length(1) if b else shape_i_op(i)(var) for i, b in enumerate(pattern))
+
+    # --- what has become of what shapes rest on ---------------------------------------------------
+
+    def _keep(self, var, shape):
+        """Remember a shape, and on which variables of the graph it rests."""
+        self._known[var] = shape
+        stack = [n for n in shape if n not in self._recorded]
+        while stack:
+            part = stack.pop()
+            if part in self._recorded or isinstance(part, Constant):
+                continue
+            self._recorded.add(part)
+            if part.fgraph is self.fgraph:
+                self._relied_on.add(part)
+            elif part.owner is not None:
+                stack.extend(part.owner.inputs)
+
+    def _is_sound(self, var):
+        """Return whether the shape of a variable is known and rests on nothing that has gone."""
+        shape = self._known.get(var)
+        if shape is None:
+            return False
+        return not self._gone or all(map(self._rests_on_graph, shape))
+
+    def _rests_on_graph(self, length_):
+        checked = set()
+        stack = [length_]
+        while stack:
+            part = stack.pop()
+            if part in self._gone:
+                return False
+            if part in checked or part in self._sound:
+                continue
+            if part.fgraph is not self.fgraph and part.owner is not None:
+                checked.add(part)
+                stack.extend(part.owner.inputs)
+        self._sound |= checked
+        return True
+
+    # --- what a FunctionGraph tells ---------------------------------------------------------------
+
+    def on_attach(self, fgraph):
+        if getattr(fgraph, "shape_feature", None) is not None:
+            raise AlreadyThere(f"{fgraph} tracks shapes already")
+        self.fgraph = fgraph
+        fgraph.shape_feature = self
+
+    def on_detach(self, fgraph):
+        fgraph.shape_feature = None
+        self.fgraph = None
+        self.forget()
+
+    def on_import(self, fgraph, node, reason):
+        if self._gone:
+            self._gone.difference_update(node.outputs)
+
+    def on_prune(self, fgraph, node, reason):
+        for out in node.outputs:
+            self._known.pop(out, None)
+            self._inherited.pop(out, None)
+            if out in self._relied_on:
+                self._gone.add(out)
+                self._sound.clear()
+
+    def on_change_input(self, fgraph, node, i, old, new, reason):
+        owner = new.owner
+        if (
+            owner is not None
+            and not hasattr(owner.op, "infer_shape")
+            and new not in self._inherited
+            and new.type == old.type
+        ):
+            self._inherited[new] = self.shape_tuple(old)
+
+    def clone(self):
+        """Return a feature for a copy of the graph."""
+        return ShapeFeature()
+
+    def __getstate__(self):
+        return {"fgraph": self.fgraph}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.forget()
+
+
+class _ShapeOf(Mapping):
+    """``shape_of`` of a ShapeFeature: reading it works shapes out."""
+
+    def __init__(self, feature):
+        self._feature = feature
+
+    def __getitem__(self, var):
+        return self._feature.shape_tuple(var)
+
+    def __contains__(self, var):
+        return var in self._feature.fgraph.variables
+
+    def __iter__(self):
+        return iter(self._feature.fgraph.variables)
+
+    def __len__(self):
+        return len(self._feature.fgraph.variables)
+
+
+def _as_length(n):
+    """Return what an infer_shape gave for one dimension as a 0-d int64 variable."""
+    if not hasattr(n, "type"):
+        if int(n) != n:
+            raise TypeError(f"infer_shape gave {n!r} as a length")
+        return length(int(n))
+    kind = np.dtype(n.type.dtype).kind
+    if n.type.ndim or kind not in "iu":
+        raise TypeError(f"infer_shape gave {n} as a length, which has type {n.type}")
+    return length(n)
+
+
+def _where(node):
+    line = provenance.user_line(node)
+    return "" if line is None else f"{line[0]}, line {line[1]}; "
+
+
+def same_length(a, b):
+    """Return whether two lengths are known to be equal."""
+    if a is b:
+        return True
+    if isinstance(a, Constant) or isinstance(b, Constant):
+        return isinstance(a, Constant) and isinstance(b, Constant) and a.data == b.data
+    return equal_computations([a], [b])
+
+
+def same_shape(fgraph, x, y, dim_x=None, dim_y=None):
+    """Return whether two variables are known to have the same shape, or length of a dimension.
+
+    False also where the graph does not track shapes.
+    """
+    feature = getattr(fgraph, "shape_feature", None)
+    return feature is not None and feature.same_shape(x, y, dim_x, dim_y)
+
+
+class ShapeOptimizer(Optimizer):
+    """Lets the graph track shapes from here on."""
+
+    name = "ShapeOpt"
+
+    def add_requirements(self, fgraph):
+        fgraph.attach_feature(ShapeFeature())
+
+    def apply(self, fgraph):
+        pass

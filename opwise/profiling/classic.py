@@ -1,0 +1,131 @@
+"""The classic text of a profile: Apply-wise, Op-wise and Type-Op-wise summaries of ProfileMode.
+
+Programs parse this form: every format string of it is here. What newer forms add follows the legend.
+"""
+
+from __future__ import annotations
+
+from opwise.profiling import aggregate, compare
+
+_LEGEND = "(*) Op is running a c implementation"
+_APPLY_HEADER = (
+    "Apply-wise summary: <fraction of local_time spent at this position> "
+    "(<Apply position>, <Apply Op name>)"
+)
+_OP_HEADER = "Op-wise summary: <fraction of local_time spent on this kind of Op> <Op name>"
+_TYPE_HEADER = (
+    "Type-Op-wise summary: <fraction of local_time spent on this type of Op> <Op type name>"
+)
+_APPLY_REST = "   ... (remaining %i Apply instances account for %.2f of the runtime)"
+_OP_REST = "   ... (remaining %i Ops account for %.2f of the runtime)"
+_TYPE_REST = "   ... (remaining %i Op types account for %.2f of the runtime)"
+
+
+def _title(method):
+    title = f"ProfileMode.{method}()"
+    return ["", title, "-" * len(title), ""]
+
+
+def summary(profile, n_apply, n_ops):
+    """Return the text of a profile.
+
+    n_apply, n_ops: how many rows are shown of Applys, and of Ops and types. Fractions are of the
+    time in all Applys. The text ends with a newline.
+    """
+    local = profile.local_ns
+    lines = _title("print_summary")
+    lines.append("local_time %.12g (Time spent running thunks)" % (local * 1e-9))
+    lines.append(_APPLY_HEADER)
+    # ties: the later position, then the later text, first
+    rows = sorted(
+        aggregate.by_apply(profile), key=lambda r: (r.ns, r.position, r.label), reverse=True
+    )
+    lines += _rows(rows, n_apply, local, lambda r: "%i\t%s" % (r.position, r.label), _APPLY_REST)
+    for header, rows, rest in (
+        (_OP_HEADER, aggregate.by_op(profile), _OP_REST),
+        (_TYPE_HEADER, aggregate.by_class(profile), _TYPE_REST),
+    ):
+        lines.append(header)
+        rows = sorted(rows, key=lambda r: (r.ns, r.label), reverse=True)
+        lines += _rows(rows, n_ops, local, lambda r: f"{_star(r.c)} {r.label}", rest)
+    lines.append(_LEGEND)
+    lines += _functions(profile)
+    return "\n".join(lines) + "\n"
+
+
+def _star(c):
+    return "*" if c else " "
+
+
+def _rows(rows, limit, total, text, rest):
+    share = [r.ns / total if total else 0.0 for r in rows]
+    lines = ["\t%.3f\t%s" % (s, text(r)) for s, r in zip(share[:limit], rows[:limit], strict=True)]
+    return [*lines, rest % (max(0, len(rows) - limit), sum(share[limit:]))]
+
+
+def _functions(profile):
+    """Return what the classic form lacks: where the rest of the time of calls went."""
+    lines = [
+        "",
+        "Functions: <seconds in calls> <of which in thunks> <calls> <microseconds a call> "
+        "<seconds compiling (rewrites + linking)> <name>",
+    ]
+    for f in sorted(profile.functions, key=lambda f: f.call_ns, reverse=True):
+        share = f.thunk_ns / f.call_ns if f.call_ns else 0.0
+        per_call = f.call_ns / f.calls / 1e3 if f.calls else 0.0
+        lines.append(
+            "   %.6fs  %5.1f%%  %8d  %10.3f  %.3fs (%.3fs + %.3fs)  %s"
+            % (
+                f.call_ns * 1e-9, 100 * share, f.calls, per_call, f.compile_seconds,
+                f.optimizer_seconds, f.linker_seconds, f.name if f.calls else f"{f.name} NOT CALLED",
+            )
+        )  # fmt: skip
+    calls = sum(f.calls for f in profile.functions)
+    in_calls = sum(f.call_ns for f in profile.functions)
+    outside = in_calls - profile.local_ns
+    lines.append(
+        "%d calls took %.6fs, %.6fs of them outside thunks (arguments, machine, updates, clock)"
+        % (calls, in_calls * 1e-9, max(0, outside) * 1e-9)
+    )
+    return lines
+
+
+def difference(mine, theirs, n_apply, n_ops):
+    """Return the text of the difference of two profiles: the first minus the second.
+
+    Seconds, and the ratio of the second to the first, for every Apply, Op and type of Op; a row that
+    one side lacks says so. Rows are sorted by the size of the difference.
+    """
+    lines = _title("print_diff_summary")
+    lines.append(
+        "local_time %.12g (Time spent running thunks: self %.12g - other %.12g)"
+        % ((mine.local_ns - theirs.local_ns) * 1e-9, mine.local_ns * 1e-9, theirs.local_ns * 1e-9)
+    )
+    columns = "<self - other, seconds> <self> <other> <other / self>"
+    for title, rows, limit, what in (
+        (f"Apply-wise difference: {columns} (<Apply position>, <Apply Op name>)",
+         compare.by_apply(mine, theirs), n_apply, "Apply instances"),
+        (f"Op-wise difference: {columns} <Op name>",
+         compare.by_op(mine, theirs), n_ops, "Ops"),
+        (f"Type-Op-wise difference: {columns} <Op type name>",
+         compare.by_class(mine, theirs), n_ops, "Op types"),
+    ):  # fmt: skip
+        lines.append(title)
+        rows = sorted(rows, key=lambda r: (abs(r.ns), r.position, r.label), reverse=True)
+        lines += [_difference_row(r) for r in rows[:limit]]
+        lines.append(
+            "   ... (remaining %i %s account for a difference of %.3es)"
+            % (max(0, len(rows) - limit), what, sum(r.ns for r in rows[limit:]) * 1e-9)
+        )
+    lines.append("(*) Op is running a c implementation (first: self, second: other)")
+    return "\n".join(lines) + "\n"
+
+
+def _difference_row(r):
+    ratio = "%8.2fx" % (r.theirs / r.mine) if r.mine and r.theirs else "        -"
+    position = "%i\t" % r.position if r.position >= 0 else ""
+    only = f"  (only in {r.only})" if r.only else ""
+    return "\t%+.3e\t%.3e\t%.3e\t%s\t%s%s %s%s%s" % (
+        r.ns * 1e-9, r.mine * 1e-9, r.theirs * 1e-9, ratio, _star(r.c_mine), _star(r.c_theirs),
+        position, r.label, only,
+    )  # fmt: skip

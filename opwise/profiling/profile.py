@@ -1,0 +1,111 @@
+"""Profile: what was recorded of functions, as plain data. Nothing here is alive or prints.
+
+``snapshot`` (profiling/recorder.py) makes a Profile; sums are in ``aggregate``, differences in
+``compare``, texts in the report modules. Times are nanoseconds unless told.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+
+#: version of the JSON form
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class ApplyProfile:
+    """What was recorded of one Apply of one function.
+
+    position: in the order of execution. op: text of the Op; op_class: its class, as Python prints
+    it; op_key: equal for equal Ops. text: the Apply with its operands. inputs, outputs: texts of
+    the types. keys: stable keys of the user's Applys that it computes; lines: where these were
+    written. c: whether it ran in C; why: if not, why. count, total, least, most: calls and
+    nanoseconds. histogram: how many calls took below 2**b nanoseconds but not below 2**(b-1), by b.
+    """
+
+    position: int
+    op: str
+    op_class: str
+    op_key: str
+    text: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    keys: tuple[str, ...]
+    lines: tuple[tuple[str, int], ...]
+    c: bool
+    why: str
+    count: int
+    total: int
+    least: int
+    most: int
+    histogram: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class FunctionProfile:
+    """What was recorded of one function. Seconds of compilation are those that the maker measured."""
+
+    name: str
+    applys: tuple[ApplyProfile, ...]
+    calls: int
+    call_ns: int
+    fn_ns: int
+    first_call_ns: int
+    compile_seconds: float
+    optimizer_seconds: float
+    linker_seconds: float
+
+    @property
+    def thunk_ns(self):
+        """Nanoseconds in all Applys."""
+        return sum(a.total for a in self.applys)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What was recorded of several functions under one name."""
+
+    functions: tuple[FunctionProfile, ...] = ()
+    message: str = ""
+    environment: dict = field(default_factory=dict)
+    version: int = VERSION
+
+    @property
+    def local_ns(self):
+        """Nanoseconds in the Applys of all functions."""
+        return sum(f.thunk_ns for f in self.functions)
+
+    @property
+    def applys(self):
+        """All Applys of all functions."""
+        return [a for f in self.functions for a in f.applys]
+
+    def to_json(self):
+        """Return the profile as JSON text; ``from_json`` gives an equal Profile."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text):
+        """Return the Profile of a JSON text. Raises ValueError for another version."""
+        data = json.loads(text)
+        if data.get("version") != VERSION:
+            raise ValueError(
+                f"This profile has version {data.get('version')}; this opwise reads version "
+                f"{VERSION}."
+            )
+        functions = tuple(
+            _build(FunctionProfile, f, applys=tuple(_build(ApplyProfile, a) for a in f["applys"]))
+            for f in data["functions"]
+        )
+        return _build(cls, data, functions=functions)
+
+
+def _build(cls, data, **replaced):
+    values = {f.name: _tuples(data[f.name]) for f in fields(cls) if f.name in data}
+    values.update(replaced)
+    return cls(**values)
+
+
+def _tuples(value):
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

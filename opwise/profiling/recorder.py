@@ -1,0 +1,107 @@
+"""Recorder: what is kept of a compiled function so that a profile of it can be taken at any time.
+
+The machine counts; the recorder only holds what the numbers belong to. It keeps no function alive.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+
+from opwise.graph import provenance
+from opwise.profiling.profile import ApplyProfile, FunctionProfile, Profile
+
+
+class Recorder:
+    """One compiled function: its Applys in order and where its times are.
+
+    machine: has ``timing()``; calls: has calls, total_ns, fn_ns and first_ns of whole calls.
+    cimpl: for each Apply whether it runs in C; why: for each the reason if not. report: seconds of
+    compilation (total, optimizer, linker).
+    """
+
+    def __init__(self, name, order, machine, calls, cimpl, why, report):
+        self.name = name
+        self.order = order
+        self.machine = machine
+        self.calls = calls
+        self.cimpl = cimpl
+        self.why = why
+        self.report = report
+        self._static = None
+
+    def snapshot(self):
+        """Return what has been recorded up to now, as a FunctionProfile."""
+        count, total, least, most, histogram = self.machine.timing()
+        if self._static is None:
+            self._static = self._describe()
+        applys = tuple(
+            ApplyProfile(
+                **static,
+                count=int(count[k]),
+                total=int(total[k]),
+                least=int(least[k]),
+                most=int(most[k]),
+                histogram=_trimmed(histogram[k]),
+            )
+            for k, static in enumerate(self._static)
+        )
+        return FunctionProfile(
+            name=str(self.name),
+            applys=applys,
+            calls=self.calls.calls,
+            call_ns=self.calls.total_ns,
+            fn_ns=self.calls.fn_ns,
+            first_call_ns=self.calls.first_ns,
+            compile_seconds=self.report.total,
+            optimizer_seconds=self.report.optimizer,
+            linker_seconds=self.report.linker,
+        )
+
+    def _describe(self):
+        """Return what of each Apply does not change while it runs."""
+        keys = provenance.Keys()
+        described = []
+        for k, node in enumerate(self.order):
+            op_class = type(node.op)
+            lines = dict.fromkeys(filter(None, map(provenance.user_line, node.origins)))
+            described.append(
+                dict(
+                    position=k,
+                    op=str(node.op),
+                    op_class=str(op_class),
+                    op_key=f"{op_class.__module__}.{op_class.__qualname__} {node.op}",
+                    text=str(node),
+                    inputs=tuple(str(v.type) for v in node.inputs),
+                    outputs=tuple(str(v.type) for v in node.outputs),
+                    keys=tuple(keys.node(origin) for origin in node.origins),
+                    lines=tuple(lines),
+                    c=bool(self.cimpl[k]),
+                    why="" if self.cimpl[k] else self.why[k],
+                )
+            )
+        return described
+
+
+def _trimmed(buckets):
+    values = [int(b) for b in buckets]
+    while values and not values[-1]:
+        values.pop()
+    return tuple(values)
+
+
+def environment():
+    """Return what describes the machine and the process, for the record."""
+    return {
+        "python": sys.version.split()[0],
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "node": platform.node(),
+        "process": os.getpid(),
+    }
+
+
+def profile_of(recorders, message=""):
+    """Return a Profile of several recorders, as of now."""
+    return Profile(tuple(r.snapshot() for r in recorders), message, environment())

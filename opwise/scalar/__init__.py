@@ -1,0 +1,1 @@
+"""Scalars: their types, the table of scalar operations, and Composite, which fuses several."""

@@ -1,0 +1,214 @@
+"""Composite: several scalar operations as one, the op of a fused elementwise Apply.
+
+It is kept as a straight-line program over numbered slots, which is also its identity: slots below
+``nin`` are the inputs, slot ``nin + k`` is what step k computes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from opwise.graph import traversal
+from opwise.graph.variable import Constant
+from opwise.scalar.op import OPS, SCALAR_ALGEBRA, ScalarOp
+from opwise.scalar.types import constant, get_scalar_type
+
+
+_MAX_TEXT = 4000
+
+
+class Step(NamedTuple):
+    """One operation of a Composite: the scalar op, the slots it reads, the dtype it gives."""
+
+    op: ScalarOp
+    args: tuple[int, ...]
+    dtype: str
+
+
+class Literal(ScalarOp):
+    """A constant inside a Composite that a user built from scalar constants."""
+
+    nin = 0
+
+    def __init__(self, value):
+        super().__init__()
+        self.value = value
+        self._key = (value.dtype.name, value.tobytes())
+
+    def on_arrays(self, arrays, out_dtypes):
+        return [np.asarray(self.value)]
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self._key == other._key
+
+    def __hash__(self):
+        return hash(self._key)
+
+    def __str__(self):
+        return f"{self.value}"
+
+
+class Composite(ScalarOp):
+    """The scalar function from ``inputs`` to ``outputs``, two lists of scalar variables."""
+
+    def __init__(self, inputs, outputs):
+        slots = {var: i for i, var in enumerate(inputs)}
+        steps = []
+
+        def slot(var):
+            if var not in slots and isinstance(var, Constant):
+                slots[var] = len(inputs) + len(steps)
+                steps.append(Step(Literal(var.data), (), var.type.dtype))
+            return slots[var]
+
+        for node in traversal.io_toposort(inputs, outputs):
+            args = tuple(slot(v) for v in node.inputs)
+            if isinstance(node.op, Composite):
+                offset = len(inputs) + len(steps) - node.op.nin
+                for step in node.op.steps:
+                    shifted = tuple(
+                        args[a] if a < node.op.nin else a + offset for a in step.args
+                    )
+                    steps.append(step._replace(args=shifted))
+                for out, at in zip(node.outputs, node.op.outs, strict=True):
+                    slots[out] = args[at] if at < node.op.nin else at + offset
+            else:
+                slots[node.outputs[0]] = len(inputs) + len(steps)
+                steps.append(Step(node.op, args, node.outputs[0].type.dtype))
+        self._set([v.type.dtype for v in inputs], steps, [slot(v) for v in outputs])
+
+    @classmethod
+    def from_program(cls, in_dtypes, steps, outs):
+        """Return the Composite of ``steps`` over inputs of ``in_dtypes`` that gives slots ``outs``."""
+        self = cls.__new__(cls)
+        self._set(in_dtypes, steps, outs)
+        return self
+
+    def _set(self, in_dtypes, steps, outs):
+        ScalarOp.__init__(self)
+        self.in_dtypes = tuple(in_dtypes)
+        self.steps = tuple(steps)
+        self.outs = tuple(outs)
+        self.nin = len(self.in_dtypes)
+        self.nout = len(self.outs)
+        self._hash = hash((self.in_dtypes, self.steps, self.outs))
+        self._text = None
+
+    def slot_dtype(self, slot):
+        """Return the dtype of a slot."""
+        return self.in_dtypes[slot] if slot < self.nin else self.steps[slot - self.nin].dtype
+
+    def output_dtypes(self, in_dtypes):
+        if tuple(in_dtypes) != self.in_dtypes:
+            raise TypeError(f"{self} takes inputs of {self.in_dtypes}, not {tuple(in_dtypes)}")
+        return [self.slot_dtype(s) for s in self.outs]
+
+    def impl(self, *inputs):
+        values = [np.asarray(x, dtype=d) for x, d in zip(inputs, self.in_dtypes, strict=True)]
+        results = [r[()] for r in self.on_arrays(values, None)]
+        return results[0] if self.nout == 1 else results
+
+    def on_arrays(self, arrays, out_dtypes):
+        slots = list(arrays)
+        last_use = {a: k for k, step in enumerate(self.steps) for a in step.args}
+        for k, step in enumerate(self.steps):
+            slots.append(step.op.on_arrays([slots[a] for a in step.args], [step.dtype])[0])
+            for a in step.args:
+                if last_use[a] == k and a not in self.outs:
+                    slots[a] = None
+        return [np.asarray(slots[s]) for s in self.outs]
+
+    @property
+    def inputs(self):
+        """New scalar variables for the inputs; with ``outputs`` made by ``graph``."""
+        return self.graph()[0]
+
+    @property
+    def outputs(self):
+        return self.graph()[1]
+
+    def graph(self):
+        """Return the program as a graph: (input variables, output variables)."""
+        inputs = [get_scalar_type(d).make_variable() for d in self.in_dtypes]
+        return inputs, self.apply_to(inputs)
+
+    def apply_to(self, inputs):
+        """Return the scalar variables that the program computes from ``inputs``."""
+        slots = list(inputs)
+        for step in self.steps:
+            if isinstance(step.op, Literal):
+                slots.append(constant(step.op.value))
+            else:
+                slots.append(step.op(*(slots[a] for a in step.args)))
+        return [slots[s] for s in self.outs]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        """The gradient by reverse accumulation over the steps."""
+        slots = list(inputs)
+        for step in self.steps:
+            if isinstance(step.op, Literal):
+                slots.append(constant(step.op.value))
+            else:
+                slots.append(step.op(*(slots[a] for a in step.args)))
+        grads = [None] * len(slots)
+
+        def accumulate(slot, g):
+            if not isinstance(g, int) and g is not None:
+                grads[slot] = g if grads[slot] is None else OPS["add"](grads[slot], g)
+
+        for s, g in zip(self.outs, output_gradients, strict=True):
+            accumulate(s, g)
+        for k in reversed(range(len(self.steps))):
+            step, g = self.steps[k], grads[self.nin + k]
+            if g is None or isinstance(step.op, Literal):
+                continue
+            args = [slots[a] for a in step.args]
+            if step.op.row is not None:
+                parts = SCALAR_ALGEBRA.gradients(step.op.row, args, slots[self.nin + k], g)
+            else:
+                parts = step.op.L_op(args, [slots[self.nin + k]], [g])
+            for a, part in zip(step.args, parts, strict=True):
+                accumulate(a, part)
+        return [constant(0.0) if g is None else g for g in grads[: self.nin]]
+
+    def grad(self, inputs, output_gradients):
+        return self.L_op(inputs, self(*inputs, return_list=True), output_gradients)
+
+    def __eq__(self, other):
+        if self is other:
+            return True
+        return (
+            type(self) is type(other)
+            and self._hash == other._hash
+            and (self.in_dtypes, self.steps, self.outs)
+            == (other.in_dtypes, other.steps, other.outs)
+        )
+
+    def __hash__(self):
+        return self._hash
+
+    def __str__(self):
+        if self._text is None:
+            self._text = f"Composite{{{', '.join(map(self._slot_text, self.outs))}}}"
+        return self._text
+
+    def _slot_text(self, slot):
+        texts = [f"i{i}" for i in range(self.nin)]
+        for step in self.steps:
+            text = _step_text(step.op, [texts[a] for a in step.args])
+            # a slot that is read twice doubles the text: name it before that grows without bound
+            texts.append(text if len(text) < _MAX_TEXT else f"t{len(texts) - self.nin}")
+        return texts[slot]
+
+
+def _step_text(op, args):
+    row = op.row
+    if isinstance(op, Literal):
+        return str(op)
+    if row is not None and row.infix and len(args) > 1:
+        return f"({f' {row.infix} '.join(args)})"
+    if row is not None and row.name == "neg":
+        return f"(-{args[0]})"
+    return f"{op}({', '.join(args)})"

@@ -1,0 +1,268 @@
+"""C text of single scalar operations, and the declarations that such text needs.
+
+Loops, and the expression of a Composite, are put together by those who generate kernels.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from opwise.scalar import dtypes
+from opwise.scalar.composite import Literal
+from opwise.scalar.op import Cast, ScalarOp
+
+#: Compiler flags under which the text means what it says. Errors are not reported through errno
+#: nor by floating-point traps, which is what lets gcc use vector instructions for sqrt, floor and
+#: for both branches of a selection; results do not change. Signed integers wrap. a * b + c rounds
+#: twice, so that an expression gives the same bits on every machine. -ffast-math is never used.
+FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-ffp-contract=off")
+
+_SHORT = {
+    "bool": "b", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
+    "uint16": "u16", "uint32": "u32", "uint64": "u64", "float32": "f32", "float64": "f64",
+}  # fmt: skip
+_C_TYPES = {"float32": "float", "float64": "double"}
+_ARITY = {
+    "atan2": 2, "copysign": 2, "fdim": 2, "fmax": 2, "fmin": 2, "fmod": 2, "hypot": 2,
+    "nextafter": 2, "pow": 2, "remainder": 2, "fma": 3,
+}  # fmt: skip
+#: what glibc's libmvec may have; which of these it does have is asked of the library itself
+_VECTOR_CANDIDATES = (
+    "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erfc exp exp10 exp2 expm1 hypot log "
+    "log10 log1p log2 pow sin sinh tan tanh"
+).split()
+
+
+# --- types ---------------------------------------------------------------------------------------
+
+
+def has_c(dtype: str) -> bool:
+    """Return whether C text can hold values of ``dtype``: not float16, not complex."""
+    return dtype in _SHORT
+
+
+def short(dtype: str) -> str:
+    """Return the short type name that ends the names of C functions: 'f64', 'i8', ... 'b'."""
+    return _SHORT[dtype]
+
+
+def c_type(dtype: str) -> str:
+    """Return the C type of ``dtype``: float, double, or a typedef that ``support`` gives."""
+    return _C_TYPES.get(dtype) or f"ow_{_SHORT[dtype]}"
+
+
+# --- declarations --------------------------------------------------------------------------------
+
+
+def support(names: Iterable[str], dtypes: Iterable[str]) -> str:
+    """Return the typedefs and the functions ``ow_<name>_<short>`` of csupport/scalar.h.
+
+    names: of functions, as in a row's ``c_support``; dtypes: for which of them. A function that
+    does not exist for a dtype is left out: the row's expression does not call it there. Raises
+    KeyError for an unknown name.
+    """
+    wanted = {_SHORT[d] for d in dtypes if d in _SHORT}
+    parts = _support_parts()
+    needed: list[str] = []
+
+    def add(name):
+        for types, needs, _ in parts[name]:
+            if not types or wanted & types:
+                for other in needs:
+                    add(other)
+        if name not in needed:
+            needed.append(name)
+
+    add("types")
+    for name in sorted(names):
+        add(name)
+    texts = []
+    for name in needed:
+        typed = [text for types, _, text in parts[name] if wanted & types]
+        if typed or all(types for types, _, _ in parts[name]) or name == "types":
+            shared = [text for types, _, text in parts[name] if not types]
+            texts += shared + typed
+    return "".join(texts)
+
+
+_PART = re.compile(
+    r"/\*@ (\w+)((?: \w+)*)(?: :((?: \w+)+))? \*/\n"  # name, short types, names that it needs
+    r"(.*?)/\*@ end \*/\n",
+    re.DOTALL,
+)
+
+
+@cache
+def _support_parts():
+    """Return {name: [(short types, names of parts that it needs, text)]} of csupport/scalar.h."""
+    text = (Path(__file__).parent / "csupport" / "scalar.h").read_text()
+    parts: dict[str, list[tuple[set[str], list[str], str]]] = {}
+    for name, types, needs, body in _PART.findall(text):
+        parts.setdefault(name, []).append((set(types.split()), needs.split(), body))
+    return parts
+
+
+def prototypes(libm_functions: Iterable[str], dtypes: Iterable[str], simd: bool = True) -> str:
+    """Return C prototypes of functions of the mathematics library, a line each.
+
+    libm_functions: names without the suffix of the float version; dtypes: the float version is
+    declared too where they hold float32. simd: declare that vector versions exist, for the
+    functions of which this machine's libmvec has some; the result must then run on no older glibc.
+    """
+    lines = []
+    vector = vector_functions() if simd else frozenset()
+    versions = [("double", ""), ("float", "f")][: 1 + ("float32" in set(dtypes))]
+    for name in sorted(set(libm_functions)):
+        for type_, suffix in versions:
+            arguments = ", ".join([type_] * _ARITY.get(name, 1))
+            mark = '__attribute__((simd("notinbranch"), const)) ' if name in vector else ""
+            lines.append(f"{mark}{type_} {name}{suffix}({arguments});\n")
+    return "".join(lines)
+
+
+@cache
+def vector_functions() -> frozenset[str]:
+    """Return the names of the functions of which this machine's libmvec has vector versions."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return frozenset()  # other machines name and limit them differently
+    try:
+        library = ctypes.CDLL("libmvec.so.1")
+    except OSError:
+        return frozenset()
+    return frozenset(
+        name
+        for name in _VECTOR_CANDIDATES
+        if hasattr(library, f"_ZGVdN4{'v' * _ARITY.get(name, 1)}_{name}")
+    )
+
+
+def requirements(op: ScalarOp, in_dtypes, out_dtype) -> tuple[set[str], set[str], set[str]]:
+    """Return what ``step_c``'s text needs: names for ``support`` and ``prototypes``, and dtypes."""
+    if op.row is None:
+        return set(), set(), set()
+    computing = op.row.compute_dtype(in_dtypes, out_dtype)
+    return set(op.row.c_support), set(op.row.libm), {computing}
+
+
+# --- expressions ---------------------------------------------------------------------------------
+
+
+def step_c(op: ScalarOp, args, in_dtypes, out_dtype: str) -> str | None:
+    """Return the C expression of one scalar operation, or None where it has none.
+
+    args: C expressions of the operands, of ``in_dtypes``. The operands are converted to the dtype
+    that the operation computes in (not the condition of a switch), the result to ``out_dtype``.
+    """
+    if not all(map(has_c, (*in_dtypes, out_dtype))):
+        return None
+    if isinstance(op, Literal):
+        return literal(op.value, out_dtype)
+    if isinstance(op, Cast):
+        return convert(args[0], in_dtypes[0], out_dtype)
+    if op.row is None:
+        return None
+    return _row_c(op.row, args, in_dtypes, out_dtype)
+
+
+def _row_c(row, args, in_dtypes, out_dtype):
+    computing = row.compute_dtype(in_dtypes, out_dtype)
+    template = row.c_expression(computing) if has_c(computing) else None
+    if template is None:
+        return None
+    kept = 1 if "condition" in row.extra or "ignores_first" in row.extra else 0
+    operands = [
+        _parenthesised(arg) if i < kept else convert(arg, dtype, computing)
+        for i, (arg, dtype) in enumerate(zip(args, in_dtypes, strict=True))
+    ]
+    if row.nin < 0:
+        text = operands[0]
+        for operand in operands[1:]:
+            text = f"({_fill(template, [text, operand], computing)})"
+    else:
+        text = _fill(template, operands, computing)
+    if row.out is dtypes.always_bool or (text in operands and computing == out_dtype):
+        return _parenthesised(text)
+    # C has computed in int where the dtype is narrower than that, or where no operand is used
+    exact = computing in dtypes.FLOATS and any(o in text for o in operands)
+    return convert(text, computing, out_dtype, exact)
+
+
+def _fill(template, operands, computing):
+    return template.format(
+        *operands,
+        **dict(zip("xyw", operands, strict=False)),
+        T=c_type(computing),
+        f="f" if computing == "float32" else "",
+        S=_SHORT[computing],
+    )
+
+
+def convert(text: str, from_dtype: str, to_dtype: str, exact: bool = True) -> str:
+    """Return the C expression ``text`` converted from one dtype to another, as numpy does.
+
+    exact: whether the expression has the C type of ``from_dtype``, so that an equal ``to_dtype``
+    needs no conversion.
+    """
+    text = _parenthesised(text)
+    if from_dtype == to_dtype and exact:
+        return text
+    if to_dtype == "bool":
+        return f"({text} != 0)"
+    if from_dtype in dtypes.FLOATS and to_dtype in dtypes.INTEGERS:
+        # through a signed type that is wider: C leaves open what becomes of a negative number, or
+        # of one that is too large, as numpy's users know it: the low bits
+        wider = {"int8": "ow_i32", "int16": "ow_i32", "uint8": "ow_i32", "uint16": "ow_i32",
+                 "uint32": "ow_i64"}.get(to_dtype)  # fmt: skip
+        if wider:
+            return f"(({c_type(to_dtype)})({wider}){text})"
+    return f"(({c_type(to_dtype)}){text})"
+
+
+def literal(value, dtype: str) -> str:
+    """Return a C expression of ``dtype`` for a number."""
+    value = np.dtype(dtype).type(value)
+    if dtype == "bool":
+        return "1" if value else "0"
+    if dtype in dtypes.FLOATS:
+        return _float_literal(float(value), "f" if dtype == "float32" else "")
+    if dtype == "int64" and value == np.iinfo("int64").min:
+        return "(-9223372036854775807LL - 1)"
+    suffix = {"int32": "", "int64": "LL", "uint64": "ULL", "uint32": "U"}.get(dtype)
+    if suffix is None or (dtype == "int32" and value == np.iinfo("int32").min):
+        return f"(({c_type(dtype)}){int(value)})"
+    return _parenthesised(f"{value}{suffix}")
+
+
+def _float_literal(value, suffix):
+    if value != value:
+        return f'__builtin_nan{suffix}("")'
+    if value in (float("inf"), float("-inf")):
+        sign = "-" if value < 0 else ""
+        return _parenthesised(f"{sign}__builtin_inf{suffix}()")
+    return _parenthesised(f"{value!r}{suffix}")
+
+
+def _parenthesised(text):
+    """Return ``text`` so that it can stand next to any operator."""
+    return text if _is_primary(text) else f"({text})"
+
+
+def _is_primary(text):
+    """Return whether ``text`` is a name, a number, a call, an indexed name or in parentheses."""
+    head = re.match(r"\w[\w.]*", text)
+    rest = text[head.end() :] if head else text
+    if not rest or rest[0] not in "([":
+        return not rest
+    depth = 0
+    for i, letter in enumerate(rest):
+        depth += (letter in "([") - (letter in ")]")
+        if depth == 0:
+            return i == len(rest) - 1
+    return False

@@ -1,0 +1,346 @@
+/* Functions that the C text of scalar operations calls, in plain C without any header.
+ *
+ * opwise/scalar/csource.py cuts this file at its markers and hands out only what is asked for:
+ * from "@ name", with or without short type names, up to "@ end". A part without types is what the
+ * typed parts of that name share; names after a colon are other parts that it needs. The whole file
+ * can also be included. Mathematical functions are declared by whoever includes it.
+ *
+ * Everything is free of branches where that lets a compiler use vector instructions. Signed
+ * integers wrap: compile with -fwrapv.
+ */
+#ifndef OW_SCALAR_H
+#define OW_SCALAR_H
+
+/*@ types */
+#ifndef OW_TYPES
+#define OW_TYPES
+typedef signed char ow_i8;
+typedef short ow_i16;
+typedef int ow_i32;
+typedef long long ow_i64;
+typedef unsigned char ow_u8;
+typedef unsigned short ow_u16;
+typedef unsigned int ow_u32;
+typedef unsigned long long ow_u64;
+typedef unsigned char ow_b;
+#ifndef OW_INLINE
+#define OW_INLINE static inline
+#endif
+#endif
+/*@ end */
+
+/* --- floordiv: quotient rounded down; integers give 0 where the divisor is 0 ----------------- */
+
+/*@ floordiv */
+/* Integers of up to 32 bits are divided as floating-point numbers, which have vector instructions
+ * and hold these quotients without rounding to the wrong side. */
+#define OW_FLOORDIV_NARROW(S, F)                         \
+    OW_INLINE ow_##S ow_floordiv_##S(ow_##S x, ow_##S y) \
+    {                                                    \
+        ow_i32 d = y == 0 ? 1 : y;                       \
+        ow_i32 q = (ow_i32)((F)x / (F)d);                \
+        ow_i32 r = x - q * d;                            \
+        q -= (r != 0) & ((r ^ d) < 0);                   \
+        return (ow_##S)(y == 0 ? 0 : q);                 \
+    }
+#define OW_FLOORDIV_UNSIGNED(S) \
+    OW_INLINE ow_##S ow_floordiv_##S(ow_##S x, ow_##S y) { return y == 0 ? 0 : x / y; }
+/* floor(x / y) alone is 1 too large where the quotient was rounded up to a whole number; the sign
+ * of the exact remainder tells. As in numpy, an infinite x has no quotient, and a finite x divided
+ * by an infinity of the other sign gives -1. "v - v != 0" holds for infinities and NaN. */
+#define OW_FLOORDIV_FLOAT(S, T, FLOOR, FMA)                                    \
+    OW_INLINE T ow_floordiv_##S(T x, T y)                                      \
+    {                                                                          \
+        T q = FLOOR(x / y);                                                    \
+        T r = FMA(-q, y, x);                                                   \
+        int opposite = ((x < 0) & (y > 0)) | ((x > 0) & (y < 0));              \
+        q = ((r < 0) & (y > 0)) | ((r > 0) & (y < 0)) ? q - 1 : q;             \
+        q = (y - y != 0) & opposite ? -1 : q;                                  \
+        return (x - x != 0) & (y != 0) ? x - x : q;                            \
+    }
+/*@ end */
+/*@ floordiv i8 */
+OW_FLOORDIV_NARROW(i8, float)
+/*@ end */
+/*@ floordiv i16 */
+OW_FLOORDIV_NARROW(i16, float)
+/*@ end */
+/*@ floordiv u8 */
+OW_FLOORDIV_NARROW(u8, float)
+/*@ end */
+/*@ floordiv u16 */
+OW_FLOORDIV_NARROW(u16, float)
+/*@ end */
+/*@ floordiv u32 */
+OW_FLOORDIV_UNSIGNED(u32)
+/*@ end */
+/*@ floordiv u64 */
+OW_FLOORDIV_UNSIGNED(u64)
+/*@ end */
+/*@ floordiv i32 */
+OW_INLINE ow_i32 ow_floordiv_i32(ow_i32 x, ow_i32 y)
+{
+    /* the one quotient that does not fit is the smallest number by -1; it wraps */
+    ow_i32 d = (y == 0) | (y == -1) ? 1 : y;
+    ow_i32 q = (ow_i32)((double)x / (double)d);
+    ow_i32 r = x - q * d;
+    q -= (r != 0) & ((r ^ d) < 0);
+    return y == 0 ? 0 : y == -1 ? (ow_i32)(0u - (ow_u32)x) : q;
+}
+/*@ end */
+/*@ floordiv i64 */
+OW_INLINE ow_i64 ow_floordiv_i64(ow_i64 x, ow_i64 y)
+{
+    ow_i64 d = (y == 0) | (y == -1) ? 1 : y;
+    ow_i64 q = x / d;
+    ow_i64 r = x % d;
+    q -= (r != 0) & ((r ^ d) < 0);
+    return y == 0 ? 0 : y == -1 ? (ow_i64)(0ull - (ow_u64)x) : q;
+}
+/*@ end */
+/*@ floordiv f64 */
+OW_FLOORDIV_FLOAT(f64, double, floor, fma)
+/*@ end */
+/*@ floordiv f32 */
+OW_FLOORDIV_FLOAT(f32, float, floorf, fmaf)
+/*@ end */
+
+/* --- mod: remainder with the sign of the divisor; integers give 0 where the divisor is 0 ----- */
+
+/*@ mod */
+#define OW_MOD_NARROW(S, F)                         \
+    OW_INLINE ow_##S ow_mod_##S(ow_##S x, ow_##S y) \
+    {                                               \
+        ow_i32 d = (y == 0) ? 1 : y;                \
+        ow_i32 q = (ow_i32)((F)x / (F)d);           \
+        ow_i32 r = x - q * d;                       \
+        r += (r != 0) & ((r ^ d) < 0) ? d : 0;      \
+        return (ow_##S)r;                           \
+    }
+#define OW_MOD_UNSIGNED(S) \
+    OW_INLINE ow_##S ow_mod_##S(ow_##S x, ow_##S y) { return y == 0 ? 0 : x % y; }
+/* fmod's result is exact; what remains is the sign, of a zero too. */
+#define OW_MOD_FLOAT(S, T, FMOD, COPYSIGN)              \
+    OW_INLINE T ow_mod_##S(T x, T y)                    \
+    {                                                   \
+        T r = FMOD(x, y);                               \
+        T moved = (r < 0) != (y < 0) ? r + y : r;       \
+        return r == 0 ? COPYSIGN((T)0, y) : moved;      \
+    }
+/*@ end */
+/*@ mod i8 */
+OW_MOD_NARROW(i8, float)
+/*@ end */
+/*@ mod i16 */
+OW_MOD_NARROW(i16, float)
+/*@ end */
+/*@ mod u8 */
+OW_MOD_NARROW(u8, float)
+/*@ end */
+/*@ mod u16 */
+OW_MOD_NARROW(u16, float)
+/*@ end */
+/*@ mod u32 */
+OW_MOD_UNSIGNED(u32)
+/*@ end */
+/*@ mod u64 */
+OW_MOD_UNSIGNED(u64)
+/*@ end */
+/*@ mod i32 */
+OW_INLINE ow_i32 ow_mod_i32(ow_i32 x, ow_i32 y)
+{
+    ow_i32 d = (y == 0) | (y == -1) ? 1 : y;
+    ow_i32 q = (ow_i32)((double)x / (double)d);
+    ow_i32 r = x - q * d;
+    return r + ((r != 0) & ((r ^ d) < 0) ? d : 0);
+}
+/*@ end */
+/*@ mod i64 */
+OW_INLINE ow_i64 ow_mod_i64(ow_i64 x, ow_i64 y)
+{
+    ow_i64 d = (y == 0) | (y == -1) ? 1 : y;
+    ow_i64 r = x % d;
+    return r + ((r != 0) & ((r ^ d) < 0) ? d : 0);
+}
+/*@ end */
+/*@ mod f64 */
+OW_MOD_FLOAT(f64, double, fmod, copysign)
+/*@ end */
+/*@ mod f32 */
+OW_MOD_FLOAT(f32, float, fmodf, copysignf)
+/*@ end */
+
+/* --- ipow: integer power, wrapping; a negative exponent gives 0 unless the base is 1 or -1 --- */
+
+/*@ ipow */
+/* W: an unsigned type of at least 32 bits, in which products wrap without being promoted. */
+#define OW_IPOW(S, W)                                            \
+    OW_INLINE ow_##S ow_ipow_##S(ow_##S x, ow_##S y)             \
+    {                                                            \
+        W result = 1, base = (W)x, n = (W)y;                     \
+        if (y < 0)                                               \
+            return x == 1 ? 1 : x == (ow_##S)-1 ? (y & 1 ? -1 : 1) : 0; \
+        for (; n; n >>= 1) {                                     \
+            result *= n & 1 ? base : 1;                          \
+            base *= base;                                        \
+        }                                                        \
+        return (ow_##S)result;                                   \
+    }
+#define OW_UPOW(S, W)                                \
+    OW_INLINE ow_##S ow_ipow_##S(ow_##S x, ow_##S y) \
+    {                                                \
+        W result = 1, base = x, n = y;               \
+        for (; n; n >>= 1) {                         \
+            result *= n & 1 ? base : 1;              \
+            base *= base;                            \
+        }                                            \
+        return (ow_##S)result;                       \
+    }
+/*@ end */
+/*@ ipow i8 */
+OW_IPOW(i8, ow_u32)
+/*@ end */
+/*@ ipow i16 */
+OW_IPOW(i16, ow_u32)
+/*@ end */
+/*@ ipow i32 */
+OW_IPOW(i32, ow_u32)
+/*@ end */
+/*@ ipow i64 */
+OW_IPOW(i64, ow_u64)
+/*@ end */
+/*@ ipow u8 */
+OW_UPOW(u8, ow_u32)
+/*@ end */
+/*@ ipow u16 */
+OW_UPOW(u16, ow_u32)
+/*@ end */
+/*@ ipow u32 */
+OW_UPOW(u32, ow_u32)
+/*@ end */
+/*@ ipow u64 */
+OW_UPOW(u64, ow_u64)
+/*@ end */
+
+/* --- expneg: exp(x) for x <= 0, within 1 ulp ------------------------------------------------- */
+/* libm's vector exp is off by 3 ulp, which leaves sigmoid and softplus no room for their own
+ * rounding. x = k log(2) + r; exp(r) = 1 + r + r**2 q(r) with a minimax polynomial q; adding 1.5
+ * times a power of 2 rounds to the whole number k and leaves it in the low bits. The scale is
+ * applied in two steps, so that a denormal result is rounded once. */
+
+/*@ expneg f64 */
+OW_INLINE double ow_expneg_f64(double x)
+{
+    union { double value; ow_u64 bits; } scale;
+    double k, r, q;
+    x = x < -746.0 ? -746.0 : x;
+    scale.value = x * 1.4426950408889634 + 6755399441055744.0;
+    k = scale.value - 6755399441055744.0;
+    r = (x - k * 0.6931471804855391) - k * 7.4406171100123967e-11;
+    q = 2.5100472505694996e-8;
+    q = q * r + 2.7620201591031549e-7;
+    q = q * r + 2.7557268276905696e-6;
+    q = q * r + 2.4801521057868205e-5;
+    q = q * r + 1.9841269863171556e-4;
+    q = q * r + 1.3888888917367081e-3;
+    q = q * r + 8.3333333333300382e-3;
+    q = q * r + 4.1666666666623821e-2;
+    q = q * r + 1.6666666666666667e-1;
+    q = q * r + 5.0000000000000010e-1;
+    scale.bits = (scale.bits << 52) + (1623ull << 52); /* 2**(k + 600) */
+    return (1.0 + (r + r * r * q)) * scale.value * 2.409919865102884e-181;
+}
+/*@ end */
+/*@ expneg f32 */
+OW_INLINE float ow_expneg_f32(float x)
+{
+    union { float value; ow_u32 bits; } scale;
+    float k, r, q;
+    x = x < -104.5f ? -104.5f : x;
+    scale.value = x * 1.44269504f + 12582912.0f;
+    k = scale.value - 12582912.0f;
+    r = (x - k * 0.693359375f) - k * -2.12194440e-4f;
+    q = 1.39262508e-3f;
+    q = q * r + 8.36323288e-3f;
+    q = q * r + 4.16665542e-2f;
+    q = q * r + 1.66665767e-1f;
+    q = q * r + 5.0e-1f;
+    scale.bits = (scale.bits << 23) + (227u << 23); /* 2**(k + 100) */
+    return (1.0f + (r + r * r * q)) * scale.value * 7.888609052210118e-31f;
+}
+/*@ end */
+
+/*@ sigmoid f64 : expneg */
+OW_INLINE double ow_sigmoid_f64(double x)
+{
+    double e = ow_expneg_f64(x > 0 ? -x : x);
+    return (x < 0 ? e : 1.0) / (1.0 + e);
+}
+/*@ end */
+/*@ sigmoid f32 : expneg */
+OW_INLINE float ow_sigmoid_f32(float x)
+{
+    float e = ow_expneg_f32(x > 0 ? -x : x);
+    return (x < 0 ? e : 1.0f) / (1.0f + e);
+}
+/*@ end */
+
+/* max(x, 0) + log1p(e) with e = exp(-|x|). For e > sqrt(2) - 1, 1 + e = 2 (1 + f). With
+ * s = f / (2 + f), log1p(f) = 2 atanh(s) = f - f**2 / 2 + s (f**2 / 2 + s**2 p(s**2)). */
+
+/*@ softplus f64 : expneg */
+OW_INLINE double ow_softplus_f64(double x)
+{
+    double e = ow_expneg_f64(x > 0 ? -x : x);
+    double f = e > 0.41421356237309503 ? 0.5 * (e - 1.0) : e;
+    double high = e > 0.41421356237309503 ? 0.6931471804855391 : 0.0;
+    double low = e > 0.41421356237309503 ? 7.4406171100123967e-11 : 0.0;
+    double s = f / (2.0 + f), z = s * s, h = 0.5 * f * f, p;
+    p = 1.4617807153417325e-1;
+    p = p * z + 1.5331611722055008e-1;
+    p = p * z + 1.8182892432536871e-1;
+    p = p * z + 2.2222211089379496e-1;
+    p = p * z + 2.8571428626253838e-1;
+    p = p * z + 3.9999999999898891e-1;
+    p = p * z + 6.6666666666666698e-1;
+    return (x > 0 ? x : 0.0) + (high - ((h - (s * (h + z * p) + low)) - f));
+}
+/*@ end */
+/*@ softplus f32 : expneg */
+OW_INLINE float ow_softplus_f32(float x)
+{
+    float e = ow_expneg_f32(x > 0 ? -x : x);
+    float f = e > 0.414213562f ? 0.5f * (e - 1.0f) : e;
+    float high = e > 0.414213562f ? 0.693359375f : 0.0f;
+    float low = e > 0.414213562f ? -2.12194440e-4f : 0.0f;
+    float s = f / (2.0f + f), z = s * s, h = 0.5f * f * f, p;
+    p = 2.33316145e-1f;
+    p = p * z + 2.85507786e-1f;
+    p = p * z + 4.00001222e-1f;
+    p = p * z + 6.66666666e-1f;
+    return (x > 0 ? x : 0.0f) + (high - ((h - (s * (h + z * p) + low)) - f));
+}
+/*@ end */
+
+/* --- ultra_fast_sigmoid: a rational curve, then a line, then a constant ---------------------- */
+
+/*@ ultra_fast_sigmoid */
+#define OW_ULTRA_FAST_SIGMOID(S, T)                                                           \
+    OW_INLINE T ow_ultra_fast_sigmoid_##S(T x)                                                \
+    {                                                                                         \
+        T half = (T)0.5 * x, size = half < 0 ? -half : half;                                  \
+        T curve = (T)1.5 * size / (1 + size);                                                 \
+        T line = (T)0.935409070603099 + (T)0.0458812946797165 * (size - (T)1.7);              \
+        curve = size < (T)1.7 ? curve : line;                                                 \
+        curve = size >= 3 ? (T)0.99505475368673 : curve;                                      \
+        return (T)0.5 * ((half < 0 ? -curve : curve) + 1);                                    \
+    }
+/*@ end */
+/*@ ultra_fast_sigmoid f64 */
+OW_ULTRA_FAST_SIGMOID(f64, double)
+/*@ end */
+/*@ ultra_fast_sigmoid f32 */
+OW_ULTRA_FAST_SIGMOID(f32, float)
+/*@ end */
+
+#endif

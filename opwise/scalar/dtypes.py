@@ -1,0 +1,125 @@
+"""Rules on dtypes: which dtype an operation gives, and which it computes in.
+
+Rules are functions from the dtypes of the inputs (strings) to the dtype of the output.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from opwise.config import config
+
+BOOL = ("bool",)
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+INTEGERS = SIGNED + UNSIGNED
+DISCRETE = BOOL + INTEGERS
+FLOATS = ("float16", "float32", "float64")
+COMPLEX = ("complex64", "complex128")
+CONTINUOUS = FLOATS + COMPLEX
+ALL = DISCRETE + CONTINUOUS
+
+_FLOAT_OF = {
+    **dict.fromkeys(("bool", "int8", "int16", "uint8", "uint16"), "float32"),
+    **dict.fromkeys(("int32", "int64", "uint32", "uint64"), "float64"),
+}
+
+
+def kind(dtype):
+    """Return the letter of a dtype's kind: b(ool), i(nteger), u(nsigned), f(loat), c(omplex)."""
+    return "b" if dtype == "bool" else dtype[0]
+
+
+@cache
+def upcast(*dtypes):
+    """Return the smallest dtype that holds values of all ``dtypes``.
+
+    int64 with uint64 gives float64; int32 with float32 gives float64.
+    """
+    return np.result_type(*dtypes).name
+
+
+def upcast_out(*dtypes):
+    return upcast(*dtypes)
+
+
+def upcast_no_bool(*dtypes):
+    """As upcast, for operations that booleans lack; the caller raises where this gives bool."""
+    return upcast(*dtypes)
+
+
+def same(dtype, *_):
+    """The dtype of the first input."""
+    return dtype
+
+
+def first(dtype, *_):
+    return dtype
+
+
+def to_float(*dtypes):
+    """Each integer as the float that opwise computes transcendental functions in, then upcast."""
+    return upcast(*(_FLOAT_OF.get(d, d) for d in dtypes))
+
+
+def to_float_same(dtype):
+    """As to_float for one input."""
+    return _FLOAT_OF.get(dtype, dtype)
+
+
+def no_complex(rule):
+    """Return ``rule`` restricted to real numbers: it raises TypeError for a complex dtype."""
+
+    def real(*dtypes):
+        if any(d in COMPLEX for d in dtypes):
+            raise TypeError(f"complex argument not supported, got {', '.join(dtypes)}")
+        return rule(*dtypes)
+
+    return real
+
+
+def not_bool(rule):
+    """Return ``rule`` with int8 where it gives bool, for operations whose results are numbers."""
+
+    def number(*dtypes):
+        result = rule(*dtypes)
+        return "int8" if result == "bool" else result
+
+    return number
+
+
+def always_bool(*_):
+    return "bool"
+
+
+def true_div(x, y):
+    """The dtype of a true division: floatX for two integers."""
+    if x in DISCRETE and y in DISCRETE:
+        return config.floatX
+    return upcast(x, y)
+
+
+def bitwise(*dtypes):
+    """The dtype of a bit operation; TypeError unless all are integers or all are bool."""
+    if not (all(d == "bool" for d in dtypes) or all(d in INTEGERS for d in dtypes)):
+        raise TypeError(
+            "input to a BitOp must have type (u)int8, (u)int16, (u)int32 or (u)int64 or be all "
+            f"bools not {', '.join(dtypes)}"
+        )
+    return upcast(*dtypes)
+
+
+def always_float64(*_):
+    return "float64"
+
+
+def real_part(dtype):
+    """The dtype of the parts of a complex number; a real dtype is its own."""
+    return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
+
+
+def to_complex(*dtypes):
+    """The complex dtype that holds two real dtypes as its parts."""
+    return upcast("complex64", *dtypes)

@@ -1,0 +1,113 @@
+"""The loops that are built with opwise: C text made from the scalar table when opwise is built.
+
+One function for each row and dtype, over contiguous chunks, and one for each cast. The virtual
+machine's interpreter strings them together where no kernel is generated for a function.
+"""
+
+from __future__ import annotations
+
+from opwise.scalar import csource, dtypes
+from opwise.scalar.op import OPS, cast_op
+
+_DTYPES = [d for d in dtypes.ALL if csource.has_c(d)]
+
+
+def generate() -> dict[str, str]:
+    """Return {file name: text}: loops by family of dtypes, and the table of all of them."""
+    names, files = [], {}
+    for family, members in (
+        ("float", ("float32", "float64")),
+        ("integer", [d for d in _DTYPES if not d.startswith("float")]),
+    ):
+        loops = [loop for d in members for op in OPS.values() if (loop := _row_loop(op, d))]
+        names += [name for name, _ in loops]
+        files[f"loops_{family}.c"] = _file(members, loops)
+    casts = [_cast_loop(a, b) for a in _DTYPES for b in _DTYPES if a != b]
+    names += [name for name, _ in casts]
+    files["loops_cast.c"] = _file([], casts)
+    files["loops.h"] = _table(names)
+    return files
+
+
+def _row_loop(op, computing):
+    """Return (name, text) of a row's loop on operands of one dtype, or None where it has no C."""
+    row = op.row
+    if row.compute_dtype([computing] * max(1, row.nin), computing) is None:
+        return None
+    n = 2 if row.nin < 0 else row.nin
+    kept = "condition" in row.extra
+    operands = ["bool" if kept and i == 0 else computing for i in range(n)]
+    try:
+        (out,) = op.output_dtypes(operands)
+    except TypeError:
+        return None
+    if out not in ("bool", computing) or row.compute_dtype(operands, out) != computing:
+        return None
+    if "ignores_first" in row.extra:
+        operands, used = operands[1:], [None, "a0[i]"]
+        text = csource.step_c(op, ["0", "a0[i]"], [computing, computing], out)
+    else:
+        used = [f"a{i}[i]" for i in range(n)]
+        text = csource.step_c(op, used, operands, out)
+    if text is None:
+        return None
+    return _loop(f"{row.name}_{csource.short(computing)}", text, operands, out)
+
+
+def _cast_loop(source, target):
+    text = csource.step_c(cast_op(target), ["a0[i]"], [source], target)
+    name = f"cast_{csource.short(source)}_{csource.short(target)}"
+    return _loop(name, text, [source], target)
+
+
+def _loop(name, text, in_dtypes, out_dtype):
+    lines = [f"void ow_loop_{name}(void *out, const void *const *in, ow_i64 n)", "{"]
+    for i, dtype in enumerate(in_dtypes):
+        lines.append(f"    const {csource.c_type(dtype)} *a{i} = in[{i}];")
+    lines.append(f"    {csource.c_type(out_dtype)} *z = out;")
+    lines.append('    _Pragma("GCC ivdep")')
+    lines.append("    for (ow_i64 i = 0; i < n; i++)")
+    lines.append(f"        z[i] = {text};")
+    lines.append("}")
+    return name, "\n".join(lines)
+
+
+def _file(members, loops):
+    support, libm = set(), set()
+    for op in OPS.values():
+        support.update(op.row.c_support)
+        libm.update(op.row.libm)
+    # built once for many machines: no assumption on the mathematics library's vector functions
+    head = [
+        "/* made by opwise/scalar/kernelgen.py */",
+        csource.prototypes(libm, members, simd=False) if members else "",
+        csource.support(support, members) if members else csource.support([], []),
+    ]
+    return "\n".join([*head, *(text for _, text in loops), ""])
+
+
+def _table(names):
+    declared = "\n".join(
+        f"void ow_loop_{name}(void *, const void *const *, int64_t);" for name in names
+    )
+    rows = "\n".join(f'    {{"{name}", ow_loop_{name}}},' for name in names)
+    return f"""/* made by opwise/scalar/kernelgen.py */
+#ifndef OW_LOOPS_H
+#define OW_LOOPS_H
+
+#include "elemwise.h"
+
+{declared}
+
+typedef struct ow_loop_row {{
+    const char *name;
+    ow_chunk_fn fn;
+}} ow_loop_row;
+
+static const ow_loop_row ow_loop_rows[] = {{
+{rows}
+    {{0, 0}}}};
+static const int ow_loop_count = sizeof(ow_loop_rows) / sizeof(ow_loop_rows[0]) - 1;
+
+#endif
+"""

@@ -1,0 +1,264 @@
+"""Scalar Ops, made from the rows of the table, with the legacy class names; and Cast."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+
+from opwise.errors import MethodNotDefined
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
+from opwise.scalar import dtypes, table  # noqa: F401  (the tables fill ROWS)
+from opwise.scalar.row import ROWS, Algebra, Row
+from opwise.scalar.types import ScalarVariable, as_scalar, constant, get_scalar_type
+
+
+class ScalarOp(Op):
+    """An operation on numbers. Those of the table have a ``row``; a user's subclass may have none.
+
+    A subclass without a row defines ``impl`` (on Python numbers) and, for gradients, ``grad``;
+    ``output_types_preference`` is a function from the scalar types of the inputs to a list of those
+    of the outputs.
+    """
+
+    row: Row | None = None
+    nin = -1
+    nout = 1
+
+    def __init__(self, output_types_preference=None, name=None):
+        self.output_types_preference = output_types_preference
+        self.name = name
+
+    def make_node(self, *inputs):
+        inputs = [as_scalar(x) for x in inputs]
+        self.check_count(len(inputs))
+        out = self.output_dtypes([x.type.dtype for x in inputs])
+        return Apply(self, inputs, [get_scalar_type(d).make_variable() for d in out])
+
+    def check_count(self, n):
+        """Raise TypeError unless the operation takes ``n`` inputs."""
+        if self.nin >= 0 and n != self.nin:
+            raise TypeError(f"Wrong number of inputs for {self} (got {n}, expected {self.nin})")
+        if n == 0:
+            raise TypeError(f"{self} needs at least one input")
+
+    def output_dtypes(self, in_dtypes):
+        """Return the dtypes of the outputs for those of the inputs; TypeError if not supported."""
+        if self.output_types_preference is not None:
+            types = self.output_types_preference(*map(get_scalar_type, in_dtypes))
+            return [t.dtype for t in types]
+        if self.row is not None:
+            return [self.row.out(*in_dtypes)]
+        return [t.dtype for t in self.output_types(list(map(get_scalar_type, in_dtypes)))]
+
+    def output_types(self, types):
+        """Return the scalar types of the outputs; a subclass without preference overrides it."""
+        return [get_scalar_type(dtypes.upcast(*(t.dtype for t in types)))]
+
+    def impl(self, *inputs):
+        """Compute on Python numbers."""
+        if self.row is None:
+            raise MethodNotDefined("impl", type(self), type(self).__name__)
+        arrays = [np.asarray(x) for x in inputs]
+        out = self.output_dtypes([a.dtype.name for a in arrays])
+        return self.on_arrays(arrays, out)[0][()]
+
+    def on_arrays(self, arrays, out_dtypes):
+        """Compute elementwise on numpy arrays that broadcast; return a list of arrays."""
+        row = self.row
+        if row is None:
+            results = np.frompyfunc(self.impl, len(arrays), self.nout)(*arrays)
+            results = results if self.nout > 1 else (results,)
+            return [np.asarray(r).astype(d) for r, d in zip(results, out_dtypes, strict=True)]
+        computing = row.compute_dtype([a.dtype.name for a in arrays], out_dtypes[0])
+        keep = 1 if "condition" in row.extra or "ignores_first" in row.extra else 0
+        arrays = [
+            a if i < keep or a.dtype.name == computing else a.astype(computing)
+            for i, a in enumerate(arrays)
+        ]
+        result = numpy_callable(row)(*arrays)
+        return [np.asarray(result).astype(out_dtypes[0], copy=False)]
+
+    def perform(self, node, inputs, output_storage):
+        results = self.impl(*inputs)
+        if self.nout == 1:
+            results = (results,)
+        for cell, result, out in zip(output_storage, results, node.outputs, strict=True):
+            cell[0] = out.type._numpy_type(result)
+
+    def grad(self, inputs, output_gradients):
+        if self.row is None:
+            raise MethodNotDefined("grad", type(self), str(self))
+        return self.L_op(inputs, [self(*inputs)], output_gradients)
+
+    def L_op(self, inputs, outputs, output_gradients):
+        if self.row is None or self.row.grad is None:
+            return self.grad(inputs, output_gradients)
+        results = SCALAR_ALGEBRA.gradients(self.row, inputs, outputs[0], output_gradients[0])
+        zero = constant(0.0)
+        return [zero if isinstance(r, int) else r for r in results]
+
+    # user subclasses share a class attribute-free identity: the class and its output rule
+    def __eq__(self, other):
+        return (
+            type(self) is type(other)
+            and getattr(self, "output_types_preference", None)
+            == getattr(other, "output_types_preference", None)
+        )
+
+    def __hash__(self):
+        return hash((type(self), getattr(self, "output_types_preference", None)))
+
+    def __str__(self):
+        name = getattr(self, "name", None)
+        if name:
+            return name
+        preference = getattr(self, "output_types_preference", None)
+        if preference is not None and hasattr(preference, "__name__"):
+            return f"{type(self).__name__}{{{preference.__name__}}}"
+        return type(self).__name__
+
+
+class UnaryScalarOp(ScalarOp):
+    """Base of a user's scalar op of one input."""
+
+    nin = 1
+
+
+class BinaryScalarOp(ScalarOp):
+    """Base of a user's scalar op of two inputs."""
+
+    nin = 2
+
+
+class LogicalComparison(BinaryScalarOp):
+    """Base of comparisons."""
+
+
+class UnaryBitOp(UnaryScalarOp):
+    """Base of bit operations of one input."""
+
+
+class BinaryBitOp(BinaryScalarOp):
+    """Base of bit operations of two inputs."""
+
+
+class Cast(UnaryScalarOp):
+    """Conversion of a number to dtype ``o_type.dtype``."""
+
+    def __init__(self, o_type, name=None):
+        super().__init__(name=name)
+        self.o_type = o_type if not isinstance(o_type, str) else get_scalar_type(o_type)
+
+    def output_dtypes(self, in_dtypes):
+        if in_dtypes[0] in dtypes.COMPLEX and self.o_type.dtype not in dtypes.COMPLEX:
+            raise TypeError("Casting from complex to real is ambiguous: consider real(), imag(), "
+                            "angle() or abs()")
+        return [self.o_type.dtype]
+
+    def impl(self, x):
+        return self.o_type._numpy_type(x)
+
+    def on_arrays(self, arrays, out_dtypes):
+        return [arrays[0].astype(out_dtypes[0])]
+
+    def grad(self, inputs, output_gradients):
+        (x,), (gz,) = inputs, output_gradients
+        if self.o_type.dtype in dtypes.CONTINUOUS:
+            return [Cast(x.type)(gz)] if x.type.dtype in dtypes.CONTINUOUS else [constant(0.0)]
+        return [constant(0.0)]
+
+    L_op_uses_outputs = False
+
+    def L_op(self, inputs, outputs, output_gradients):
+        return self.grad(inputs, output_gradients)
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self.o_type == other.o_type
+
+    def __hash__(self):
+        return hash((Cast, self.o_type))
+
+    def __str__(self):
+        return self.name or f"Cast{{{self.o_type.dtype}}}"
+
+
+_callables: dict[str, object] = {}
+
+
+def numpy_callable(row):
+    """Return a row's function on arrays, importing what it names when first needed."""
+    found = _callables.get(row.name)
+    if found is None:
+        found = row.numpy
+        if isinstance(found, str):
+            module, name = found.split(":")
+            found = getattr(importlib.import_module(module), name)
+        _callables[row.name] = found
+    return found
+
+
+_BASES = {1: UnaryScalarOp, 2: BinaryScalarOp}
+#: legacy class by name, and the op by the row's name
+CLASSES: dict[str, type] = {}
+OPS: dict[str, ScalarOp] = {}
+
+
+def _define(row):
+    base = LogicalComparison if row.compute is dtypes.upcast else _BASES.get(row.nin, ScalarOp)
+    cls = type(row.cls, (base,), {"row": row, "nin": row.nin, "__doc__": row.doc})
+    cls.__module__ = __name__
+    CLASSES[row.cls] = globals()[row.cls] = cls
+    OPS[row.name] = cls(name=row.label)
+
+
+def add_missing():
+    """Make the ops of rows that were added since the last call."""
+    for row in ROWS.values():
+        if row.name not in OPS:
+            _define(row)
+
+
+add_missing()
+SCALAR_ALGEBRA = Algebra(lambda name, *args: OPS[name](*args))
+
+#: legacy names of ops that differ from the row's
+globals().update(OPS)
+scalar_maximum = OPS["maximum"]
+scalar_minimum = OPS["minimum"]
+
+_CASTS = {d: Cast(get_scalar_type(d), name=None) for d in dtypes.ALL}
+
+
+def cast(x, dtype):
+    """Return scalar variable ``x`` as ``dtype``; x itself if it has that dtype."""
+    x = as_scalar(x)
+    return x if x.type.dtype == dtype else _CASTS[dtype](x)
+
+
+def cast_op(dtype):
+    """Return the scalar op that casts to ``dtype``."""
+    return _CASTS[dtype]
+
+
+def _operator(name, reverse=False):
+    op = OPS[name]
+    if reverse:
+        return lambda self, other: op(other, self)
+    return lambda self, *others: op(self, *others)
+
+
+for _method, _name in {
+    "__add__": "add", "__sub__": "sub", "__mul__": "mul", "__truediv__": "true_div",
+    "__floordiv__": "int_div", "__mod__": "mod", "__pow__": "pow", "__neg__": "neg",
+    "__abs__": "abs_", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
+    "__and__": "and_", "__or__": "or_", "__xor__": "xor", "__invert__": "invert",
+}.items():  # fmt: skip
+    setattr(ScalarVariable, _method, _operator(_name))
+for _method, _name in {
+    "__radd__": "add", "__rsub__": "sub", "__rmul__": "mul", "__rtruediv__": "true_div",
+    "__rfloordiv__": "int_div", "__rmod__": "mod", "__rpow__": "pow", "__rand__": "and_",
+    "__ror__": "or_", "__rxor__": "xor",
+}.items():  # fmt: skip
+    setattr(ScalarVariable, _method, _operator(_name, reverse=True))

@@ -1,0 +1,39 @@
+"""Parts of complex numbers. These run in numpy: the C kernels have no complex numbers."""
+
+import numpy as np
+
+from opwise.scalar import dtypes as d
+from opwise.scalar.row import row
+
+
+def _complex(x, y):
+    # not x + 1j * y, which is NaN where y is infinite
+    result = np.empty(np.broadcast_shapes(x.shape, y.shape), np.result_type(x, y, np.complex64))
+    result.real, result.imag = x, y
+    return result
+
+
+row(
+    "real", "Real", 1, d.real_part, lambda x: np.array(np.real(x)), "{x}",
+    lambda F, x, z, g: F.complex(g, 0) if x.dtype.startswith("complex") else g,
+    compute=d.same, label="real", doc="Real part.",
+)  # fmt: skip
+row(
+    "imag", "Imag", 1, d.real_part, lambda x: np.array(np.imag(x)), "0",
+    lambda F, x, z, g: F.complex(0, g) if x.dtype.startswith("complex") else 0,
+    compute=d.same, label="imag", doc="Imaginary part.",
+)  # fmt: skip
+row(
+    "angle", "Angle", 1, d.always_float64, np.angle, {}, None,
+    compute=d.same, label="angle", kinds="c", doc="Angle of a complex number.",
+)  # fmt: skip
+row(
+    "complex", "Complex", 2, d.no_complex(d.to_complex), _complex, {},
+    lambda F, x, y, z, g: (F.real(g), F.imag(g)),
+    compute=lambda x, y: d.upcast(x, y), label="complex", kinds="f",
+    doc="x + iy",
+)  # fmt: skip
+row(
+    "conj", "Conj", 1, d.not_bool(d.same), np.conj, "{x}",
+    lambda F, x, z, g: F.conj(g), label="conj", doc="Complex conjugate.",
+)  # fmt: skip

@@ -1,0 +1,80 @@
+"""Exponentials, logarithms, roots, sigmoid and softplus."""
+
+import numpy as np
+
+from opwise.scalar import dtypes as d
+from opwise.scalar.row import row
+
+
+def _sigmoid(x):
+    e = np.exp(-np.abs(x))
+    return np.where(np.less(x, 0), e, x.dtype.type(1)) / (1 + e)
+
+
+def _softplus(x):
+    return np.maximum(x, x.dtype.type(0)) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _ultra_fast(x):
+    half = 0.5 * x
+    size = np.abs(half)
+    line = 0.935409070603099 + 0.0458812946797165 * (size - 1.7)
+    curve = np.where(
+        size < 1.7, 1.5 * size / (1 + size), np.where(size >= 3, 0.99505475368673, line)
+    )
+    return (0.5 * (np.copysign(curve, half) + 1)).astype(x.dtype)
+
+
+def _function(name, cls, grad, cost, domain=(-3.0, 3.0), doc="", **more):
+    """A row whose numpy function, C function and label share the row's name."""
+    row(
+        name, cls, 1, d.to_float_same, getattr(np, name), {"f": f"{name}{{f}}({{x}})"}, grad,
+        label=name, libm=(name,), cost=cost, domain=(domain,), doc=doc, **more,
+    )  # fmt: skip
+
+
+_POSITIVE = (0.1, 3.0)
+_function("exp", "Exp", lambda F, x, z, g: g * z, 1.5, doc="e to the power x.")
+_function(
+    "exp2", "Exp2", lambda F, x, z, g: g * z * g.like(np.log(2)), 1.5, doc="2 to the power x."
+)
+_function(
+    "expm1", "Expm1", lambda F, x, z, g: g * F.exp(x), 3.0, doc="exp(x) - 1, exact for small x."
+)
+_function("log", "Log", lambda F, x, z, g: g / x, 1.8, _POSITIVE, "Natural logarithm.")
+_function(
+    "log2", "Log2", lambda F, x, z, g: g / (x * g.like(np.log(2))), 1.8, _POSITIVE,
+    "Logarithm to base 2.",
+)  # fmt: skip
+_function(
+    "log10", "Log10", lambda F, x, z, g: g / (x * g.like(np.log(10))), 1.8, _POSITIVE,
+    "Logarithm to base 10.",
+)  # fmt: skip
+_function(
+    "log1p", "Log1p", lambda F, x, z, g: g / (1 + x), 2.5, (-0.9, 3.0),
+    "log(1 + x), exact for small x.",
+)  # fmt: skip
+_function("sqrt", "Sqrt", lambda F, x, z, g: (g * 0.5) / z, 1.0, _POSITIVE, "Square root.", flops=1)
+row(
+    "scalar_sigmoid", "ScalarSigmoid", 1, d.to_float_same, _sigmoid, {"f": "ow_sigmoid_{S}({x})"},
+    lambda F, x, z, g: g * z * (1.0 - z),
+    label="scalar_sigmoid", c_support=("sigmoid",), cost=2.0,
+    tensor_name="sigmoid", kinds="biuf",
+    doc="1 / (1 + exp(-x)), accurate in both tails.",
+)  # fmt: skip
+row(
+    "scalar_softplus", "ScalarSoftplus", 1, d.to_float_same, _softplus,
+    {"f": "ow_softplus_{S}({x})"},
+    lambda F, x, z, g: g * F.scalar_sigmoid(x),
+    label="scalar_softplus", c_support=("softplus",), cost=4.0,
+    tensor_name="softplus", kinds="biuf",
+    doc="log(1 + exp(x)), accurate in both tails.",
+)  # fmt: skip
+row(
+    "ultra_fast_scalar_sigmoid", "UltraFastScalarSigmoid", 1, d.to_float_same, _ultra_fast,
+    {"f": "ow_ultra_fast_sigmoid_{S}({x})"},
+    lambda F, x, z, g: g * z * (1.0 - z),
+    label="ultra_fast_scalar_sigmoid", c_support=("ultra_fast_sigmoid",),
+    tensor_name="ultra_fast_sigmoid", kinds="biuf",
+    doc="Rational approximation of the sigmoid, off by up to 0.1.",
+)  # fmt: skip

@@ -1,0 +1,160 @@
+"""Special functions, computed by C's mathematics library or, where it has none, by scipy.
+
+scipy is imported when one of them first runs.
+"""
+
+import numpy as np
+
+from opwise.scalar import dtypes as d
+from opwise.scalar.row import row
+
+_TWO_OVER_SQRT_PI = float(2 / np.sqrt(np.pi))
+_HALF_SQRT_PI = float(np.sqrt(np.pi) / 2)
+
+
+_real = d.no_complex(d.to_float)
+
+
+def _chi2sf(x, k):
+    from scipy import special
+
+    return special.chdtrc(k, x)
+
+
+def _polygamma1(x):
+    from scipy import special
+
+    return special.polygamma(1, x)
+
+
+def _lower_gamma(k, x):
+    from scipy import special
+
+    return special.gammainc(k, x) * special.gamma(k)
+
+
+def _upper_gamma(k, x):
+    from scipy import special
+
+    return special.gammaincc(k, x) * special.gamma(k)
+
+
+def _xlogx(x):
+    return x * np.log(np.where(np.equal(x, 0), x.dtype.type(1), x))
+
+
+def _xlogy0(x, y):
+    return x * np.log(np.where(np.equal(x, 0), x.dtype.type(1), y))
+
+
+def _special(name, cls, nin, grad, c=None, numpy=None, out=_real, kinds="biuf", **more):
+    """A row whose scipy function and label have the row's name."""
+    row(
+        name, cls, nin, out, numpy or f"scipy.special:{name}", {"f": c} if c else {}, grad,
+        label=name, cost=more.pop("cost", 30.0), kinds=kinds, **more,
+    )  # fmt: skip
+
+
+_special(
+    "erf", "Erf", 1, lambda F, x, z, g: g * g.like(_TWO_OVER_SQRT_PI) * F.exp(-x * x),
+    "erf{f}({x})", libm=("erf",), cost=1.7, out=d.to_float, kinds="biufc", doc="Error function.",
+)  # fmt: skip
+_special(
+    "erfc", "Erfc", 1, lambda F, x, z, g: -g * g.like(_TWO_OVER_SQRT_PI) * F.exp(-x * x),
+    "erfc{f}({x})", libm=("erfc",), cost=3.0, doc="1 - erf(x), accurate for large x.",
+)  # fmt: skip
+_special(
+    "erfcx", "Erfcx", 1,
+    lambda F, x, z, g: g * (g.like(2) * x * z - g.like(_TWO_OVER_SQRT_PI)),
+    doc="exp(x * x) * erfc(x), without overflow.",
+)  # fmt: skip
+_special(
+    "erfinv", "Erfinv", 1, lambda F, x, z, g: g * g.like(_HALF_SQRT_PI) * F.exp(z * z),
+    domain=((-0.9, 0.9),), doc="Inverse of erf.",
+)  # fmt: skip
+_special(
+    "erfcinv", "Erfcinv", 1, lambda F, x, z, g: -g * g.like(_HALF_SQRT_PI) * F.exp(z * z),
+    domain=((0.1, 1.9),), doc="Inverse of erfc.",
+)  # fmt: skip
+# The float versions of tgamma, j0 and j1 are off by more than 4 ulp: float32 runs through double.
+_special(
+    "gamma", "Gamma", 1, lambda F, x, z, g: g * z * F.psi(x), "({T})tgamma({x})",
+    libm=("tgamma",), out=d.to_float, kinds="biufc", domain=((0.5, 5.0),), doc="Gamma function.",
+)  # fmt: skip
+_special(
+    "gammaln", "GammaLn", 1, lambda F, x, z, g: g * F.psi(x), "lgamma{f}({x})",
+    libm=("lgamma",), domain=((0.5, 5.0),), doc="log(|gamma(x)|)",
+)  # fmt: skip
+_special(
+    "psi", "Psi", 1, lambda F, x, z, g: g * F.tri_gamma(x), out=d.to_float, kinds="biufc",
+    domain=((0.5, 5.0),), doc="Derivative of log(gamma(x)).",
+)  # fmt: skip
+_special(
+    "tri_gamma", "TriGamma", 1, None, numpy=_polygamma1, domain=((0.5, 5.0),),
+    doc="Second derivative of log(gamma(x)).",
+)  # fmt: skip
+_special(
+    "chi2sf", "Chi2SF", 2,
+    lambda F, x, k, z, g: (
+        -g * F.exp((0.5 * k - 1) * F.log(0.5 * x) - 0.5 * x - F.gammaln(0.5 * k)) * 0.5,
+        None,
+    ),
+    numpy=_chi2sf, out=d.no_complex(d.always_float64), domain=((0.5, 5.0), (1.0, 4.0)),
+    doc="Probability that a chi-squared variable of k degrees of freedom exceeds x.",
+)  # fmt: skip
+_special(
+    "gammainc", "GammaInc", 2,
+    lambda F, k, x, z, g: (None, g * F.exp((k - 1) * F.log(x) - x - F.gammaln(k))),
+    domain=((0.5, 5.0), (0.5, 5.0)), doc="Lower incomplete gamma function of (k, x) over gamma(k).",
+)  # fmt: skip
+_special(
+    "gammaincc", "GammaIncC", 2,
+    lambda F, k, x, z, g: (None, -g * F.exp((k - 1) * F.log(x) - x - F.gammaln(k))),
+    domain=((0.5, 5.0), (0.5, 5.0)), doc="Upper incomplete gamma function of (k, x) over gamma(k).",
+)  # fmt: skip
+_special(
+    "gammal", "GammaL", 2, lambda F, k, x, z, g: (None, g * F.exp((k - 1) * F.log(x) - x)),
+    numpy=_lower_gamma, domain=((0.5, 5.0), (0.5, 5.0)),
+    doc="Lower incomplete gamma function of (k, x).",
+)  # fmt: skip
+_special(
+    "gammau", "GammaU", 2, lambda F, k, x, z, g: (None, -g * F.exp((k - 1) * F.log(x) - x)),
+    numpy=_upper_gamma, domain=((0.5, 5.0), (0.5, 5.0)),
+    doc="Upper incomplete gamma function of (k, x).",
+)  # fmt: skip
+_special(
+    "j0", "J0", 1, lambda F, x, z, g: -g * F.j1(x), "({T})j0({x})", libm=("j0",),
+    doc="Bessel function of the first kind of order 0.",
+)  # fmt: skip
+_special(
+    "j1", "J1", 1, lambda F, x, z, g: g * (F.j0(x) - F.jv(2, x)) * 0.5, "({T})j1({x})",
+    libm=("j1",), doc="Bessel function of the first kind of order 1.",
+)  # fmt: skip
+_special(
+    "jv", "Jv", 2, lambda F, v, x, z, g: (None, g * (F.jv(v - 1, x) - F.jv(v + 1, x)) * 0.5),
+    domain=((0.5, 3.0), (0.5, 3.0)), doc="Bessel function of the first kind of order v.",
+)  # fmt: skip
+_special(
+    "i0", "I0", 1, lambda F, x, z, g: g * F.i1(x),
+    doc="Modified Bessel function of the first kind of order 0.",
+)  # fmt: skip
+_special(
+    "i1", "I1", 1, lambda F, x, z, g: g * (F.i0(x) + F.iv(2, x)) * 0.5,
+    doc="Modified Bessel function of the first kind of order 1.",
+)  # fmt: skip
+_special(
+    "iv", "Iv", 2, lambda F, v, x, z, g: (None, g * (F.iv(v - 1, x) + F.iv(v + 1, x)) * 0.5),
+    domain=((0.5, 3.0), (0.5, 3.0)), doc="Modified Bessel function of the first kind of order v.",
+)  # fmt: skip
+row(
+    "xlogx", "XlogX", 1, _real, _xlogx, {"f": "{x} * log{f}({x} == 0 ? 1 : {x})"},
+    lambda F, x, z, g: g * (1 + F.log(x)),
+    label="scalar_xlogx", libm=("log",), cost=2.0, kinds="biuf", domain=((0.1, 3.0),),
+    doc="x * log(x); 0 for 0.",
+)  # fmt: skip
+row(
+    "xlogy0", "XlogY0", 2, _real, _xlogy0, {"f": "{x} * log{f}({x} == 0 ? 1 : {y})"},
+    lambda F, x, y, z, g: (g * F.log(y), g * x / y),
+    label="scalar_xlogy0", libm=("log",), cost=2.0, kinds="biuf", domain=((-3.0, 3.0), (0.1, 3.0)),
+    doc="x * log(y); 0 where x is 0.",
+)  # fmt: skip

@@ -1,0 +1,177 @@
+"""The Scalar type and its variables: C numbers inside fused kernels, and indices of subtensors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opwise.config import config
+from opwise.graph.type import Type
+from opwise.graph.variable import Constant, Variable
+from opwise.scalar import dtypes
+
+
+class Scalar(Type):
+    """The type of one number of ``dtype``; values are numpy scalars."""
+
+    ndim = 0
+    broadcastable = ()
+
+    def __init__(self, dtype):
+        dtype = config.floatX if dtype == "floatX" else np.dtype(dtype).name
+        if dtype not in dtypes.ALL:
+            raise TypeError(f"Unsupported dtype for Scalar: {dtype}")
+        self.dtype = dtype
+        self._numpy_type = np.dtype(dtype).type
+
+    def filter(self, data, strict=False, allow_downcast=None):
+        """Return ``data`` as a numpy scalar of this dtype."""
+        wanted = self._numpy_type
+        if type(data) is wanted:
+            return data
+        if strict:
+            raise TypeError(f"{self} expected a {self.dtype}, got {data!r} of type {type(data)}")
+        converted = wanted(data)
+        exact = converted == data or converted != converted and data != data
+        float_to_floatx = (
+            allow_downcast is None and isinstance(data, float) and self.dtype == config.floatX
+        )
+        if allow_downcast or exact or float_to_floatx:
+            return converted
+        raise TypeError(f"Value cannot accurately be converted to dtype ({self.dtype}): {data!r}")
+
+    def values_eq_approx(self, a, b, tolerance=1e-4):
+        if a == b or a != a and b != b:
+            return True
+        return abs(a - b) <= abs(a) * tolerance + abs(b) * tolerance
+
+    def convert_variable(self, var):
+        return var if var.type == self else None
+
+    def dtype_specs(self):
+        """Return (numpy type, C type name, numpy type macro)."""
+        return self._numpy_type, f"npy_{self.dtype}", f"NPY_{self.dtype.upper()}"
+
+    def __eq__(self, other):
+        return type(other) is type(self) and other.dtype == self.dtype
+
+    def __hash__(self):
+        return hash(("Scalar", self.dtype))
+
+    def __str__(self):
+        return f"Scalar({self.dtype})"
+
+    def __repr__(self):
+        return f"Scalar({self.dtype})"
+
+
+class ScalarVariable(Variable):
+    """A variable of Scalar type. Its operators are attached by ``opwise.scalar.op``."""
+
+    @property
+    def dtype(self):
+        return self.type.dtype
+
+    ndim = 0
+
+
+class ScalarConstant(Constant, ScalarVariable):
+    """A constant number."""
+
+    def __init__(self, type, data, name=None):
+        Constant.__init__(self, type, data, name)
+
+    def signature(self):
+        # -0.0 and 0.0 differ, and so do NaNs of other bits
+        return self.type, np.asarray(self.data).tobytes()
+
+    def __str__(self):
+        return self.name or f"ScalarConstant{{{self.data}}}"
+
+
+Scalar.Variable = ScalarVariable
+Scalar.Constant = ScalarConstant
+
+_scalars: dict[str, Scalar] = {}
+
+
+def get_scalar_type(dtype):
+    """Return the Scalar type of a dtype; the same object each time."""
+    found = _scalars.get(dtype)
+    if found is None:
+        found = _scalars[dtype] = Scalar(dtype)
+    return found
+
+
+def as_scalar(x, name=None):
+    """Return ``x`` (a scalar variable, an Apply, or a number) as a scalar variable."""
+    if isinstance(x, Variable):
+        if not isinstance(x.type, Scalar):
+            raise TypeError(f"Variable type field must be a Scalar, not {x.type} of {x}")
+        return x
+    if hasattr(x, "default_output"):
+        return as_scalar(x.default_output(), name)
+    return constant(x, name=name)
+
+
+def constant(x, dtype=None, name=None):
+    """Return the constant ``x`` as a scalar; Python numbers get the smallest dtype that is exact."""
+    value = autocast(x) if dtype is None else np.dtype(dtype).type(x)
+    return ScalarConstant(get_scalar_type(value.dtype.name), value, name)
+
+
+_autocast_ints = tuple(np.dtype(d).type for d in dtypes.SIGNED)
+#: dtypes that Python floats are tried in; None means the rule that depends on floatX
+_autocast_floats = None
+
+
+class autocast_float_as:
+    """Context in which Python floats become constants of the first of ``dtypes`` that is exact."""
+
+    def __init__(self, *floats):
+        self.dtypes = floats
+
+    def __enter__(self):
+        global _autocast_floats
+        self.before, _autocast_floats = _autocast_floats, self.dtypes
+
+    def __exit__(self, *exc):
+        global _autocast_floats
+        _autocast_floats = self.before
+
+
+def autocast(x):
+    """Return a Python number as a numpy scalar of the dtype that a constant of it has.
+
+    int: the smallest of int8 to int64 that holds it. float: float32 where that is exact, else
+    float64; always float32 if floatX is float32. numpy scalars keep their dtype.
+    """
+    if isinstance(x, np.generic):
+        return x
+    if isinstance(x, np.ndarray) and x.ndim == 0:
+        return x[()]
+    if isinstance(x, bool):
+        return np.bool_(x)
+    if isinstance(x, int):
+        if config.cast_policy == "numpy+floatX":
+            return np.int64(x)
+        for numpy_type in _autocast_ints:
+            info = np.iinfo(numpy_type)
+            if info.min <= x <= info.max:
+                return numpy_type(x)
+        return np.asarray(x)[()]
+    if isinstance(x, float):
+        if _autocast_floats is not None:
+            for dtype in _autocast_floats:
+                value = np.dtype(dtype).type(x)
+                if float(value) == x or x != x:
+                    return value
+            return np.dtype(_autocast_floats[-1]).type(x)
+        if config.cast_policy == "numpy+floatX":
+            return np.dtype(config.floatX).type(x)
+        if config.floatX in ("float32", "float16"):
+            return np.dtype(config.floatX).type(x)
+        with np.errstate(over="ignore"):
+            value = np.float32(x)
+        # as a Python float: numpy would compare the two as float32
+        return value if float(value) == x or x != x else np.float64(x)
+    return np.asarray(x)[()]

@@ -1,0 +1,462 @@
+"""Indexing by arrays and masks, and changing what is indexed so.
+
+What users call is in ``opwise.tensor.subtensor``; integers and slices are there too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opwise.config import config
+from opwise.errors import ShapeError
+from opwise.graph.apply import Apply
+from opwise.graph.null import disconnected_type
+from opwise.graph.op import Op
+from opwise.graph.variable import Variable
+from opwise.scalar import dtypes
+from opwise.scalar.types import Scalar
+from opwise.tensor.elemwise import dimshuffle, elemwise, zeros_like
+from opwise.tensor.slices import (
+    NoneConst,
+    NoneTypeT,
+    SliceConstant,
+    SliceType,
+    as_tensor,
+    keeps_one,
+    slice_length,
+    slice_variable,
+)
+from opwise.tensor.type import TensorType, tensor_type
+from opwise.tensor.variable import TensorConstant, as_tensor_variable, constant
+
+__all__ = [
+    "AdvancedBooleanIncSubtensor", "AdvancedBooleanSubtensor", "AdvancedIncSubtensor",
+    "AdvancedIncSubtensor1", "AdvancedSubtensor", "AdvancedSubtensor1",
+    "BaseAdvancedIncSubtensor", "BaseAdvancedSubtensor", "adv_index_broadcastable_pattern",
+    "advanced_boolean_inc_subtensor", "advanced_boolean_set_subtensor",
+    "advanced_boolean_subtensor", "advanced_inc_subtensor", "advanced_inc_subtensor1",
+    "advanced_set_subtensor", "advanced_set_subtensor1", "advanced_subtensor",
+    "advanced_subtensor1", "as_index_variable",
+]  # fmt: skip
+
+_NOT_INTEGER = "index must be integers or a boolean mask"
+
+
+def user_zeros_like(x, dtype=None):
+    """Return zeros of the shape of ``x`` as a user writes them."""
+    return elemwise("second")(x, constant(np.zeros((), dtype or x.type.dtype)))
+
+
+def zero_gradient(x):
+    """Return the gradient by a variable with no influence: zeros, of floatX if it is discrete."""
+    return user_zeros_like(x, config.floatX if x.type.dtype in dtypes.DISCRETE else None)
+
+
+def sum_to(y, gy):
+    """Return the gradient ``gy`` summed over the dimensions along which ``y`` was broadcast."""
+    from opwise.tensor.reduce import sum as sum_
+
+    surplus = gy.type.ndim - y.type.ndim
+    axes = list(range(surplus)) + [
+        d + surplus
+        for d in range(y.type.ndim)
+        if y.type.broadcastable[d] and not gy.type.broadcastable[d + surplus]
+    ]
+    if axes:
+        gy = sum_(gy, axis=axes, keepdims=True)
+    return dimshuffle(gy, range(surplus, gy.type.ndim))
+
+
+def value_gradients(op, x, y, gz, picked, cleared):
+    """Return the gradients by x and y of ``op``, which sets or increments a part of x by y.
+
+    picked: function that gives that part of a variable. cleared: function that sets it to 0.
+    """
+    if op.inplace:
+        raise NotImplementedError(f"{op} has no gradient: take it before rewriting in place")
+    if x.type.dtype in dtypes.COMPLEX or y.type.dtype in dtypes.COMPLEX:
+        raise NotImplementedError("No support for complex grad yet")
+    if x.type.dtype in dtypes.DISCRETE:
+        return [zero_gradient(x), zero_gradient(y)]
+    gx = cleared(gz) if op.set_instead_of_inc else gz
+    gy = zero_gradient(y) if y.type.dtype in dtypes.DISCRETE else sum_to(y, picked(gz))
+    return [gx, gy]
+
+
+def add_at(x, index, y):
+    """Add ``y`` to ``x[index]`` in place; an element that is named twice receives both."""
+    np.add.at(x, index, np.asarray(y).astype(x.dtype, copy=False))
+
+
+class AdvancedSubtensor1(Op):
+    """Picks rows: ``x[ilist]`` for a vector of integers.
+
+    sparse_grad: accepted for old programs; gradients are dense.
+    """
+
+    __props__ = ()
+
+    def __init__(self, sparse_grad=False):
+        self.sparse_grad = sparse_grad
+
+    def make_node(self, x, ilist):
+        x, ilist = _check_rows(x, ilist)
+        pattern = ilist.type.broadcastable + x.type.broadcastable[1:]
+        return Apply(self, [x, ilist], [tensor_type(x.type.dtype, pattern).make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        x, i = inputs
+        output_storage[0][0] = x[i] if i.dtype == np.uint64 else x.take(i, axis=0)
+
+    def infer_shape(self, node, shapes):
+        x, i = shapes
+        return [(i[0], *x[1:])]
+
+    def connection_pattern(self, node):
+        return [[True], [False]]
+
+    def grad(self, inputs, output_gradients):
+        (x, i), (gz,) = inputs, output_gradients
+        if x.type.dtype in dtypes.DISCRETE:
+            gx = zero_gradient(x)
+        else:
+            gx = advanced_inc_subtensor1(user_zeros_like(x), gz, i)
+        return [gx, disconnected_type.make_variable()]
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0], inputs[1])]
+
+
+def _check_rows(x, ilist):
+    x, ilist = as_tensor_variable(x), as_tensor_variable(ilist)
+    if ilist.type.dtype not in dtypes.INTEGERS:
+        raise TypeError(f"index must be integers: {ilist} has dtype {ilist.type.dtype}")
+    if ilist.type.ndim != 1:
+        raise TypeError(f"index must be vector: {ilist} has {ilist.type.ndim} dimensions")
+    if x.type.ndim == 0:
+        raise TypeError(f"cannot index into a scalar: {x}")
+    return x, ilist
+
+
+class _Changes(Op):
+    """An Op that sets or increments a part of its first input."""
+
+    def __init__(self, inplace=False, set_instead_of_inc=False):
+        self.inplace = bool(inplace)
+        self.set_instead_of_inc = bool(set_instead_of_inc)
+        if self.inplace:
+            self.destroy_map = {0: [0]}
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+    def connection_pattern(self, node):
+        return [[True], [True]] + [[False]] * (len(node.inputs) - 2)
+
+    def R_op(self, inputs, eval_points):
+        x, y = eval_points[:2]
+        if x is None and y is None:
+            return [None]
+        x = zeros_like(inputs[0]) if x is None else x
+        y = zeros_like(inputs[1]) if y is None else y
+        return [self(x, y, *inputs[2:])]
+
+    def target(self, x):
+        """Return the array to change: x itself if in place, else a copy."""
+        return x if self.inplace else x.copy()
+
+
+class AdvancedIncSubtensor1(_Changes):
+    """Increments rows: adds y to ``x[ilist]``, once for each time that a row is named.
+
+    inplace: overwrite x. set_instead_of_inc: set the rows; of a row named twice the last wins.
+    """
+
+    __props__ = ("inplace", "set_instead_of_inc")
+
+    def make_node(self, x, y, ilist):
+        x, ilist = _check_rows(x, ilist)
+        y = as_tensor_variable(y)
+        if y.type.ndim > x.type.ndim:
+            verb = "set" if self.set_instead_of_inc else "increment"
+            raise TypeError(
+                f"cannot {verb} x subtensor with ndim={x.type.ndim} by y with ndim={y.type.ndim}"
+            )
+        return Apply(self, [x, y, ilist], [x.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        x, y, i = inputs
+        out = self.target(x)
+        if self.set_instead_of_inc:
+            out[i] = y
+        else:
+            try:
+                y = np.broadcast_to(y, i.shape + x.shape[1:])
+            except ValueError:
+                raise ValueError(
+                    f"array is not broadcastable to correct shape: {y.shape} to "
+                    f"{i.shape + x.shape[1:]}"
+                ) from None
+            add_at(out, i, y)
+        output_storage[0][0] = out
+
+    def grad(self, inputs, output_gradients):
+        (x, y, i), (gz,) = inputs, output_gradients
+        return [
+            *value_gradients(
+                self, x, y, gz,
+                lambda g: advanced_subtensor1(g, i),
+                lambda g: advanced_set_subtensor1(g, user_zeros_like(y), i),
+            ),
+            disconnected_type.make_variable(),
+        ]  # fmt: skip
+
+    def __str__(self):
+        where = "inplace" if self.inplace else "no_inplace"
+        return f"{type(self).__name__}{{{where},{'set' if self.set_instead_of_inc else 'inc'}}}"
+
+
+# --- several indices at once --------------------------------------------------------------------
+
+
+def as_index_variable(item):
+    """Return an index (None, a slice, an integer, an array, a mask) as a variable."""
+    if item is None:
+        return NoneConst.clone()
+    if isinstance(item, slice):
+        return slice_variable(item)
+    if isinstance(item, Variable):
+        if isinstance(item.type, SliceType | NoneTypeT):
+            return item
+        if isinstance(item.type, Scalar):
+            item = as_tensor(item)
+    item = as_tensor_variable(item)
+    if isinstance(item, TensorConstant) and item.data.size == 0:  # numpy makes [] an array of float
+        item = constant(item.data.astype(np.int64))
+    if item.type.dtype not in dtypes.INTEGERS and item.type.dtype != "bool":
+        raise TypeError(f"{_NOT_INTEGER}: {item} has dtype {item.type.dtype}")
+    return item
+
+
+def _is_array(item):
+    return isinstance(item.type, TensorType)
+
+
+def _is_mask(item):
+    return _is_array(item) and item.type.dtype == "bool"
+
+
+def _parts_of(item):
+    """Return the slice that a variable of slice type stands for, its parts perhaps variables."""
+    if isinstance(item, SliceConstant):
+        return item.data
+    if item.owner is None:
+        return None
+    return slice(*(None if isinstance(p.type, NoneTypeT) else p for p in item.owner.inputs))
+
+
+def adv_index_broadcastable_pattern(x, items):
+    """Return the broadcast pattern of ``x`` indexed by ``items`` (index variables).
+
+    numpy is asked, on an array of which broadcastable dimensions are 1 long and all others 2.
+    """
+    shape, index, dim = [], [], 0
+    for item in map(as_index_variable, items):
+        if isinstance(item.type, NoneTypeT):
+            index.append(None)
+            continue
+        if isinstance(item.type, SliceType):
+            part = _parts_of(item)
+            one = x.type.broadcastable[dim] and part is not None and keeps_one(part)
+            shape.append(1 if one else 2)
+            index.append(slice(None))
+        elif _is_mask(item):
+            shape += [2] * item.type.ndim
+            index += [np.zeros(2, int)] * item.type.ndim
+            dim += item.type.ndim - 1
+        else:
+            shape.append(2)
+            index.append(np.zeros([1 if b else 2 for b in item.type.broadcastable], int))
+        dim += 1
+    shape += [1 if b else 2 for b in x.type.broadcastable[dim:]]
+    return tuple(n == 1 for n in np.broadcast_to(np.int8(0), shape)[tuple(index)].shape)
+
+
+def _broadcast_length(lengths):
+    """Return the length that dimensions of these lengths, each of which may be 1, broadcast to."""
+    result = lengths[0]
+    for length in lengths[1:]:
+        if length is not result:
+            result = elemwise("switch")(elemwise("eq")(result, 1), length, result)
+    return result
+
+
+class BaseAdvancedSubtensor(Op):
+    """Picks elements by numpy's rules: ``x[items]`` with arrays, integers, slices and None."""
+
+    __props__ = ()
+
+    def make_node(self, x, *items):
+        x = as_tensor_variable(x)
+        items = [as_index_variable(i) for i in items]
+        self.check(x, items)
+        pattern = adv_index_broadcastable_pattern(x, items)
+        return Apply(self, [x, *items], [tensor_type(x.type.dtype, pattern).make_variable()])
+
+    def check(self, x, items):
+        """Raise IndexError where there are more indices than dimensions."""
+        taken = sum(
+            i.type.ndim if _is_mask(i) else 1 for i in items if not isinstance(i.type, NoneTypeT)
+        )
+        if taken > x.type.ndim:
+            raise IndexError(f"too many indices for array: {taken} for {x} of {x.type}")
+
+    def perform(self, node, inputs, output_storage):
+        x, *items = inputs
+        result = np.asarray(x[tuple(items)])
+        # integers and slices alone give a view
+        output_storage[0][0] = result.copy() if np.may_share_memory(result, x) else result
+
+    def infer_shape(self, node, shapes):
+        x_shape, dims, result, arrays, place = shapes[0], 0, [], [], None
+        previous = None
+        for i, item in enumerate(node.inputs[1:], 1):
+            if isinstance(item.type, NoneTypeT):
+                result.append(constant(np.int64(1)))
+                continue
+            if isinstance(item.type, SliceType):
+                part = _parts_of(item)
+                if part is None:
+                    raise ShapeError(f"the slice {item} is an input")
+                result.append(slice_length(part, x_shape[dims]))
+            elif _is_mask(item):
+                raise ShapeError("the elements of a mask that are true must be counted")
+            else:
+                arrays.append(i)
+                # arrays that stand side by side leave their dimensions there, others in front
+                place = len(result) if previous in (None, i - 1) and place != 0 else 0
+                previous = i
+            dims += 1
+        result += x_shape[dims:]
+        ndim = max((node.inputs[i].type.ndim for i in arrays), default=0)
+        common = [self._common(node, shapes, arrays, ndim - d) for d in range(ndim)]
+        place = place or 0
+        return [tuple(result[:place] + common + result[place:])]
+
+    @staticmethod
+    def _common(node, shapes, arrays, from_right):
+        """Return the length that the arrays have together in a dimension counted from the right."""
+        lengths = [
+            shapes[i][-from_right]
+            for i in arrays
+            if node.inputs[i].type.ndim >= from_right
+            and not node.inputs[i].type.broadcastable[-from_right]
+        ]
+        return _broadcast_length(lengths) if lengths else constant(np.int64(1))
+
+    def connection_pattern(self, node):
+        return [[True]] + [[False]] * (len(node.inputs) - 1)
+
+    def grad(self, inputs, output_gradients):
+        (x, *items), (gz,) = inputs, output_gradients
+        if x.type.dtype in dtypes.DISCRETE:
+            gx = zero_gradient(x)
+        else:
+            gx = self.increment(user_zeros_like(x), gz, *items)
+        return [gx] + [disconnected_type.make_variable() for _ in items]
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0], *inputs[1:])]
+
+    def increment(self, x, y, *items):
+        """Return x with y added to the elements that this Op picks."""
+        raise NotImplementedError
+
+
+class AdvancedSubtensor(BaseAdvancedSubtensor):
+    """Picks elements by arrays of integers, mixed with integers, slices and None."""
+
+    def check(self, x, items):
+        if any(map(_is_mask, items)):
+            raise TypeError(
+                f"{type(self).__name__} does not support boolean masks for indexing. "
+                "Use AdvancedBooleanSubtensor instead. "
+            )
+        super().check(x, items)
+
+    def increment(self, x, y, *items):
+        return advanced_inc_subtensor(x, y, *items)
+
+
+class AdvancedBooleanSubtensor(BaseAdvancedSubtensor):
+    """Picks the elements where masks are true, mixed with other indices."""
+
+    def increment(self, x, y, *items):
+        return advanced_boolean_inc_subtensor(x, y, *items)
+
+
+class BaseAdvancedIncSubtensor(_Changes):
+    """Increments the elements that arrays, masks, integers, slices and None pick.
+
+    inplace: overwrite x. set_instead_of_inc: set the elements; of one named twice the last wins.
+    """
+
+    __props__ = ("inplace", "set_instead_of_inc")
+
+    def make_node(self, x, y, *items):
+        x, y = as_tensor_variable(x), as_tensor_variable(y)
+        items = [as_index_variable(i) for i in items]
+        self.getter.check(x, items)
+        return Apply(self, [x, y, *items], [x.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        x, y, *items = inputs
+        out = self.target(x)
+        if self.set_instead_of_inc:
+            out[tuple(items)] = y
+        else:
+            add_at(out, tuple(items), y)
+        output_storage[0][0] = out
+
+    def grad(self, inputs, output_gradients):
+        (x, y, *items), (gz,) = inputs, output_gradients
+        setter = type(self)(set_instead_of_inc=True)
+        return [
+            *value_gradients(
+                self, x, y, gz,
+                lambda g: self.getter(g, *items),
+                lambda g: setter(g, user_zeros_like(y), *items),
+            ),
+            *(disconnected_type.make_variable() for _ in items),
+        ]  # fmt: skip
+
+    def __str__(self):
+        return (
+            f"{type(self).__name__}{{inplace={self.inplace},  "
+            f"set_instead_of_inc={self.set_instead_of_inc}}}"
+        )
+
+
+advanced_subtensor1 = AdvancedSubtensor1()
+advanced_inc_subtensor1 = AdvancedIncSubtensor1()
+advanced_set_subtensor1 = AdvancedIncSubtensor1(set_instead_of_inc=True)
+advanced_subtensor = AdvancedSubtensor()
+advanced_boolean_subtensor = AdvancedBooleanSubtensor()
+
+
+class AdvancedIncSubtensor(BaseAdvancedIncSubtensor):
+    """Increments elements picked by arrays of integers, mixed with integers, slices and None."""
+
+    getter = advanced_subtensor
+
+
+class AdvancedBooleanIncSubtensor(BaseAdvancedIncSubtensor):
+    """Increments elements where masks are true, mixed with other indices."""
+
+    getter = advanced_boolean_subtensor
+
+
+advanced_inc_subtensor = AdvancedIncSubtensor()
+advanced_set_subtensor = AdvancedIncSubtensor(set_instead_of_inc=True)
+advanced_boolean_inc_subtensor = AdvancedBooleanIncSubtensor()
+advanced_boolean_set_subtensor = AdvancedBooleanIncSubtensor(set_instead_of_inc=True)

@@ -1,0 +1,370 @@
+"""Products as BLAS offers them, with scaling and accumulation in one step; and batched products.
+
+``perform`` is the specification, in numpy. The rewrites that bring these Ops in are elsewhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opwise.errors import InconsistencyError
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
+from opwise.scalar import dtypes
+from opwise.tensor.dot import dot, matched, product_rule
+from opwise.tensor.elemwise import cast, dimshuffle
+from opwise.tensor.type import tensor_type
+from opwise.tensor.variable import as_tensor_variable, constant
+
+__all__ = [
+    "BaseBLAS", "BatchedDot", "CGemv", "CGer", "Dot22", "Dot22Scalar", "Gemm", "GemmRelated",
+    "Gemv", "Ger", "_dot22", "_dot22scalar", "cgemv_inplace", "cgemv_no_inplace", "cger_inplace",
+    "cger_no_inplace", "gemm_inplace", "gemm_no_inplace", "gemv_inplace", "gemv_no_inplace", "ger",
+    "ger_destructive",
+]  # fmt: skip
+
+_DTYPES = dtypes.FLOATS + dtypes.COMPLEX
+
+
+def _same_dtypes(name, variables):
+    """Return the dtype that all variables have; TypeError unless it is a float's or complex."""
+    found = tuple(v.type.dtype for v in variables)
+    if len(set(found)) != 1:
+        raise TypeError(f"{name} requires matching dtypes", found)
+    if found[0] not in _DTYPES:
+        raise TypeError(f"{name} requires floating-point dtypes", found[0])
+    return found[0]
+
+
+def _scalar(x, dtype):
+    """Return a factor as a tensor; a constant takes ``dtype`` if that loses nothing."""
+    x = as_tensor_variable(x)
+    data = getattr(x, "data", None)
+    if data is not None and x.type.dtype != dtype and data.astype(dtype) == data:
+        return constant(data.astype(dtype))
+    return x
+
+
+def _product(x, y):
+    """Return numpy's dot; a ValueError tells the shapes too."""
+    try:
+        return np.dot(x, y)
+    except ValueError as e:
+        e.args = (*e.args, x.shape, y.shape)
+        raise
+
+
+def _accumulated(name, z, product, alpha, beta, target):
+    """Return ``beta * z + alpha * product`` in ``target``, which may be z. z is not read if beta is 0."""
+    if z.shape != product.shape:
+        raise ValueError(
+            f"Incompatible shapes for {name}: the product has {product.shape}, what it is added to "
+            f"has {z.shape}"
+        )
+    if alpha != 1:
+        product = product * alpha
+    if beta == 0:
+        target[...] = product
+        return target
+    np.add(z if beta == 1 else z * beta, product, out=target)
+    return target
+
+
+class GemmRelated(Op):
+    """Base of the products of two matrices."""
+
+    __props__ = ()
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+
+class Gemm(GemmRelated):
+    """``b * z + a * dot(x, y)`` for matrices x, y and z and scalars a and b; inputs (z, a, x, y, b).
+
+    inplace: overwrite z. All inputs have one dtype, a float's or a complex one.
+    """
+
+    __props__ = ("inplace",)
+    E_rank = "gemm only works for rank 2"
+    E_scalar = "gemm requires scalar argument"
+    E_z_uniq = "argument z aliased to x or y"
+    E_mixed = "gemm requires matching dtypes"
+    E_float = "gemm requires floating-point dtypes"
+
+    def __init__(self, inplace):
+        self.inplace = bool(inplace)
+        if self.inplace:
+            self.destroy_map = {0: [0]}
+
+    def make_node(self, *inputs):
+        if len(inputs) != 5:
+            raise TypeError(
+                f"Wrong number of inputs for {self} (expected 5, got {len(inputs)})"
+            )
+        z, x, y = (as_tensor_variable(inputs[i]) for i in (0, 2, 3))
+        a, b = (_scalar(inputs[i], z.type.dtype) for i in (1, 4))
+        for matrix in (z, x, y):
+            if matrix.type.ndim != 2:
+                raise TypeError(self.E_rank, matrix)
+        for factor in (a, b):
+            if factor.type.ndim != 0:
+                raise TypeError(self.E_scalar, factor)
+        _same_dtypes("gemm", (z, a, x, y, b))
+        if self.inplace:
+            for factor in (x, y):
+                if _base(factor) is _base(z):
+                    raise InconsistencyError(self.E_z_uniq, (z, factor))
+        out = tensor_type(z.type.dtype, z.type.broadcastable).make_variable()
+        return Apply(self, [z, a, x, y, b], [out])
+
+    def perform(self, node, inputs, output_storage):
+        z, a, x, y, b = inputs
+        target = z if self.inplace else np.empty(z.shape, z.dtype)
+        output_storage[0][0] = _accumulated("gemm", z, _product(x, y), a, b, target)
+
+    def __str__(self):
+        return f"{type(self).__name__}{{{'inplace' if self.inplace else 'no_inplace'}}}"
+
+
+def _base(var):
+    """Return the variable of which ``var`` is a view."""
+    while var.owner is not None and 0 in var.owner.op.view_map:
+        var = var.owner.inputs[var.owner.op.view_map[0][0]]
+    return var
+
+
+class Gemv(Op):
+    """``beta * y + alpha * dot(A, x)`` for a matrix A; inputs (y, alpha, A, x, beta).
+
+    inplace: overwrite y.
+    """
+
+    __props__ = ("inplace",)
+
+    def __init__(self, inplace):
+        self.inplace = bool(inplace)
+        if self.inplace:
+            self.destroy_map = {0: [0]}
+
+    def make_node(self, y, alpha, A, x, beta):
+        y, A, x = map(as_tensor_variable, (y, A, x))
+        alpha, beta = _scalar(alpha, y.type.dtype), _scalar(beta, y.type.dtype)
+        dtype = _same_dtypes("Gemv", (y, A, x))
+        for name, var, ndim in (("matrix for A", A, 2), ("vector for x", x, 1),
+                                ("vector for y", y, 1), ("scalar alpha", alpha, 0),
+                                ("scalar beta", beta, 0)):  # fmt: skip
+            if var.type.ndim != ndim:
+                raise TypeError(f"gemv requires {name}", var.type)
+        for factor in (alpha, beta):
+            if dtypes.upcast(factor.type.dtype, dtype) != dtype:
+                raise TypeError(f"gemv: {factor} of {factor.type} does not fit into {dtype}")
+        return Apply(self, [y, alpha, A, x, beta], [y.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        y, alpha, A, x, beta = inputs
+        if A.shape != (*y.shape, *x.shape):
+            raise ValueError(
+                "Incompatible shapes for gemv (beta * y + alpha * dot(A, x)). "
+                f"y: {y.shape}, A: {A.shape}, x: {x.shape}"
+            )
+        target = y if self.inplace else np.empty(y.shape, y.dtype)
+        output_storage[0][0] = _accumulated("gemv", y, np.dot(A, x), alpha, beta, target)
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+    def __str__(self):
+        return f"{type(self).__name__}{{{'inplace' if self.inplace else 'no_inplace'}}}"
+
+
+class Ger(Op):
+    """``A + alpha * outer(x, y)`` for a matrix A; inputs (A, alpha, x, y).
+
+    destructive: overwrite A.
+    """
+
+    __props__ = ("destructive",)
+
+    def __init__(self, destructive):
+        self.destructive = bool(destructive)
+        if self.destructive:
+            self.destroy_map = {0: [0]}
+
+    def make_node(self, A, alpha, x, y):
+        A, x, y = map(as_tensor_variable, (A, x, y))
+        alpha = _scalar(alpha, A.type.dtype)
+        _same_dtypes("ger", (A, alpha, x, y))
+        for name, var, ndim in (("scalar alpha", alpha, 0), ("matrix for A", A, 2),
+                                ("vector for x", x, 1), ("vector for y", y, 1)):  # fmt: skip
+            if var.type.ndim != ndim:
+                raise TypeError(f"ger requires {name}", var.type)
+        return Apply(self, [A, alpha, x, y], [A.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        A, alpha, x, y = inputs
+        if A.shape != (*x.shape, *y.shape):
+            raise ValueError(
+                "Incompatible shapes for ger (A + alpha * outer(x, y)). "
+                f"A: {A.shape}, x: {x.shape}, y: {y.shape}"
+            )
+        target = A if self.destructive else A.copy()
+        target += (alpha * x)[:, np.newaxis] * y
+        output_storage[0][0] = target
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+    def __str__(self):
+        return f"{type(self).__name__}{{{'' if self.destructive else 'non-'}destructive}}"
+
+
+class BaseBLAS:
+    """Marks the Ops of which the C implementation calls BLAS."""
+
+
+class CGemv(BaseBLAS, Gemv):
+    """Gemv that has a C implementation."""
+
+
+class CGer(BaseBLAS, Ger):
+    """Ger that has a C implementation."""
+
+
+class Dot22(GemmRelated):
+    """The product of two matrices of one dtype, a float's or a complex one."""
+
+    def make_node(self, x, y):
+        x, y = as_tensor_variable(x), as_tensor_variable(y)
+        for matrix in (x, y):
+            if matrix.type.ndim != 2 or matrix.type.dtype not in _DTYPES:
+                raise TypeError("Dot22 takes matrices of floats", matrix)
+        if x.type.dtype != y.type.dtype:
+            raise TypeError("dtype mismatch to Dot22", (x.type.dtype, y.type.dtype))
+        return Apply(self, [x, y], [_product_type(x, y).make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = np.asarray(_product(*inputs))
+
+    def infer_shape(self, node, shapes):
+        return [(shapes[0][0], shapes[1][1])]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (x, y), (gz,) = inputs, output_gradients
+        return [matched(dot(gz, y.T), x), matched(dot(x.T, gz), y)]
+
+    def R_op(self, inputs, eval_points):
+        return [product_rule(self, inputs, eval_points)]
+
+
+def _product_type(x, y):
+    return tensor_type(x.type.dtype, (x.type.broadcastable[0], y.type.broadcastable[1]))
+
+
+class Dot22Scalar(GemmRelated):
+    """``a * dot(x, y)`` for matrices x and y and a scalar a, all of one dtype."""
+
+    def make_node(self, x, y, a):
+        x, y = as_tensor_variable(x), as_tensor_variable(y)
+        a = _scalar(a, x.type.dtype)
+        if a.type.ndim != 0:
+            raise TypeError(Gemm.E_scalar, a)
+        for matrix in (x, y):
+            if matrix.type.ndim != 2:
+                raise TypeError(Gemm.E_rank, matrix)
+        _same_dtypes("Dot22Scalar", (a, x, y))
+        return Apply(self, [x, y, a], [_product_type(x, y).make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        x, y, a = inputs
+        product = np.asarray(_product(x, y))
+        np.multiply(product, a, out=product)
+        output_storage[0][0] = product
+
+    def infer_shape(self, node, shapes):
+        return [(shapes[0][0], shapes[1][1])]
+
+
+class BatchedDot(Op):
+    """The product of each element of x along its first axis with that of y.
+
+    x and y have 2 or 3 dimensions; the elements are multiplied as vectors and matrices. There is no
+    broadcasting along the first axis.
+    """
+
+    __props__ = ()
+
+    def make_node(self, *inputs):
+        if len(inputs) != 2:
+            raise TypeError(
+                f"theano.tensor.blas.BatchedDot: 2 arguments required, {len(inputs)} given "
+            )
+        x, y = map(as_tensor_variable, inputs)
+        for i, v in enumerate((x, y)):
+            if v.type.ndim not in (2, 3):
+                raise TypeError(
+                    f"theano.tensor.blas.BatchedDot: input {i} (0-indexed) must have ndim of 2 or "
+                    f"3, {v.type.ndim} given. Consider calling theano.tensor.batched_dot instead."
+                )
+        dtype = dtypes.upcast(x.type.dtype, y.type.dtype)
+        x, y = (cast(v, dtype) for v in (x, y))
+        first = x.type.broadcastable[0] or y.type.broadcastable[0]
+        pattern = (first, *x.type.broadcastable[1:-1], *y.type.broadcastable[2:])
+        return Apply(self, [x, y], [tensor_type(dtype, pattern).make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        x, y = inputs
+        if len(x) != len(y):
+            raise TypeError(
+                f"theano.tensor.blas.BatchedDot: inputs of shapes {x.shape} and {y.shape} must "
+                f"have the same size in axis 0, but have sizes [{len(x)}, {len(y)}]."
+            )
+        left = x if x.ndim == 3 else x[:, np.newaxis, :]
+        right = y if y.ndim == 3 else y[:, :, np.newaxis]
+        product = np.matmul(left, right)
+        dropped = tuple(d for d, v in ((1, x), (2, y)) if v.ndim == 2)
+        product = product.reshape([n for d, n in enumerate(product.shape) if d not in dropped])
+        output_storage[0][0] = np.asarray(product, dtype=node.outputs[0].type.numpy_dtype)
+
+    def infer_shape(self, node, shapes):
+        x, y = shapes
+        return [x[:-1] + y[2:]]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (x, y), (gz,) = inputs, output_gradients
+        swapped = [dimshuffle(v, (0, 2, 1)) if v.type.ndim == 3 else v for v in (x, y)]
+        if gz.type.ndim == 1:
+            column = dimshuffle(gz, (0, "x"))
+            gx, gy = column * y, column * x
+        elif x.type.ndim == 2:
+            gx, gy = batched_dot(gz, swapped[1]), _batched_outer(x, gz)
+        elif y.type.ndim == 2:
+            gx, gy = _batched_outer(gz, y), batched_dot(swapped[0], gz)
+        else:
+            gx, gy = batched_dot(gz, swapped[1]), batched_dot(swapped[0], gz)
+        return [matched(gx, x), matched(gy, y)]
+
+    def R_op(self, inputs, eval_points):
+        return [product_rule(self, inputs, eval_points)]
+
+
+def _batched_outer(x, y):
+    return batched_dot(dimshuffle(x, (0, 1, "x")), dimshuffle(y, (0, "x", 1)))
+
+
+gemm_inplace = Gemm(inplace=True)
+gemm_no_inplace = Gemm(inplace=False)
+#: the name that old programs use
+gemm = gemm_no_inplace
+gemv_inplace = Gemv(inplace=True)
+gemv_no_inplace = Gemv(inplace=False)
+gemv = gemv_no_inplace
+ger = Ger(destructive=False)
+ger_destructive = Ger(destructive=True)
+cgemv_inplace = CGemv(inplace=True)
+cgemv_no_inplace = CGemv(inplace=False)
+cger_inplace = CGer(destructive=True)
+cger_no_inplace = CGer(destructive=False)
+_dot22 = Dot22()
+_dot22scalar = Dot22Scalar()
+batched_dot = BatchedDot()

@@ -1,0 +1,145 @@
+"""Conversions that keep the value: between scalars and 0-d tensors, copies and views.
+
+Changes of dtype are ``opwise.tensor.elemwise.cast``.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import numpy as np
+
+from opwise.config import config
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
+from opwise.graph.variable import Variable
+from opwise.scalar import dtypes
+from opwise.scalar.types import Scalar, as_scalar, get_scalar_type
+from opwise.scalar.types import constant as scalar_constant
+from opwise.tensor.elemwise import bare
+from opwise.tensor.type import TensorType, tensor_type
+from opwise.tensor.variable import as_tensor_variable
+
+__all__ = [
+    "ScalarFromTensor",
+    "TensorFromScalar",
+    "scalar_from_tensor",
+    "tensor_copy",
+    "tensor_from_scalar",
+]
+
+
+class ScalarFromTensor(Op):
+    """The number in a 0-d tensor, as a scalar variable."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        x = as_tensor_variable(x)
+        if x.type.ndim != 0:
+            raise TypeError(f"ScalarFromTensor needs a 0-d tensor; {x} has type {x.type}")
+        return Apply(self, [x], [get_scalar_type(x.type.dtype).make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = inputs[0][()]
+
+    def infer_shape(self, node, shapes):
+        return [()]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        return [tensor_from_scalar(output_gradients[0])]
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0])]
+
+
+class TensorFromScalar(Op):
+    """A scalar variable as a 0-d tensor."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        if not isinstance(x, Variable) or not isinstance(x.type, Scalar):
+            if isinstance(getattr(x, "type", None), TensorType):
+                raise TypeError(f"TensorFromScalar needs a scalar; {x} is a tensor already")
+            x = as_scalar(x)
+        return Apply(self, [x], [tensor_type(x.type.dtype, ()).make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = np.asarray(inputs[0])
+
+    def infer_shape(self, node, shapes):
+        return [()]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        if outputs[0].type.dtype in dtypes.DISCRETE:
+            return [scalar_constant(0.0, dtype=config.floatX)]
+        return [scalar_from_tensor(output_gradients[0])]
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0])]
+
+
+scalar_from_tensor = ScalarFromTensor()
+tensor_from_scalar = TensorFromScalar()
+
+#: a new array with the same elements
+tensor_copy = bare("identity")
+
+
+class ViewOp(Op):
+    """The input itself, of any type, under another name.
+
+    Base class of Ops that change only how a graph is treated, such as those that stop gradients.
+    """
+
+    view_map = {0: [0]}
+    __props__ = ()
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = inputs[0]
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+    def grad(self, inputs, output_gradients):
+        return output_gradients
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0])]
+
+
+class OutputGuard(ViewOp):
+    """A view that counts as overwriting its input: nothing after it may read or overwrite that."""
+
+    destroy_map = {0: [0]}
+
+
+class DeepCopyOp(Op):
+    """A copy of the input, of any type, that shares no memory with it."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        (x,) = inputs
+        output_storage[0][0] = x.copy() if isinstance(x, np.ndarray) else deepcopy(x)
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+    def L_op(self, inputs, outputs, output_gradients):
+        return output_gradients
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0])]
+
+
+view_op = ViewOp()
+deep_copy_op = DeepCopyOp()
+_output_guard = OutputGuard()

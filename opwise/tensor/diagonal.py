@@ -1,0 +1,279 @@
+"""Diagonals: taking them out, putting them in, and setting them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.null import disconnected_type
+from opwise.graph.op import Op
+from opwise.scalar import dtypes
+from opwise.tensor.advanced_subtensor import user_zeros_like, zero_gradient
+from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.shape import shape as shape_of
+from opwise.tensor.subtensor import getitem, set_subtensor
+from opwise.tensor.type import tensor_type
+from opwise.tensor.variable import as_tensor_variable, constant
+
+__all__ = [
+    "AllocDiag", "ExtractDiag", "FillDiagonal", "FillDiagonalOffset", "diag", "diagonal",
+    "fill_diagonal", "fill_diagonal_", "fill_diagonal_offset", "fill_diagonal_offset_",
+]  # fmt: skip
+
+
+class _OfTwoAxes(Op):
+    """What ExtractDiag and AllocDiag share: the offset of the diagonal and its two axes."""
+
+    def __init__(self, offset=0, axis1=0, axis2=1):
+        if axis1 < 0 or axis2 < 0:
+            raise NotImplementedError(
+                f"{type(self).__name__} does not support negative axes, got {axis1} and {axis2}"
+            )
+        if axis1 == axis2:
+            raise ValueError(f"axis1 and axis2 cannot be the same: {axis1}")
+        self.offset = int(offset)
+        self.axis1 = int(axis1)
+        self.axis2 = int(axis2)
+
+
+class ExtractDiag(_OfTwoAxes):
+    """The diagonals of x over two axes, along a last axis that takes their place, as in numpy.
+
+    offset: how far above the main diagonal. view: whether the result shares the memory of x.
+    """
+
+    __props__ = ("offset", "axis1", "axis2", "view")
+
+    def __init__(self, offset=0, axis1=0, axis2=1, view=False):
+        super().__init__(offset, axis1, axis2)
+        self.view = bool(view)
+        if self.view:
+            self.view_map = {0: [0]}
+
+    def make_node(self, x):
+        x = as_tensor_variable(x)
+        if x.type.ndim < 2:
+            raise ValueError(f"ExtractDiag needs an input with 2 or more dimensions, got {x.type}")
+        if max(self.axis1, self.axis2) >= x.type.ndim:
+            raise ValueError(f"{self} has no axes {self.axis1} and {self.axis2} in {x.type}")
+        kept = [d for d in range(x.type.ndim) if d not in (self.axis1, self.axis2)]
+        pattern = (*(x.type.broadcastable[d] for d in kept), False)
+        return Apply(self, [x], [tensor_type(x.type.dtype, pattern).make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        diagonal_ = inputs[0].diagonal(self.offset, self.axis1, self.axis2)
+        output_storage[0][0] = diagonal_ if self.view else diagonal_.copy()
+
+    def infer_shape(self, node, shapes):
+        (shape,) = shapes
+        rows, columns = shape[self.axis1], shape[self.axis2]
+        if self.offset > 0:
+            columns = columns - self.offset
+        elif self.offset < 0:
+            rows = rows + self.offset
+        shorter = elemwise("minimum")(rows, columns)
+        if self.offset:
+            shorter = elemwise("maximum")(shorter, 0)
+        kept = [n for d, n in enumerate(shape) if d not in (self.axis1, self.axis2)]
+        return [(*kept, shorter)]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (x,), (gz,) = inputs, output_gradients
+        if x.type.dtype in dtypes.DISCRETE:
+            return [zero_gradient(x)]
+        square = AllocDiag(self.offset, self.axis1, self.axis2)(gz)
+        # the square may exceed x, and x the square, along either axis
+        lengths = [
+            elemwise("minimum")(shape_of(v)[axis], shape_of(w)[axis])
+            for axis, v, w in ((self.axis1, x, square), (self.axis2, x, square))
+        ]
+        index = [slice(None)] * x.type.ndim
+        index[self.axis1], index[self.axis2] = (slice(None, n) for n in lengths)
+        part = getitem(user_zeros_like(x), tuple(index))
+        return [set_subtensor(part, getitem(square, tuple(index)))]
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0])]
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+
+
+class AllocDiag(_OfTwoAxes):
+    """Zeros with x on the diagonals over two axes, which take the place of the last axis of x.
+
+    offset: how far above the main diagonal. The two axes are of equal length.
+    """
+
+    __props__ = ("offset", "axis1", "axis2")
+
+    def make_node(self, diag):
+        diag = as_tensor_variable(diag)
+        if diag.type.ndim < 1:
+            raise ValueError(f"AllocDiag needs an input with 1 or more dimensions, got {diag.type}")
+        pattern = self._with_axes(diag.type.broadcastable[:-1], False)
+        return Apply(self, [diag], [tensor_type(diag.type.dtype, pattern).make_variable()])
+
+    def _with_axes(self, others, entry):
+        """Return ``others`` with ``entry`` inserted at both axes."""
+        result = list(others)
+        for axis in sorted((self.axis1, self.axis2)):
+            result.insert(axis, entry)
+        return tuple(result)
+
+    def perform(self, node, inputs, output_storage):
+        (x,) = inputs
+        n = x.shape[-1] + abs(self.offset)
+        out = np.zeros(self._with_axes(x.shape[:-1], n), dtype=x.dtype)
+        view = np.moveaxis(out, (self.axis1, self.axis2), (-2, -1))
+        positions = np.arange(x.shape[-1])
+        view[..., positions + max(0, -self.offset), positions + max(0, self.offset)] = x
+        output_storage[0][0] = out
+
+    def infer_shape(self, node, shapes):
+        (shape,) = shapes
+        n = shape[-1] + abs(self.offset) if self.offset else shape[-1]
+        return [self._with_axes(shape[:-1], n)]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (x,), (gz,) = inputs, output_gradients
+        if x.type.dtype in dtypes.DISCRETE:
+            return [zero_gradient(x)]
+        return [diagonal(gz, self.offset, self.axis1, self.axis2)]
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0])]
+
+
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    """Return the diagonals of ``a`` over two axes, ``offset`` above the main one."""
+    return ExtractDiag(offset, axis1, axis2)(a)
+
+
+def diag(v, k=0):
+    """Return the matrix with vector ``v`` on its kth diagonal, or the kth diagonal of a matrix."""
+    v = as_tensor_variable(v)
+    if v.type.ndim == 1:
+        return AllocDiag(k)(v)
+    if v.type.ndim >= 2:
+        return diagonal(v, offset=k)
+    raise ValueError(f"diag takes an input with 1 or more dimensions, got {v.type}")
+
+
+class FillDiagonal(Op):
+    """x with its main diagonal set to a scalar; inputs (x, val).
+
+    A matrix that is taller than wide is filled on its first square only. An input of more than two
+    dimensions must have all of one length.
+    """
+
+    __props__ = ()
+    name = "FillDiagonal"
+
+    def make_node(self, a, val):
+        a, val = _diagonal_and_value(self.name, a, val)
+        return Apply(self, [a, val], [a.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        a, val = inputs
+        if a.ndim > 2 and len(set(a.shape)) > 1:
+            raise ValueError(f"All dimensions of input must be of equal length, got {a.shape}")
+        out = a.copy()
+        positions = (np.arange(min(a.shape)),) * a.ndim
+        out[positions] = val
+        output_storage[0][0] = out
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+    def grad(self, inputs, output_gradients):
+        (a, val), (gz,) = inputs, output_gradients
+        if a.type.dtype in dtypes.COMPLEX:
+            raise NotImplementedError(f"{self.name} has no gradient for complex numbers")
+        if a.type.dtype in dtypes.DISCRETE:
+            return [zero_gradient(a), zero_gradient(val)]
+        if a.type.ndim > 2:
+            raise NotImplementedError(f"{self.name} has a gradient for matrices only, got {a.type}")
+        return [self(gz, constant(np.zeros((), val.type.dtype))), diagonal(gz).sum()]
+
+
+class FillDiagonalOffset(Op):
+    """The matrix a with the diagonal ``offset`` above its main one set to a scalar.
+
+    Inputs (a, val, offset); offset is an integer scalar.
+    """
+
+    __props__ = ()
+    name = "FillDiagonalOffset"
+
+    def make_node(self, a, val, offset):
+        a, val = _diagonal_and_value(self.name, a, val)
+        offset = as_tensor_variable(offset)
+        if a.type.ndim != 2:
+            raise TypeError(f"{self.name}: first parameter must have two dimensions, not {a.type}")
+        if offset.type.ndim != 0:
+            raise TypeError(f"{self.name}: third parameter must be a scalar, not {offset.type}")
+        if offset.type.dtype not in dtypes.INTEGERS:
+            raise TypeError(
+                f"{self.name}: third parameter must be an integer. Use theano.tensor.cast to cast."
+            )
+        return Apply(self, [a, val, offset], [a.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        a, val, offset = inputs
+        out = a.copy()
+        out[_positions(a.shape, int(offset))] = val
+        output_storage[0][0] = out
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+    def connection_pattern(self, node):
+        return [[True], [True], [False]]
+
+    def grad(self, inputs, output_gradients):
+        (a, val, offset), (gz,) = inputs, output_gradients
+        if a.type.dtype in dtypes.COMPLEX:
+            raise NotImplementedError(f"{self.name} has no gradient for complex numbers")
+        if a.type.dtype in dtypes.DISCRETE:
+            return [zero_gradient(a), zero_gradient(val), disconnected_type.make_variable()]
+        cleared = self(gz, constant(np.zeros((), val.type.dtype)), offset)
+        # what was overwritten is what the gradient lost
+        return [cleared, (gz - cleared).sum(), disconnected_type.make_variable()]
+
+
+def _positions(shape, offset):
+    rows, columns = shape
+    n = max(0, min(rows, rows + offset, columns, columns - offset))
+    along = np.arange(n)
+    return along + max(0, -offset), along + max(0, offset)
+
+
+def _diagonal_and_value(name, a, val):
+    a, val = as_tensor_variable(a), as_tensor_variable(val)
+    if a.type.ndim < 2:
+        raise TypeError(
+            f"{name}: first parameter must have at least two dimensions, not {a.type}"
+        )
+    if val.type.ndim != 0:
+        raise TypeError(f"{name}: second parameter must be a scalar, not {val.type}")
+    if dtypes.upcast(a.type.dtype, val.type.dtype) != a.type.dtype:
+        raise TypeError(
+            f"{name}: type of second parameter must be the same as the first's: "
+            f"{val.type.dtype} does not fit into {a.type.dtype}"
+        )
+    return a, cast(val, a.type.dtype)
+
+
+fill_diagonal_ = FillDiagonal()
+fill_diagonal_offset_ = FillDiagonalOffset()
+
+
+def fill_diagonal(a, val):
+    """Return ``a``, of two or more dimensions, with its main diagonal set to the scalar ``val``."""
+    return fill_diagonal_(a, val)
+
+
+def fill_diagonal_offset(a, val, offset):
+    """Return the matrix ``a`` with the diagonal ``offset`` above its main one set to ``val``."""
+    return fill_diagonal_offset_(a, val, offset)

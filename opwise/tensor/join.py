@@ -1,0 +1,458 @@
+"""Joining tensors and splitting them; vectors made of single numbers."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from opwise.config import config
+from opwise.errors import AsTensorError, NotScalarConstantError
+from opwise.graph.apply import Apply
+from opwise.graph.null import NullType, is_disconnected
+from opwise.graph.op import Op
+from opwise.graph.variable import Constant
+from opwise.scalar import dtypes
+from opwise.tensor import variable as variable_module
+from opwise.tensor.creation import get_scalar_constant_value, zeros_like
+from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.shape import (
+    length,
+    patternbroadcast,
+    shape,
+    shape_padaxis,
+    shape_padleft,
+    vector_entries,
+)
+from opwise.tensor.type import tensor_type
+from opwise.tensor.variable import as_tensor_variable
+
+__all__ = [
+    "Join",
+    "Split",
+    "concatenate",
+    "horizontal_stack",
+    "join",
+    "join_",
+    "split",
+    "stack",
+    "stacklists",
+    "vertical_stack",
+]
+
+
+# --- vectors of single numbers ------------------------------------------------------------------
+
+
+class MakeVector(Op):
+    """A vector of ``dtype`` that holds the inputs, numbers of no dimension.
+
+    dtype: the upcast of the inputs' dtypes; where there is no input, any.
+    """
+
+    __props__ = ("dtype",)
+
+    def __init__(self, dtype="int64"):
+        self.dtype = np.dtype(dtype).name
+
+    def make_node(self, *inputs):
+        inputs = [as_tensor_variable(x) for x in inputs]
+        for i, x in enumerate(inputs):
+            if x.type.ndim:
+                raise TypeError(f"MakeVector takes numbers; its input {i}, {x}, has {x.type}")
+        upcast = dtypes.upcast(*(x.type.dtype for x in inputs)) if inputs else self.dtype
+        if upcast != self.dtype:
+            raise TypeError(
+                f"The upcast of the inputs to MakeVector is {upcast}; it should match the dtype "
+                f"given in __init__, {self.dtype}."
+            )
+        inputs = [cast(x, upcast) for x in inputs]
+        return Apply(self, inputs, [tensor_type(self.dtype, (False,)).make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        result = np.empty(len(inputs), dtype=self.dtype)
+        for i, x in enumerate(inputs):
+            result[i] = x
+        output_storage[0][0] = result
+
+    def infer_shape(self, node, shapes):
+        return [(length(len(node.inputs)),)]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (gz,) = output_gradients
+        if self.dtype in dtypes.DISCRETE:
+            return [zeros_like(x, config.floatX) for x in inputs]
+        return [gz[i] for i in range(len(inputs))]
+
+    def R_op(self, inputs, eval_points):
+        if not inputs or None in eval_points:
+            return [None]
+        return self.make_node(*eval_points).outputs
+
+
+@cache
+def _make_vector_op(dtype):
+    return MakeVector(dtype)
+
+
+make_vector = _make_vector_op("int64")
+
+
+def vector_of(numbers):
+    """Return the vector of a list of 0-d tensors, of the upcast of their dtypes."""
+    return _make_vector_op(dtypes.upcast(*(x.type.dtype for x in numbers)))(*numbers)
+
+
+# --- joining ------------------------------------------------------------------------------------
+
+
+def _known_axis(axis):
+    """Return an axis as an int where its value is known, else None."""
+    try:
+        return int(get_scalar_constant_value(axis))
+    except NotScalarConstantError:
+        return None
+
+
+class Join(Op):
+    """Tensors of one number of dimensions joined along an axis, the first input.
+
+    Except along the axis their lengths are equal. view: the position of a tensor that is the result
+    where all others are empty, which then is a view of it; -1 for none.
+    """
+
+    __props__ = ("view",)
+
+    def __init__(self, view=-1):
+        self.view = view
+        if view != -1:
+            self.view_map = {0: [1 + view]}
+
+    def make_node(self, axis, *tensors):
+        if not tensors:
+            raise ValueError("Cannot join an empty list of tensors")
+        tensors = [as_tensor_variable(x) for x in tensors]
+        ndim = tensors[0].type.ndim
+        if any(x.type.ndim != ndim for x in tensors):
+            raise TypeError(
+                "Join() can only join tensors with the same number of dimensions. These have "
+                f"{', '.join(str(x.type.ndim) for x in tensors)}."
+            )
+        if ndim == 0:
+            raise TypeError(
+                "Join cannot handle arguments of dimension 0. For joining scalar values, see @stack"
+            )
+        known = _known_axis(axis)
+        if known is not None:
+            known = _normalized_axis(known, ndim)
+            axis = known
+        axis = as_tensor_variable(axis)
+        if axis.type.ndim or axis.type.dtype not in dtypes.INTEGERS:
+            raise TypeError(f"Axis could not be cast to an integer type: {axis} has {axis.type}")
+        dtype = dtypes.upcast(*(x.type.dtype for x in tensors))
+        output = tensor_type(dtype, _joined_pattern(known, tensors)).make_variable()
+        return Apply(self, [axis, *tensors], [output])
+
+    def perform(self, node, inputs, output_storage):
+        axis, *tensors = inputs
+        if self.view != -1 and all(
+            x.shape[int(axis)] == 0 for i, x in enumerate(tensors) if i != self.view
+        ):
+            output_storage[0][0] = tensors[self.view]
+            return
+        ndim = tensors[0].ndim
+        output_storage[0][0] = np.concatenate(
+            tensors,
+            axis=_normalized_axis(int(axis), ndim),
+            dtype=node.outputs[0].type.dtype,
+            casting="unsafe",
+        )
+
+    def infer_shape(self, node, shapes):
+        axis, ndim = node.inputs[0], node.outputs[0].type.ndim
+        shapes = shapes[1:]
+        known = _known_axis(axis)
+        joined = []
+        for i in range(ndim):
+            if i == known:
+                joined.append(_added([s[i] for s in shapes]))
+            elif known is not None:
+                joined.append(shapes[0][i])
+            else:
+                here = elemwise("eq")(elemwise("mod")(axis, ndim), i)
+                total = _added([s[i] for s in shapes])
+                joined.append(elemwise("switch")(here, total, shapes[0][i]))
+        return [tuple(joined)]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        axis, *tensors = inputs
+        (gz,) = output_gradients
+        by_axis = NullType(f"{self} has no gradient by its axis, a whole number").make_variable()
+        zeros = [zeros_like(x, config.floatX) for x in tensors if x.type.dtype in dtypes.DISCRETE]
+        if len(zeros) == len(tensors):
+            return [by_axis, *zeros]
+        known = _known_axis(axis)
+        where = axis if known is None else known
+        sizes = vector_of([shape(x)[where] for x in tensors])
+        parts = _split_op(len(tensors))(gz, axis, sizes, return_list=True)
+        return [
+            by_axis,
+            *(
+                zeros_like(x, config.floatX)
+                if x.type.dtype in dtypes.DISCRETE
+                else patternbroadcast(part, x.type.broadcastable)
+                for x, part in zip(tensors, parts, strict=True)
+            ),
+        ]
+
+    def R_op(self, inputs, eval_points):
+        if None in eval_points[1:]:
+            return [None]
+        return self.make_node(inputs[0], *eval_points[1:]).outputs
+
+    def __str__(self):
+        return "Join" if self.view == -1 else f"Join{{view={self.view}}}"
+
+
+def _normalized_axis(axis, ndim):
+    if axis < -ndim:
+        raise IndexError(f"Join axis {axis} out of bounds [0, {ndim})")
+    if axis >= ndim:
+        raise ValueError(
+            f'Join argument "axis" is out of range (given input dimensions): {axis} of {ndim}'
+        )
+    return axis % ndim
+
+
+def _joined_pattern(axis, tensors):
+    """Return the broadcast pattern of tensors joined along ``axis``, None if that is not known."""
+    patterns = [x.type.broadcastable for x in tensors]
+    if len(patterns) == 1:
+        return patterns[0]
+    if axis is None:
+        return (False,) * len(patterns[0])
+    return tuple(i != axis and any(flags) for i, flags in enumerate(zip(*patterns, strict=True)))
+
+
+def _added(lengths):
+    """Return the sum of int64 scalar variables."""
+    if all(isinstance(n, Constant) for n in lengths):
+        return length(sum(int(n.data) for n in lengths))
+    return lengths[0] if len(lengths) == 1 else elemwise("add")(*lengths)
+
+
+join_ = Join()
+
+
+def join(axis, *tensors_list):
+    """Return tensors of one number of dimensions joined along ``axis``, an integer or a variable.
+
+    The dtype is the upcast of theirs. A single tensor is returned as it is.
+    """
+    if len(tensors_list) == 1:
+        return as_tensor_variable(tensors_list[0])
+    return join_(axis, *tensors_list)
+
+
+def concatenate(tensor_list, axis=0):
+    """Return the tensors of a list or tuple joined along ``axis``, an integer or a variable."""
+    if not isinstance(tensor_list, list | tuple):
+        raise TypeError(
+            "The 'tensors' argument must be either a tuple or a list, make sure you did not forget "
+            f"() or [] around arguments of concatenate. Got {tensor_list}"
+        )
+    return join(axis, *tensor_list)
+
+
+def stack(*tensors, **kwargs):
+    """Return tensors of equal shape joined along a new axis: ``stack(tensors, axis=0)``.
+
+    axis may be negative. ``stack(x, y, ...)``, the form of old programs, joins along axis 0.
+    """
+    axis = kwargs.pop("axis", 0)
+    if "tensors" in kwargs:
+        tensors = (kwargs.pop("tensors"), *tensors)
+    if kwargs:
+        raise TypeError(f"stack takes tensors and axis, not {', '.join(kwargs)}")
+    if not tensors:
+        raise Exception("theano.tensor.stack(tensors, axis) must have at least one parameter")
+    if isinstance(tensors[0], list | tuple):
+        if len(tensors) > 2:
+            raise TypeError(f"stack(tensors, axis) takes two arguments, not {len(tensors)}")
+        axis = tensors[1] if len(tensors) == 2 else axis
+        tensors = tensors[0]
+    if len(tensors) == 0:
+        raise Exception(
+            "tensors is empty. You should at least provide one tensor to "
+            "theano.tensor.stack(tensors, axis)."
+        )
+    return _stacked([as_tensor_variable(x) for x in tensors], axis)
+
+
+def _stacked(tensors, axis):
+    ndim = tensors[0].type.ndim + 1
+    if not -ndim <= axis < ndim:
+        raise IndexError(f"axis {axis} is out of bounds [-{ndim}, {ndim})")
+    if all(x.type.ndim == 0 for x in tensors):
+        return vector_of(tensors)
+    return join(axis % ndim, *(shape_padaxis(x, axis) for x in tensors))
+
+
+def horizontal_stack(*args):
+    """Return two or more matrices side by side."""
+    return join(1, *_matrices(args, "horizontal_stack"))
+
+
+def vertical_stack(*args):
+    """Return two or more matrices on top of each other."""
+    return join(0, *_matrices(args, "vertical_stack"))
+
+
+def _matrices(args, name):
+    if len(args) < 2:
+        raise ValueError(f"{name} takes two matrices or more, got {len(args)}")
+    args = [as_tensor_variable(x) for x in args]
+    for x in args:
+        if x.type.ndim != 2:
+            raise ValueError(f"{name} takes matrices; {x} has {x.type.ndim} dimensions")
+    return args
+
+
+def stacklists(arg):
+    """Return nested lists of tensors as one tensor: each level of lists becomes a dimension."""
+    if isinstance(arg, list | tuple):
+        return stack([stacklists(item) for item in arg])
+    return as_tensor_variable(arg)
+
+
+def _stack_sequence(sequence, ndim=None):
+    """Return a list that holds variables as one variable, for ``as_tensor_variable``."""
+    tensors = [as_tensor_variable(x) for x in sequence]
+    if any(x.type.ndim != tensors[0].type.ndim for x in tensors):
+        raise AsTensorError(
+            f"Cannot convert {sequence} to TensorType: its items have "
+            f"{', '.join(str(x.type.ndim) for x in tensors)} dimensions"
+        )
+    stacked = _stacked(tensors, 0)
+    if ndim is None or stacked.type.ndim == ndim:
+        return stacked
+    if stacked.type.ndim > ndim:
+        raise ValueError(f"{sequence} has {stacked.type.ndim} dimensions, not {ndim}")
+    return shape_padleft(stacked, ndim - stacked.type.ndim)
+
+
+variable_module.stack_sequence = _stack_sequence
+
+
+# --- splitting ----------------------------------------------------------------------------------
+
+
+class Split(Op):
+    """A tensor cut into ``len_splits`` parts along an axis.
+
+    Inputs: the tensor, the axis, and the integer vector of the parts' lengths, which add up to the
+    tensor's.
+    """
+
+    __props__ = ("len_splits",)
+
+    def __init__(self, len_splits):
+        self.len_splits = int(len_splits)
+        if self.len_splits < 1:
+            raise ValueError(f"A tensor is split into one part or more, not {len_splits}")
+
+    def make_node(self, x, axis, splits):
+        x = as_tensor_variable(x)
+        axis = as_tensor_variable(axis)
+        splits = as_tensor_variable(splits)
+        if splits.type.ndim != 1 or splits.type.dtype not in dtypes.INTEGERS:
+            raise TypeError(f"splits must have type tensor.lvector; {splits} has {splits.type}")
+        if axis.type.ndim or axis.type.dtype not in dtypes.INTEGERS:
+            raise TypeError(f"axis must have type lscalar; {axis} has {axis.type}")
+        pattern = self._pattern(x, axis)
+        outputs = [
+            tensor_type(x.type.dtype, pattern).make_variable() for _ in range(self.len_splits)
+        ]
+        return Apply(self, [x, axis, splits], outputs)
+
+    def _pattern(self, x, axis):
+        """Return the broadcast pattern of the parts: a part of a dimension of 1 may be empty."""
+        pattern = x.type.broadcastable
+        if self.len_splits == 1 or not any(pattern):
+            return pattern
+        known = _known_axis(axis)
+        if known is None:
+            return (False,) * len(pattern)
+        cut = known % len(pattern)
+        return tuple(flag and i != cut for i, flag in enumerate(pattern))
+
+    def perform(self, node, inputs, output_storage):
+        x, axis, splits = inputs
+        axis = int(axis)
+        if not -x.ndim <= axis < x.ndim:
+            raise ValueError(
+                f"Split.perform() with axis=({axis}) is invalid for x.shape=={x.shape}"
+            )
+        if len(splits) != self.len_splits:
+            raise ValueError(
+                f"In Split.perform(), len(splits) != len_splits: {len(splits)}, {self.len_splits}"
+            )
+        if splits.sum() != x.shape[axis]:
+            raise ValueError(f"The splits sum to {splits.sum()}, expected {x.shape[axis]}")
+        if (splits < 0).any():
+            raise ValueError(
+                f"Split: you tried to make an ndarray with a negative number of elements: {splits}"
+            )
+        parts = np.split(x, np.cumsum(splits)[:-1], axis=axis)
+        for cell, part in zip(output_storage, parts, strict=True):
+            cell[0] = part.copy()
+
+    def infer_shape(self, node, shapes):
+        x, axis, splits = node.inputs
+        known = _known_axis(axis)
+        ndim = x.type.ndim
+        result = []
+        for part in map(length, vector_entries(splits, self.len_splits)):
+            if known is not None:
+                lengths = list(shapes[0])
+                lengths[known] = part
+            else:
+                here = [elemwise("eq")(elemwise("mod")(axis, ndim), i) for i in range(ndim)]
+                lengths = [
+                    elemwise("switch")(h, part, n) for h, n in zip(here, shapes[0], strict=True)
+                ]
+            result.append(tuple(lengths))
+        return result
+
+    def L_op(self, inputs, outputs, output_gradients):
+        x, axis, _ = inputs
+        why = f"{self} has no gradient by whole numbers"
+        others = [NullType(why).make_variable() for _ in inputs[1:]]
+        if x.type.dtype in dtypes.DISCRETE:
+            return [zeros_like(x, config.floatX), *others]
+        parts = [
+            zeros_like(out) if is_disconnected(g) else g
+            for out, g in zip(outputs, output_gradients, strict=True)
+        ]
+        return [patternbroadcast(join(axis, *parts), x.type.broadcastable), *others]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None] * self.len_splits
+        return self.make_node(eval_points[0], *inputs[1:]).outputs
+
+    def __str__(self):
+        return f"{type(self).__name__}{{{self.len_splits}}}"
+
+
+@cache
+def _split_op(len_splits):
+    return Split(len_splits)
+
+
+def split(x, splits_size, n_splits, axis=0):
+    """Return ``x`` cut into ``n_splits`` parts along ``axis``; one part alone is no list.
+
+    splits_size: the lengths of the parts, an integer vector or a list of numbers and variables.
+    """
+    return _split_op(int(n_splits))(x, axis, splits_size)

@@ -1,0 +1,350 @@
+"""The operators and methods of tensor variables, constants and shared variables.
+
+Each is a name for a function of another module; importing this one attaches them.
+"""
+
+from __future__ import annotations
+
+from opwise.errors import AsTensorError
+from opwise.tensor import reduce
+from opwise.tensor import shape as shaping
+from opwise.tensor.creation import fill, get_scalar_constant_value, ones_like, zeros_like
+from opwise.tensor.diagonal import diagonal
+from opwise.tensor.dot import dot
+from opwise.tensor.elemwise import FUNCTIONS, cast, dimshuffle_op, elemwise
+from opwise.tensor.convert import tensor_copy
+from opwise.tensor.extra_ops import cumprod, cumsum, repeat, searchsorted
+from opwise.tensor.selection import choose, compress, nonzero, nonzero_values
+from opwise.tensor.sort import argsort, sort
+from opwise.tensor.subtensor import getitem, take
+from opwise.tensor.transfer import transfer
+from opwise.tensor.variable import _tensor_py_operators as _Target
+
+__all__: list[str] = []
+
+_BINARY = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "true_div", "div": "true_div",
+    "floordiv": "int_div", "mod": "mod", "pow": "pow", "and": "and_", "or": "or_", "xor": "xor",
+}  # fmt: skip
+_UNARY = {
+    "__neg__": "neg", "__abs__": "abs_", "__invert__": "invert", "__ceil__": "ceil",
+    "__floor__": "floor", "__trunc__": "trunc",
+}  # fmt: skip
+#: elementwise functions that are methods too, for numpy's sake as well: np.exp(x) calls x.exp()
+_METHODS = """
+    arccos arccosh arcsin arcsinh arctan arctanh ceil conj cos cosh deg2rad exp exp2 expm1 floor log
+    log10 log1p log2 rad2deg sin sinh sqrt tan tanh trunc
+""".split()
+
+
+def _attach(name, function):
+    function.__name__ = name
+    function.__qualname__ = f"{_Target.__name__}.{name}"
+    setattr(_Target, name, function)
+
+
+def _binary(op, reflected):
+    def method(self, other):
+        try:
+            return op(other, self) if reflected else op(self, other)
+        except (AsTensorError, NotImplementedError):
+            return NotImplemented  # the other operand may know, or Python names both types
+
+    return method
+
+
+def _comparison(op):
+    def method(self, other):
+        try:
+            result = op(self, other)
+        except AsTensorError:
+            return NotImplemented
+        # the truth of a comparison would be that of the variable, always true: refuse it
+        result._is_nonzero = False
+        return result
+
+    return method
+
+
+def _unary(op):
+    return lambda self: op(self)
+
+
+def _attach_elementwise():
+    for name, function in _BINARY.items():
+        op = elemwise(function)
+        _attach(f"__{name}__", _binary(op, reflected=False))
+        _attach(f"__r{name}__", _binary(op, reflected=True))
+    for name in ("lt", "le", "gt", "ge"):
+        _attach(f"__{name}__", _comparison(elemwise(name)))
+    for name, function in _UNARY.items():
+        _attach(name, _unary(elemwise(function)))
+    for name in _METHODS:
+        _attach(name, _unary(FUNCTIONS[name]))
+
+
+class _Methods:
+    """The methods that are not one elementwise function; each is attached to tensor variables."""
+
+    #: whether ``bool(x)`` is an answer
+    _is_nonzero = True
+    #: numpy arrays leave ``array * x`` to the variable
+    __array_priority__ = 1000
+
+    # --- Python's protocols ---------------------------------------------------------------------
+
+    def __bool__(self):
+        if self._is_nonzero:
+            return True
+        raise TypeError(
+            "Variables do not support boolean operations. This can happen if you do a logical "
+            "operation such as `0 < x < 1` on a variable, or use it in an `if`: its value is only "
+            "known when a function runs. Use T.and_, T.or_, T.switch or ifelse."
+        )
+
+    __nonzero__ = __bool__
+
+    def __iter__(self):
+        """Iterate over the elements of a vector whose length is known beforehand, such as a shape."""
+        if self.type.ndim != 1:
+            raise TypeError(
+                "TensorType does not support iteration. Maybe you are using builtin.sum instead of "
+                "theano.tensor.sum? (Maybe .max?)"
+            )
+        return iter([self[i] for i in range(shaping.get_vector_length(self))])
+
+    def __getitem__(self, args):
+        return getitem(self, args)
+
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    def __rdivmod__(self, other):
+        return other // self, other % self
+
+    def __dot__(left, right):
+        return dot(left, right)
+
+    def __rdot__(right, left):
+        return dot(left, right)
+
+    def __matmul__(self, other):
+        return _product(self, other)
+
+    def __rmatmul__(self, other):
+        return _product(other, self)
+
+    # --- the type -------------------------------------------------------------------------------
+
+    dtype = property(lambda self: self.type.dtype, doc="The name of the dtype.")
+    ndim = property(lambda self: self.type.ndim, doc="The number of dimensions.")
+    broadcastable = property(
+        lambda self: self.type.broadcastable, doc="Which dimensions are always of length 1."
+    )
+
+    def astype(self, dtype):
+        """Return the elements as ``dtype``."""
+        return cast(self, dtype)
+
+    def transfer(self, target):
+        """Return the variable on a device."""
+        return transfer(self, target)
+
+    # --- shape ----------------------------------------------------------------------------------
+
+    T = property(lambda self: shaping.transpose(self), doc="The transpose.")
+    shape = property(lambda self: shaping.shape(self), doc="The shape, an int64 vector.")
+
+    @property
+    def size(self):
+        """The number of elements."""
+        if self.type.ndim == 1:
+            return self.shape[0]
+        return reduce.prod(self.shape)
+
+    def dimshuffle(self, *pattern):
+        """Return the dimensions in another order; 'x' makes a new one, of length 1."""
+        if len(pattern) == 1 and isinstance(pattern[0], list | tuple):
+            pattern = pattern[0]
+        return dimshuffle_op(self.type.broadcastable, tuple(pattern))(self)
+
+    def transpose(self, *axes):
+        """Return the dimensions in the order ``axes``, reversed unless told."""
+        if len(axes) == 1 and isinstance(axes[0], list | tuple):
+            axes = axes[0]
+        return shaping.transpose(self, axes or None)
+
+    def swapaxes(self, axis1, axis2):
+        """Return two dimensions exchanged."""
+        return shaping.swapaxes(self, axis1, axis2)
+
+    def reshape(self, shape, ndim=None):
+        """Return the elements in another shape."""
+        return shaping.reshape(self, shape, ndim=ndim)
+
+    def flatten(self, ndim=1):
+        """Return all dimensions from ``ndim - 1`` on merged into one."""
+        return shaping.flatten(self, ndim)
+
+    def ravel(self):
+        """Return all elements as a vector."""
+        return shaping.flatten(self)
+
+    def squeeze(self):
+        """Return the variable without its broadcastable dimensions."""
+        return shaping.squeeze(self)
+
+    # --- reductions -----------------------------------------------------------------------------
+
+    def any(self, axis=None, keepdims=False):
+        return reduce.any(self, axis=axis, keepdims=keepdims)
+
+    def all(self, axis=None, keepdims=False):
+        return reduce.all(self, axis=axis, keepdims=keepdims)
+
+    def sum(self, axis=None, dtype=None, keepdims=False, acc_dtype=None):
+        return reduce.sum(self, axis=axis, dtype=dtype, keepdims=keepdims, acc_dtype=acc_dtype)
+
+    def prod(self, axis=None, dtype=None, keepdims=False, acc_dtype=None):
+        return reduce.prod(self, axis=axis, dtype=dtype, keepdims=keepdims, acc_dtype=acc_dtype)
+
+    def mean(self, axis=None, dtype=None, keepdims=False, acc_dtype=None):
+        return reduce.mean(self, axis=axis, dtype=dtype, keepdims=keepdims, acc_dtype=acc_dtype)
+
+    def var(self, axis=None, ddof=0, keepdims=False, corrected=False):
+        return reduce.var(self, axis=axis, ddof=ddof, keepdims=keepdims, corrected=corrected)
+
+    def std(self, axis=None, ddof=0, keepdims=False, corrected=False):
+        return reduce.std(self, axis=axis, ddof=ddof, keepdims=keepdims, corrected=corrected)
+
+    def min(self, axis=None, keepdims=False):
+        return reduce.min(self, axis=axis, keepdims=keepdims)
+
+    def max(self, axis=None, keepdims=False):
+        return reduce.max(self, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis=None, keepdims=False):
+        return reduce.argmin(self, axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis=None, keepdims=False):
+        return reduce.argmax(self, axis=axis, keepdims=keepdims)
+
+    def ptp(self, axis=None):
+        """Return the largest minus the smallest element."""
+        return reduce.ptp(self, axis=axis)
+
+    def norm(self, L, axis=None, keepdims=False):
+        """Return the L-norm: the sum of the L-th powers of the sizes, to the power 1 / L."""
+        if L == 0 or L in (float("inf"), -float("inf")):
+            raise NotImplementedError(
+                f"norm({L}) is not implemented: use T.neq(x, 0).sum(), abs(x).max() or abs(x).min()"
+            )
+        if not isinstance(L, int | float):
+            raise TypeError(f"norm takes a number, not {L!r}")
+        powers = abs(self) ** L
+        return reduce.sum(powers, axis=axis, keepdims=keepdims) ** (1.0 / L)
+
+    def trace(self):
+        """Return the sum of the diagonal."""
+        return diagonal(self).sum()
+
+    def cumsum(self, axis=None):
+        return cumsum(self, axis)
+
+    def cumprod(self, axis=None):
+        return cumprod(self, axis)
+
+    # --- elements -------------------------------------------------------------------------------
+
+    real = property(lambda self: elemwise("real")(self), doc="The real part.")
+    imag = property(lambda self: elemwise("imag")(self), doc="The imaginary part.")
+
+    def conjugate(self):
+        return self.conj()
+
+    def round(self, mode=None):
+        """Return the nearest whole numbers; mode: 'half_to_even' or 'half_away_from_zero'."""
+        mode = mode or "half_to_even"
+        if mode not in ("half_to_even", "half_away_from_zero"):
+            raise Exception(f"round mode {mode} is not implemented.")  # the class it always had
+        return elemwise(f"round_{mode}")(self)
+
+    def clip(self, a_min, a_max):
+        """Return the elements held between two bounds."""
+        return elemwise("clip")(self, a_min, a_max)
+
+    def copy(self, name=None):
+        """Return a copy, named ``name``."""
+        copied = tensor_copy(self)
+        copied.name = name
+        return copied
+
+    def fill(self, value):
+        """Return ``value`` in the shape of the variable."""
+        return fill(self, value)
+
+    def zeros_like(self, dtype=None):
+        return zeros_like(self, dtype=dtype)
+
+    def ones_like(self, dtype=None):
+        return ones_like(self, dtype=dtype)
+
+    def get_scalar_constant_value(self):
+        """Return the number that the variable is known to hold, or raise NotScalarConstantError."""
+        return get_scalar_constant_value(self)
+
+    def dot(self, right):
+        """Return the product with ``right``, summed over the last dimension."""
+        return dot(self, right)
+
+    def repeat(self, repeats, axis=None):
+        return repeat(self, repeats, axis)
+
+    def diagonal(self, offset=0, axis1=0, axis2=1):
+        return diagonal(self, offset, axis1, axis2)
+
+    def sort(self, axis=-1, kind="quicksort", order=None):
+        return sort(self, axis, kind, order)
+
+    def argsort(self, axis=-1, kind="quicksort", order=None):
+        return argsort(self, axis, kind, order)
+
+    def take(self, indices, axis=None, mode="raise"):
+        return take(self, indices, axis, mode)
+
+    def nonzero(self, return_matrix=False):
+        """Return the positions of the elements that are not 0."""
+        return nonzero(self, return_matrix=return_matrix)
+
+    def nonzero_values(self):
+        """Return the elements that are not 0, as a vector."""
+        return nonzero_values(self)
+
+    def choose(self, choices, mode="raise"):
+        """Return the elements of ``choices`` that the variable numbers."""
+        return choose(self, choices, mode=mode)
+
+    def compress(self, a, axis=None):
+        """Return the parts of ``a`` for which the variable, a vector, is not 0."""
+        return compress(self, a, axis=axis)
+
+    def searchsorted(self, v, side="left", sorter=None):
+        """Return where ``v`` would have to be inserted into the variable, a sorted vector."""
+        return searchsorted(self, v, side, sorter)
+
+
+def _product(left, right):
+    try:
+        return dot(left, right)
+    except AsTensorError:
+        return NotImplemented
+
+
+def _attach_methods():
+    for name, value in vars(_Methods).items():
+        if name not in ("__module__", "__doc__", "__dict__", "__weakref__", "__qualname__"):
+            setattr(_Target, name, value)
+
+
+_attach_elementwise()
+_attach_methods()

@@ -1,0 +1,768 @@
+"""Reductions: sums, products, extrema and what is made of them. Norms are in the operators."""
+
+from __future__ import annotations
+
+import builtins
+from copy import copy
+from functools import cache, partial
+
+import numpy as np
+
+from opwise.config import config
+from opwise.errors import MethodNotDefined
+from opwise.graph.apply import Apply
+from opwise.graph.null import NullType, disconnected_type, is_disconnected
+from opwise.graph.op import Op
+from opwise.graph.variable import Constant, Variable
+from opwise.scalar import dtypes
+from opwise.scalar.op import OPS, BinaryScalarOp
+from opwise.tensor.creation import zeros_like
+from opwise.tensor.elemwise import cast, dimshuffle, dimshuffle_op, elemwise, second_bare
+from opwise.tensor.shape import shape
+from opwise.tensor.type import tensor_type
+from opwise.tensor.variable import as_tensor_variable, constant
+
+__all__ = [
+    "Argmax",
+    "CAReduce",
+    "MaxAndArgmax",
+    "Prod",
+    "Sum",
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "check_and_normalize_axes",
+    "makeKeepDims",
+    "max",
+    "max_and_argmax",
+    "mean",
+    "min",
+    "prod",
+    "ptp",
+    "std",
+    "sum",
+    "var",
+]
+
+
+# --- axes ---------------------------------------------------------------------------------------
+
+
+def _axis_list(axis):
+    """Return an axis argument as a list of ints, None for all axes.
+
+    axis: None, an integer, a constant, or a sequence of integers; TypeError for anything else.
+    """
+    if axis is None or isinstance(axis, int):
+        return axis if axis is None else [axis]
+    if isinstance(axis, Variable):
+        if not isinstance(axis, Constant):
+            raise TypeError(f"Computation needs a constant axis. Got {axis}")
+        axis = axis.data
+    if isinstance(axis, list | tuple):
+        return [_single_axis(a, axis) for a in axis]
+    array = np.asarray(axis)
+    if array.dtype.kind not in "iu" or array.ndim > 1:
+        raise TypeError(
+            f"Axis must be an integer, tuple, list of integers or a TensorVariable. Got {axis}"
+        )
+    return [int(a) for a in array.reshape(-1)]
+
+
+def _single_axis(axis, whole):
+    found = _axis_list(axis)
+    if found is None or len(found) != 1:
+        raise TypeError(
+            f"Axis must be an integer, tuple, list of integers or a TensorVariable. Got {whole}"
+        )
+    return found[0]
+
+
+def _axes(x, axis):
+    """Return the axes of ``x`` to reduce as a sorted tuple without repetitions, None for all."""
+    axes = _axis_list(axis)
+    if axes is None:
+        return None
+    ndim = x.type.ndim
+    for a in axes:
+        if not -ndim <= a < ndim:
+            raise ValueError(f"Not enough dimensions on {x} to reduce on axis {a}")
+    return tuple(sorted({a % ndim for a in axes}))
+
+
+def check_and_normalize_axes(x, axis):
+    """Return ``axis`` as a sorted list of axes of ``x``, none of them negative; all for None or [].
+
+    Raises TypeError unless axis is made of integers and constants, ValueError if one is out of
+    range.
+    """
+    axes = _axis_list(axis)
+    ndim = as_tensor_variable(x).type.ndim
+    if not axes:
+        return list(range(ndim))
+    for a in axes:
+        if not -ndim <= a < ndim:
+            raise ValueError(f"Computation needs a valid axis number for {ndim}-D tensor. Got {a}")
+    return sorted({a % ndim for a in axes})
+
+
+def makeKeepDims(x, y, axis):
+    """Return ``y``, a reduction of ``x`` along ``axis``, with the reduced dimensions kept as 1."""
+    x, y = as_tensor_variable(x), as_tensor_variable(y)
+    return _keep_dims(x, y, _axes(x, axis))
+
+
+def _keep_dims(x, y, axes):
+    return dimshuffle_op(y.type.broadcastable, _spread(x.type.ndim, axes))(y)
+
+
+def _spread(ndim, axes):
+    """Return the order of dimensions that gives a reduction its reduced dimensions back."""
+    kept = iter(range(ndim))
+    return tuple("x" if axes is None or i in axes else next(kept) for i in range(ndim))
+
+
+# --- reductions by a scalar operation -----------------------------------------------------------
+
+_UFUNCS = {
+    "add": np.add,
+    "mul": np.multiply,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "or_": np.bitwise_or,
+    "and_": np.bitwise_and,
+    "xor": np.bitwise_xor,
+}
+
+
+class CAReduce(Op):
+    """A commutative and associative scalar operation applied along axes.
+
+    scalar_op: of two inputs and one output. axis: an axis, a sequence of axes, or None for all.
+    The output has the dtype of the input, and no dimension for an axis that was reduced.
+    """
+
+    __props__ = ("scalar_op", "axis")
+
+    def __init__(self, scalar_op, axis=None):
+        if scalar_op.nin not in (-1, 2) or scalar_op.nout != 1:
+            raise NotImplementedError(
+                "CAReduce only supports binary functions with a single output."
+            )
+        self.scalar_op = scalar_op
+        axes = _axis_list(axis)
+        self.axis = axes if axes is None else tuple(sorted(set(axes)))
+
+    def make_node(self, x):
+        x = as_tensor_variable(x)
+        op = self._for(x)
+        axes = op.axis
+        pattern = x.type.broadcastable
+        kept = () if axes is None else tuple(b for i, b in enumerate(pattern) if i not in axes)
+        output = tensor_type(op._output_dtype(x.type.dtype), kept).make_variable()
+        return Apply(op, [x], [output])
+
+    def _for(self, x):
+        """Return this Op with what depends on the input decided: no axis counts from the end."""
+        axes = _axes(x, self.axis)
+        if axes == self.axis:
+            return self
+        op = copy(self)
+        op.axis = axes
+        return op
+
+    def _output_dtype(self, idtype):
+        return idtype
+
+    def _acc_dtype(self, idtype):
+        return idtype
+
+    def perform(self, node, inputs, output_storage):
+        (x,) = inputs
+        axes = tuple(range(x.ndim)) if self.axis is None else self.axis
+        with np.errstate(all="ignore"):
+            result = self._reduced(x, axes, self._acc_dtype(x.dtype.name)) if axes else x
+            dtype = node.outputs[0].type.numpy_dtype
+            # without axes the result still is the input
+            output_storage[0][0] = np.array(result, dtype=dtype, copy=None if axes else True)
+
+    def _reduced(self, x, axes, dtype):
+        row = self.scalar_op.row
+        ufunc = None if row is None else _UFUNCS.get(row.name)
+        if ufunc is None or ufunc.identity is None:
+            self._check_not_empty(x, axes)
+        if ufunc is not None:
+            return ufunc.reduce(x, axis=axes, dtype=dtype)
+        return self._reduced_in_order(x, axes, dtype)
+
+    def _check_not_empty(self, x, axes):
+        for axis in axes:
+            if x.shape[axis] == 0:
+                raise ValueError(
+                    f"Input of CAReduce{{{self.scalar_op}}} has zero-size on axis {axis}"
+                )
+
+    def _reduced_in_order(self, x, axes, dtype):
+        """Reduce by a scalar op that numpy has no ufunc for, element by element."""
+        kept = [i for i in range(x.ndim) if i not in axes]
+        lined_up = x.transpose((*axes, *kept)).reshape((-1, *(x.shape[i] for i in kept)))
+        result = lined_up[0].astype(dtype)
+        for item in lined_up[1:]:
+            (result,) = self.scalar_op.on_arrays(
+                [np.asarray(result), np.asarray(item, dtype)], [dtype]
+            )
+        return result
+
+    def infer_shape(self, node, shapes):
+        (lengths,) = shapes
+        if self.axis is None:
+            return [()]
+        return [tuple(n for i, n in enumerate(lengths) if i not in self.axis)]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (x,), (out,), (gz,) = inputs, outputs, output_gradients
+        if x.type.dtype in dtypes.DISCRETE or out.type.dtype in dtypes.DISCRETE:
+            return [zeros_like(x, config.floatX)]
+        return [self._gradient(x, out, gz)]
+
+    def _gradient(self, x, out, gz):
+        name = getattr(self.scalar_op.row, "name", None)
+        if name in ("maximum", "minimum"):
+            return _gradient_of_extremum(x, out, gz, self.axis)
+        if name == "add":
+            return _gradient_of_sum(x, gz, self.axis)
+        raise MethodNotDefined("grad", type(self), str(self))
+
+    def __str__(self):
+        return f"Reduce{{{self.scalar_op}}}{_axis_text(self.axis)}"
+
+
+def _axis_text(axis):
+    return "" if axis is None else f"{{{', '.join(map(str, axis))}}}"
+
+
+def _gradient_of_sum(x, gz, axes):
+    return second_bare(x, dimshuffle(gz, _spread(x.type.ndim, axes)))
+
+
+def _gradient_of_extremum(x, extremum, gz, axes):
+    """Every element that equals the extremum gets the whole gradient."""
+    order = _spread(x.type.ndim, axes)
+    reached = elemwise("eq")(dimshuffle(extremum, order), x)
+    return elemwise("mul")(reached, dimshuffle(gz, order))
+
+
+class _Logical(CAReduce):
+    """What All and Any share: numbers count as true unless they are 0."""
+
+    __props__ = ("axis",)
+
+    def make_node(self, x):
+        x = as_tensor_variable(x)
+        if x.type.dtype != "bool":
+            x = elemwise("neq")(x, 0)
+        return super().make_node(x)
+
+    def __str__(self):
+        return f"{type(self).__name__}{_axis_text(self.axis)}"
+
+
+class All(_Logical):
+    """Whether all elements along axes are true (not 0)."""
+
+    def __init__(self, axis=None):
+        super().__init__(OPS["and_"], axis)
+
+
+class Any(_Logical):
+    """Whether any element along axes is true (not 0)."""
+
+    def __init__(self, axis=None):
+        super().__init__(OPS["or_"], axis)
+
+
+# --- reductions with dtypes of their own --------------------------------------------------------
+
+_WIDE = {
+    **dict.fromkeys((*dtypes.BOOL, *dtypes.SIGNED), "int64"),
+    **dict.fromkeys(dtypes.UNSIGNED, "uint64"),
+}
+_WIDE_ACC = _WIDE | {"float16": "float32", "float32": "float64", "complex64": "complex128"}
+
+
+def _dtype_name(dtype):
+    if dtype is None or dtype == "floatX":
+        return config.floatX if dtype else None
+    try:
+        return np.dtype(dtype).name
+    except TypeError:
+        raise TypeError(f"Unsupported dtype for TensorType: {dtype}") from None
+
+
+class CAReduceDtype(CAReduce):
+    """A CAReduce that computes in ``acc_dtype`` and gives ``dtype``.
+
+    dtype: None stands for int64 or uint64 for integers and bool, else the dtype of the input.
+    acc_dtype: None stands for a wider dtype of the same kind: int64, uint64, float64 (float32 for
+    float16), complex128. TypeError where it would lose precision.
+    """
+
+    __props__ = ("scalar_op", "axis", "dtype", "acc_dtype")
+
+    def __init__(self, scalar_op, axis=None, dtype=None, acc_dtype=None):
+        super().__init__(scalar_op, axis)
+        self.dtype = _dtype_name(dtype)
+        self.acc_dtype = _dtype_name(acc_dtype)
+
+    def _output_dtype(self, idtype):
+        return _WIDE.get(idtype, idtype) if self.dtype is None else self.dtype
+
+    def _acc_dtype(self, idtype):
+        if self.acc_dtype is None:
+            return _WIDE_ACC.get(idtype, idtype)
+        both = dtypes.upcast(idtype, self.acc_dtype)
+        if self.acc_dtype in dtypes.CONTINUOUS and idtype in dtypes.DISCRETE:
+            return self.acc_dtype
+        if both != self.acc_dtype:
+            raise TypeError(
+                f"Cannot build {self} node with input dtype {idtype} and acc_dtype "
+                f"{self.acc_dtype}, as precision would be lost. To correct this error, you can:\n"
+                "  - not specify acc_dtype, or\n"
+                f"  - use an acc_dtype at least as precise as {both}.\n"
+                '  - specify "dtype" instead of "acc_dtype", so the reduction will be precise, but '
+                'the result will be casted into "dtype" at the end.\n'
+                "If you are expecting the precision loss, you can use tensor.cast(..., "
+                f'dtype="{self.acc_dtype}"), on your input.'
+            )
+        return self.acc_dtype
+
+    def _for(self, x):
+        op = super()._for(x)
+        dtype, acc_dtype = self._output_dtype(x.type.dtype), self._acc_dtype(x.type.dtype)
+        if (dtype, acc_dtype) == (op.dtype, op.acc_dtype):
+            return op
+        op = copy(op)
+        op.dtype, op.acc_dtype = dtype, acc_dtype
+        return op
+
+    def __str__(self):
+        return f"{self._name()}{{{self._axis_field()}acc_dtype={self.acc_dtype}}}"
+
+    def _axis_field(self):
+        return "" if self.axis is None else f"axis={list(self.axis)}, "
+
+    def _name(self):
+        return f"ReduceDtype{{{self.scalar_op}}}"
+
+
+class Sum(CAReduceDtype):
+    """The sum of the elements along axes; see CAReduceDtype for the dtypes."""
+
+    __props__ = ("axis", "dtype", "acc_dtype")
+
+    def __init__(self, axis=None, dtype=None, acc_dtype=None):
+        super().__init__(OPS["add"], axis, dtype, acc_dtype)
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0])]
+
+    def _name(self):
+        return "Sum"
+
+
+class Prod(CAReduceDtype):
+    """The product of the elements along axes; see CAReduceDtype for the dtypes.
+
+    no_zeros_in_input: a promise that makes the gradient cheaper; what it is where one of the
+    elements is 0 after all, is not defined.
+    """
+
+    __props__ = ("axis", "dtype", "acc_dtype")
+
+    def __init__(self, axis=None, dtype=None, acc_dtype=None, no_zeros_in_input=False):
+        super().__init__(OPS["mul"], axis, dtype, acc_dtype)
+        self.no_zeros_in_input = no_zeros_in_input
+
+    def _gradient(self, x, out, gz):
+        mul, switch, eq = elemwise("mul"), elemwise("switch"), elemwise("eq")
+        order = _spread(x.type.ndim, self.axis)
+        gz = dimshuffle(gz, order)
+        without_zeros = elemwise("true_div")(mul(gz, dimshuffle(out, order)), x)
+        if self.no_zeros_in_input:
+            return without_zeros
+        # a group with one zero has a gradient at that zero alone: the product of the others
+        is_zero = eq(x, 0.0)
+        count = sum(is_zero, axis=self.axis)
+        none = dimshuffle(eq(count, 0), order)
+        one = dimshuffle(eq(count, 1), order)
+        wanted = mul(mul(one, elemwise("neq")(gz, 0.0)), x)
+        others = _prod_without_zeros(self.axis, self.dtype, self.acc_dtype)(wanted)
+        at_zero = switch(mul(one, is_zero), dimshuffle(others, order), 0.0)
+        return switch(none, without_zeros, mul(at_zero, gz))
+
+    def R_op(self, inputs, eval_points):
+        (x,), (point,) = inputs, eval_points
+        if point is None:
+            return [None]
+        out = self(x)
+        if out.type.dtype in dtypes.DISCRETE:
+            return [zeros_like(out, config.floatX)]
+        one = second_bare(out, constant(np.ones((), out.type.dtype)))
+        return [sum(elemwise("mul")(self._gradient(x, out, one), point), axis=self.axis)]
+
+    def __str__(self):
+        return Op.__str__(self)
+
+
+class MulWithoutZeros(BinaryScalarOp):
+    """The product of two numbers, where 0 counts as absent: the other number."""
+
+    def output_dtypes(self, in_dtypes):
+        return [dtypes.upcast(*in_dtypes)]
+
+    def impl(self, x, y):
+        return y if x == 0 else x if y == 0 else x * y
+
+    def on_arrays(self, arrays, out_dtypes):
+        x, y = arrays
+        product = np.where(x == 0, y, np.where(y == 0, x, x * y))
+        return [product.astype(out_dtypes[0], copy=False)]
+
+
+mul_without_zeros = MulWithoutZeros(name="mul_without_zeros")
+
+
+class ProdWithoutZeros(CAReduceDtype):
+    """The product of those elements along axes that are not 0; 0 where all of them are."""
+
+    __props__ = ("axis", "dtype", "acc_dtype")
+
+    def __init__(self, axis=None, dtype=None, acc_dtype=None):
+        super().__init__(mul_without_zeros, axis, dtype, acc_dtype)
+
+    def _reduced(self, x, axes, dtype):
+        zero = x == 0
+        product = np.multiply.reduce(np.where(zero, x.dtype.type(1), x), axis=axes, dtype=dtype)
+        nothing = builtins.any(x.shape[a] == 0 for a in axes)
+        return product if nothing else np.where(zero.all(axis=axes), 0, product)
+
+    def _gradient(self, x, out, gz):
+        return NullType(
+            "the product without zeros, which the gradient of a product is made of, has no "
+            "gradient where an element is 0: give prod the argument no_zeros_in_input=True if "
+            "none is"
+        ).make_variable()
+
+    def __str__(self):
+        return Op.__str__(self)
+
+
+@cache
+def _prod_without_zeros(axes, dtype, acc_dtype):
+    return ProdWithoutZeros(axes, dtype, acc_dtype)
+
+
+# --- extrema and where they are -----------------------------------------------------------------
+
+
+class _Extremum(Op):
+    """What MaxAndArgmax and Argmax share: axes, and positions in them."""
+
+    __props__ = ("axis",)
+
+    def __init__(self, axis):
+        axes = _axis_list(axis)
+        if axes is None:
+            raise TypeError(f"{type(self).__name__} needs its axes, as a tuple of integers")
+        self.axis = tuple(axes)
+
+    def _prepare(self, x):
+        """Return (x as a tensor, this Op with axes of x, the pattern of what is left)."""
+        x = as_tensor_variable(x)
+        axes = tuple(check_and_normalize_axes(x, self.axis)) if self.axis else ()
+        op = self
+        if axes != self.axis:
+            op = copy(self)
+            op.axis = axes
+        return x, op, tuple(b for i, b in enumerate(x.type.broadcastable) if i not in axes)
+
+    def _argmax(self, x):
+        """Return the position of the first maximum among the reduced axes, in C order."""
+        kept = [i for i in range(x.ndim) if i not in self.axis]
+        rest = tuple(x.shape[i] for i in kept)
+        if builtins.any(x.shape[i] == 0 for i in self.axis):
+            empty = next(i for i in self.axis if x.shape[i] == 0)
+            raise ValueError(f"Input of CAReduce{{maximum}} has zero-size on axis {empty}")
+        lined_up = x.transpose((*kept, *self.axis))
+        count = builtins.max(int(np.prod(lined_up.shape[len(kept) :])), 1)
+        return np.asarray(np.argmax(lined_up.reshape((*rest, count)), axis=-1), dtype=np.int64)
+
+    def _lengths(self, shapes):
+        return tuple(n for i, n in enumerate(shapes[0]) if i not in self.axis)
+
+
+class MaxAndArgmax(_Extremum):
+    """The maximum along axes, and the position of the first one, counted in C order over the axes.
+
+    axis: a tuple of axes. Not-a-numbers count as larger than any number. ValueError where there is
+    no element.
+    """
+
+    nout = 2
+
+    def make_node(self, x):
+        x, op, pattern = self._prepare(x)
+        outputs = [
+            tensor_type(x.type.dtype, pattern).make_variable("max"),
+            tensor_type("int64", pattern).make_variable("argmax"),
+        ]
+        return Apply(op, [x], outputs)
+
+    def perform(self, node, inputs, output_storage):
+        (x,) = inputs
+        output_storage[1][0] = self._argmax(x)
+        output_storage[0][0] = np.array(np.max(x, axis=self.axis))
+
+    def infer_shape(self, node, shapes):
+        return [self._lengths(shapes)] * 2
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (x,), (by_max, by_argmax) = inputs, output_gradients
+        if is_disconnected(by_max) and is_disconnected(by_argmax):
+            return [disconnected_type.make_variable()]
+        if is_disconnected(by_max) or x.type.dtype in dtypes.DISCRETE:
+            return [zeros_like(x, config.floatX)]
+        return [_gradient_of_extremum(x, outputs[0], by_max, self.axis)]
+
+    def R_op(self, inputs, eval_points):
+        (point,) = eval_points
+        if point is None:
+            return [None, None]
+        from opwise.tensor.creation import arange
+        from opwise.tensor.shape import reshape
+
+        kept = [i for i in range(point.type.ndim) if i not in self.axis]
+        lengths = [shape(point)[i] for i in kept]
+        lined_up = dimshuffle(point, (*kept, *self.axis))
+        lined_up = reshape(lined_up, [*lengths, -1])
+        where = _keep_dims(lined_up, self(inputs[0], return_list=True)[1], (len(kept),))
+        positions = arange(shape(lined_up)[len(kept)])
+        chosen = elemwise("switch")(elemwise("eq")(positions, where), lined_up, 0)
+        return [sum(chosen, axis=-1), None]
+
+
+class Argmax(_Extremum):
+    """The position of the first maximum along axes, counted in C order over the axes.
+
+    axis: a tuple of axes. ValueError where there is no element.
+    """
+
+    def make_node(self, x):
+        x, op, pattern = self._prepare(x)
+        return Apply(op, [x], [tensor_type("int64", pattern).make_variable("argmax")])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = self._argmax(inputs[0])
+
+    def infer_shape(self, node, shapes):
+        return [self._lengths(shapes)]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        return [zeros_like(inputs[0], config.floatX)]
+
+    def R_op(self, inputs, eval_points):
+        return [None]
+
+
+@cache
+def _max_and_argmax_op(axes):
+    return MaxAndArgmax(axes)
+
+
+# --- functions ----------------------------------------------------------------------------------
+
+
+@cache
+def _reduction(cls, axes, *options):
+    return cls(axes, *options)
+
+
+def _reduced(cls, x, axis, keepdims, *options):
+    x = as_tensor_variable(x)
+    axes = _axes(x, axis)
+    result = _reduction(cls, axes, *options)(x)
+    return _keep_dims(x, result, axes) if keepdims else result
+
+
+def sum(input, axis=None, dtype=None, keepdims=False, acc_dtype=None):
+    """Return the sum along ``axis`` (all unless told).
+
+    dtype: of the result; int64 or uint64 for integers unless told, else that of the input.
+    acc_dtype: to add up in; float64 for float32 unless told. keepdims: keep the reduced dimensions
+    with length 1. ValueError if an axis is out of range, TypeError if acc_dtype loses precision.
+    """
+    x = as_tensor_variable(input)
+    options = _concrete_dtypes(x, dtype, acc_dtype)
+    return _reduced(Sum, x, axis, keepdims, *options)
+
+
+def _concrete_dtypes(x, dtype, acc_dtype):
+    """Return the dtypes that a reduction of ``x`` has where None leaves them to the input's."""
+    dtype, acc_dtype = _dtype_name(dtype), _dtype_name(acc_dtype)
+    if dtype is None:
+        dtype = _WIDE.get(x.type.dtype, x.type.dtype)
+    return dtype, _WIDE_ACC.get(x.type.dtype, x.type.dtype) if acc_dtype is None else acc_dtype
+
+
+def prod(input, axis=None, dtype=None, keepdims=False, acc_dtype=None, no_zeros_in_input=False):
+    """Return the product along ``axis`` (all unless told).
+
+    dtype, acc_dtype, keepdims: as in ``sum``. no_zeros_in_input: a promise that makes the gradient
+    cheaper.
+    """
+    x = as_tensor_variable(input)
+    options = _concrete_dtypes(x, dtype, acc_dtype)
+    return _reduced(Prod, x, axis, keepdims, *options, bool(no_zeros_in_input))
+
+
+def any(x, axis=None, keepdims=False):
+    """Return whether any element along ``axis`` (all unless told) is not 0."""
+    return _reduced(Any, x, axis, keepdims)
+
+
+def all(x, axis=None, keepdims=False):
+    """Return whether all elements along ``axis`` (all unless told) are not 0."""
+    return _reduced(All, x, axis, keepdims)
+
+
+def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None):
+    """Return the mean along ``axis`` (all unless told); of integers it is float64.
+
+    dtype: to sum in, and of the result if it is a float. op: accepted for old programs, without
+    effect. keepdims, acc_dtype: as in ``sum``.
+    """
+    x = as_tensor_variable(input)
+    sum_dtype = _dtype_name(dtype)
+    result_is_half = sum_dtype == "float16" or (sum_dtype is None and x.type.dtype == "float16")
+    if sum_dtype is None and result_is_half:
+        sum_dtype = "float32"
+    total = sum(x, axis, sum_dtype, keepdims, acc_dtype)
+    axes = range(x.type.ndim) if axis is None else _axes_as_given(x, axis)
+    divisor = "float32" if total.type.dtype in _NARROW else "float64"
+    if axes:
+        lengths = cast(shape(x), divisor)
+        total = _divided(total, [lengths[i] for i in axes])
+    if result_is_half:
+        total = cast(total, "float16")
+    total.name = "mean"
+    return total
+
+
+_NARROW = ("float16", "float32", "complex64")
+
+
+def _axes_as_given(x, axis):
+    """Return the axes in the order, and with the signs, that the caller gave, each once."""
+    ndim = x.type.ndim
+    return list({a % ndim: a for a in _axis_list(axis)}.values())
+
+
+def var(input, axis=None, ddof=0, keepdims=False, corrected=False):
+    """Return the variance along ``axis`` (all unless told), by two passes over the input.
+
+    ddof: what is subtracted from the number of elements in the divisor. corrected: subtract the
+    square of what rounding left in the mean.
+    """
+    x = as_tensor_variable(input)
+    axes = list(range(x.type.ndim)) if axis is None else _axes_as_given(x, axis)
+    centered = elemwise("sub")(x, mean(x, axes, keepdims=True))
+    two = constant(np.array(2, centered.type.dtype))
+    squares = elemwise("pow")(centered, two)
+    # what the rounded mean left behind adds its own square to the mean of the squares
+    if ddof == 0:
+        result = mean(squares, axes, keepdims=keepdims)
+        if corrected:
+            left = elemwise("pow")(mean(centered, axes, keepdims=keepdims), 2)
+            result = elemwise("sub")(result, left)
+    else:
+        lengths = shape(x)
+        fewer = elemwise("sub")(lengths, ddof)
+        result = _divided(sum(squares, axes, keepdims=keepdims), [fewer[i] for i in axes])
+        if corrected:
+            left = elemwise("pow")(sum(centered, axes, keepdims=keepdims), 2)
+            divisors = [elemwise("mul")(fewer[i], lengths[i]) for i in axes]
+            result = elemwise("sub")(result, _divided(left, divisors))
+    result.name = "var"
+    return result
+
+
+def _divided(x, divisors):
+    for divisor in divisors:
+        x = elemwise("true_div")(x, divisor)
+    return x
+
+
+def std(input, axis=None, ddof=0, keepdims=False, corrected=False):
+    """Return the standard deviation along ``axis`` (all unless told); arguments as for ``var``."""
+    result = elemwise("sqrt")(var(input, axis, ddof, keepdims, corrected))
+    result.name = "std"
+    return result
+
+
+def max_and_argmax(a, axis=None, keepdims=False):
+    """Return [maximum, position of the first maximum] along ``axis`` (all unless told).
+
+    axis: integers or constants. Positions count in C order over the reduced axes.
+    """
+    a = as_tensor_variable(a)
+    axes = tuple(check_and_normalize_axes(a, axis))
+    results = _max_and_argmax_op(axes)(a, return_list=True)
+    return [_keep_dims(a, r, axes) for r in results] if keepdims else results
+
+
+def max(x, axis=None, keepdims=False):
+    """Return the maximum along ``axis`` (all unless told); NaN where an element is NaN.
+
+    In the gradient, all elements that equal the maximum get the whole gradient.
+    """
+    x = as_tensor_variable(x)
+    if axis is not None:
+        _axes(x, axis)
+    return max_and_argmax(x, axis, keepdims)[0]
+
+
+def argmax(x, axis=None, keepdims=False):
+    """Return the position of the first maximum along ``axis`` (in the whole array unless told)."""
+    return max_and_argmax(x, axis, keepdims)[1]
+
+
+def _turned(x):
+    """Return (``x`` with its order turned around, the function that did it, its own inverse)."""
+    dtype = x.type.dtype
+    if dtype in dtypes.UNSIGNED:
+        turn = partial(elemwise("sub"), constant(np.iinfo(dtype).max, dtype=dtype))
+    else:
+        turn = elemwise("invert" if dtype == "bool" else "neg")
+    return turn(x), turn
+
+
+def min(x, axis=None, keepdims=False):
+    """Return the minimum along ``axis`` (all unless told); NaN where an element is NaN.
+
+    In the gradient, all elements that equal the minimum get the whole gradient.
+    """
+    turned, turn = _turned(as_tensor_variable(x))
+    return turn(max(turned, axis, keepdims))
+
+
+def argmin(x, axis=None, keepdims=False):
+    """Return the position of the first minimum along ``axis`` (in the whole array unless told)."""
+    turned, _ = _turned(as_tensor_variable(x))
+    return argmax(turned, axis, keepdims)
+
+
+def ptp(a, axis=None):
+    """Return the maximum minus the minimum along ``axis`` (all unless told)."""
+    a = as_tensor_variable(a)
+    return elemwise("sub")(max(a, axis), min(a, axis))

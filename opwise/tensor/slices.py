@@ -1,0 +1,292 @@
+"""Slices as values inside graphs, and slices brought into a canonical form symbolically.
+
+Indexing itself is in ``opwise.tensor.subtensor``.
+"""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.null import disconnected_type
+from opwise.graph.op import Op
+from opwise.graph.type import SingletonType
+from opwise.graph.variable import Constant, Variable
+from opwise.scalar import dtypes
+from opwise.scalar.types import Scalar
+from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
+from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.variable import as_tensor_variable, constant
+
+__all__ = [
+    "MakeSlice", "NoneConst", "NoneTypeT", "SliceConstant", "SliceType",
+    "get_canonical_form_slice", "make_slice", "none_type_t", "slicetype",
+]  # fmt: skip
+
+
+class SliceType(SingletonType):
+    """The type of Python slices."""
+
+    def filter(self, data, strict=False, allow_downcast=None):
+        """Return ``data`` if it is a slice; TypeError otherwise."""
+        if isinstance(data, slice):
+            return data
+        raise TypeError(f"Expected a slice! Got {data!r}")
+
+    def __str__(self):
+        return "slice"
+
+
+class NoneTypeT(SingletonType):
+    """The type whose only value is None."""
+
+    def filter(self, data, strict=False, allow_downcast=None):
+        """Return None if ``data`` is None; TypeError otherwise."""
+        if data is None:
+            return None
+        raise TypeError(f"Expected None! Got {data!r}")
+
+    @staticmethod
+    def may_share_memory(a, b):
+        return False
+
+
+class SliceConstant(Constant):
+    """A constant slice of integers and None."""
+
+    def __init__(self, type, data, name=None):
+        for part in (data.start, data.stop, data.step):
+            if part is not None and not isinstance(part, numbers.Integral):
+                raise TypeError(f"A slice is made of integers and None, not {data!r}")
+        super().__init__(type, data, name)
+
+    def signature(self):
+        # slices have no hash before Python 3.12
+        return SliceConstant, self.data.start, self.data.stop, self.data.step
+
+
+slicetype = SliceType()
+SliceType.Constant = SliceConstant
+none_type_t = NoneTypeT()
+#: the constant None; clone it for each graph
+NoneConst = Constant(none_type_t, None, name="NoneConst")
+
+
+class MakeSlice(Op):
+    """Makes a slice of three integers, each of which may be None."""
+
+    __props__ = ()
+
+    def make_node(self, start, stop=None, step=None):
+        if isinstance(start, slice):
+            start, stop, step = start.start, start.stop, start.step
+        parts = [_part(p) for p in (start, stop, step)]
+        return Apply(self, parts, [slicetype.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = slice(*(None if p is None else int(p) for p in inputs))
+
+    def infer_shape(self, node, shapes):
+        return [None]
+
+    def connection_pattern(self, node):
+        return [[False]] * 3
+
+    def grad(self, inputs, output_gradients):
+        return [disconnected_type.make_variable() for _ in inputs]
+
+
+make_slice = MakeSlice()
+
+
+def _part(x):
+    if x is None:
+        return NoneConst.clone()
+    if isinstance(x, Variable) and isinstance(x.type, NoneTypeT):
+        return x
+    x = as_tensor_variable(x, ndim=0)
+    if x.type.dtype not in dtypes.INTEGERS:
+        raise TypeError(f"index must be integers: a slice has the part {x} of dtype {x.type.dtype}")
+    return x
+
+
+def slice_variable(item):
+    """Return a slice, made of integers, variables and None, as a variable."""
+    parts = [known_int(p) if isinstance(p, Variable) else p for p in _parts(item)]
+    if all(p is not None or q is None for p, q in zip(parts, _parts(item), strict=True)):
+        return SliceConstant(slicetype, slice(*parts))
+    return make_slice(*(None if p is None else as_tensor(p) for p in _parts(item)))
+
+
+def _parts(item):
+    return item.start, item.stop, item.step
+
+
+# --- whole numbers of which some are known -----------------------------------------------------
+
+
+def known_int(x):
+    """Return the value of an integer, a constant or a cast of one as an int; None if unknown."""
+    if isinstance(x, numbers.Integral):
+        return int(x)
+    if isinstance(x, Constant) and np.ndim(x.data) == 0 and x.data is not None:
+        return int(x.data)
+    if x.owner is not None and isinstance(x.owner.op, ScalarFromTensor | TensorFromScalar):
+        return known_int(x.owner.inputs[0])
+    return None
+
+
+def as_tensor(x):
+    """Return an integer, a scalar variable or a tensor as an integer tensor of no dimension."""
+    if isinstance(x, numbers.Integral):
+        return constant(np.int64(x))
+    if isinstance(x.type, Scalar):
+        if isinstance(x, Constant):
+            return constant(x.data)
+        if x.owner is not None and isinstance(x.owner.op, ScalarFromTensor):
+            return x.owner.inputs[0]
+    return as_tensor_variable(x)
+
+
+def _folding(fold, name):
+    op = elemwise(name)
+
+    def apply(x, y):
+        if isinstance(x, int) and isinstance(y, int):
+            return fold(x, y)
+        return op(as_tensor(x), as_tensor(y))
+
+    return apply
+
+
+_maximum = _folding(max, "maximum")
+_minimum = _folding(min, "minimum")
+_plain_add = _folding(lambda x, y: x + y, "add")
+_plain_sub = _folding(lambda x, y: x - y, "sub")
+_floor_div = _folding(lambda x, y: x // y, "int_div")
+_mul = _folding(lambda x, y: x * y, "mul")
+
+
+def _add(x, y):
+    return x if _is(y, 0) else y if _is(x, 0) else _plain_add(x, y)
+
+
+def _sub(x, y):
+    return x if _is(y, 0) else _plain_add(x, -y) if isinstance(y, int) else _plain_sub(x, y)
+
+
+def _is(x, value):
+    return isinstance(x, int) and x == value
+
+
+def _simple(x):
+    """Return a number of which the value is known as an int, any other as a tensor."""
+    known = known_int(x)
+    return as_tensor(x) if known is None else known
+
+
+def _bound(x, length, low, high):
+    """Return the bound ``x`` of a slice counted from the front and clipped to [low, high]."""
+    if isinstance(x, int):
+        if x >= 0:
+            return 0 if x == 0 and low == 0 else _minimum(x, high)
+        return _maximum(_add(length, x), low)
+    if x.type.dtype not in dtypes.UNSIGNED:
+        x = elemwise("switch")(elemwise("lt")(x, 0), _plain_add(x, length), x)
+    return _minimum(_maximum(x, low), high)
+
+
+def get_canonical_form_slice(theslice, length):
+    """Return (canonical, direction) with ``x[theslice]`` equal to ``x[canonical][::direction]``.
+
+    theslice: an integer or a slice, of Python integers, variables and None. length: that of the
+    dimension, an integer or a variable. The canonical form counts from the front: an index is not
+    negative, the bounds of a slice lie between 0 and ``length`` (its start may pass the stop, where
+    nothing is picked) and its step is positive. What is known comes out as an int. ``direction`` is
+    1 or -1, or a variable where the sign of the step is not known. An index out of range stays out
+    of range.
+    """
+    length = _simple(length)
+    if not isinstance(theslice, slice):
+        index = _simple(theslice)
+        if isinstance(index, int):
+            return (index if index >= 0 else _add(length, index)), 1
+        shifted = _plain_add(index, length)
+        return elemwise("switch")(elemwise("lt")(index, 0), shifted, index), 1
+    start, stop, step = (None if p is None else _simple(p) for p in _parts(theslice))
+    step = 1 if step is None else step
+    if isinstance(step, int):
+        if step == 0:
+            raise ValueError("slice step cannot be zero")
+        forms = _forward if step > 0 else _backward
+        return slice(*forms(start, stop, step, length)), 1 if step > 0 else -1
+    up = _forward(start, stop, step, length)
+    down = _backward(start, stop, step, length)
+    negative = elemwise("lt")(step, 0)
+    chosen = [
+        elemwise("switch")(negative, as_tensor(d), as_tensor(u))
+        for d, u in zip(down, up, strict=True)
+    ]
+    return slice(*chosen), elemwise("switch")(negative, -1, 1)
+
+
+def _forward(start, stop, step, length):
+    first = 0 if start is None else _bound(start, length, 0, length)
+    end = length if stop is None else _bound(stop, length, 0, length)
+    return first, end, step
+
+
+def _backward(start, stop, step, length):
+    last = _sub(length, 1)
+    first = last if start is None else _bound(start, length, -1, last)
+    end = -1 if stop is None else _bound(stop, length, -1, last)
+    if _is(step, -1):
+        return _add(end, 1), _add(first, 1), 1
+    size = -step if isinstance(step, int) else elemwise("neg")(step)
+    count = _steps(_sub(first, end), size)
+    lowest = _sub(first, _mul(_sub(count, 1), size))
+    return lowest, _add(first, 1), size
+
+
+def _steps(distance, size):
+    """Return how many steps of ``size`` start before ``distance`` is covered."""
+    if _is(size, 1):
+        return _maximum(distance, 0)
+    return _maximum(_floor_div(_sub(_add(distance, size), 1), size), 0)
+
+
+def slice_length(theslice, length):
+    """Return how many elements ``x[theslice]`` has, of a dimension of ``length``, as an int64 tensor."""
+    length = _simple(length)
+    start, stop, step = (None if p is None else _simple(p) for p in _parts(theslice))
+    if start is None and stop is None and step in (None, 1, -1):
+        count = length
+    elif step in (None, 1) and stop is None and isinstance(start, int):
+        count = _maximum(_sub(length, start), 0) if start >= 0 else _minimum(-start, length)
+    elif step in (None, 1) and _is_natural(start or 0) and _is_natural(stop):
+        rest = _maximum(_sub(length, start or 0), 0) if start else length
+        count = _minimum(rest, max(stop - (start or 0), 0))
+    else:
+        (canonical, _) = get_canonical_form_slice(slice(start, stop, step), length)
+        count = _sub(canonical.stop, canonical.start)
+        if not (_is(canonical.start, 0) and _is(canonical.step, 1)):
+            count = _steps(count, canonical.step)
+    return cast(as_tensor(count), "int64")
+
+
+def _is_natural(x):
+    return isinstance(x, int) and x >= 0
+
+
+def keeps_one(theslice):
+    """Return whether a slice is known to keep the element of a dimension of length 1.
+
+    A start other than 0 or None counts as not known.
+    """
+    parts = [None if p is None else known_int(p) for p in _parts(theslice)]
+    if any(k is None and p is not None for k, p in zip(parts, _parts(theslice), strict=True)):
+        return False
+    start, stop, step = parts
+    return start in (None, 0) and step != 0 and len(range(*slice(start, stop, step).indices(1))) == 1

@@ -1,0 +1,254 @@
+"""Sorting, the order that sorts, and the largest elements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.null import disconnected_type
+from opwise.graph.op import Op
+from opwise.graph.variable import Constant
+from opwise.scalar import dtypes
+from opwise.tensor.advanced_subtensor import (
+    advanced_inc_subtensor,
+    advanced_subtensor,
+    advanced_subtensor1,
+    user_zeros_like,
+    zero_gradient,
+)
+from opwise.tensor.creation import arange
+from opwise.tensor.elemwise import cast, dimshuffle, elemwise
+from opwise.tensor.shape import flatten
+from opwise.tensor.shape import shape as shape_of
+from opwise.tensor.type import tensor_type
+from opwise.tensor.variable import as_tensor_variable
+
+__all__ = [
+    "ArgSortOp", "SortOp", "TopKOp", "argsort", "argtopk", "sort", "topk", "topk_and_argtopk",
+]  # fmt: skip
+
+
+class _Sorting(Op):
+    """What SortOp and ArgSortOp share; inputs are the tensor and the axis, an integer scalar."""
+
+    __props__ = ("kind", "order")
+
+    def __init__(self, kind, order=None):
+        self.kind = kind
+        self.order = order
+
+    def make_node(self, x, axis=-1):
+        x, axis = as_tensor_variable(x), as_tensor_variable(axis)
+        if axis.type.ndim != 0 or axis.type.dtype not in dtypes.INTEGERS:
+            raise TypeError(f"The axis to sort along must be an integer scalar, not {axis}")
+        out = tensor_type(self.out_dtype(x), x.type.broadcastable)
+        return Apply(self, [x, axis], [out.make_variable()])
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+    def connection_pattern(self, node):
+        return [[True], [False]]
+
+    def __str__(self):
+        return f"{type(self).__name__}{{{self.kind}, {self.order}}}"
+
+
+class SortOp(_Sorting):
+    """Sorts along an axis. kind: quicksort, mergesort or heapsort. order: accepted, for records."""
+
+    def out_dtype(self, x):
+        return x.type.dtype
+
+    def perform(self, node, inputs, output_storage):
+        x, axis = inputs
+        output_storage[0][0] = np.sort(x, int(axis), kind=self.kind, order=self.order)
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (x, axis), (gz,) = inputs, output_gradients
+        if x.type.dtype in dtypes.DISCRETE:
+            return [zero_gradient(x), disconnected_type.make_variable()]
+        return [_pick(gz, _ranks(self, x, axis), axis), disconnected_type.make_variable()]
+
+    def R_op(self, inputs, eval_points):
+        dx = eval_points[0]
+        if dx is None:
+            return [None]
+        x, axis = inputs
+        return [_pick(dx, ArgSortOp(self.kind, self.order)(x, axis), axis)]
+
+
+class ArgSortOp(_Sorting):
+    """The int64 positions, along an axis, of the elements in sorted order."""
+
+    def out_dtype(self, x):
+        return "int64"
+
+    def perform(self, node, inputs, output_storage):
+        x, axis = inputs
+        order = np.argsort(x, int(axis), kind=self.kind, order=self.order)
+        output_storage[0][0] = np.asarray(order, dtype=np.int64)
+
+    def L_op(self, inputs, outputs, output_gradients):
+        return [zero_gradient(inputs[0]), disconnected_type.make_variable()]
+
+    def R_op(self, inputs, eval_points):
+        return [None]
+
+
+def _ranks(op, x, axis):
+    """Return the place that each element of x takes when sorted."""
+    argsort_ = ArgSortOp(op.kind, op.order)
+    return ArgSortOp("quicksort")(argsort_(x, axis), axis)
+
+
+def _pick(x, positions, axis):
+    """Return ``x`` with its elements along ``axis`` taken at ``positions``, an array as large."""
+    ndim = x.type.ndim
+    known = int(axis.data) % ndim if isinstance(axis, Constant) else None
+    if known is None:
+        axis = elemwise("switch")(elemwise("lt")(axis, 0), axis + ndim, axis)
+    index = []
+    for d in range(ndim):
+        if d == known:
+            index.append(positions)
+            continue
+        along = dimshuffle(arange(shape_of(x)[d]), ["x"] * d + [0] + ["x"] * (ndim - 1 - d))
+        if known is None:
+            along = elemwise("switch")(elemwise("eq")(axis, d), positions, along)
+        index.append(along)
+    return advanced_subtensor1(x, index[0]) if ndim == 1 else advanced_subtensor(x, *index)
+
+
+def _with_axis(a, axis):
+    a = as_tensor_variable(a)
+    return (flatten(a), 0) if axis is None else (a, axis)
+
+
+def sort(a, axis=-1, kind="quicksort", order=None):
+    """Return ``a`` sorted along ``axis``, the last unless told; None sorts the flattened array.
+
+    kind: 'quicksort', 'mergesort' or 'heapsort'. Not-a-numbers come last.
+    """
+    a, axis = _with_axis(a, axis)
+    return SortOp(kind, order)(a, axis)
+
+
+def argsort(a, axis=-1, kind="quicksort", order=None):
+    """Return the int64 positions of the elements of ``a`` in sorted order along ``axis``.
+
+    None gives positions in the flattened array. Equal elements keep their order with 'mergesort'.
+    """
+    a, axis = _with_axis(a, axis)
+    return ArgSortOp(kind, order)(a, axis)
+
+
+class TopKOp(Op):
+    """The kth largest elements along an axis, with their positions; the smallest if k is negative.
+
+    axis: along which. sorted: whether they come in descending order (ascending for the smallest).
+    idx_dtype: of the positions. return_values, return_indices: which of the two outputs there are.
+    """
+
+    __props__ = ("axis", "sorted", "return_values", "return_indices", "idx_dtype")
+
+    def __init__(
+        self, axis=-1, sorted=True, idx_dtype="int64", return_values=True, return_indices=True
+    ):
+        if not (return_values or return_indices):
+            raise ValueError("Neither return_values nor return_indices is True, this isn't allowed")
+        if idx_dtype not in dtypes.INTEGERS:
+            raise TypeError(f"idx_dtype must be an integer dtype, got {idx_dtype!r}")
+        self.axis = int(axis)
+        self.sorted = bool(sorted)
+        self.return_values = bool(return_values)
+        self.return_indices = bool(return_indices)
+        self.idx_dtype = idx_dtype
+
+    def make_node(self, x, kth):
+        x, kth = as_tensor_variable(x), as_tensor_variable(kth)
+        ndim = x.type.ndim
+        if ndim == 0:
+            raise ValueError("Cannot take the largest elements of a scalar")
+        if not -ndim <= self.axis < ndim:
+            raise IndexError(f'"axis" parameter out of range, expected integer within [{-ndim}, '
+                             f"{ndim - 1}]")  # fmt: skip
+        if kth.type.ndim != 0 or kth.type.dtype not in dtypes.INTEGERS:
+            raise TypeError(f"kth must be an integer scalar, not {kth} of {kth.type}")
+        pattern = tuple(
+            b and d != self.axis % ndim for d, b in enumerate(x.type.broadcastable)
+        )
+        outs = []
+        if self.return_values:
+            outs.append(tensor_type(x.type.dtype, pattern).make_variable())
+        if self.return_indices:
+            outs.append(tensor_type(self.idx_dtype, pattern).make_variable())
+        return Apply(self, [x, kth], outs)
+
+    def perform(self, node, inputs, output_storage):
+        x, k = inputs[0], int(inputs[1])
+        n = x.shape[self.axis]
+        if k == 0 or abs(k) > n:
+            raise ValueError(f"topk: kth cannot be {k} for a dimension of length {n}")
+        order = np.argsort(x, axis=self.axis, kind="stable")
+        front = slice(0, -k) if k < 0 else slice(n - k, n)
+        chosen = np.moveaxis(np.moveaxis(order, self.axis, -1)[..., front], -1, self.axis)
+        if k > 0:
+            chosen = np.flip(chosen, self.axis)
+        if not self.sorted:
+            chosen = np.sort(chosen, axis=self.axis)
+        results = []
+        if self.return_values:
+            results.append(np.take_along_axis(x, chosen, self.axis))
+        if self.return_indices:
+            results.append(chosen.astype(self.idx_dtype))
+        for cell, result in zip(output_storage, results, strict=True):
+            cell[0] = result
+
+    def infer_shape(self, node, shapes):
+        shape = list(shapes[0])
+        shape[self.axis] = cast(elemwise("abs_")(node.inputs[1]), "int64")
+        return [tuple(shape)] * len(node.outputs)
+
+    def connection_pattern(self, node):
+        values = [True] if self.return_values else []
+        return [values + [False] * self.return_indices, [False] * len(node.outputs)]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        x, k = inputs
+        if not self.return_values or x.type.dtype in dtypes.DISCRETE:
+            return [zero_gradient(x), disconnected_type.make_variable()]
+        if self.return_indices:
+            positions = outputs[1]
+        else:
+            positions = TopKOp(self.axis, self.sorted, "int64", return_values=False)(x, k)
+        ndim = x.type.ndim
+        index = [
+            positions
+            if d == self.axis % ndim
+            else dimshuffle(arange(shape_of(x)[d]), ["x"] * d + [0] + ["x"] * (ndim - 1 - d))
+            for d in range(ndim)
+        ]
+        gx = advanced_inc_subtensor(user_zeros_like(x), output_gradients[0], *index)
+        return [gx, disconnected_type.make_variable()]
+
+
+def topk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
+    """Return the ``kth`` largest elements of ``x`` along ``axis``; the smallest if kth is negative.
+
+    axis: None takes them from the flattened array. sorted: largest first.
+    """
+    x, axis = _with_axis(x, axis)
+    return TopKOp(axis, sorted, idx_dtype, return_indices=False)(x, kth)
+
+
+def argtopk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
+    """Return the positions of the ``kth`` largest elements; arguments as in topk."""
+    x, axis = _with_axis(x, axis)
+    return TopKOp(axis, sorted, idx_dtype, return_values=False)(x, kth)
+
+
+def topk_and_argtopk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
+    """Return the ``kth`` largest elements and their positions; arguments as in topk."""
+    x, axis = _with_axis(x, axis)
+    return TopKOp(axis, sorted, idx_dtype)(x, kth)

@@ -1,0 +1,619 @@
+"""Indexing: integers and slices, and the functions behind ``x[...]``, take, set and increment.
+
+Arrays and masks as indices are in ``opwise.tensor.advanced_subtensor``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.null import disconnected_type
+from opwise.graph.op import Op
+from opwise.graph.type import Type
+from opwise.graph.variable import Variable
+from opwise.scalar import dtypes
+from opwise.scalar.types import Scalar, ScalarConstant, get_scalar_type
+from opwise.tensor.advanced_subtensor import (
+    AdvancedBooleanIncSubtensor,
+    AdvancedBooleanSubtensor,
+    AdvancedIncSubtensor,
+    AdvancedIncSubtensor1,
+    AdvancedSubtensor,
+    AdvancedSubtensor1,
+    BaseAdvancedIncSubtensor,
+    BaseAdvancedSubtensor,
+    _Changes,
+    adv_index_broadcastable_pattern,
+    advanced_boolean_inc_subtensor,
+    advanced_boolean_set_subtensor,
+    advanced_boolean_subtensor,
+    advanced_inc_subtensor,
+    advanced_inc_subtensor1,
+    advanced_set_subtensor,
+    advanced_set_subtensor1,
+    advanced_subtensor,
+    advanced_subtensor1,
+    as_index_variable,
+    user_zeros_like,
+    value_gradients,
+    zero_gradient,
+)
+from opwise.tensor.convert import scalar_from_tensor
+from opwise.tensor.elemwise import DimShuffle, dimshuffle, elemwise
+from opwise.tensor.shape import Reshape, addbroadcast, flatten, reshape
+from opwise.tensor.shape import shape as shape_of
+from opwise.tensor.slices import get_canonical_form_slice, keeps_one, known_int, slice_length
+from opwise.tensor.type import TensorType, tensor_type
+from opwise.tensor.variable import as_tensor_variable
+
+__all__ = [
+    "AdvancedBooleanIncSubtensor", "AdvancedBooleanSubtensor", "AdvancedIncSubtensor",
+    "AdvancedIncSubtensor1", "AdvancedIndexingError", "AdvancedSubtensor", "AdvancedSubtensor1",
+    "BaseAdvancedIncSubtensor", "BaseAdvancedSubtensor", "IncSubtensor", "Subtensor",
+    "adv_index_broadcastable_pattern", "advanced_boolean_inc_subtensor",
+    "advanced_boolean_set_subtensor", "advanced_boolean_subtensor", "advanced_inc_subtensor",
+    "advanced_inc_subtensor1", "advanced_set_subtensor", "advanced_set_subtensor1",
+    "advanced_subtensor", "advanced_subtensor1", "as_index_variable", "get_canonical_form_slice",
+    "get_idx_list", "inc_subtensor", "make_constant", "set_subtensor", "sparse_grad", "take",
+]  # fmt: skip
+
+_NOT_INTEGER = "index must be integers or a boolean mask"
+#: dtypes of an index; a uint64 would make the arithmetic on shapes one of floats
+_INDEX_DTYPES = tuple(d for d in dtypes.INTEGERS if d != "uint64")
+
+
+class AdvancedIndexingError(TypeError):
+    """An index is an array or a mask, which ``Subtensor`` does not take."""
+
+
+class AdvancedBooleanIndexingError(TypeError):
+    """An index is a mask, which ``Subtensor`` does not take."""
+
+
+# --- index lists ----------------------------------------------------------------------------------
+
+
+def _parts(item):
+    return item.start, item.stop, item.step
+
+
+def _map_slice(function, item):
+    return slice(*(None if p is None else function(p) for p in _parts(item)))
+
+
+def _fill(idx_list, values):
+    """Return ``idx_list`` with its types replaced by successive ``values``, and how many it took."""
+    taken = iter(values)
+    count = 0
+
+    def convert(entry):
+        nonlocal count
+        if isinstance(entry, slice):
+            return _map_slice(convert, entry)
+        count += 1
+        return next(taken)
+
+    return tuple(map(convert, idx_list)), count
+
+
+def get_idx_list(inputs, idx_list, get_count=False):
+    """Return what an Apply indexes by: ``idx_list`` with variables of ``inputs[1:]`` for its types.
+
+    get_count: return a pair with the number of inputs taken.
+    """
+    filled, count = _fill(idx_list, inputs[1:])
+    return (filled, count) if get_count else filled
+
+
+def make_constant(items):
+    """Return a tuple of indices with integers (in slices too) turned into int64 scalar constants."""
+
+    def convert(item):
+        if isinstance(item, slice):
+            return _map_slice(convert, item)
+        if isinstance(item, int | np.integer):
+            return _index_constant(item)
+        return item
+
+    return tuple(map(convert, items))
+
+
+def _index_constant(value):
+    return ScalarConstant(get_scalar_type("int64"), np.int64(value))
+
+
+class _Indexed:
+    """What Subtensor and IncSubtensor share: the list of indices."""
+
+    @staticmethod
+    def collapse(idxs, cond):
+        """Return those entries of ``idxs``, and parts of its slices, for which ``cond`` holds."""
+        found = []
+        for entry in idxs:
+            parts = _parts(entry) if isinstance(entry, slice) else (entry,)
+            found += [p for p in parts if cond(p)]
+        return found
+
+    @staticmethod
+    def convert(entry, slice_ok=True):
+        """Return an index (a variable, a type or a slice of these) as an entry of an idx_list.
+
+        Raises AdvancedIndexingError for arrays, TypeError for what is no integer.
+        """
+        if isinstance(entry, slice):
+            if not slice_ok:
+                raise AdvancedIndexingError(f"a slice within a slice: {entry}")
+            return _map_slice(lambda p: _Indexed.convert(p, slice_ok=False), entry)
+        type_ = entry.type if isinstance(entry, Variable) else entry
+        if isinstance(type_, Scalar | TensorType):
+            if type_.ndim:
+                raise AdvancedIndexingError(f"{entry} is an array of {type_}")
+            if type_.dtype in _INDEX_DTYPES:
+                return get_scalar_type(type_.dtype)
+            if type_.dtype == "bool":
+                raise AdvancedBooleanIndexingError(f"{entry} is a mask")
+            if type_.dtype == "uint64":
+                raise AdvancedIndexingError("Subtensor does not support uint64 indices")
+            raise TypeError(f"Expected an integer, got {entry} of {type_}")
+        if isinstance(entry, int | np.integer):
+            raise TypeError(
+                f"An idx_list holds scalar types; the integer {entry} must be given as an input"
+            )
+        raise AdvancedIndexingError(f"Invalid index type or slice for Subtensor: {entry!r}")
+
+    def _set_indices(self, idx_list):
+        self.idx_list = tuple(map(self.convert, idx_list))
+        self._types = self.collapse(self.idx_list, lambda entry: isinstance(entry, Type))
+        # slices have no hash before Python 3.12
+        self._key = tuple(_parts(e) if isinstance(e, slice) else e for e in self.idx_list)
+
+    def _index_inputs(self, x, indices):
+        if len(self.idx_list) > x.type.ndim:
+            raise IndexError(
+                f"too many indices for array: {len(self.idx_list)} for {x} of {x.type}"
+            )
+        indices = [scalar_index(i) for i in indices]
+        given = [i.type for i in indices]
+        if given != self._types:
+            raise TypeError(
+                f"Wrong type for Subtensor template. Expected {self._types}, got {given}."
+            )
+        return indices
+
+    def _index_text(self):
+        def text(entry):
+            if isinstance(entry, slice):
+                return ":".join("" if p is None else p.dtype for p in _parts(entry))
+            return entry.dtype
+
+        return ", ".join(map(text, self.idx_list))
+
+
+def scalar_index(x):
+    """Return an index as a scalar variable."""
+    if isinstance(x, Variable):
+        return x if isinstance(x.type, Scalar) else scalar_from_tensor(x)
+    return _index_constant(x)
+
+
+class Subtensor(_Indexed, Op):
+    """Picks by integers and slices: ``x[idx_list]``, a view of x.
+
+    idx_list: for each of the leading dimensions the scalar type of an integer, or a slice of such
+    types and None. The integers themselves are inputs after x, in order.
+    """
+
+    __props__ = ("idx_list",)
+    view_map = {0: [0]}
+
+    def __init__(self, idx_list):
+        self._set_indices(idx_list)
+        self._hash = hash((type(self), self._key))
+
+    def make_node(self, x, *indices):
+        x = as_tensor_variable(x)
+        indices = self._index_inputs(x, indices)
+        filled, _ = _fill(self.idx_list, indices)
+        pattern = [
+            one and keeps_one(item)
+            for item, one in zip(filled, x.type.broadcastable, strict=False)
+            if isinstance(item, slice)
+        ]
+        pattern = (*pattern, *x.type.broadcastable[len(filled) :])
+        return Apply(self, [x, *indices], [tensor_type(x.type.dtype, pattern).make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        index, _ = _fill(self.idx_list, inputs[1:])
+        # the ellipsis makes a single element an array of no dimension, still a view
+        output_storage[0][0] = inputs[0][(*index, ...)]
+
+    def infer_shape(self, node, shapes):
+        filled = get_idx_list(node.inputs, self.idx_list)
+        shape = shapes[0]
+        result = [
+            slice_length(item, shape[dim])
+            for dim, item in enumerate(filled)
+            if isinstance(item, slice)
+        ]
+        return [(*result, *shape[len(filled) :])]
+
+    def connection_pattern(self, node):
+        return [[True]] + [[False]] * (len(node.inputs) - 1)
+
+    def grad(self, inputs, output_gradients):
+        (x, *indices), (gz,) = inputs, output_gradients
+        if x.type.dtype in dtypes.DISCRETE:
+            gx = zero_gradient(x)
+        else:
+            gx = IncSubtensor(self.idx_list)(user_zeros_like(x), gz, *indices)
+        return [gx] + [disconnected_type.make_variable() for _ in indices]
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0], *inputs[1:])]
+
+    def __eq__(self, other):
+        return self is other or type(self) is type(other) and self._key == other._key
+
+    def __hash__(self):
+        return self._hash
+
+    def __str__(self):
+        return f"{type(self).__name__}{{{self._index_text()}}}"
+
+
+class IncSubtensor(_Indexed, _Changes):
+    """Adds y to a part of x that integers and slices pick; y broadcasts to that part.
+
+    idx_list: as in Subtensor; the integers are inputs after x and y. inplace: overwrite x.
+    set_instead_of_inc: set the part to y. destroyhandler_tolerate_aliased: pairs of inputs that may
+    share memory although one is overwritten.
+    """
+
+    __props__ = ("idx_list", "inplace", "set_instead_of_inc")
+
+    def __init__(
+        self, idx_list, inplace=False, set_instead_of_inc=False,
+        destroyhandler_tolerate_aliased=None,
+    ):  # fmt: skip
+        super().__init__(inplace, set_instead_of_inc)
+        self._set_indices(idx_list)
+        self.destroyhandler_tolerate_aliased = list(destroyhandler_tolerate_aliased or ())
+        self._hash = hash((type(self), self._key, self.inplace, self.set_instead_of_inc))
+
+    def make_node(self, x, y, *indices):
+        x, y = as_tensor_variable(x), as_tensor_variable(y)
+        ndim = x.type.ndim - sum(not isinstance(e, slice) for e in self.idx_list)
+        if y.type.ndim > ndim:
+            raise ValueError(
+                f"Trying to increment a {ndim}-dimensional subtensor with a "
+                f"{y.type.ndim}-dimensional value."
+            )
+        indices = self._index_inputs(x, indices)
+        return Apply(self, [x, y, *indices], [x.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        x, y, *values = inputs
+        index, _ = _fill(self.idx_list, values)
+        out = self.target(x)
+        part = out[(*index, ...)]
+        if self.set_instead_of_inc:
+            part[...] = y
+        elif out.dtype == bool:
+            np.logical_or(part, y, out=part)
+        else:
+            np.add(part, y, out=part, casting="unsafe")
+        output_storage[0][0] = out
+
+    def grad(self, inputs, output_gradients):
+        (x, y, *indices), (gz,) = inputs, output_gradients
+        setter = IncSubtensor(self.idx_list, set_instead_of_inc=True)
+        return [
+            *value_gradients(
+                self, x, y, gz,
+                lambda g: Subtensor(self.idx_list)(g, *indices),
+                lambda g: setter(g, user_zeros_like(y), *indices),
+            ),
+            *(disconnected_type.make_variable() for _ in indices),
+        ]  # fmt: skip
+
+    def __eq__(self, other):
+        return self is other or (
+            type(self) is type(other)
+            and self._key == other._key
+            and self.inplace == other.inplace
+            and self.set_instead_of_inc == other.set_instead_of_inc
+        )
+
+    def __hash__(self):
+        return self._hash
+
+    def __str__(self):
+        verb = "Set" if self.set_instead_of_inc else "Inc"
+        return f"{type(self).__name__}{{{'Inplace' * self.inplace}{verb};{self._index_text()}}}"
+
+
+# --- x[...] ---------------------------------------------------------------------------------------
+
+_subtensor = cache(lambda key: Subtensor(slice(*e) if isinstance(e, tuple) else e for e in key))
+
+
+def getitem(x, args):
+    """Return ``x[args]``: what ``x[...]`` means for a tensor variable.
+
+    args: integers, integer scalars, slices of these, None, Ellipsis, arrays or lists of integers,
+    boolean arrays, or a tuple of these. Raises TypeError for anything else, IndexError for more
+    indices than dimensions.
+    """
+    if isinstance(args, list) and any(isinstance(a, slice) or a is Ellipsis for a in args):
+        args = tuple(args)
+    if not isinstance(args, tuple):
+        args = (args,)
+    items = [_item(a) for a in args]
+    items = _without_ellipsis(x, items)
+    if any(_is_mask(i) for i in items):
+        return advanced_boolean_subtensor(x, *items)
+    arrays = [d for d, i in enumerate(items) if _is_array(i)]
+    if not arrays:
+        return _view(x, items)
+    if len(arrays) == 1 and all(_is_whole(i) for i in items if not _is_array(i)):
+        return take(x, items[arrays[0]], arrays[0])
+    return advanced_subtensor(x, *items)
+
+
+def _item(arg):
+    """Return one index as None, Ellipsis, a scalar variable, a tensor, or a slice of scalars."""
+    if arg is None or arg is Ellipsis:
+        return arg
+    if isinstance(arg, slice):
+        return _map_slice(_slice_part, arg)
+    if isinstance(arg, Variable):
+        if isinstance(arg.type, Scalar | TensorType) and arg.type.ndim == 0:
+            return _scalar_item(arg)
+        return as_index_variable(arg)
+    if isinstance(arg, np.ndarray) and arg.ndim == 0 and arg.dtype != bool:
+        arg = arg[()]
+    if isinstance(arg, int | np.integer) and not isinstance(arg, bool):
+        return _index_constant(arg)
+    if _holds_bool(arg):
+        raise TypeError(
+            "TensorType does not support Python bools for indexing, such as "
+            "tensor[[True, False]]. To use a boolean mask, convert the mask to a NumPy array first, "
+            "e.g., tensor[numpy.array([True, False])]."
+        )
+    if isinstance(arg, float | complex | np.inexact | str | bytes):
+        raise TypeError(f"{_NOT_INTEGER}: {arg!r}")
+    return as_index_variable(arg)
+
+
+def _scalar_item(var):
+    if var.type.dtype in ("bool", "uint64"):
+        return as_index_variable(var)
+    if var.type.dtype not in dtypes.INTEGERS:
+        raise TypeError(f"Expected an integer, got the index {var} of {var.type}")
+    return scalar_index(var)
+
+
+def _slice_part(part):
+    if isinstance(part, Variable):
+        if getattr(part.type, "ndim", None) == 0 and part.type.dtype in _INDEX_DTYPES:
+            return scalar_index(part)
+        raise TypeError(f"Expected an integer, got {part} of {part.type} in a slice")
+    if isinstance(part, np.ndarray) and part.ndim == 0:
+        part = part[()]
+    if not isinstance(part, int | np.integer):
+        raise TypeError(f"index must be integers: a slice has the part {part!r}")
+    return _index_constant(part)
+
+
+def _holds_bool(arg):
+    if isinstance(arg, list | tuple):
+        return any(map(_holds_bool, arg))
+    return isinstance(arg, bool)
+
+
+def _is_mask(item):
+    return isinstance(item, Variable) and item.type.dtype == "bool"
+
+
+def _is_array(item):
+    return isinstance(item, Variable) and isinstance(item.type, TensorType)
+
+
+def _is_whole(item):
+    return isinstance(item, slice) and item == slice(None)
+
+
+def _dims_taken(item):
+    if item is None or item is Ellipsis:
+        return 0
+    return item.type.ndim if _is_mask(item) else 1
+
+
+def _without_ellipsis(x, items):
+    """Return the indices with full slices for the Ellipsis; IndexError where there are too many."""
+    taken = sum(map(_dims_taken, items))
+    if taken > x.type.ndim:
+        raise IndexError(f"too many indices for array: {taken} for {x} of {x.type}")
+    places = [d for d, item in enumerate(items) if item is Ellipsis]
+    if len(places) > 1:
+        raise IndexError("an index can only have a single Ellipsis (`...`)")
+    if places:
+        (place,) = places
+        items[place : place + 1] = [slice(None)] * (x.type.ndim - taken)
+    return items
+
+
+def _view(x, items):
+    if any(i is None for i in items):
+        order, items = _with_new_dimensions(items)
+        x = x.dimshuffle(order)
+        if all(map(_is_whole, items)):
+            return x
+    key, inputs = [], []
+    for item in items:
+        if isinstance(item, slice):
+            key.append(tuple(None if p is None else p.type for p in _parts(item)))
+            inputs += [p for p in _parts(item) if p is not None]
+        else:
+            key.append(item.type)
+            inputs.append(item)
+    return _subtensor(tuple(key))(x, *inputs)
+
+
+def _with_new_dimensions(items):
+    """Return the order of dimensions that inserts the Nones, and the indices without them.
+
+    Dimensions after the last index are dropped, as they always were: DimShuffle refuses that where
+    they may be longer than 1.
+    """
+    order, rest, dim = [], [], 0
+    for item in items:
+        if item is None:
+            order.append("x")
+            rest.append(slice(None))
+        else:
+            order.append(dim)
+            rest.append(item)
+            dim += 1
+    return order, rest
+
+
+def take(a, indices, axis=None, mode="raise"):
+    """Return the elements of ``a`` at ``indices`` along ``axis``, or of the flattened array.
+
+    indices: integers of any shape, which takes the place of the axis in the result's. mode: what
+    happens out of range: 'raise' an IndexError, 'clip' to the range, or 'wrap' around.
+    """
+    from opwise.tensor.join import join
+
+    a, indices = as_tensor_variable(a), as_index_variable(indices)
+    if axis is None:
+        a, axis = flatten(a), 0
+    if not -a.type.ndim <= axis < a.type.ndim:
+        raise ValueError(f"take: axis {axis} is out of range for {a} of {a.type}")
+    axis %= a.type.ndim
+    if mode == "clip":
+        indices = elemwise("clip")(indices, 0, shape_of(a)[axis] - 1)
+    elif mode == "wrap":
+        indices = indices % shape_of(a)[axis]
+    if indices.type.ndim == 1:
+        return _take_vector(a, indices, axis)
+    taken = _take_vector(a, flatten(indices), axis)
+    lengths = [shape_of(indices)]
+    if axis:
+        lengths.insert(0, shape_of(a)[:axis])
+    if indices.type.ndim == 0 and a.type.ndim == 1:
+        return reshape(taken, lengths[0], ndim=0)
+    lengths.append(shape_of(a)[axis + 1 :])
+    return reshape(taken, join(0, *lengths), ndim=a.type.ndim - 1 + indices.type.ndim)
+
+
+def _take_vector(a, indices, axis):
+    if axis == 0:
+        return advanced_subtensor1(a, indices)
+    order = list(range(a.type.ndim))
+    order[0], order[axis] = axis, 0
+    return dimshuffle(advanced_subtensor1(dimshuffle(a, order), indices), order)
+
+
+def sparse_grad(var):
+    """Return ``x[i]``, given that variable, marked for a sparse gradient; gradients stay dense."""
+    if var.owner is None or not isinstance(var.owner.op, AdvancedSubtensor1):
+        raise TypeError(f"Sparse gradient is only implemented for AdvancedSubtensor1, not {var}")
+    return AdvancedSubtensor1(sparse_grad=True)(*var.owner.inputs)
+
+
+# --- changing a part ------------------------------------------------------------------------------
+
+
+def set_subtensor(x, y, inplace=False, tolerate_inplace_aliasing=False):
+    """Return the whole array of which ``x`` is a part, with that part set to ``y``.
+
+    x: the result of indexing, for example ``v[2:4]``. y: what broadcasts to it.
+    """
+    return inc_subtensor(
+        x, y, inplace, set_instead_of_inc=True, tolerate_inplace_aliasing=tolerate_inplace_aliasing
+    )
+
+
+def inc_subtensor(
+    x, y, inplace=False, set_instead_of_inc=False, tolerate_inplace_aliasing=False
+):
+    """Return the whole array of which ``x`` is a part, with ``y`` added to that part.
+
+    x: the result of indexing. y: what broadcasts to it; elements that an array of indices names
+    several times receive every addition. inplace: overwrite the array. tolerate_inplace_aliasing: y
+    may share memory with x although x is overwritten.
+    """
+    x, y = as_tensor_variable(x), as_tensor_variable(y)
+    if y.type.ndim > x.type.ndim:
+        raise TypeError(
+            f"Trying to increment a {x.type.ndim}-dimensional subtensor with a "
+            f"{y.type.ndim}-dimensional value."
+        )
+    surplus = x.type.ndim - y.type.ndim
+    for dim in range(y.type.ndim):
+        if x.type.broadcastable[dim + surplus] and not y.type.broadcastable[dim]:
+            y = addbroadcast(y, dim)  # or y would change the shape of what it is put into
+    if x.owner is None:
+        raise TypeError(f"x must be the result of a subtensor operation: {x} is an input")
+    return _changed(x, y, inplace, set_instead_of_inc, tolerate_inplace_aliasing)
+
+
+def _changed(x, y, inplace, set_instead_of_inc, tolerate_inplace_aliasing):
+    op, inputs = x.owner.op, x.owner.inputs
+    how = dict(inplace=inplace, set_instead_of_inc=set_instead_of_inc)
+    if isinstance(op, Subtensor):
+        aliased = [[0, 1]] if tolerate_inplace_aliasing else []
+        change = IncSubtensor(op.idx_list, **how, destroyhandler_tolerate_aliased=aliased)
+        return change(inputs[0], y, *inputs[1:])
+    for getter, changer in _CHANGERS.items():
+        if isinstance(op, getter):
+            return changer(**how)(inputs[0], y, *inputs[1:])
+    if isinstance(op, DimShuffle):
+        return _changed_shuffled(x, y, tolerate_inplace_aliasing, **how)
+    if isinstance(op, Reshape):
+        return _changed_reshaped(x, y, tolerate_inplace_aliasing, **how)
+    raise TypeError(f"x must be the result of a subtensor operation, not of {op}")
+
+
+_CHANGERS = {
+    AdvancedSubtensor1: AdvancedIncSubtensor1,
+    AdvancedSubtensor: AdvancedIncSubtensor,
+    AdvancedBooleanSubtensor: AdvancedBooleanIncSubtensor,
+}
+
+
+def _changed_shuffled(x, y, tolerate_inplace_aliasing, **how):
+    """Change a part whose dimensions were reordered, as ``x[:, i]`` does to pick along axis 1.
+
+    The array itself is then a reordered one too, and comes back in its own order.
+    """
+    op, inner = x.owner.op, x.owner.inputs[0]
+    y_order = ["x"] * inner.type.ndim
+    surplus = x.type.ndim - y.type.ndim
+    for place, dim in enumerate(op.new_order):
+        if dim != "x" and place >= surplus:
+            y_order[dim] = place - surplus
+    changed = inc_subtensor(
+        inner, y.dimshuffle(y_order), **how, tolerate_inplace_aliasing=tolerate_inplace_aliasing
+    )
+    if changed.type.ndim != inner.type.ndim:
+        return changed  # a part of fewer dimensions was reordered, the array itself was not
+    return changed.dimshuffle(op.new_order)
+
+
+def _changed_reshaped(x, y, tolerate_inplace_aliasing, **how):
+    """Change a part that was reshaped, as ``x[i]`` does for a matrix i: reshape y instead."""
+    from opwise.tensor.creation import alloc
+
+    inner = x.owner.inputs[0]
+    if y.type.ndim:
+        whole = alloc(y, *(shape_of(x)[d] for d in range(x.type.ndim)))
+        y = reshape(whole, shape_of(inner), ndim=inner.type.ndim)
+    return inc_subtensor(
+        inner, y, **how, tolerate_inplace_aliasing=tolerate_inplace_aliasing
+    )

@@ -1,0 +1,28 @@
+"""Moving variables to a device: a list of functions, to which a device's package adds its own."""
+
+from __future__ import annotations
+
+from opwise.tensor.variable import as_tensor_variable
+
+__all__ = ["register_transfer", "transfer"]
+
+_transfers: list = []
+
+
+def transfer(var, target):
+    """Return ``var`` on ``target``: 'cpu', or a device that some package has registered.
+
+    Raises ValueError for a target that nothing knows.
+    """
+    if target == "cpu":
+        return as_tensor_variable(var)
+    for move in _transfers:
+        moved = move(var, target)
+        if moved is not None:
+            return moved
+    raise ValueError(f"Can't transfer to target {target}")
+
+
+def register_transfer(fn):
+    """Add a function of (variable, target) that returns the variable moved, or None."""
+    _transfers.append(fn)

@@ -1,0 +1,281 @@
+"""TensorType: numpy arrays of one dtype, with a fixed number of dimensions, some known to be 1."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from opwise.config import config
+from opwise.graph.type import Type
+from opwise.graph.variable import Variable
+from opwise.scalar import dtypes
+from opwise.scalar.types import get_scalar_type
+
+_NAMES = {
+    (): "scalar",
+    (False,): "vector",
+    (False, True): "col",
+    (True, False): "row",
+    (False, False): "matrix",
+}
+
+
+class TensorType(Type):
+    """The type of arrays of ``dtype``; ``broadcastable[i]`` says that dimension i is always 1.
+
+    dtype: a numpy dtype, its name, or 'floatX'. broadcastable: a sequence of booleans, one for each
+    dimension. sparse_grad: accepted for old programs, without effect.
+    """
+
+    filter_checks_isfinite = False
+
+    def __init__(self, dtype, broadcastable, name=None, sparse_grad=False):
+        self.dtype = config.floatX if str(dtype) == "floatX" else np.dtype(dtype).name
+        if self.dtype not in dtypes.ALL:
+            raise TypeError(
+                f"Unsupported dtype for TensorType: {self.dtype}. Supported: {dtypes.ALL}"
+            )
+        if self.dtype == "float64" and config.warn_float64 != "ignore":
+            _warn_float64()
+        self.broadcastable = tuple(bool(b) for b in broadcastable)
+        self.ndim = len(self.broadcastable)
+        self.name = name
+        self.sparse_grad = sparse_grad
+        self.numpy_dtype = np.dtype(self.dtype)
+        self._has_broadcastable = any(self.broadcastable)
+        self._hash = hash(("TensorType", self.dtype, self.broadcastable))
+
+    def clone(self, dtype=None, broadcastable=None):
+        """Return a type that differs in dtype or broadcast pattern."""
+        if dtype is None:
+            dtype = self.dtype
+        if broadcastable is None:
+            broadcastable = self.broadcastable
+        return TensorType(dtype, broadcastable, name=self.name, sparse_grad=self.sparse_grad)
+
+    # --- values -------------------------------------------------------------------------------------
+
+    def filter(self, data, strict=False, allow_downcast=None):
+        """Return ``data`` as an array of this type.
+
+        Raises TypeError where the dtype would lose precision, the number of dimensions differs, or
+        a broadcastable dimension is not 1.
+        """
+        if type(data) is not np.ndarray or data.dtype != self.numpy_dtype:
+            data = self._convert(data, strict, allow_downcast)
+        elif not data.dtype.isnative:
+            data = data.astype(self.numpy_dtype)
+        if data.ndim != self.ndim:
+            raise TypeError(
+                f"Wrong number of dimensions: expected {self.ndim}, got {data.ndim} with shape "
+                f"{data.shape}."
+            )
+        if not data.flags.aligned:
+            raise TypeError(f"The numpy.ndarray object is not aligned: {self} needs aligned memory.")
+        if self._has_broadcastable:
+            for b, n in zip(self.broadcastable, data.shape, strict=True):
+                if b and n != 1:
+                    raise TypeError(
+                        "Non-unit value on shape on a broadcastable dimension. | "
+                        f"{data.shape} | {self.broadcastable}"
+                    )
+        if self.filter_checks_isfinite and not np.all(np.isfinite(data)):
+            raise ValueError("non-finite elements not allowed")
+        return data
+
+    def _convert(self, data, strict, allow_downcast):
+        if isinstance(data, Variable):
+            raise TypeError(
+                "Expected an array-like object, but found a Variable: maybe you are trying to call "
+                "a function on a (possibly shared) variable instead of a numeric array?"
+            )
+        if isinstance(data, np.memmap) and data.dtype == self.numpy_dtype:
+            return data
+        if strict:
+            if not isinstance(data, np.ndarray):
+                raise TypeError(f"{self} expected a ndarray object. ({data!r}, {type(data)})")
+            raise TypeError(
+                f"{self} expected a ndarray object with dtype = {self.dtype} (got {data.dtype})."
+            )
+        if allow_downcast:
+            return np.asarray(data).astype(self.numpy_dtype, copy=False)
+        if isinstance(data, np.ndarray | np.generic) and not isinstance(data, np.float64 | np.int_):
+            return self._convert_array(np.asarray(data), data)
+        return self._convert_python(data, allow_downcast)
+
+    def _convert_array(self, array, original):
+        if array.dtype == self.numpy_dtype:
+            return array
+        if array.dtype.name in dtypes.ALL and dtypes.upcast(self.dtype, array.dtype.name) == self.dtype:
+            return array.astype(self.numpy_dtype)
+        text = repr(original)
+        if len(text) > 200:
+            text = f"{text[:150]} ... {text[-45:]}"
+        raise TypeError(
+            f"{self} cannot store a value of dtype {array.dtype} without risking loss of precision. "
+            f"If you do not mind this loss, you can: 1) explicitly cast your data to {self.dtype}, "
+            f'or 2) set "allow_input_downcast=True" when calling "function". Value: "{text}"'
+        )
+
+    def _convert_python(self, data, allow_downcast):
+        if (
+            allow_downcast is None
+            and type(data) is float
+            and self.dtype == config.floatX
+            and self.ndim == 0
+        ):
+            return np.asarray(data, dtype=self.numpy_dtype)
+        exact = np.asarray(data)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("error", np.exceptions.ComplexWarning)
+            try:
+                converted = exact.astype(self.numpy_dtype)
+            except np.exceptions.ComplexWarning:
+                raise TypeError(f"can't convert complex to float: {data!r} into {self}") from None
+        if exact.dtype == converted.dtype or np.array_equal(
+            exact, converted, equal_nan=exact.dtype.kind in "fc"
+        ):
+            return converted
+        raise TypeError(
+            f"{self} cannot store accurately value {data}, it would be represented as {converted}. "
+            "If you do not mind this precision loss, you can: 1) explicitly convert your data to a "
+            f"numpy array of dtype {self.dtype}, or 2) set "
+            '"allow_input_downcast=True" when calling "function".'
+        )
+
+    def is_valid_value(self, a):
+        try:
+            self.filter(a, strict=True)
+            return True
+        except (TypeError, ValueError):
+            return False
+
+    def value_zeros(self, shape):
+        """Return an array of zeros of this dtype."""
+        return np.zeros(shape, dtype=self.numpy_dtype)
+
+    @staticmethod
+    def values_eq(a, b, force_same_dtype=True):
+        """Return whether two arrays are equal, NaN equal to NaN."""
+        if a.shape != b.shape or force_same_dtype and a.dtype != b.dtype:
+            return False
+        return bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
+
+    @staticmethod
+    def values_eq_approx(a, b, allow_remove_inf=False, allow_remove_nan=False, rtol=None, atol=None):
+        """Return whether two arrays are equal up to rounding of their dtype.
+
+        The tolerance is relative 1e-5 and absolute 1e-8 for float64, wider for narrower dtypes.
+        allow_remove_inf, allow_remove_nan: whether b may hold any value where a is infinite or NaN.
+        """
+        a, b = np.asarray(a), np.asarray(b)
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return False
+        if a.dtype.kind not in "fc":
+            return bool(np.array_equal(a, b))
+        narrow = {"float16": (1e-2, 5e-3), "float32": (1e-5, 1e-5), "complex64": (1e-5, 1e-5)}
+        default_rtol, default_atol = narrow.get(a.dtype.name, (1e-5, 1e-8))
+        if config.tensor.cmp_sloppy:
+            factor = 10.0**config.tensor.cmp_sloppy
+            default_rtol, default_atol = default_rtol * factor, default_atol * factor
+        rtol = default_rtol if rtol is None else rtol
+        atol = default_atol if atol is None else atol
+        close = np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
+        if allow_remove_inf:
+            close |= np.isinf(a)
+        if allow_remove_nan:
+            close |= np.isnan(a)
+        return bool(np.all(close))
+
+    @staticmethod
+    def may_share_memory(a, b):
+        if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+            return np.may_share_memory(a, b)
+        return False
+
+    def get_shape_info(self, obj):
+        return obj.shape
+
+    def get_size(self, shape_info):
+        """Return the bytes that an array of this shape takes."""
+        return int(np.prod(shape_info, dtype=np.int64)) * self.numpy_dtype.itemsize
+
+    # --- variables ------------------------------------------------------------------------------------
+
+    def convert_variable(self, var):
+        if var.type == self:
+            return var
+        other = var.type
+        if (
+            type(other) is type(self)
+            and other.dtype == self.dtype
+            and other.ndim == self.ndim
+            and all(mine == theirs or theirs for mine, theirs in zip(
+                self.broadcastable, other.broadcastable, strict=True))
+        ):
+            from opwise.tensor.shape import patternbroadcast
+
+            return patternbroadcast(var, self.broadcastable)
+        return None
+
+    def filter_variable(self, other, allow_convert=True):
+        if hasattr(other, "_as_TensorVariable"):
+            other = other._as_TensorVariable()
+        return super().filter_variable(other, allow_convert)
+
+    def to_scalar_type(self):
+        return get_scalar_type(self.dtype)
+
+    def dtype_specs(self):
+        """Return (numpy type, C type name, numpy type macro)."""
+        return self.numpy_dtype.type, f"npy_{self.dtype}", f"NPY_{self.dtype.upper()}"
+
+    def __eq__(self, other):
+        return self is other or (
+            type(self) is type(other)
+            and other.dtype == self.dtype
+            and other.broadcastable == self.broadcastable
+        )
+
+    def __hash__(self):
+        return self._hash
+
+    def __str__(self):
+        if self.name:
+            return self.name
+        pattern = self.broadcastable
+        if pattern in _NAMES:
+            shape = _NAMES[pattern]
+        elif not any(pattern) and len(pattern) > 1:
+            shape = f"{len(pattern)}D"
+        else:
+            shape = str(pattern)
+        return f"TensorType({self.dtype}, {shape})"
+
+    def __repr__(self):
+        return str(self)
+
+
+def _warn_float64():
+    message = (
+        "You are creating a TensorVariable with float64 dtype. You requested an action via the "
+        "Theano flag warn_float64={ignore,warn,raise,pdb}."
+    )
+    if config.warn_float64 == "raise":
+        raise Exception(message)
+    warnings.warn(message, stacklevel=4)
+
+
+_cache: dict[tuple, TensorType] = {}
+
+
+def tensor_type(dtype, broadcastable):
+    """Return a TensorType; the same object for equal arguments. dtype: a name, not 'floatX'."""
+    key = (dtype, broadcastable)
+    found = _cache.get(key)
+    if found is None:
+        found = TensorType(dtype, broadcastable)
+        if config.warn_float64 == "ignore":
+            _cache[key] = found
+    return found

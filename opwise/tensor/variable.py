@@ -1,0 +1,300 @@
+"""Tensor variables and constants, and what turns Python values into them.
+
+Operators and methods are attached by ``opwise.tensor.operators``.
+"""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+
+from opwise.config import config
+from opwise.errors import AsTensorError
+from opwise.graph.apply import Apply
+from opwise.graph.variable import Constant, Variable
+from opwise.scalar import dtypes
+from opwise.scalar.types import Scalar, autocast
+from opwise.tensor.type import TensorType, tensor_type
+
+
+class _tensor_py_operators:
+    """Operators and methods of everything tensor-like; filled by ``opwise.tensor.operators``."""
+
+    __slots__ = ()
+
+
+class TensorVariable(_tensor_py_operators, Variable):
+    """A symbolic array."""
+
+    def __repr__(self):
+        return super().__repr__()
+
+
+class TensorConstant(_tensor_py_operators, Constant):
+    """A constant array; ``data`` holds it and must not be written to."""
+
+    def signature(self):
+        return TensorConstantSignature(self.type, self.data)
+
+    def __str__(self):
+        data = self.data
+        if data.ndim and data.size > 1 and _all_equal(data):
+            body = f"{data.shape} of {_first(data)}"
+        elif data.ndim and data.size == 1:
+            body = f"{data.shape} of {_first(data)}"
+        else:
+            body = str(data)
+            if len(body) > 20:
+                body = f"{body[:10]}...{body[-10:]}".replace("\n", "")
+        return f"TensorConstant{{{body}}}"
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def _first(data):
+    return data.flat[0]
+
+
+def _all_equal(data):
+    first = data.flat[0]
+    return bool((data == first).all())
+
+
+class TensorConstantSignature:
+    """Equality of constants: type and bits. Cheap facts are compared first, all of them cached."""
+
+    __slots__ = ("_hash", "data", "type")
+
+    def __init__(self, type, data):
+        self.type = type
+        self.data = data
+        self._hash = None
+
+    def __eq__(self, other):
+        if not isinstance(other, TensorConstantSignature):
+            return False
+        a, b = self.data, other.data
+        return (
+            self.type == other.type
+            and a.shape == b.shape
+            and hash(self) == hash(other)
+            and (a is b or a.tobytes() == b.tobytes())
+        )
+
+    def __hash__(self):
+        if self._hash is None:
+            data = self.data
+            self._hash = hash(
+                (self.type, data.shape, data.tobytes() if data.size <= 4096 else _fingerprint(data))
+            )
+        return self._hash
+
+
+def _fingerprint(data):
+    return (data.flat[:64].tobytes(), data[tuple(-1 for _ in data.shape)].tobytes(), data.sum().item())
+
+
+TensorType.Variable = TensorVariable
+TensorType.Constant = TensorConstant
+
+
+#: set by opwise.tensor.join: turns a list that holds variables into one variable
+stack_sequence = None
+
+
+def constant(x, name=None, ndim=None, dtype=None):
+    """Return ``x`` as a constant tensor.
+
+    Python numbers get the smallest integer dtype, or float32 where that is exact (see
+    ``scalar.types.autocast``); arrays and lists keep numpy's. Dimensions of length 1 become
+    broadcastable. ndim: pad with dimensions on the left up to this many.
+    """
+    if dtype is not None:
+        data = np.asarray(x).astype(dtype) if not isinstance(x, float) else np.asarray(x, dtype)
+        data = np.asarray(x, dtype=dtype) if data.shape == () else data
+    elif isinstance(x, numbers.Number) and not isinstance(x, np.generic):
+        data = np.asarray(autocast(x))
+    else:
+        data = _constant_array(x)
+    if data.dtype.name not in dtypes.ALL:
+        raise TypeError(f"Could not convert {x!r} to TensorType: its dtype is {data.dtype}")
+    if ndim is not None and data.ndim < ndim:
+        data = data.reshape((1,) * (ndim - data.ndim) + data.shape)
+    elif ndim is not None and data.ndim > ndim:
+        raise ValueError(f"ndarray could not be cast to constant with {ndim} dimensions: {x!r}")
+    type_ = tensor_type(data.dtype.name, tuple(n == 1 for n in data.shape))
+    return TensorConstant(type_, data, name=name)
+
+
+def _constant_array(x):
+    if isinstance(x, np.ndarray):
+        return np.array(x, order="K") if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
+    data = np.asarray(x)
+    if data.dtype == np.float64 and isinstance(x, list | tuple) and config.floatX != "float64":
+        data = data.astype(config.floatX)
+    return data
+
+
+_small: dict = {}
+
+
+def _cached_number(x):
+    """Return the constant of a small Python number; the same object each time."""
+    key = (type(x), x, config.floatX, config.cast_policy)
+    found = _small.get(key)
+    if found is None:
+        found = constant(x)
+        if len(_small) < 1000:
+            _small[key] = found
+    return found
+
+
+def as_tensor_variable(x, name=None, ndim=None):
+    """Return ``x`` as a tensor variable.
+
+    x: a tensor variable, an Apply with one output, an array, a number, or a list of these. ndim: the
+    number of dimensions wanted; missing ones are added on the left, superfluous broadcastable ones
+    dropped. Raises AsTensorError where x cannot become a tensor.
+    """
+    convert = getattr(x, "_as_TensorVariable", None)
+    if convert is not None:
+        x = convert()
+    if isinstance(x, Apply):
+        if len(x.outputs) != 1:
+            raise ValueError(
+                f"It is ambiguous which output of a multi-output Op has to be fetched. {x}"
+            )
+        x = x.outputs[0]
+    if isinstance(x, Variable):
+        if isinstance(x.type, Scalar):
+            from opwise.tensor.convert import tensor_from_scalar
+
+            x = tensor_from_scalar(x)
+        if not isinstance(x.type, TensorType):
+            raise AsTensorError(f"Variable type field must be a TensorType. {x} {x.type}")
+        return x if ndim is None or x.type.ndim == ndim else _with_ndim(x, ndim)
+    if isinstance(x, bool):
+        raise AsTensorError(
+            "Cannot cast True or False as a tensor variable. Please use np.array(True) or "
+            "np.array(False) if you need these constants. This error might be caused by using the "
+            "== operator on Variables. v == w does not do what you think it does, use "
+            "theano.tensor.eq(v, w) instead."
+        )
+    if isinstance(x, list | tuple) and _holds_variables(x):
+        return stack_sequence(x, ndim)
+    if name is None and ndim is None and (type(x) is int or type(x) is float):
+        if x == x and x:
+            return _cached_number(x)
+        return constant(x)
+    try:
+        return constant(x, name=name, ndim=ndim)
+    except (TypeError, ValueError) as e:
+        text = str(x)
+        raise AsTensorError(
+            f"Cannot convert {text[:200]} to TensorType: {type(x)} ({e})"
+        ) from None
+
+
+as_tensor = as_tensor_variable
+
+
+def _holds_variables(sequence):
+    return any(
+        isinstance(item, Variable)
+        or (isinstance(item, list | tuple) and _holds_variables(item))
+        for item in sequence
+    )
+
+
+def _with_ndim(x, ndim):
+    from opwise.tensor.shape import shape_padleft
+
+    if x.type.ndim < ndim:
+        return shape_padleft(x, n_ones=ndim - x.type.ndim)
+    surplus = x.type.ndim - ndim
+    if not all(x.type.broadcastable[:surplus]):
+        raise ValueError(
+            f"TensorType could not be cast to have {ndim} dimensions: {x} has {x.type}"
+        )
+    return x.dimshuffle(*range(surplus, x.type.ndim))
+
+
+def _constructor(pattern, name):
+    def make(name=None, dtype=None):
+        dtype = config.floatX if dtype is None or dtype == "floatX" else np.dtype(dtype).name
+        return _make(dtype, pattern, name)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"Return a symbolic {name} of ``dtype`` (floatX unless told)."
+    return make
+
+
+def _make(dtype, pattern, name):
+    if config.warn_float64 != "ignore":
+        return TensorType(dtype, pattern)(name)
+    return tensor_type(dtype, pattern)(name)
+
+
+PATTERNS = {
+    "scalar": (),
+    "vector": (False,),
+    "matrix": (False, False),
+    "row": (True, False),
+    "col": (False, True),
+    "tensor3": (False,) * 3,
+    "tensor4": (False,) * 4,
+    "tensor5": (False,) * 5,
+}
+_PREFIXES = {
+    "b": "int8", "w": "int16", "i": "int32", "l": "int64", "f": "float32", "d": "float64",
+    "c": "complex64", "z": "complex128",
+}  # fmt: skip
+
+
+class _Several:
+    """A constructor of several variables at once: ``matrices(2)`` or ``matrices('x', 'y')``."""
+
+    def __init__(self, one):
+        self.one = one
+
+    def __call__(self, *names, dtype=None):
+        make = self.one if dtype is None else (lambda n=None: self.one(n, dtype=dtype))
+        if len(names) == 1:
+            if isinstance(names[0], int):
+                return [make() for _ in range(names[0])]
+            return make(names[0])
+        return [make(n) for n in names]
+
+
+_PLURALS = {
+    "scalar": "scalars", "vector": "vectors", "matrix": "matrices", "row": "rows", "col": "cols",
+    "tensor3": "tensor3s", "tensor4": "tensor4s", "tensor5": "tensor5s",
+}  # fmt: skip
+
+
+def _constructors():
+    """Return {name: function or type} of scalar, dmatrix, fmatrices, ..."""
+    names = {}
+    for shape, pattern in PATTERNS.items():
+        names[shape] = _constructor(pattern, shape)
+        names[_PLURALS[shape]] = _Several(names[shape])
+        for letter, dtype in _PREFIXES.items():
+            type_ = tensor_type(dtype, pattern)
+            names[letter + shape] = type_
+            names[letter + _PLURALS[shape]] = _Several(type_)
+    return names
+
+
+CONSTRUCTORS = _constructors()
+globals().update(CONSTRUCTORS)
+
+
+def tensor(*args, **kwargs):
+    """Return a variable of ``TensorType(dtype, broadcastable)``; keyword ``name`` names it."""
+    name = kwargs.pop("name", None)
+    return TensorType(*args, **kwargs)(name)

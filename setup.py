@@ -1,0 +1,118 @@
+"""Builds the one extension, opwise.linkers.opwise_c: Cython, plain C beside it, generated kernels.
+
+All other metadata is in pyproject.toml.
+"""
+
+import importlib
+import os
+import sys
+import types
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import Cython
+import numpy
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).parent.resolve()
+NAME = "opwise.linkers.opwise_c"
+SOURCE = "opwise/linkers/opwise_c.pyx"
+CSUPPORT = ("opwise/linkers/csupport", "opwise/scalar/csupport")
+KERNELGEN = "opwise/scalar/kernelgen.py"
+GENERATED = "build/generated"
+
+# No -march=native: the extension must run on any machine of the architecture it was built for.
+# No -ffast-math: NaN, infinities and signed zeros keep their meaning. -ffp-contract=off: a * b + c
+# rounds twice everywhere, so that the same expression gives the same bits on every machine.
+# -fno-math-errno: nobody reads errno, and without it the compiler may inline sqrt and friends.
+CFLAGS = ("-O3", "-fno-math-errno", "-ffp-contract=off")
+
+
+# ======================================================================================
+# GENERATED KERNELS: the only place that knows of code generation at build time.
+# ======================================================================================
+def generate_kernels() -> list[str]:
+    """Write the C files that kernelgen derives from the scalar table; the paths of the .c files.
+
+    ``kernelgen.generate()`` returns {file name: text}. Files whose text is as before stay
+    untouched, so that a rebuild compiles only what changed.
+    """
+    if not (ROOT / KERNELGEN).exists():
+        return []
+    # Importing the package needs the extension that is about to be built. An empty package of that
+    # name, which knows the folder, lets kernelgen import the scalar table and nothing above it.
+    bare = types.ModuleType("opwise")
+    bare.__path__ = [str(ROOT / "opwise")]
+    sys.modules["opwise"] = bare
+    try:
+        files = importlib.import_module("opwise.scalar.kernelgen").generate()
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "opwise"]:
+            del sys.modules[name]
+    folder = ROOT / GENERATED
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        path = folder / name
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+    return [f"{GENERATED}/{name}" for name in sorted(files) if name.endswith(".c")]
+
+
+def extension() -> Extension:
+    """The extension, compiled again when any of its C files or headers changes."""
+    generated = generate_kernels()
+    folders = [folder for folder in (*CSUPPORT, GENERATED) if (ROOT / folder).is_dir()]
+    beside = [path for folder in CSUPPORT for path in found(folder, "*.c")]
+    headers = [path for folder in (*CSUPPORT, GENERATED) for path in found(folder, "*.h")]
+    return Extension(
+        NAME,
+        sources=[SOURCE, *beside, *generated],
+        include_dirs=[".", "opwise/linkers", *folders, numpy.get_include()],
+        depends=headers,
+        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+        extra_compile_args=list(CFLAGS),
+    )
+
+
+def found(folder: str, pattern: str) -> list[str]:
+    """Relative paths, sorted: setuptools refuses absolute ones, and builds shall be repeatable."""
+    return sorted(str(path.relative_to(ROOT)) for path in (ROOT / folder).glob(pattern))
+
+
+class ParallelBuild(build_ext):
+    """Compiles the C files of the extension at the same time, one process per usable core."""
+
+    def build_extension(self, ext):
+        compile_in_turn = self.compiler.compile
+
+        def compile_together(sources, *args, output_dir=None, **kwargs):
+            # The folders are made first: two compilers must not race to make the same one.
+            for name in self.compiler.object_filenames(sources, output_dir=output_dir or ""):
+                Path(name).parent.mkdir(parents=True, exist_ok=True)
+
+            def compile_one(source):
+                return compile_in_turn([source], *args, output_dir=output_dir, **kwargs)
+
+            with ThreadPoolExecutor(usable_cores()) as pool:
+                return [name for names in pool.map(compile_one, sources) for name in names]
+
+        self.compiler.compile = compile_together
+        try:
+            super().build_extension(ext)
+        finally:
+            self.compiler.compile = compile_in_turn
+
+
+def usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+setup(
+    # One folder of C text per Cython version: what another version wrote is not taken for current.
+    ext_modules=cythonize([extension()], build_dir=f"build/cython-{Cython.__version__}"),
+    cmdclass={"build_ext": ParallelBuild},
+)

@@ -1,0 +1,38 @@
+"""Small legacy programs whose results under genuine Theano are recorded.
+
+Each is a function of (theano, T, np) that uses the legacy API and the syntax of Python 3.7 only.
+"""
+
+from . import (
+    broadcasting,
+    dtypes,
+    failures,
+    functions,
+    gradients,
+    indexing,
+    names,
+    numerics,
+    printing,
+    values_elemwise,
+    values_nnet,
+    values_tensor,
+)
+from .register import LOOSE, PROGRAMS, ULP
+
+__all__ = [
+    "LOOSE",
+    "PROGRAMS",
+    "ULP",
+    "broadcasting",
+    "dtypes",
+    "failures",
+    "functions",
+    "gradients",
+    "indexing",
+    "names",
+    "numerics",
+    "printing",
+    "values_elemwise",
+    "values_nnet",
+    "values_tensor",
+]

@@ -1,0 +1,483 @@
+"""Every row of the scalar table: dtypes, numpy function, C expression, gradient."""
+
+import ctypes
+import itertools
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from opwise.graph.traversal import io_toposort
+from opwise.scalar import csource, dtypes
+from opwise.scalar.op import CLASSES, OPS, SCALAR_ALGEBRA, numpy_callable
+from opwise.scalar.row import ROWS
+from opwise.scalar.types import get_scalar_type
+
+# ======================================================================================
+# DTYPES
+# ======================================================================================
+
+SHORT = {
+    "b": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
+    "u16": "uint16", "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32",
+    "f64": "float64", "c64": "complex64", "c128": "complex128",
+}  # fmt: skip
+
+# The dtype of the result where all operands have the dtype of the column; "-" is a TypeError.
+# Recorded from Theano 1.0.5, except that it lets complex numbers into gammaln, tri_gamma, chi2sf,
+# the incomplete gamma functions, the Bessel functions, xlogx and xlogy0; most fail when they run.
+SAME = """
+b  i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 c64 c128
+b i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 c64 c128 | add mul int_div mod sqr maximum minimum
+    switch second identity
+- i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 c64 c128 | sub neg
+f64 f64 f64 f64 f64 f64 f64 f64 f64 f16 f32 f64 c64 c128 | true_div
+i8 i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 c64 c128 | pow conj
+f32 f32 f32 f64 f64 f32 f32 f64 f64 f16 f32 f64 c64 c128 | inv exp exp2 expm1 log log2 log10 log1p
+    sqrt scalar_sigmoid scalar_softplus ultra_fast_scalar_sigmoid erf gamma psi sin cos tan
+    arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh arctan2 deg2rad rad2deg
+f32 f32 f32 f64 f64 f32 f32 f64 f64 f16 f32 f64 - - | ceil floor trunc erfc erfcx erfinv erfcinv
+    gammaln tri_gamma gammainc gammaincc gammal gammau j0 j1 jv i0 i1 iv xlogx xlogy0
+b i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 f32 f64 | abs_ real imag
+- i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 - - | sgn
+- - - - - - - - - f16 f32 f64 - - | round_half_to_even round_half_away_from_zero
+b i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 - - | clip
+b i8 i16 i32 i64 u8 u16 u32 u64 - - - - - | or_ xor and_ invert
+b b b b b b b b b b b b b b | lt gt le ge eq neq isnan isinf
+f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 | angle
+f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 - - | chi2sf
+c64 c64 c64 c128 c128 c64 c64 c128 c128 c64 c64 c128 - - | complex
+"""
+
+# The same for operands of two dtypes (for rows of three: the second dtype again).
+MIXED = """
+b,i8 i8,u8 i32,f32 u64,i64 i64,u64 i8,f16 f32,f64 i64,f32 u8,b
+i8 i16 f64 f64 f64 f16 f64 f64 u8 | add mul sub int_div mod pow maximum minimum clip
+f64 f64 f64 f64 f64 f16 f64 f64 f64 | true_div
+i8 u8 f32 i64 u64 f16 f64 f32 b | second switch
+- i16 - f64 f64 - - - - | or_ xor and_
+b b b b b b b b b | lt gt le ge eq neq
+c64 c64 c128 c128 c128 c64 c128 c128 c64 | complex
+f64 f64 f64 f64 f64 f64 f64 f64 f64 | chi2sf
+f32 f32 f64 f64 f64 f32 f64 f64 f32 | gammainc gammaincc gammal gammau jv iv xlogy0 arctan2
+"""
+
+
+def table(text):
+    """Return (columns, {row name: results}) of a table above."""
+    columns, *lines = text.strip().replace("\n    ", " ").split("\n")
+    rows = {}
+    for line in lines:
+        results, names = line.split("|")
+        for name in names.split():
+            assert name not in rows
+            rows[name] = results.split()
+    return columns.split(), rows
+
+
+def dtype_of(op, in_dtypes):
+    try:
+        return op.output_dtypes(in_dtypes)[0]
+    except TypeError:
+        return "-"
+
+
+@pytest.mark.null
+class TestDtypes:
+    def test_every_row_is_recorded(self):
+        assert set(table(SAME)[1]) == set(ROWS)
+        assert set(table(MIXED)[1]) == {name for name, row in ROWS.items() if row.nin != 1}
+
+    @pytest.mark.parametrize("name", ROWS)
+    def test_same(self, name):
+        columns, rows = table(SAME)
+        row = ROWS[name]
+        found = [dtype_of(OPS[name], [SHORT[d]] * max(row.nin, 2 if row.nin < 0 else 1))
+                 for d in columns]  # fmt: skip
+        assert found == [SHORT.get(d, d) for d in rows[name]]
+
+    @pytest.mark.parametrize("name", table(MIXED)[1])
+    def test_mixed(self, name):
+        columns, rows = table(MIXED)
+        found = []
+        for pair in columns:
+            first, second = (SHORT[d] for d in pair.split(","))
+            found.append(dtype_of(OPS[name], [first, *[second] * (max(ROWS[name].nin, 2) - 1)]))
+        assert found == [SHORT.get(d, d) for d in rows[name]]
+
+    @pytest.mark.parametrize("name", ROWS)
+    def test_results_have_that_dtype(self, name):
+        row, op = ROWS[name], OPS[name]
+        count = 2 if row.nin < 0 else row.nin
+        ran = 0
+        for dtype in dtypes.ALL:
+            out = dtype_of(op, [dtype] * count)
+            if out == "-":
+                continue
+            arrays = [np.array([1, 0, 1]).astype(dtype) for _ in range(count)]
+            with np.errstate(all="ignore"):
+                try:
+                    (result,) = op.on_arrays(arrays, [out])
+                except TypeError:
+                    assert dtypes.kind(dtype) not in row.kinds, dtype
+                    continue
+            assert (result.dtype.name, result.shape) == (out, (3,)), dtype
+            ran += 1
+        assert ran >= 2
+
+
+def test_two_rows_cannot_share_a_name():
+    from opwise.scalar.row import row
+
+    with pytest.raises(ValueError, match="there is a scalar operation add already"):
+        row("add", "Add", 2, dtypes.upcast, np.add, "{x} + {y}")
+
+
+@pytest.mark.null
+@pytest.mark.parametrize("name", ROWS)
+def test_op(name):
+    """Each row has an op of its legacy class, equal to another instance of it."""
+    row, op = ROWS[name], OPS[name]
+    assert type(op).__name__ == row.cls and type(op) is CLASSES[row.cls]
+    assert op == type(op)() and hash(op) == hash(type(op)())
+    assert row.doc
+    with pytest.raises(TypeError):
+        op(*[1.0] * (row.nin + 1 if row.nin > 0 else 0))
+
+
+# ======================================================================================
+# C
+# ======================================================================================
+
+FLOATS = ("float32", "float64")
+C_DTYPES = tuple(d for d in dtypes.ALL if csource.has_c(d))
+
+# Rows on operands of several dtypes: what is cast to the computing dtype, and what is not.
+MIXED_C = [
+    (name, pair)
+    for name in ("add", "mul", "sub", "true_div", "lt", "eq", "maximum")
+    for pair in (("int8", "float32"), ("int32", "float32"), ("int64", "uint64"), ("bool", "uint8"))
+] + [
+    ("switch", ("float32", "int8", "float64")),
+    ("switch", ("int8", "float32", "float32")),
+    ("second", ("float64", "int8")),
+    ("add", ("int8", "float32", "bool")),
+    ("mul", ("uint8", "uint8", "int16", "float32")),
+    ("pow", ("float32", "int8")),
+    ("exp", ("int8",)),
+    ("exp", ("uint64",)),
+    ("scalar_sigmoid", ("int16",)),
+    ("floor", ("bool",)),
+]
+
+# scipy is compared with as it is; these are the errors, in ulp, that it brings along itself.
+SCIPY_ULP = {"gamma": 12, "gammaln": 12, "j0": 12, "j1": 12, "erfc": 12}
+# Near a zero of these functions an error is counted in ulp of this number.
+SCALE = {"gammaln": 0.25, "j0": 0.25, "j1": 0.25}
+# Where scipy and C differ in kind: denormal numbers, infinities, and poles of the gamma function.
+SCIPY_DIFFERS = {
+    "gamma": lambda x: (x < 0) | (np.abs(x) < 1e-30),
+    "gammaln": lambda x: (x == -np.inf) | (np.abs(x) < 1e-30),
+    "j0": lambda x: np.isinf(x) | (np.abs(x) > 1e15),
+    "j1": lambda x: np.isinf(x) | (np.abs(x) > 1e15),
+}
+
+
+def c_cases():
+    """Return the (row name, input dtypes) that have C: every row, on every dtype it is made for."""
+    cases = []
+    for name, row in ROWS.items():
+        count = 2 if row.nin < 0 else row.nin
+        for dtype in C_DTYPES:
+            out = dtype_of(OPS[name], [dtype] * count)
+            if out == "-" or not csource.has_c(out):
+                continue
+            if dtype not in FLOATS and row.compute_dtype([dtype] * count, out) != dtype:
+                continue  # converted first, as MIXED_C does for some
+            cases.append((name, (dtype,) * count))
+    return [case for case in cases + MIXED_C if expression(*case)[1] is not None]
+
+
+def expression(name, in_dtypes):
+    """Return (output dtype, C expression over a[i], b[i], ...)."""
+    out = OPS[name].output_dtypes(list(in_dtypes))[0]
+    args = [f"{'abcd'[k]}[i]" for k in range(len(in_dtypes))]
+    return out, csource.step_c(OPS[name], args, list(in_dtypes), out)
+
+
+C_CASES = c_cases()
+
+
+def loop(symbol, in_dtypes, out, text):
+    """Return a C function that evaluates an expression for arrays of n elements."""
+    parameters = [
+        f"const {csource.c_type(d)} *restrict {'abcd'[k]}" for k, d in enumerate(in_dtypes)
+    ]
+    parameters += [f"{csource.c_type(out)} *restrict out", "long n"]
+    return (
+        f"void {symbol}({', '.join(parameters)})\n"
+        f"{{\n    for (long i = 0; i < n; i++)\n        out[i] = {text};\n}}\n"
+    )
+
+
+def compile_c(folder, text, *flags):
+    """Return the library that gcc makes of a C text without headers; warnings are errors."""
+    if shutil.which("gcc") is None:
+        pytest.skip("there is no gcc")
+    source, library = folder / "rows.c", folder / "rows.so"
+    source.write_text(text)
+    command = ["gcc", "-O3", "-march=native", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+    command += ["-Wno-parentheses", "-Wno-unused-function", "-Wno-type-limits"]
+    command += [*csource.FLAGS, *flags, str(source), "-o", str(library), "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:4000]
+    return ctypes.CDLL(str(library))
+
+
+def run_c(library, symbol, arrays, out_dtype):
+    result = np.empty(arrays[0].shape, out_dtype)
+    pointers = [ctypes.c_void_p(a.ctypes.data) for a in (*arrays, result)]
+    getattr(library, symbol)(*pointers, ctypes.c_long(result.size))
+    return result
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """All rows on all their dtypes, from one call of the compiler."""
+    names, functions, used = set(), set(), set()
+    loops = []
+    for k, (name, ins) in enumerate(C_CASES):
+        out, text = expression(name, ins)
+        support, libm, computing = csource.requirements(OPS[name], ins, out)
+        names |= support
+        functions |= libm
+        used |= computing
+        loops.append(loop(f"row{k}", ins, out, text))
+    text = csource.prototypes(functions, used) + csource.support(names, used) + "".join(loops)
+    return compile_c(tmp_path_factory.mktemp("rows"), text)
+
+
+def special_values(dtype):
+    if dtype == "bool":
+        return np.array([False, True])
+    if dtype in dtypes.INTEGERS:
+        info = np.iinfo(dtype)
+        return np.unique(np.array([info.min, info.min + 1, 0, 1, 2, 3, info.max, info.max // 2, 7]
+                                  + ([-1, -2] if info.min else []), dtype))  # fmt: skip
+    info = np.finfo(dtype)
+    return np.array(
+        [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -3.0, info.max, info.min,
+         info.smallest_subnormal, -info.smallest_subnormal, info.tiny, 1e-3, 20.0, -20.0, -90.0,
+         -720.0], dtype,
+    )  # fmt: skip
+
+
+def operands(row, in_dtypes):
+    """Return arrays of special values in all combinations, and of values in the row's domain."""
+    combinations = list(itertools.product(*map(special_values, in_dtypes)))
+    generator = np.random.default_rng(5)
+    if len(combinations) > 800:
+        generator.shuffle(combinations)
+        combinations = combinations[:800]
+    arrays = []
+    for k, dtype in enumerate(in_dtypes):
+        low, high = row.domain[k if k < len(row.domain) else -1]
+        if dtype == "bool":
+            random = generator.integers(0, 2, 300).astype(bool)
+        elif dtype in dtypes.INTEGERS:
+            info = np.iinfo(dtype)
+            random = generator.integers(info.min, info.max, 300, dtype=dtype, endpoint=True)
+            random[::2] = random[::2] % 11 + (-5 if info.min else 0)
+        else:
+            random = generator.uniform(low, high, 3000).astype(dtype)
+        special = np.array([c[k] for c in combinations], dtype)
+        arrays.append(np.concatenate([special, np.resize(random, 3000)]))
+    return arrays
+
+
+def reference(row, arrays, in_dtypes, out):
+    """Return what the row's numpy function gives, in more precision than the dtype has."""
+    computing = row.compute_dtype(list(in_dtypes), out)
+    if computing in FLOATS and isinstance(row.numpy, str) and computing == "float64":
+        wide = "float64"  # scipy has nothing wider
+    else:
+        wide = {"float32": "float64", "float64": "longdouble"}.get(computing, computing)
+    kept = 1 if "condition" in row.extra or "ignores_first" in row.extra else 0
+    wide_arrays = [
+        a if k < kept else a.astype(computing).astype(wide) for k, a in enumerate(arrays)
+    ]
+    with np.errstate(all="ignore"):
+        return numpy_callable(row)(*wide_arrays)
+
+
+def ulps(got, expected, scale=0.0):
+    """Return the distance of floating-point arrays, in units of the last place of ``got``'s dtype.
+
+    NaN agrees with NaN, and an infinity with itself.
+    """
+    dtype = got.dtype
+    with np.errstate(all="ignore"):
+        rounded = expected.astype(dtype)
+        unit = np.spacing(np.maximum(np.abs(rounded), dtype.type(scale))).astype(expected.dtype)
+        distance = np.abs(got.astype(expected.dtype) - expected) / unit
+        equal = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
+    return np.where(equal, 0.0, np.where(np.isnan(distance), np.inf, distance))
+
+
+@pytest.mark.c
+@pytest.mark.parametrize(("k", "name", "ins"), [
+    pytest.param(k, *case, id="-".join([case[0], *map(csource.short, case[1])]))
+    for k, case in enumerate(C_CASES)
+])  # fmt: skip
+def test_c(library, k, name, ins):
+    """The C expression agrees with numpy: exactly for integers, else within 4 ulp."""
+    row = ROWS[name]
+    out, _ = expression(name, ins)
+    arrays = operands(row, ins)
+    if name in SCIPY_DIFFERS:
+        keep = ~SCIPY_DIFFERS[name](arrays[0])
+        arrays = [a[keep] for a in arrays]
+    got = run_c(library, f"row{k}", arrays, out)
+    expected = np.asarray(reference(row, arrays, ins, out))
+    limit = 0
+    if out in FLOATS:
+        limit = SCIPY_ULP.get(name, 4)
+        wrong = np.flatnonzero(ulps(got, expected, SCALE.get(name, 0.0)) > limit)
+    else:
+        wrong = np.flatnonzero(got != expected.astype(out))
+    worst = [(*(a[i] for a in arrays), got[i], expected[i]) for i in wrong[:5]]
+    assert not worst, f"{len(wrong)} results differ by more than {limit} ulp: {worst}"
+
+
+@pytest.mark.null
+def test_rows_without_c():
+    """Only these have no C on floats: nothing has lost its expression unnoticed."""
+    without = {
+        name
+        for name, row in ROWS.items()
+        if dtype_of(OPS[name], ["float64"] * max(row.nin, 2 if row.nin < 0 else 1)) in FLOATS
+        and expression(name, ["float64"] * max(row.nin, 2 if row.nin < 0 else 1))[1] is None
+    }
+    assert without == set(
+        "angle erfcx erfinv erfcinv psi tri_gamma chi2sf gammainc gammaincc gammal gammau jv i0 i1 "
+        "iv".split()
+    )
+
+
+# ======================================================================================
+# GRADIENTS
+# ======================================================================================
+
+#: not functions of real numbers with real results
+COMPLEX_ROWS = ("complex", "angle")
+#: inputs by which the gradient is not defined, or not written down
+UNDEFINED = {"tri_gamma": (0,), "jv": (0,), "iv": (0,), "gammainc": (0,), "gammaincc": (0,),
+             "gammal": (0,), "gammau": (0,), "chi2sf": (1,)}  # fmt: skip
+
+
+def evaluate(outputs, values):
+    """Return the arrays that scalar variables have, given those of the inputs, elementwise."""
+    values = dict(values)
+
+    def value(var):
+        return values[var] if var in values else np.asarray(var.data)
+
+    for node in io_toposort(list(values), outputs):
+        arrays = [value(v) for v in node.inputs]
+        results = node.op.on_arrays(arrays, [v.type.dtype for v in node.outputs])
+        values.update(zip(node.outputs, results, strict=True))
+    return [value(v) for v in outputs]
+
+
+def gradients(name, in_dtypes):
+    """Return (inputs, output gradient, gradients) as scalar variables, for one row."""
+    row, op = ROWS[name], OPS[name]
+    inputs = [get_scalar_type(d)() for d in in_dtypes]
+    output = op(*inputs)
+    output_gradient = get_scalar_type(output.type.dtype)()
+    return (
+        inputs,
+        output_gradient,
+        SCALAR_ALGEBRA.gradients(row, inputs, output, output_gradient) if row.grad else [None],
+    )
+
+
+@pytest.mark.null
+@pytest.mark.parametrize("name", [name for name in ROWS if name not in COMPLEX_ROWS])
+def test_gradient(name):
+    """The gradient agrees with central differences inside the row's domain."""
+    row = ROWS[name]
+    count = 3 if row.nin < 0 else row.nin
+    if dtype_of(OPS[name], ["float64"] * count) == "-":
+        count_of_kind = ["int64"] * count  # bit operations: their gradient is zero everywhere
+        assert all(isinstance(g, int) and g == 0 for g in gradients(name, count_of_kind)[2])
+        return
+    inputs, output_gradient, found = gradients(name, ["float64"] * count)
+    assert len(found) == count
+    generator = np.random.default_rng(3)
+    points = []
+    for k in range(count):
+        low, high = row.domain[k if k < len(row.domain) else -1]
+        points.append(generator.uniform(low, high, 20))
+    weights = generator.uniform(0.5, 1.5, 20)
+    function = numpy_callable(row)
+    step = 1e-6
+    undefined = []
+    for k, gradient in enumerate(found):
+        if gradient is None:
+            undefined.append(k)
+            continue
+        moved = [
+            [p + sign * step if j == k else p for j, p in enumerate(points)] for sign in (1, -1)
+        ]
+        upper, lower = (np.asarray(function(*m), "float64") for m in moved)
+        expected = weights * (upper - lower) / (2 * step)
+        if isinstance(gradient, int):
+            assert gradient == 0
+            result = np.zeros(20)
+        else:
+            givens = {**dict(zip(inputs, points, strict=True)), output_gradient: weights}
+            (result,) = evaluate([gradient], givens)
+        np.testing.assert_allclose(result, expected, rtol=1e-6, atol=2e-8)
+    assert tuple(undefined) == UNDEFINED.get(name, ())
+
+
+@pytest.mark.null
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("name", [name for name in ROWS if name not in COMPLEX_ROWS])
+def test_gradient_is_not_widened(name, dtype):
+    """Constants in a gradient do not turn float32 into float64."""
+    count = 3 if ROWS[name].nin < 0 else ROWS[name].nin
+    out = dtype_of(OPS[name], [dtype] * count)
+    if out not in dtypes.FLOATS:
+        assert out in ("bool", "-")
+        return
+    wide = {
+        g.type.dtype for g in gradients(name, [dtype] * count)[2] if not isinstance(g, int | None)
+    }
+    assert wide <= {dtypes.upcast(dtype, out)}
+
+
+@pytest.mark.null
+@pytest.mark.parametrize(
+    ("name", "points", "expected"),
+    [
+        ("abs_", (0.0,), [0]),
+        ("maximum", (0.0, 0.0), [1, 0]),
+        ("minimum", (0.0, 0.0), [1, 0]),
+        ("clip", (0.0, 0.0, 1.0), [1, 0, 0]),
+        ("clip", (1.0, 0.0, 1.0), [1, 0, 0]),
+        ("sqrt", (0.0,), [np.inf]),
+        ("pow", (0.0, 0.0), [0, 0]),
+        ("pow", (0.0, 2.0), [0, 0]),
+        ("mod", (-7.0, 2.0), [1, 4]),
+    ],
+)
+def test_gradient_at_edges(name, points, expected):
+    """Where the derivative jumps or does not exist, the values are Theano 1.0.5's."""
+    inputs, output_gradient, found = gradients(name, ["float64"] * len(points))
+    givens = {v: np.array(p) for v, p in zip(inputs, points, strict=True)}
+    givens[output_gradient] = np.array(1.0)
+    with np.errstate(all="ignore"):
+        assert [float(v) for v in evaluate(found, givens)] == expected
