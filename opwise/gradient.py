@@ -14,7 +14,7 @@ from functools import reduce
 import numpy as np
 
 from opwise.config import config
-from opwise.errors import DisconnectedInputError, NullTypeGradError
+from opwise.errors import DisconnectedInputError, MethodNotDefined, NullTypeGradError
 from opwise.graph import hooks, provenance
 from opwise.graph.apply import Apply
 from opwise.graph.null import (
@@ -24,12 +24,12 @@ from opwise.graph.null import (
     is_disconnected,
     is_null,
 )
-from opwise.graph.op import Op
 from opwise.graph.traversal import io_toposort
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar
 from opwise.scalar.types import constant as scalar_constant
+from opwise.tensor.convert import ViewOp
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.type import TensorType, tensor_type
 from opwise.tensor.variable import as_tensor_variable, constant
@@ -147,7 +147,7 @@ class _Disconnected:
         if self.action == "warn":
             warnings.warn(message, stacklevel=4)
             return
-        created = provenance.format_trace(var.trace)
+        created = provenance.format_trace(var.made_at)
         where = f"\nBacktrace when that variable is created:\n\n{created}" if created else "\n"
         raise DisconnectedInputError(
             f"{message}{where}\nHINT: {self.keyword}='ignore' gives zeros instead of this error."
@@ -735,21 +735,8 @@ def grad_undefined(op, x_pos: int, x, comment: str = ""):
 # --- Ops that change only the gradient ------------------------------------------------------------
 
 
-class GradientMarker(Op):
-    """Base of Ops that give their input, and differ in what they do to its gradient."""
-
-    view_map = {0: [0]}
-    __props__: tuple[str, ...] = ()
-
-    def make_node(self, x):
-        x = x if isinstance(x, Variable) else as_tensor_variable(x)
-        return Apply(self, [x], [x.type.make_variable()])
-
-    def perform(self, node, inputs, output_storage):
-        output_storage[0][0] = inputs[0]
-
-    def infer_shape(self, node, shapes):
-        return shapes
+class GradientMarker(ViewOp):
+    """Base of Ops that give their input and do something to its gradient."""
 
     def R_op(self, inputs, eval_points):
         return [None]
@@ -809,7 +796,8 @@ class GradClip(GradientMarker):
         clip = elemwise("clip")
         return [clip(g, self.clip_lower_bound, self.clip_upper_bound) for g in output_gradients]
 
-    R_op = Op.R_op  # clipping is no derivative of anything
+    def R_op(self, inputs, eval_points):
+        raise MethodNotDefined("R_op", type(self), "a clipped gradient has no forward counterpart")
 
 
 class GradScale(GradientMarker):

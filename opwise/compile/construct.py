@@ -38,8 +38,7 @@ class Construction:
     update_of: dict from an index in graph_outputs to the index in inputs of what it replaces.
 
     unpack_single: a call returns the one output itself, not a list. keys: a call returns a dict
-    with these keys, in the order of the outputs; None otherwise. return_none: a call returns None;
-    only Methods of Modules set it, a function without outputs returns an empty list.
+    with these keys, in the order of the outputs; None otherwise.
     """
 
     inputs: list[In]
@@ -49,7 +48,6 @@ class Construction:
     update_of: dict[int, int]
     unpack_single: bool = False
     keys: list[str] | None = None
-    return_none: bool = False
 
 
 def construct(
@@ -311,7 +309,7 @@ def _check_missing(graph_inputs, graph_outputs):
 
 
 def _creation(var):
-    trace = format_trace(var.trace)
+    trace = format_trace(var.made_at)
     return f"\n\nBacktrace when that variable is created:\n\n{trace}" if trace else ""
 
 

@@ -172,8 +172,8 @@ class Function(CallPath):
         if self.name:
             text += f' with name "{self.name}"'
         text += f" at index {index} (0-based).  \n"
-        if var.trace:
-            text += "Backtrace when that variable is created:\n\n" + format_trace(var.trace) + "\n"
+        if var.made_at:
+            text += "Backtrace when that variable is created:\n\n" + format_trace(var.made_at) + "\n"
         text += str(error)
         if getattr(var.type, "ndim", 0) == 1 and "expected 1, got 0" in text:
             text += (

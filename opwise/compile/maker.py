@@ -70,6 +70,7 @@ class FunctionMaker:
             for var, spec in zip(construction.graph_inputs, construction.inputs, strict=True)
             if spec.mutable
         }
+        fgraph.update_mapping = dict(construction.update_of)
         return fgraph
 
     def _optimize(self):

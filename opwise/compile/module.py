@@ -194,8 +194,9 @@ class Method(Component):
             if var not in known and not isinstance(var, Constant | SharedVariable):
                 inputs.append(self._state(var, memo))
         construction = construct(inputs, outputs, shared_updates, on_unused_input="ignore")
-        construction.return_none = self.outputs is None
-        return FunctionMaker(construction, get_mode(mode), name=self.name or None).create()
+        maker = FunctionMaker(construction, get_mode(mode), name=self.name or None)
+        maker.output_none = self.outputs is None
+        return maker.create()
 
     def _outputs(self):
         if isinstance(self.outputs, list | tuple):

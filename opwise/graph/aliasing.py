@@ -10,7 +10,7 @@ from opwise.graph.variable import Constant
 
 
 def viewed_inputs(node, index):
-    """Return the inputs of ``node`` whose memory output ``index`` may share, by view or overwrite."""
+    """Return the inputs of ``node`` that output ``index`` is a view of, or overwrites."""
     op = node.op
     shared = list(op.view_map.get(index, ()))
     shared += [i for i in op.destroy_map.get(index, ()) if i not in shared]
@@ -75,22 +75,14 @@ def orderings(fgraph):
         later = set(_results_of(fgraph, node))
         readers = {}
         for i in destroyed_inputs(node):
-            tolerated = _tolerated(node, i)
             for var in members(fgraph, node.inputs[i]):
-                if var in later:
-                    continue
-                for client, j in var._clients:
-                    if client == "output" or client is node and j in tolerated:
-                        continue
-                    if client is not node:
-                        readers[client] = None
+                if var not in later:
+                    for client, _ in var._clients:
+                        if client != "output" and client is not node:
+                            readers[client] = None
         if readers:
             before[node] = list(readers)
     return before
-
-
-def _tolerated(node, i):
-    return {i, *getattr(node.op, "destroyhandler_tolerate_same", ())}
 
 
 def _results_of(fgraph, node):
@@ -110,7 +102,8 @@ def check(fgraph):
     """Raise InconsistencyError if a destroying Apply is not allowed where it stands.
 
     Constants and inputs that are not declared mutable must not be destroyed, no memory may be
-    destroyed twice from the same state, and an order must exist in which all reads come first.
+    destroyed twice from the same state, an Apply must not read by another input what it destroys,
+    and an order must exist in which all reads come first.
     """
     destroyer_of: dict = {}
     for node in fgraph.apply_nodes:
@@ -125,7 +118,29 @@ def check(fgraph):
                 raise InconsistencyError(
                     f"{var} is destroyed by two Applys: {destroyer_of[var]} and {node}"
                 )
+            _check_other_inputs(fgraph, node, i)
     fgraph.toposort()
+
+
+def _check_other_inputs(fgraph, node, i):
+    """Raise InconsistencyError if another input of ``node`` lies in the memory of input ``i``.
+
+    An Op may permit it: ``destroyhandler_tolerate_same`` lists pairs (destroyed input, other) that
+    may be the same variable, ``destroyhandler_tolerate_aliased`` pairs that may overlap.
+    """
+    if len(node.inputs) == 1:
+        return
+    same = {(i, i), *getattr(node.op, "destroyhandler_tolerate_same", ())}
+    aliased = set(getattr(node.op, "destroyhandler_tolerate_aliased", ()))
+    overlapping = set(members(fgraph, node.inputs[i]))
+    for j, var in enumerate(node.inputs):
+        if var not in overlapping or (i, j) in aliased:
+            continue
+        if (i, j) not in same or var is not node.inputs[i]:
+            raise InconsistencyError(
+                f"Input aliasing: {node} destroys its input {i} and reads the same memory as its "
+                f"input {j}"
+            )
 
 
 def check_outputs_not_destroying(fgraph, outputs):

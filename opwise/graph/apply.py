@@ -56,6 +56,11 @@ class Apply(Tagged):
             self.trace = trace or provenance.capture()
 
     @property
+    def made_at(self):
+        """The frames of the user's program that made this Apply, by the name variables use."""
+        return self.trace
+
+    @property
     def origins(self):
         """The user's Applys that this one computes (part of), in the order in which they ran."""
         return self._origins if self._origins is not None else (self,)

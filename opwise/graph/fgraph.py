@@ -163,7 +163,7 @@ class FunctionGraph:
     # --- edits ------------------------------------------------------------------------------------
 
     def change_input(self, node, i, new_var, reason=None):
-        """Let input ``i`` of ``node`` (or output ``i``, where node is 'output') read ``new_var``."""
+        """Let input ``i`` of ``node`` (of 'output': output ``i``) read ``new_var``."""
         old = self.outputs[i] if node == "output" else node.inputs[i]
         if old is new_var:
             return
@@ -282,7 +282,7 @@ class FunctionGraph:
         if outer is not None:
             outer.extend(journal)
 
-    # --- features -----------------------------------------------------------------------------------
+    # --- features ---------------------------------------------------------------------------------
 
     def attach_feature(self, feature):
         """Let a feature hear of changes; an equal one that is attached already is kept instead."""
@@ -341,7 +341,7 @@ class FunctionGraph:
             return False
         return True
 
-    # --- order ------------------------------------------------------------------------------------------
+    # --- order ------------------------------------------------------------------------------------
 
     def toposort(self):
         """Return the Applys in an order in which they can run; the same one every time."""
@@ -367,7 +367,7 @@ class FunctionGraph:
         """Whether an Apply of the graph overwrites one of its inputs."""
         return self._destroyers > 0
 
-    # --- checks and copies ----------------------------------------------------------------------------
+    # --- checks and copies ------------------------------------------------------------------------
 
     def check_integrity(self):
         """Raise an exception if the books on clients and membership are wrong."""

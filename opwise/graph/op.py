@@ -64,7 +64,7 @@ class Op:
     # --- what subclasses may define -----------------------------------------------------------
 
     def perform(self, node, inputs, output_storage):
-        """Compute the outputs: put each into ``output_storage[i][0]``, which may hold an old value."""
+        """Put each output into ``output_storage[i][0]``, which may hold an old value."""
         raise MethodNotDefined("perform", type(self), type(self).__name__)
 
     def grad(self, inputs, output_gradients):

@@ -25,7 +25,7 @@ def get_test_value(var):
 
 
 def get_debug_values(*args):
-    """Return a list with the tuple of test values of ``args``, or an empty one if any is missing."""
+    """Return a list with the tuple of test values of ``args``; an empty one if any is missing."""
     if config.compute_test_value == "off":
         return []
     values = []
@@ -62,7 +62,8 @@ def after_make_node(node):
     for i, var in enumerate(node.inputs):
         if not _has_value(var):
             message = (
-                f"Cannot compute test value: input {i} ({var}) of Op {node} missing default value.  "
+                f"Cannot compute test value: input {i} ({var}) of Op {node} missing default "
+                "value.  "
             )
             if action == "warn":
                 warnings.warn(message, stacklevel=4)

@@ -76,7 +76,8 @@ def io_toposort(graph_inputs, outputs, orderings=None):
     ValueError if the graph has a cycle.
     """
     orderings = orderings or {}
-    stop = set(graph_inputs)
+    # copying the set of all variables for every edit of a graph would make the edits quadratic
+    stop = graph_inputs if isinstance(graph_inputs, set | frozenset | dict) else set(graph_inputs)
     done = {}
     opened = set()
     stack = [out.owner for out in reversed(outputs) if out.owner is not None and out not in stop]
@@ -243,7 +244,7 @@ def equal_computations(xs, ys, in_xs=(), in_ys=()):
     checked = set()
     while stack:
         x, y = stack.pop()
-        if (x, y) in checked or same.get(x) is y or x is y and x not in same:
+        if (x, y) in checked or same.get(x) is y or (x is y and x not in same):
             continue
         checked.add((x, y))
         if x in same:
@@ -286,18 +287,27 @@ def as_string(graph_inputs, outputs, leaf_formatter=str, node_formatter=None):
             uses[var.owner] = uses.get(var.owner, 0) + 1
     numbered: dict[Apply, int] = {}
 
-    def describe(var):
-        node = var.owner
-        if node is None or var in leaf_inputs:
-            return leaf_formatter(var)
-        if node in numbered:
-            return f"*{numbered[node]}"
-        label = ""
-        if uses.get(node, 0) > 1:
-            numbered[node] = len(numbered) + 1
-            label = f"*{numbered[node]} -> "
-        args = [describe(v) for v in node.inputs]
+    def finish(node, args):
         text = node_formatter(node, args) if node_formatter else f"{node.op}({', '.join(args)})"
-        return f"{label}{text}"
+        return f"*{numbered[node]} -> {text}" if node in numbered else text
 
-    return [describe(out) for out in outputs]
+    texts: list[str] = []
+    # an Apply, what is still to describe of its inputs, the texts done; the outputs at the bottom
+    stack: list[tuple] = [(None, iter(outputs), texts)]
+    while stack:
+        node, remaining, done = stack[-1]
+        var = next(remaining, None)
+        if var is None:
+            stack.pop()
+            if node is not None:
+                stack[-1][2].append(finish(node, done))
+            continue
+        if var.owner is None or var in leaf_inputs:
+            done.append(leaf_formatter(var))
+        elif var.owner in numbered:
+            done.append(f"*{numbered[var.owner]}")
+        else:
+            if uses[var.owner] > 1:
+                numbered[var.owner] = len(numbered) + 1
+            stack.append((var.owner, iter(var.owner.inputs), []))
+    return texts

@@ -9,7 +9,7 @@ from opwise.graph.variable import Constant, Variable
 
 
 class Type:
-    """Base class of all types. Subclasses define ``filter`` and equality (``__eq__``, ``__hash__``)."""
+    """Base class of all types. Subclasses define ``filter``, ``__eq__`` and ``__hash__``."""
 
     Variable = Variable
     Constant = Constant

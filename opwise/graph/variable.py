@@ -34,7 +34,7 @@ class Tagged:
         tag = self._tag
         if tag is None:
             tag = self._tag = Scratchpad()
-            trace = self.trace
+            trace = self.made_at
             if trace:
                 tag.trace = [provenance.resolve(trace)]
         return tag
@@ -67,8 +67,8 @@ class Variable(Tagged):
             self._trace = provenance.capture()
 
     @property
-    def trace(self):
-        """The frames of the user's program that made this variable, innermost last."""
+    def made_at(self):
+        """The frames of the user's program that made this variable; ``x.trace()`` is a sum."""
         return self.owner.trace if self.owner is not None else self._trace
 
     @property
@@ -97,7 +97,7 @@ class Variable(Tagged):
         for key in ("_clients", "fgraph", "_eval_cache"):
             new.__dict__.pop(key, None)
         new.owner = new.index = None
-        new._trace = self.trace
+        new._trace = self.made_at
         if self._tag is not None:
             new._tag = copy(self._tag)
         return new
@@ -176,7 +176,7 @@ class Constant(AtomicVariable):
         text = str(self.data)
         if len(text) > 20:
             text = text[:10] + "..." + text[-10:]
-        return f"{type(self).__name__}{{{text}}}"
+        return f"Constant{{{text}}}"
 
     def clone(self):
         """Return a constant of the same data."""

@@ -85,7 +85,7 @@ class ScalarConstant(Constant, ScalarVariable):
         return self.type, np.asarray(self.data).tobytes()
 
     def __str__(self):
-        return self.name or f"ScalarConstant{{{self.data}}}"
+        return self.name or f"Constant{{{self.data}}}"
 
 
 Scalar.Variable = ScalarVariable

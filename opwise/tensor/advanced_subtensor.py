@@ -16,6 +16,7 @@ from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar
 from opwise.tensor.elemwise import dimshuffle, elemwise, zeros_like
+from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.slices import (
     NoneConst,
     NoneTypeT,
@@ -54,8 +55,6 @@ def zero_gradient(x):
 
 def sum_to(y, gy):
     """Return the gradient ``gy`` summed over the dimensions along which ``y`` was broadcast."""
-    from opwise.tensor.reduce import sum as sum_
-
     surplus = gy.type.ndim - y.type.ndim
     axes = list(range(surplus)) + [
         d + surplus

@@ -55,7 +55,10 @@ def _product(x, y):
 
 
 def _accumulated(name, z, product, alpha, beta, target):
-    """Return ``beta * z + alpha * product`` in ``target``, which may be z. z is not read if beta is 0."""
+    """Return ``beta * z + alpha * product``, put into ``target``, which may be z.
+
+    z is not read if beta is 0: it may hold anything then.
+    """
     if z.shape != product.shape:
         raise ValueError(
             f"Incompatible shapes for {name}: the product has {product.shape}, what it is added to "

@@ -1,4 +1,4 @@
-"""Products of vectors and matrices, and what is made of them: outer, tensordot and batched products.
+"""Products of vectors and matrices, and what is made of them: outer, tensordot, batched products.
 
 The Ops that call BLAS are in ``opwise.tensor.blas``.
 """
@@ -186,7 +186,7 @@ def _lengths(x):
 
 
 def _merged(x, lengths, kept, split):
-    """Return ``x`` with the axes from ``kept`` to ``split`` merged into one, and those after too."""
+    """Return ``x`` with the axes from ``kept`` to ``split`` merged into one, those after too."""
     groups = lengths[kept:split], lengths[split:]
     if all(len(group) == 1 for group in groups):
         return x

@@ -61,7 +61,7 @@ class DimShuffle(Op):
         self._transpose = tuple(self.shuffle + self.drop)
         self._index = tuple(
             None if o == "x" else slice(None) for o in self.new_order
-        ) + (0,) * len(self.drop)
+        ) + (0,) * len(self.drop) + (...,)  # the ellipsis keeps a single element an array
         self._hash = hash((DimShuffle, self.new_order, self.input_broadcastable))
 
     def make_node(self, x):

@@ -8,11 +8,11 @@ from __future__ import annotations
 from opwise.errors import AsTensorError
 from opwise.tensor import reduce
 from opwise.tensor import shape as shaping
+from opwise.tensor.convert import tensor_copy
 from opwise.tensor.creation import fill, get_scalar_constant_value, ones_like, zeros_like
 from opwise.tensor.diagonal import diagonal
 from opwise.tensor.dot import dot
 from opwise.tensor.elemwise import FUNCTIONS, cast, dimshuffle_op, elemwise
-from opwise.tensor.convert import tensor_copy
 from opwise.tensor.extra_ops import cumprod, cumsum, repeat, searchsorted
 from opwise.tensor.selection import choose, compress, nonzero, nonzero_values
 from opwise.tensor.sort import argsort, sort
@@ -105,7 +105,7 @@ class _Methods:
     __nonzero__ = __bool__
 
     def __iter__(self):
-        """Iterate over the elements of a vector whose length is known beforehand, such as a shape."""
+        """Iterate over a vector whose length is known beforehand, such as a shape."""
         if self.type.ndim != 1:
             raise TypeError(
                 "TensorType does not support iteration. Maybe you are using builtin.sum instead of "

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from opwise.errors import ShapeError
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.scalar import dtypes
 from opwise.tensor.advanced_subtensor import sum_to, zero_gradient
 from opwise.tensor.creation import arange
-from opwise.tensor.elemwise import Elemwise, dimshuffle, elemwise, pad_left
+from opwise.tensor.elemwise import cast, dimshuffle, elemwise, pad_left
 from opwise.tensor.shape import flatten
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.subtensor import getitem, take
@@ -25,7 +24,7 @@ __all__ = [
 
 
 class Nonzero(Op):
-    """The positions of the elements that are not 0: an int64 matrix with a row for each dimension."""
+    """The positions of the elements that are not 0: an int64 matrix, a row for each dimension."""
 
     __props__ = ()
 
@@ -37,9 +36,6 @@ class Nonzero(Op):
 
     def perform(self, node, inputs, output_storage):
         output_storage[0][0] = np.array(np.nonzero(inputs[0]), dtype=np.int64)
-
-    def infer_shape(self, node, shapes):
-        raise ShapeError("the elements that are not 0 must be counted")
 
     def grad(self, inputs, output_gradients):
         return [zero_gradient(inputs[0])]
@@ -115,60 +111,41 @@ class Choose(Op):
         result = np.choose(a, choices[0] if len(choices) == 1 else choices, mode=self.mode)
         output_storage[0][0] = np.asarray(result, dtype=node.outputs[0].type.numpy_dtype)
 
-    def infer_shape(self, node, shapes):
-        a, *choices = shapes
-        variables = list(node.inputs)
-        if len(choices) == 1:
-            choices = [choices[0][1:]]
-        patterns = [v.type.broadcastable for v in variables]
-        if len(choices) == 1:
-            patterns[1] = patterns[1][1:]
-        ndim = node.outputs[0].type.ndim
-        lengths = []
-        for d in range(ndim):
-            found = [
-                shape[d - ndim]
-                for shape, pattern in zip([a, *choices], patterns, strict=True)
-                if len(shape) >= ndim - d and not pattern[d - ndim]
-            ]
-            if len(found) > 1:
-                raise ShapeError("which of the inputs of choose broadcasts is not known")
-            lengths.append(found[0] if found else elemwise("second")(a, 1))
-        return [tuple(lengths)]
-
     def connection_pattern(self, node):
         return [[False]] + [[True]] * (len(node.inputs) - 1)
 
     def L_op(self, inputs, outputs, output_gradients):
         (a, *choices), (gz,) = inputs, output_gradients
-        count = len(choices) if len(choices) > 1 else shape_of(choices[0])[0]
-        if self.mode == "wrap":
-            a = a % count
-        elif self.mode == "clip":
-            a = elemwise("clip")(a, 0, count - 1)
-        grads = [
-            zero_gradient(c) if c.type.dtype in dtypes.DISCRETE else None for c in choices
-        ]
-        if len(choices) == 1 and grads[0] is None:
-            ndim = gz.type.ndim
-            number = dimshuffle(arange(count), (0, *"x" * ndim))
-            chosen = elemwise("eq")(pad_left(a, ndim + 1), number)
-            whole = elemwise("switch")(chosen, pad_left(gz, ndim + 1), 0)
-            # choices may have fewer dimensions than the result: those in between were broadcast
-            padded = dimshuffle(
-                choices[0],
-                (0, *"x" * (ndim + 1 - choices[0].type.ndim), *range(1, choices[0].type.ndim)),
-            )
-            back = [0, *range(ndim + 2 - choices[0].type.ndim, ndim + 1)]
-            grads = [dimshuffle(sum_to(padded, whole), back)]
-        elif len(choices) > 1:
+        if len(choices) > 1:
+            a = self._in_range(a, len(choices))
             grads = [
-                g if g is not None else sum_to(
-                    c, elemwise("switch")(elemwise("eq")(a, number), gz, 0)
-                )
-                for number, (c, g) in enumerate(zip(choices, grads, strict=True))
-            ]  # fmt: skip
-        return [disconnected_type.make_variable(), *grads]
+                self._part(c, elemwise("eq")(a, number), gz) for number, c in enumerate(choices)
+            ]
+            return [disconnected_type.make_variable(), *grads]
+        (c,) = choices
+        count = shape_of(c)[0]
+        # the number of the choice comes as an axis in front of all others
+        ndim = gz.type.ndim
+        numbers = dimshuffle(arange(count), (0, *"x" * ndim))
+        chosen = elemwise("eq")(pad_left(self._in_range(a, count), ndim + 1), numbers)
+        missing = ndim + 1 - c.type.ndim
+        padded = dimshuffle(c, (0, *"x" * missing, *range(1, c.type.ndim)))
+        gc = self._part(padded, chosen, pad_left(gz, ndim + 1))
+        gc = dimshuffle(gc, (0, *range(1 + missing, ndim + 1)))
+        return [disconnected_type.make_variable(), gc]
+
+    def _in_range(self, a, count):
+        """Return ``a`` with numbers out of range brought into it as the mode says."""
+        if self.mode == "wrap":
+            return a % count
+        return elemwise("clip")(a, 0, count - 1) if self.mode == "clip" else a
+
+    @staticmethod
+    def _part(choice, chosen, gz):
+        """Return the part of a gradient that goes to a choice, where it was chosen."""
+        if choice.type.dtype in dtypes.DISCRETE:
+            return zero_gradient(choice)
+        return sum_to(choice, elemwise("switch")(chosen, gz, 0))
 
 
 def choose(a, choices, out=None, mode="raise"):
@@ -214,7 +191,9 @@ class PermuteRowElements(Op):
 
     def perform(self, node, inputs, output_storage):
         x, y, inverse = inputs
-        Elemwise.check_shapes(node, [x, y])
+        for d, (n, m) in enumerate(zip(x.shape, y.shape, strict=True)):
+            if n != m and not any(v.type.broadcastable[d] for v in node.inputs[:2]):
+                raise ValueError(f"Dimension mismatch: {x.shape} and {y.shape} in dimension {d}")
         shape = np.broadcast_shapes(x.shape, y.shape)
         x, y = np.broadcast_to(x, shape), np.broadcast_to(y, shape)
         if inverse:
@@ -222,8 +201,8 @@ class PermuteRowElements(Op):
         output_storage[0][0] = np.take_along_axis(x, y, axis=-1)
 
     def infer_shape(self, node, shapes):
-        x, y, _ = node.inputs
-        x_shape, y_shape, _ = shapes
+        x, y = node.inputs[:2]
+        x_shape, y_shape = shapes[:2]
         lengths = [
             m if one else n
             for one, n, m in zip(x.type.broadcastable, x_shape, y_shape, strict=True)
@@ -238,7 +217,7 @@ class PermuteRowElements(Op):
         if x.type.dtype in dtypes.DISCRETE:
             gx = zero_gradient(x)
         else:
-            gx = sum_to(x, _permute(gz, y, elemwise("eq")(inverse, 0).astype("int8")))
+            gx = sum_to(x, _permute(gz, y, cast(elemwise("eq")(inverse, 0), "int8")))
         return [gx, disconnected_type.make_variable(), disconnected_type.make_variable()]
 
     def R_op(self, inputs, eval_points):

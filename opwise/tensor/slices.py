@@ -258,7 +258,7 @@ def _steps(distance, size):
 
 
 def slice_length(theslice, length):
-    """Return how many elements ``x[theslice]`` has, of a dimension of ``length``, as an int64 tensor."""
+    """Return how many elements of a dimension of ``length`` a slice picks, as an int64 tensor."""
     length = _simple(length)
     start, stop, step = (None if p is None else _simple(p) for p in _parts(theslice))
     if start is None and stop is None and step in (None, 1, -1):
@@ -289,4 +289,6 @@ def keeps_one(theslice):
     if any(k is None and p is not None for k, p in zip(parts, _parts(theslice), strict=True)):
         return False
     start, stop, step = parts
-    return start in (None, 0) and step != 0 and len(range(*slice(start, stop, step).indices(1))) == 1
+    if step == 0 or start not in (None, 0):
+        return False
+    return len(range(*slice(start, stop, step).indices(1))) == 1

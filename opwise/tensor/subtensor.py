@@ -42,10 +42,12 @@ from opwise.tensor.advanced_subtensor import (
     zero_gradient,
 )
 from opwise.tensor.convert import scalar_from_tensor
+from opwise.tensor.creation import alloc
 from opwise.tensor.elemwise import DimShuffle, dimshuffle, elemwise
+from opwise.tensor.join import join
 from opwise.tensor.shape import Reshape, addbroadcast, flatten, reshape
 from opwise.tensor.shape import shape as shape_of
-from opwise.tensor.slices import get_canonical_form_slice, keeps_one, known_int, slice_length
+from opwise.tensor.slices import get_canonical_form_slice, keeps_one, slice_length
 from opwise.tensor.type import TensorType, tensor_type
 from opwise.tensor.variable import as_tensor_variable
 
@@ -85,7 +87,7 @@ def _map_slice(function, item):
 
 
 def _fill(idx_list, values):
-    """Return ``idx_list`` with its types replaced by successive ``values``, and how many it took."""
+    """Return ``idx_list`` with successive ``values`` for its types, and how many it took."""
     taken = iter(values)
     count = 0
 
@@ -109,7 +111,7 @@ def get_idx_list(inputs, idx_list, get_count=False):
 
 
 def make_constant(items):
-    """Return a tuple of indices with integers (in slices too) turned into int64 scalar constants."""
+    """Return indices with integers, in slices too, turned into int64 scalar constants."""
 
     def convert(item):
         if isinstance(item, slice):
@@ -255,7 +257,7 @@ class Subtensor(_Indexed, Op):
         return [None if eval_points[0] is None else self(eval_points[0], *inputs[1:])]
 
     def __eq__(self, other):
-        return self is other or type(self) is type(other) and self._key == other._key
+        return self is other or (type(self) is type(other) and self._key == other._key)
 
     def __hash__(self):
         return self._hash
@@ -364,7 +366,7 @@ def getitem(x, args):
 
 
 def _item(arg):
-    """Return one index as None, Ellipsis, a scalar variable, a tensor, or a slice of scalars."""
+    """Return an index as None, Ellipsis, a scalar variable, a tensor, or a slice of scalars."""
     if arg is None or arg is Ellipsis:
         return arg
     if isinstance(arg, slice):
@@ -487,8 +489,6 @@ def take(a, indices, axis=None, mode="raise"):
     indices: integers of any shape, which takes the place of the axis in the result's. mode: what
     happens out of range: 'raise' an IndexError, 'clip' to the range, or 'wrap' around.
     """
-    from opwise.tensor.join import join
-
     a, indices = as_tensor_variable(a), as_index_variable(indices)
     if axis is None:
         a, axis = flatten(a), 0
@@ -565,7 +565,7 @@ def inc_subtensor(
 
 def _changed(x, y, inplace, set_instead_of_inc, tolerate_inplace_aliasing):
     op, inputs = x.owner.op, x.owner.inputs
-    how = dict(inplace=inplace, set_instead_of_inc=set_instead_of_inc)
+    how = {"inplace": inplace, "set_instead_of_inc": set_instead_of_inc}
     if isinstance(op, Subtensor):
         aliased = [[0, 1]] if tolerate_inplace_aliasing else []
         change = IncSubtensor(op.idx_list, **how, destroyhandler_tolerate_aliased=aliased)
@@ -608,8 +608,6 @@ def _changed_shuffled(x, y, tolerate_inplace_aliasing, **how):
 
 def _changed_reshaped(x, y, tolerate_inplace_aliasing, **how):
     """Change a part that was reshaped, as ``x[i]`` does for a matrix i: reshape y instead."""
-    from opwise.tensor.creation import alloc
-
     inner = x.owner.inputs[0]
     if y.type.ndim:
         whole = alloc(y, *(shape_of(x)[d] for d in range(x.type.ndim)))

@@ -1,0 +1,285 @@
+"""Rules that turn products of matrices and vectors into calls of BLAS, with scales and sums in them."""
+
+from __future__ import annotations
+
+from opwise.graph.variable import Constant
+from opwise.optimizers.passes import Optimizer
+from opwise.optimizers.rule import rule
+from opwise.scalar import dtypes
+from opwise.tensor.blas import (
+    Dot22,
+    Dot22Scalar,
+    Gemm,
+    _dot22,
+    _dot22scalar,
+    cgemv_no_inplace,
+    cger_no_inplace,
+    gemm_no_inplace,
+)
+from opwise.tensor.creation import alloc_empty
+from opwise.tensor.dot import Dot
+from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle, elemwise
+from opwise.tensor.shape import shape_i
+from opwise.tensor.variable import constant
+
+_FLOATS = ("float32", "float64")
+
+
+@rule(Dot, stage="local_dot_to_dot22", tags=("fast_run", "fast_compile"))
+def local_dot_to_dot22(fgraph, node):
+    """The product of two matrices of one floating dtype is a Dot22."""
+    x, y = node.inputs
+    if x.type.dtype != y.type.dtype or x.type.dtype not in _FLOATS:
+        return None
+    if x.type.ndim == 2 and y.type.ndim == 2:
+        return [_dot22(x, y)]
+    return None
+
+
+# --- sums with a product ---------------------------------------------------------------------------
+
+
+class GemmOptimizer(Optimizer):
+    """``beta L + alpha x y``, however it is written, becomes one Gemm, Gemv or Ger.
+
+    A sum is read as a list of scaled terms through add, sub, neg and multiplication by scalars, as
+    far as nobody else needs the parts.
+    """
+
+    name = "gemm_optimizer"
+
+    def apply(self, fgraph):
+        waiting = [node for node in fgraph.toposort() if _is_sum(node)]
+        while waiting:
+            node = waiting.pop()
+            if node not in fgraph.apply_nodes:
+                continue
+            out = node.outputs[0]
+            if _is_part_of_sum(out):
+                continue  # the sum that it is part of sees all its terms
+            new = _with_product(node)
+            if new is not None:
+                fgraph.replace_all([(out, new)], reason=self.name)
+                if new.owner is not None and _is_sum(new.owner):
+                    waiting.append(new.owner)
+
+
+def _row_name(node):
+    op = node.op
+    return op.scalar_op.row.name if isinstance(op, Elemwise) and op.scalar_op.row else None
+
+
+def _is_sum(node):
+    return (
+        _row_name(node) in ("add", "sub")
+        and node.outputs[0].type.dtype in _FLOATS
+        and node.outputs[0].type.ndim in (1, 2)
+    )
+
+
+def _is_part_of_sum(var):
+    """Return whether the only reader of a sum is another sum of the same type."""
+    if len(var._clients) != 1:
+        return False
+    ((client, _),) = var._clients
+    return client != "output" and _is_sum(client) and client.outputs[0].type == var.type
+
+
+def _terms(var, scale, out_type, found, root=True):
+    """Add the terms of a sum to ``found`` as (list of scalars, sign, variable)."""
+    scalars, sign = scale
+    node = var.owner
+    if node is not None and (root or len(var._clients) == 1) and var.type == out_type:
+        name = _row_name(node)
+        if name == "add":
+            for x in node.inputs:
+                _terms(x, scale, out_type, found, root=False)
+            return
+        if name == "sub":
+            _terms(node.inputs[0], scale, out_type, found, root=False)
+            _terms(node.inputs[1], (scalars, -sign), out_type, found, root=False)
+            return
+        if name == "neg":
+            _terms(node.inputs[0], (scalars, -sign), out_type, found, root=False)
+            return
+        if name == "mul":
+            split = _split_scalars(node, out_type)
+            if split is not None:
+                more, rest = split
+                _terms(rest, (scalars + more, sign), out_type, found, root=False)
+                return
+    if node is not None and isinstance(node.op, Dot22Scalar) and len(var._clients) == 1:
+        x, y, a = node.inputs
+        found.append(([*scalars, a], sign, _dot22(x, y), True))
+        return
+    found.append((scalars, sign, var, len(var._clients) == 1))
+
+
+def _split_scalars(node, out_type):
+    """Return (scalars as 0-d variables, the one other factor) of a product, or None."""
+    scalars, rest = [], None
+    for x in node.inputs:
+        if all(x.type.broadcastable):
+            scalar = _as_scalar(x, out_type.dtype)
+            if scalar is None:
+                return None
+            scalars.append(scalar)
+        elif rest is None:
+            rest = x
+        else:
+            return None
+    return (scalars, rest) if rest is not None and rest.type == out_type else None
+
+
+def _as_scalar(x, dtype):
+    """Return a variable of which all dimensions broadcast as a 0-d one of ``dtype``, or None."""
+    if dtypes.upcast(x.type.dtype, dtype) != dtype:
+        return None
+    while x.owner is not None and isinstance(x.owner.op, DimShuffle):
+        x = x.owner.inputs[0]
+    if not all(x.type.broadcastable):
+        return None
+    if isinstance(x, Constant):
+        return constant(x.data.reshape(()).astype(dtype))
+    return cast(dimshuffle(x, ()) if x.type.ndim else x, dtype)
+
+
+def _with_product(node):
+    """Return a variable equal to a sum in which one product took up one other term, or None."""
+    out = node.outputs[0]
+    terms = []
+    _terms(out, ([], 1), out.type, terms)
+    if len(terms) < 2:
+        return None
+    for i, (scalars, sign, var, alone) in enumerate(terms):
+        product = _product(var) if alone else None
+        if product is None:
+            continue
+        for j, (its_scalars, its_sign, other, _) in enumerate(terms):
+            if j == i or other.type != out.type:
+                continue
+            alpha = _scale(scalars, sign, out.type.dtype)
+            beta = _scale(its_scalars, its_sign, out.type.dtype)
+            new = _combine(product, other, alpha, beta)
+            if new is None or new.type != out.type:
+                continue
+            rest = [_rebuilt(t) for k, t in enumerate(terms) if k not in (i, j)]
+            return elemwise("add")(new, *rest) if rest else new
+    return None
+
+
+def _product(var):
+    """Return (kind, x, y) of a variable that is a product: of matrices, or of one and a vector."""
+    node = var.owner
+    if node is None:
+        return None
+    if isinstance(node.op, Dot22):
+        return ("mm", *node.inputs)
+    if isinstance(node.op, Dot):
+        x, y = node.inputs
+        if x.type.dtype == y.type.dtype and (x.type.ndim, y.type.ndim) in ((2, 1), (1, 2)):
+            return ("mv", x, y) if x.type.ndim == 2 else ("mv", dimshuffle(y, (1, 0)), x)
+    if isinstance(node.op, DimShuffle) and node.inputs[0].owner is not None:
+        inner = node.inputs[0]
+        if (
+            node.op.new_order == (0,)
+            and isinstance(inner.owner.op, Dot22)
+            and len(inner._clients) == 1
+        ):
+            x, y = inner.owner.inputs
+            return ("mv", x, dimshuffle(y, (0,)))
+    return None
+
+
+def _combine(product, other, alpha, beta):
+    kind, x, y = product
+    if kind == "mm":
+        return gemm_no_inplace(other, alpha, x, y, beta)
+    return cgemv_no_inplace(other, alpha, x, y, beta)
+
+
+def _scale(scalars, sign, dtype):
+    """Return the product of scalars with a sign as one 0-d variable."""
+    numbers = [s for s in scalars if isinstance(s, Constant)]
+    symbols = [s for s in scalars if not isinstance(s, Constant)]
+    value = float(sign)
+    for n in numbers:
+        value *= float(n.data)
+    factor = constant(value, dtype=dtype)
+    if not symbols:
+        return factor
+    result = symbols[0] if len(symbols) == 1 else elemwise("mul")(*symbols)
+    if value == 1:
+        return result
+    if value == -1:
+        return elemwise("neg")(result)
+    return elemwise("mul")(factor, result)
+
+
+def _rebuilt(term):
+    scalars, sign, var, _ = term
+    if not scalars:
+        return var if sign > 0 else elemwise("neg")(var)
+    return elemwise("mul")(_scale(scalars, sign, var.type.dtype), var)
+
+
+@rule("row:mul", stage="local_dot22_to_dot22scalar")
+def local_dot22_to_dot22scalar(fgraph, node):
+    """A product of matrices times scalars is one call, if nobody else needs the product."""
+    out = node.outputs[0]
+    if out.type.dtype not in _FLOATS or out.type.ndim != 2:
+        return None
+    split = _split_scalars(node, out.type)
+    if split is None or not split[0]:
+        return None
+    scalars, rest = split
+    if rest.owner is None or not isinstance(rest.owner.op, Dot22) or len(rest._clients) != 1:
+        return None
+    x, y = rest.owner.inputs
+    return [_dot22scalar(x, y, _scale(scalars, 1, out.type.dtype))]
+
+
+# --- products with a vector ------------------------------------------------------------------------
+
+
+def _is_number(var, value):
+    return isinstance(var, Constant) and float(var.data) == value
+
+
+@rule(Gemm, Dot22, Dot, stage="local_gemm_to_gemv")
+def local_gemm_to_gemv(fgraph, node):
+    """Products of which one operand is a vector, or a matrix of one row or column, take less."""
+    if isinstance(node.op, Dot):
+        return _vector_product(fgraph, *node.inputs)
+    if isinstance(node.op, Dot22):
+        x, y = node.inputs
+        if x.type.broadcastable[1] and y.type.broadcastable[0]:
+            return [elemwise("mul")(x, y)]  # a column times a row: no sum is left
+        return None
+    z, alpha, x, y, beta = node.inputs
+    pattern = node.outputs[0].type.broadcastable
+    if x.type.broadcastable == (False, True) and y.type.broadcastable == (True, False):
+        if _is_number(beta, 1.0):
+            return [cger_no_inplace(z, alpha, dimshuffle(x, (0,)), dimshuffle(y, (1,)))]
+    elif pattern == (False, True) and y.type.broadcastable[1]:
+        new = cgemv_no_inplace(dimshuffle(z, (0,)), alpha, x, dimshuffle(y, (0,)), beta)
+        return [dimshuffle(new, (0, "x"))]
+    elif pattern == (True, False) and x.type.broadcastable[0]:
+        new = cgemv_no_inplace(
+            dimshuffle(z, (1,)), alpha, dimshuffle(y, (1, 0)), dimshuffle(x, (1,)), beta
+        )
+        return [dimshuffle(new, ("x", 0))]
+    return None
+
+
+def _vector_product(fgraph, x, y):
+    dtype = x.type.dtype
+    if dtype != y.type.dtype or dtype not in _FLOATS:
+        return None
+    one, zero = constant(1.0, dtype=dtype), constant(0.0, dtype=dtype)
+    if (x.type.ndim, y.type.ndim) == (1, 2):
+        x, y = dimshuffle(y, (1, 0)), x
+    elif (x.type.ndim, y.type.ndim) != (2, 1):
+        return None
+    new = cgemv_no_inplace(alloc_empty(dtype)(shape_i(x, 0, fgraph)), one, x, y, zero)
+    return [new]

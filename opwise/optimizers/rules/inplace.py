@@ -1,0 +1,196 @@
+"""Overwriting: results take the memory of operands that nobody needs any more.
+
+An operand may be overwritten by an Apply if, in one fixed order of the graph, everybody else who
+reads its memory comes before. All decisions are made against that order, so no cycle can arise and
+one pass suffices.
+"""
+
+from __future__ import annotations
+
+from opwise.graph import aliasing
+from opwise.graph.variable import Constant
+from opwise.optimizers.passes import Optimizer
+from opwise.tensor.blas import (
+    CGemv,
+    CGer,
+    Gemm,
+    Gemv,
+    Ger,
+    cgemv_inplace,
+    cger_inplace,
+    gemm_inplace,
+    gemv_inplace,
+    ger_destructive,
+)
+from opwise.tensor.creation import AllocEmpty
+from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.subtensor import (
+    AdvancedIncSubtensor1,
+    IncSubtensor,
+)
+
+
+class InplacePass(Optimizer):
+    """Goes once through the graph and lets Applys overwrite operands.
+
+    candidates(node): yields (input index, function of the inputs that returns the new outputs), the
+    best first.
+    """
+
+    def candidates(self, node):
+        raise NotImplementedError
+
+    def apply(self, fgraph):
+        order = _late_updates(fgraph, fgraph.toposort())
+        books = _Books(fgraph, order)
+        for node in order:
+            for i, make in self.candidates(node):
+                if books.allows(node, i):
+                    outputs = make(node.inputs)
+                    pairs = list(zip(node.outputs, outputs, strict=True))
+                    fgraph.replace_all(pairs, reason=str(self))
+                    books.overwritten(node, outputs[0].owner, i)
+                    break
+
+
+def _late_updates(fgraph, order):
+    """Return the order with what only makes an update moved to the end.
+
+    There most others have read the old value, and it can be overwritten.
+    """
+    if not fgraph.mutable_inputs:
+        return order
+    late = {
+        node
+        for node in order
+        if all(client == "output" for out in node.outputs for client, _ in out._clients)
+        and any(aliasing.root(v) in fgraph.mutable_inputs for v in node.inputs)
+    }
+    # what must come before one of them (it overwrites memory already) stays before
+    bound = {before for befores in fgraph.orderings().values() for before in befores}
+    late -= bound
+    return [n for n in order if n not in late] + [n for n in order if n in late]
+
+
+class _Books:
+    """Who reads the memory behind each variable, and when; kept while Applys are replaced."""
+
+    def __init__(self, fgraph, order):
+        self.fgraph = fgraph
+        self.position = {node: k for k, node in enumerate(order)}
+        self.roots = aliasing.groups(fgraph, order)
+        self.members = {}
+        for var, root in self.roots.items():
+            self.members.setdefault(root, []).append(var)
+        self.last = {}
+        for k, node in enumerate(order):
+            for var in node.inputs:
+                self.last[self.roots[var]] = k
+        for out in fgraph.outputs:
+            self.last[self.roots.get(out, out)] = len(order)
+
+    def allows(self, node, i):
+        """Return whether ``node`` may overwrite its input ``i``."""
+        var = node.inputs[i]
+        root = self.roots[var]
+        if isinstance(root, Constant):
+            return False
+        if root.owner is None and root not in self.fgraph.mutable_inputs:
+            return False
+        if self.last[root] > self.position[node]:
+            return False
+        # the Apply itself may read the memory again only as the very same variable, elementwise
+        same = isinstance(node.op, Elemwise)
+        return all(
+            j == i or self.roots[other] is not root or (same and other is var)
+            for j, other in enumerate(node.inputs)
+        )
+
+    def overwritten(self, node, new, i):
+        """Note that ``new`` took the place of ``node`` and its output the memory of input ``i``."""
+        k = self.position[new] = self.position[node]
+        root = self.roots[new.inputs[i]]
+        latest = k
+        for old_out, new_out in zip(node.outputs, new.outputs, strict=True):
+            old_root = self.roots.pop(old_out)
+            views = [v for v in self.members.pop(old_root) if v is not old_out]
+            latest = max(latest, self.last.pop(old_root, k))
+            for var in (new_out, *views):
+                self.roots[var] = root
+                self.members[root].append(var)
+        self.last[root] = latest
+
+
+class InplaceElemwiseOptimizer(InplacePass):
+    """An elementwise result takes the memory of an operand of its dtype and shape."""
+
+    name = "inplace_elemwise_optimizer"
+
+    def candidates(self, node):
+        op = node.op
+        if not isinstance(op, Elemwise) or op.inplace_pattern or len(node.outputs) != 1:
+            return
+        out = node.outputs[0].type
+        if out.ndim == 0:
+            return  # a number: there is nothing to gain
+        fitting = [i for i, x in enumerate(node.inputs) if x.type == out]
+        preferred = _updated_input(node)
+        fitting.sort(key=lambda i: node.inputs[i] is not preferred)
+        for i in fitting:
+            yield i, lambda inputs, i=i: Elemwise(op.scalar_op, {0: i}).make_node(*inputs).outputs
+
+
+def _updated_input(node):
+    """Return the input of the graph that the output of ``node`` is an update of, or None."""
+    fgraph = node.fgraph
+    updates = getattr(fgraph, "update_mapping", None) or {}
+    for client, k in node.outputs[0]._clients:
+        if client == "output" and k in updates:
+            return fgraph.inputs[updates[k]]
+    return None
+
+
+class InplaceBlas(InplacePass):
+    """BLAS adds into the array that it is given."""
+
+    name = "InplaceBlasOpt"
+
+    _inplace = {Gemm: gemm_inplace, Gemv: gemv_inplace, CGemv: cgemv_inplace,
+                Ger: ger_destructive, CGer: cger_inplace}  # fmt: skip
+
+    def apply(self, fgraph):
+        _separate_empties(fgraph)
+        super().apply(fgraph)
+
+    def candidates(self, node):
+        inplace = self._inplace.get(type(node.op))
+        if inplace is not None and not node.op.destroy_map:
+            yield 0, lambda inputs: inplace.make_node(*inputs).outputs
+
+
+def _separate_empties(fgraph):
+    """Give every reader of uninitialised memory memory of its own, so that it can overwrite it."""
+    for node in fgraph.toposort():
+        if isinstance(node.op, AllocEmpty):
+            for client, i in list(node.outputs[0]._clients)[1:]:
+                if client != "output":
+                    fresh = node.clone()
+                    fgraph.change_input(client, i, fresh.outputs[0], reason="InplaceBlasOpt")
+
+
+class InplaceSubtensor(InplacePass):
+    """Setting or adding to a part of an array overwrites it."""
+
+    name = "local_inplace_setsubtensor"
+
+    def candidates(self, node):
+        op = node.op
+        if isinstance(op, IncSubtensor) and not op.inplace:
+            new = IncSubtensor(
+                op.idx_list, inplace=True, set_instead_of_inc=op.set_instead_of_inc,
+                destroyhandler_tolerate_aliased=op.destroyhandler_tolerate_aliased,
+            )  # fmt: skip
+            yield 0, lambda inputs: new.make_node(*inputs).outputs
+        elif isinstance(op, AdvancedIncSubtensor1) and not op.inplace:
+            new = type(op)(inplace=True, set_instead_of_inc=op.set_instead_of_inc)
+            yield 0, lambda inputs: new.make_node(*inputs).outputs

@@ -1,0 +1,55 @@
+"""Assert: a value that passes only if conditions hold when the function runs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.null import disconnected_type
+from opwise.graph.op import Op
+from opwise.tensor.variable import as_tensor_variable
+
+__all__ = ["Assert", "assert_", "assert_op"]
+
+
+class Assert(Op):
+    """Its first input, unless one of the others, the conditions, is 0: then AssertionError.
+
+    msg: the text of the error. A rewrite that drops the result drops the check too.
+    """
+
+    __props__ = ("msg",)
+    view_map = {0: [0]}
+
+    def __init__(self, msg="Theano Assert failed!"):
+        self.msg = msg
+
+    def make_node(self, value, *conds):
+        value = value if hasattr(value, "type") else as_tensor_variable(value)
+        conds = [as_tensor_variable(c) for c in conds]
+        for c in conds:
+            if c.type.ndim != 0:
+                raise TypeError(f"A condition of Assert must be a scalar, not {c} of {c.type}")
+        return Apply(self, [value, *conds], [value.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        value, *conds = inputs
+        if not all(np.all(c) for c in conds):
+            raise AssertionError(self.msg)
+        output_storage[0][0] = value
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+    def connection_pattern(self, node):
+        return [[True]] + [[False]] * (len(node.inputs) - 1)
+
+    def grad(self, inputs, output_gradients):
+        return list(output_gradients) + [disconnected_type.make_variable() for _ in inputs[1:]]
+
+    def R_op(self, inputs, eval_points):
+        return [eval_points[0]]
+
+
+assert_ = Assert()
+assert_op = assert_

@@ -1,0 +1,662 @@
+"""Cumulative sums, differences, repetition, counting, searching, and numbers of positions.
+
+Diagonals are in ``opwise.tensor.diagonal``, selection by value in ``opwise.tensor.selection``.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+
+from opwise.config import config
+from opwise.graph.apply import Apply
+from opwise.graph.null import disconnected_type
+from opwise.graph.op import Op
+from opwise.graph.variable import Constant
+from opwise.scalar import dtypes
+from opwise.tensor.advanced_subtensor import (
+    advanced_inc_subtensor1,
+    user_zeros_like,
+    zero_gradient,
+)
+from opwise.tensor.creation import alloc, arange, zeros
+from opwise.tensor.diagonal import (
+    FillDiagonal,
+    FillDiagonalOffset,
+    fill_diagonal,
+    fill_diagonal_,
+    fill_diagonal_offset,
+    fill_diagonal_offset_,
+)
+from opwise.tensor.elemwise import cast, dimshuffle, elemwise
+from opwise.tensor.join import join
+from opwise.tensor.selection import compress
+from opwise.tensor.shape import flatten, get_vector_length, reshape, squeeze
+from opwise.tensor.shape import shape as shape_of
+from opwise.tensor.subtensor import getitem, set_subtensor
+from opwise.tensor.type import tensor_type
+from opwise.tensor.variable import as_tensor_variable, constant
+
+__all__ = [
+    "Bartlett", "CpuContiguous", "CumOp", "CumprodOp", "CumsumOp", "DiffOp", "FillDiagonal",
+    "FillDiagonalOffset", "RavelMultiIndex", "RepeatOp", "SearchsortedOp", "Unique", "UnravelIndex",
+    "bartlett", "bartlett_", "bincount", "compress", "cpu_contiguous", "cumprod", "cumsum", "diff",
+    "fill_diagonal", "fill_diagonal_", "fill_diagonal_offset", "fill_diagonal_offset_",
+    "ravel_multi_index", "repeat", "roll", "searchsorted", "squeeze", "tile", "to_one_hot",
+    "unravel_index",
+]  # fmt: skip
+
+
+class CpuContiguous(Op):
+    """The input, copied only where its memory is not C contiguous."""
+
+    __props__ = ()
+    view_map = {0: [0]}
+
+    def make_node(self, x):
+        x = as_tensor_variable(x)
+        return Apply(self, [x], [x.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = np.require(inputs[0], requirements="C")
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+    def grad(self, inputs, output_gradients):
+        return list(output_gradients)
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0])]
+
+
+cpu_contiguous = CpuContiguous()
+
+
+# --- along an axis --------------------------------------------------------------------------------
+
+
+def _reversed(x, axis):
+    """Return ``x`` backwards along ``axis``; x must be a vector where that is None."""
+    if axis is None:
+        return getitem(x, slice(None, None, -1))
+    return getitem(x, (slice(None),) * (axis % x.type.ndim) + (slice(None, None, -1),))
+
+
+class CumOp(Op):
+    """Cumulative sums (mode 'add') or products ('mul') along an axis; None flattens first."""
+
+    __props__ = ("axis", "mode")
+
+    def __init__(self, axis=None, mode="add"):
+        if mode not in ("add", "mul"):
+            raise ValueError(f'CumOp: Unknown mode "{mode}"')
+        self.axis = axis
+        self.mode = mode
+
+    def make_node(self, x):
+        x = as_tensor_variable(x)
+        if self.axis is None:
+            return Apply(self, [x], [tensor_type(x.type.dtype, (False,)).make_variable()])
+        if not -x.type.ndim <= self.axis < x.type.ndim:
+            raise ValueError(f"axis(={self.axis}) out of bounds")
+        return Apply(self, [x], [x.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        (x,) = inputs
+        if self.axis is None:
+            x = x.ravel()
+        accumulate = (np.add if self.mode == "add" else np.multiply).accumulate
+        dtype = None if x.dtype == bool else x.dtype
+        result = accumulate(x, axis=self.axis or 0, dtype=dtype)
+        output_storage[0][0] = result.astype(x.dtype, copy=False)
+
+    def infer_shape(self, node, shapes):
+        if self.axis is None and node.inputs[0].type.ndim != 1:
+            return [(reduce(elemwise("mul"), shapes[0], constant(np.int64(1))),)]
+        return shapes
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (x,), (gz,) = inputs, output_gradients
+        if x.type.dtype in dtypes.DISCRETE:
+            return [zero_gradient(x)]
+
+        def summed_from_the_end(g):
+            return _reversed(CumOp(self.axis, "add")(_reversed(g, self.axis)), self.axis)
+
+        if self.mode == "add":
+            gx = summed_from_the_end(gz)
+        else:
+            x_flat = flatten(x) if self.axis is None else x
+            gx = summed_from_the_end(outputs[0] * gz) / x_flat
+        if self.axis is None and x.type.ndim != 1:
+            gx = reshape(gx, shape_of(x), ndim=x.type.ndim)
+        return [gx]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        if self.mode == "add":
+            return [self(eval_points[0])]
+        ratio = eval_points[0] / inputs[0]
+        return [self(inputs[0]) * CumOp(self.axis, "add")(ratio)]
+
+    def __str__(self):
+        return f"{type(self).__name__}{{{self.axis}, {self.mode}}}"
+
+
+def cumsum(x, axis=None):
+    """Return the cumulative sums of ``x`` along ``axis``, of its dtype; None flattens first."""
+    return CumOp(axis, "add")(x)
+
+
+def cumprod(x, axis=None):
+    """Return the cumulative products of ``x`` along ``axis``, of its dtype; None flattens first."""
+    return CumOp(axis, "mul")(x)
+
+
+def CumsumOp(axis=None):
+    """Return the Op of cumulative sums, under its older name."""
+    return CumOp(axis, "add")
+
+
+def CumprodOp(axis=None):
+    """Return the Op of cumulative products, under its older name."""
+    return CumOp(axis, "mul")
+
+
+class DiffOp(Op):
+    """The differences of neighbours along an axis, taken ``n`` times."""
+
+    __props__ = ("n", "axis")
+
+    def __init__(self, n=1, axis=-1):
+        if n < 0:
+            raise ValueError(f"diff: order must be non-negative but got {n}")
+        self.n = int(n)
+        self.axis = int(axis)
+
+    def make_node(self, x):
+        x = as_tensor_variable(x)
+        if not -x.type.ndim <= self.axis < x.type.ndim:
+            raise ValueError(f"axis(={self.axis}) out of bounds")
+        pattern = list(x.type.broadcastable)
+        if self.n:
+            pattern[self.axis] = False
+        return Apply(self, [x], [tensor_type(x.type.dtype, tuple(pattern)).make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        result = np.diff(inputs[0], n=self.n, axis=self.axis)
+        output_storage[0][0] = result if self.n else inputs[0].copy()
+
+    def infer_shape(self, node, shapes):
+        shape = list(shapes[0])
+        shape[self.axis] = elemwise("maximum")(shape[self.axis] - self.n, 0)
+        return [tuple(shape)]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (x,), (gz,) = inputs, output_gradients
+        if x.type.dtype in dtypes.DISCRETE:
+            return [zero_gradient(x)]
+        axis = self.axis % x.type.ndim
+        for _ in range(self.n):
+            ends = [1 if d == axis else shape_of(gz)[d] for d in range(gz.type.ndim)]
+            end = zeros(ends, dtype=gz.type.dtype)
+            gz = join(axis, end, gz) - join(axis, gz, end)
+        return [gz]
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0])]
+
+
+def diff(x, n=1, axis=-1):
+    """Return the differences of neighbours in ``x`` along ``axis``, taken ``n`` times."""
+    return DiffOp(n=n, axis=axis)(x)
+
+
+def roll(x, shift, axis=None):
+    """Return ``x`` with its elements moved by ``shift`` along ``axis``, round its ends.
+
+    axis: None moves them in the flattened array.
+    """
+    x = as_tensor_variable(x)
+    if axis is None:
+        if x.type.ndim > 1:
+            return reshape(roll(flatten(x), shift, 0), shape_of(x), ndim=x.type.ndim)
+        axis = 0
+    axis %= max(x.type.ndim, 1)
+    # a shift by more than the length is one by the rest of the division
+    cut = elemwise("neg")(elemwise("mod")(as_tensor_variable(shift), shape_of(x)[axis]))
+    before = (slice(None),) * axis
+    end = getitem(x, (*before, slice(cut, None)))
+    start = getitem(x, (*before, slice(0, cut)))
+    return join(axis, end, start)
+
+
+# --- repetition -----------------------------------------------------------------------------------
+
+
+class RepeatOp(Op):
+    """Each element repeated as often as an integer, or each integer of a vector, says.
+
+    axis: along which; None flattens first. Inputs (x, repeats).
+    """
+
+    __props__ = ("axis",)
+
+    def __init__(self, axis=None):
+        self.axis = axis
+
+    def make_node(self, x, repeats):
+        x, repeats = as_tensor_variable(x), as_tensor_variable(repeats)
+        if repeats.type.dtype not in dtypes.INTEGERS or repeats.type.dtype == "uint64":
+            raise TypeError(f"repeats must be of an integer dtype below uint64, not {repeats.type}")
+        if repeats.type.ndim > 1:
+            raise ValueError("The dimension of repeats should not exceed 1.")
+        pattern = (False,)
+        if self.axis is not None:
+            pattern = list(x.type.broadcastable)
+            pattern[self.axis] = False
+        return Apply(
+            self, [x, repeats], [tensor_type(x.type.dtype, tuple(pattern)).make_variable()]
+        )
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = np.repeat(*inputs, axis=self.axis)
+
+    def infer_shape(self, node, shapes):
+        x_shape, repeats = shapes[0], cast(node.inputs[1], "int64")
+        if self.axis is None:
+            total = reduce(elemwise("mul"), x_shape, constant(np.int64(1)))
+        else:
+            total = x_shape[self.axis]
+        if repeats.type.ndim == 1 and not repeats.type.broadcastable[0]:
+            total = repeats.sum()
+        else:
+            total = total * (repeats if repeats.type.ndim == 0 else getitem(repeats, 0))
+        if self.axis is None:
+            return [(total,)]
+        shape = list(x_shape)
+        shape[self.axis] = total
+        return [tuple(shape)]
+
+    def connection_pattern(self, node):
+        return [[True], [False]]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (x, repeats), (gz,) = inputs, output_gradients
+        if x.type.dtype in dtypes.DISCRETE:
+            return [zero_gradient(x), disconnected_type.make_variable()]
+        # the numbers of the elements, repeated alike, say where each gradient belongs
+        axis = 0 if self.axis is None else self.axis % x.type.ndim
+        rows = flatten(x) if self.axis is None else x
+        order = list(range(rows.type.ndim))
+        order[0], order[axis] = axis, 0
+        rows = dimshuffle(rows, order)
+        numbers = RepeatOp(axis=0)(arange(shape_of(rows)[0]), repeats)
+        gx = advanced_inc_subtensor1(user_zeros_like(rows), dimshuffle(gz, order), numbers)
+        gx = dimshuffle(gx, order)
+        if self.axis is None:
+            gx = reshape(gx, shape_of(x), ndim=x.type.ndim)
+        return [gx, disconnected_type.make_variable()]
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0], inputs[1])]
+
+
+def repeat(x, repeats, axis=None):
+    """Return ``x`` with each element along ``axis`` repeated; None flattens x first.
+
+    repeats: an integer, or a vector with a number for each element.
+    """
+    x, repeats = as_tensor_variable(x), as_tensor_variable(repeats)
+    if repeats.type.ndim > 1:
+        raise ValueError("The dimension of repeats should not exceed 1.")
+    if repeats.type.ndim == 1 and not repeats.type.broadcastable[0]:
+        return RepeatOp(axis=axis)(x, repeats)
+    if repeats.type.ndim == 1:
+        repeats = getitem(repeats, 0)
+    if axis is None:
+        x, axis = flatten(x), 0
+    if axis >= x.type.ndim:
+        raise ValueError("Axis should not exceed x.ndim-1.")
+    axis %= x.type.ndim
+    # a new axis after this one, filled by broadcasting, then merged with it
+    lengths = [shape_of(x)[d] for d in range(x.type.ndim)]
+    order = list(range(x.type.ndim))
+    order.insert(axis + 1, "x")
+    stretched = alloc(dimshuffle(x, order), *lengths[: axis + 1], repeats, *lengths[axis + 1 :])
+    lengths[axis] = lengths[axis] * repeats
+    return reshape(stretched, lengths, ndim=x.type.ndim)
+
+
+def tile(x, reps, ndim=None):
+    """Return ``x`` put side by side, ``reps`` times along each dimension.
+
+    reps: an integer, a list of integers and scalars, or a vector. ndim: dimensions of the result,
+    at least those of x and the length of reps, which are padded on the left with 1; needed where
+    the length of reps is not known.
+    """
+    x = as_tensor_variable(x)
+    if ndim is not None and ndim < x.type.ndim:
+        raise ValueError("ndim should be equal or larger than x.ndim")
+    reps = _repetitions(reps, ndim)
+    for r in reps:
+        if as_tensor_variable(r).type.dtype not in dtypes.INTEGERS:
+            raise ValueError("elements of reps must be scalars of integer dtype")
+    total = max(len(reps), x.type.ndim, ndim or 0)
+    if ndim is not None and len(reps) > ndim:
+        raise ValueError("len(reps) should be equal or less than ndim")
+    reps = [1] * (total - len(reps)) + reps
+    x = dimshuffle(x, ["x"] * (total - x.type.ndim) + list(range(x.type.ndim)))
+    lengths = [shape_of(x)[d] for d in range(total)]
+    # all repetitions in front, then each moved before the dimension that it belongs to
+    spread = alloc(x, *reps, *lengths)
+    order = [d for k in range(total) for d in (k, total + k)]
+    return reshape(
+        dimshuffle(spread, order), [n * r for n, r in zip(lengths, reps, strict=True)], ndim=total
+    )
+
+
+def _repetitions(reps, ndim):
+    """Return what tile is given as a list of integers and integer scalars."""
+    if isinstance(reps, list | tuple):
+        if any(as_tensor_variable(r).type.ndim for r in reps):
+            raise ValueError("elements of reps must be scalars of integer dtype")
+        return list(reps)
+    reps = as_tensor_variable(reps)
+    if reps.type.ndim == 0:
+        return [int(reps.data) if isinstance(reps, Constant) else reps]
+    if reps.type.ndim > 1:
+        raise ValueError("the dimension of reps should not exceed 1")
+    try:
+        length = get_vector_length(reps)
+    except ValueError:
+        if ndim is None:
+            raise ValueError(
+                "if reps is tensor.vector, you should specify the ndim"
+            ) from None
+        length = ndim
+    return [getitem(reps, k) for k in range(length)]
+
+
+# --- counting and searching -----------------------------------------------------------------------
+
+
+def bincount(x, weights=None, minlength=None, assert_nonneg=False):
+    """Return how often each number from 0 on occurs in ``x``, a vector of integers, in its dtype.
+
+    weights: what to add for each element instead of 1; the result then has their dtype. minlength:
+    of the result. assert_nonneg: check when running that no number is negative.
+    """
+    x = as_tensor_variable(x)
+    if x.type.ndim != 1:
+        raise TypeError("Inputs must be of dimension 1.")
+    if x.type.dtype not in dtypes.INTEGERS:
+        raise TypeError(f"index must be integers: {x} has dtype {x.type.dtype}")
+    if assert_nonneg:
+        from opwise.tensor.assertion import Assert
+
+        nonnegative = elemwise("ge")(x, 0).all()
+        x = Assert("Input to bincount has negative values!")(x, nonnegative)
+    length = cast(x.max() + 1, "int64")
+    if minlength is not None:
+        length = elemwise("maximum")(length, minlength)
+    if weights is None:
+        return advanced_inc_subtensor1(zeros([length], dtype=x.type.dtype), 1, x)
+    weights = as_tensor_variable(weights)
+    return advanced_inc_subtensor1(zeros([length], dtype=weights.type.dtype), weights, x)
+
+
+def to_one_hot(y, nb_class, dtype=None):
+    """Return a matrix of floatX with, in each row, a 1 in the column that ``y`` names, else 0.
+
+    y: a vector of integers below ``nb_class``, the number of columns. dtype: of the result.
+    """
+    y = as_tensor_variable(y)
+    n = shape_of(y)[0]
+    rows = zeros((n, nb_class), dtype=dtype or config.floatX)
+    return set_subtensor(getitem(rows, (arange(n), y)), 1)
+
+
+class SearchsortedOp(Op):
+    """Where each element of v would have to be inserted into a sorted vector x.
+
+    Inputs (x, v) or (x, v, sorter); side: before ('left') or after ('right') equal elements.
+    """
+
+    __props__ = ("side",)
+
+    def __init__(self, side="left"):
+        if side not in ("left", "right"):
+            raise ValueError(f"'{side}' is an invalid value for keyword 'side'")
+        self.side = side
+
+    def make_node(self, x, v, sorter=None):
+        x, v = as_tensor_variable(x, ndim=1), as_tensor_variable(v)
+        inputs = [x, v]
+        if sorter is not None:
+            sorter = as_tensor_variable(sorter, ndim=1)
+            if sorter.type.dtype not in dtypes.INTEGERS:
+                raise TypeError(f"sorter must be an integer vector, not {sorter.type}")
+            inputs.append(sorter)
+        return Apply(
+            self, inputs, [tensor_type("int64", v.type.broadcastable).make_variable()]
+        )
+
+    def perform(self, node, inputs, output_storage):
+        x, v, *sorter = inputs
+        found = np.searchsorted(x, v, self.side, *sorter)
+        output_storage[0][0] = np.asarray(found, dtype=np.int64)
+
+    def infer_shape(self, node, shapes):
+        return [shapes[1]]
+
+    def connection_pattern(self, node):
+        return [[True], [True], [False]][: len(node.inputs)]
+
+    def grad(self, inputs, output_gradients):
+        x, v, *sorter = inputs
+        return [zero_gradient(x), zero_gradient(v)] + [
+            disconnected_type.make_variable() for _ in sorter
+        ]
+
+
+def searchsorted(x, v, side="left", sorter=None):
+    """Return where each element of ``v`` would have to be inserted into the sorted vector ``x``.
+
+    side: before ('left') or after ('right') equal elements. sorter: positions that sort x.
+    """
+    inputs = (x, v) if sorter is None else (x, v, sorter)
+    return SearchsortedOp(side=side)(*inputs)
+
+
+class Unique(Op):
+    """The sorted different elements of x; which first, which for each, and how many, if wanted.
+
+    axis: whole parts of x along it are compared; None compares the elements of the flattened x.
+    """
+
+    __props__ = ("return_index", "return_inverse", "return_counts", "axis")
+
+    def __init__(self, return_index=False, return_inverse=False, return_counts=False, axis=None):
+        self.return_index = return_index
+        self.return_inverse = return_inverse
+        self.return_counts = return_counts
+        self.axis = axis
+
+    def make_node(self, x):
+        x = as_tensor_variable(x)
+        pattern = (False,)
+        if self.axis is not None:
+            if not -x.type.ndim <= self.axis < x.type.ndim:
+                raise RuntimeError(
+                    f"Unique axis {self.axis} is outside of input ndim = {x.type.ndim}"
+                )
+            pattern = list(x.type.broadcastable)
+            pattern[self.axis] = False
+        outs = [tensor_type(x.type.dtype, tuple(pattern)).make_variable()]
+        wanted = (self.return_index, self.return_inverse, self.return_counts)
+        outs += [tensor_type("int64", (False,)).make_variable() for _ in filter(None, wanted)]
+        return Apply(self, [x], outs)
+
+    def perform(self, node, inputs, output_storage):
+        found = np.unique(
+            inputs[0],
+            return_index=self.return_index,
+            return_inverse=self.return_inverse,
+            return_counts=self.return_counts,
+            axis=self.axis,
+        )
+        if len(output_storage) == 1:
+            output_storage[0][0] = found
+            return
+        output_storage[0][0] = found[0]
+        for cell, positions in zip(output_storage[1:], found[1:], strict=True):
+            # numpy gives the inverse the shape of the input, or did, by its version
+            cell[0] = positions.astype(np.int64).ravel()
+
+
+# --- positions in flattened arrays ----------------------------------------------------------------
+
+
+class UnravelIndex(Op):
+    """Positions in a flattened array as positions along each of its ``ndim`` dimensions.
+
+    Inputs (indices, dims), integers and the shape of the array; order: 'C' or 'F'.
+    """
+
+    __props__ = ("ndim", "order")
+
+    def __init__(self, ndim, order="C"):
+        if order not in ("C", "F"):
+            raise ValueError("order must be 'C' or 'F'")
+        if not isinstance(ndim, int):
+            raise ValueError("ndim must be an integer")
+        self.ndim = ndim
+        self.order = order
+
+    def make_node(self, indices, dims):
+        indices, dims = _integers(indices, dims)
+        outs = [tensor_type("int64", indices.type.broadcastable)() for _ in range(self.ndim)]
+        return Apply(self, [indices, dims], outs)
+
+    def perform(self, node, inputs, output_storage):
+        indices, dims = inputs
+        found = np.unravel_index(indices, tuple(dims.tolist()), order=self.order)
+        if len(found) != self.ndim:
+            raise ValueError(
+                f"reshape dims had length {len(found)} inconsistent with ndim = {self.ndim}"
+            )
+        for cell, positions in zip(output_storage, found, strict=True):
+            cell[0] = np.array(positions, dtype=np.int64)
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]] * self.ndim
+
+    def grad(self, inputs, output_gradients):
+        return [zero_gradient(x) for x in inputs]
+
+
+class RavelMultiIndex(Op):
+    """Positions along each dimension of an array as positions in it flattened.
+
+    Inputs (indices of each dimension..., dims). mode: 'raise', 'wrap' or 'clip' for positions out
+    of range; order: 'C' or 'F'.
+    """
+
+    __props__ = ("mode", "order")
+
+    def __init__(self, mode="raise", order="C"):
+        if mode not in ("raise", "wrap", "clip"):
+            raise ValueError("mode must be one of 'raise', 'wrap', 'clip'")
+        if order not in ("C", "F"):
+            raise ValueError("order must be 'C' or 'F'")
+        self.mode = mode
+        self.order = order
+
+    def make_node(self, *inputs):
+        *multi_index, dims = _integers(*inputs)
+        for i in multi_index[1:]:
+            if i.type.ndim != multi_index[0].type.ndim:
+                raise TypeError("all indices must have the same number of dimensions")
+        pattern = tuple(
+            all(column) for column in zip(*(i.type.broadcastable for i in multi_index), strict=True)
+        )
+        return Apply(self, [*multi_index, dims], [tensor_type("int64", pattern).make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        *multi_index, dims = inputs
+        found = np.ravel_multi_index(
+            tuple(multi_index), tuple(dims.tolist()), mode=self.mode, order=self.order
+        )
+        output_storage[0][0] = np.asarray(found, dtype=np.int64)
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+    def grad(self, inputs, output_gradients):
+        return [zero_gradient(x) for x in inputs]
+
+
+def _integers(*inputs):
+    """Return indices and a shape as integer variables; TypeError for others."""
+    variables = [as_tensor_variable(x) for x in inputs]
+    for v in variables[:-1]:
+        if v.type.dtype not in dtypes.INTEGERS:
+            raise TypeError(f"'{v.type.dtype}' object cannot be interpreted as an index")
+    if variables[-1].type.ndim != 1 or variables[-1].type.dtype not in dtypes.INTEGERS:
+        raise TypeError(f"dims must be a vector of integers, not {variables[-1].type}")
+    return variables
+
+
+def unravel_index(indices, dims, order="C", ndim=None):
+    """Return positions in a flattened array of shape ``dims`` as a tuple of one for each dimension.
+
+    ndim: the length of dims, needed where that is not known.
+    """
+    if ndim is None:
+        ndim = get_vector_length(dims)
+    return tuple(UnravelIndex(ndim=ndim, order=order)(indices, dims, return_list=True))
+
+
+def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
+    """Return positions along each dimension of an array as ones in it flattened.
+
+    dims: the shape of the array.
+    """
+    if not isinstance(multi_index, list | tuple):
+        raise TypeError("multi_index must be a tuple or a list")
+    return RavelMultiIndex(mode=mode, order=order)(*multi_index, dims)
+
+
+class Bartlett(Op):
+    """The Bartlett window of M points."""
+
+    __props__ = ()
+
+    def make_node(self, M):
+        M = as_tensor_variable(M)
+        if M.type.ndim != 0:
+            raise TypeError(f"{type(self).__name__} only works on scalar input")
+        if M.type.dtype not in dtypes.INTEGERS:
+            raise TypeError(f"{type(self).__name__} only works on integer input")
+        return Apply(self, [M], [tensor_type("float64", (False,)).make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = np.bartlett(int(inputs[0]))
+
+    def infer_shape(self, node, shapes):
+        return [(elemwise("maximum")(cast(node.inputs[0], "int64"), 0),)]
+
+    def grad(self, inputs, output_gradients):
+        return [zero_gradient(x) for x in inputs]
+
+
+bartlett_ = Bartlett()
+
+
+def bartlett(M):
+    """Return the Bartlett window of ``M`` points, an integer scalar."""
+    return bartlett_(M)
