@@ -39,6 +39,8 @@ class Construction:
 
     unpack_single: a call returns the one output itself, not a list. keys: a call returns a dict
     with these keys, in the order of the outputs; None otherwise.
+
+    arguments: ``construct(**arguments)`` makes the same graph anew, for copies and pickles.
     """
 
     inputs: list[In]
@@ -46,8 +48,9 @@ class Construction:
     graph_inputs: list[Variable]
     graph_outputs: list[Variable]
     update_of: dict[int, int]
-    unpack_single: bool = False
-    keys: list[str] | None = None
+    unpack_single: bool
+    keys: list[str] | None
+    arguments: dict
 
 
 def construct(
@@ -68,8 +71,18 @@ def construct(
     """
     specs = _input_specs(inputs, allow_input_downcast)
     outs, unpack_single, keys = _output_specs(outputs)
-    given = _given_pairs(givens, specs)
-    updates = _explicit_updates(updates)
+    arguments = {
+        "inputs": list(inputs),
+        "outputs": copy.copy(outputs) if isinstance(outputs, list | dict) else outputs,
+        "updates": _pairs("updates", updates),
+        "givens": _pairs("givens", givens),
+        "no_default_updates": no_default_updates,
+        "rebuild_strict": rebuild_strict,
+        "on_unused_input": "ignore",  # it was looked at once
+        "allow_input_downcast": allow_input_downcast,
+    }
+    given = _given_pairs(arguments["givens"], specs)
+    updates = _explicit_updates(arguments["updates"])
     listed = len(specs)
 
     graph = _FunctionCopy([spec.variable for spec in specs], rebuild_strict)
@@ -93,7 +106,9 @@ def construct(
 
     _check_missing(graph_inputs, graph_outputs)
     _check_unused(specs[:listed], graph_inputs[:listed], graph_outputs, on_unused_input)
-    return Construction(specs, outs, graph_inputs, graph_outputs, update_of, unpack_single, keys)
+    return Construction(
+        specs, outs, graph_inputs, graph_outputs, update_of, unpack_single, keys, arguments
+    )
 
 
 def _shared_input(var, update):
@@ -190,8 +205,7 @@ def _pairs(what, mapping):
     return pairs
 
 
-def _given_pairs(givens, specs):
-    pairs = _pairs("givens", givens)
+def _given_pairs(pairs, specs):
     names = {spec.variable for spec in specs}
     for old, _ in pairs:
         if old in names:
@@ -209,10 +223,10 @@ def _given_pairs(givens, specs):
 # --- updates ------------------------------------------------------------------------------------
 
 
-def _explicit_updates(updates):
+def _explicit_updates(pairs):
     """Return a dict from containers to (the shared variable, the expression of its next value)."""
     wanted = {}
-    for var, expression in _pairs("updates", updates):
+    for var, expression in pairs:
         if not isinstance(var, SharedVariable):
             raise TypeError(f"update target must be a SharedVariable, not {var}")
         if var.container in wanted:
@@ -473,7 +487,7 @@ def rebuild_collect_shared(
     ]
     for var in input_copies:
         _refuse_shared(var)
-    wanted = dict(_explicit_updates(updates).values())
+    wanted = dict(_explicit_updates(_pairs("updates", updates)).values())
     single = not isinstance(outputs, list | tuple)
     outs = [_as_output(out) for out in ([outputs] if single else outputs)]
     copies = copier.copy([out.variable for out in outs])

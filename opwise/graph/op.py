@@ -111,7 +111,7 @@ class Op:
     def __str__(self):
         props = getattr(self, "__props__", None)
         if props is None:
-            return getattr(type(self), "__name__", super().__str__())
+            return type(self).__name__
         if not props:
             return type(self).__name__
         fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in props)
@@ -138,4 +138,3 @@ class COp(Op):
     def __init__(self, func_files, func_name=None):
         self.func_files = [func_files] if isinstance(func_files, str) else list(func_files)
         self.func_name = func_name
-

@@ -153,9 +153,7 @@ class Keys:
                 stack.pop()
                 continue
             pending = [
-                v.owner
-                for v in node.inputs
-                if v.owner is not None and v.owner not in self._of_node
+                v.owner for v in node.inputs if v.owner is not None and v.owner not in self._of_node
             ]
             if pending:
                 stack.extend(pending)

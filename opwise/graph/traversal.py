@@ -250,9 +250,7 @@ def equal_computations(xs, ys, in_xs=(), in_ys=()):
         if x in same:
             return False
         if x.owner is None or y.owner is None:
-            equal_constants = (
-                isinstance(x, Constant) and isinstance(y, Constant) and x.equals(y)
-            )
+            equal_constants = isinstance(x, Constant) and isinstance(y, Constant) and x.equals(y)
             if x.owner is not y.owner or not equal_constants:
                 return False
             continue

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from opwise.linkers.cmakers import CStep, c_maker
-from opwise.tensor import blas, convert, creation, join, shape, subtensor
+from opwise.linkers import opwise_c
+from opwise.linkers.cmakers import CStep, c_maker, plain
+from opwise.scalar import csource
+from opwise.tensor import blas, convert, creation, join, reduce, shape, subtensor
+from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import DimShuffle, Elemwise
 
 
@@ -165,3 +168,40 @@ def batched_dot(node, kernels):
     return CStep("batched_dot")
 
 
+
+
+@c_maker(Dot)
+def dot(node, kernels):
+    return CStep("dot") if _blas(node) else None
+
+
+def _axis_mask(axis, ndim):
+    return (1 << ndim) - 1 if axis is None else sum(1 << a for a in axis)
+
+
+@c_maker(reduce.CAReduce)
+def ca_reduce(node, kernels):
+    op, x, out = node.op, node.inputs[0], node.outputs[0]
+    row = op.scalar_op.row
+    if row is None or not plain(x, out):
+        return None
+    acc = getattr(op, "acc_dtype", None) or out.type.dtype
+    if not csource.has_c(acc):
+        return None
+    narrow = acc == "float64" and out.type.dtype == "float32"
+    if acc != out.type.dtype and not narrow:
+        return None
+    name = f"{row.name}_{csource.short(x.type.dtype)}_{csource.short(acc)}"
+    index = opwise_c.REDUCERS.get(name)
+    if index is None:
+        return None
+    return CStep("reduce", (index, _axis_mask(op.axis, x.type.ndim), int(narrow)))
+
+
+@c_maker(reduce.MaxAndArgmax, reduce.Argmax)
+def argmax(node, kernels):
+    x = node.inputs[0]
+    if not plain(x) or node.outputs[-1].type.dtype != "int64":
+        return None
+    index = opwise_c.ARGMAXERS[csource.short(x.type.dtype)]
+    return CStep("argmax", (index, _axis_mask(node.op.axis, x.type.ndim)))

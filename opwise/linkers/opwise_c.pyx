@@ -121,6 +121,16 @@ cdef extern from "elemwise.h":
         char *memory
     void ow_interpret(const void *, char **, const int64_t *, int64_t) noexcept nogil
 
+cdef extern from "reduce.h":
+    ctypedef struct ow_reducer:
+        const char *name
+    ctypedef struct ow_argmaxer:
+        const char *name
+    const ow_reducer *ow_reducers
+    int ow_reducer_count
+    const ow_argmaxer *ow_argmaxers
+    int ow_argmaxer_count
+
 cdef extern from "loops.h":
     ctypedef struct ow_loop_row:
         const char *name
@@ -150,6 +160,11 @@ cdef dict _find_loops():
 
 #: built-in loops by name, ``<row>_<type>`` or ``cast_<from>_<to>``: address of the C function
 LOOPS = _find_loops()
+
+
+#: index of each reducer, by ``<operation>_<element>_<accumulator>``; of each argmax, by element
+REDUCERS = {ow_reducers[i].name.decode(): i for i in range(ow_reducer_count)}
+ARGMAXERS = {ow_argmaxers[i].name.decode(): i for i in range(ow_argmaxer_count)}
 
 
 def set_blas(str name, capsule, expected):

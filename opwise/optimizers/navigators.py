@@ -17,7 +17,7 @@ from opwise.optimizers.passes import (
     logger,
     run_pass,
 )
-from opwise.optimizers.rule import LocalOptGroup, RuleIndex
+from opwise.optimizers.rule import LocalOptGroup, RuleIndex, says_nothing
 
 #: a rule is tried again on an Apply when an input, or an owner this many levels below, changed
 REACH = 3
@@ -33,7 +33,7 @@ def replacements(rule, node, result):
     the result is none that ``rule`` allows.
     """
     remove = ()
-    if not isinstance(result, Variable) and not result:
+    if says_nothing(result):
         return [], remove
     if isinstance(result, dict):
         found = list(result.items())

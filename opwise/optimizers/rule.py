@@ -198,6 +198,14 @@ def copy_stack_trace(from_var, to_var):
     return to_var
 
 
+def says_nothing(result):
+    """Return whether what a rule returned stands for no replacement."""
+    return result is None or result is False or (isinstance(result, _EMPTY) and not result)
+
+
+_EMPTY = (list, tuple, dict)
+
+
 # --- groups ---------------------------------------------------------------------------------------
 
 
@@ -226,7 +234,7 @@ class LocalOptGroup(LocalOptimizer):
     def __call__(self, fgraph, node):
         for _, call in self._index[node.op].calls:
             result = call(fgraph, node)
-            if result is not None and result is not False:
+            if not says_nothing(result):
                 return result
         return None
 

@@ -136,32 +136,38 @@ class Composite(ScalarOp):
 
     def apply_to(self, inputs):
         """Return the scalar variables that the program computes from ``inputs``."""
-        slots = list(inputs)
-        for step in self.steps:
-            if isinstance(step.op, Literal):
-                slots.append(constant(step.op.value))
-            else:
-                slots.append(step.op(*(slots[a] for a in step.args)))
+        slots = self._slots(inputs)
         return [slots[s] for s in self.outs]
 
-    def L_op(self, inputs, outputs, output_gradients):
-        """The gradient by reverse accumulation over the steps."""
+    def _slots(self, inputs):
+        """Return the scalar variables of all slots."""
         slots = list(inputs)
         for step in self.steps:
             if isinstance(step.op, Literal):
                 slots.append(constant(step.op.value))
             else:
                 slots.append(step.op(*(slots[a] for a in step.args)))
+        return slots
+
+    def L_op(self, inputs, outputs, output_gradients):
+        """The gradient by reverse accumulation over the steps; None by an input where undefined."""
+        slots = self._slots(inputs)
         grads = [None] * len(slots)
+        undefined = set()
 
         def accumulate(slot, g):
-            if not isinstance(g, int) and g is not None:
+            if g is None:
+                undefined.add(slot)
+            elif not isinstance(g, int):
                 grads[slot] = g if grads[slot] is None else OPS["add"](grads[slot], g)
 
         for s, g in zip(self.outs, output_gradients, strict=True):
             accumulate(s, g)
         for k in reversed(range(len(self.steps))):
             step, g = self.steps[k], grads[self.nin + k]
+            if self.nin + k in undefined:
+                undefined.update(step.args)
+                continue
             if g is None or isinstance(step.op, Literal):
                 continue
             args = [slots[a] for a in step.args]
@@ -171,7 +177,10 @@ class Composite(ScalarOp):
                 parts = step.op.L_op(args, [slots[self.nin + k]], [g])
             for a, part in zip(step.args, parts, strict=True):
                 accumulate(a, part)
-        return [constant(0.0) if g is None else g for g in grads[: self.nin]]
+        return [
+            None if i in undefined else constant(0.0) if g is None else g
+            for i, g in enumerate(grads[: self.nin])
+        ]
 
     def grad(self, inputs, output_gradients):
         return self.L_op(inputs, self(*inputs, return_list=True), output_gradients)

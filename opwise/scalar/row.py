@@ -150,6 +150,8 @@ class Algebra:
 
     def gradients(self, row_, inputs, output, output_gradient):
         """Return the gradient by each input, as variables; None where undefined, 0 where zero."""
+        if row_.grad is None:
+            return [None] * len(inputs)
         arguments = [Expression(self, v) for v in (*inputs, output, output_gradient)]
         result = row_.grad(self, *arguments)
         if not isinstance(result, tuple):

@@ -593,10 +593,16 @@ def _changed_shuffled(x, y, tolerate_inplace_aliasing, **how):
     The array itself is then a reordered one too, and comes back in its own order.
     """
     op, inner = x.owner.op, x.owner.inputs[0]
+    if sorted(map(str, op.new_order)) != sorted(map(str, range(inner.type.ndim))):
+        raise TypeError(
+            f"Trying to increment a {inner.type.ndim}-dimensional subtensor with a "
+            f"{x.type.ndim}-dimensional value: {op} adds or drops dimensions of the part. Change "
+            "the part before that."
+        )
     y_order = ["x"] * inner.type.ndim
     surplus = x.type.ndim - y.type.ndim
     for place, dim in enumerate(op.new_order):
-        if dim != "x" and place >= surplus:
+        if place >= surplus:
             y_order[dim] = place - surplus
     changed = inc_subtensor(
         inner, y.dimshuffle(y_order), **how, tolerate_inplace_aliasing=tolerate_inplace_aliasing

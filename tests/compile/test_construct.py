@@ -167,6 +167,19 @@ def test_one_user_graph_serves_many_functions(a):
     assert text(construct([a], y)) == text(construct([a], y))
 
 
+def test_the_arguments_make_the_same_graph_again(a, b, s):
+    built = construct(
+        [In(a, value=1.0), b],
+        {"y": mul(a, s)},
+        updates=iter([(s, add(s, a))]),
+        on_unused_input="ignore",
+    )
+    again = construct(**built.arguments)
+    assert text(again) == text(built)
+    assert (again.keys, again.update_of) == (built.keys, built.update_of)
+    assert not set(again.graph_inputs) & set(built.graph_inputs)
+
+
 def test_origins_traces_names_and_tags_survive(a):
     inner = add(a, 1.0)
     inner.name = "inner"

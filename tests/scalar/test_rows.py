@@ -2,6 +2,8 @@
 
 import ctypes
 import itertools
+import platform
+import re
 import shutil
 import subprocess
 
@@ -200,39 +202,44 @@ def c_cases():
 
 
 def expression(name, in_dtypes):
-    """Return (output dtype, C expression over a[i], b[i], ...)."""
+    """Return (output dtype, C expression over a, b, ...)."""
     out = OPS[name].output_dtypes(list(in_dtypes))[0]
-    args = [f"{'abcd'[k]}[i]" for k in range(len(in_dtypes))]
-    return out, csource.step_c(OPS[name], args, list(in_dtypes), out)
+    return out, csource.step_c(OPS[name], "abcd"[: len(in_dtypes)], list(in_dtypes), out)
 
 
 C_CASES = c_cases()
 
 
 def loop(symbol, in_dtypes, out, text):
-    """Return a C function that evaluates an expression for arrays of n elements."""
-    parameters = [
-        f"const {csource.c_type(d)} *restrict {'abcd'[k]}" for k, d in enumerate(in_dtypes)
-    ]
+    """Return a line of C: a function that evaluates an expression for arrays of n elements."""
+    types = dict(zip("abcd", map(csource.c_type, in_dtypes), strict=False))
+    parameters = [f"const {c} *restrict {v}_" for v, c in types.items()]
     parameters += [f"{csource.c_type(out)} *restrict out", "long n"]
+    loads = " ".join(f"const {c} {v} = {v}_[i];" for v, c in types.items())
     return (
-        f"void {symbol}({', '.join(parameters)})\n"
-        f"{{\n    for (long i = 0; i < n; i++)\n        out[i] = {text};\n}}\n"
+        f"void {symbol}({', '.join(parameters)}) "
+        f"{{ for (long i = 0; i < n; i++) {{ {loads} out[i] = {text}; }} }}\n"
     )
 
 
-def compile_c(folder, text, *flags):
-    """Return the library that gcc makes of a C text without headers; warnings are errors."""
+def compile_c(folder, text):
+    """Return what gcc makes of a C text without headers, and the lines whose loops it vectorised.
+
+    Warnings are errors.
+    """
     if shutil.which("gcc") is None:
         pytest.skip("there is no gcc")
     source, library = folder / "rows.c", folder / "rows.so"
     source.write_text(text)
     command = ["gcc", "-O3", "-march=native", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
     command += ["-Wno-parentheses", "-Wno-unused", "-Wno-unused-parameter", "-Wno-type-limits"]
-    command += [*csource.FLAGS, *flags, str(source), "-o", str(library), "-lm"]
+    # without merging equal functions, which would then not be reported
+    command += ["-fopt-info-vec-optimized", "-fno-ipa-icf"]
+    command += [*csource.FLAGS, str(source), "-o", str(library), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:4000]
-    return ctypes.CDLL(str(library))
+    lines = re.findall(r":(\d+):\d+: optimized: loop vectorized", done.stderr)
+    return ctypes.CDLL(str(library)), set(map(int, lines))
 
 
 def run_c(library, symbol, arrays, out_dtype):
@@ -243,8 +250,8 @@ def run_c(library, symbol, arrays, out_dtype):
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    """All rows on all their dtypes, from one call of the compiler."""
+def compiled(tmp_path_factory):
+    """All rows on all their dtypes, from one call of the compiler; and what was vectorised."""
     names, functions, used = set(), set(), set()
     loops = []
     for k, (name, ins) in enumerate(C_CASES):
@@ -254,8 +261,10 @@ def library(tmp_path_factory):
         functions |= libm
         used |= computing
         loops.append(loop(f"row{k}", ins, out, text))
-    text = csource.prototypes(functions, used) + csource.support(names, used) + "".join(loops)
-    return compile_c(tmp_path_factory.mktemp("rows"), text)
+    text = csource.prototypes(functions, used) + csource.support(names, used)
+    first_line = text.count("\n") + 1
+    library, lines = compile_c(tmp_path_factory.mktemp("rows"), text + "".join(loops))
+    return library, {C_CASES[n - first_line] for n in lines if n >= first_line}
 
 
 def special_values(dtype):
@@ -330,7 +339,7 @@ def ulps(got, expected, scale=0.0):
     pytest.param(k, *case, id="-".join([case[0], *map(csource.short, case[1])]))
     for k, case in enumerate(C_CASES)
 ])  # fmt: skip
-def test_c(library, k, name, ins):
+def test_c(compiled, k, name, ins):
     """The C expression agrees with numpy: exactly for integers, else within 4 ulp."""
     row = ROWS[name]
     out, _ = expression(name, ins)
@@ -338,7 +347,7 @@ def test_c(library, k, name, ins):
     if name in SCIPY_DIFFERS:
         keep = ~SCIPY_DIFFERS[name](arrays[0])
         arrays = [a[keep] for a in arrays]
-    got = run_c(library, f"row{k}", arrays, out)
+    got = run_c(compiled[0], f"row{k}", arrays, out)
     expected = np.asarray(reference(row, arrays, ins, out))
     limit = 0
     if out in FLOATS:
@@ -348,6 +357,30 @@ def test_c(library, k, name, ins):
         wrong = np.flatnonzero(got != expected.astype(out))
     worst = [(*(a[i] for a in arrays), got[i], expected[i]) for i in wrong[:5]]
     assert not worst, f"{len(wrong)} results differ by more than {limit} ulp: {worst}"
+
+
+#: functions that one or a few instructions compute
+INSTRUCTIONS = {"ceil", "fabs", "floor", "fma", "rint", "round", "sqrt", "trunc"}
+
+
+@pytest.mark.c
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="counts on x86's vector instructions")
+def test_vectorised(compiled):
+    """Rows on floats become vector instructions unless they call a function that has none."""
+    possible = {
+        (name, ins)
+        for name, ins in C_CASES
+        if ins in (("float32",) * len(ins), ("float64",) * len(ins))
+        and {*ROWS[name].libm} <= INSTRUCTIONS | csource.vector_functions()
+        and expression(name, ins)[1] not in ("a", "b")  # copies
+    }
+    assert len(possible) > 90
+    trivial = {("imag", (d,)) for d in FLOATS}
+    assert possible - trivial - compiled[1] == set()
+    # so do integers of up to 32 bits, divided with the rounding of Python
+    for dtype in ("int8", "int16", "int32", "uint8", "uint16"):
+        for name in ("add", "mul", "int_div", "mod", "maximum", "switch", "clip"):
+            assert (name, (dtype,) * (2 if ROWS[name].nin < 0 else ROWS[name].nin)) in compiled[1]
 
 
 @pytest.mark.null
@@ -401,7 +434,7 @@ def gradients(name, in_dtypes):
     return (
         inputs,
         output_gradient,
-        SCALAR_ALGEBRA.gradients(row, inputs, output, output_gradient) if row.grad else [None],
+        SCALAR_ALGEBRA.gradients(row, inputs, output, output_gradient),
     )
 
 

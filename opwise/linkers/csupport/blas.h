@@ -365,6 +365,52 @@ static int ow_ger_run(ow_step *s)
     return OW_OK;
 }
 
+/* in: x, y of one or two dimensions. Vectors take part as matrices of one row or column. */
+static void ow_dot_operands(const ow_step *s, ow_cell *z, ow_cell *x, ow_cell *y)
+{
+    *x = *s->in[0];
+    *y = *s->in[1];
+    *z = *s->out[0];
+    if (x->ndim == 1) {
+        x->shape[1] = x->shape[0];
+        x->strides[1] = x->strides[0];
+        x->shape[0] = 1;
+    }
+    if (y->ndim == 1) {
+        y->shape[1] = 1;
+        y->strides[1] = y->itemsize;
+    }
+    x->ndim = y->ndim = z->ndim = 2;
+    z->shape[0] = x->shape[0];
+    z->shape[1] = y->shape[1];
+}
+
+static int ow_dot_prep(ow_step *s)
+{
+    ow_cell x, y, z, *out = s->out[0];
+    ow_dot_operands(s, &z, &x, &y);
+    int rc = ow_product_shape(s, &x, &y);
+    if (rc)
+        return rc;
+    int k = 0;
+    if (s->in[0]->ndim == 2)
+        out->shape[k++] = x.shape[0];
+    if (s->in[1]->ndim == 2)
+        out->shape[k++] = y.shape[1];
+    rc = ow_ensure(s, out);
+    ow_c_strides(&z);
+    return rc ? rc : ow_gemm_reserve(s, &z, &x, &y);
+}
+
+static int ow_dot_run(ow_step *s)
+{
+    ow_cell x, y, z;
+    ow_dot_operands(s, &z, &x, &y);
+    ow_c_strides(&z);
+    ow_gemm(s, &z, &x, &y, 1.0, 0.0);
+    return OW_OK;
+}
+
 static void ow_page(ow_cell *page, const ow_cell *c, int64_t i)
 {
     *page = *c;

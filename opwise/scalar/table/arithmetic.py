@@ -97,7 +97,7 @@ row(
 )  # fmt: skip
 row(
     "int_div", "IntDiv", 2, d.upcast, _int_div,
-    {**dict.fromkeys("fiu", "ow_floordiv_{S}({x}, {y})"), "b": "({x} && {y})"},
+    {**dict.fromkeys("fiu", "ow_floordiv_{S}({x}, {y})"), "b": "{x} & {y}"},
     lambda F, x, y, z, g: (0, 0),
     label="int_div", c_support=("floordiv",), libm=("floor", "fma"), cost=2.0,
     domain=((-9.0, 9.0), (1.0, 4.0)), kinds="biuf",
@@ -172,7 +172,7 @@ row(
 row(
     "maximum", "Maximum", 2, d.upcast, np.maximum,
     {"f": "(({x} >= {y} || {x} != {x}) ? {x} : {y})", "i": "({x} > {y} ? {x} : {y})",
-     "u": "({x} > {y} ? {x} : {y})", "b": "({x} || {y})"},
+     "u": "({x} > {y} ? {x} : {y})", "b": "{x} | {y}"},
     lambda F, x, y, z, g: (F.switch(F.ge(x, y), g, 0), F.switch(F.ge(x, y), 0, g)),
     label="maximum", commutative=True, associative=True, kinds="biuf",
     doc="The larger operand; NaN if one is NaN. A tie gives its gradient to x.",
@@ -180,7 +180,7 @@ row(
 row(
     "minimum", "Minimum", 2, d.upcast, np.minimum,
     {"f": "(({x} <= {y} || {x} != {x}) ? {x} : {y})", "i": "({x} < {y} ? {x} : {y})",
-     "u": "({x} < {y} ? {x} : {y})", "b": "({x} && {y})"},
+     "u": "({x} < {y} ? {x} : {y})", "b": "{x} & {y}"},
     lambda F, x, y, z, g: (F.switch(F.le(x, y), g, 0), F.switch(F.le(x, y), 0, g)),
     label="minimum", commutative=True, associative=True, kinds="biuf",
     doc="The smaller operand; NaN if one is NaN. A tie gives its gradient to x.",
