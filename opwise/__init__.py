@@ -1,0 +1,105 @@
+"""opwise compiles symbolic array programs under named modes and shows where their time goes.
+
+The names here are the public ones, those of the ``theano`` module among them.
+"""
+
+from opwise import errors, gradient, scalar, tensor
+from opwise.compile.construct import clone, rebuild_collect_shared
+from opwise.compile.executable import Function
+from opwise.compile.function import function
+from opwise.compile.io import In, Out, Param, SymbolicInput, SymbolicOutput
+from opwise.compile.maker import FunctionMaker
+from opwise.compile.module import (
+    Component,
+    ComponentDict,
+    ComponentList,
+    Composite,
+    External,
+    FancyModule,
+    Member,
+    Method,
+    Module,
+)
+from opwise.compile.shared import SharedVariable, shared
+from opwise.config import change_flags, config
+from opwise.gradient import Lop, Rop, grad, subgraph_grad, verify_grad
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.op import Op, OpenMPOp
+from opwise.graph.printing import pp
+from opwise.graph.type import Generic, Type, generic
+from opwise.graph.variable import Constant, Variable
+from opwise.linkers.base import (
+    CLinker,
+    Linker,
+    OpWiseCLinker,
+    PerformLinker,
+    VM_Linker,
+)
+from opwise.linkers.storage import Container
+from opwise.linkers.wrap import DualLinker, WrapLinker, WrapLinkerMany
+from opwise.modes.mode import Mode, get_default_mode, get_mode, register_mode
+from opwise.modes.profilemode import ProfileMode
+from opwise.tensor.dot import dot
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Apply",
+    "CLinker",
+    "Component",
+    "ComponentDict",
+    "ComponentList",
+    "Composite",
+    "Constant",
+    "Container",
+    "DualLinker",
+    "External",
+    "FancyModule",
+    "Function",
+    "FunctionGraph",
+    "FunctionMaker",
+    "Generic",
+    "In",
+    "Linker",
+    "Lop",
+    "Member",
+    "Method",
+    "Mode",
+    "Module",
+    "Op",
+    "OpWiseCLinker",
+    "OpenMPOp",
+    "Out",
+    "Param",
+    "PerformLinker",
+    "ProfileMode",
+    "Rop",
+    "SharedVariable",
+    "SymbolicInput",
+    "SymbolicOutput",
+    "Type",
+    "VM_Linker",
+    "Variable",
+    "WrapLinker",
+    "WrapLinkerMany",
+    "change_flags",
+    "clone",
+    "config",
+    "dot",
+    "errors",
+    "function",
+    "generic",
+    "get_default_mode",
+    "get_mode",
+    "grad",
+    "gradient",
+    "pp",
+    "rebuild_collect_shared",
+    "register_mode",
+    "scalar",
+    "shared",
+    "subgraph_grad",
+    "tensor",
+    "verify_grad",
+]

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from opwise.scalar.types import Scalar
 from opwise.scalar.types import constant as scalar_constant
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.type import TensorType, tensor_type
 from opwise.tensor.variable import as_tensor_variable, constant
 
@@ -421,7 +423,7 @@ class _Backward:
                         terms.append(term)
         if not terms:
             return disconnected_type.make_variable()
-        total = reduce(_add, terms)
+        total = reduce(add, terms)
         self._name(total, var)
         return total
 
@@ -620,7 +622,7 @@ def subgraph_grad(wrt, end, start=None, cost=None, details: bool = False):
     if start_grads is None or cost_grads is None:
         total = start_grads or cost_grads
     else:
-        total = [_add(a, b) for a, b in zip(start_grads, cost_grads, strict=True)]
+        total = [a + b for a, b in zip(start_grads, cost_grads, strict=True)]
     of = dict(zip(params, total, strict=True))
     result = [of[var] for var in wrt], [of[var] for var in end]
     return (*result, start_grads, cost_grads) if details else result
@@ -1017,7 +1019,7 @@ def verify_grad(
     narrow = cast_to_output_type and output.type.dtype == "float32"
     projection_type = tensor_type("float32" if narrow else "float64", output.type.broadcastable)
     projection = projection_type("random_projection")
-    cost = _sum(elemwise("mul")(projection, output))
+    cost = sum_(elemwise("mul")(projection, output))
     gradients = grad(cost, inputs, disconnected_inputs="ignore")
 
     def compiled(outputs, name, mode=mode):
@@ -1078,15 +1080,3 @@ def _without_debug(mode):
     mode = config.mode if mode is None else mode
     name = mode if isinstance(mode, str) else type(mode).__name__
     return "FAST_RUN" if "debug" in name.lower() else mode
-
-
-def _sum(x):
-    from opwise.tensor.reduce import sum as sum_
-
-    return sum_(x)
-
-
-def _add(a, b):
-    if isinstance(a.type, TensorType) and isinstance(b.type, TensorType):
-        return elemwise("add")(a, b)
-    return a + b

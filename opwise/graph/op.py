@@ -110,8 +110,6 @@ class Op:
 
     def __str__(self):
         props = getattr(self, "__props__", None)
-        if props is None:
-            return type(self).__name__
         if not props:
             return type(self).__name__
         fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in props)

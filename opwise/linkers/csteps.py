@@ -5,9 +5,15 @@ from __future__ import annotations
 from opwise.linkers import opwise_c
 from opwise.linkers.cmakers import CStep, c_maker, plain
 from opwise.scalar import csource
-from opwise.tensor import blas, convert, creation, join, reduce, shape, subtensor
+from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
+from opwise.tensor.convert import DeepCopyOp, ScalarFromTensor, TensorFromScalar, ViewOp
+from opwise.tensor.creation import Alloc, AllocEmpty
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import DimShuffle, Elemwise
+from opwise.tensor.join import MakeVector
+from opwise.tensor.reduce import Argmax, CAReduce, MaxAndArgmax
+from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i
+from opwise.tensor.subtensor import Subtensor
 
 
 def _mask(pattern):
@@ -36,43 +42,43 @@ def dimshuffle(node, kernels):
     return CStep("dimshuffle", tuple(-1 if o == "x" else o for o in node.op.new_order))
 
 
-@c_maker(convert.DeepCopyOp)
+@c_maker(DeepCopyOp)
 def deep_copy(node, kernels):
     return CStep("deepcopy")
 
 
-@c_maker(convert.ViewOp)
+@c_maker(ViewOp)
 def view(node, kernels):
     return CStep("alias")
 
 
-@c_maker(convert.ScalarFromTensor, convert.TensorFromScalar)
+@c_maker(ScalarFromTensor, TensorFromScalar)
 def number(node, kernels):
     return CStep("deepcopy")
 
 
-@c_maker(shape.Rebroadcast)
+@c_maker(Rebroadcast)
 def rebroadcast(node, kernels):
     ones = [d for d, b in enumerate(node.outputs[0].type.broadcastable) if b]
     return CStep("rebroadcast", (len(ones), *ones))
 
 
-@c_maker(shape.Reshape)
+@c_maker(Reshape)
 def reshape(node, kernels):
     return CStep("reshape") if node.inputs[1].type.dtype.startswith("int") else None
 
 
-@c_maker(shape.Shape_i)
+@c_maker(Shape_i)
 def shape_i(node, kernels):
     return CStep("shape_i", (node.op.i,))
 
 
-@c_maker(shape.Shape)
+@c_maker(Shape)
 def shape_(node, kernels):
     return CStep("shape")
 
 
-@c_maker(join.MakeVector)
+@c_maker(MakeVector)
 def make_vector(node, kernels):
     dtype = node.outputs[0].type.dtype
     return CStep("make_vector") if all(v.type.dtype == dtype for v in node.inputs) else None
@@ -82,21 +88,21 @@ def _integers(variables):
     return all(v.type.dtype.startswith(("int", "uint")) for v in variables)
 
 
-@c_maker(creation.Alloc)
+@c_maker(Alloc)
 def alloc(node, kernels):
     if node.inputs[0].type.dtype != node.outputs[0].type.dtype or not _integers(node.inputs[1:]):
         return None
     return CStep("alloc", (1, _mask(node.outputs[0].type.broadcastable)))
 
 
-@c_maker(creation.AllocEmpty)
+@c_maker(AllocEmpty)
 def alloc_empty(node, kernels):
     if not _integers(node.inputs):
         return None
     return CStep("alloc_empty", (0, _mask(node.outputs[0].type.broadcastable)))
 
 
-@c_maker(subtensor.Subtensor)
+@c_maker(Subtensor)
 def subtensor_(node, kernels):
     if not _integers(node.inputs[1:]):
         return None
@@ -141,27 +147,27 @@ def _blas(node):
     )
 
 
-@c_maker(blas.Dot22, blas.Dot22Scalar)
+@c_maker(Dot22, Dot22Scalar)
 def dot22(node, kernels):
     return CStep("dot22") if _blas(node) else None
 
 
-@c_maker(blas.Gemm)
+@c_maker(Gemm)
 def gemm(node, kernels):
     return CStep("gemm", (int(node.op.inplace),)) if _blas(node) else None
 
 
-@c_maker(blas.Gemv)
+@c_maker(Gemv)
 def gemv(node, kernels):
     return CStep("gemv", (int(node.op.inplace),)) if _blas(node) else None
 
 
-@c_maker(blas.Ger)
+@c_maker(Ger)
 def ger(node, kernels):
     return CStep("ger", (int(node.op.destructive),)) if _blas(node) else None
 
 
-@c_maker(blas.BatchedDot)
+@c_maker(BatchedDot)
 def batched_dot(node, kernels):
     if not _blas(node) or any(v.type.ndim != 3 for v in node.inputs):
         return None
@@ -179,7 +185,7 @@ def _axis_mask(axis, ndim):
     return (1 << ndim) - 1 if axis is None else sum(1 << a for a in axis)
 
 
-@c_maker(reduce.CAReduce)
+@c_maker(CAReduce)
 def ca_reduce(node, kernels):
     op, x, out = node.op, node.inputs[0], node.outputs[0]
     row = op.scalar_op.row
@@ -198,7 +204,7 @@ def ca_reduce(node, kernels):
     return CStep("reduce", (index, _axis_mask(op.axis, x.type.ndim), int(narrow)))
 
 
-@c_maker(reduce.MaxAndArgmax, reduce.Argmax)
+@c_maker(MaxAndArgmax, Argmax)
 def argmax(node, kernels):
     x = node.inputs[0]
     if not plain(x) or node.outputs[-1].type.dtype != "int64":

@@ -15,7 +15,6 @@ from opwise.graph.variable import Constant
 from opwise.scalar.op import OPS, SCALAR_ALGEBRA, ScalarOp
 from opwise.scalar.types import constant, get_scalar_type
 
-
 _MAX_TEXT = 4000
 
 
@@ -68,9 +67,7 @@ class Composite(ScalarOp):
             if isinstance(node.op, Composite):
                 offset = len(inputs) + len(steps) - node.op.nin
                 for step in node.op.steps:
-                    shifted = tuple(
-                        args[a] if a < node.op.nin else a + offset for a in step.args
-                    )
+                    shifted = tuple(args[a] if a < node.op.nin else a + offset for a in step.args)
                     steps.append(step._replace(args=shifted))
                 for out, at in zip(node.outputs, node.op.outs, strict=True):
                     slots[out] = args[at] if at < node.op.nin else at + offset
@@ -81,7 +78,7 @@ class Composite(ScalarOp):
 
     @classmethod
     def from_program(cls, in_dtypes, steps, outs):
-        """Return the Composite of ``steps`` over inputs of ``in_dtypes`` that gives slots ``outs``."""
+        """Return the Composite of ``steps`` over ``in_dtypes`` whose outputs are slots ``outs``."""
         self = cls.__new__(cls)
         self._set(in_dtypes, steps, outs)
         return self

@@ -1,4 +1,4 @@
-"""Row: everything that opwise knows of one scalar operation, and the algebra gradients are written in.
+"""Row: all that opwise knows of one scalar operation; and the algebra gradients are written in.
 
 From a row come the op and its legacy class, the tensor function, C and CUDA text in fused kernels,
 gradients, flop counts, documentation and tests.
@@ -25,15 +25,15 @@ class Row:
     inputs, or -1 for any number from 1. out: rule from input dtypes to the output's. compute: rule
     for the dtype that inputs are cast to before the operation (the output's unless told). numpy:
     callable on arrays of the computing dtype, or "module:name" to import when first needed.
-    c: C expression over {x}, {y}, {w} (or {0}, {1}, ...) with {T} the C type, {f} the suffix of the
-    math library's name; a dict gives one for each kind of dtype (b, i, u, f). c_support: names of C
-    functions in csupport/scalar.h. libm: math functions that the expression calls. cuda: as c where it
-    differs. grad: function of the algebra, inputs, output and output gradient, giving a gradient
-    for each input (None: undefined; 0: zero). label: how it prints inside a Composite, if not by
-    class name. infix: operator to print between operands. commutative, associative, identity:
-    algebra. flops: floating-point operations, None where there is no exact count. cost: rough
-    nanoseconds an element, to decide on threads. domain: interval for tests, by input. doc: a
-    sentence.
+    c: C expression over {x}, {y}, {w} (or {0}, {1}, ...) with {T} the C type, {S} its short name,
+    {f} the suffix of the math library's name; a dict gives one for each kind of dtype (b, i, u, f).
+    c_support: names of C functions in csupport/scalar.h. libm: math functions that the expression
+    or the C functions call. cuda: as c where it differs. grad: function of the algebra, inputs,
+    output and output gradient, giving a gradient for each input (None: undefined; 0: zero). label:
+    how it prints inside a Composite, if not by class name. infix: operator to print between
+    operands. commutative, associative, identity: algebra. flops: floating-point operations, None
+    where there is no exact count. cost: rough nanoseconds an element, to decide on threads.
+    domain: interval for tests, by input. doc: a sentence.
     """
 
     name: str

@@ -31,7 +31,7 @@ class Scalar(Type):
         if strict:
             raise TypeError(f"{self} expected a {self.dtype}, got {data!r} of type {type(data)}")
         converted = wanted(data)
-        exact = converted == data or converted != converted and data != data
+        exact = converted == data or (converted != converted and data != data)
         float_to_floatx = (
             allow_downcast is None and isinstance(data, float) and self.dtype == config.floatX
         )
@@ -40,7 +40,7 @@ class Scalar(Type):
         raise TypeError(f"Value cannot accurately be converted to dtype ({self.dtype}): {data!r}")
 
     def values_eq_approx(self, a, b, tolerance=1e-4):
-        if a == b or a != a and b != b:
+        if a == b or (a != a and b != b):
             return True
         return abs(a - b) <= abs(a) * tolerance + abs(b) * tolerance
 
@@ -114,7 +114,7 @@ def as_scalar(x, name=None):
 
 
 def constant(x, dtype=None, name=None):
-    """Return the constant ``x`` as a scalar; Python numbers get the smallest dtype that is exact."""
+    """Return the constant ``x``; Python numbers get the smallest dtype that is exact."""
     value = autocast(x) if dtype is None else np.dtype(dtype).type(x)
     return ScalarConstant(get_scalar_type(value.dtype.name), value, name)
 

@@ -1,1 +1,19 @@
+"""Tensors: their type, variables and operations; these are the names of ``theano.tensor``."""
 
+from opwise.tensor import operators, printing  # noqa: F401  (both attach and register)
+from opwise.tensor.advanced_subtensor import *  # noqa: F403
+from opwise.tensor.assertion import *  # noqa: F403
+from opwise.tensor.blas import *  # noqa: F403
+from opwise.tensor.convert import *  # noqa: F403
+from opwise.tensor.creation import *  # noqa: F403
+from opwise.tensor.diagonal import *  # noqa: F403
+from opwise.tensor.dot import *  # noqa: F403
+from opwise.tensor.extra_ops import *  # noqa: F403
+from opwise.tensor.functions import *  # noqa: F403
+from opwise.tensor.join import *  # noqa: F403
+from opwise.tensor.reduce import *  # noqa: F403
+from opwise.tensor.selection import *  # noqa: F403
+from opwise.tensor.shape import *  # noqa: F403
+from opwise.tensor.sort import *  # noqa: F403
+from opwise.tensor.subtensor import *  # noqa: F403
+from opwise.tensor.transfer import *  # noqa: F403

@@ -384,6 +384,8 @@ class _DiagonalMatrix(Op):
 
     def perform(self, node, inputs, output_storage):
         n, m, k = map(int, inputs)
+        if n < 0 or m < 0:
+            raise ValueError(f"negative dimensions are not allowed: {self} of {n} by {m}")
         output_storage[0][0] = self._numpy(n, m, k, dtype=self.dtype)
 
     def infer_shape(self, node, shapes):

@@ -88,9 +88,6 @@ class MakeSlice(Op):
     def perform(self, node, inputs, output_storage):
         output_storage[0][0] = slice(*(None if p is None else int(p) for p in inputs))
 
-    def infer_shape(self, node, shapes):
-        return [None]
-
     def connection_pattern(self, node):
         return [[False]] * 3
 

@@ -303,10 +303,8 @@ class IncSubtensor(_Indexed, _Changes):
         part = out[(*index, ...)]
         if self.set_instead_of_inc:
             part[...] = y
-        elif out.dtype == bool:
-            np.logical_or(part, y, out=part)
         else:
-            np.add(part, y, out=part, casting="unsafe")
+            np.add(part, np.asarray(y).astype(out.dtype, copy=False), out=part)
         output_storage[0][0] = out
 
     def grad(self, inputs, output_gradients):

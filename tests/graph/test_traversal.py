@@ -8,7 +8,7 @@ from opwise.graph.variable import Constant
 
 pytestmark = pytest.mark.null
 
-DEEP = 50_000
+DEEP = 20_000
 
 
 @pytest.fixture

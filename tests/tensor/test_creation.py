@@ -149,9 +149,7 @@ def test_gradients_of_filled_tensors(check_forward):
     check_forward(lambda w: alloc(w, 2, 3), np.array([1.0, 2.0, 4.0]))
     check_forward(lambda w: alloc(w, 4, 3), np.array([[1.0, 2.0, 4.0]]), patterns=[(True, False)])
     check_forward(lambda w: alloc(w, 2, 4), np.array([[1.0], [2.0]]), patterns=[(False, True)])
-    check_forward(
-        lambda w: alloc(w, 3, 1, 2), np.array([[1.0, 2.0]]), patterns=[(True, False)]
-    )
+    check_forward(lambda w: alloc(w, 3, 1, 2), np.array([[1.0, 2.0]]), patterns=[(True, False)])
 
 
 def test_the_gradient_by_an_integer_that_fills_is_zeros():
@@ -164,15 +162,17 @@ def test_what_is_handed_out_or_overwritten_is_not_folded_into_a_constant():
     class Overwriter(Alloc):
         inplace = False
 
-    filled = zeros((2, 3))
-    assert not Alloc().do_constant_folding(filled.owner)
-    FunctionGraph([s], [FUNCTIONS["add"](filled, dimshuffle(s, ("x", "x")))], clone=False)
-    assert Alloc().do_constant_folding(filled.owner)
-    for out in (zeros(3), Overwriter()(zeros(3), 2, 3)):
-        FunctionGraph([], [out], clone=False)
-        assert not Alloc().do_constant_folding(out.owner)
-        if out.owner.inputs[0].owner is not None:
-            assert not Alloc().do_constant_folding(out.owner.inputs[0].owner)
+    def folded(*clients):
+        made = alloc(s, n)
+        graph = FunctionGraph([s, n], [client(made) for client in clients])
+        (node,) = (node for node in graph.apply_nodes if node.op == Alloc())
+        return node.op.do_constant_folding(node)
+
+    assert not Alloc().do_constant_folding(alloc(s, n).owner)
+    assert folded(FUNCTIONS["exp"])
+    assert not folded(lambda made: made)
+    assert not folded(FUNCTIONS["exp"], lambda made: made)
+    assert not folded(lambda made: Overwriter()(made, n))
     assert not AllocEmpty("int8").do_constant_folding(alloc_empty("int8")(2).owner)
 
 

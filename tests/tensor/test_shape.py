@@ -7,14 +7,12 @@ from opwise.gradient import grad
 from opwise.graph.null import is_disconnected
 from opwise.scalar.types import get_scalar_type
 from opwise.tensor import operators  # noqa: F401  (the operators are attached)
-from opwise.tensor import shape as shaping
 from opwise.tensor.convert import tensor_from_scalar
 from opwise.tensor.creation import alloc
 from opwise.tensor.elemwise import cast
 from opwise.tensor.join import MakeVector, join
 from opwise.tensor.shape import (
     Rebroadcast,
-    Reshape,
     Shape,
     Shape_i,
     SpecifyShape,
@@ -24,6 +22,7 @@ from opwise.tensor.shape import (
     is_flat,
     is_length,
     is_one,
+    length,
     patternbroadcast,
     reshape,
     shape,
@@ -107,7 +106,7 @@ def test_shapes_are_not_connected_to_gradients(run):
 
 
 @pytest.mark.parametrize(
-    "vector, length",
+    "vector, expected",
     [
         (shape(t), 3),
         (constant([1, 2, 3]), 3),
@@ -129,12 +128,12 @@ def test_shapes_are_not_connected_to_gradients(run):
         (v, None),
     ],
 )
-def test_the_length_of_a_vector(vector, length):
-    if length is None:
+def test_the_length_of_a_vector(vector, expected):
+    if expected is None:
         with pytest.raises(ValueError, match="length not known"):
             get_vector_length(vector)
     else:
-        assert get_vector_length(vector) == length
+        assert get_vector_length(vector) == expected
 
 
 @pytest.mark.parametrize("thing", [x, 5, s])
@@ -445,8 +444,8 @@ def test_shapes_that_cannot_be_promised(promise, error):
 
 def test_lengths_as_int64():
     q = tensor_from_scalar(get_scalar_type("int32")("q"))
-    assert shaping.length(4).data == 4
-    assert shaping.length(constant(3)).type.dtype == "int64"
-    assert shaping.length(n) is n
-    assert str(shaping.length(q).owner.op) == "Elemwise{Cast{int64}}"
+    assert length(4).data == 4
+    assert length(constant(3)).type.dtype == "int64"
+    assert length(n) is n
+    assert str(length(q).owner.op) == "Elemwise{Cast{int64}}"
     assert alloc(0.0, q).owner.op.infer_shape(alloc(0.0, q).owner, [(), ()])[0][0].dtype == "int64"

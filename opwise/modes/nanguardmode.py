@@ -1,0 +1,87 @@
+"""NanGuardMode: stops at the first NaN, infinity or huge number, in an input or made by an Apply."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+
+from opwise.config import config
+from opwise.graph import provenance
+from opwise.graph.printing import debugprint
+from opwise.linkers.base import VM_Linker
+from opwise.modes.mode import Mode
+
+_log = logging.getLogger("opwise.nanguardmode")
+_BIG = 1e10
+
+
+class NanGuardMode(Mode):
+    """Checks every value of a call.
+
+    nan_is_error, inf_is_error, big_is_error: what is refused (big: beyond 1e10); None stands for the
+    flag NanGuardMode.*. Raises AssertionError, or does what NanGuardMode.action says. A variable
+    whose tag has ``nan_guard_mode_check = False`` is left alone. linker is accepted and ignored.
+    """
+
+    def __init__(
+        self, nan_is_error=None, inf_is_error=None, big_is_error=None, optimizer="default",
+        linker=None,
+    ):  # fmt: skip
+        flags = config.NanGuardMode
+        self.nan_is_error = flags.nan_is_error if nan_is_error is None else nan_is_error
+        self.inf_is_error = flags.inf_is_error if inf_is_error is None else inf_is_error
+        self.big_is_error = flags.big_is_error if big_is_error is None else big_is_error
+        if not (self.nan_is_error or self.inf_is_error or self.big_is_error):
+            raise AssertionError("NanGuardMode needs something to look for")
+        super().__init__(
+            VM_Linker(callback=self._after_apply, callback_input=self._input), optimizer
+        )
+
+    def _faults(self, value):
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc" or not value.size:
+            return []
+        found = []
+        with np.errstate(all="ignore"):
+            if self.nan_is_error and np.isnan(value).any():
+                found.append("NaN detected")
+            if self.inf_is_error and np.isinf(value).any():
+                found.append("Inf detected")
+            if self.big_is_error and (np.abs(value) > _BIG).any():
+                found.append("Big value detected")
+        return found
+
+    def _input(self, var, value):
+        self._check(var, value, "NanGuardMode found an error in an input of the graph.", None)
+
+    def _after_apply(self, node, thunk, storage_map, compute_map):
+        for var, cell in zip(node.outputs, thunk.outputs, strict=True):
+            self._check(
+                var,
+                cell[0],
+                "NanGuardMode found an error in the output of a node in this variable:\n"
+                + debugprint(var, file="str"),
+                node,
+            )
+
+    def _check(self, var, value, what, node):
+        if var._tag is not None and not getattr(var.tag, "nan_guard_mode_check", True):
+            return
+        found = self._faults(value)
+        if not found:
+            return
+        trace = next((n.trace for n in node.origins if n.trace), None) if node else var.trace
+        message = "\n".join([*found, what])
+        if trace:
+            message += "\nBacktrace when that variable is created:\n\n" + provenance.format_trace(
+                trace
+            )
+        if config.NanGuardMode.action == "warn":
+            _log.error(message)
+            return
+        if config.NanGuardMode.action == "pdb":
+            print(message)
+            import pdb
+
+            pdb.set_trace()
+        raise AssertionError(message)

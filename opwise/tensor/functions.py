@@ -1,0 +1,124 @@
+"""The elementwise functions under the names that users call them by.
+
+Each is the Elemwise of a row of the scalar table; a new row is here without another word.
+"""
+
+from __future__ import annotations
+
+from opwise.scalar import dtypes
+from opwise.tensor.elemwise import FUNCTIONS, DimShuffle, Elemwise, cast, elemwise
+from opwise.tensor.reduce import all as all_
+from opwise.tensor.type import TensorType
+from opwise.tensor.variable import (
+    CONSTRUCTORS,
+    TensorConstant,
+    TensorVariable,
+    as_tensor,
+    as_tensor_variable,
+    constant,
+    tensor,
+)
+
+_ALIASES = {
+    "abs": "abs_",
+    "bitwise_and": "and_",
+    "bitwise_not": "invert",
+    "bitwise_or": "or_",
+    "bitwise_xor": "xor",
+    "fill": "second",
+    "floor_div": "int_div",
+    "logical_not": "invert",
+    "mod_check": "mod",
+    "square": "sqr",
+    "where": "switch",
+}
+
+globals().update(FUNCTIONS)
+globals().update(CONSTRUCTORS)
+globals().update({alias: elemwise(name) for alias, name in _ALIASES.items()})
+discrete_dtypes = list(dtypes.DISCRETE)
+continuous_dtypes = list(dtypes.CONTINUOUS)
+
+
+def true_divide(x, y):
+    """Return x / y; two integers give floatX."""
+    return elemwise("true_div")(x, y)
+
+
+def power(x, y):
+    """Return x to the power y."""
+    return elemwise("pow")(x, y)
+
+
+def round(x, mode="half_to_even"):
+    """Return the nearest whole number of each element.
+
+    mode: 'half_to_even' (also None) or 'half_away_from_zero' says where halves go.
+    """
+    if mode in (None, "half_to_even"):
+        return elemwise("round_half_to_even")(x)
+    if mode == "half_away_from_zero":
+        return elemwise("round_half_away_from_zero")(x)
+    raise Exception(f"round mode {mode} is not implemented.")
+
+
+def iround(x, mode="half_to_even"):
+    """Return ``round`` as int64."""
+    return cast(round(x, mode), "int64")
+
+
+def divmod(x, y):
+    """Return (x // y, x % y)."""
+    return elemwise("int_div")(x, y), elemwise("mod")(x, y)
+
+
+def isclose(a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
+    """Return elementwise whether |a - b| <= atol + rtol |b|, as numpy.isclose does."""
+    a, b = as_tensor_variable(a), as_tensor_variable(b)
+    isinf, isnan, eq, and_, or_ = (elemwise(n) for n in ("isinf", "isnan", "eq", "and_", "or_"))
+    if a.type.dtype in discrete_dtypes and b.type.dtype in discrete_dtypes:
+        bound = cast(elemwise("abs_")(b), "float64") * rtol + atol
+        return elemwise("le")(elemwise("abs_")(cast(a, "float64") - b), bound)
+    close = elemwise("le")(elemwise("abs_")(a - b), atol + rtol * elemwise("abs_")(b))
+    infinite = or_(isinf(a), isinf(b))
+    close = elemwise("switch")(infinite, eq(a, b), close)
+    if equal_nan:
+        close = or_(close, and_(isnan(a), isnan(b)))
+    return close
+
+
+def allclose(a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
+    """Return whether ``isclose`` holds everywhere."""
+    return all_(isclose(a, b, rtol, atol, equal_nan))
+
+
+def logaddexp(*xs):
+    """Return log(exp(x1) + exp(x2) + ...)."""
+    return elemwise("log")(elemwise("add")(*[elemwise("exp")(x) for x in xs]))
+
+
+__all__ = [
+    *FUNCTIONS,
+    *CONSTRUCTORS,
+    *_ALIASES,
+    "DimShuffle",
+    "Elemwise",
+    "TensorConstant",
+    "TensorType",
+    "TensorVariable",
+    "allclose",
+    "as_tensor",
+    "as_tensor_variable",
+    "cast",
+    "constant",
+    "continuous_dtypes",
+    "discrete_dtypes",
+    "divmod",
+    "iround",
+    "isclose",
+    "logaddexp",
+    "power",
+    "round",
+    "tensor",
+    "true_divide",
+]

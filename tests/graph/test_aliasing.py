@@ -1,0 +1,179 @@
+"""View and destroy maps: who shares memory with whom, who must run first, what is forbidden."""
+
+import pytest
+
+from opwise.errors import InconsistencyError
+from opwise.graph import aliasing
+from opwise.graph.features import DestroyHandler
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Constant
+
+pytestmark = pytest.mark.null
+
+
+@pytest.fixture
+def build(leaves):
+    """A function from a graph builder to (variables by name, FunctionGraph with mutable inputs)."""
+
+    def make(builder):
+        x, y = leaves("xy")
+        found = {"x": x, "y": y}
+        outputs = builder(x, y, found)
+        fgraph = FunctionGraph([x, y], outputs, clone=False)
+        fgraph.mutable_inputs = {x, y}
+        return found, fgraph
+
+    return make
+
+
+@pytest.fixture
+def chain(toy, build):
+    """view = v(x), changed = d(view) in place, read = r(x), plus an independent f(y)."""
+
+    def builder(x, y, found):
+        view = found["view"] = toy("v", views=0)(x)
+        found["changed"] = toy("d", destroys=0)(view)
+        found["read"] = toy("r")(x)
+        found["other"] = toy("f")(y)
+        return [found["changed"], found["read"], found["other"]]
+
+    return build(builder)
+
+
+def test_roots_go_through_views_and_overwriting(chain):
+    of, fgraph = chain
+    assert aliasing.parent(of["view"]) is of["x"]
+    assert aliasing.parent(of["x"]) is aliasing.parent(of["read"]) is None
+    assert aliasing.root(of["changed"]) is of["x"]
+    assert aliasing.root(of["other"]) is of["other"]
+    groups = aliasing.groups(fgraph)
+    assert {name: groups[of[name]] is of["x"] for name in of} == {
+        "x": True, "y": False, "view": True, "changed": True, "read": False, "other": False,
+    }  # fmt: skip
+
+
+def test_members_are_found_from_anywhere(chain):
+    of, fgraph = chain
+    expected = {of["x"], of["view"], of["changed"]}
+    for name in ("x", "view", "changed"):
+        assert set(aliasing.members(fgraph, of[name])) == expected
+    assert aliasing.members(fgraph, of["read"]) == [of["read"]]
+
+
+def test_readers_run_before_the_memory_is_overwritten(chain):
+    of, fgraph = chain
+    assert aliasing.destroyed_inputs(of["changed"].owner) == [0]
+    before = aliasing.orderings(fgraph)
+    assert list(before) == [of["changed"].owner]
+    assert set(before[of["changed"].owner]) == {of["view"].owner, of["read"].owner}
+    order = fgraph.toposort()
+    assert order.index(of["read"].owner) < order.index(of["changed"].owner)
+    aliasing.check(fgraph)
+
+
+def test_readers_of_the_result_need_not_run_before(toy, build):
+    def builder(x, y, found):
+        found["changed"] = toy("d", destroys=0)(x)
+        found["view"] = toy("v", views=0)(found["changed"])
+        return [toy("r")(found["view"])]
+
+    _, fgraph = build(builder)
+    assert aliasing.orderings(fgraph) == {}
+    aliasing.check(fgraph)
+
+
+def test_a_constant_and_a_protected_input_must_not_be_destroyed(toy, build):
+    _, fgraph = build(lambda x, y, found: [toy("d", destroys=0)(toy("v", views=0)(x))])
+    aliasing.check(fgraph)
+    fgraph.mutable_inputs = set()
+    with pytest.raises(InconsistencyError, match=r"destroy a protected Variable: v.0 by d"):
+        aliasing.check(fgraph)
+    three = Constant(fgraph.inputs[0].type, 3)
+    _, fgraph = build(lambda x, y, found: [toy("d", destroys=0)(three)])
+    with pytest.raises(InconsistencyError, match="protected Variable: Constant"):
+        aliasing.check(fgraph)
+
+
+def test_memory_is_destroyed_once_from_the_same_state(toy, build):
+    def twice(x, y, found):
+        return [toy("a", destroys=0)(x), toy("b", destroys=0)(x)]
+
+    with pytest.raises(InconsistencyError, match="destroyed by two Applys"):
+        aliasing.check(build(twice)[1])
+
+    def through_a_view(x, y, found):
+        return [toy("a", destroys=0)(x), toy("b", destroys=0)(toy("v", views=0)(x))]
+
+    with pytest.raises(InconsistencyError, match="cycles"):
+        aliasing.check(build(through_a_view)[1])
+
+    def one_after_the_other(x, y, found):
+        return [toy("b", destroys=0)(toy("a", destroys=0)(x))]
+
+    aliasing.check(build(one_after_the_other)[1])
+
+
+def test_a_value_that_is_needed_later_must_not_be_destroyed(toy, build):
+    def builder(x, y, found):
+        changed = toy("d", destroys=0)(x)
+        return [toy("g")(changed, x)]
+
+    with pytest.raises(InconsistencyError, match="cycles"):
+        aliasing.check(build(builder)[1])
+
+
+@pytest.mark.parametrize("through_a_view", [False, True])
+def test_an_apply_must_not_read_what_it_destroys(toy, build, through_a_view):
+    def builder(x, y, found):
+        other = toy("v", views=0)(x) if through_a_view else x
+        return [toy("d", destroys=0)(x, other)]
+
+    with pytest.raises(InconsistencyError, match=r"destroys its input 0 .* its input 1"):
+        aliasing.check(build(builder)[1])
+
+
+def test_an_op_may_tolerate_overlapping_inputs(toy, build):
+    def same(x, y, found):
+        op = toy("d", destroys=0)
+        op.destroyhandler_tolerate_same = [(0, 1)]
+        return [op(x, x)]
+
+    aliasing.check(build(same)[1])
+
+    def view(x, y, found, **tolerated):
+        op = toy("d", destroys=0)
+        vars(op).update(tolerated)
+        return [op(x, toy("v", views=0)(x))]
+
+    with pytest.raises(InconsistencyError, match="Input aliasing"):
+        aliasing.check(build(lambda *a: view(*a, destroyhandler_tolerate_same=[(0, 1)]))[1])
+    aliasing.check(build(lambda *a: view(*a, destroyhandler_tolerate_aliased=[(0, 1)]))[1])
+
+
+def test_the_handler_checks_every_edit(toy, build):
+    def builder(x, y, found):
+        found["f"] = toy("f")(x)
+        return [found["f"], toy("r")(x)]
+
+    of, fgraph = build(builder)
+    fgraph.attach_feature(DestroyHandler())
+    assert not fgraph.has_destroyers
+    fgraph.replace_validate(of["f"], toy("f", destroys=0)(of["x"]))
+    assert fgraph.has_destroyers
+    with pytest.raises(InconsistencyError, match="two Applys"):
+        fgraph.replace_validate(fgraph.outputs[1], toy("r", destroys=0)(of["x"]))
+    fgraph.check_integrity()
+    assert fgraph.consistent()
+    # without its destroyer the graph is free of orderings again
+    fgraph.replace_validate(fgraph.outputs[0], of["f"])
+    assert not fgraph.has_destroyers and fgraph.orderings() == {}
+
+
+def test_an_output_made_in_place_is_noticed_behind_views(toy, build):
+    def builder(x, y, found):
+        return [toy("v", views=0)(toy("d", destroys=0)(x)), toy("f")(y)]
+
+    _, fgraph = build(builder)
+    with pytest.raises(InconsistencyError, match=r"made in place: v\.0"):
+        aliasing.check_outputs_not_destroying(fgraph, fgraph.outputs)
+    aliasing.check_outputs_not_destroying(fgraph, fgraph.outputs[1:])

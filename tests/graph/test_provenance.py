@@ -1,0 +1,162 @@
+"""The lines that made Applys, and keys that are the same in every process."""
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from opwise.config import config
+from opwise.graph import provenance
+from opwise.graph.type import generic
+from opwise.graph.variable import Constant
+
+pytestmark = pytest.mark.null
+
+
+def test_an_apply_knows_the_line_that_made_it(toy):
+    node = toy("f").make_node(generic("x"))
+    filename, _ = provenance.user_line(node)
+    assert filename.endswith("conftest.py")  # where make_node is written
+    caller = [entry for entry in provenance.resolve(node.trace) if entry[0] == __file__][-1]
+    assert caller[2:] == (
+        "test_an_apply_knows_the_line_that_made_it",
+        'node = toy("f").make_node(generic("x"))',
+    )
+    assert f'File "{__file__}"' in provenance.format_trace(node.trace)
+
+
+def test_the_limit_says_how_many_frames_are_kept(toy):
+    limit = config.traceback.limit
+    try:
+        for wanted in (0, 1, 2):
+            config.traceback.limit = wanted
+            assert len(toy("f").make_node(generic()).trace) == wanted
+        config.traceback.limit = 0
+        assert provenance.user_line(toy("f").make_node(generic())) is None
+        assert provenance.format_trace(()) == ""
+    finally:
+        config.traceback.limit = limit
+
+
+def test_what_rewrites_make_has_no_line(toy):
+    with provenance.rewriting():
+        node = toy("f").make_node(generic())
+        with provenance.rewriting():
+            pass
+        assert not provenance.recording
+    assert node.trace is None and node.outputs[0].made_at is None
+    assert provenance.recording
+    with pytest.raises(KeyError), provenance.rewriting():
+        raise KeyError
+    assert provenance.recording
+
+
+def test_one_trace_may_be_given_to_all(toy):
+    mine = provenance.capture()
+    with provenance.located(mine):
+        node = toy("f").make_node(generic())
+        with provenance.located(None):
+            own = toy("f").make_node(generic())
+        again = toy("f").make_node(generic())
+    assert node.trace is mine and again.trace is mine
+    assert own.trace is not mine
+    assert toy("f").make_node(generic()).trace is not mine
+
+
+def test_a_trace_survives_pickling(toy):
+    x = generic("x")
+    expected = provenance.resolve(x.made_at)
+    new = pickle.loads(pickle.dumps(x))
+    assert provenance.resolve(new.made_at) == expected
+    # and once more, from what is resolved already
+    assert provenance.resolve(pickle.loads(pickle.dumps(new)).made_at) == expected
+
+
+def test_a_union_keeps_the_first_order():
+    assert provenance.union((1, 2), (), (3, 2, 1), (4,)) == (1, 2, 3, 4)
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+
+def keys_of(toy, build):
+    keys = provenance.Keys()
+    return [keys.node(v.owner) for v in build(toy, generic("x"), generic("y"))]
+
+
+def test_the_same_program_has_the_same_keys(toy):
+    def build(toy, x, y):
+        a = toy("f")(x, Constant(generic, 3))
+        return [a, toy("g")(a, y)]
+
+    assert keys_of(toy, build) == keys_of(toy, build)
+
+
+def test_keys_tell_computations_apart(toy):
+    def build(toy, x, y):
+        f, two = toy("f"), toy("t", outs=2)
+        left, right = two(x)
+        three, four = Constant(generic, 3), Constant(generic, 4)
+        results = [f(x), f(y), toy("g")(x), f(x, y), f(y, x), f(left), f(right)]
+        return [*results, f(three), f(four), f(f(x))]
+
+    keys = keys_of(toy, build)
+    contents = [key.partition(".")[0] for key in keys]
+    assert len(set(contents)) == len(contents)
+
+
+def test_equal_computations_differ_by_position(toy):
+    def build(toy, x, y):
+        f = toy("f")
+        return [f(x), f(x), f(x)]
+
+    keys = keys_of(toy, build)
+    assert len({key.partition(".")[0] for key in keys}) == 1
+    assert [key.partition(".")[2] for key in keys] == ["0", "1", "2"]
+
+
+def test_readers_of_equal_operands_are_equal(toy):
+    def build(toy, x, y):
+        return [toy("g")(toy("f")(x)), toy("g")(toy("f")(x))]
+
+    first, second = keys_of(toy, build)
+    assert first.partition(".")[0] == second.partition(".")[0]
+
+
+def test_depth_is_no_limit(toy):
+    top = generic("x")
+    for _ in range(5000):
+        top = toy("f")(top)
+    assert provenance.Keys().node(top.owner).endswith(".0")
+    assert provenance.Keys().variable(top)
+
+
+PROGRAM = """
+from opwise.graph.op import Op
+from opwise.graph.apply import Apply
+from opwise.graph.type import generic
+from opwise.graph.variable import Constant
+from opwise.graph.provenance import Keys
+
+class F(Op):
+    __props__ = ("words",)
+    def __init__(self, words):
+        self.words = words
+    def make_node(self, *inputs):
+        return Apply(self, inputs, [generic()])
+
+x = generic("x")
+print(Keys().node(F(("a", "b"))(F(())(x), Constant(generic, "text")).owner))
+"""
+
+
+def test_keys_are_the_same_in_every_process():
+    def key(seed):
+        return subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(filter(None, sys.path))},
+            check=True, capture_output=True, text=True,
+        ).stdout  # fmt: skip
+
+    assert key("1") == key("2") != ""

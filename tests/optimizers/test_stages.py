@@ -1,0 +1,429 @@
+"""The pipeline: its stages, what queries take of it, how rules join it, and the entry to it."""
+
+import importlib.util
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from opwise.config import change_flags, config
+from opwise.graph import provenance
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.op import Op
+from opwise.optimizers import stages
+from opwise.optimizers.database import DB, Query
+from opwise.optimizers.merge import MergeOptimizer
+from opwise.optimizers.navigators import EquilibriumOptimizer
+from opwise.optimizers.pattern import OpRemove
+from opwise.optimizers.rule import local_optimizer, rule
+from opwise.optimizers.stages import (
+    NOT_WRITTEN,
+    PIPELINE,
+    RULE_MODULES,
+    optdb,
+    optimize,
+    register_canonicalize,
+    register_specialize,
+    register_stabilize,
+    register_uncanonicalize,
+    register_useless,
+)
+from opwise.tensor.elemwise import elemwise
+from opwise.tensor.type import tensor_type
+from opwise.tensor.variable import constant
+
+pytestmark = pytest.mark.null
+
+vector = tensor_type("float64", (False,))
+add, exp, mul, neg = map(elemwise, ["add", "exp", "mul", "neg"])
+
+
+class Mine(Op):
+    """An Op that only the rules of these tests know."""
+
+    __props__ = ("letter",)
+
+    def __init__(self, letter="a"):
+        self.letter = letter
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+
+@pytest.fixture
+def x():
+    return vector("x")
+
+
+@pytest.fixture
+def joined():
+    """Takes the names of rules that a test adds to stages, and removes them afterwards."""
+    before = {}
+    for stage in PIPELINE:
+        holder = _holder(stage.name)
+        if holder is not None:
+            before[stage.name] = set(holder.names())
+    yield
+    for name, names in before.items():
+        holder = _holder(name)
+        for added in set(holder.names()) - names:
+            holder.remove_tags(added, *holder.tags_of(added))
+            del holder._objects[added]
+
+
+def _holder(name):
+    within = {s.name: s.within for s in PIPELINE}[name]
+    found = (optdb if within is None else optdb[within])[name]
+    return getattr(found, "db", found) if isinstance(found, DB) else None
+
+
+def sequence(**query):
+    return optdb.query(Query(**query)).labels
+
+
+# --- the list -------------------------------------------------------------------------------------
+
+
+def test_stages_stand_at_the_positions_that_programs_know():
+    assert list(optdb.positions().items()) == [
+        ("merge1", 0),
+        ("ShapeOpt", 0.1),
+        ("useless", 0.6),
+        ("merge1.1", 0.65),
+        ("canonicalize", 1),
+        ("merge1.2", 1.2),
+        ("stabilize", 1.5),
+        ("local_fill_to_alloc", 1.51),
+        ("local_elemwise_alloc", 1.52),
+        ("local_log_sum_exp", 1.6),
+        ("BlasOpt", 1.7),
+        ("specialize", 2),
+        ("crossentropy_to_crossentropy_with_softmax", 2.01),
+        ("uncanonicalize", 3),
+        ("specialize_device", 48.6),
+        ("elemwise_fusion", 49),
+        ("merge2", 49),
+        ("add_destroy_handler", 49.5),
+        ("local_inplace_setsubtensor", 60),
+        ("InplaceBlasOpt", 70),
+        ("inplace_elemwise_opt", 75),
+        ("random_make_inplace", 99),
+        ("merge3", 100),
+    ]
+    assert optdb["BlasOpt"].positions() == {
+        "local_dot_to_dot22": 0,
+        "gemm_optimizer": 10,
+        "local_dot22_to_dot22scalar": 11,
+        "local_gemm_to_gemv": 15,
+    }
+    assert list(optdb["elemwise_fusion"].positions()) == [
+        "local_add_mul_fusion",
+        "composite_elemwise_fusion",
+    ]
+
+
+def test_the_list_is_written_in_the_order_in_which_it_runs():
+    for outer in {stage.within for stage in PIPELINE}:
+        written = [(s.position, s.name) for s in PIPELINE if s.within == outer]
+        assert written == sorted(written)
+
+
+def test_every_stage_says_what_it_does_in_a_sentence():
+    assert all(stage.does.endswith(".") and stage.does[0].isupper() for stage in PIPELINE)
+
+
+def test_modules_of_rules_exist_unless_they_are_still_to_be_written():
+    missing = {name for name in RULE_MODULES if importlib.util.find_spec(name) is None}
+    assert missing == NOT_WRITTEN
+
+
+def test_rules_are_loaded_when_the_first_graph_is_optimized():
+    code = (
+        "import sys, opwise.optimizers.stages as s\n"
+        "assert not [m for m in sys.modules if m.startswith('opwise.optimizers.rules.')]\n"
+        "s.optdb.query('+fast_run')\n"
+        "assert 'opwise.optimizers.rules.fusion' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=_root())
+
+
+def _root():
+    import pathlib
+
+    import opwise
+
+    return pathlib.Path(opwise.__file__).parent.parent
+
+
+# --- what queries take ----------------------------------------------------------------------------
+
+
+def test_fast_run_takes_all_stages():
+    assert sequence(include=["fast_run"]) == list(optdb.positions())
+
+
+def test_fast_compile_takes_few():
+    assert sequence(include=["fast_compile", "fast_compile_gpu"]) == [
+        "merge1",
+        "ShapeOpt",
+        "useless",
+        "merge1.1",
+        "canonicalize",
+        "merge1.2",
+        "BlasOpt",
+        "specialize",
+        "crossentropy_to_crossentropy_with_softmax",
+        "specialize_device",
+    ]
+    blas = optdb.query("+fast_compile")[6]
+    assert blas.name == "BlasOpt" and blas.labels == ["local_dot_to_dot22"]
+
+
+def test_merge_takes_the_merges():
+    merges = optdb.query("+merge")
+    assert merges.labels == ["merge1", "merge1.1", "merge1.2", "merge2", "merge3"]
+    assert all(isinstance(one, MergeOptimizer) for one in merges)
+
+
+def test_nothing_takes_nothing():
+    assert sequence(include=[]) == []
+    assert sequence(include=["fast_run"], require=["zork"]) == []
+
+
+def test_stabilize_stops_after_its_stage():
+    assert sequence(include=["fast_run"], position_cutoff=1.5000001)[-1] == "stabilize"
+
+
+@pytest.mark.parametrize(
+    ("tag", "left_out"),
+    [
+        ("fusion", {"elemwise_fusion"}),
+        ("local_elemwise_fusion", {"elemwise_fusion"}),
+        (
+            "inplace",
+            {
+                "add_destroy_handler",
+                "local_inplace_setsubtensor",
+                "InplaceBlasOpt",
+                "inplace_elemwise_opt",
+                "random_make_inplace",
+            },
+        ),
+        ("inplace_elemwise_opt", {"inplace_elemwise_opt"}),
+        ("inplace_elemwise_optimizer", {"inplace_elemwise_opt"}),
+        ("blas_opt_inplace", {"InplaceBlasOpt"}),
+        ("canonicalize", {"canonicalize"}),
+        ("ShapeOpt", {"ShapeOpt"}),
+        ("xent", {"crossentropy_to_crossentropy_with_softmax"}),
+        ("merge", {"merge1", "merge1.1", "merge1.2", "merge2", "merge3"}),
+        ("no_such_tag", set()),
+    ],
+)
+def test_tags_that_programs_exclude(tag, left_out):
+    taken = sequence(include=["fast_run"], exclude=[tag])
+    assert set(optdb.positions()) - set(taken) == left_out
+
+
+def test_fusion_may_be_added_to_fast_compile():
+    both = optdb.query("+fast_compile", "+fusion")
+    fusion = both[both.labels.index("elemwise_fusion")]
+    assert fusion.labels == ["local_add_mul_fusion", "composite_elemwise_fusion"]
+
+
+@pytest.mark.parametrize("stage", ["canonicalize", "stabilize", "specialize", "uncanonicalize"])
+def test_constants_are_folded_in_the_stages_that_know_it_by_name(stage):
+    assert {"fast_run", "fast_compile"} <= set(optdb[stage].tags_of("topo_constant_folding"))
+    without = optdb.query("+fast_run", "-topo_constant_folding")
+    rules = without[without.labels.index(stage)].rules
+    assert "topo_constant_folding" not in map(str, rules)
+
+
+# --- joining --------------------------------------------------------------------------------------
+
+
+def names_in(stage, *tags):
+    answer = optdb.query(*tags)
+    one = answer[answer.labels.index(stage)]
+    return {str(r) for r in getattr(one, "rules", None) or one._rules}
+
+
+def test_register_as_a_bare_decorator(joined):
+    @register_canonicalize
+    @local_optimizer([Mine])
+    def local_mine(node):
+        return [node.inputs[0]]
+
+    assert str(local_mine) == "local_mine"
+    assert "local_mine" in names_in("canonicalize", "+fast_run")
+    assert "local_mine" not in names_in("canonicalize", "+fast_compile")
+    assert "local_mine" not in names_in("canonicalize", "+fast_run", "-local_mine")
+
+
+def test_register_with_tags_and_a_name(joined):
+    @register_canonicalize("fast_compile", "special")
+    @local_optimizer([Mine])
+    def local_one(node): ...
+
+    @register_specialize()
+    @local_optimizer([Mine])
+    def local_two(node): ...
+
+    register_stabilize(OpRemove(Mine("z")), "special", name="drop_z")
+    assert "local_one" in names_in("canonicalize", "+fast_compile")
+    assert "local_two" in names_in("specialize", "+fast_run")
+    assert "drop_z" in optdb["stabilize"]
+    assert "special" in optdb["stabilize"].tags_of("drop_z")
+    assert "local_one" not in names_in("canonicalize", "+fast_run", "-special")
+
+
+@pytest.mark.parametrize("register", [register_useless, register_uncanonicalize])
+def test_other_stages_to_register_with(joined, register):
+    @register
+    @local_optimizer([Mine])
+    def local_mine(node): ...
+
+    assert "local_mine" in names_in(register.__name__.removeprefix("register_"), "+fast_run")
+
+
+def test_a_name_is_taken_once(joined):
+    def make():
+        @local_optimizer([Mine])
+        def local_mine(node): ...
+
+        return local_mine
+
+    register_canonicalize(make())
+    with pytest.raises(ValueError, match="existing tag or the name"):
+        register_canonicalize(make())
+    register_specialize(make())
+
+
+def test_a_rule_declared_late_joins_its_stages(joined, x):
+    @rule(Mine, stage=("canonicalize", "local_fill_to_alloc"), tags=("only_when_asked",))
+    def late(fgraph, node):
+        return [neg(*node.inputs)]
+
+    fgraph = FunctionGraph([x], [Mine()(x)])
+    optimize(fgraph, Query(["fast_run"], exclude=["local_fill_to_alloc"]))
+    assert isinstance(fgraph.outputs[0].owner.op, Mine)
+    optimize(fgraph, Query(["fast_run", "late"], exclude=["local_fill_to_alloc"]))
+    assert fgraph.outputs[0].owner.op == neg
+    # a stage that stands for one rewrite lends its rules its own tags
+    assert "late" in names_in("local_fill_to_alloc", "+fast_run")
+
+
+def test_rules_are_declared_for_stages_that_hold_rules(joined):
+    for stage in ("merge1", "no_such_stage", "BlasOpt/x"):
+        with pytest.raises(ValueError, match="which is not one that holds rules"):
+
+            @rule(Mine, stage=stage)
+            def misplaced(fgraph, node): ...
+
+
+def test_a_program_may_add_a_pass_of_its_own(x):
+    one = EquilibriumOptimizer([OpRemove(Mine())])
+    optdb.register("drop_mine", one, 48.9, "fast_run", "gpuarray")
+    try:
+        fgraph = FunctionGraph([x], [neg(Mine()(x))])
+        record = optimize(fgraph, Query(["fast_run"]))
+        assert not any(isinstance(n.op, Mine) for n in fgraph.apply_nodes)
+        assert "drop_mine" in [p.name for p in record.passes]
+        assert "drop_mine" not in sequence(include=["fast_run"], exclude=["gpuarray"])
+    finally:
+        optdb.remove_tags("drop_mine", *optdb.tags_of("drop_mine"))
+        del optdb._objects["drop_mine"]
+
+
+# --- the entry ------------------------------------------------------------------------------------
+
+
+def test_optimize_returns_a_record(x):
+    fgraph = FunctionGraph([x], [add(exp(x), add(constant([1.0]), constant([2.0])))])
+    record = optimize(fgraph, Query(["fast_run"], exclude=["inplace", "fusion"]))
+    assert record.kind == "SeqOptimizer"
+    assert (record.nodes_before, record.nodes_after) == (3, len(fgraph.apply_nodes))
+    assert record.seconds >= sum(p.seconds for p in record.passes) > 0
+    assert [p.name for p in record.passes][:3] == ["merge1", "ShapeOpt", "useless"]
+    assert record.applied()["topo_constant_folding"] >= 1
+    assert fgraph.outputs[0].owner.op in (add, elemwise("add"))
+    assert fgraph.shape_feature is not None
+
+
+def test_the_record_goes_into_a_profile(x):
+    class Profile:
+        optimizer_time = 1.0
+        optimizer_profile = None
+
+    record = optimize(FunctionGraph([x], [exp(x)]), Query(["merge"]), profile=Profile)
+    assert Profile.optimizer_profile is record
+    assert Profile.optimizer_time == 1.0 + record.seconds
+
+
+def test_optimize_takes_passes_functions_and_nothing(x):
+    def graph():
+        return FunctionGraph([x], [add(exp(x), exp(x))])
+
+    fgraph = graph()
+    record = optimize(fgraph, MergeOptimizer())
+    assert len(fgraph.apply_nodes) == 2
+    assert [(p.name, p.counts["merged"]) for p in record.passes] == [("merge", 1)]
+    fgraph, called = graph(), []
+    optimize(fgraph, called.append)
+    assert called == [fgraph]
+    fgraph = graph()
+    assert optimize(fgraph, None).passes == [] and len(fgraph.apply_nodes) == 3
+
+
+def test_what_rewrites_make_has_no_trace_of_its_own_but_origins(joined, x):
+    recorded = []
+
+    @rule(Mine, stage="canonicalize")
+    def to_neg(fgraph, node):
+        recorded.append(provenance.recording)
+        return [neg(*node.inputs)]
+
+    fgraph = FunctionGraph([x], [Mine()(x)])
+    first = fgraph.outputs[0].owner
+    optimize(fgraph, Query(["fast_run"]))
+    made = fgraph.outputs[0].owner
+    assert recorded == [False] and provenance.recording
+    assert made.trace is None and made.origins == (first,)
+
+
+def test_test_values_follow_the_flag_for_rewrites(joined, x):
+    seen = []
+
+    @rule(Mine, stage="canonicalize")
+    def look(fgraph, node):
+        seen.append(config.compute_test_value)
+
+    with change_flags(compute_test_value="raise", compute_test_value_opt="ignore"):
+        x.tag.test_value = np.zeros(2)
+        node = Mine().make_node(x)
+        optimize(FunctionGraph([x], node.outputs), Query(["fast_run"]))
+        assert config.compute_test_value == "raise"
+    assert set(seen) == {"ignore"}
+
+
+def test_an_optimized_graph_keeps_no_shapes_in_memory(x):
+    fgraph = FunctionGraph([x], [exp(x)])
+    optimize(fgraph, Query(["fast_run"]))
+    assert fgraph.shape_feature._known == {}
+
+
+def test_two_graphs_are_optimized_alike():
+    def result():
+        a, b = vector("a"), vector("b")
+        shared = mul(a, b)
+        outs = [add(exp(shared), shared), add(shared, exp(mul(a, b))), neg(constant([1.0, 2.0]))]
+        fgraph = FunctionGraph([a, b], outs)
+        optimize(fgraph, Query(["fast_run"]))
+        return str(fgraph)
+
+    assert len({result() for _ in range(3)}) == 1
+
+
+def test_stages_are_found_lazily_by_import_string():
+    assert stages._import("opwise.optimizers.merge:MergeOptimizer") is MergeOptimizer
