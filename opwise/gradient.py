@@ -147,7 +147,7 @@ class _Disconnected:
             return
         message = f"{self.message}: {var}"
         if self.action == "warn":
-            warnings.warn(message, stacklevel=4)
+            warnings.warn(message, stacklevel=3)
             return
         created = provenance.format_trace(var.made_at)
         where = f"\nBacktrace when that variable is created:\n\n{created}" if created else "\n"
@@ -203,9 +203,9 @@ def grad(
     constants = _constants(consider_constant)
     backward = _Backward(known, constants, cost.name if add_names and cost is not None else None)
 
-    for var in wrt_list:
-        if not backward.reaches(var):
-            disconnected.report(var)
+    unreached = {var: None for var in wrt_list if not backward.reaches(var)}
+    for var in unreached:
+        disconnected.report(var)
     # all that is made here is due to one line of the user's
     with provenance.located(provenance.capture()):
         backward.run(wrt_list)
@@ -213,7 +213,7 @@ def grad(
     results = []
     for var, result in zip(wrt_list, found, strict=True):
         if is_disconnected(result):
-            if backward.reaches(var):
+            if var not in unreached:
                 disconnected.report(var)
             result = disconnected.value(var)
         elif is_null(result) and null_gradients == "raise":
@@ -701,6 +701,8 @@ def _call_R_op(node, points):
     except Exception as e:  # whatever an Op raises, say which Apply it was
         e.add_note(_where(node))
         raise
+    if results is None:
+        return [None] * len(node.outputs)
     if len(results) != len(node.outputs):
         raise ValueError(
             f"{node.op}.R_op returned {len(results)} results for {len(node.outputs)} outputs. "

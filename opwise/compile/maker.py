@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from opwise.compile.construct import construct
 from opwise.compile.executable import Function
-from opwise.graph import aliasing, provenance
+from opwise.graph import aliasing, provenance, traversal
 from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Variable
 from opwise.tensor.convert import deep_copy_op, view_op
 
 
@@ -92,6 +93,65 @@ class FunctionMaker:
         self.report.total = now - self._started
         self.mode.compiled(function)
         return function
+
+    # --- copies -------------------------------------------------------------------------------------
+
+    def recipe(self, function):
+        """Return (rebuild, arguments) that make an equal function: what a pickle holds.
+
+        The graph as written travels, not the optimized one: where it arrives, the processor may be
+        another. Kernels come from the cache there.
+        """
+        kept = [
+            container if spec.update is not None and not spec.shared else None
+            for spec, container in zip(self.inputs, function.input_storage, strict=True)
+        ]
+        arguments = self.construction.arguments
+        return _rebuild, (
+            _in_order(self.construction), arguments, self.mode, self.name, self.output_none, kept,
+        )  # fmt: skip
+
+    def copy_function(self, function, swap=None, delete_updates=False, name=None, profile=None):
+        """Return a function of the same graph; see ``Function.copy``."""
+        arguments = dict(self.construction.arguments)
+        if delete_updates:
+            arguments["updates"], arguments["no_default_updates"] = [], True
+        if swap:
+            used = function.get_shared()
+            for old, new in swap.items():
+                if old not in used:
+                    raise ValueError(f"SharedVariable: {old.name} not found")
+                if old.type != new.type:
+                    raise AssertionError(
+                        "Type of given SharedVariable conflicts with original one: "
+                        f"{old} has {old.type}, {new} has {new.type}"
+                    )
+            arguments["givens"] = [*(arguments["givens"] or []), *swap.items()]
+            arguments["updates"] = [
+                (swap.get(var, var), expression) for var, expression in arguments["updates"] or []
+            ]
+        maker = FunctionMaker(construct(**arguments), self.mode, name=name or self.name)
+        maker.output_none = self.output_none
+        return maker.create()
+
+
+def _in_order(construction):
+    """Return the Applys as written, each after those it reads.
+
+    Pickled first, they keep the depth of the pickler's recursion from growing with the graph's.
+    """
+    outputs = [out.variable for out in construction.outputs]
+    updates = construction.arguments["updates"] or []
+    expressions = [e for _, e in updates if isinstance(e, Variable)]
+    given = [new for _, new in construction.arguments["givens"] or [] if isinstance(new, Variable)]
+    return traversal.io_toposort([], [*outputs, *expressions, *given])
+
+
+def _rebuild(order, arguments, mode, name, output_none, kept):
+    """Compile what ``FunctionMaker.recipe`` described."""
+    maker = FunctionMaker(construct(**arguments), mode, name=name)
+    maker.output_none = output_none
+    return maker.create(kept)
 
 
 def _separate_outputs(fgraph, construction):

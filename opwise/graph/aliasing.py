@@ -103,7 +103,7 @@ def check(fgraph):
 
     Constants and inputs that are not declared mutable must not be destroyed, no memory may be
     destroyed twice from the same state, an Apply must not read by another input what it destroys,
-    and an order must exist in which all reads come first.
+    no output of the graph may be destroyed, and an order must exist in which all reads come first.
     """
     destroyer_of: dict = {}
     for node in fgraph.apply_nodes:
@@ -119,6 +119,9 @@ def check(fgraph):
                     f"{var} is destroyed by two Applys: {destroyer_of[var]} and {node}"
                 )
             _check_other_inputs(fgraph, node, i)
+    for node in set(destroyer_of.values()):
+        for i in destroyed_inputs(node):
+            _check_not_given_out(fgraph, node, i)
     fgraph.toposort()
 
 
@@ -141,6 +144,14 @@ def _check_other_inputs(fgraph, node, i):
                 f"Input aliasing: {node} destroys its input {i} and reads the same memory as its "
                 f"input {j}"
             )
+
+
+def _check_not_given_out(fgraph, node, i):
+    """Raise InconsistencyError if the caller gets a value that ``node`` destroys by input ``i``."""
+    later = set(_results_of(fgraph, node))
+    for var in members(fgraph, node.inputs[i]):
+        if var not in later and any(client == "output" for client, _ in var._clients):
+            raise InconsistencyError(f"{node} destroys {var}, which is an output of the graph")
 
 
 def check_outputs_not_destroying(fgraph, outputs):

@@ -846,7 +846,7 @@ cdef class CallPath:
     """Calls a compiled function: checks arguments, runs the machine, hands results and updates over.
 
     Subclasses define ``call_slowly(args, kwargs)`` for calls that need more than positional
-    arguments, and ``explain(error, index)`` for arguments that are refused.
+    arguments, and ``explain(error, index, value)`` for arguments that are refused.
     """
 
     cdef list slots
@@ -920,7 +920,8 @@ cdef class CallPath:
                 try:
                     value = slot.filter(value)
                 except Exception as error:
-                    self.explain(error, i)
+                    self._forget_arguments()
+                    self.explain(error, i, value)
                     raise
             slot.storage[0] = value
         return self.run()
@@ -938,8 +939,7 @@ cdef class CallPath:
             else:
                 self.fn_()
         finally:
-            for i in range(self.nslots):
-                (<Slot>PyList_GET_ITEM(self.slots, i)).storage[0] = None
+            self._forget_arguments()
         if self.timed:
             self.fn_ns += ow_clock() - start
         for i in range(self.nupdates):
@@ -958,10 +958,15 @@ cdef class CallPath:
             storage[0] = None
         return None if self.none else results
 
+    cdef void _forget_arguments(self):
+        cdef int i
+        for i in range(self.nslots):
+            (<Slot>PyList_GET_ITEM(self.slots, i)).storage[0] = None
+
     def call_slowly(self, args, kwargs):
         raise NotImplementedError
 
-    def explain(self, error, index):
+    def explain(self, error, index, value):
         raise NotImplementedError
 
 

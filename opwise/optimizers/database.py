@@ -45,7 +45,7 @@ class OrderedSet(MutableSet):
     def __eq__(self, other):
         return isinstance(other, MutableSet | set | frozenset) and set(self) == set(other)
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]  # equality is by what it holds now
 
     def __repr__(self):
         return f"OrderedSet({list(self._items)!r})" if self._items else "OrderedSet()"
@@ -369,7 +369,10 @@ class SequenceDB(DB):
         self.failure_callback = failure_callback
         self.__position__: dict[str, float] = {}
 
-    def register(self, name, obj, position, *tags, use_db_name_as_tag=True):
+    # the position as third argument is what programs pass
+    def register(  # type: ignore[override]
+        self, name, obj, position, *tags, use_db_name_as_tag=True
+    ):
         """Add a pass at a position, a number or 'last'."""
         self._filled()
         if position == "last":

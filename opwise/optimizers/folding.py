@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from opwise.errors import MethodNotDefined, ShapeError
 from opwise.graph.traversal import io_toposort
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.rule import rule
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.variable import constant
@@ -122,7 +123,7 @@ def _number(length):
     """Return the value of a length that follows from constants."""
     if not hasattr(length, "type"):
         return int(length)
-    known = {}
+    known: dict[Variable, Any] = {}
     if isinstance(length, Constant):
         return int(length.data)
     for node in io_toposort([], [length]):

@@ -7,6 +7,7 @@ from time import perf_counter
 
 from opwise.config import config
 from opwise.errors import BadOptimization, InconsistencyError
+from opwise.graph.apply import Apply
 from opwise.graph.features import Feature
 from opwise.graph.variable import Variable
 from opwise.optimizers.passes import (
@@ -46,7 +47,7 @@ def replacements(rule, node, result):
                 f"The rule {rule} gave {len(result)} replacements for the {len(node.outputs)} "
                 f"outputs of {node}"
             )
-        found = zip(node.outputs, result, strict=True)
+        found = list(zip(node.outputs, result, strict=True))
     else:
         raise TypeError(
             f"The rule {rule} gave {result!r} for {node}: expected a list with a replacement for "
@@ -150,7 +151,7 @@ class _WorkList:
         fgraph, pending, watcher = self.fgraph, self.pending, self.watcher
         new = [n for n in watcher.imported if n.fgraph is fgraph]
         touched = dict.fromkeys(new)
-        lost_a_reader = {}
+        lost_a_reader: dict[Apply, None] = {}
         if node is not None and node.fgraph is fgraph:
             touched[node] = None
         for reader, old in watcher.changed:
@@ -179,7 +180,7 @@ class _WorkList:
 
 def _above(nodes):
     """Return the Applys that read what ``nodes`` compute, up to REACH levels below counted."""
-    found = {}
+    found: dict[Apply, None] = {}
     level = list(nodes)
     for _ in range(REACH - 1):
         following = []
@@ -363,6 +364,7 @@ class EquilibriumOptimizer(NavigatorOptimizer):
         name=None,
     ):
         super().__init__(None, ignore_newtrees, failure_callback, name)
+        optimizers = list(optimizers)
         self.rules = [o for o in optimizers if not isinstance(o, Optimizer)]
         self.global_optimizers = [o for o in optimizers if isinstance(o, Optimizer)]
         self.final_optimizers = list(final_optimizers or ())

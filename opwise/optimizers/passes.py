@@ -141,7 +141,7 @@ class FromFunctionOptimizer(Optimizer):
     """A pass made of a function of the graph."""
 
     def __init__(self, fn, requirements=()):
-        self.apply = fn
+        self.apply = fn  # type: ignore[method-assign]  # the function is the method
         self.requirements = tuple(requirements)
         self.name = self.__name__ = getattr(fn, "__name__", None)
         self.__doc__ = fn.__doc__
@@ -213,7 +213,7 @@ class SeqOptimizer(Optimizer, list):
 
     def __init__(self, *opts, failure_callback=None, name=None):
         if len(opts) == 1 and isinstance(opts[0], list | tuple):
-            opts = opts[0]
+            opts = tuple(opts[0])
         list.__init__(self, opts)
         self.failure_callback = failure_callback
         self.name = name
@@ -242,5 +242,5 @@ class SeqOptimizer(Optimizer, list):
         failed(str(optimizer), exc)
 
     __eq__ = object.__eq__
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # type: ignore[assignment]  # a pass is no value, as a list is
     __repr__ = list.__repr__

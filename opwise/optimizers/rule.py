@@ -54,6 +54,8 @@ class Rule(LocalOptimizer):
         self.__doc__ = function.__doc__
         self.__module__ = function.__module__
         self.requirements = tuple(requirements)
+        #: the function as a legacy program wrote it, of the Apply alone
+        self.fn: Callable | None = None
 
     def tracks(self):
         return self.tracked
@@ -214,7 +216,7 @@ class LocalOptGroup(LocalOptimizer):
 
     def __init__(self, *rules, name=None):
         if len(rules) == 1 and isinstance(rules[0], list | tuple):
-            rules = rules[0]
+            rules = tuple(rules[0])
         self.opts = list(rules)
         self.name = name or ",".join(map(str, self.opts))
         self._index = RuleIndex(self.opts)

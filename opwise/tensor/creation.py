@@ -19,6 +19,7 @@ from opwise.scalar import dtypes
 from opwise.scalar.op import Cast, ScalarOp
 from opwise.scalar.row import ROWS
 from opwise.scalar.types import Scalar
+from opwise.tensor.assertion import Assert
 from opwise.tensor.convert import (
     DeepCopyOp,
     OutputGuard,
@@ -558,6 +559,16 @@ def _operand(node):
     return node.inputs[0]
 
 
+def _checked(node):
+    """What an Assert lets pass, where all it asks for is known to hold."""
+    value, *conditions = node.inputs
+    try:
+        held = all(get_scalar_constant_value(c, max_recur=3) for c in conditions)
+    except NotScalarConstantError:
+        return None
+    return value if held else None
+
+
 def _entry_of_shape(node):
     """The length of a dimension where the type or a constant tells it."""
     return vector_entry(shape_of(node.inputs[0]), node.op.i)
@@ -613,7 +624,12 @@ def _known_through():
         DimShuffle, Rebroadcast, Alloc, ScalarFromTensor, TensorFromScalar, ViewOp, OutputGuard,
         DeepCopyOp,
     )  # fmt: skip
-    return {**dict.fromkeys(same, _operand), Shape_i: _entry_of_shape, Subtensor: _picked}
+    return {
+        **dict.fromkeys(same, _operand),
+        Assert: _checked,
+        Shape_i: _entry_of_shape,
+        Subtensor: _picked,
+    }
 
 
 def extract_constant(x, elemwise=True, only_process_constants=False):

@@ -198,7 +198,9 @@ def _merged(x, lengths, kept, split):
 def _paired_axes(a, b, axes, batched):
     """Return the lists of axes of a and of b that a tensordot sums over; ValueError if wrong."""
     ndims = {"a": a.type.ndim, "b": b.type.ndim}
-    if np.ndim(axes) == 0:
+    if not isinstance(axes, list | tuple | np.ndarray) or (
+        isinstance(axes, np.ndarray) and axes.ndim == 0
+    ):
         n = int(axes)
         for name, ndim in ndims.items():
             if n + batched > ndim:

@@ -11,9 +11,8 @@ import numpy as np
 
 from opwise.config import config
 from opwise.graph.apply import Apply
-from opwise.graph.null import NullType, disconnected_type
+from opwise.graph.null import NullType, disconnected_type, is_disconnected, is_null
 from opwise.graph.op import Op
-from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS, ScalarOp, cast_op
 from opwise.scalar.row import ROWS, Algebra
@@ -249,7 +248,7 @@ class Elemwise(Op):
 
         results = []
         for x, g in zip(inputs, self._gradients(inputs, outputs, output_gradients), strict=True):
-            if isinstance(g, Variable) and isinstance(g.type, NullType) or not isinstance(g, Variable):
+            if is_null(g) or is_disconnected(g):
                 results.append(g)
                 continue
             summed = [

@@ -61,22 +61,25 @@ def _axis_list(axis):
             raise TypeError(f"Computation needs a constant axis. Got {axis}")
         axis = axis.data
     if isinstance(axis, list | tuple):
-        return [_single_axis(a, axis) for a in axis]
+        return [_single_axis(a) for a in axis]
     array = np.asarray(axis)
     if array.dtype.kind not in "iu" or array.ndim > 1:
-        raise TypeError(
-            f"Axis must be an integer, tuple, list of integers or a TensorVariable. Got {axis}"
-        )
+        raise _no_axis(axis)
     return [int(a) for a in array.reshape(-1)]
 
 
-def _single_axis(axis, whole):
+def _single_axis(axis):
     found = _axis_list(axis)
     if found is None or len(found) != 1:
-        raise TypeError(
-            f"Axis must be an integer, tuple, list of integers or a TensorVariable. Got {whole}"
-        )
+        raise _no_axis(axis)
     return found[0]
+
+
+def _no_axis(axis):
+    return TypeError(
+        "Axis must be an integer, tuple, list of integers or a TensorVariable. "
+        f"Got {axis}, a '{type(axis).__name__}'"
+    )
 
 
 def _axes(x, axis):
@@ -740,6 +743,8 @@ def argmax(x, axis=None, keepdims=False):
 def _turned(x):
     """Return (``x`` with its order turned around, the function that did it, its own inverse)."""
     dtype = x.type.dtype
+    if dtype in dtypes.COMPLEX:
+        raise NotImplementedError(f"complex numbers have no minimum; {x} has dtype {dtype}")
     if dtype in dtypes.UNSIGNED:
         turn = partial(elemwise("sub"), constant(np.iinfo(dtype).max, dtype=dtype))
     else:

@@ -28,7 +28,7 @@ from opwise.optimizers.passes import (
 )
 from opwise.optimizers.rule import rule
 from opwise.scalar.op import OPS
-from opwise.tensor.elemwise import Elemwise, cast, elemwise
+from opwise.tensor.elemwise import Elemwise, cast, dimshuffle, elemwise
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant
 
@@ -276,7 +276,9 @@ def test_passes_run_when_the_rules_rest_and_rules_go_on_after_them(x, y):
         return [mul(a, constant([0.0]))] if a is b else None
 
     fgraph = graph_of(sub(exp(x), exp(x)), inputs=[x])
-    record = EquilibriumOptimizer([sub_self], cleanup_optimizers=[MergeOptimizer()]).optimize(fgraph)
+    record = EquilibriumOptimizer([sub_self], cleanup_optimizers=[MergeOptimizer()]).optimize(
+        fgraph
+    )
     assert fgraph.outputs[0].owner.op == mul
     assert [p.counts["merged"] for p in record.passes] == [1, 0]
     assert record.counts["rounds"] == 2
@@ -386,7 +388,10 @@ def test_on_opt_error_pdb(x, monkeypatch):
 @pytest.mark.parametrize(
     ("result", "text"),
     [
-        (lambda node: [cast(node.inputs[0], "float32")], "type of the replacement must be the same"),
+        (
+            lambda node: [cast(node.inputs[0], "float32")],
+            "type of the replacement must be the same",
+        ),
         (lambda node: list(node.inputs) * 2, "gave 2 replacements for the 1 outputs"),
         (lambda node: node.inputs[0], "expected a list"),
         (lambda node: [5], "gave 5 as a replacement"),
@@ -440,6 +445,21 @@ def test_what_would_break_the_graph_is_declined(x, errors):
     SeqOptimizer(AddDestroyHandler(), EquilibriumOptimizer([in_place])).optimize(fgraph)
     assert [out.owner.op for out in fgraph.outputs] == [exp, inplace_exp]
     assert errors.records == []
+
+
+@pytest.mark.parametrize("given_out", [lambda e: e, lambda e: dimshuffle(e, ("x", 0))])
+def test_what_the_caller_gets_is_not_overwritten(x, given_out):
+    inplace_neg = Elemwise(OPS["neg"], {0: 0})
+
+    @rule(neg)
+    def in_place(fgraph, node):
+        return [inplace_neg(*node.inputs)]
+
+    shared = exp(x)
+    fgraph = graph_of(neg(shared), neg(neg(shared)), given_out(shared), inputs=[x])
+    SeqOptimizer(AddDestroyHandler(), in2out(in_place)).optimize(fgraph)
+    assert [n.op for n in fgraph.toposort() if n.op in (neg, inplace_neg)].count(neg) == 2
+    assert fgraph.outputs[0].owner.op == neg and fgraph.outputs[1].owner.op == inplace_neg
 
 
 def test_legacy_failure_callbacks(x, errors):
@@ -660,7 +680,7 @@ def test_check_rewrite_finds_a_changed_value(x):
     def wrong(fgraph, node):
         return [cos(*node.inputs)]
 
-    with pytest.raises(BadOptimization, match="changed the value of Elemwise{exp,no_inplace}"):
+    with pytest.raises(BadOptimization, match=r"changed the value of Elemwise\{exp,no_inplace\}"):
         check_rewrite(wrong, [x], [exp(x)], [np.ones(2)])
 
 

@@ -209,7 +209,7 @@ def test_failing_is_reported_as_on_shape_error_says(x, caplog, says, text):
     assert "The infer_shape of Said" in caplog.text and text in caplog.text
     assert "test_shapefeature.py, line" in caplog.text
     _, feature = tracked([x2 := matrix("x")], out2 := Said(says)(x2))
-    with change_flags(on_shape_error="raise"), pytest.raises(Exception) as info:  # noqa: B017
+    with change_flags(on_shape_error="raise"), pytest.raises(Exception) as info:
         feature.shape_of[out2]
     assert "The infer_shape of Said" in info.value.__notes__[0]
 

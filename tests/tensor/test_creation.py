@@ -12,6 +12,7 @@ from opwise.scalar.op import OPS as SCALAR_OPS
 from opwise.scalar.types import constant as scalar_constant
 from opwise.scalar.types import get_scalar_type
 from opwise.tensor import operators  # noqa: F401  (the operators are attached)
+from opwise.tensor.assertion import assert_
 from opwise.tensor.convert import (
     deep_copy_op,
     scalar_from_tensor,
@@ -333,6 +334,7 @@ THREE = constant(3)
         (F["add"](dimshuffle(THREE, ("x",)), 1), 4),
         (addbroadcast(constant(np.array([3])), 0), 3),
         (deep_copy_op(THREE), 3),
+        (assert_(THREE, F["eq"](THREE, 3)), 3),
         (view_op(THREE), 3),
         (constant([1, 2, 3])[1], 2),
         (constant([1, 2, 3])[-1], 3),
@@ -370,6 +372,8 @@ def test_numbers_that_are_known(var, value):
         F["switch"](n, 1, 2),
         F["switch"](constant(1), n, 2),
         F["add"](THREE, n),
+        assert_(THREE, F["eq"](n, 3)),
+        assert_(THREE, F["eq"](THREE, 4)),
         constant([1, 2, 3])[n],
         constant([1, 2, 3])[5],
         MakeVector("int64")(n, 5)[0],

@@ -1,0 +1,169 @@
+"""The table of legacy module names, and what makes modules of it.
+
+A module that opwise has under another name is that very module. One that opwise has split or moved
+is a module made of the public names of several. Names that opwise lacks are missing there too, and
+the error says so.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+
+import numpy as np
+
+_GRAPH = ("variable", "apply", "op", "type", "fgraph", "features", "traversal", "null", "testvalue")
+_OPTIMIZERS = ("rule", "database", "passes", "navigators", "pattern", "merge", "stages")
+_TENSOR_RULES = ("rule", "stages", "passes", "shapefeature", "folding", "rules.blas",
+                 "rules.fusion", "rules.inplace")  # fmt: skip
+
+
+def _all(package, names):
+    return tuple(f"opwise.{package}.{name}" for name in names)
+
+
+_GOF = (
+    *_all("graph", _GRAPH),
+    *_all("optimizers", _OPTIMIZERS),
+    "opwise.linkers.base",
+    "opwise.linkers.wrap",
+    "opwise.linkers.storage",
+    "opwise.errors",
+)
+_COMPILE = (
+    *_all("compile", ("function", "maker", "executable", "io", "shared", "construct", "module")),
+    *_all("modes", ("mode", "profilemode", "debugmode", "monitormode")),
+    "opwise.optimizers.stages",
+    "opwise.tensor.convert",
+    "opwise.errors",
+)
+
+#: the same module under another name
+SAME = {
+    "theano.errors": "opwise.errors",
+    "theano.gradient": "opwise.gradient",
+    "theano.scalar": "opwise.scalar",
+    "theano.tensor": "opwise.tensor",
+    "theano.tensor.nnet": "opwise.tensor.nnet",
+    "theano.compile.debugmode": "opwise.modes.debugmode",
+    "theano.compile.mode": "opwise.modes.mode",
+    "theano.compile.module": "opwise.compile.module",
+    "theano.compile.monitormode": "opwise.modes.monitormode",
+    "theano.compile.nanguardmode": "opwise.modes.nanguardmode",
+    "theano.compile.profilemode": "opwise.modes.profilemode",
+}
+
+#: modules made of others: name -> where their names come from, the first that has one gives it
+MADE = {
+    "theano.compat": ("theano._py2",),
+    "theano.compat.python2x": ("theano._py2",),
+    "theano.compat.six": ("theano._py2",),
+    "theano.compat.six.moves": ("theano._py2",),
+    "theano.compile": _COMPILE,
+    "theano.compile.builders": _COMPILE,
+    "theano.compile.function": _COMPILE,
+    "theano.compile.function_module": _COMPILE,
+    "theano.compile.io": ("opwise.compile.io",),
+    "theano.compile.ops": ("opwise.tensor.convert", "opwise.tensor.shape", "opwise.compile.shared"),
+    "theano.compile.pfunc": _COMPILE,
+    "theano.compile.sharedvalue": ("opwise.compile.shared",),
+    "theano.configdefaults": ("opwise.config",),
+    "theano.configparser": ("opwise.config",),
+    "theano.gof": _GOF,
+    "theano.gof.cc": _GOF,
+    "theano.gof.destroyhandler": _GOF,
+    "theano.gof.fg": _GOF,
+    "theano.gof.graph": _GOF,
+    "theano.gof.link": _GOF,
+    "theano.gof.null_type": ("opwise.graph.null",),
+    "theano.gof.op": _GOF,
+    "theano.gof.opt": _GOF,
+    "theano.gof.optdb": _GOF,
+    "theano.gof.sched": _GOF,
+    "theano.gof.toolbox": _GOF,
+    "theano.gof.type": _GOF,
+    "theano.gof.utils": _GOF,
+    "theano.gof.vm": _GOF,
+    "theano.misc": (),
+    "theano.misc.safe_asarray": ("theano._aliases",),
+    "theano.printing": ("opwise.graph.printing", "opwise.graph.drawing", "opwise.tensor.printing"),
+    "theano.scalar.basic": ("opwise.scalar",),
+    "theano.scalar.basic_scipy": ("opwise.scalar",),
+    "theano.scalar.basic_sympy": ("opwise.scalar",),
+    "theano.tensor.basic": ("opwise.tensor", "opwise.tensor.variable", "opwise.tensor.creation",
+                            "opwise.errors"),
+    "theano.tensor.blas": ("opwise.tensor.blas", "opwise.optimizers.rules.blas",
+                           "opwise.optimizers.rule"),
+    "theano.tensor.elemwise": ("opwise.tensor.elemwise", "opwise.tensor.reduce"),
+    "theano.tensor.extra_ops": ("opwise.tensor",),
+    "theano.tensor.inplace": (),
+    "theano.tensor.nnet.bn": ("opwise.tensor.nnet",),
+    "theano.tensor.nnet.nnet": ("opwise.tensor.nnet.nnet", "opwise.tensor.nnet"),
+    "theano.tensor.nnet.sigm": ("opwise.tensor.nnet.sigm", "opwise.tensor.nnet", "opwise.scalar"),
+    "theano.tensor.opt": (*_all("optimizers", _TENSOR_RULES), "opwise.tensor.creation",
+                          "opwise.tensor.join", "opwise.tensor.assertion"),
+    "theano.tensor.sharedvar": ("opwise.compile.shared",),
+    "theano.tensor.sort": ("opwise.tensor.sort",),
+    "theano.tensor.subtensor": ("opwise.tensor.subtensor", "opwise.tensor.advanced_subtensor",
+                                "opwise.tensor.slices", "opwise.tensor"),
+    "theano.tensor.type": ("opwise.tensor.type",),
+    "theano.tensor.type_other": ("opwise.tensor.slices", "opwise.graph.type"),
+    "theano.tensor.utils": ("opwise.tensor",),
+    "theano.tensor.var": ("opwise.tensor.variable",),
+    "theano.tensor.xlogx": ("opwise.tensor",),
+    "theano.tests": (),
+    "theano.tests.unittest_tools": ("theano._unittest_tools",),
+    "theano.updates": ("opwise.compile.updates",),
+}  # fmt: skip
+
+
+class _Made(types.ModuleType):
+    """A module made of the names of others, filled when the first of them is asked for."""
+
+    def __getattr__(self, name):
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(name)
+        self._fill()
+        if name == "__all__":
+            return [known for known in vars(self) if not known.startswith("_")]
+        try:
+            return vars(self)[name]
+        except KeyError:
+            sources = MADE[self.__name__]
+            raise AttributeError(
+                f"opwise has no {self.__name__}.{name}"
+                + (f" (it would be in {' or '.join(sources)})" if sources else "")
+            ) from None
+
+    def __dir__(self):
+        self._fill()
+        return list(vars(self))
+
+    def _fill(self):
+        own = vars(self)
+        for source in MADE[self.__name__]:
+            for name, value in vars(importlib.import_module(source)).items():
+                if not name.startswith("__"):
+                    own.setdefault(name, value)
+
+
+def install(package):
+    """Let every module of the table be found, as an import and as an attribute of its parent."""
+    modules = {name: importlib.import_module(own) for name, own in SAME.items()}
+    for name in MADE:
+        modules[name] = _Made(name, f"Names that programs take from {name}; opwise gives them.")
+        modules[name].__path__ = []
+    modules["theano"] = package
+    for name, module in modules.items():
+        sys.modules[name] = module
+        parent, _, child = name.rpartition(".")
+        if parent and child not in vars(modules[parent]):
+            setattr(modules[parent], child, module)
+
+
+def _asarray(a, dtype, order=None):
+    """Return ``a`` as an array of ``dtype`` ('floatX' too), copied where that is needed."""
+    from opwise.config import config
+
+    return np.asarray(a, dtype=config.floatX if str(dtype) == "floatX" else dtype, order=order)

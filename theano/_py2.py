@@ -1,0 +1,78 @@
+"""What ``theano.compat`` and its copy of six gave programs that ran on Python 2 and 3."""
+
+import builtins
+import collections.abc
+import io
+import itertools
+import pickle
+import sys
+from collections import OrderedDict
+from functools import partial, reduce
+
+PY2, PY3 = False, True
+string_types = (str,)
+integer_types = (int,)
+class_types = (type,)
+text_type = unicode = str
+binary_type = bytes
+MAXSIZE = maxsize = sys.maxsize
+Iterator = collections.abc.Iterator
+defaultdict = collections.defaultdict
+Counter = collections.Counter
+Callable = collections.abc.Callable
+DefaultOrderedDict = collections.defaultdict
+cPickle = pickle  # noqa: N816
+StringIO = cStringIO = io.StringIO
+BytesIO = io.BytesIO
+xrange, range, zip, map, filter, input, next = (
+    range, builtins.range, builtins.zip, builtins.map, builtins.filter, builtins.input,
+    builtins.next,
+)  # fmt: skip
+izip, imap, ifilter, izip_longest = zip, map, filter, itertools.zip_longest
+
+
+def iteritems(d):
+    return iter(d.items())
+
+
+def itervalues(d):
+    return iter(d.values())
+
+
+def iterkeys(d):
+    return iter(d.keys())
+
+
+def exc_message(e):
+    """Return the message of an exception."""
+    return e
+
+
+def get_unbound_function(method):
+    return method
+
+
+def b(text):
+    """Return text as bytes, a letter a byte."""
+    return text.encode("latin-1")
+
+
+def with_metaclass(meta, *bases):
+    """Return a base class of which ``meta`` is the metaclass."""
+    return meta("temporary", bases or (object,), {})
+
+
+def add_metaclass(metaclass):
+    def wrap(cls):
+        namespace = {k: v for k, v in vars(cls).items() if k not in ("__dict__", "__weakref__")}
+        return metaclass(cls.__name__, cls.__bases__, namespace)
+
+    return wrap
+
+
+def reraise(tp, value, tb=None):
+    """Raise an exception with a traceback."""
+    raise (value if value is not None else tp()).with_traceback(tb)
+
+
+__all__ = ["OrderedDict", "partial", "reduce"]

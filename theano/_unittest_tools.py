@@ -1,0 +1,63 @@
+"""``theano.tests.unittest_tools``: what users' test suites take from it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opwise.config import config
+from opwise.gradient import verify_grad as _verify_grad
+
+
+def fetch_seed(pseed=None):
+    """Return a seed for a test: the one given, or the flag unittests.rseed."""
+    seed = pseed if pseed is not None else config.unittests.rseed
+    return None if seed in (None, "random") else int(seed)
+
+
+def seed_rng(pseed=None):
+    """Seed numpy's global generator and return the seed."""
+    seed = fetch_seed(pseed)
+    np.random.seed(seed)
+    return seed
+
+
+def verify_grad(op, pt, n_tests=2, rng=None, *args, **kwargs):
+    """Check a gradient numerically with a generator seeded by the flags."""
+    if rng is None:
+        rng = np.random.RandomState(fetch_seed())
+    return _verify_grad(op, pt, n_tests, rng, *args, **kwargs)
+
+
+def assert_allclose(expected, value, rtol=None, atol=None):
+    """Raise AssertionError unless the values agree to the precision of their dtype."""
+    narrow = {"float16": 1e-2, "float32": 1e-5, "complex64": 1e-5}
+    dtypes = (np.asarray(expected).dtype.name, np.asarray(value).dtype.name)
+    default = max(narrow.get(d, 1e-5) for d in dtypes)
+    np.testing.assert_allclose(
+        value, expected, rtol=default if rtol is None else rtol, atol=1e-8 if atol is None else atol
+    )
+
+
+class InferShapeTester:
+    """Base of test cases that check ``infer_shape``: mix it into a unittest.TestCase."""
+
+    def setUp(self):  # noqa: N802
+        seed_rng()
+
+    def _compile_and_check(
+        self, inputs, outputs, numeric_inputs, cls, excluding=None, warn=True, check_topo=True
+    ):
+        """Compile the shapes of ``outputs`` and compare them with those of the values."""
+        from opwise.compile.function import function
+        from opwise.modes.mode import get_default_mode
+
+        mode = get_default_mode().including("canonicalize")
+        if excluding:
+            mode = mode.excluding(*excluding)
+        values = function(inputs, outputs, mode=mode)(*numeric_inputs)
+        shapes = function(inputs, [o.shape for o in outputs], mode=mode)
+        if check_topo:
+            for node in shapes.maker.fgraph.toposort():
+                assert not isinstance(node.op, cls), f"{node} computes what only its shape is of"
+        for value, shape in zip(values, shapes(*numeric_inputs), strict=True):
+            assert tuple(shape) == value.shape, (tuple(shape), value.shape)
