@@ -203,7 +203,7 @@ def grad(
     constants = _constants(consider_constant)
     backward = _Backward(known, constants, cost.name if add_names and cost is not None else None)
 
-    unreached = {var: None for var in wrt_list if not backward.reaches(var)}
+    unreached = dict.fromkeys(var for var in wrt_list if not backward.reaches(var))
     for var in unreached:
         disconnected.report(var)
     # all that is made here is due to one line of the user's

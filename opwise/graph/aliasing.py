@@ -119,10 +119,9 @@ def check(fgraph):
                     f"{var} is destroyed by two Applys: {destroyer_of[var]} and {node}"
                 )
             _check_other_inputs(fgraph, node, i)
-    for node in set(destroyer_of.values()):
-        for i in destroyed_inputs(node):
-            _check_not_given_out(fgraph, node, i)
     fgraph.toposort()
+    for var, node in destroyer_of.items():
+        _check_not_given_out(fgraph, node, var)
 
 
 def _check_other_inputs(fgraph, node, i):
@@ -146,10 +145,10 @@ def _check_other_inputs(fgraph, node, i):
             )
 
 
-def _check_not_given_out(fgraph, node, i):
-    """Raise InconsistencyError if the caller gets a value that ``node`` destroys by input ``i``."""
+def _check_not_given_out(fgraph, node, destroyed):
+    """Raise InconsistencyError if the caller gets the memory that ``node`` destroys, as it was."""
     later = set(_results_of(fgraph, node))
-    for var in members(fgraph, node.inputs[i]):
+    for var in members(fgraph, destroyed):
         if var not in later and any(client == "output" for client, _ in var._clients):
             raise InconsistencyError(f"{node} destroys {var}, which is an output of the graph")
 

@@ -104,7 +104,13 @@ def _render(source: str, format: str) -> bytes:
             "without them."
         ) from None
     (graph,) = pydot.graph_from_dot_data(source)
-    return graph.create(prog="dot", format=format)
+    try:
+        return graph.create(prog="dot", format=format)
+    except FileNotFoundError as e:
+        raise FileNotFoundError(
+            f"pydotprint cannot run Graphviz: {e}. Install graphviz, so that its program dot is on "
+            "the PATH; format='dot' writes the graph as text without it."
+        ) from None
 
 
 class _Style(NamedTuple):

@@ -178,7 +178,7 @@ class _Tree:
         self.lines: list[str] = []
         #: results of Ops that have a graph inside, in the order in which they were met
         self.inner: list[Variable] = []
-        #: profiles met, with the total times of their Applys
+        #: total times of the Applys of each profile met, by its id
         self.profiled: dict = {}
         self.inner_to_outer: dict[Variable, Variable] = {}
 
@@ -188,8 +188,8 @@ class _Tree:
             return
         profile = root.profile
         if profile is not None and getattr(profile, "apply_time", None):
-            if profile not in self.profiled:
-                self.profiled[profile] = profile.compute_total_times()
+            if id(profile) not in self.profiled:
+                self.profiled[id(profile)] = profile.compute_total_times()
                 self.lines.extend(_PROFILE_LEGEND.split("\n"))
         else:
             root.profile = None
@@ -280,7 +280,7 @@ class _Tree:
         if profile is None or node not in profile.apply_time:
             return ""
         whole = profile.fct_call_time
-        time, total = profile.apply_time[node], self.profiled[profile][node]
+        time, total = profile.apply_time[node], self.profiled[id(profile)][node]
         shares = [100 * t / whole if whole else 0.0 for t in (time, total)]
         return f" --> {time:8.2e}s {shares[0]:4.1f}% {total:8.2e}s {shares[1]:4.1f}%"
 

@@ -49,7 +49,9 @@ class Linker:
         linker.fgraph = fgraph
         return linker
 
-    def make_thunk(self, input_storage=None, output_storage=None, storage_map=None, keep_lock=False):
+    def make_thunk(
+        self, input_storage=None, output_storage=None, storage_map=None, keep_lock=False
+    ):
         """Return (machine, input containers, output containers) for the accepted graph."""
         return self.make_all(input_storage, output_storage, storage_map)[:3]
 
@@ -87,9 +89,7 @@ class Linker:
         on_error = _reporter(program, storages)
         if self.machine == "compiled":
             return compiled_vm(program, storages, steps, on_error, self.allow_gc), None
-        thunks = [
-            make_thunk(program, k, steps[k], storages, on_error) for k in range(len(steps))
-        ]
+        thunks = [make_thunk(program, k, steps[k], storages, on_error) for k in range(len(steps))]
         return self.plain_vm(program, storages, thunks, on_error), thunks
 
     def c_step(self, node, kernels):

@@ -118,9 +118,7 @@ def load(text):
     if path is None:
         raise CompileError("there is no C compiler")
     flags = FLAGS + extra_flags()
-    key = hashlib.sha256(
-        "\0".join((text, _environment(path), *flags)).encode()
-    ).hexdigest()[:32]
+    key = hashlib.sha256("\0".join((text, _environment(path), *flags)).encode()).hexdigest()[:32]
     if key in _loaded:
         return _loaded[key], Report(True, 0.0, 0.0, "")
     where = folder()

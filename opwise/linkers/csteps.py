@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from opwise.graph.variable import Constant
 from opwise.linkers import opwise_c
 from opwise.linkers.cmakers import CStep, c_maker, plain
 from opwise.scalar import csource
+from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.convert import DeepCopyOp, ScalarFromTensor, TensorFromScalar, ViewOp
-from opwise.tensor.creation import Alloc, AllocEmpty
+from opwise.tensor.creation import Alloc, AllocEmpty, ARange
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import DimShuffle, Elemwise
-from opwise.tensor.join import MakeVector
+from opwise.tensor.join import Join, MakeVector
 from opwise.tensor.reduce import Argmax, CAReduce, MaxAndArgmax
 from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i
-from opwise.tensor.subtensor import Subtensor
+from opwise.tensor.subtensor import IncSubtensor, Subtensor
 
 
 def _mask(pattern):
@@ -174,8 +176,6 @@ def batched_dot(node, kernels):
     return CStep("batched_dot")
 
 
-
-
 @c_maker(Dot)
 def dot(node, kernels):
     return CStep("dot") if _blas(node) else None
@@ -211,3 +211,54 @@ def argmax(node, kernels):
         return None
     index = opwise_c.ARGMAXERS[csource.short(x.type.dtype)]
     return CStep("argmax", (index, _axis_mask(node.op.axis, x.type.ndim)))
+
+
+def _adder(node):
+    """Return how y gets into x: an index in the table of adders, -1 to set; None if in no way."""
+    x, y = node.inputs[:2]
+    if x.type.dtype != y.type.dtype or not plain(x):
+        return None
+    if node.op.set_instead_of_inc:
+        return -1
+    return opwise_c.ADDERS.get(csource.short(x.type.dtype))
+
+
+@c_maker(IncSubtensor)
+def inc_subtensor(node, kernels):
+    adder = _adder(node)
+    if adder is None or not _integers(node.inputs[2:]):
+        return None
+    idx_list = node.op.idx_list
+    entries = index_entries(idx_list, at=3)
+    return CStep("inc_subtensor", (int(node.op.inplace), adder, len(idx_list), *entries))
+
+
+@c_maker(AdvancedSubtensor1)
+def take_rows(node, kernels):
+    return CStep("take_rows") if _integers(node.inputs[1:]) else None
+
+
+@c_maker(AdvancedIncSubtensor1)
+def inc_rows(node, kernels):
+    adder = _adder(node)
+    if adder is None or not _integers(node.inputs[2:]):
+        return None
+    return CStep("inc_rows", (int(node.op.inplace), adder))
+
+
+@c_maker(Join)
+def join(node, kernels):
+    axis, *tensors = node.inputs
+    dtype = node.outputs[0].type.dtype
+    if not isinstance(axis, Constant) or node.op.view != -1:
+        return None
+    if any(x.type.dtype != dtype for x in tensors):
+        return None
+    return CStep("join", (int(axis.data) % tensors[0].type.ndim,))
+
+
+@c_maker(ARange)
+def arange(node, kernels):
+    if node.outputs[0].type.dtype != "int64" or not _integers(node.inputs):
+        return None
+    return CStep("arange")

@@ -148,7 +148,9 @@ def _variant(name, types, n_in, n_out, still, contiguous):
     else:
         lines.append("    {")
     for i in sorted(still):
-        lines.append(f"        const {types[n_out + i]} x{i} = *({types[n_out + i]} *)p[{n_out + i}];")
+        lines.append(
+            f"        const {types[n_out + i]} x{i} = *({types[n_out + i]} *)p[{n_out + i}];"
+        )
     args = []
     for i in range(n_in):
         k = n_out + i
@@ -169,7 +171,7 @@ def _variant(name, types, n_in, n_out, still, contiguous):
             args.append(f"({types[k]} *)(a{k} + i * s{k})")
     if contiguous:
         # an output may take an input's memory, but then element by element
-        lines.append("        _Pragma(\"GCC ivdep\")")
+        lines.append('        _Pragma("GCC ivdep")')
     lines.append("        for (ow_i64 i = 0; i < n; i++)")
     lines.append(f"            {name}_one({', '.join(args)});")
     if contiguous:

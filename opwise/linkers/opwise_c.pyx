@@ -131,6 +131,12 @@ cdef extern from "reduce.h":
     const ow_argmaxer *ow_argmaxers
     int ow_argmaxer_count
 
+cdef extern from "index.h":
+    ctypedef struct ow_adder:
+        const char *name
+    const ow_adder *ow_adders
+    int ow_adder_count
+
 cdef extern from "loops.h":
     ctypedef struct ow_loop_row:
         const char *name
@@ -162,8 +168,10 @@ cdef dict _find_loops():
 LOOPS = _find_loops()
 
 
-#: index of each reducer, by ``<operation>_<element>_<accumulator>``; of each argmax, by element
+#: index of each reducer, by ``<operation>_<element>_<accumulator>``; of each argmax and adder, by
+#: element
 REDUCERS = {ow_reducers[i].name.decode(): i for i in range(ow_reducer_count)}
+ADDERS = {ow_adders[i].name.decode(): i for i in range(ow_adder_count)}
 ARGMAXERS = {ow_argmaxers[i].name.decode(): i for i in range(ow_argmaxer_count)}
 
 

@@ -58,9 +58,7 @@ def make_program(fgraph, schedule=None):
         return index
 
     inputs = tuple(cell(var) for var in fgraph.inputs)
-    plan = [
-        (node, tuple(map(cell, node.inputs)), tuple(map(cell, node.outputs))) for node in order
-    ]
+    plan = [(node, tuple(map(cell, node.inputs)), tuple(map(cell, node.outputs))) for node in order]
     outputs = tuple(cell(var) for var in fgraph.outputs)
     parents = []
     for var in variables:

@@ -39,7 +39,8 @@ class WrapLinker(Linker):
             inner.fgraph = None
             bound = inner.accept(self.fgraph)
             made.append(
-                bound.make_all(input_storage, output_storage, storage_map) if i == 0
+                bound.make_all(input_storage, output_storage, storage_map)
+                if i == 0
                 else bound.make_all()
             )
             if i == 0:
@@ -51,7 +52,13 @@ class WrapLinker(Linker):
             raise Exception(
                 "All linkers to WrapLinker should execute operations in the same order."
             )
-        return _WrappedMachine(machines, self.wrapper), made[0][1], made[0][2], made[0][3], orders[0]
+        return (
+            _WrappedMachine(machines, self.wrapper),
+            made[0][1],
+            made[0][2],
+            made[0][3],
+            orders[0],
+        )
 
 
 class _WrappedMachine:
@@ -78,7 +85,7 @@ class _WrappedMachine:
         return getattr(self.first, name)
 
 
-def WrapLinkerMany(linkers, wrappers):  # noqa: N802  (a legacy name)
+def WrapLinkerMany(linkers, wrappers):
     """Return a WrapLinker that calls each of ``wrappers`` in order."""
 
     def wrapper(*args):

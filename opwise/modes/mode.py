@@ -147,9 +147,7 @@ class Mode:
             )
         linker = self.linker.clone() if isinstance(self.linker, Linker) else self.linker
         query = self._optimizer
-        linker.generate_kernels = not (
-            isinstance(query, Query) and "fast_compile" in query.include
-        )
+        linker.generate_kernels = not (isinstance(query, Query) and "fast_compile" in query.include)
         return linker.accept(fgraph)
 
     def compiled(self, function):

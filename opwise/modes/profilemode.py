@@ -37,9 +37,7 @@ class ProfileMode(Mode):
         function.fn.start_timing()
         function.timed = True
         self._recorders.append(
-            Recorder(
-                function.name, order, function.fn, function, cimpl, why, function.maker.report
-            )
+            Recorder(function.name, order, function.fn, function, cimpl, why, function.maker.report)
         )
 
     # --- figures ----------------------------------------------------------------------------------
@@ -57,7 +55,9 @@ class ProfileMode(Mode):
     def apply_time(self):
         """{(position, Op text): seconds}."""
         return {
-            (r.position, r.label): r.ns * 1e-9 for r in aggregate.by_apply(self.profile()) if r.calls
+            (r.position, r.label): r.ns * 1e-9
+            for r in aggregate.by_apply(self.profile())
+            if r.calls
         }
 
     @property
@@ -110,9 +110,7 @@ class ProfileMode(Mode):
         device or the process. The arguments are those of ``print_summary``.
         """
         n_apply, n_ops = _limits(n_apply_to_print, n_ops_to_print)
-        print(
-            classic.difference(self.profile(), other.profile(), n_apply, n_ops), end=""
-        )
+        print(classic.difference(self.profile(), other.profile(), n_apply, n_ops), end="")
 
     def __getstate__(self):
         return {**super().__getstate__(), "message": self.message}
@@ -163,5 +161,3 @@ def _print_at_exit():
     for mode in _at_exit:
         if _calls(mode.profile()) > mode._calls_printed:
             mode.print_summary()
-
-

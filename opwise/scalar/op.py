@@ -101,11 +101,9 @@ class ScalarOp(Op):
 
     # user subclasses share a class attribute-free identity: the class and its output rule
     def __eq__(self, other):
-        return (
-            type(self) is type(other)
-            and getattr(self, "output_types_preference", None)
-            == getattr(other, "output_types_preference", None)
-        )
+        return type(self) is type(other) and getattr(
+            self, "output_types_preference", None
+        ) == getattr(other, "output_types_preference", None)
 
     def __hash__(self):
         return hash((type(self), getattr(self, "output_types_preference", None)))
@@ -153,8 +151,10 @@ class Cast(UnaryScalarOp):
 
     def output_dtypes(self, in_dtypes):
         if in_dtypes[0] in dtypes.COMPLEX and self.o_type.dtype not in dtypes.COMPLEX:
-            raise TypeError("Casting from complex to real is ambiguous: consider real(), imag(), "
-                            "angle() or abs()")
+            raise TypeError(
+                "Casting from complex to real is ambiguous: consider real(), imag(), "
+                "angle() or abs()"
+            )
         return [self.o_type.dtype]
 
     def impl(self, x):

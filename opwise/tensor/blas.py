@@ -83,9 +83,9 @@ class GemmRelated(Op):
 
 
 class Gemm(GemmRelated):
-    """``b * z + a * dot(x, y)`` for matrices x, y and z and scalars a and b; inputs (z, a, x, y, b).
+    """``b * z + a * dot(x, y)`` for matrices x, y and z and scalars a and b.
 
-    inplace: overwrite z. All inputs have one dtype, a float's or a complex one.
+    Inputs (z, a, x, y, b), all of one dtype, a float's or a complex one. inplace: overwrite z.
     """
 
     __props__ = ("inplace",)
@@ -102,9 +102,7 @@ class Gemm(GemmRelated):
 
     def make_node(self, *inputs):
         if len(inputs) != 5:
-            raise TypeError(
-                f"Wrong number of inputs for {self} (expected 5, got {len(inputs)})"
-            )
+            raise TypeError(f"Wrong number of inputs for {self} (expected 5, got {len(inputs)})")
         z, x, y = (as_tensor_variable(inputs[i]) for i in (0, 2, 3))
         a, b = (_scalar(inputs[i], z.type.dtype) for i in (1, 4))
         for matrix in (z, x, y):

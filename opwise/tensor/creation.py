@@ -55,6 +55,8 @@ __all__ = [
     "fill",
     "get_scalar_constant_value",
     "identity_like",
+    "mgrid",
+    "ogrid",
     "ones",
     "ones_like",
     "tri",
@@ -458,6 +460,40 @@ def triu(m, k=0):
     m = as_tensor_variable(m)
     below = tri(*_lengths_of_matrix(m), k=k - 1, dtype=m.type.dtype)
     return elemwise("mul")(m, elemwise("sub")(1, below))
+
+
+class _Grid:
+    """Coordinates of the points of a grid: ``mgrid[0:n, 1:3]``, a tensor for each dimension.
+
+    Indexed by slices of integers, numbers and 0-d variables; a step is 1 unless told. sparse: each
+    tensor is long along its own dimension only, and broadcasts along the others.
+    """
+
+    def __init__(self, sparse):
+        self.sparse = sparse
+
+    def __getitem__(self, slices):
+        if isinstance(slices, slice):
+            slices = (slices,)
+        ranges = [self._range(part) for part in slices]
+        ndim = len(ranges)
+        orders = [["x"] * i + [0] + ["x"] * (ndim - i - 1) for i in range(ndim)]
+        grids = [dimshuffle(r, order) for r, order in zip(ranges, orders, strict=True)]
+        if self.sparse:
+            return grids
+        lengths = [shape_of(r)[0] for r in ranges]
+        return [alloc(grid, *lengths) for grid in grids]
+
+    @staticmethod
+    def _range(part):
+        if isinstance(part.step, complex):
+            raise NotImplementedError(f"Not implemented for slices whose step is complex: {part}")
+        start = 0 if part.start is None else part.start
+        return arange(start, part.stop, 1 if part.step is None else part.step)
+
+
+mgrid = _Grid(sparse=False)
+ogrid = _Grid(sparse=True)
 
 
 # --- known numbers ------------------------------------------------------------------------------

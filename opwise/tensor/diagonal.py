@@ -252,9 +252,7 @@ def _positions(shape, offset):
 def _diagonal_and_value(name, a, val):
     a, val = as_tensor_variable(a), as_tensor_variable(val)
     if a.type.ndim < 2:
-        raise TypeError(
-            f"{name}: first parameter must have at least two dimensions, not {a.type}"
-        )
+        raise TypeError(f"{name}: first parameter must have at least two dimensions, not {a.type}")
     if val.type.ndim != 0:
         raise TypeError(f"{name}: second parameter must be a scalar, not {val.type}")
     if dtypes.upcast(a.type.dtype, val.type.dtype) != a.type.dtype:

@@ -374,9 +374,7 @@ def _repetitions(reps, ndim):
         length = get_vector_length(reps)
     except ValueError:
         if ndim is None:
-            raise ValueError(
-                "if reps is tensor.vector, you should specify the ndim"
-            ) from None
+            raise ValueError("if reps is tensor.vector, you should specify the ndim") from None
         length = ndim
     return [getitem(reps, k) for k in range(length)]
 
@@ -441,9 +439,7 @@ class SearchsortedOp(Op):
             if sorter.type.dtype not in dtypes.INTEGERS:
                 raise TypeError(f"sorter must be an integer vector, not {sorter.type}")
             inputs.append(sorter)
-        return Apply(
-            self, inputs, [tensor_type("int64", v.type.broadcastable).make_variable()]
-        )
+        return Apply(self, inputs, [tensor_type("int64", v.type.broadcastable).make_variable()])
 
     def perform(self, node, inputs, output_storage):
         x, v, *sorter = inputs

@@ -11,7 +11,7 @@ from opwise.errors import AsTensorError, NotScalarConstantError
 from opwise.graph.apply import Apply
 from opwise.graph.null import NullType, is_disconnected
 from opwise.graph.op import Op
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
 from opwise.tensor import variable as variable_module
 from opwise.tensor.creation import get_scalar_constant_value, zeros_like
@@ -25,7 +25,7 @@ from opwise.tensor.shape import (
     vector_entries,
 )
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import as_tensor_variable, constant
 
 __all__ = [
     "Join",
@@ -66,7 +66,7 @@ class MakeVector(Op):
                 f"The upcast of the inputs to MakeVector is {upcast}; it should match the dtype "
                 f"given in __init__, {self.dtype}."
             )
-        inputs = [cast(x, upcast) for x in inputs]
+        inputs = [x if x.type.dtype == upcast else cast(x, upcast) for x in inputs]
         return Apply(self, inputs, [tensor_type(self.dtype, (False,)).make_variable()])
 
     def perform(self, node, inputs, output_storage):
@@ -107,11 +107,14 @@ def vector_of(numbers):
 
 
 def _known_axis(axis):
-    """Return an axis as an int where its value is known, else None."""
+    """Return an axis as an int where its value is known, else None; TypeError for a fraction."""
     try:
-        return int(get_scalar_constant_value(axis))
+        value = get_scalar_constant_value(axis)
     except NotScalarConstantError:
         return None
+    if value != int(value):
+        raise TypeError(f"Axis could not be cast to an integer type: {value}")
+    return int(value)
 
 
 class Join(Op):
@@ -144,8 +147,9 @@ class Join(Op):
             )
         known = _known_axis(axis)
         if known is not None:
-            known = _normalized_axis(known, ndim)
-            axis = known
+            given, known = known, _normalized_axis(known, ndim)
+            if known != given or not isinstance(axis, Variable):
+                axis = constant(known)
         axis = as_tensor_variable(axis)
         if axis.type.ndim or axis.type.dtype not in dtypes.INTEGERS:
             raise TypeError(f"Axis could not be cast to an integer type: {axis} has {axis.type}")
@@ -174,14 +178,13 @@ class Join(Op):
         known = _known_axis(axis)
         joined = []
         for i in range(ndim):
-            if i == known:
+            if known is not None and i == known % ndim:
                 joined.append(_added([s[i] for s in shapes]))
             elif known is not None:
                 joined.append(shapes[0][i])
             else:
-                here = elemwise("eq")(elemwise("mod")(axis, ndim), i)
                 total = _added([s[i] for s in shapes])
-                joined.append(elemwise("switch")(here, total, shapes[0][i]))
+                joined.append(elemwise("switch")(_is_dimension(axis, i, ndim), total, shapes[0][i]))
         return [tuple(joined)]
 
     def L_op(self, inputs, outputs, output_gradients):
@@ -222,6 +225,11 @@ def _normalized_axis(axis, ndim):
             f'Join argument "axis" is out of range (given input dimensions): {axis} of {ndim}'
         )
     return axis % ndim
+
+
+def _is_dimension(axis, i, ndim):
+    """Return, as a variable, whether a symbolic axis, perhaps negative, is dimension ``i``."""
+    return elemwise("eq")(elemwise("mod")(length(axis), length(ndim)), length(i))
 
 
 def _joined_pattern(axis, tensors):
@@ -417,9 +425,9 @@ class Split(Op):
                 lengths = list(shapes[0])
                 lengths[known] = part
             else:
-                here = [elemwise("eq")(elemwise("mod")(axis, ndim), i) for i in range(ndim)]
                 lengths = [
-                    elemwise("switch")(h, part, n) for h, n in zip(here, shapes[0], strict=True)
+                    elemwise("switch")(_is_dimension(axis, i, ndim), part, n)
+                    for i, n in enumerate(shapes[0])
                 ]
             result.append(tuple(lengths))
         return result

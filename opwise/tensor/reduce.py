@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from copy import copy
 from functools import cache, partial
 
@@ -16,9 +15,9 @@ from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS, BinaryScalarOp
-from opwise.tensor.creation import zeros_like
+from opwise.tensor.creation import arange, zeros_like
 from opwise.tensor.elemwise import cast, dimshuffle, dimshuffle_op, elemwise, second_bare
-from opwise.tensor.shape import shape
+from opwise.tensor.shape import reshape, shape
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import as_tensor_variable, constant
 
@@ -185,7 +184,8 @@ class CAReduce(Op):
         (x,) = inputs
         axes = tuple(range(x.ndim)) if self.axis is None else self.axis
         with np.errstate(all="ignore"):
-            result = self._reduced(x, axes, self._acc_dtype(x.dtype.name)) if axes else x
+            computing = self._acc_dtype(node.inputs[0].type.dtype)
+            result = self._reduced(x, axes, computing) if axes else x
             dtype = node.outputs[0].type.numpy_dtype
             # without axes the result still is the input
             output_storage[0][0] = np.array(result, dtype=dtype, copy=None if axes else True)
@@ -194,22 +194,16 @@ class CAReduce(Op):
         row = self.scalar_op.row
         ufunc = None if row is None else _UFUNCS.get(row.name)
         if ufunc is None or ufunc.identity is None:
-            self._check_not_empty(x, axes)
+            _check_not_empty(x, axes, self.scalar_op)
         if ufunc is not None:
             return ufunc.reduce(x, axis=axes, dtype=dtype)
         return self._reduced_in_order(x, axes, dtype)
 
-    def _check_not_empty(self, x, axes):
-        for axis in axes:
-            if x.shape[axis] == 0:
-                raise ValueError(
-                    f"Input of CAReduce{{{self.scalar_op}}} has zero-size on axis {axis}"
-                )
-
     def _reduced_in_order(self, x, axes, dtype):
         """Reduce by a scalar op that numpy has no ufunc for, element by element."""
         kept = [i for i in range(x.ndim) if i not in axes]
-        lined_up = x.transpose((*axes, *kept)).reshape((-1, *(x.shape[i] for i in kept)))
+        count = int(np.prod([x.shape[i] for i in axes]))
+        lined_up = x.transpose((*axes, *kept)).reshape((count, *(x.shape[i] for i in kept)))
         result = lined_up[0].astype(dtype)
         for item in lined_up[1:]:
             (result,) = self.scalar_op.on_arrays(
@@ -239,6 +233,13 @@ class CAReduce(Op):
 
     def __str__(self):
         return f"Reduce{{{self.scalar_op}}}{_axis_text(self.axis)}"
+
+
+def _check_not_empty(x, axes, operation):
+    """Raise ValueError if there is nothing to reduce, for an operation without an identity."""
+    for axis in axes:
+        if x.shape[axis] == 0:
+            raise ValueError(f"Input of CAReduce{{{operation}}} has zero-size on axis {axis}")
 
 
 def _axis_text(axis):
@@ -324,9 +325,9 @@ class CAReduceDtype(CAReduce):
     def _acc_dtype(self, idtype):
         if self.acc_dtype is None:
             return _WIDE_ACC.get(idtype, idtype)
-        both = dtypes.upcast(idtype, self.acc_dtype)
-        if self.acc_dtype in dtypes.CONTINUOUS and idtype in dtypes.DISCRETE:
+        if idtype in dtypes.DISCRETE and self.acc_dtype in dtypes.CONTINUOUS:
             return self.acc_dtype
+        both = dtypes.upcast(idtype, self.acc_dtype)
         if both != self.acc_dtype:
             raise TypeError(
                 f"Cannot build {self} node with input dtype {idtype} and acc_dtype "
@@ -447,7 +448,7 @@ class ProdWithoutZeros(CAReduceDtype):
     def _reduced(self, x, axes, dtype):
         zero = x == 0
         product = np.multiply.reduce(np.where(zero, x.dtype.type(1), x), axis=axes, dtype=dtype)
-        nothing = builtins.any(x.shape[a] == 0 for a in axes)
+        nothing = 0 in [x.shape[i] for i in axes]
         return product if nothing else np.where(zero.all(axis=axes), 0, product)
 
     def _gradient(self, x, out, gz):
@@ -492,13 +493,11 @@ class _Extremum(Op):
 
     def _argmax(self, x):
         """Return the position of the first maximum among the reduced axes, in C order."""
+        _check_not_empty(x, self.axis, "maximum")
         kept = [i for i in range(x.ndim) if i not in self.axis]
         rest = tuple(x.shape[i] for i in kept)
-        if builtins.any(x.shape[i] == 0 for i in self.axis):
-            empty = next(i for i in self.axis if x.shape[i] == 0)
-            raise ValueError(f"Input of CAReduce{{maximum}} has zero-size on axis {empty}")
+        count = int(np.prod([x.shape[i] for i in self.axis]))
         lined_up = x.transpose((*kept, *self.axis))
-        count = builtins.max(int(np.prod(lined_up.shape[len(kept) :])), 1)
         return np.asarray(np.argmax(lined_up.reshape((*rest, count)), axis=-1), dtype=np.int64)
 
     def _lengths(self, shapes):
@@ -542,13 +541,11 @@ class MaxAndArgmax(_Extremum):
         (point,) = eval_points
         if point is None:
             return [None, None]
-        from opwise.tensor.creation import arange
-        from opwise.tensor.shape import reshape
-
         kept = [i for i in range(point.type.ndim) if i not in self.axis]
         lengths = [shape(point)[i] for i in kept]
-        lined_up = dimshuffle(point, (*kept, *self.axis))
-        lined_up = reshape(lined_up, [*lengths, -1])
+        reduced = [shape(point)[i] for i in self.axis]
+        count = elemwise("mul")(*reduced) if reduced else 1
+        lined_up = reshape(dimshuffle(point, (*kept, *self.axis)), [*lengths, count])
         where = _keep_dims(lined_up, self(inputs[0], return_list=True)[1], (len(kept),))
         positions = arange(shape(lined_up)[len(kept)])
         chosen = elemwise("switch")(elemwise("eq")(positions, where), lined_up, 0)

@@ -185,9 +185,7 @@ class PermuteRowElements(Op):
         pattern = tuple(
             p and q for p, q in zip(x.type.broadcastable, y.type.broadcastable, strict=True)
         )
-        return Apply(
-            self, [x, y, inverse], [tensor_type(x.type.dtype, pattern).make_variable()]
-        )
+        return Apply(self, [x, y, inverse], [tensor_type(x.type.dtype, pattern).make_variable()])
 
     def perform(self, node, inputs, output_storage):
         x, y, inverse = inputs
@@ -201,12 +199,8 @@ class PermuteRowElements(Op):
         output_storage[0][0] = np.take_along_axis(x, y, axis=-1)
 
     def infer_shape(self, node, shapes):
-        x, y = node.inputs[:2]
-        x_shape, y_shape = shapes[:2]
-        lengths = [
-            m if one else n
-            for one, n, m in zip(x.type.broadcastable, x_shape, y_shape, strict=True)
-        ]
+        pattern = node.inputs[0].type.broadcastable
+        lengths = [m if one else n for one, n, m in zip(pattern, *shapes[:2], strict=True)]
         return [tuple(lengths)]
 
     def connection_pattern(self, node):

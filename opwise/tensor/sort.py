@@ -175,9 +175,7 @@ class TopKOp(Op):
                              f"{ndim - 1}]")  # fmt: skip
         if kth.type.ndim != 0 or kth.type.dtype not in dtypes.INTEGERS:
             raise TypeError(f"kth must be an integer scalar, not {kth} of {kth.type}")
-        pattern = tuple(
-            b and d != self.axis % ndim for d, b in enumerate(x.type.broadcastable)
-        )
+        pattern = tuple(b and d != self.axis % ndim for d, b in enumerate(x.type.broadcastable))
         outs = []
         if self.return_values:
             outs.append(tensor_type(x.type.dtype, pattern).make_variable())

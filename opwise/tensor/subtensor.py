@@ -379,9 +379,9 @@ def _item(arg):
         return _index_constant(arg)
     if _holds_bool(arg):
         raise TypeError(
-            "TensorType does not support Python bools for indexing, such as "
-            "tensor[[True, False]]. To use a boolean mask, convert the mask to a NumPy array first, "
-            "e.g., tensor[numpy.array([True, False])]."
+            "TensorType does not support Python bools for indexing, such as tensor[[True, False]]. "
+            "To use a boolean mask, convert the mask to a NumPy array first, e.g., "
+            "tensor[numpy.array([True, False])]."
         )
     if isinstance(arg, float | complex | np.inexact | str | bytes):
         raise TypeError(f"{_NOT_INTEGER}: {arg!r}")
@@ -537,9 +537,7 @@ def set_subtensor(x, y, inplace=False, tolerate_inplace_aliasing=False):
     )
 
 
-def inc_subtensor(
-    x, y, inplace=False, set_instead_of_inc=False, tolerate_inplace_aliasing=False
-):
+def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplace_aliasing=False):
     """Return the whole array of which ``x`` is a part, with ``y`` added to that part.
 
     x: the result of indexing. y: what broadcasts to it; elements that an array of indices names
@@ -616,6 +614,4 @@ def _changed_reshaped(x, y, tolerate_inplace_aliasing, **how):
     if y.type.ndim:
         whole = alloc(y, *(shape_of(x)[d] for d in range(x.type.ndim)))
         y = reshape(whole, shape_of(inner), ndim=inner.type.ndim)
-    return inc_subtensor(
-        inner, y, **how, tolerate_inplace_aliasing=tolerate_inplace_aliasing
-    )
+    return inc_subtensor(inner, y, **how, tolerate_inplace_aliasing=tolerate_inplace_aliasing)

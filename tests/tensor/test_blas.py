@@ -140,7 +140,9 @@ def test_equality_is_by_kind_and_memory():
     assert CGer(False) == cger_no_inplace
 
 
-x, y, v, w, a = (tensor("float64", n, name) for n, name in zip((2, 2, 1, 1, 0), "xyvwa"))
+x, y, v, w, a = (
+    tensor("float64", n, name) for n, name in zip((2, 2, 1, 1, 0), "xyvwa", strict=True)
+)
 f32, whole = tensor("float32", 2, "f32"), tensor("int64", 2, "whole")
 
 

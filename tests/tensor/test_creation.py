@@ -34,6 +34,8 @@ from opwise.tensor.creation import (
     fill,
     get_scalar_constant_value,
     identity_like,
+    mgrid,
+    ogrid,
     ones,
     ones_like,
     tri,
@@ -287,6 +289,16 @@ def test_matrices_like_another(run):
     assert tril(m).type.dtype == triu(m).type.dtype == "int32"
     with pytest.raises(TypeError, match="A matrix is needed"):
         identity_like(v)
+
+
+@pytest.mark.parametrize("grid, numpy", [(mgrid, np.mgrid), (ogrid, np.ogrid)])
+def test_coordinates_of_a_grid(run, grid, numpy):
+    found = run(grid[0:2, 1:n, 5:0:-2], {n: 4})
+    for coordinates, expected in zip(found, numpy[0:2, 1:4, 5:0:-2], strict=True):
+        np.testing.assert_array_equal(coordinates, expected)
+    assert run(grid[:3])[0].tolist() == [0, 1, 2]
+    with pytest.raises(NotImplementedError, match="step is complex"):
+        grid[0:3:2j]
 
 
 def test_gradients_of_parts_of_a_matrix(check_forward):

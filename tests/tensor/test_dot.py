@@ -85,7 +85,7 @@ def test_texts_of_dot(dump):
 
 
 def test_dot_refuses_what_is_no_vector_nor_matrix():
-    with pytest.raises(TypeError, match="input 1 .* must have ndim of 1 or 2, 3 given"):
+    with pytest.raises(TypeError, match=r"input 1 .* must have ndim of 1 or 2, 3 given"):
         _dot(tensor("float64", 2), tensor("float64", 3))
     with pytest.raises(TypeError, match="Cannot convert"):
         dot(tensor("float64", 2), None)
@@ -161,7 +161,8 @@ AXES = [
     ((2, 3, 4), (4, 5), [[2], [0]]), ((2, 3, 4), (5, 3, 4), [[1, 2], [1, 2]]),
     ((2, 3, 4), (4, 3, 5), [[1, 2], [1, 0]]), ((2, 3, 4), (2, 3, 4), [[0, 1, 2], [0, 1, 2]]),
     ((2, 3, 4), (4, 5), (2, 0)), ((2, 3), (2, 3), [[0, 1], [0, 1]]), ((2, 3), (2, 4), [[0], [0]]),
-    ((2, 3), (4, 3), [[-1], [-1]]), ((2, 3), (3, 4), [np.array([1]), (0,)]), ((2, 3), (4,), [[], []]),
+    ((2, 3), (4, 3), [[-1], [-1]]), ((2, 3), (3, 4), [np.array([1]), (0,)]),
+    ((2, 3), (4,), [[], []]),
 ]  # fmt: skip
 
 
@@ -233,7 +234,8 @@ def test_batched_tensordot_does_not_sum_over_the_batch():
 # ======================================================================================
 
 BATCHED = [
-    ((2, 3), (2, 3), "bi,bi->b"), ((2, 3, 4), (2, 4), "bij,bj->bi"), ((2, 3), (2, 3, 4), "bi,bij->bj"),
+    ((2, 3), (2, 3), "bi,bi->b"), ((2, 3, 4), (2, 4), "bij,bj->bi"),
+    ((2, 3), (2, 3, 4), "bi,bij->bj"),
     ((2, 3, 4), (2, 4, 5), "bij,bjk->bik"), ((2,), (2, 3, 4), "b,bij->bij"), ((2,), (2,), "b,b->b"),
     ((2, 3, 4), (2,), "bij,b->bij"), ((2, 3, 4, 5), (2, 5, 6), "bijk,bkl->bijl"),
     ((0, 3, 4), (0, 4, 5), "bij,bjk->bik"), ((2, 3, 0), (2, 0, 5), "bij,bjk->bik"),

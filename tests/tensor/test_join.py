@@ -167,6 +167,7 @@ def test_a_join_that_is_a_view():
         ((2, x, x), ValueError, "is out of range"),
         ((-3, x, x), IndexError, r"Join axis -3 out of bounds \[0, 2\)"),
         ((s, x, x), TypeError, "Axis could not be cast to an integer type"),
+        ((0.5, x, x), TypeError, "Axis could not be cast to an integer type"),
         ((0, x, v), TypeError, "same number of dimensions"),
         ((0, s, s), TypeError, "see @stack"),
         ((0,), ValueError, "Cannot join an empty list"),

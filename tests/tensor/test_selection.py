@@ -54,7 +54,8 @@ def test_nonzero_of_a_scalar_is_refused_and_has_no_slope(run):
 
 
 def test_gradient_of_nonzero_values(check_gradient):
-    check_gradient(lambda p: nonzero_values(p + 1) ** 2, MATRIX)
+    kept = (MATRIX != 0).astype("float64")
+    check_gradient(lambda p: nonzero_values(p * kept) ** 2, MATRIX)
 
 
 @pytest.mark.parametrize("axis, condition", [(None, [0, 1, 1, 0, 1]), (0, [0, 1]), (1, [1, 0, 1])])

@@ -76,9 +76,8 @@ def test_canonical_form_with_variables_picks_the_same(run, start, stop, step):
     columns = [np.broadcast_to(c, len(GRID)) for c in run([*parts, count], values)]
     for row, (first, end, by, way, n) in zip(GRID, zip(*columns, strict=True), strict=True):
         length, *bounds = map(int, row)
-        given = slice(
-            *(b if isinstance(p, str) else p for p, b in zip((start, stop, step), bounds))
-        )
+        wanted = zip((start, stop, step), bounds, strict=True)
+        given = slice(*(b if isinstance(p, str) else p for p, b in wanted))
         expected = list(range(length))[given]
         assert picked(slice(int(first), int(end), int(by)), int(way), length) == expected
         assert n == len(expected)
@@ -109,7 +108,8 @@ def test_lengths_that_need_no_arithmetic_make_no_node():
 @pytest.mark.parametrize(
     "part, expected",
     [
-        (slice(None), True), (slice(0, 1), True), (slice(0, 9, 3), True), (slice(0, None, -1), True),
+        (slice(None), True), (slice(0, 1), True), (slice(0, 9, 3), True),
+        (slice(0, None, -1), True),
         (slice(None, None, -2), True), (slice(1, None), False), (slice(0, 0), False),
         (slice(None, -1), False), (slice(-1, None), False), (slice(None, lscalar()), False),
         (slice(0, 5, -1), False), (slice(constant(0), None), True),

@@ -1,6 +1,222 @@
+/* Steps that read or write parts of arrays, join arrays, and count. */
 #ifndef OW_INDEX_H
 #define OW_INDEX_H
 
-#include "runtime.h"
+#include "blas.h"
+#include "view.h"
+
+/* --- adding one array into another ----------------------------------------------------------- */
+
+#define OW_ADDTO(S, T)                                                                             \
+    static void ow_addto_##S(const void *ctx, char **p, const int64_t *st, int64_t n)              \
+    {                                                                                              \
+        (void)ctx;                                                                                 \
+        if (st[0] == sizeof(T) && st[1] == sizeof(T))                                              \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                ((T *)p[0])[i] += ((T *)p[1])[i];                                                  \
+        else                                                                                       \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                *(T *)(p[0] + i * st[0]) += *(T *)(p[1] + i * st[1]);                              \
+    }
+OW_ADDTO(i8, int8_t)
+OW_ADDTO(i16, int16_t)
+OW_ADDTO(i32, int32_t)
+OW_ADDTO(i64, int64_t)
+OW_ADDTO(u8, uint8_t)
+OW_ADDTO(u16, uint16_t)
+OW_ADDTO(u32, uint32_t)
+OW_ADDTO(u64, uint64_t)
+OW_ADDTO(f32, float)
+OW_ADDTO(f64, double)
+
+typedef struct ow_adder {
+    const char *name;
+    ow_loop fn;
+} ow_adder;
+
+static const ow_adder ow_adders[] = {
+    {"i8", ow_addto_i8},   {"i16", ow_addto_i16}, {"i32", ow_addto_i32}, {"i64", ow_addto_i64},
+    {"u8", ow_addto_u8},   {"u16", ow_addto_u16}, {"u32", ow_addto_u32}, {"u64", ow_addto_u64},
+    {"f32", ow_addto_f32}, {"f64", ow_addto_f64},
+};
+static const int ow_adder_count = sizeof(ow_adders) / sizeof(ow_adders[0]);
+
+/* Let `y` have the dimensions of `to`, with length 1 where it broadcasts; fails if it cannot. */
+static int ow_broadcast(ow_step *s, ow_cell *y, const ow_cell *to)
+{
+    int missing = to->ndim - y->ndim;
+    for (int d = to->ndim - 1; d >= 0; d--) {
+        y->shape[d] = d < missing ? 1 : y->shape[d - missing];
+        y->strides[d] = d < missing ? 0 : y->strides[d - missing];
+        if (y->shape[d] != 1 && y->shape[d] != to->shape[d])
+            return OW_FAIL(s, OW_VALUE_ERROR,
+                           "array is not broadcastable to correct shape: length %lld along dimension "
+                           "%d, where %lld is set",
+                           (long long)y->shape[d], d, (long long)to->shape[d]);
+    }
+    y->ndim = to->ndim;
+    return OW_OK;
+}
+
+/* to <- y, or to += y with the adder of this index */
+static void ow_put(ow_cell *to, ow_cell *y, int64_t adder)
+{
+    if (adder < 0) {
+        ow_copy(to, y);
+        return;
+    }
+    ow_walk w;
+    ow_cell *cells[2] = {to, y};
+    if (ow_walk_start(&w, to->ndim, to->shape, 2, cells))
+        ow_walk_run(&w, ow_adders[adder].fn, NULL);
+}
+
+/* in: x, y, indices. ints: overwrite, adder or -1 to set, number of entries, the entries */
+static int ow_inc_subtensor_prep(ow_step *s) { return ow_accumulator(s); }
+
+static int ow_inc_subtensor_run(ow_step *s)
+{
+    ow_cell part = *s->out[0], y = *s->in[1];
+    int rc = ow_subview(s, &part, s->out[0], 2, 3, (int)s->ints[2]);
+    if (!rc)
+        rc = ow_broadcast(s, &y, &part);
+    if (rc)
+        return rc;
+    /* where the result is a copy, it is made only now, when nothing can fail any more */
+    ow_accumulator_copy(s);
+    ow_put(&part, &y, s->ints[1]);
+    return OW_OK;
+}
+
+/* --- rows by a vector of indices --------------------------------------------------------------- */
+
+static int ow_row_index(ow_step *s, const ow_cell *index, int64_t k, int64_t rows, int64_t *row)
+{
+    ow_cell item = *index;
+    item.data = index->data + k * index->strides[0];
+    int64_t i = ow_int(&item), at = i < 0 ? i + rows : i;
+    if (at < 0 || at >= rows)
+        return OW_FAIL(s, OW_INDEX_ERROR,
+                       "index out of bounds: index %lld is out of bounds for axis 0 with size %lld",
+                       (long long)i, (long long)rows);
+    *row = at;
+    return OW_OK;
+}
+
+/* Let `row` be one of the sub-arrays of `x` along its first dimension. */
+static void ow_row(ow_cell *row, const ow_cell *x, int64_t i)
+{
+    *row = *x;
+    row->ndim = x->ndim - 1;
+    row->data = x->data + i * x->strides[0];
+    for (int d = 0; d < row->ndim; d++) {
+        row->shape[d] = x->shape[d + 1];
+        row->strides[d] = x->strides[d + 1];
+    }
+}
+
+/* in: x, indices */
+static int ow_take_rows_prep(ow_step *s)
+{
+    ow_cell *x = s->in[0], *z = s->out[0];
+    ow_set_shape(z, x->ndim, x->shape);
+    z->shape[0] = s->in[1]->shape[0];
+    return ow_ensure(s, z);
+}
+
+static int ow_take_rows_run(ow_step *s)
+{
+    ow_cell *x = s->in[0], *index = s->in[1], *z = s->out[0], from, to;
+    int64_t n = z->shape[0], row;
+    ow_row(&from, x, 0);
+    int whole = ow_is_c_contiguous(&from);
+    int64_t bytes = ow_size(&from) * x->itemsize;
+    for (int64_t k = 0; k < n; k++) {
+        int rc = ow_row_index(s, index, k, x->shape[0], &row);
+        if (rc)
+            return rc;
+        if (whole)
+            memcpy(z->data + k * bytes, x->data + row * x->strides[0], (size_t)bytes);
+        else {
+            ow_row(&from, x, row);
+            ow_row(&to, z, k);
+            ow_copy(&to, &from);
+        }
+    }
+    return OW_OK;
+}
+
+/* in: x, y, indices. ints: overwrite, adder or -1 to set */
+static int ow_inc_rows_prep(ow_step *s) { return ow_accumulator(s); }
+
+static int ow_inc_rows_run(ow_step *s)
+{
+    ow_cell *z = s->out[0], *index = s->in[2], to, from, y = *s->in[1], wanted = *z;
+    int64_t n = index->shape[0], row;
+    wanted.shape[0] = n;
+    int rc = ow_broadcast(s, &y, &wanted);
+    for (int64_t k = 0; k < n && !rc; k++)
+        rc = ow_row_index(s, index, k, z->shape[0], &row);
+    if (rc)
+        return rc;
+    ow_accumulator_copy(s);
+    for (int64_t k = 0; k < n; k++) {
+        ow_row_index(s, index, k, z->shape[0], &row);
+        ow_row(&to, z, row);
+        ow_row(&from, &y, y.shape[0] == 1 ? 0 : k);
+        ow_put(&to, &from, s->ints[1]);
+    }
+    return OW_OK;
+}
+
+/* --- joining and counting ------------------------------------------------------------------------ */
+
+/* in: axis (not read), arrays of the output's dtype. ints: the axis */
+static int ow_join_prep(ow_step *s)
+{
+    ow_cell *z = s->out[0], *first = s->in[1];
+    int axis = (int)s->ints[0];
+    ow_set_shape(z, first->ndim, first->shape);
+    z->shape[axis] = 0;
+    for (int i = 1; i < s->nin; i++) {
+        ow_cell *x = s->in[i];
+        for (int d = 0; d < z->ndim; d++)
+            if (d != axis && x->shape[d] != z->shape[d])
+                return OW_FAIL(s, OW_VALUE_ERROR,
+                               "all the input array dimensions except for the concatenation axis "
+                               "must match exactly, but along dimension %d, the array at index 0 "
+                               "has size %lld and the array at index %d has size %lld",
+                               d, (long long)z->shape[d], i - 1, (long long)x->shape[d]);
+        z->shape[axis] += x->shape[axis];
+    }
+    return ow_ensure(s, z);
+}
+
+static int ow_join_run(ow_step *s)
+{
+    int axis = (int)s->ints[0];
+    ow_cell part = *s->out[0];
+    for (int i = 1; i < s->nin; i++) {
+        part.shape[axis] = s->in[i]->shape[axis];
+        ow_copy(&part, s->in[i]);
+        part.data += part.shape[axis] * part.strides[axis];
+    }
+    return OW_OK;
+}
+
+/* in: start, stop, step; out: int64 */
+static int ow_arange_run(ow_step *s)
+{
+    int64_t start = ow_int(s->in[0]), stop = ow_int(s->in[1]), step = ow_int(s->in[2]);
+    if (step == 0)
+        return OW_FAIL(s, OW_VALUE_ERROR, "arange: the step is zero");
+    int64_t n = step > 0 ? (stop - start + step - 1) / step : (start - stop - step - 1) / -step;
+    ow_cell *z = s->out[0];
+    z->shape[0] = (step > 0 ? stop <= start : stop >= start) ? 0 : n;
+    int rc = ow_ensure(s, z);
+    for (int64_t i = 0; !rc && i < z->shape[0]; i++)
+        ((int64_t *)z->data)[i] = start + i * step;
+    return rc;
+}
 
 #endif

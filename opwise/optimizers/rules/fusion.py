@@ -152,9 +152,7 @@ def _composite(root, group):
     slots = dict(operands)
     steps = []
     _emit(root, group, slots, steps, n)
-    op = Composite.from_program(
-        [v.type.dtype for v in inputs], steps, [slots[root.outputs[0]]]
-    )
+    op = Composite.from_program([v.type.dtype for v in inputs], steps, [slots[root.outputs[0]]])
     return Elemwise(op)(*inputs)
 
 
@@ -204,5 +202,3 @@ def _emit(root, group, slots, steps, n):
         else:
             steps.append(Step(op, tuple(args), out.type.dtype))
             slots[out] = n + len(steps) - 1
-
-

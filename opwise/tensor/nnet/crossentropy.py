@@ -1,0 +1,334 @@
+"""Cross entropies: Ops on a class for each row (softmax included), and functions built of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.null import disconnected_type, is_disconnected
+from opwise.graph.op import Op
+from opwise.scalar import dtypes
+from opwise.tensor.creation import arange
+from opwise.tensor.elemwise import elemwise, zeros_like
+from opwise.tensor.nnet.sigm import softplus
+from opwise.tensor.nnet.softmax import (
+    as_column,
+    below_zero,
+    check_bias,
+    is_float,
+    softmax_grad,
+    sum_of_points,
+)
+from opwise.tensor.reduce import max_and_argmax
+from opwise.tensor.reduce import sum as sum_
+from opwise.tensor.subtensor import inc_subtensor, set_subtensor
+from opwise.tensor.type import tensor_type
+from opwise.tensor.variable import as_tensor_variable
+
+__all__ = [
+    "CrossentropyCategorical1Hot",
+    "CrossentropyCategorical1HotGrad",
+    "CrossentropySoftmax1HotWithBiasDx",
+    "CrossentropySoftmaxArgmax1HotWithBias",
+    "binary_crossentropy",
+    "categorical_crossentropy",
+    "crossentropy_categorical_1hot",
+    "crossentropy_categorical_1hot_grad",
+    "crossentropy_softmax_1hot",
+    "crossentropy_softmax_1hot_with_bias",
+    "crossentropy_softmax_1hot_with_bias_dx",
+    "crossentropy_softmax_argmax_1hot_with_bias",
+    "crossentropy_softmax_max_and_argmax_1hot",
+    "crossentropy_softmax_max_and_argmax_1hot_with_bias",
+    "sigmoid_binary_crossentropy",
+]
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+
+def _is_labels(y):
+    return y.type.dtype in dtypes.INTEGERS and y.type.ndim == 1
+
+
+def _check_labels(labels, rows, name):
+    """Raise ValueError unless there is one label for each row, and a column for each label."""
+    n_rows, n_classes = rows.shape
+    if labels.shape[0] != n_rows:
+        raise ValueError(f"{name} has {n_rows} rows, but there are {labels.shape[0]} labels")
+    wrong = np.flatnonzero((labels < 0) | (labels >= n_classes))
+    if wrong.size:
+        raise ValueError(
+            f"y_i value out of bounds: label {wrong[0]} is {labels[wrong[0]]}, but {name} has "
+            f"{n_classes} columns, one for each class"
+        )
+
+
+def _picked(x, labels):
+    """Return the element of each row that its label names, as a vector."""
+    return x[arange(labels.shape[0]), labels]
+
+
+# --- with a softmax -------------------------------------------------------------------------------
+
+
+class CrossentropySoftmaxArgmax1HotWithBias(Op):
+    """Softmax of x + b, its cross entropy with labels, and the predicted class, in one go.
+
+    x: matrix of floats; b: vector, an element for each column; y_idx: vector of integers, a class
+    for each row. Outputs: -log(softmax(x + b)[row, label]) for each row; the softmax; the column
+    of each row's maximum, in the dtype of the labels.
+    """
+
+    __props__ = ()
+    nin = nout = 3
+
+    def __init__(self, **kwargs):
+        super().__init__()
+
+    def make_node(self, x, b, y_idx):
+        x, b, y_idx = map(as_tensor_variable, (x, b, y_idx))
+        if not is_float(x, 2):
+            raise ValueError(f"x must be 2-d tensor of floats. Got {x.type}")
+        if b.type.ndim != 1 or b.type.dtype in dtypes.COMPLEX:
+            raise ValueError(f"b must be 1-d tensor of floats. Got {b.type}")
+        if not _is_labels(y_idx):
+            raise ValueError(f"y_idx must be 1-d tensor of [u]ints. Got {y_idx.type}")
+        nll = tensor_type(x.type.dtype, y_idx.type.broadcastable).make_variable()
+        return Apply(
+            self, [x, b, y_idx], [nll, x.type.make_variable(), y_idx.type.make_variable()]
+        )
+
+    def perform(self, node, inputs, output_storage):
+        x, b, labels = inputs
+        check_bias(x, b)
+        _check_labels(labels, x, "x")
+        with np.errstate(all="ignore"):
+            moved = below_zero(x + b.astype(np.result_type(x, b), copy=False))
+            e = np.exp(moved)
+            total = e.sum(axis=1)
+            nll = np.log(total) - moved[np.arange(len(labels)), labels]
+            sm = e / total[:, None]
+        output_storage[0][0] = nll.astype(x.dtype, copy=False)
+        output_storage[1][0] = sm.astype(x.dtype, copy=False)
+        output_storage[2][0] = moved.argmax(axis=1).astype(labels.dtype)
+
+    def infer_shape(self, node, shapes):
+        x, _, labels = shapes
+        return [labels, x, labels]
+
+    def connection_pattern(self, node):
+        return [[True, True, True], [True, True, True], [False, False, False]]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (x, b, labels), (_, sm, _) = inputs, outputs
+        g_nll, g_sm, _ = output_gradients
+        parts = []
+        if not is_disconnected(g_nll):
+            parts.append(crossentropy_softmax_1hot_with_bias_dx(g_nll, sm, labels))
+        if not is_disconnected(g_sm):
+            parts.append(softmax_grad(g_sm, sm))
+        if not parts:
+            return [zeros_like(x), zeros_like(b), disconnected_type.make_variable()]
+        dx = parts[0] + parts[1] if len(parts) == 2 else parts[0]
+        return [dx, sum_(dx, axis=0), disconnected_type.make_variable()]
+
+    def R_op(self, inputs, eval_points):
+        x, _, labels = inputs
+        point = sum_of_points(x, *eval_points[:2])
+        if point is None:
+            return [None, None, None]
+        sm = self(*inputs)[1]
+        return [sum_(point * sm, axis=1) - _picked(point, labels), softmax_grad(point, sm), None]
+
+
+class CrossentropySoftmax1HotWithBiasDx(Op):
+    """The gradient by x of the cross entropy of softmax(x + b) with labels.
+
+    dy: gradient by the cross entropy, a vector with an element for each row, or one for all rows (a
+    scalar, or a vector of length 1); sm: the softmax; y_idx: the labels.
+    """
+
+    __props__ = ()
+    nin, nout = 3, 1
+
+    def make_node(self, dy, sm, y_idx):
+        dy, sm, y_idx = map(as_tensor_variable, (dy, sm, y_idx))
+        if not is_float(dy, 0, 1):
+            raise ValueError(f"dy must be {{0,1}}-d tensor of floats. Got {dy.type}")
+        if not is_float(sm, 2):
+            raise ValueError(f"sm must be 2-d tensor of floats. Got {sm.type}")
+        if not _is_labels(y_idx):
+            raise ValueError(f"y_idx must be 1-d tensor of [u]ints. Got {y_idx.type}")
+        return Apply(self, [dy, sm, y_idx], [sm.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        dy, sm, labels = inputs
+        _check_labels(labels, sm, "sm")
+        if dy.size != 1 and dy.shape != labels.shape:
+            raise ValueError(f"dy has {dy.size} elements, but sm has {sm.shape[0]} rows")
+        with np.errstate(all="ignore"):
+            dx = (dy.reshape(-1, 1) * sm).astype(sm.dtype, copy=False)
+            dx[np.arange(len(labels)), labels] -= dy
+        output_storage[0][0] = dx
+
+    def infer_shape(self, node, shapes):
+        return [shapes[1]]
+
+    def connection_pattern(self, node):
+        return [[True], [True], [False]]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (dy, sm, labels), (g,) = inputs, output_gradients
+        one_less = inc_subtensor(_picked(sm, labels), -1)
+        if dy.type.ndim == 0:
+            by_dy, column = sum_(g * one_less), dy
+        elif dy.type.broadcastable[0]:
+            by_dy, column = sum_(g * one_less, keepdims=True)[0], as_column(dy)
+        else:
+            by_dy, column = sum_(g * one_less, axis=1), as_column(dy)
+        return [by_dy, column * g, disconnected_type.make_variable()]
+
+
+crossentropy_softmax_argmax_1hot_with_bias = CrossentropySoftmaxArgmax1HotWithBias()
+crossentropy_softmax_1hot_with_bias_dx = CrossentropySoftmax1HotWithBiasDx()
+
+
+def _no_bias(x):
+    return elemwise("second")(x[0, :], as_tensor_variable(np.zeros((), x.type.dtype)))
+
+
+def crossentropy_softmax_1hot_with_bias(x, b, y_idx, **kwargs):
+    """Return the cross entropy of softmax(x + b) with labels, a vector, and the softmax."""
+    return crossentropy_softmax_argmax_1hot_with_bias(x, b, y_idx, **kwargs)[:2]
+
+
+def crossentropy_softmax_1hot(x, y_idx, **kwargs):
+    """Return the cross entropy of softmax(x) with labels, a vector, and the softmax."""
+    x = as_tensor_variable(x)
+    return crossentropy_softmax_1hot_with_bias(x, _no_bias(x), y_idx, **kwargs)
+
+
+def crossentropy_softmax_max_and_argmax_1hot_with_bias(x, b, y_idx, **kwargs):
+    """Return cross entropy, softmax of x + b, and the maximum and its column in each row of it."""
+    nll, sm = crossentropy_softmax_1hot_with_bias(x, b, y_idx, **kwargs)
+    return [nll, sm, *max_and_argmax(sm, axis=-1)]
+
+
+def crossentropy_softmax_max_and_argmax_1hot(x, y_idx, **kwargs):
+    """Return cross entropy, softmax of x, and the maximum and its column in each row of it."""
+    x = as_tensor_variable(x)
+    return crossentropy_softmax_max_and_argmax_1hot_with_bias(x, _no_bias(x), y_idx, **kwargs)
+
+
+# --- of given probabilities -----------------------------------------------------------------------
+
+
+class CrossentropyCategorical1Hot(Op):
+    """-log of the probability that each row of a matrix gives to its label, as a vector."""
+
+    __props__ = ()
+
+    def make_node(self, coding_dist, true_one_of_n):
+        coding, labels = as_tensor_variable(coding_dist), as_tensor_variable(true_one_of_n)
+        if coding.type.ndim != 2:
+            raise TypeError("matrix required for argument: coding_dist")
+        if not _is_labels(labels):
+            raise TypeError(
+                "integer vector required for argument: true_one_of_n"
+                f"(got type: {labels.type} instead of: TensorType(int64, vector))"
+            )
+        out = tensor_type(coding.type.dtype, (False,)).make_variable()
+        return Apply(self, [coding, labels], [out])
+
+    def perform(self, node, inputs, output_storage):
+        coding, labels = inputs
+        _check_labels(labels, coding, "coding_dist")
+        with np.errstate(all="ignore"):
+            result = -np.log(coding[np.arange(len(labels)), labels])
+        output_storage[0][0] = result.astype(coding.dtype, copy=False)
+
+    def infer_shape(self, node, shapes):
+        return [(shapes[0][0],)]
+
+    def connection_pattern(self, node):
+        return [[True], [False]]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (coding, labels), (g,) = inputs, output_gradients
+        return [
+            crossentropy_categorical_1hot_grad(g, coding, labels),
+            disconnected_type.make_variable(),
+        ]
+
+    def R_op(self, inputs, eval_points):
+        (coding, labels), point = inputs, eval_points[0]
+        if point is None:
+            return [None]
+        return [-_picked(point, labels) / _picked(coding, labels)]
+
+
+class CrossentropyCategorical1HotGrad(Op):
+    """The gradient of ``CrossentropyCategorical1Hot`` by the probabilities, given that by y."""
+
+    __props__ = ()
+
+    def make_node(self, g_y, coding_dist, true_one_of_n):
+        inputs = list(map(as_tensor_variable, (g_y, coding_dist, true_one_of_n)))
+        return Apply(self, inputs, [inputs[1].type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        g_y, coding, labels = inputs
+        _check_labels(labels, coding, "coding_dist")
+        result = np.zeros_like(coding)
+        at = np.arange(len(labels)), labels
+        with np.errstate(all="ignore"):
+            result[at] = -g_y / coding[at]
+        output_storage[0][0] = result
+
+    def infer_shape(self, node, shapes):
+        return [shapes[1]]
+
+    def connection_pattern(self, node):
+        return [[True], [True], [False]]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (g_y, coding, labels), (g,) = inputs, output_gradients
+        slope = _picked(g, labels) / _picked(coding, labels)
+        by_coding = set_subtensor(
+            _picked(zeros_like(coding), labels), slope * g_y / _picked(coding, labels)
+        )
+        return [-slope, by_coding, disconnected_type.make_variable()]
+
+
+crossentropy_categorical_1hot = CrossentropyCategorical1Hot()
+crossentropy_categorical_1hot_grad = CrossentropyCategorical1HotGrad()
+
+
+def categorical_crossentropy(coding_dist, true_dist):
+    """Return the cross entropy of distributions along the last dimension with the true ones.
+
+    coding_dist: probabilities. true_dist: probabilities of the same shape, or, with one dimension
+    less (a vector of integers), the class of each row. The result lacks the last dimension.
+    TypeError for other ranks.
+    """
+    coding_dist, true_dist = as_tensor_variable(coding_dist), as_tensor_variable(true_dist)
+    if true_dist.type.ndim == coding_dist.type.ndim:
+        products = true_dist * elemwise("log")(coding_dist)
+        return -sum_(products, axis=coding_dist.type.ndim - 1)
+    if true_dist.type.ndim == coding_dist.type.ndim - 1:
+        return crossentropy_categorical_1hot(coding_dist, true_dist)
+    raise TypeError("rank mismatch between coding and true distributions")
+
+
+def binary_crossentropy(output, target):
+    """Return the cross entropy, elementwise, of probabilities ``output`` with ``target``."""
+    output, target = as_tensor_variable(output), as_tensor_variable(target)
+    log = elemwise("log")
+    return -(target * log(output) + (1.0 - target) * log(1.0 - output))
+
+
+def sigmoid_binary_crossentropy(output, target):
+    """Return binary_crossentropy(sigmoid(output), target), accurate for large outputs."""
+    output, target = as_tensor_variable(output), as_tensor_variable(target)
+    return target * softplus(-output) + (1.0 - target) * softplus(output)

@@ -1,0 +1,244 @@
+"""The softmax of the rows of a matrix, with a bias, as logarithm; and its gradient."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
+from opwise.graph.variable import Variable
+from opwise.scalar import dtypes
+from opwise.tensor.elemwise import dimshuffle, elemwise
+from opwise.tensor.reduce import sum as sum_
+from opwise.tensor.variable import as_tensor_variable
+
+__all__ = [
+    "LogSoftmax",
+    "Softmax",
+    "SoftmaxGrad",
+    "SoftmaxWithBias",
+    "logsoftmax",
+    "logsoftmax_op",
+    "softmax",
+    "softmax_grad",
+    "softmax_graph",
+    "softmax_op",
+    "softmax_with_bias",
+]
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def is_float(x: Variable, *ndims: int) -> bool:
+    """Return whether a tensor holds floating-point numbers and has one of these dimensions."""
+    return x.type.dtype in dtypes.FLOATS and x.type.ndim in ndims
+
+
+def _as_rows(x, name: str) -> Variable:
+    """Return ``x`` as a matrix; a vector becomes its one row. ValueError for anything else."""
+    x = as_tensor_variable(x)
+    if not is_float(x, 1, 2):
+        raise ValueError(f"{name} must be 1-d or 2-d tensor of floats. Got {x.type}")
+    if x.type.broadcastable[-1]:
+        warnings.warn(
+            f"the softmax of {x} runs over a dimension of length 1, so it is 1 everywhere",
+            stacklevel=6,
+        )
+    return dimshuffle(x, ("x", 0)) if x.type.ndim == 1 else x
+
+
+def as_column(x: Variable) -> Variable:
+    """Return a vector as a matrix of one column."""
+    return dimshuffle(x, (0, "x"))
+
+
+def check_bias(x: np.ndarray, b: np.ndarray) -> None:
+    """Raise ValueError unless a bias has an element for each column: it is not broadcast."""
+    if b.shape[0] != x.shape[1]:
+        raise ValueError(f"b has {b.shape[0]} elements, but x has {x.shape[1]} columns: {x.shape}")
+
+
+# --- arrays ---------------------------------------------------------------------------------------
+
+
+def below_zero(x: np.ndarray) -> np.ndarray:
+    """Return ``x`` less the maximum of each row, so that exp cannot overflow; no float16."""
+    if x.dtype == np.float16:
+        x = x.astype(np.float32)
+    return x - x.max(axis=1, keepdims=True, initial=-np.inf)
+
+
+def softmax_of_rows(x: np.ndarray) -> np.ndarray:
+    """Return the softmax of each row; float32 for float16."""
+    e = np.exp(below_zero(x))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+# --- operations -----------------------------------------------------------------------------------
+
+
+class Softmax(Op):
+    """exp(x) over the sum of exp(x) in each row of a matrix of floats; a vector is one row."""
+
+    __props__ = ()
+    nin = nout = 1
+
+    def make_node(self, x):
+        x = _as_rows(x, "x")
+        return Apply(self, [x], [x.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        (x,) = inputs
+        with np.errstate(all="ignore"):
+            output_storage[0][0] = softmax_of_rows(x).astype(x.dtype, copy=False)
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+    def L_op(self, inputs, outputs, output_gradients):
+        return [softmax_grad(output_gradients[0], outputs[0])]
+
+    def R_op(self, inputs, eval_points):
+        # the matrix of derivatives of a row is symmetric
+        if eval_points[0] is None:
+            return [None]
+        return [softmax_grad(eval_points[0], self(inputs[0]))]
+
+
+class SoftmaxWithBias(Op):
+    """The softmax of each row of x + b: x a matrix of floats, b a vector of floats."""
+
+    __props__ = ()
+    nin, nout = 2, 1
+
+    def make_node(self, x, b):
+        x, b = as_tensor_variable(x), as_tensor_variable(b)
+        if not is_float(x, 2):
+            raise ValueError(f"x must be 2-d tensor of floats. Got {x.type}")
+        if not is_float(b, 1):
+            raise ValueError(f"b must be 1-d tensor of floats. Got {b.type}")
+        return Apply(self, [x, b], [x.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        x, b = inputs
+        check_bias(x, b)
+        with np.errstate(all="ignore"):
+            output_storage[0][0] = softmax_of_rows(x + b).astype(x.dtype, copy=False)
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        dx = softmax_grad(output_gradients[0], outputs[0])
+        return [dx, sum_(dx, axis=0)]
+
+    def R_op(self, inputs, eval_points):
+        point = sum_of_points(inputs[0], *eval_points)
+        return [None if point is None else softmax_grad(point, self(*inputs))]
+
+
+def sum_of_points(x, of_x, of_b):
+    """Return the direction in which x + b moves, as a matrix like x; None for no direction."""
+    if of_b is None:
+        return of_x
+    of_b = elemwise("second")(x, dimshuffle(of_b, ("x", 0)))
+    return of_b if of_x is None else of_x + of_b
+
+
+class SoftmaxGrad(Op):
+    """The gradient by x of a softmax with output ``sm``, given that by the output, ``dy``."""
+
+    __props__ = ()
+    nin, nout = 2, 1
+
+    def make_node(self, dy, sm):
+        dy, sm = as_tensor_variable(dy), as_tensor_variable(sm)
+        for x, name in ((dy, "dy"), (sm, "sm")):
+            if not is_float(x, 1, 2):
+                raise ValueError(f"{name} must be 1-d or 2-d tensor of floats. Got {x.type}")
+        dy, sm = (dimshuffle(x, ("x", 0)) if x.type.ndim == 1 else x for x in (dy, sm))
+        return Apply(self, [dy, sm], [sm.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        dy, sm = inputs
+        with np.errstate(all="ignore"):
+            weighted = dy * sm
+            dx = weighted - weighted.sum(axis=1, keepdims=True) * sm
+        output_storage[0][0] = dx.astype(sm.dtype, copy=False)
+
+    def infer_shape(self, node, shapes):
+        return [shapes[1]]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (dy, sm), (g,) = inputs, output_gradients
+        centred = g - as_column(sum_(g * sm, axis=1))
+        return [centred * sm, centred * dy - g * as_column(sum_(dy * sm, axis=1))]
+
+    def R_op(self, inputs, eval_points):
+        (dy, sm), (of_dy, of_sm) = inputs, eval_points
+        parts = []
+        if of_dy is not None:
+            parts.append(self(of_dy, sm))
+        if of_sm is not None:
+            moved = as_column(sum_(dy * of_sm, axis=1)) * sm
+            parts.append((dy - as_column(sum_(dy * sm, axis=1))) * of_sm - moved)
+        return [parts[0] + parts[1] if len(parts) == 2 else parts[0] if parts else None]
+
+
+class LogSoftmax(Op):
+    """The logarithm of the softmax of each row, without the underflow of log(softmax(x))."""
+
+    __props__ = ()
+    nin = nout = 1
+
+    def make_node(self, x):
+        x = _as_rows(x, "x")
+        return Apply(self, [x], [x.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        (x,) = inputs
+        with np.errstate(all="ignore"):
+            moved = below_zero(x)
+            result = moved - np.log(np.exp(moved).sum(axis=1, keepdims=True))
+        output_storage[0][0] = result.astype(x.dtype, copy=False)
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (x,), (g,) = inputs, output_gradients
+        return [g - sum_(g, axis=1, keepdims=True) * softmax_op(x)]
+
+    def R_op(self, inputs, eval_points):
+        (x,), (point,) = inputs, eval_points
+        if point is None:
+            return [None]
+        return [point - sum_(point * softmax_op(x), axis=1, keepdims=True)]
+
+
+softmax_op = Softmax()
+softmax_with_bias = SoftmaxWithBias()
+softmax_grad = SoftmaxGrad()
+logsoftmax_op = LogSoftmax()
+
+
+def softmax(c):
+    """Return the softmax of each row of a matrix of floats; that of a vector is a matrix too."""
+    return softmax_op(c)
+
+
+def logsoftmax(c):
+    """Return the logarithm of the softmax of each row of a matrix; of a vector, as a matrix."""
+    return logsoftmax_op(c)
+
+
+def softmax_graph(c):
+    """Return the softmax over the last dimension, of any tensor, as an expression that overflows.
+
+    Rewriting turns that of a matrix into ``Softmax``.
+    """
+    e = elemwise("exp")(c)
+    return e / sum_(e, axis=-1, keepdims=True)
