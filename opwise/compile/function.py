@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+from contextlib import contextmanager
 
 from opwise.compile.construct import construct
 from opwise.compile.maker import FunctionMaker
@@ -39,21 +41,36 @@ def function(
     Returns a Function; a call returns arrays, one for each output.
     """
     mode = get_mode(mode)
-    construction = construct(
-        inputs,
-        outputs,
-        updates=updates,
-        givens=givens,
-        no_default_updates=no_default_updates,
-        rebuild_strict=rebuild_strict,
-        on_unused_input=on_unused_input,
-        allow_input_downcast=allow_input_downcast,
-    )
-    maker = FunctionMaker(
-        construction, mode, name=name or _caller(), profile=profile,
-        on_unused_input=on_unused_input, accept_inplace=accept_inplace,
-    )  # fmt: skip
-    return maker.create()
+    name = name or _caller()
+    with _collector_paused():
+        construction = construct(
+            inputs,
+            outputs,
+            updates=updates,
+            givens=givens,
+            no_default_updates=no_default_updates,
+            rebuild_strict=rebuild_strict,
+            on_unused_input=on_unused_input,
+            allow_input_downcast=allow_input_downcast,
+        )
+        maker = FunctionMaker(
+            construction, mode, name=name, profile=profile, on_unused_input=on_unused_input,
+            accept_inplace=accept_inplace,
+        )  # fmt: skip
+        return maker.create()
+
+
+@contextmanager
+def _collector_paused():
+    """Suspend the garbage collector: everything made here stays, and looking through it again and
+    again would take longer than the compilation of a large graph."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _caller():

@@ -5,6 +5,7 @@ Nothing here knows of arrays; TensorType is in ``opwise.tensor.type``.
 
 from __future__ import annotations
 
+from opwise.graph import provenance
 from opwise.graph.variable import Constant, Variable
 
 
@@ -68,7 +69,11 @@ class Type:
         return self.Constant(type=self, data=value, name=name)
 
     def __call__(self, name=None):
-        return self.make_variable(name)
+        """Return a new variable that remembers the user's line."""
+        var = self.make_variable(name)
+        if provenance.recording:
+            var._trace = provenance.capture()
+        return var
 
     @classmethod
     def values_eq(cls, a, b):

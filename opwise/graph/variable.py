@@ -63,8 +63,6 @@ class Variable(Tagged):
         self.owner = owner
         self.index = index
         self.name = name
-        if owner is None and provenance.recording:
-            self._trace = provenance.capture()
 
     @property
     def made_at(self):

@@ -28,7 +28,8 @@ cdef extern from "numpy/arrayobject.h":
 
 cdef extern from "runtime.h":
     int OW_MAXDIM, OW_MAXARG, OW_STATIC, OW_TOTAL, OW_ERROR_SIZE
-    int OW_OK, OW_VALUE_ERROR, OW_INDEX_ERROR, OW_TYPE_ERROR, OW_MEMORY_ERROR, OW_PYTHON_ERROR
+    int OW_OK, OW_VALUE_ERROR, OW_INDEX_ERROR, OW_TYPE_ERROR, OW_MEMORY_ERROR
+    int OW_ZERO_DIVISION, OW_PYTHON_ERROR
     ctypedef struct ow_cell:
         char *data
         int64_t shape[8]
@@ -92,17 +93,11 @@ cdef extern from *:
             PyArray_ENABLEFLAGS((PyArrayObject *)a, NPY_ARRAY_OWNDATA);
         return a;
     }
-    #include <time.h>
-    static inline int64_t ow_clock(void)
-    {
-        struct timespec t;
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-    }
+    static inline int ow_bits(uint64_t v) { return v ? 64 - __builtin_clzll(v) : 0; }
     """
     const char *ow_set_blas(const char *, void *)
     void ow_set_loader(int (*)(char *))
-    int64_t ow_clock() noexcept nogil
+    int ow_bits(uint64_t) noexcept nogil
     object ow_wrap(int, int, cnp.npy_intp *, cnp.npy_intp *, void *, int)
 
 cdef extern from "elemwise.h":
@@ -120,6 +115,11 @@ cdef extern from "elemwise.h":
         ow_instr *instr
         char *memory
     void ow_interpret(const void *, char **, const int64_t *, int64_t) noexcept nogil
+
+cdef extern from "clock.h":
+    void ow_clock_begin()
+    void ow_clock_calibrate()
+    int64_t ow_clock() noexcept nogil
 
 cdef extern from "reduce.h":
     ctypedef struct ow_reducer:
@@ -143,6 +143,8 @@ cdef extern from "loops.h":
         ow_chunk_fn fn
     const ow_loop_row *ow_loop_rows
     int ow_loop_count
+
+ow_clock_begin()
 
 MAXDIM = OW_MAXDIM
 MAXARG = OW_MAXARG
@@ -624,6 +626,8 @@ cdef class VM:
             return TypeError(message)
         if rc == OW_MEMORY_ERROR:
             return MemoryError(message)
+        if rc == OW_ZERO_DIVISION:
+            return ZeroDivisionError(message)
         return ValueError(message)
 
     cdef _fail(self, int k, exception):
@@ -787,6 +791,7 @@ cdef class VM:
     def start_timing(self):
         """Record the time of every step from now on."""
         cdef int n = max(1, self.nsteps)
+        ow_clock_calibrate()
         if self.t_count == NULL:
             self.t_count = <int64_t *>calloc(n * (4 + HISTOGRAM), sizeof(int64_t))
             if self.t_count == NULL:
@@ -805,7 +810,6 @@ cdef class VM:
         self.calls = self.total_ns = self.first_ns = 0
 
     cdef inline void _note(self, int k, int64_t ns) noexcept:
-        cdef int bucket = 0
         cdef uint64_t v = ns if ns > 0 else 0
         if self.t_count[k] == 0 or ns < self.t_min[k]:
             self.t_min[k] = ns
@@ -813,10 +817,7 @@ cdef class VM:
             self.t_max[k] = ns
         self.t_count[k] += 1
         self.t_sum[k] += ns
-        while v:
-            v >>= 1
-            bucket += 1
-        self.t_hist[k * 64 + bucket] += 1
+        self.t_hist[k * 64 + ow_bits(v)] += 1
 
     def timing(self):
         """Return (count, sum, min, max, histogram) by step: int64 arrays, nanoseconds.

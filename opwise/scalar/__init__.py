@@ -5,6 +5,7 @@ These are the names of ``theano.scalar``.
 
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.scalar import dtypes as _dtypes
 from opwise.scalar.composite import Composite
 from opwise.scalar.dtypes import upcast
 from opwise.scalar.op import (
@@ -44,7 +45,6 @@ from opwise.scalar.types import (
     constant,
     get_scalar_type,
 )
-from opwise.scalar import dtypes as _dtypes
 
 globals().update(CLASSES)
 globals().update(OPS)

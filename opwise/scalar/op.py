@@ -165,9 +165,9 @@ class Cast(UnaryScalarOp):
 
     def grad(self, inputs, output_gradients):
         (x,), (gz,) = inputs, output_gradients
-        if self.o_type.dtype in dtypes.CONTINUOUS:
-            return [Cast(x.type)(gz)] if x.type.dtype in dtypes.CONTINUOUS else [constant(0.0)]
-        return [constant(0.0)]
+        if self.o_type.dtype not in dtypes.CONTINUOUS:
+            return [constant(0.0)]
+        return [Cast(x.type)(gz) if x.type.dtype in dtypes.CONTINUOUS else gz]
 
     L_op_uses_outputs = False
 

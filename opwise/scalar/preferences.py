@@ -60,7 +60,7 @@ def _refuse_complex(types):
         raise TypeError("complex type are not supported")
 
 
-class transfer_type:  # noqa: N801  (a legacy name)
+class transfer_type:
     """Outputs of the types of the inputs with these indices; a string is a dtype."""
 
     def __init__(self, *transfer):
@@ -83,7 +83,7 @@ class transfer_type:  # noqa: N801  (a legacy name)
         return f"transfer_type{{{', '.join(map(str, self.transfer))}}}"
 
 
-class specific_out:  # noqa: N801  (a legacy name)
+class specific_out:
     """Outputs of fixed types."""
 
     def __init__(self, *spec):

@@ -58,7 +58,7 @@ class Scalar(Type):
         return hash(("Scalar", self.dtype))
 
     def __str__(self):
-        return f"Scalar({self.dtype})"
+        return self.dtype
 
     def __repr__(self):
         return f"Scalar({self.dtype})"

@@ -9,7 +9,8 @@ from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.tensor.variable import as_tensor_variable
 
-__all__ = ["Assert", "assert_", "assert_op"]
+#: theano.tensor has none of these names; theano.tensor.opt has all
+__all__: list[str] = []
 
 
 class Assert(Op):

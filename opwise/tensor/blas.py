@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from opwise.errors import InconsistencyError
+from opwise.graph.aliasing import root
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.scalar import dtypes
@@ -16,12 +17,8 @@ from opwise.tensor.elemwise import cast, dimshuffle
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import as_tensor_variable, constant
 
-__all__ = [
-    "BaseBLAS", "BatchedDot", "CGemv", "CGer", "Dot22", "Dot22Scalar", "Gemm", "GemmRelated",
-    "Gemv", "Ger", "_dot22", "_dot22scalar", "cgemv_inplace", "cgemv_no_inplace", "cger_inplace",
-    "cger_no_inplace", "gemm_inplace", "gemm_no_inplace", "gemv_inplace", "gemv_no_inplace", "ger",
-    "ger_destructive",
-]  # fmt: skip
+#: theano.tensor has none of these names; theano.tensor.blas has all
+__all__: list[str] = []
 
 _DTYPES = dtypes.FLOATS + dtypes.COMPLEX
 
@@ -114,7 +111,7 @@ class Gemm(GemmRelated):
         _same_dtypes("gemm", (z, a, x, y, b))
         if self.inplace:
             for factor in (x, y):
-                if _base(factor) is _base(z):
+                if root(factor) is root(z):
                     raise InconsistencyError(self.E_z_uniq, (z, factor))
         out = tensor_type(z.type.dtype, z.type.broadcastable).make_variable()
         return Apply(self, [z, a, x, y, b], [out])
@@ -126,13 +123,6 @@ class Gemm(GemmRelated):
 
     def __str__(self):
         return f"{type(self).__name__}{{{'inplace' if self.inplace else 'no_inplace'}}}"
-
-
-def _base(var):
-    """Return the variable of which ``var`` is a view."""
-    while var.owner is not None and 0 in var.owner.op.view_map:
-        var = var.owner.inputs[var.owner.op.view_map[0][0]]
-    return var
 
 
 class Gemv(Op):

@@ -87,13 +87,12 @@ def alloc_validate_shape(shape):
     for i, entry in enumerate(entries):
         if entry.type.dtype not in dtypes.INTEGERS:
             raise TypeError(
-                f"Shape arguments to Alloc must be integers, but argument {i} is not for apply "
-                f"node: {entry}"
+                f"lengths must be integers; number {i} of the shape, {entry}, has {entry.type}"
             )
         if entry.type.ndim:
             raise TypeError(
-                f"Each shape dimension to Alloc must be a scalar, but dimension {i} have "
-                f"{entry.type.ndim} dimensions for apply node: {entry}"
+                f"lengths are single numbers; number {i} of the shape, {entry}, has "
+                f"{entry.type.ndim} dimensions"
             )
     return entries, [is_one(entry) for entry in entries]
 
@@ -111,8 +110,8 @@ class Alloc(Op):
         entries, ones_ = alloc_validate_shape(shape)
         if value.type.ndim > len(entries):
             raise TypeError(
-                "The Alloc value to use has more dimensions than the specified dimensions: "
-                f"{value} has {value.type.ndim}, {len(entries)} lengths were given"
+                f"{value} has {value.type.ndim} dimensions, more than the {len(entries)} that it "
+                "should fill"
             )
         output = tensor_type(value.type.dtype, tuple(ones_)).make_variable()
         return Apply(self, [value, *entries], [output])
@@ -487,7 +486,7 @@ class _Grid:
     @staticmethod
     def _range(part):
         if isinstance(part.step, complex):
-            raise NotImplementedError(f"Not implemented for slices whose step is complex: {part}")
+            raise NotImplementedError(f"a grid has no complex steps: {part}")
         start = 0 if part.start is None else part.start
         return arange(start, part.stop, 1 if part.step is None else part.step)
 

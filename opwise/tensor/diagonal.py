@@ -15,10 +15,7 @@ from opwise.tensor.subtensor import getitem, set_subtensor
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import as_tensor_variable, constant
 
-__all__ = [
-    "AllocDiag", "ExtractDiag", "FillDiagonal", "FillDiagonalOffset", "diag", "diagonal",
-    "fill_diagonal", "fill_diagonal_", "fill_diagonal_offset", "fill_diagonal_offset_",
-]  # fmt: skip
+__all__ = ["AllocDiag", "ExtractDiag", "diag", "diagonal", "fill_diagonal", "fill_diagonal_offset"]
 
 
 class _OfTwoAxes(Op):
@@ -94,9 +91,6 @@ class ExtractDiag(_OfTwoAxes):
 
     def R_op(self, inputs, eval_points):
         return [None if eval_points[0] is None else self(eval_points[0])]
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
 
 
 class AllocDiag(_OfTwoAxes):

@@ -58,9 +58,11 @@ class DimShuffle(Op):
                 )
         self.augment = [i for i, o in enumerate(self.new_order) if o == "x"]
         self._transpose = tuple(self.shuffle + self.drop)
-        self._index = tuple(
-            None if o == "x" else slice(None) for o in self.new_order
-        ) + (0,) * len(self.drop) + (...,)  # the ellipsis keeps a single element an array
+        self._index = (
+            tuple(None if o == "x" else slice(None) for o in self.new_order)
+            + (0,) * len(self.drop)
+            + (...,)
+        )  # the ellipsis keeps a single element an array
         self._hash = hash((DimShuffle, self.new_order, self.input_broadcastable))
 
     def make_node(self, x):
@@ -278,7 +280,7 @@ class Elemwise(Op):
         for i, (x, g) in enumerate(zip(inputs, raw, strict=True)):
             if row is not None and i == 0 and "ignores_first" in row.extra:
                 result.append(disconnected_type.make_variable())
-            elif x.type.dtype in dtypes.DISCRETE or isinstance(g, int):
+            elif isinstance(g, int):
                 zero = config.floatX if x.type.dtype in dtypes.DISCRETE else None
                 result.append(zeros_like(x, zero))
             elif g is None:
@@ -294,8 +296,13 @@ class Elemwise(Op):
         scalar_outs = op.make_node(*scalars).outputs
         scalar_grads = [get_scalar_type(g.type.dtype).make_variable() for g in output_gradients]
         results = op.L_op(scalars, scalar_outs, scalar_grads)
-        values = dict(zip([*scalars, *scalar_outs, *scalar_grads],
-                          [*inputs, *outputs, *output_gradients], strict=True))
+        values = dict(
+            zip(
+                [*scalars, *scalar_outs, *scalar_grads],
+                [*inputs, *outputs, *output_gradients],
+                strict=True,
+            )
+        )
         return [None if r is None else _lift(r, values) for r in results]
 
     def R_op(self, inputs, eval_points):
@@ -304,7 +311,8 @@ class Elemwise(Op):
         total = [None] * len(outputs)
         for k, out in enumerate(outputs):
             grads = self._gradients(
-                inputs, outputs,
+                inputs,
+                outputs,
                 [o if j == k else zeros_like(o) for j, o in enumerate(ones)],
             )
             for g, point in zip(grads, eval_points, strict=True):
@@ -341,9 +349,7 @@ def _lift(result, values):
     values = dict(values)
     for node in io_toposort(list(values), [result]):
         args = [values[v] if v in values else constant(v.data) for v in node.inputs]
-        for old, new in zip(
-            node.outputs, Elemwise(node.op)(*args, return_list=True), strict=True
-        ):
+        for old, new in zip(node.outputs, Elemwise(node.op)(*args, return_list=True), strict=True):
             values.setdefault(old, new)
     return values[result] if result in values else constant(result.data)
 
@@ -379,7 +385,8 @@ def zeros_like(x, dtype=None):
 #: the elementwise function of every row that has one on tensors, by its tensor name
 FUNCTIONS: dict[str, Elemwise] = {}
 _PLAIN_NAMES = {"scalar_sigmoid": "sigmoid", "scalar_softplus": "softplus",
-                "ultra_fast_scalar_sigmoid": "ultra_fast_sigmoid"}  # fmt: skip
+                "scalar_softsign": "softsign", "ultra_fast_scalar_sigmoid": "ultra_fast_sigmoid",
+                "xlogx": "xlogx", "xlogy0": "xlogy0"}  # fmt: skip
 
 
 def _define(row):

@@ -21,7 +21,7 @@ from opwise.tensor.advanced_subtensor import (
     zero_gradient,
 )
 from opwise.tensor.creation import alloc, arange, zeros
-from opwise.tensor.diagonal import (
+from opwise.tensor.diagonal import (  # noqa: F401  (names of theano.tensor.extra_ops)
     FillDiagonal,
     FillDiagonalOffset,
     fill_diagonal,
@@ -31,7 +31,7 @@ from opwise.tensor.diagonal import (
 )
 from opwise.tensor.elemwise import cast, dimshuffle, elemwise
 from opwise.tensor.join import join
-from opwise.tensor.selection import compress
+from opwise.tensor.selection import compress  # noqa: F401  (a name of theano.tensor.extra_ops)
 from opwise.tensor.shape import flatten, get_vector_length, reshape, squeeze
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.subtensor import getitem, set_subtensor
@@ -39,12 +39,8 @@ from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import as_tensor_variable, constant
 
 __all__ = [
-    "Bartlett", "CpuContiguous", "CumOp", "CumprodOp", "CumsumOp", "DiffOp", "FillDiagonal",
-    "FillDiagonalOffset", "RavelMultiIndex", "RepeatOp", "SearchsortedOp", "Unique", "UnravelIndex",
-    "bartlett", "bartlett_", "bincount", "compress", "cpu_contiguous", "cumprod", "cumsum", "diff",
-    "fill_diagonal", "fill_diagonal_", "fill_diagonal_offset", "fill_diagonal_offset_",
-    "ravel_multi_index", "repeat", "roll", "searchsorted", "squeeze", "tile", "to_one_hot",
-    "unravel_index",
+    "DiffOp", "bartlett", "bincount", "cumprod", "cumsum", "fill_diagonal", "fill_diagonal_offset",
+    "ravel_multi_index", "repeat", "roll", "squeeze", "tile", "unravel_index",
 ]  # fmt: skip
 
 

@@ -62,10 +62,7 @@ class MakeVector(Op):
                 raise TypeError(f"MakeVector takes numbers; its input {i}, {x}, has {x.type}")
         upcast = dtypes.upcast(*(x.type.dtype for x in inputs)) if inputs else self.dtype
         if upcast != self.dtype:
-            raise TypeError(
-                f"The upcast of the inputs to MakeVector is {upcast}; it should match the dtype "
-                f"given in __init__, {self.dtype}."
-            )
+            raise TypeError(f"{self} cannot hold the inputs, which are of {upcast} together")
         inputs = [x if x.type.dtype == upcast else cast(x, upcast) for x in inputs]
         return Apply(self, inputs, [tensor_type(self.dtype, (False,)).make_variable()])
 
@@ -113,7 +110,7 @@ def _known_axis(axis):
     except NotScalarConstantError:
         return None
     if value != int(value):
-        raise TypeError(f"Axis could not be cast to an integer type: {value}")
+        raise TypeError(f"an axis is an integer, not {value}")
     return int(value)
 
 
@@ -133,18 +130,16 @@ class Join(Op):
 
     def make_node(self, axis, *tensors):
         if not tensors:
-            raise ValueError("Cannot join an empty list of tensors")
+            raise ValueError("there is no tensor to join")
         tensors = [as_tensor_variable(x) for x in tensors]
         ndim = tensors[0].type.ndim
         if any(x.type.ndim != ndim for x in tensors):
             raise TypeError(
-                "Join() can only join tensors with the same number of dimensions. These have "
-                f"{', '.join(str(x.type.ndim) for x in tensors)}."
+                "only tensors of one number of dimensions can be joined; these have "
+                f"{', '.join(str(x.type.ndim) for x in tensors)}"
             )
         if ndim == 0:
-            raise TypeError(
-                "Join cannot handle arguments of dimension 0. For joining scalar values, see @stack"
-            )
+            raise TypeError("tensors of 0 dimensions have no axis to be joined along: use stack")
         known = _known_axis(axis)
         if known is not None:
             given, known = known, _normalized_axis(known, ndim)
@@ -152,7 +147,7 @@ class Join(Op):
                 axis = constant(known)
         axis = as_tensor_variable(axis)
         if axis.type.ndim or axis.type.dtype not in dtypes.INTEGERS:
-            raise TypeError(f"Axis could not be cast to an integer type: {axis} has {axis.type}")
+            raise TypeError(f"an axis is an integer; {axis} has {axis.type}")
         dtype = dtypes.upcast(*(x.type.dtype for x in tensors))
         output = tensor_type(dtype, _joined_pattern(known, tensors)).make_variable()
         return Apply(self, [axis, *tensors], [output])
@@ -219,11 +214,9 @@ class Join(Op):
 
 def _normalized_axis(axis, ndim):
     if axis < -ndim:
-        raise IndexError(f"Join axis {axis} out of bounds [0, {ndim})")
+        raise IndexError(f"there is no axis {axis} to join tensors of {ndim} dimensions along")
     if axis >= ndim:
-        raise ValueError(
-            f'Join argument "axis" is out of range (given input dimensions): {axis} of {ndim}'
-        )
+        raise ValueError(f"there is no axis {axis} to join tensors of {ndim} dimensions along")
     return axis % ndim
 
 
@@ -266,8 +259,8 @@ def concatenate(tensor_list, axis=0):
     """Return the tensors of a list or tuple joined along ``axis``, an integer or a variable."""
     if not isinstance(tensor_list, list | tuple):
         raise TypeError(
-            "The 'tensors' argument must be either a tuple or a list, make sure you did not forget "
-            f"() or [] around arguments of concatenate. Got {tensor_list}"
+            "concatenate takes the tensors as one list or tuple, its argument 'tensor_list', not "
+            f"{tensor_list}"
         )
     return join(axis, *tensor_list)
 
@@ -283,17 +276,14 @@ def stack(*tensors, **kwargs):
     if kwargs:
         raise TypeError(f"stack takes tensors and axis, not {', '.join(kwargs)}")
     if not tensors:
-        raise Exception("theano.tensor.stack(tensors, axis) must have at least one parameter")
+        raise Exception("stack(tensors, axis) needs tensors")
     if isinstance(tensors[0], list | tuple):
         if len(tensors) > 2:
             raise TypeError(f"stack(tensors, axis) takes two arguments, not {len(tensors)}")
         axis = tensors[1] if len(tensors) == 2 else axis
         tensors = tensors[0]
     if len(tensors) == 0:
-        raise Exception(
-            "tensors is empty. You should at least provide one tensor to "
-            "theano.tensor.stack(tensors, axis)."
-        )
+        raise Exception("there is no tensor to stack: the list is empty")
     return _stacked([as_tensor_variable(x) for x in tensors], axis)
 
 
@@ -374,9 +364,11 @@ class Split(Op):
         axis = as_tensor_variable(axis)
         splits = as_tensor_variable(splits)
         if splits.type.ndim != 1 or splits.type.dtype not in dtypes.INTEGERS:
-            raise TypeError(f"splits must have type tensor.lvector; {splits} has {splits.type}")
+            raise TypeError(
+                f"the lengths of parts are a vector of integers; {splits} has {splits.type}"
+            )
         if axis.type.ndim or axis.type.dtype not in dtypes.INTEGERS:
-            raise TypeError(f"axis must have type lscalar; {axis} has {axis.type}")
+            raise TypeError(f"an axis is an integer; {axis} has {axis.type}")
         pattern = self._pattern(x, axis)
         outputs = [
             tensor_type(x.type.dtype, pattern).make_variable() for _ in range(self.len_splits)
@@ -398,19 +390,16 @@ class Split(Op):
         x, axis, splits = inputs
         axis = int(axis)
         if not -x.ndim <= axis < x.ndim:
-            raise ValueError(
-                f"Split.perform() with axis=({axis}) is invalid for x.shape=={x.shape}"
-            )
+            raise ValueError(f"there is no axis {axis} to split an array of shape {x.shape} along")
         if len(splits) != self.len_splits:
+            raise ValueError(f"{self} needs {self.len_splits} lengths, got {len(splits)}: {splits}")
+        total, whole = splits.sum(), x.shape[axis]
+        if total != whole:
             raise ValueError(
-                f"In Split.perform(), len(splits) != len_splits: {len(splits)}, {self.len_splits}"
+                f"the parts have {total} elements along axis {axis}, the whole {whole}: {splits}"
             )
-        if splits.sum() != x.shape[axis]:
-            raise ValueError(f"The splits sum to {splits.sum()}, expected {x.shape[axis]}")
         if (splits < 0).any():
-            raise ValueError(
-                f"Split: you tried to make an ndarray with a negative number of elements: {splits}"
-            )
+            raise ValueError(f"a part cannot have a negative length: {splits}")
         parts = np.split(x, np.cumsum(splits)[:-1], axis=axis)
         for cell, part in zip(output_storage, parts, strict=True):
             cell[0] = part.copy()

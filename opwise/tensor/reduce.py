@@ -57,7 +57,9 @@ def _axis_list(axis):
         return axis if axis is None else [axis]
     if isinstance(axis, Variable):
         if not isinstance(axis, Constant):
-            raise TypeError(f"Computation needs a constant axis. Got {axis}")
+            raise TypeError(
+                f"an axis must be known when the graph is built: {axis} is not constant"
+            )
         axis = axis.data
     if isinstance(axis, list | tuple):
         return [_single_axis(a) for a in axis]
@@ -76,8 +78,8 @@ def _single_axis(axis):
 
 def _no_axis(axis):
     return TypeError(
-        "Axis must be an integer, tuple, list of integers or a TensorVariable. "
-        f"Got {axis}, a '{type(axis).__name__}'"
+        f"an axis is an integer, a constant, or a list or tuple of these, not {axis}, a "
+        f"'{type(axis).__name__}'"
     )
 
 
@@ -99,14 +101,8 @@ def check_and_normalize_axes(x, axis):
     Raises TypeError unless axis is made of integers and constants, ValueError if one is out of
     range.
     """
-    axes = _axis_list(axis)
-    ndim = as_tensor_variable(x).type.ndim
-    if not axes:
-        return list(range(ndim))
-    for a in axes:
-        if not -ndim <= a < ndim:
-            raise ValueError(f"Computation needs a valid axis number for {ndim}-D tensor. Got {a}")
-    return sorted({a % ndim for a in axes})
+    x = as_tensor_variable(x)
+    return list(_axes(x, axis) or range(x.type.ndim))
 
 
 def makeKeepDims(x, y, axis):
@@ -150,7 +146,7 @@ class CAReduce(Op):
     def __init__(self, scalar_op, axis=None):
         if scalar_op.nin not in (-1, 2) or scalar_op.nout != 1:
             raise NotImplementedError(
-                "CAReduce only supports binary functions with a single output."
+                f"only an operation of two inputs and one output can reduce, not {scalar_op}"
             )
         self.scalar_op = scalar_op
         axes = _axis_list(axis)
@@ -330,14 +326,9 @@ class CAReduceDtype(CAReduce):
         both = dtypes.upcast(idtype, self.acc_dtype)
         if both != self.acc_dtype:
             raise TypeError(
-                f"Cannot build {self} node with input dtype {idtype} and acc_dtype "
-                f"{self.acc_dtype}, as precision would be lost. To correct this error, you can:\n"
-                "  - not specify acc_dtype, or\n"
-                f"  - use an acc_dtype at least as precise as {both}.\n"
-                '  - specify "dtype" instead of "acc_dtype", so the reduction will be precise, but '
-                'the result will be casted into "dtype" at the end.\n'
-                "If you are expecting the precision loss, you can use tensor.cast(..., "
-                f'dtype="{self.acc_dtype}"), on your input.'
+                f"{self} of {idtype} would lose precision: an accumulator holds {both} at least. "
+                f"Leave acc_dtype out and give dtype='{self.acc_dtype}' for a precise result that "
+                "is rounded at the end, or cast the input"
             )
         return self.acc_dtype
 
@@ -726,9 +717,6 @@ def max(x, axis=None, keepdims=False):
 
     In the gradient, all elements that equal the maximum get the whole gradient.
     """
-    x = as_tensor_variable(x)
-    if axis is not None:
-        _axes(x, axis)
     return max_and_argmax(x, axis, keepdims)[0]
 
 

@@ -18,8 +18,8 @@ from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import as_tensor_variable
 
 __all__ = [
-    "Choose", "Nonzero", "PermuteRowElements", "choose", "compress", "flatnonzero",
-    "inverse_permutation", "nonzero", "nonzero_values", "permute_row_elements",
+    "Choose", "Nonzero", "PermuteRowElements", "choose", "flatnonzero", "inverse_permutation",
+    "nonzero", "nonzero_values", "permute_row_elements",
 ]  # fmt: skip
 
 

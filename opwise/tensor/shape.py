@@ -93,7 +93,7 @@ class Shape_i(Op):
             x = as_tensor_variable(x)
         if self.i >= x.type.ndim:
             raise TypeError(
-                f"x has too few dimensions for Shape_i: {x} has {x.type.ndim}, i is {self.i}"
+                f"{x} has {x.type.ndim} dimensions: it has none with the number {self.i}"
             )
         return Apply(self, [x], [tensor_type("int64", ()).make_variable()])
 
@@ -156,7 +156,7 @@ def get_vector_length(v):
     """
     v = as_tensor_variable(v)
     if v.type.ndim != 1:
-        raise TypeError(f"argument must be symbolic vector, got '{v}'")
+        raise TypeError(f"a vector is needed, got '{v}' of {v.type}")
     known = known_length(v)
     if known is None:
         raise ValueError(f"length not known: {v}")
@@ -377,13 +377,11 @@ class Reshape(Op):
         shp = as_tensor_variable(shp, ndim=1)
         if shp.type.dtype not in dtypes.INTEGERS:
             if not (isinstance(shp, Constant) and shp.data.size == 0):
-                raise TypeError(f"Shape must be integers; {shp} has dtype {shp.type.dtype}")
+                raise TypeError(f"a shape is made of integers; {shp} has dtype {shp.type.dtype}")
             shp = constant(np.zeros(0, np.int64))
         n = known_length(shp)
         if n is not None and n != self.ndim:
-            raise ValueError(
-                f"shape argument to Reshape has incorrect length {n}, should be {self.ndim}: {shp}"
-            )
+            raise ValueError(f"{self} needs {self.ndim} lengths, got {n}: {shp}")
         if isinstance(shp, Constant):
             pattern = tuple((shp.data == 1).tolist())
         else:
@@ -393,10 +391,7 @@ class Reshape(Op):
     def perform(self, node, inputs, output_storage):
         x, shp = inputs
         if len(shp) != self.ndim:
-            raise ValueError(
-                f"shape argument to Reshape has incorrect length {len(shp)}, should be "
-                f"{self.ndim}: {shp}"
-            )
+            raise ValueError(f"{self} needs {self.ndim} lengths, got {len(shp)}: {shp}")
         try:
             output_storage[0][0] = x.reshape(tuple(shp.tolist()))
         except ValueError as e:
@@ -465,16 +460,15 @@ def reshape(x, newshape, ndim=None):
     if ndim is None:
         if newshape.type.ndim != 1:
             raise TypeError(
-                "New shape in reshape must be a vector or a list/tuple of scalar. Got "
-                f"{newshape} after conversion to a vector."
+                "the new shape must be a vector, or a list or tuple of numbers and 0-d variables; "
+                f"{newshape} has {newshape.type.ndim} dimensions"
             )
         ndim = known_length(newshape)
         if ndim is None:
             raise ValueError(
                 f"The length of the provided shape ({newshape}) cannot be automatically "
-                "determined, so Theano is not able to know what the number of dimensions of the "
-                "reshaped variable will be. You can provide the 'ndim' keyword argument to "
-                "'reshape' to avoid this problem."
+                "determined, and with it the number of dimensions of the result: say it by the "
+                "argument 'ndim' of 'reshape'"
             )
     return _reshape_op(int(ndim))(x, newshape)
 
@@ -486,11 +480,13 @@ def flatten(x, ndim=None, outdim=None):
     ValueError unless 1 <= ndim <= x.ndim.
     """
     if ndim is not None and outdim is not None:
-        raise ValueError("You should only specify ndim (outdim is its old name)")
+        raise ValueError("ndim and outdim are two names for one argument: give one of them")
     x = as_tensor_variable(x)
     n = ndim if ndim is not None else outdim if outdim is not None else 1
     if n < 1 or n > max(x.type.ndim, 1):
-        raise ValueError(f"ndim {n} out of bound [1, {x.type.ndim + 1})")
+        raise ValueError(
+            f"{n} dimensions cannot remain of {x}, which has {x.type.ndim}: 1 or more can"
+        )
     kept = [_shape(x)[i] for i in range(n - 1)]
     result = reshape(x, [*kept, -1])
     pattern = x.type.broadcastable
@@ -574,16 +570,13 @@ class Rebroadcast(Op):
         pairs = sorted((int(i), flag) for i, flag in axis)
         for _, flag in pairs:
             if not isinstance(flag, bool | np.bool_):
-                raise TypeError(f"Rebroadcast needs bool for new broadcast pattern. Got {flag}")
+                raise TypeError(f"Rebroadcast takes pairs of a dimension and a bool, not {flag}")
         self.axis = {i: bool(flag) for i, flag in pairs}
 
     def make_node(self, x):
         x = as_tensor_variable(x)
         if self.axis and x.type.ndim <= max(self.axis):
-            raise ValueError(
-                f"Trying to rebroadcast non-existent dimension {max(self.axis)} of {x}, which has "
-                f"{x.type.ndim} dimensions"
-            )
+            raise ValueError(f"{self} needs more dimensions than {x} has, {x.type.ndim}")
         pattern = tuple(self.axis.get(i, b) for i, b in enumerate(x.type.broadcastable))
         return Apply(self, [x], [tensor_type(x.type.dtype, pattern).make_variable()])
 
@@ -632,10 +625,7 @@ def _rebroadcast(x, wanted):
     ndim = x.type.ndim
     for i in wanted:
         if not -ndim <= i < ndim:
-            raise ValueError(
-                f"Trying to rebroadcast non-existent dimension {i} of {x}, which has {ndim} "
-                "dimensions"
-            )
+            raise ValueError(f"{x} has {ndim} dimensions: there is no dimension {i} to rebroadcast")
     wanted = {i % ndim: flag for i, flag in wanted.items()}
     if all(x.type.broadcastable[i] == flag for i, flag in wanted.items()):
         return x
@@ -684,7 +674,7 @@ class SpecifyShape(Op):
     def perform(self, node, inputs, output_storage):
         x, shape = inputs
         if x.ndim != len(shape) or x.shape != tuple(shape.tolist()):
-            raise AssertionError("got shape", x.shape, "expected", shape)
+            raise AssertionError(f"the shape is {x.shape}, where {tuple(shape)} was promised")
         output_storage[0][0] = x
 
     def infer_shape(self, node, shapes):

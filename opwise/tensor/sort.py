@@ -23,9 +23,7 @@ from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import as_tensor_variable
 
-__all__ = [
-    "ArgSortOp", "SortOp", "TopKOp", "argsort", "argtopk", "sort", "topk", "topk_and_argtopk",
-]  # fmt: skip
+__all__ = ["argsort", "argtopk", "sort", "topk", "topk_and_argtopk"]
 
 
 class _Sorting(Op):

@@ -59,7 +59,7 @@ __all__ = [
     "advanced_boolean_set_subtensor", "advanced_boolean_subtensor", "advanced_inc_subtensor",
     "advanced_inc_subtensor1", "advanced_set_subtensor", "advanced_set_subtensor1",
     "advanced_subtensor", "advanced_subtensor1", "as_index_variable", "get_canonical_form_slice",
-    "get_idx_list", "inc_subtensor", "make_constant", "set_subtensor", "sparse_grad", "take",
+    "get_idx_list", "inc_subtensor", "make_constant", "set_subtensor", "take",
 ]  # fmt: skip
 
 _NOT_INTEGER = "index must be integers or a boolean mask"

@@ -147,7 +147,8 @@ def _cached_number(x):
     """Return the constant of a small Python number; the same object each time."""
     key = (type(x), x, config.floatX, config.cast_policy)
     found = _small.get(key)
-    if found is None:
+    # one that a graph owns cannot go into another: a rewrite took it there
+    if found is None or found.fgraph is not None:
         found = constant(x)
         if len(_small) < 1000:
             _small[key] = found

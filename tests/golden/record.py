@@ -11,6 +11,7 @@ only these, the others keep what was recorded before.
 """
 
 import json
+import os
 import platform
 import sys
 import time
@@ -31,7 +32,7 @@ def versions(theano):
         "numpy": numpy.__version__,
         "scipy": scipy.__version__,
         "machine": platform.machine(),
-        "c library": " ".join(platform.libc_ver()),
+        "c library": os.confstr("CS_GNU_LIBC_VERSION"),
     }
 
 

@@ -125,10 +125,10 @@ def test_values_of_filled_tensors(run):
 @pytest.mark.parametrize(
     "arguments, text",
     [
-        ((x, n), "more dimensions than the specified dimensions"),
-        ((s, 2.0), "must be integers, but argument 0"),
-        ((s, 2, s), "must be integers, but argument 1"),
-        ((s, lv), "must be a scalar, but dimension 0"),
+        ((x, n), "x has 2 dimensions, more than the 1"),
+        ((s, 2.0), "lengths must be integers; number 0"),
+        ((s, 2, s), "lengths must be integers; number 1"),
+        ((s, lv), "lengths are single numbers; number 0"),
     ],
 )
 def test_shapes_that_are_refused(arguments, text):
@@ -297,7 +297,7 @@ def test_coordinates_of_a_grid(run, grid, numpy):
     for coordinates, expected in zip(found, numpy[0:2, 1:4, 5:0:-2], strict=True):
         np.testing.assert_array_equal(coordinates, expected)
     assert run(grid[:3])[0].tolist() == [0, 1, 2]
-    with pytest.raises(NotImplementedError, match="step is complex"):
+    with pytest.raises(NotImplementedError, match="no complex steps"):
         grid[0:3:2j]
 
 

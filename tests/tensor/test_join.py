@@ -60,7 +60,7 @@ def test_numbers_that_make_no_vector():
     with pytest.raises(TypeError, match="its input 0, v, has"):
         MakeVector("float64")(v)
     for dtype, numbers in (("int8", (n,)), ("int64", (s,)), ("float32", (n, 1))):
-        with pytest.raises(TypeError, match="should match the dtype given"):
+        with pytest.raises(TypeError, match="cannot hold the inputs"):
             MakeVector(dtype)(*numbers)
 
 
@@ -164,13 +164,13 @@ def test_a_join_that_is_a_view():
 @pytest.mark.parametrize(
     "arguments, error, text",
     [
-        ((2, x, x), ValueError, "is out of range"),
-        ((-3, x, x), IndexError, r"Join axis -3 out of bounds \[0, 2\)"),
-        ((s, x, x), TypeError, "Axis could not be cast to an integer type"),
-        ((0.5, x, x), TypeError, "Axis could not be cast to an integer type"),
-        ((0, x, v), TypeError, "same number of dimensions"),
-        ((0, s, s), TypeError, "see @stack"),
-        ((0,), ValueError, "Cannot join an empty list"),
+        ((2, x, x), ValueError, "there is no axis 2"),
+        ((-3, x, x), IndexError, "there is no axis -3"),
+        ((s, x, x), TypeError, "an axis is an integer"),
+        ((0.5, x, x), TypeError, "an axis is an integer"),
+        ((0, x, v), TypeError, "only tensors of one number of dimensions"),
+        ((0, s, s), TypeError, "use stack"),
+        ((0,), ValueError, "there is no tensor to join"),
     ],
 )
 def test_joins_that_are_refused(arguments, error, text):
@@ -182,11 +182,11 @@ def test_joins_that_fail(run):
     with pytest.raises(ValueError, match="must match exactly"):
         run(join(0, x, y), {x: MATRIX, y: MATRIX.T})
     for axis, error in ((5, ValueError), (-5, IndexError)):
-        with pytest.raises(error, match="out of"):
+        with pytest.raises(error, match="there is no axis"):
             run(join(n, x, y), {x: MATRIX, y: MATRIX, n: axis})
-    with pytest.raises(TypeError, match="must be either a tuple or a list"):
+    with pytest.raises(TypeError, match="one list or tuple"):
         concatenate(x)
-    with pytest.raises(ValueError, match="empty list"):
+    with pytest.raises(ValueError, match="no tensor to join"):
         concatenate([])
 
 
@@ -238,9 +238,9 @@ def test_ways_to_stack(dump, run):
     [
         (([x, x],), {"axis": 3}, IndexError, r"axis 3 is out of bounds \[-3, 3\)"),
         (([x, x],), {"axis": -4}, IndexError, "axis -4 is out of bounds"),
-        (([],), {}, Exception, "tensors is empty"),
-        ((), {}, Exception, "must have at least one parameter"),
-        (([s, v],), {}, TypeError, "same number of dimensions"),
+        (([],), {}, Exception, "the list is empty"),
+        ((), {}, Exception, "needs tensors"),
+        (([s, v],), {}, TypeError, "only tensors of one number of dimensions"),
         (([v, v], 0, 1), {}, TypeError, "takes two arguments"),
         (([v, v],), {"dim": 1}, TypeError, "not dim"),
     ],
@@ -303,9 +303,9 @@ def test_the_text_and_pattern_of_parts(dump):
 @pytest.mark.parametrize(
     "arguments, error, text",
     [
-        ((x, [1.0, 2.0], 2), TypeError, "splits must have type tensor.lvector"),
-        ((x, n, 2), TypeError, "splits must have type tensor.lvector"),
-        ((x, [1, 2], 2, s), TypeError, "axis must have type lscalar"),
+        ((x, [1.0, 2.0], 2), TypeError, "lengths of parts are a vector of integers"),
+        ((x, n, 2), TypeError, "lengths of parts are a vector of integers"),
+        ((x, [1, 2], 2, s), TypeError, "an axis is an integer"),
         ((x, [], 0), ValueError, "one part or more"),
     ],
 )
@@ -317,10 +317,10 @@ def test_splits_that_are_refused(arguments, error, text):
 @pytest.mark.parametrize(
     "sizes, axis, text",
     [
-        ([1, 1], 1, "The splits sum to 2, expected 3"),
-        ([1, 1, 1], 1, r"len\(splits\) != len_splits: 3, 2"),
-        ([-1, 4], 1, "negative number of elements"),
-        ([1, 1], 2, r"axis=\(2\) is invalid for x.shape==\(2, 3\)"),
+        ([1, 1], 1, "the parts have 2 elements along axis 1, the whole 3"),
+        ([1, 1, 1], 1, r"Split\{2\} needs 2 lengths, got 3"),
+        ([-1, 4], 1, "negative length"),
+        ([1, 1], 2, r"there is no axis 2 .* \(2, 3\)"),
     ],
 )
 def test_splits_that_fail(run, sizes, axis, text):

@@ -126,9 +126,9 @@ def test_debugprint_of_a_function():
     mode = opwise.Mode(linker="py", optimizer=None)
     function = opwise.function([X, Y, V], LAYER, mode=mode)
     lines = debugprint(function, file="str").splitlines()
-    assert lines[0] == "Elemwise{mul,no_inplace} [id A] ''   5"
+    assert lines[0] == "Elemwise{mul,no_inplace} [id A] ''   6"
     orders = sorted(int(line.rsplit(" ", 1)[1]) for line in lines if "''" in line)
-    assert orders == list(range(6))
+    assert orders == list(range(7))
 
 
 def test_min_informative_str_of_a_layer():

@@ -91,7 +91,7 @@ def test_ops_are_equal_by_what_they_compute():
 
 
 def test_a_reduction_needs_a_binary_operation():
-    with pytest.raises(NotImplementedError, match="binary functions"):
+    with pytest.raises(NotImplementedError, match="two inputs and one output"):
         CAReduce(OPS["exp"])
 
 
@@ -172,7 +172,7 @@ def test_dtypes_that_are_given():
      ("complex64", "float64"), ("float64", "complex64"), ("float32", "float16")],
 )  # fmt: skip
 def test_an_accumulator_that_loses_precision_is_refused(dtype, acc_dtype):
-    with pytest.raises(TypeError, match="precision would be lost"):
+    with pytest.raises(TypeError, match="would lose precision"):
         reduce.sum(tensor(dtype, 1), acc_dtype=acc_dtype)
 
 
@@ -189,14 +189,14 @@ def test_an_unknown_dtype_is_refused():
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("axis", [2, -3, (0, 5)])
 def test_an_axis_out_of_range_is_refused(name, axis):
-    with pytest.raises(ValueError, match=r"Not enough dimensions on|needs a valid axis number"):
+    with pytest.raises(ValueError, match="Not enough dimensions on"):
         FUNCTIONS[name](x, axis)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("axis", [1.0, "a", tensor("int64", 0), [None], [[0, 1]]])
 def test_an_axis_must_be_a_known_integer(name, axis):
-    with pytest.raises(TypeError, match=r"Axis must be an integer|needs a constant axis"):
+    with pytest.raises(TypeError, match=r"an axis is an integer|is not constant"):
         FUNCTIONS[name](x, axis)
 
 

@@ -72,7 +72,7 @@ def test_one_length(run):
     assert Shape_i(1)(x).type == tensor_type("int64", ())
     assert run(shape_i_op(1)(x), {x: MATRIX}) == 3
     assert shape_i_op(1) is shape_i_op(1)
-    with pytest.raises(TypeError, match="too few dimensions"):
+    with pytest.raises(TypeError, match="x has 2 dimensions"):
         Shape_i(2)(x)
     with pytest.raises(ValueError):
         Shape_i("a")
@@ -138,7 +138,7 @@ def test_the_length_of_a_vector(vector, expected):
 
 @pytest.mark.parametrize("thing", [x, 5, s])
 def test_only_vectors_have_a_length(thing):
-    with pytest.raises(TypeError, match="argument must be symbolic vector"):
+    with pytest.raises(TypeError, match="a vector is needed"):
         get_vector_length(thing)
 
 
@@ -255,12 +255,12 @@ def test_a_reshape_is_a_view_where_it_can_be():
 @pytest.mark.parametrize(
     "arguments, error, text",
     [
-        ((6,), TypeError, "New shape in reshape must be a vector or a list/tuple of scalar"),
-        ((n,), TypeError, "New shape in reshape must be a vector or a list/tuple of scalar"),
+        ((6,), TypeError, "the new shape must be a vector"),
+        ((n,), TypeError, "the new shape must be a vector"),
         ((lv,), ValueError, "cannot be automatically determined"),
-        (((2.0, 3),), TypeError, "Shape must be integers"),
-        (((s, 3),), TypeError, "Shape must be integers"),
-        (((3,), 2), ValueError, "has incorrect length 1, should be 2"),
+        (((2.0, 3),), TypeError, "a shape is made of integers"),
+        (((s, 3),), TypeError, "a shape is made of integers"),
+        (((3,), 2), ValueError, r"Reshape\{2\} needs 2 lengths, got 1"),
     ],
 )
 def test_reshapes_that_are_refused(arguments, error, text):
@@ -274,7 +274,7 @@ def test_reshapes_that_are_refused(arguments, error, text):
         ([2, 2], r"cannot reshape array of size 6 into shape \(2,2\) .*\(2, 3\)"),
         ([4, -1], r"cannot reshape array of size 6 .*\(2, 3\)"),
         ([-1, -1], "can only specify one unknown dimension"),
-        ([6], "has incorrect length 1, should be 2"),
+        ([6], r"Reshape\{2\} needs 2 lengths, got 1"),
     ],
 )
 def test_reshapes_that_fail(run, wanted, text):
@@ -311,9 +311,9 @@ def test_flatten(run, dump):
     assert flatten(row, 2).type.broadcastable == (True, False)
     assert flatten(shape_padright(row, 2), 2).type.broadcastable == (True, False)
     for ndim in (0, 4):
-        with pytest.raises(ValueError, match=rf"ndim {ndim} out of bound \[1, 4\)"):
+        with pytest.raises(ValueError, match=rf"{ndim} dimensions cannot remain of t, which has 3"):
             flatten(t, ndim)
-    with pytest.raises(ValueError, match="only specify ndim"):
+    with pytest.raises(ValueError, match="two names for one argument"):
         flatten(t, 2, 2)
 
 
@@ -400,9 +400,9 @@ def test_a_promise_of_length_one_is_checked(run):
 
 def test_rebroadcasts_that_are_refused():
     for build in (lambda: addbroadcast(x, 5), lambda: Rebroadcast((5, True))(x)):
-        with pytest.raises(ValueError, match="Trying to rebroadcast non-existent dimension 5"):
+        with pytest.raises(ValueError, match=r"x has 2 dimensions|more dimensions than x has, 2"):
             build()
-    with pytest.raises(TypeError, match="Rebroadcast needs bool"):
+    with pytest.raises(TypeError, match="a dimension and a bool, not 5"):
         Rebroadcast((0, 5))
 
 
@@ -425,9 +425,9 @@ def test_a_promised_shape(run, check_forward):
     promised = specify_shape(x, [2, n])
     assert promised.type == x.type
     assert run(promised, {x: MATRIX, n: 3}).shape == (2, 3)
-    with pytest.raises(AssertionError, match="got shape"):
+    with pytest.raises(AssertionError, match=r"the shape is \(2, 3\), where"):
         run(promised, {x: MATRIX, n: 4})
-    with pytest.raises(AssertionError, match="got shape"):
+    with pytest.raises(AssertionError, match=r"the shape is \(2, 3\), where"):
         run(SpecifyShape()(x, lv), {x: MATRIX, lv: [2]})
     known = specify_shape(x, [2, 3]).owner
     assert [m.data for m in known.op.infer_shape(known, [(n, n), (n,)])[0]] == [2, 3]

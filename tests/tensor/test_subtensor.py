@@ -1,5 +1,6 @@
 """Indexing: reading, setting and adding to parts, against numpy; texts, patterns and refusals."""
 
+import pickle
 import types
 
 import numpy as np
@@ -240,6 +241,10 @@ def test_scalar_variables_are_indices_of_their_dtype(dump):
     )
     assert dump(x[q]) == "Subtensor{int64}(x, q)"
     assert dump(x[constant(1)]) == "Subtensor{int8}(x, ScalarFromTensor(TensorConstant{1}))"
+    assert dump(x[[n, 0]]) == (
+        "AdvancedSubtensor1(x, MakeVector{dtype='int64'}(n, Elemwise{Cast{int64}}"
+        "(TensorConstant{0})))"
+    )
 
 
 @pytest.mark.parametrize(
@@ -641,6 +646,16 @@ def test_idx_lists_are_types():
         Subtensor([tensor("int64", 1)])
     with pytest.raises(TypeError, match="Expected an integer"):
         Subtensor([tensor("float64", 0)])
+
+
+@pytest.mark.parametrize("index", [0, slice(1, None), [0], ([0], slice(1, None))])
+def test_parts_and_changes_survive_pickling(run, index):
+    x = tensor("float64", 2, "x")
+    part = x[index]
+    for var in (part, set_subtensor(part, 1.0)):
+        again, source = pickle.loads(pickle.dumps((var, x)))
+        assert again.owner.op == var.owner.op and hash(again.owner.op) == hash(var.owner.op)
+        np.testing.assert_array_equal(run(again, {source: VALUES["x"]}), run(var, {x: VALUES["x"]}))
 
 
 def test_inputs_must_match_the_idx_list():

@@ -209,7 +209,7 @@ static int ow_arange_run(ow_step *s)
 {
     int64_t start = ow_int(s->in[0]), stop = ow_int(s->in[1]), step = ow_int(s->in[2]);
     if (step == 0)
-        return OW_FAIL(s, OW_VALUE_ERROR, "arange: the step is zero");
+        return OW_FAIL(s, OW_ZERO_DIVISION, "arange: the step is zero");
     int64_t n = step > 0 ? (stop - start + step - 1) / step : (start - stop - step - 1) / -step;
     ow_cell *z = s->out[0];
     z->shape[0] = (step > 0 ? stop <= start : stop >= start) ? 0 : n;

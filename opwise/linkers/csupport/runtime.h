@@ -37,6 +37,7 @@ enum {
     OW_INDEX_ERROR,
     OW_TYPE_ERROR,
     OW_MEMORY_ERROR,
+    OW_ZERO_DIVISION,
     OW_PYTHON_ERROR, /* the exception is set already */
 };
 

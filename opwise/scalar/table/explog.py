@@ -78,3 +78,10 @@ row(
     tensor_name="ultra_fast_sigmoid", kinds="biuf",
     doc="Rational approximation of the sigmoid, off by up to 0.1.",
 )  # fmt: skip
+row(
+    "scalar_softsign", "ScalarSoftsign", 1, d.to_float_same, lambda x: x / (1 + np.abs(x)),
+    {"f": "{x} / (1 + fabs{f}({x}))"},
+    lambda F, x, z, g: g / F.sqr(1 + F.abs_(x)),
+    label="scalar_softsign", libm=("fabs",), cost=1.0, tensor_name="softsign", kinds="biuf",
+    doc="x / (1 + |x|), between -1 and 1.",
+)  # fmt: skip

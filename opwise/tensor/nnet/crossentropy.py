@@ -10,8 +10,7 @@ from opwise.graph.op import Op
 from opwise.scalar import dtypes
 from opwise.tensor.creation import arange
 from opwise.tensor.elemwise import elemwise, zeros_like
-from opwise.tensor.nnet.sigm import softplus
-from opwise.tensor.nnet.softmax import (
+from opwise.tensor.nnet.rowsoftmax import (
     as_column,
     below_zero,
     check_bias,
@@ -19,6 +18,7 @@ from opwise.tensor.nnet.softmax import (
     softmax_grad,
     sum_of_points,
 )
+from opwise.tensor.nnet.sigm import softplus
 from opwise.tensor.reduce import max_and_argmax
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.subtensor import inc_subtensor, set_subtensor
@@ -95,9 +95,7 @@ class CrossentropySoftmaxArgmax1HotWithBias(Op):
         if not _is_labels(y_idx):
             raise ValueError(f"y_idx must be 1-d tensor of [u]ints. Got {y_idx.type}")
         nll = tensor_type(x.type.dtype, y_idx.type.broadcastable).make_variable()
-        return Apply(
-            self, [x, b, y_idx], [nll, x.type.make_variable(), y_idx.type.make_variable()]
-        )
+        return Apply(self, [x, b, y_idx], [nll, x.type.make_variable(), y_idx.type.make_variable()])
 
     def perform(self, node, inputs, output_storage):
         x, b, labels = inputs

@@ -1,6 +1,6 @@
-"""Activation functions and other expressions of neural networks; and the names of the Ops' modules.
+"""Activation functions and other expressions of neural networks, with the names of the Ops.
 
-Softmax and cross entropies are in the modules of those names, sigmoids in ``sigm``.
+Softmax is in ``rowsoftmax``, cross entropies in ``crossentropy``, sigmoids in ``sigm``.
 """
 
 from __future__ import annotations
@@ -10,16 +10,239 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.scalar.op import CLASSES, OPS
-from opwise.scalar.types import Scalar
 from opwise.tensor.blas import batched_dot
 from opwise.tensor.creation import arange
 from opwise.tensor.dot import dot, tensordot
 from opwise.tensor.elemwise import cast, dimshuffle, elemwise
 from opwise.tensor.extra_ops import Unique
 from opwise.tensor.join import concatenate
-from opwise.tensor.nnet import crossentropy
-from opwise.tensor.nnet import softmax as softmax_module
-from opwise.tensor.nnet.crossentropy import *  # noqa: F403
+from opwise.tensor.nnet.crossentropy import (
+    CrossentropyCategorical1Hot,
+    CrossentropyCategorical1HotGrad,
+    CrossentropySoftmax1HotWithBiasDx,
+    CrossentropySoftmaxArgmax1HotWithBias,
+    binary_crossentropy,
+    categorical_crossentropy,
+    crossentropy_categorical_1hot,
+    crossentropy_categorical_1hot_grad,
+    crossentropy_softmax_1hot,
+    crossentropy_softmax_1hot_with_bias,
+    crossentropy_softmax_1hot_with_bias_dx,
+    crossentropy_softmax_argmax_1hot_with_bias,
+    crossentropy_softmax_max_and_argmax_1hot,
+    crossentropy_softmax_max_and_argmax_1hot_with_bias,
+    sigmoid_binary_crossentropy,
+)
+from opwise.tensor.nnet.rowsoftmax import (
+    LogSoftmax,
+    Softmax,
+    SoftmaxGrad,
+    SoftmaxWithBias,
+    logsoftmax,
+    logsoftmax_op,
+    softmax,
+    softmax_grad,
+    softmax_graph,
+    softmax_op,
+    softmax_with_bias,
+)
 from opwise.tensor.nnet.sigm import sigmoid, softplus
-from opwise.tensor.nnet.softmax import *  # noqa: F403
-from opwise.tensor.nnet.softmax import softmax
+from opwise.tensor.reduce import sum as sum_
+from opwise.tensor.shape import reshape
+from opwise.tensor.type import tensor_type
+from opwise.tensor.variable import as_tensor_variable
+
+__all__ = [
+    "CrossentropyCategorical1Hot",
+    "CrossentropyCategorical1HotGrad",
+    "CrossentropySoftmax1HotWithBiasDx",
+    "CrossentropySoftmaxArgmax1HotWithBias",
+    "LogSoftmax",
+    "Prepend_scalar_constant_to_each_row",
+    "Prepend_scalar_to_each_row",
+    "ScalarSoftsign",
+    "Softmax",
+    "SoftmaxGrad",
+    "SoftmaxWithBias",
+    "binary_crossentropy",
+    "categorical_crossentropy",
+    "confusion_matrix",
+    "crossentropy_categorical_1hot",
+    "crossentropy_categorical_1hot_grad",
+    "crossentropy_softmax_1hot",
+    "crossentropy_softmax_1hot_with_bias",
+    "crossentropy_softmax_1hot_with_bias_dx",
+    "crossentropy_softmax_argmax_1hot_with_bias",
+    "crossentropy_softmax_max_and_argmax_1hot",
+    "crossentropy_softmax_max_and_argmax_1hot_with_bias",
+    "elu",
+    "h_softmax",
+    "logsoftmax",
+    "logsoftmax_op",
+    "prepend_0_to_each_row",
+    "prepend_1_to_each_row",
+    "prepend_scalar_to_each_row",
+    "relu",
+    "scalar_softsign",
+    "selu",
+    "sigmoid",
+    "sigmoid_binary_crossentropy",
+    "softmax",
+    "softmax_grad",
+    "softmax_graph",
+    "softmax_op",
+    "softmax_with_bias",
+    "softplus",
+    "softsign",
+]
+
+
+# --- activations ----------------------------------------------------------------------------------
+
+ScalarSoftsign = CLASSES["ScalarSoftsign"]
+scalar_softsign = OPS["scalar_softsign"]
+softsign = elemwise("scalar_softsign")
+
+
+def relu(x, alpha=0):
+    """Return x where it is positive and ``alpha`` times x elsewhere, elementwise.
+
+    alpha: a number or a tensor that broadcasts against x. The derivative at 0 is the mean of both
+    slopes.
+    """
+    x = as_tensor_variable(x)
+    size = elemwise("abs_")(x)
+    if isinstance(alpha, int | float) and alpha == 0:
+        return 0.5 * (x + size)
+    alpha = as_tensor_variable(alpha)
+    return 0.5 * (1 + alpha) * x + 0.5 * (1 - alpha) * size
+
+
+def elu(x, alpha=1):
+    """Return x where it is positive and ``alpha`` (exp(x) - 1) elsewhere, elementwise."""
+    x = as_tensor_variable(x)
+    return elemwise("switch")(x > 0, x, alpha * elemwise("expm1")(x))
+
+
+def selu(x):
+    """Return the scaled elu whose outputs keep mean 0 and variance 1 (Klambauer et al., 2017)."""
+    return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
+
+
+# --- rows with one more element -------------------------------------------------------------------
+
+
+class Prepend_scalar_constant_to_each_row(Op):
+    """A matrix with a column of the number ``val`` before the others."""
+
+    __props__ = ("val",)
+
+    def __init__(self, val=0):
+        self.val = float(val)
+
+    def make_node(self, mat):
+        mat = as_tensor_variable(mat)
+        if mat.type.ndim != 2:
+            raise TypeError(f"Expected a matrix as input. Got {mat.type}")
+        out = tensor_type(mat.type.dtype, (mat.type.broadcastable[0], False))
+        return Apply(self, [mat], [out.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = _with_column(self.val, inputs[0])
+
+    def infer_shape(self, node, shapes):
+        ((rows, columns),) = shapes
+        return [(rows, columns + 1)]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        return [output_gradients[0][:, 1:]]
+
+    def __str__(self):
+        return f"{type(self).__name__}{{Constant{{{self.val}}}}}"
+
+
+class Prepend_scalar_to_each_row(Op):
+    """A matrix with a column of the scalar ``val`` before the others."""
+
+    __props__ = ()
+
+    def make_node(self, val, mat):
+        val, mat = as_tensor_variable(val), as_tensor_variable(mat)
+        if val.type.ndim or mat.type.ndim != 2:
+            raise TypeError(f"Expected a scalar and a matrix. Got {val.type} and {mat.type}")
+        out = tensor_type(mat.type.dtype, (mat.type.broadcastable[0], False))
+        return Apply(self, [val, mat], [out.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = _with_column(*inputs)
+
+    def infer_shape(self, node, shapes):
+        _, (rows, columns) = shapes
+        return [(rows, columns + 1)]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (g,) = output_gradients
+        return [sum_(g[:, 0]), g[:, 1:]]
+
+
+def _with_column(value, matrix):
+    out = np.empty((matrix.shape[0], matrix.shape[1] + 1), matrix.dtype)
+    out[:, 0] = value
+    out[:, 1:] = matrix
+    return out
+
+
+prepend_scalar_to_each_row = Prepend_scalar_to_each_row()
+prepend_0_to_each_row = Prepend_scalar_constant_to_each_row(0.0)
+prepend_1_to_each_row = Prepend_scalar_constant_to_each_row(1.0)
+
+
+# --- outputs of a classifier ----------------------------------------------------------------------
+
+
+def confusion_matrix(actual, pred):
+    """Return how often each class was taken for each other, and the classes, sorted.
+
+    actual, pred: vectors of labels. The first result is a matrix of int64: rows are the actual
+    classes, columns the predicted ones. ValueError unless both are vectors.
+    """
+    actual, pred = as_tensor_variable(actual), as_tensor_variable(pred)
+    for labels, name in ((actual, "actual"), (pred, "pred")):
+        if labels.type.ndim != 1:
+            raise ValueError(f"{name} must be 1-d tensor variable. Got {labels.type}")
+    order = Unique()(concatenate([actual, pred]))
+    is_actual, is_pred = (
+        cast(elemwise("eq")(dimshuffle(labels, (0, "x")), dimshuffle(order, ("x", 0))), "int64")
+        for labels in (actual, pred)
+    )
+    return [dot(is_actual.T, is_pred), order]
+
+
+def h_softmax(
+    x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, W2, b2, target=None
+):
+    """Return the probabilities of a softmax in two levels: of a class, then of an output in it.
+
+    x: matrix (batch_size, features). W1, b1: (features, n_classes), (n_classes,). W2, b2:
+    (n_classes, features, n_outputs_per_class), (n_classes, n_outputs_per_class). target: vector
+    of one output for each row; the result then is the vector of their probabilities, for which
+    only one class a row is computed. Without it: the matrix of all n_outputs probabilities.
+    """
+    x = as_tensor_variable(x)
+    class_probs = softmax(dot(x, W1) + b1)
+    if target is None:
+        activations = tensordot(x, W2, axes=((1,), (1,))) + b2
+        flat = reshape(activations, (-1, n_outputs_per_class), ndim=2)
+        shape = (batch_size, n_classes, n_outputs_per_class)
+        output_probs = reshape(softmax(flat), shape, ndim=3)
+        probs = dimshuffle(class_probs, (0, 1, "x")) * output_probs
+        return reshape(probs, (batch_size, -1), ndim=2)[:, :n_outputs]
+    target = as_tensor_variable(target).flatten()
+    target_class = target // n_outputs_per_class
+    target_output = target % n_outputs_per_class
+    W2, b2 = as_tensor_variable(W2), as_tensor_variable(b2)
+    # one product of a row with a matrix for each row of x
+    activations = batched_dot(dimshuffle(x, (0, "x", 1)), W2[target_class])[:, 0, :]
+    output_probs = softmax(activations + b2[target_class])
+    rows = arange(batch_size)
+    return class_probs[rows, target_class] * output_probs[rows, target_output]

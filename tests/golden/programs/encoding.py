@@ -11,8 +11,10 @@ ARRAY_TEXT = re.compile(r"^(bool|u?int\d+|float\d+|complex\d+) \(([\d, ]*)\):(.*
 
 ERROR_MARK = "!! "
 
-# Lines that name files of the machine that recorded, and the source line below each of them.
-_BACKTRACE = re.compile(r'^\s*File "[^\n]*\n[^\n]*\n?', re.MULTILINE)
+# Lines that name files of the machine that recorded, and the source lines below them.
+_BACKTRACE = re.compile(
+    r'^Backtrace when that variable is created:|^  File "[^\n]*|^    [^\n]*', re.MULTILINE
+)
 
 # The default name of a function: the file and line that made it.
 _FUNCTION_NAME = re.compile(r'"[^"\s]*\.py:\d+"')
@@ -40,7 +42,7 @@ def encode_array(array):
     if array.dtype.kind not in "biufc":
         raise TypeError(f"arrays of dtype {array.dtype} have no recorded form")
     shape = ", ".join(str(length) for length in array.shape)
-    values = "".join(f" {item}" for item in array.ravel())
+    values = "".join(" " + str(item) for item in array.ravel())
     return f"{array.dtype} ({shape}):{values}"
 
 

@@ -4,7 +4,7 @@ import re
 
 from .register import program
 
-_BACKTRACE = re.compile(r"\nBacktrace when the node is created.*?(?=\nHINT|\Z)", re.DOTALL)
+_BACKTRACE = re.compile(r"\n\nBacktrace when the node is created[^\n]*\n(?:  [^\n]*\n)*")
 
 
 def appended(function, *values):

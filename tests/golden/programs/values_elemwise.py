@@ -3,6 +3,7 @@
 from functools import partial
 
 from .compiling import in_modes, tensor
+from .encoding import attempt
 from .register import LOOSE, ULP, add_program, program
 
 INF, NAN = float("inf"), float("nan")
@@ -61,12 +62,16 @@ EDGES = {
 
 PLAIN_UNARY = (
     "abs_ neg sgn sqr sqrt inv exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos "
-    "arctan sinh cosh tanh arcsinh arccosh arctanh floor ceil trunc round iround isnan isinf "
+    "arctan sinh cosh tanh arcsinh arccosh arctanh floor ceil trunc round isnan isinf "
     "invert deg2rad rad2deg real imag conj angle zeros_like ones_like"
 ).split()
 SPECIAL_UNARY = ("erf erfc erfcx erfinv erfcinv gamma gammaln psi tri_gamma i0 i1 j0 j1").split()
 NNET_UNARY = "sigmoid softplus hard_sigmoid ultra_fast_sigmoid relu elu selu".split()
-UNARY_DTYPES = ("float64", "float32", "float16", "int8", "int32", "uint8", "bool", "complex128")
+UNARY_DTYPES = ("float64", "float32", "float16", "int8", "int32", "uint8", "bool")
+COMPLEX_UNARY = (
+    "abs_ neg sqr sqrt inv exp log sin cos tan sinh cosh tanh real imag conj angle "
+    "zeros_like ones_like"
+).split()
 
 
 def _unary(module_name, name, dtypes, theano, T, np):
@@ -77,21 +82,12 @@ def _unary(module_name, name, dtypes, theano, T, np):
         values = np.array(EDGES[dtype], dtype)
         return in_modes(theano, [x], getattr(module, name)(x), values)
 
-    return {dtype: _safely(case, dtype) for dtype in dtypes}
-
-
-def _safely(case, *args):
-    # Refusals while the graph is built belong to the case, not to the whole program.
-    try:
-        return case(*args)
-    except Exception as error:
-        return "!! " + type(error).__name__
+    return {dtype: attempt(case, dtype) for dtype in dtypes}
 
 
 for _name in PLAIN_UNARY:
-    add_program(
-        "values.unary." + _name, partial(_unary, "tensor", _name, UNARY_DTYPES), tolerance=ULP
-    )
+    _dtypes = (*UNARY_DTYPES, "complex128") if _name in COMPLEX_UNARY else UNARY_DTYPES
+    add_program("values.unary." + _name, partial(_unary, "tensor", _name, _dtypes), tolerance=ULP)
 for _name in SPECIAL_UNARY:
     add_program(
         "values.unary." + _name, partial(_unary, "tensor", _name, UNARY_DTYPES), tolerance=LOOSE
@@ -153,31 +149,44 @@ BINARY_EDGES = {
     "bool": [False, True],
     "complex64": [1, 1j, 1.5 - 2.5j],
 }
-# Powers of integers that leave the dtype have no defined value in C.
+# Powers of integers that leave the dtype have no defined value in C, negative ones none in numpy.
 SMALL_INTEGERS = {
-    "int8": [-3, -1, 1, 2, 3],
-    "int32": [-7, -1, 1, 2, 7],
-    "int64": [-3, 1, 2],
+    "int8": [0, 1, 2, 3],
+    "int32": [0, 1, 2, 7],
+    "int64": [0, 1, 2],
     "uint8": [1, 2, 3],
     "uint64": [1, 2, 3],
 }
 
 
-def _binary(build, edges, theano, T, np):
+# Pairs without a meaning or with a zero divisor.
+LEFT_OUT = {
+    "int_div": [("bool", "bool")],
+    "mod": [("bool", "bool"), ("complex64", "complex64")],
+    "and_": [("int64", "uint64")],
+    "or_": [("int64", "uint64")],
+    "xor": [("int64", "uint64")],
+    "arctan2": [("complex64", "complex64")],
+    "switch": [("complex64", "complex64")],
+}
+
+
+def _binary(build, edges, pairs, theano, T, np):
     def case(first, second):
         x, y = tensor(T, first, 1, "x"), tensor(T, second, 1, "y")
         left, right = np.array(edges[first], first), np.array(edges[second], second)
         pairs = [column.ravel() for column in np.meshgrid(left, right, indexing="ij")]
         return in_modes(theano, [x, y], build(T, x, y), *pairs)
 
-    return {f"{first} {second}": _safely(case, first, second) for first, second in BINARY_PAIRS}
+    return {f"{first} {second}": attempt(case, first, second) for first, second in pairs}
 
 
 for _name, _build in BINARY.items():
     _edges = dict(BINARY_EDGES)
     if _name == "pow":
         _edges.update(SMALL_INTEGERS)
-    add_program("values.binary." + _name, partial(_binary, _build, _edges), tolerance=ULP)
+    _pairs = [pair for pair in BINARY_PAIRS if pair not in LEFT_OUT.get(_name, ())]
+    add_program("values.binary." + _name, partial(_binary, _build, _edges, _pairs), tolerance=ULP)
 
 
 @program("values.integer_division_by_zero")
@@ -192,6 +201,21 @@ def integer_division_by_zero(theano, T, np):
         results[dtype + " / 0"] = in_modes(theano, [x, y], x / y, *values)
     b = tensor(T, "int8", 1, "b")
     results["int8 -128 // -1"] = in_modes(theano, [b], b // -1, np.array([-128], "int8"))
+    return results
+
+
+@program("values.negative_powers_of_integers")
+def negative_powers_of_integers(theano, T, np):
+    """Integers to negative powers, and powers with negative integers as bases."""
+    results = {}
+    for dtype in ("int8", "int32", "int64"):
+        x, y = tensor(T, dtype, 1, "x"), tensor(T, dtype, 1, "y")
+        bases, powers = np.array([1, 2, -1, -3], dtype), np.array([-1, -2, -3, 3], dtype)
+        results[dtype + " x ** y"] = in_modes(theano, [x, y], x**y, bases, powers)
+        results[dtype + " x ** -1"] = in_modes(theano, [x], x**-1, bases)
+        results[dtype + " 2 ** y"] = in_modes(theano, [y], 2**y, powers)
+        results[dtype + " 2. ** y"] = in_modes(theano, [y], 2.0**y, powers)
+        results[dtype + " x ** 3"] = in_modes(theano, [x], x**3, bases)
     return results
 
 
@@ -306,9 +330,7 @@ def constants(theano, T, np):
             "7 % x": 7 % x,
             "x ** 2": x**2,
             "x ** 3": x**3,
-            "2 ** x": 2**x,
             "2.0 ** x": 2.0**x,
-            "x ** -1": x**-1,
             "x ** -2.0": x**-2.0,
             "x ** 10": x**10,
             "x + 300": x + 300,

@@ -45,7 +45,7 @@ def _as_rows(x, name: str) -> Variable:
     if x.type.broadcastable[-1]:
         warnings.warn(
             f"the softmax of {x} runs over a dimension of length 1, so it is 1 everywhere",
-            stacklevel=6,
+            stacklevel=5,
         )
     return dimshuffle(x, ("x", 0)) if x.type.ndim == 1 else x
 

@@ -1,0 +1,709 @@
+"""Rules that give expressions one form: algebra, fills, casts, switches, comparisons, reductions.
+
+Shapes, joins, reshapes and indexing are in ``shape`` and ``subtensor``.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+
+from opwise.graph.variable import Constant
+from opwise.optimizers.rule import rule
+from opwise.optimizers.rules.canonizer import PRODUCTS, SUMS
+from opwise.optimizers.rules.matching import (
+    filled,
+    is_private,
+    number,
+    number_like,
+    number_within,
+    operands,
+    row_name,
+    shuffled,
+    typed_like,
+)
+from opwise.scalar import dtypes
+from opwise.scalar.op import Cast
+from opwise.scalar.row import ROWS
+from opwise.tensor.convert import ViewOp
+from opwise.tensor.creation import get_scalar_constant_value
+from opwise.tensor.dot import Dot
+from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, elemwise
+from opwise.tensor.join import Join
+from opwise.tensor.reduce import CAReduce, CAReduceDtype, Prod, Sum
+from opwise.tensor.shape import is_length
+from opwise.tensor.variable import constant
+
+_RUN = ("fast_run",)
+#: of rules that FAST_COMPILE applies too
+_ALWAYS = ("fast_run", "fast_compile")
+
+
+def _stages(*names, tags=_RUN):
+    return dict.fromkeys(names, tags)
+
+
+# --- sums and products ----------------------------------------------------------------------------
+
+
+@rule("row:neg", stage="canonicalize")
+def local_neg_to_mul(fgraph, node):
+    """-x is the product of x and -1, so that the sign takes part in the algebra of products."""
+    (x,) = node.inputs
+    return [elemwise("mul")(number_like(x, -1), x)]
+
+
+@rule("row:mul", stage="canonicalize")
+def local_mul_zero(fgraph, node):
+    """A product with a factor that is 0 everywhere is 0, whatever the other factors are."""
+    for x in node.inputs:
+        if number_within(x) == 0:
+            out = node.outputs[0]
+            new = filled(out, 0, node.inputs)
+            return None if new is None else [new]
+    return None
+
+
+@rule("row:add", "row:sub", "row:neg", stage="canonicalize")
+def local_add_canonizer(fgraph, node):
+    """A sum takes one form: a number first, terms that cancel gone, sums of sums flat."""
+    new = SUMS(node)
+    return None if new is None else [new]
+
+
+@rule("row:mul", "row:true_div", "row:inv", stage="canonicalize")
+def local_mul_canonizer(fgraph, node):
+    """A product takes one form: a number first, factors that cancel gone, products flat."""
+    new = PRODUCTS(node)
+    return None if new is None else [new]
+
+
+@rule("row:true_div", "row:int_div", stage=("canonicalize", "specialize"))
+def local_zero_div(fgraph, node):
+    """0 divided by anything is 0."""
+    if number_within(node.inputs[0]) == 0:
+        new = filled(node.outputs[0], 0, node.inputs)
+        return None if new is None else [new]
+    return None
+
+
+@rule("row:int_div", stage="canonicalize")
+def local_intdiv_by_one(fgraph, node):
+    """An integer divided by 1 is itself; a float would be rounded down."""
+    x, y = node.inputs
+    out = node.outputs[0]
+    if out.type.dtype in dtypes.DISCRETE and number(y) == 1:
+        new = typed_like(x, out, [y])
+        return None if new is None else [new]
+    return None
+
+
+@rule("row:pow", stage="canonicalize")
+def local_pow_canonicalize(fgraph, node):
+    """x to the power 0 is 1, to the power 1 x."""
+    x, y = node.inputs
+    power = number(y)
+    if power is None or power not in (0, 1):
+        return None
+    out = node.outputs[0]
+    new = filled(out, 1, node.inputs) if power == 0 else typed_like(x, out, [y])
+    return None if new is None else [new]
+
+
+@rule("row:mul", stage=("canonicalize", "stabilize"))
+def local_greedy_distributor(fgraph, node):
+    """(a / x + b) x is a + b x: where that saves operations, and where x is 0, an accuracy."""
+    (out,) = node.outputs
+    if out.type.dtype not in dtypes.CONTINUOUS:
+        return None
+    for i, total in enumerate(node.inputs):
+        if row_name(total.owner) not in ("add", "sub") or not is_private(total):
+            continue
+        for j, factor in enumerate(node.inputs):
+            if i == j or isinstance(factor, Constant):
+                continue
+            distributed = _distributed(total, factor)
+            if distributed is None:
+                continue
+            others = [x for k, x in enumerate(node.inputs) if k not in (i, j)]
+            new = elemwise("mul")(distributed, *others) if others else distributed
+            if new.type == out.type:
+                return [new]
+    return None
+
+
+def _distributed(total, factor):
+    """Return a sum times a factor, term by term, if enough of the terms are divided by it."""
+    terms = total.owner.inputs
+    undivided = [_undivided(term, factor) for term in terms]
+    found = sum(term is not None for term in undivided)
+    # each of them saves a division, each other one costs a product, and one product goes
+    if not found or 2 * found + 1 <= len(terms):
+        return None
+    mul = elemwise("mul")
+    return total.owner.op(
+        *(mul(t, factor) if u is None else u for t, u in zip(terms, undivided, strict=True))
+    )
+
+
+def _undivided(term, factor):
+    """Return the dividend of a quotient whose divisor has ``factor``, without it; None if not so."""
+    quotient = operands(term, "true_div")
+    if quotient is None or not is_private(term):
+        return None
+    dividend, divisor = quotient
+    dividend = cast(dividend, term.type.dtype)
+    if divisor is factor:
+        return dividend
+    factors = operands(divisor, "mul")
+    if factors is None or not any(x is factor for x in factors):
+        return None
+    rest = list(factors)
+    del rest[next(i for i, x in enumerate(rest) if x is factor)]
+    return elemwise("true_div")(dividend, rest[0] if len(rest) == 1 else elemwise("mul")(*rest))
+
+
+#: rows that compute in the dtype of their output
+_UPCASTING = "add sub mul true_div int_div mod maximum minimum".split()
+
+
+@rule(*(f"row:{name}" for name in _UPCASTING), stage="canonicalize")
+def local_upcast_elemwise_constant_inputs(fgraph, node):
+    """Constant operands get the dtype of the result, so that no kernel converts them."""
+    (out,) = node.outputs
+    dtype = out.type.dtype
+    if not any(isinstance(x, Constant) and x.type.dtype != dtype for x in node.inputs):
+        return None
+    inputs = [
+        x.type.clone(dtype=dtype).make_constant(x.data.astype(dtype))
+        if isinstance(x, Constant) and x.type.dtype != dtype
+        else x
+        for x in node.inputs
+    ]
+    new = node.op(*inputs)
+    return [new] if new.type == out.type else None
+
+
+# --- functions of functions -----------------------------------------------------------------------
+
+#: pairs of rows (outer, inner) where the outer undoes the inner wherever that is defined
+_INVERSES = {
+    ("neg", "neg"), ("inv", "inv"), ("conj", "conj"), ("invert", "invert"),
+    ("deg2rad", "rad2deg"), ("rad2deg", "deg2rad"), ("sinh", "arcsinh"), ("arcsinh", "sinh"),
+    ("tanh", "arctanh"), ("arctanh", "tanh"), ("cosh", "arccosh"),
+}  # fmt: skip
+
+
+@rule(
+    *sorted({f"row:{outer}" for outer, _ in _INVERSES}), stage=("canonicalize", "specialize")
+)
+def local_func_inv(fgraph, node):
+    """A function of its inverse's result is what that was given."""
+    (x,) = node.inputs
+    inner = row_name(x.owner)
+    if inner is None or (row_name(node), inner) not in _INVERSES:
+        return None
+    (original,) = x.owner.inputs
+    return [original] if original.type == node.outputs[0].type else None
+
+
+@rule("row:abs_", stage="canonicalize")
+def local_abs_lift(fgraph, node):
+    """The size of a product or quotient is the product or quotient of the sizes.
+
+    Not of integers, whose products wrap around.
+    """
+    (x,) = node.inputs
+    if row_name(x.owner) not in ("mul", "true_div"):
+        return None
+    parts = x.owner.inputs
+    if any(part.type.dtype not in dtypes.CONTINUOUS for part in parts):
+        return None
+    new = x.owner.op(*map(elemwise("abs_"), parts))
+    return [new] if new.type == node.outputs[0].type else None
+
+
+@rule(Cast, stage=("canonicalize", "specialize"))
+def local_cast_cast(fgraph, node):
+    """A cast of a cast is one cast, or none, where the first keeps the value."""
+    (x,) = node.inputs
+    wanted = node.outputs[0].type.dtype
+    if x.type.dtype == wanted:
+        return [x]
+    if x.owner is None or not _is_cast(x.owner.op):
+        return None
+    (original,) = x.owner.inputs
+    if not _is_shortcut(original.type.dtype, x.type.dtype, wanted):
+        return None
+    return [cast(original, wanted)]
+
+
+def _is_cast(op):
+    return isinstance(op, Elemwise) and isinstance(op.scalar_op, Cast) and not op.inplace_pattern
+
+
+def _is_shortcut(first, middle, last):
+    """Return whether a cast from ``first`` to ``last`` gives the same without one to ``middle``."""
+    if not _holds(middle, first):
+        return False
+    # a float that is out of an integer's range has no defined value, but an integer wraps around
+    rounds = middle in dtypes.CONTINUOUS and first in dtypes.INTEGERS and last in dtypes.INTEGERS
+    return not rounds or _holds(last, first)
+
+
+def _holds(dtype, other):
+    """Return whether ``dtype`` has every value of ``other``."""
+    if other in ("int64", "uint64") and dtype in dtypes.CONTINUOUS:
+        return False
+    return np.can_cast(other, dtype)
+
+
+# --- copies and fills -----------------------------------------------------------------------------
+
+
+@rule(ViewOp, stage=_stages("canonicalize", "useless", tags=_ALWAYS))
+def local_view_op(fgraph, node):
+    """An Op that gives its input, and only changed the gradient, goes."""
+    if node.op.destroy_map or node.inputs[0].type != node.outputs[0].type:
+        return None
+    return [node.inputs[0]]
+
+
+@rule("row:identity", stage="canonicalize")
+def remove_tensor_copy(fgraph, node):
+    """A copy goes: nothing is overwritten that somebody else reads."""
+    return [node.inputs[0]]
+
+
+@rule("row:second", stage={"canonicalize": _ALWAYS, "useless": _RUN})
+def local_useless_fill(fgraph, node):
+    """Filling the shape of something with what has that shape already changes nothing."""
+    _, value = node.inputs
+    return [value] if value.type == node.outputs[0].type else None
+
+
+@rule(Elemwise, stage="canonicalize")
+def local_fill_sink(fgraph, node):
+    """An operation on filled arrays is done before they are filled."""
+    models = [x.owner.inputs[0] for x in node.inputs if row_name(x.owner) == "second"]
+    if not models or len(node.outputs) > 1 or node.op.inplace_pattern:
+        return None
+    (out,) = node.outputs
+    if row_name(node) == "second":
+        return _filled_once(node, out)
+    values = [x.owner.inputs[1] if row_name(x.owner) == "second" else x for x in node.inputs]
+    new = typed_like(node.op(*values), out, models)
+    return None if new is None else [new]
+
+
+def _filled_once(node, out):
+    """Return a fill of, or like, what is filled itself with one fill less."""
+    model, value = node.inputs
+    inner = operands(model, "second")
+    if inner is not None and value.type.ndim:
+        # the shape of a fill is that of what it is like, but for what its value adds
+        if inner[0].type.broadcastable == model.type.broadcastable:
+            return [node.op(inner[0], value)]
+    inner = operands(value, "second")
+    if inner is not None:
+        new = node.op(model, inner[1])
+        if new.type == out.type:
+            return [new]
+    return None
+
+
+# --- what an elementwise operation does not change ------------------------------------------------
+
+
+@rule(
+    *(f"row:{name}" for name in "add mul identity eq neq and_ or_ xor".split()),
+    stage={"canonicalize": _ALWAYS, "specialize": _RUN, "useless": _RUN},
+)
+def local_useless_elemwise(fgraph, node):
+    """An operation on one operand, or on equal ones, whose result is known goes."""
+    new = _USELESS[row_name(node) or "none"](node)
+    return None if new is None else [new]
+
+
+def _of_one(node):
+    return typed_like(node.inputs[0], node.outputs[0], ()) if len(node.inputs) == 1 else None
+
+
+def _comparison_with_itself(result):
+    def known(node):
+        x, y = node.inputs
+        return filled(node.outputs[0], result, [x]) if x is y else None
+
+    return known
+
+
+def _bits(node):
+    """A bit operation on equal operands, or on one whose bits are all 0 or all 1."""
+    (out,) = node.outputs
+    x, y = node.inputs
+    name = row_name(node)
+    if x is y:
+        return filled(out, 0, [x]) if name == "xor" else x
+    for bits, other in ((x, y), (y, x)):
+        value = number(bits)
+        if value is None:
+            continue
+        # -1 in any integer dtype, and True, have all bits set
+        ones = np.array(-1).astype(out.type.dtype)
+        value = np.array(value).astype(out.type.dtype)
+        if value == 0:
+            return filled(out, 0, [other, bits]) if name == "and_" else _kept(other, bits, out)
+        if value == ones and name != "xor":
+            return filled(out, ones, [other, bits]) if name == "or_" else _kept(other, bits, out)
+    return None
+
+
+def _kept(x, dropped, out):
+    return typed_like(x, out, [dropped])
+
+
+_USELESS = {
+    "add": _of_one,
+    "mul": _of_one,
+    "identity": _of_one,
+    "eq": _comparison_with_itself(True),
+    "neq": _comparison_with_itself(False),
+    "and_": _bits,
+    "or_": _bits,
+    "xor": _bits,
+    "none": lambda node: None,
+}
+
+#: the row that compares the exchanged operands
+_EXCHANGED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+
+
+@rule(
+    *(f"row:{name}" for name in "lt gt le ge eq neq maximum minimum".split()),
+    stage=("canonicalize", "stabilize", "specialize", "useless"),
+)
+def local_useless_elemwise_comparison(fgraph, node):
+    """Comparisons of a variable with itself, and of a length with what is not positive, are known."""
+    x, y = node.inputs
+    name = row_name(node)
+    (out,) = node.outputs
+    new = None
+    if x is y:
+        if name in ("maximum", "minimum"):
+            new = x
+        elif name in _EXCHANGED:
+            new = filled(out, name in ("le", "ge"), [x])
+    elif isinstance(y, Constant):
+        new = _compared_length(name, x, y, out)
+    elif isinstance(x, Constant):
+        new = _compared_length(_EXCHANGED.get(name, name), y, x, out)
+    return None if new is None else [new]
+
+
+def _compared_length(name, n, bound, out):
+    """Return the known result of comparing a length with a constant, None if there is none."""
+    value = number(bound)
+    if value is None or not value <= 0 or n.type.dtype not in dtypes.INTEGERS:
+        return None
+    if value == 0 and name not in ("lt", "ge", "maximum", "minimum"):
+        return None
+    if not _is_length(n):
+        return None
+    if name in ("maximum", "minimum"):
+        kept, dropped = (n, bound) if name == "maximum" else (bound, n)
+        return typed_like(kept, out, [dropped])
+    return filled(out, name in ("gt", "ge", "neq"), [n, bound])
+
+
+def _is_length(n):
+    """Return whether a variable, perhaps with dimensions added, is known not to be negative."""
+    while n.owner is not None and isinstance(n.owner.op, DimShuffle):
+        (n,) = n.owner.inputs
+    return n.type.ndim == 0 and n.owner is not None and is_length(n, 4)
+
+
+# --- switches -------------------------------------------------------------------------------------
+
+
+@rule(
+    "row:switch",
+    stage={
+        "canonicalize": (*_ALWAYS, "local_remove_switch_const_cond"),
+        "specialize": _RUN,
+        "useless": (*_RUN, "local_remove_switch_const_cond"),
+    },
+)
+def local_useless_switch(fgraph, node):
+    """A switch whose condition is known, or whose branches are the same, is a branch."""
+    condition, x, y = node.inputs
+    value = number(condition)
+    if value is not None:
+        branch = x if value else y
+    elif x is y or _is_guarded_length(condition, x, y):
+        branch = y
+    else:
+        return None
+    new = typed_like(branch, node.outputs[0], node.inputs)
+    return None if new is None else [new]
+
+
+def _is_guarded_length(condition, x, y):
+    """Return whether a switch gives 0 for a length that is not positive, the length otherwise."""
+    compared = operands(condition, "le")
+    return (
+        compared is not None
+        and compared[0] is y
+        and number(compared[1]) == 0
+        and number(x) == 0
+        and y.type.dtype in dtypes.INTEGERS
+        and _is_length(y)
+    )
+
+
+_OF_SWITCHES = """
+    add sub mul true_div int_div mod pow maximum minimum lt le gt ge eq neq and_ or_ xor
+""".split()
+
+
+@rule(*(f"row:{name}" for name in _OF_SWITCHES), stage="canonicalize")
+def local_merge_switch_same_cond(fgraph, node):
+    """An operation on switches of one condition is a switch between the operations."""
+    parts = [operands(x, "switch") for x in node.inputs]
+    if len(parts) < 2 or None in parts:
+        return None
+    condition = parts[0][0]
+    if any(part[0] is not condition for part in parts) or not all(map(is_private, node.inputs)):
+        return None
+    branches = [
+        node.op(*(cast(part[k], x.type.dtype) for part, x in zip(parts, node.inputs, strict=True)))
+        for k in (1, 2)
+    ]
+    new = elemwise("switch")(condition, *branches)
+    return [new] if new.type == node.outputs[0].type else None
+
+
+@rule("row:mul", stage=("canonicalize", "specialize"))
+def local_mul_switch_sink(fgraph, node):
+    """A product with a switch that may be 0 is a switch between 0 and the product.
+
+    So a gradient that a switch masks stays 0 where the other factors are not finite.
+    """
+    for i, x in enumerate(node.inputs):
+        others = node.inputs[:i] + node.inputs[i + 1 :]
+        if others:
+            new = _sunk(node, x, lambda branch, others=others: elemwise("mul")(*others, branch))
+            if new is not None:
+                return new
+    return None
+
+
+@rule("row:true_div", "row:int_div", stage="canonicalize")
+def local_div_switch_sink(fgraph, node):
+    """A switch that may be 0, divided, is a switch between 0 and the quotient."""
+    x, y = node.inputs
+    return _sunk(node, x, lambda branch: node.op(branch, y))
+
+
+def _sunk(node, x, operation):
+    """Return a switch between 0 and ``operation`` of the branch of ``x`` that is not 0, or None."""
+    parts = operands(x, "switch")
+    if parts is None:
+        return None
+    condition, *branches = parts
+    (out,) = node.outputs
+    for k in (0, 1):
+        if number_within(branches[k]) != 0:
+            continue
+        computed = operation(branches[1 - k])
+        if computed.type.dtype != out.type.dtype:
+            computed = operation(cast(branches[1 - k], x.type.dtype))
+        new_branches = [computed, branches[k]] if k else [branches[k], computed]
+        new = elemwise("switch")(condition, *new_branches)
+        if new.type == out.type:
+            return [new]
+    return None
+
+
+# --- dimensions -----------------------------------------------------------------------------------
+
+
+@rule(DimShuffle, stage=("canonicalize", "specialize"))
+def local_dimshuffle_lift(fgraph, node):
+    """Dimensions are reordered before what is computed elementwise, and once at most."""
+    (x,) = node.inputs
+    order = node.op.new_order
+    inner = x.owner
+    if order == tuple(range(x.type.ndim)) or inner is not None and isinstance(inner.op, DimShuffle):
+        new = shuffled(x, order)
+        return [new] if new.type == node.outputs[0].type else None
+    if inner is None or not isinstance(inner.op, Elemwise) or inner.op.inplace_pattern:
+        return None
+    if len(inner.outputs) > 1 or not is_private(x):
+        return None
+    new = inner.op(*(shuffled(v, order) for v in inner.inputs))
+    return [new] if new.type == node.outputs[0].type else None
+
+
+@rule(DimShuffle, stage="canonicalize")
+def local_lift_transpose_through_dot(fgraph, node):
+    """The transpose of a product is the product of the transposes, exchanged."""
+    (x,) = node.inputs
+    if node.op.new_order != (1, 0) or not is_private(x) or type(x.owner.op) is not Dot:
+        return None
+    a, b = x.owner.inputs
+    new = x.owner.op(shuffled(b, (1, 0)), shuffled(a, (1, 0)))
+    return [new] if new.type == node.outputs[0].type else None
+
+
+# --- reductions -----------------------------------------------------------------------------------
+
+
+def _axes(node):
+    """Return the axes that a CAReduce reduces, as a tuple."""
+    axes = node.op.axis
+    return tuple(range(node.inputs[0].type.ndim)) if axes is None else axes
+
+
+def reduced_along(op, axes, x):
+    """Return the reduction of ``x`` by a CAReduce like ``op``, along other axes (None: all)."""
+    op = copy(op)
+    op.axis = axes
+    return op(x)
+
+
+@rule(
+    CAReduce,
+    stage={"canonicalize": (*_ALWAYS, "local_cut_useless_reduce"), "useless": _RUN},
+)
+def local_useless_reduce(fgraph, node):
+    """A reduction along no axis is its operand."""
+    if _axes(node):
+        return None
+    return [cast(node.inputs[0], node.outputs[0].type.dtype)]
+
+
+@rule(CAReduce, stage=("canonicalize", "specialize", "uncanonicalize"))
+def local_reduce_broadcastable(fgraph, node):
+    """Axes of length 1 are dropped, not reduced."""
+    (x,) = node.inputs
+    axes = _axes(node)
+    reduced = [a for a in axes if not x.type.broadcastable[a]]
+    if len(reduced) == len(axes):
+        return None
+    kept = [d for d in range(x.type.ndim) if d not in axes or d in reduced]
+    (out,) = node.outputs
+    dropped = shuffled(x, tuple(kept))
+    if not reduced:
+        return [cast(dropped, out.type.dtype)]
+    new = reduced_along(node.op, tuple(kept.index(a) for a in reduced), dropped)
+    return [new] if new.type == out.type else None
+
+
+@rule(Sum, Prod, stage="canonicalize")
+def local_sum_prod_all_to_none(fgraph, node):
+    """A sum or product along all axes says so by None."""
+    (x,) = node.inputs
+    axes = node.op.axis
+    if axes is None or not axes or len(axes) < x.type.ndim:
+        return None
+    return [reduced_along(node.op, None, x)]
+
+
+@rule(CAReduce, stage="canonicalize")
+def local_op_of_op(fgraph, node):
+    """A sum of sums is one sum along the axes of both; so is any reduction of the same kind."""
+    (x,) = node.inputs
+    if not is_private(x) or not _continues(node.op, x.owner.op):
+        return None
+    (original,) = x.owner.inputs
+    first = _axes(x.owner)
+    left = [d for d in range(original.type.ndim) if d not in first]
+    axes = tuple(sorted((*first, *(left[a] for a in _axes(node)))))
+    every = len(axes) == original.type.ndim and isinstance(node.op, Sum | Prod)
+    new = reduced_along(node.op, None if every else axes, original)
+    return [new] if new.type == node.outputs[0].type else None
+
+
+def _continues(outer, inner):
+    """Return whether a reduction goes on as the inner one began: same operation, same dtypes."""
+    if type(outer) is not type(inner) or outer.scalar_op != inner.scalar_op:
+        return False
+    row = outer.scalar_op.row
+    if row is None or not row.associative:
+        return False
+    if isinstance(outer, CAReduceDtype):
+        return (outer.dtype, outer.acc_dtype) == (inner.dtype, inner.acc_dtype)
+    return True
+
+
+@rule(CAReduce, stage=("canonicalize", "uncanonicalize"))
+def local_reduce_join(fgraph, node):
+    """Reducing tensors that were only joined for it is the operation on them.
+
+    On two of them, or by sum or product on any number.
+    """
+    (x,) = node.inputs
+    row = node.op.scalar_op.row
+    if row is None or x.owner is None or type(x.owner.op) is not Join:
+        return None
+    axis, *parts = x.owner.inputs
+    axis = number(axis)
+    if axis is None or _axes(node) != (int(axis) % x.type.ndim,):
+        return None
+    (axis,) = _axes(node)
+    if not all(part.type.broadcastable[axis] for part in parts):
+        return None
+    if row.nin >= 0 and len(parts) != 2 or len(parts) < 2:
+        return None
+    (out,) = node.outputs
+    order = tuple(d for d in range(x.type.ndim) if d != axis)
+    parts = [shuffled(cast(part, out.type.dtype), order) for part in parts]
+    new = elemwise(row.name)(*parts)
+    return [new] if new.type == out.type else None
+
+
+@rule(Sum, Prod, stage=("canonicalize", "specialize"))
+def local_sum_prod_div_dimshuffle(fgraph, node):
+    """What a sum's terms are all divided by divides the sum; of a product, a power of it."""
+    (x,) = node.inputs
+    quotient = operands(x, "true_div")
+    if quotient is None:
+        return None
+    dividend, divisor = quotient
+    axes = _axes(node)
+    if not all(divisor.type.broadcastable[a] for a in axes) or not axes:
+        return None
+    if all(dividend.type.broadcastable[a] for a in axes):
+        return None
+    return out_of_reduction(node, dividend, divisor, "true_div")
+
+
+def out_of_reduction(node, x, factor, row):
+    """Return the reduction of ``x`` combined with a factor that is constant along its axes; or None.
+
+    row: 'mul' or 'true_div'. Integers only where all is computed in one dtype: then it wraps around
+    in the same way.
+    """
+    (out,) = node.outputs
+    (combined,) = node.inputs
+    dtype = out.type.dtype
+    if dtypes.upcast(dtype, combined.type.dtype) != dtype:
+        return None
+    if combined.type.dtype in dtypes.DISCRETE and (combined.type.dtype, node.op.acc_dtype) != (
+        dtype,
+        dtype,
+    ):
+        return None
+    axes = _axes(node)
+    kept = tuple(d for d in range(combined.type.ndim) if d not in axes)
+    factor = shuffled(cast(factor, dtype), kept)
+    if isinstance(node.op, Prod):
+        factor = elemwise("pow")(factor, _count(combined, x, axes, dtype))
+    reduced = reduced_along(node.op, node.op.axis, x)
+    new = elemwise(row)(factor, reduced) if row == "mul" else elemwise(row)(reduced, factor)
+    return typed_result(new, out)
+
+
+def _count(combined, x, axes, dtype):
+    raise NotImplementedError

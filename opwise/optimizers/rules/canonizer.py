@@ -1,0 +1,314 @@
+"""The one form of sums and differences, and of products and quotients: terms above and below.
+
+Both are the same algebra with other names, so it stands here once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from opwise.graph.variable import Constant, Variable
+from opwise.optimizers.rules.matching import is_private, number, number_like, typed_like
+from opwise.scalar import dtypes
+from opwise.scalar.op import OPS
+from opwise.scalar.row import ROWS
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
+
+#: operands of one sum or product: more would not fit into a fused kernel with what computes them
+WIDEST = 16
+#: terms that are looked at where parts that others read too are opened; sharing may multiply them
+MOST_TERMS = 64
+
+
+@dataclass
+class _Terms:
+    """A sum of ``above`` minus ``below`` (or a product over a product), as far as it was opened."""
+
+    above: list[Variable]
+    below: list[Variable]
+    #: whether a reciprocal was opened inside, which the one form does without
+    inverted: bool = False
+    #: whether a part was left closed because others read it too
+    met_shared: bool = False
+
+
+@dataclass
+class _Form:
+    """The one form of an expression: the number that leads ``above``, and the terms."""
+
+    lead: Variable | None
+    above: list[Variable]
+    below: list[Variable]
+    cancelled: bool
+    changed: bool
+
+    @property
+    def size(self):
+        return (self.lead is not None) + len(self.above) + len(self.below)
+
+
+class Canonizer:
+    """Gives expressions of three rows one form: ``inverse(main(number, *above), main(*below))``.
+
+    main: an associative row of any number of operands; inverse: the row that undoes it; reciprocal:
+    inverse with the neutral element as first operand. lone_reciprocal: whether the form without
+    ``above`` is ``reciprocal(...)`` rather than ``inverse(neutral, ...)``.
+
+    Terms above and below cancel each other, whatever their value; their shape is kept. Numbers are
+    collected in one that comes first. Parts that others read too are opened only if that cancels
+    something or costs nothing. What is in that form already is left as it is, except that operands
+    of the same kind are taken in.
+    """
+
+    def __init__(self, main, inverse, reciprocal, neutral, lone_reciprocal):
+        self.main, self.inverse, self.reciprocal = main, inverse, reciprocal
+        self.neutral = neutral
+        self.lone_reciprocal = lone_reciprocal
+        self._roles = {ROWS[name]: name for name in (main, inverse, reciprocal)}
+
+    def __call__(self, node):
+        """Return the replacement for the output of an Apply of one of the rows, or None."""
+        if node.op.inplace_pattern:
+            return None
+        (out,) = node.outputs
+        reader = self._reader(out)
+        if reader is None:
+            new = self._in_form(node, out)
+            if new is not None:
+                return new
+        return self._wide(node, out, reader)
+
+    # --- who is part of whom ----------------------------------------------------------------------
+
+    def _role(self, var, dtype):
+        """Return the row that computes ``var`` if it is one of the three and of ``dtype``."""
+        node = var.owner
+        if node is None or var.type.dtype != dtype or not isinstance(node.op, Elemwise):
+            return None
+        return None if node.op.inplace_pattern else self._roles.get(node.op.scalar_op.row)
+
+    def _reader(self, out):
+        """Return the Apply that reads ``out`` alone and will open it, or None."""
+        if len(out._clients) != 1:
+            return None
+        ((reader, _),) = out._clients
+        if reader == "output" or self._role(reader.outputs[0], out.type.dtype) is None:
+            return None
+        return reader
+
+    # --- sums of sums -----------------------------------------------------------------------------
+
+    def _wide(self, node, out, reader):
+        """Return a sum with the operands of the sums in it, or None where there are none.
+
+        Only sums of the same type are taken in: what broadcasts is added up before it is spread.
+        """
+        if self._roles[node.op.scalar_op.row] != self.main:
+            return None
+        found, stack = [], node.inputs[::-1]
+        room = WIDEST - len(node.inputs)
+        while stack:
+            var = stack.pop()
+            if self._is_sum_within(var, out) and len(var.owner.inputs) - 1 <= room:
+                room -= len(var.owner.inputs) - 1
+                stack.extend(var.owner.inputs[::-1])
+            else:
+                found.append(var)
+        if len(found) == len(node.inputs):
+            return None
+        if (
+            reader is not None
+            and reader.op == node.op
+            and reader.outputs[0].type == out.type
+            and len(found) + len(reader.inputs) - 1 <= WIDEST
+        ):
+            return None  # the reader will take in all of it at once
+        return node.op(*found)
+
+    def _is_sum_within(self, var, out):
+        return (
+            var.type == out.type
+            and is_private(var)
+            and self._role(var, out.type.dtype) == self.main
+        )
+
+    # --- the one form -----------------------------------------------------------------------------
+
+    def _in_form(self, node, out):
+        if self._is_plain(node, out):
+            return None
+        terms = self._opened(out, shared=False)
+        form = self._form(terms, out)
+        if terms.met_shared:
+            more = self._opened(out, shared=True)
+            if more is not None:
+                wider = self._form(more, out)
+                if wider.changed and (
+                    wider.size <= form.size or (wider.cancelled and not form.cancelled)
+                ):
+                    terms, form = more, wider
+        if not form.changed:
+            return None
+        return typed_like(self._built(form, out), out, terms.above + terms.below)
+
+    def _is_plain(self, node, out):
+        """Return whether an Apply obviously is in the one form: no constants, nothing to open."""
+        row = self._roles[node.op.scalar_op.row]
+        if row == self.reciprocal and not self.lone_reciprocal:
+            return False
+        for var in node.inputs:
+            if isinstance(var, Constant) or self._role(var, out.type.dtype) is not None:
+                return False
+        return row != self.inverse or node.inputs[0] is not node.inputs[1]
+
+    def _opened(self, out, shared):
+        """Return the terms of ``out``; None if ``shared`` parts are opened and there are too many."""
+        terms = _Terms([], [])
+        dtype = out.type.dtype
+        stack = [(out, False)]
+        while stack:
+            var, is_below = stack.pop()
+            row = self._role(var, dtype)
+            if row is not None and var is not out and not shared and len(var._clients) > 1:
+                terms.met_shared = True
+                row = None
+            if row is None:
+                (terms.below if is_below else terms.above).append(var)
+            elif row == self.main:
+                stack.extend((x, is_below) for x in reversed(var.owner.inputs))
+            elif row == self.inverse:
+                first, second = var.owner.inputs
+                stack += [(second, not is_below), (first, is_below)]
+            else:
+                terms.inverted |= var is not out or not self.lone_reciprocal
+                stack.append((var.owner.inputs[0], not is_below))
+            if shared and len(terms.above) + len(terms.below) + len(stack) > MOST_TERMS:
+                return None
+        return terms
+
+    def _form(self, terms, out):
+        """Return the one form of opened terms, and whether it differs from how they are written."""
+        above, below = terms.above, terms.below
+        numbers = [[n for n in map(number, side) if n is not None] for side in (above, below)]
+        lead, settled = None, True
+        if any(numbers):
+            value = self._collected(*numbers, out.type.dtype)
+            if value is not None:
+                above, below = ([v for v in side if number(v) is None] for side in (above, below))
+                above, below, cancelled = _without_common(above, below)
+                leads = value != self.neutral or (
+                    below and not above and not self.lone_reciprocal
+                )
+                if leads:
+                    lead = number_like(out, value)
+                first = terms.above[0] if terms.above else None
+                settled = (
+                    leads
+                    and len(numbers[0]) == 1
+                    and not numbers[1]
+                    and number(first) is not None
+                    and first.type == lead.type
+                )
+                return _Form(
+                    lead, above, below, cancelled, cancelled or terms.inverted or not settled
+                )
+        above, below, cancelled = _without_common(above, below)
+        return _Form(lead, above, below, cancelled, cancelled or terms.inverted)
+
+    def _collected(self, above, below, dtype):
+        """Return one number for those above and below, as computed in ``dtype``.
+
+        None where it overflows or vanishes, as their effect on a term between them need not.
+        """
+        total = np.array([self.neutral]).astype(dtype)
+        given = []
+        with np.errstate(all="ignore"):
+            for row, values in ((self.main, above), (self.inverse, below)):
+                for value in values:
+                    operand = np.array([value]).astype(dtype)
+                    given.append(operand)
+                    (total,) = OPS[row].on_arrays([total, operand], [dtype])
+        if dtype in dtypes.CONTINUOUS and len(given) + len(below) > 1:
+            lost = not np.isfinite(total[0]) and all(np.isfinite(g[0]) for g in given)
+            if self.main == "mul" and all(g[0] != 0 for g in given):
+                lost |= abs(total[0]) < np.finfo(dtype).tiny
+            if lost:
+                return None
+        return total[0]
+
+    # --- building ---------------------------------------------------------------------------------
+
+    def _built(self, form, out):
+        """Return the expression of a form; its dtype and pattern may be narrower than those of out."""
+        dtype = out.type.dtype
+        above = ([] if form.lead is None else [form.lead]) + form.above
+        if not form.below:
+            return self._joined(above, out) if above else number_like(out, self.neutral)
+        below = self._joined(form.below, out)
+        if not above:
+            if self.lone_reciprocal:
+                return elemwise(self.reciprocal)(cast(below, dtype))
+            above = [number_like(out, self.neutral)]
+        above = self._joined(above, out)
+        op = elemwise(self.inverse)
+        if op.scalar_op.output_dtypes([above.type.dtype, below.type.dtype]) != [dtype]:
+            above, below = cast(above, dtype), cast(below, dtype)
+        return op(above, below)
+
+    def _joined(self, terms, out):
+        """Return the sum of terms, in their order but that equally narrow ones are added first."""
+        if len(terms) == 1:
+            return terms[0]
+        terms = self._grouped(terms, out)
+        result, rest = self._sum(terms[:WIDEST], out), terms[WIDEST:]
+        while rest:
+            result = self._sum([result, *rest[: WIDEST - 1]], out)
+            rest = rest[WIDEST - 1 :]
+        return result
+
+    def _grouped(self, terms, out):
+        """Return the terms with a sum in place of those that have one narrower pattern."""
+        groups: dict = {}
+        for i, var in enumerate(terms):
+            narrow = var.type.broadcastable != out.type.broadcastable
+            alone = not narrow or isinstance(var, Constant)
+            groups.setdefault(i if alone else var.type.broadcastable, []).append(var)
+        if len(groups) == 1:
+            return terms
+        return [self._sum(group, out) for group in groups.values()]
+
+    def _sum(self, terms, out):
+        """Return the sum of terms, computed in the dtype of ``out``."""
+        if len(terms) == 1:
+            return terms[0]
+        if dtypes.upcast(*(v.type.dtype for v in terms)) != out.type.dtype:
+            terms = [cast(v, out.type.dtype) for v in terms]
+        return elemwise(self.main)(*terms)
+
+
+def _without_common(above, below):
+    """Return (above, below, whether they had terms in common), without those."""
+    if not above or not below:
+        return above, below, False
+    common = Counter(above) & Counter(below)
+    if not common:
+        return above, below, False
+    return _less(above, common), _less(below, common), True
+
+
+def _less(terms, removed):
+    left = Counter(removed)
+    kept = []
+    for var in terms:
+        if left[var] > 0:
+            left[var] -= 1
+        else:
+            kept.append(var)
+    return kept
+
+
+SUMS = Canonizer("add", "sub", "neg", neutral=0, lone_reciprocal=True)
+PRODUCTS = Canonizer("mul", "true_div", "inv", neutral=1, lone_reciprocal=False)

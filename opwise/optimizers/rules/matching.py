@@ -1,0 +1,116 @@
+"""What rules on elementwise algebra share: how they read an expression, and what takes its place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opwise.errors import NotScalarConstantError
+from opwise.graph.variable import Constant
+from opwise.tensor.creation import Alloc, get_scalar_constant_value
+from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle_op, elemwise
+from opwise.tensor.type import tensor_type
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def row_name(node):
+    """Return the name of the scalar row that an Apply computes elementwise; None for other Applys.
+
+    An Apply that overwrites an operand is another one.
+    """
+    if node is None or not isinstance(node.op, Elemwise) or node.op.inplace_pattern:
+        return None
+    row = node.op.scalar_op.row
+    return None if row is None else row.name
+
+
+def operands(var, name):
+    """Return the operands of the scalar row ``name`` that computes ``var``, or None."""
+    return var.owner.inputs if row_name(var.owner) == name else None
+
+
+def is_private(var):
+    """Return whether a computed variable is read once only, so that it goes with its reader."""
+    return var.owner is not None and len(var._clients) == 1
+
+
+def number(var):
+    """Return the number that all elements of a constant are, as a numpy scalar; None if not so."""
+    if not isinstance(var, Constant):
+        return None
+    try:
+        return get_scalar_constant_value(var)
+    except NotScalarConstantError:
+        return None
+
+
+def number_within(var):
+    """Return the number that all elements of ``var`` are: as ``number``, also where it is filled in.
+
+    The shape of the variable may hang on others.
+    """
+    while not isinstance(var, Constant):
+        node = var.owner
+        if node is None:
+            return None
+        if isinstance(node.op, DimShuffle | Alloc):
+            var = node.inputs[0]
+        elif row_name(node) == "second":
+            var = node.inputs[1]
+        else:
+            return None
+    return number(var)
+
+
+# --- making ---------------------------------------------------------------------------------------
+
+
+def number_like(var, value):
+    """Return a constant of the dtype and number of dimensions of ``var``, one element ``value``."""
+    # not np.full: -1 as an unsigned integer is the largest one
+    data = np.array(value).astype(var.type.dtype).reshape((1,) * var.type.ndim)
+    return tensor_type(var.type.dtype, (True,) * var.type.ndim).make_constant(data)
+
+
+def typed_like(value, out, models):
+    """Return ``value`` with the type of ``out``, whose elements it has; None where that fails.
+
+    It is cast, and filled into the shape of as few of ``models`` as do; those that are computed
+    come last, as the others cost nothing.
+    """
+    if value.type.dtype != out.type.dtype:
+        value = cast(value, out.type.dtype)
+    pattern = out.type.broadcastable
+    if value.type.broadcastable == pattern:
+        return value
+    ranked = sorted(models, key=lambda model: model.owner is not None)
+    while value.type.broadcastable != pattern:
+        missing = [d for d, one in enumerate(value.type.broadcastable) if one and not pattern[d]]
+        gained = [sum(not m.type.broadcastable[d] for d in missing) for m in ranked]
+        best = max(gained, default=0)
+        if not best:
+            return None
+        value = elemwise("second")(ranked[gained.index(best)], value)
+    return value
+
+
+def filled(out, value, models):
+    """Return ``value`` as a variable of the type of ``out``, in the shape of ``models``."""
+    return typed_like(number_like(out, value), out, models)
+
+
+def shuffled(x, order):
+    """Return ``x`` with its dimensions in ``order`` ('x': a new one), by at most one DimShuffle."""
+    while x.owner is not None and isinstance(x.owner.op, DimShuffle):
+        inner = x.owner.op.new_order
+        order = tuple(o if o == "x" else inner[o] for o in order)
+        (x,) = x.owner.inputs
+    if order == tuple(range(x.type.ndim)):
+        return x
+    op = dimshuffle_op(x.type.broadcastable, tuple(order))
+    if not isinstance(x, Constant):
+        return op(x)
+    node = op.make_node(x)
+    storage = [[None]]
+    op.perform(node, [x.data], storage)
+    return node.outputs[0].type.make_constant(storage[0][0])
