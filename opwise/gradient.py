@@ -184,10 +184,10 @@ def grad(
     'disconnected'.
     add_names: call the gradients ``(dcost/dx)`` where cost and x have names. known_grads: dict from
     variables to the gradient by them of a cost that need not be part of the graph. null_gradients:
-    'raise' or 'return' where a gradient is undefined. A gradient has the shape and the dtype of its
-    variable; by a discrete variable it is floatX.
+    'raise' or 'return' where a gradient is undefined. A gradient has the shape of its variable, and as
+    a rule its dtype; by a discrete variable it is a float.
 
-    Raises TypeError for a cost that is no scalar, DisconnectedInputError, NullTypeGradError.
+    Raises TypeError for a cost that is no real scalar, DisconnectedInputError, NullTypeGradError.
     """
     wrt_list = _variables(wrt, "wrt")
     disconnected = _Disconnected(
@@ -239,6 +239,11 @@ def _starting_gradients(cost, known_grads) -> dict[Variable, Variable]:
             )
         if getattr(cost.type, "ndim", 0) != 0:
             raise TypeError("cost must be a scalar.")
+        if _dtype(cost) in dtypes.COMPLEX:
+            raise TypeError(
+                f"cost must be real, but {cost} has dtype {_dtype(cost)}: differentiate its "
+                "absolute value, its real part or its imaginary part"
+            )
         known[cost] = _filled_like(cost, 1.0)
     for var, g in dict(known_grads or {}).items():
         _check_given_gradient(var, g)

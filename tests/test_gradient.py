@@ -291,6 +291,7 @@ x_, v_, i_ = T.dscalar("x"), T.dvector("v"), T.iscalar("i")
     ("arguments", "error", "message"),
     [
         ({"cost": v_, "wrt": v_}, TypeError, r"cost must be a scalar\."),
+        ({"cost": T.cscalar("c"), "wrt": x_}, TypeError, "cost must be real, but c has dtype comp"),
         ({"cost": 3.0, "wrt": x_}, TypeError, "Expected Variable, got 3.0 of type .*float.* cost"),
         ({"cost": x_, "wrt": 3}, TypeError, "Expected Variable, got 3 of type .*int"),
         ({"cost": x_, "wrt": [x_, "y"]}, TypeError, "Expected Variable, got y"),

@@ -95,6 +95,7 @@ MADE = {
                             "opwise.errors"),
     "theano.tensor.blas": ("opwise.tensor.blas", "opwise.optimizers.rules.blas",
                            "opwise.optimizers.rule"),
+    "theano.tensor.blas_c": ("opwise.tensor.blas",),
     "theano.tensor.elemwise": ("opwise.tensor.elemwise", "opwise.tensor.reduce"),
     "theano.tensor.extra_ops": ("opwise.tensor",),
     "theano.tensor.inplace": (),

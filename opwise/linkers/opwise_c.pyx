@@ -17,6 +17,8 @@ from libc.stdint cimport int32_t, int64_t, uintptr_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
+import copy
+
 import numpy as np
 
 cnp.import_array()
@@ -27,7 +29,7 @@ cdef extern from "numpy/arrayobject.h":
     bint PyArray_ISBEHAVED_RO(object)
 
 cdef extern from "runtime.h":
-    int OW_MAXDIM, OW_MAXARG, OW_STATIC, OW_TOTAL, OW_ERROR_SIZE
+    int OW_MAXDIM, OW_MAXARG, OW_STATIC, OW_TOTAL, OW_CHECKED, OW_ERROR_SIZE
     int OW_OK, OW_VALUE_ERROR, OW_INDEX_ERROR, OW_TYPE_ERROR, OW_MEMORY_ERROR
     int OW_ZERO_DIVISION, OW_PYTHON_ERROR
     ctypedef struct ow_cell:
@@ -151,6 +153,12 @@ MAXARG = OW_MAXARG
 MAXREG = OW_MAXREG
 HISTOGRAM = 64
 
+#: what a function says that is called while it runs
+BUSY = (
+    "This function is being called already, by another thread or by an Op of its own graph. "
+    "Use f.copy() to get a function for each thread."
+)
+
 
 def kinds():
     """Return the names of the kinds of C steps."""
@@ -261,6 +269,11 @@ cdef object _descr(int typenum):
     return d
 
 
+cdef object _copied(value):
+    """Return a copy of an input that is about to be overwritten."""
+    return np.array(value) if isinstance(value, np.ndarray) else copy.deepcopy(value)
+
+
 @cython.final
 cdef class VM:
     """The machine that runs one program.
@@ -270,14 +283,14 @@ cdef class VM:
     perform, node). A step without a kind calls ``perform(node, inputs, storage)``.
     inputs, outputs: (cell, one-element list) pairs. constants: {cell: value}. parents: for each
     cell the cell whose memory it may share, or -1. dies: for each step the cells that nobody reads
-    later. commit: the first step after which an input may be overwritten; destroyed: the input
-    cells that steps from there on overwrite. on_error: called as (step index, exception, inputs)
-    when a step fails; it raises.
+    later; ends: those that go when the results are handed over. commit: the first step after which
+    an input may be overwritten; destroyed: the input cells that steps from there on overwrite.
+    on_error: called as (step index, exception, inputs) when a step fails; it raises.
     """
 
     cdef ow_cell *cells
     cdef ow_step *steps
-    cdef int ncells, nsteps, ninputs, noutputs, commit
+    cdef int ncells, nsteps, ninputs, noutputs, nends, commit
     cdef bint running, careful, atomic
     cdef char error[400]
     cdef int *input_cell
@@ -285,8 +298,7 @@ cdef class VM:
     cdef int *parent
     cdef int *die_start
     cdef int *die_cell
-    cdef int *flags
-    cdef char *borrowed
+    cdef int *end_cell
     cdef list input_storage, output_storage, performs, nodes, keep, storages, destroyed
     cdef object on_error
     cdef void **memory
@@ -302,7 +314,7 @@ cdef class VM:
     cdef readonly int64_t calls, total_ns, first_ns
 
     def __cinit__(self, list cells, list steps, list inputs, list outputs, dict constants,
-                  list parents, list dies, int commit, list destroyed, on_error,
+                  list parents, list dies, list ends, int commit, list destroyed, on_error,
                   bint allow_gc=True):
         cdef int i, j, n
         cdef ow_step *s
@@ -313,7 +325,6 @@ cdef class VM:
         self.destroyed = destroyed
         self.cells = <ow_cell *>calloc(max(1, self.ncells), sizeof(ow_cell))
         self.steps = <ow_step *>calloc(max(1, self.nsteps), sizeof(ow_step))
-        self.borrowed = <char *>calloc(max(1, self.ncells), 1)
         self.nmemory = 0
         self.memory = <void **>calloc(8 + 4 * max(1, self.nsteps), sizeof(void *))
         self.input_cell = self._ints([cell for cell, _ in inputs])
@@ -326,6 +337,7 @@ cdef class VM:
             flat.extend(dead)
             starts.append(len(flat))
         self.die_start, self.die_cell = self._ints(starts), self._ints(flat)
+        self.end_cell, self.nends = self._ints(ends), len(ends)
         for i in range(self.ncells):
             c = &self.cells[i]
             c.typenum, c.ndim, c.itemsize, c.scalar = cells[i]
@@ -349,8 +361,10 @@ cdef class VM:
             s.reals = self._doubles(reals)
             s.loop = <ow_loop><uintptr_t>loop
             s.ctx = <const void *><uintptr_t>ctx
-        self.flags = self._ints(flags)
-        self.atomic = all(f == (OW_STATIC | OW_TOTAL) for f in flags[commit:])
+        # the step at `commit` overwrites an input, those after it must not fail any more
+        late = flags[commit:]
+        self.atomic = (all(f & OW_STATIC for f in late) and all(f & OW_TOTAL for f in late[1:])
+                       and all(f & (OW_TOTAL | OW_CHECKED) for f in late[:1]))
         for cell, value in constants.items():
             self._take(cell, value)
 
@@ -413,7 +427,6 @@ cdef class VM:
         free(self.memory)
         free(self.cells)
         free(self.steps)
-        free(self.borrowed)
         free(self.t_count)
 
     # --- between cells and Python ---------------------------------------------------------------
@@ -424,18 +437,16 @@ cdef class VM:
         cdef PyObject *owner = <PyObject *>c.owner
         if owner != NULL:
             c.owner = NULL
-            if not self.borrowed[i]:
-                Py_DECREF(<object>owner)
+            Py_DECREF(<object>owner)
 
     cdef inline void _own(self, int i, object value):
         """Let a cell keep a Python object alive."""
         self._release(i)
-        self.borrowed[i] = 0
         Py_INCREF(value)
         self.cells[i].owner = <void *>value
 
     cdef int _load(self, int i, object value) except -1:
-        """Point an input cell to ``value``, which its storage keeps alive during the call."""
+        """Point an input cell to ``value`` and keep it alive: during the call its storage may change."""
         cdef ow_cell *c = &self.cells[i]
         cdef int d
         if (
@@ -449,15 +460,13 @@ cdef class VM:
             for d in range(c.ndim):
                 c.shape[d] = cnp.PyArray_DIM(<cnp.ndarray>value, d)
                 c.strides[d] = cnp.PyArray_STRIDE(<cnp.ndarray>value, d)
-            c.owner = <void *>value
-            self.borrowed[i] = 1
+            self._own(i, value)
             return 0
         if value is None or c.typenum < 0:
             c.data = NULL
             if c.typenum >= 0:
                 self.careful = True
-            c.owner = <void *>value
-            self.borrowed[i] = 1
+            self._own(i, value)
             return 0
         self._take(i, value)
         return 0
@@ -470,7 +479,7 @@ cdef class VM:
         if c.typenum < 0:
             self._own(i, value)
             return 0
-        if c.scalar:
+        if c.scalar or isinstance(value, np.generic):
             value = np.asarray(value)
         if not isinstance(value, np.ndarray):
             raise TypeError(f"expected an ndarray, not {value!r}")
@@ -515,6 +524,8 @@ cdef class VM:
         holder = self._holder(i)
         if holder < 0:
             raise SystemError("the virtual machine lost track of a value's memory")
+        if self.cells[holder].buf == NULL and self._shows(c, <object>self.cells[holder].owner):
+            return <object>self.cells[holder].owner
         base = self._base(holder)
         a = ow_wrap(c.typenum, c.ndim, shape, strides, c.data, False)
         Py_INCREF(base)  # the array takes this reference
@@ -690,7 +701,7 @@ cdef class VM:
             for k in range(self.commit, self.nsteps):
                 self._step(k, True, False)
         else:
-            copies = [(i, np.array(self._array(i))) for i in self.destroyed]
+            copies = [(i, _copied(self._array(i))) for i in self.destroyed]
         before = ow_clock() if self.timed else 0
         try:
             for k in range(self.commit, self.nsteps):
@@ -702,10 +713,20 @@ cdef class VM:
                 self._bury(k)
         except BaseException:
             if copies is not None:
-                for i, saved in copies:
-                    self._array(i)[...] = saved
+                self._put_back(copies)
             raise
         return 0
+
+    cdef _put_back(self, list copies):
+        """Give inputs the values that they had before: arrays in place, other objects as copies."""
+        cdef int j
+        for i, saved in copies:
+            if isinstance(saved, np.ndarray):
+                self._array(i)[...] = saved
+                continue
+            for j in range(self.ninputs):
+                if self.input_cell[j] == i:
+                    (<list>self.input_storage[j])[0] = saved
 
     cdef int _finish(self) except -1:
         """Hand the outputs over and forget the inputs."""
@@ -717,8 +738,8 @@ cdef class VM:
 
     cdef void _forget(self) noexcept:
         cdef int i
-        for i in range(self.noutputs):
-            self._release(self.output_cell[i])
+        for i in range(self.nends):
+            self._release(self.end_cell[i])
         for i in range(self.ninputs):
             self._release(self.input_cell[i])
 
@@ -726,10 +747,7 @@ cdef class VM:
         """Run the program on what the input storages hold; leave results in the output storages."""
         cdef int64_t start
         if self.running:
-            raise RuntimeError(
-                "This function is being called already, by another thread or by an Op of its own "
-                "graph. Use f.copy() to get a function for each thread."
-            )
+            raise RuntimeError(BUSY)
         self.running = True
         try:
             self._load_inputs()
@@ -864,7 +882,7 @@ cdef class CallPath:
     cdef object fn_
     cdef list outputs, updates
     cdef int noutputs, nupdates
-    cdef bint single, slow, none
+    cdef bint single, slow, none, running
     cdef public bint trust_input
     cdef public bint timed
     cdef readonly int64_t calls, total_ns, fn_ns, first_ns
@@ -890,16 +908,22 @@ cdef class CallPath:
 
     def __call__(self, *args, **kwargs):
         cdef int64_t start
-        if not self.timed:
-            return self._call(args, kwargs)
-        start = ow_clock()
-        result = self._call(args, kwargs)
-        start = ow_clock() - start
-        self.total_ns += start
-        if self.calls == 0:
-            self.first_ns = start
-        self.calls += 1
-        return result
+        if self.running:  # before anything is touched that the call under way needs
+            raise RuntimeError(BUSY)
+        self.running = True
+        try:
+            if not self.timed:
+                return self._call(args, kwargs)
+            start = ow_clock()
+            result = self._call(args, kwargs)
+            start = ow_clock() - start
+            self.total_ns += start
+            if self.calls == 0:
+                self.first_ns = start
+            self.calls += 1
+            return result
+        finally:
+            self.running = False
 
     def reset_calls(self):
         """Forget how often and how long the function was called."""

@@ -1,6 +1,10 @@
 """Tensors: their type, variables and operations; these are the names of ``theano.tensor``."""
 
-from opwise.tensor import operators, printing  # noqa: F401  (both attach and register)
+from opwise.tensor import (  # noqa: F401  (both attach and register)
+    nnet,
+    operators,
+    printing,
+)
 from opwise.tensor.advanced_subtensor import *  # noqa: F403
 from opwise.tensor.assertion import *  # noqa: F403
 from opwise.tensor.blas import *  # noqa: F403
@@ -14,6 +18,7 @@ from opwise.tensor.join import *  # noqa: F403
 from opwise.tensor.reduce import *  # noqa: F403
 from opwise.tensor.selection import *  # noqa: F403
 from opwise.tensor.shape import *  # noqa: F403
+from opwise.tensor.slices import *  # noqa: F403
 from opwise.tensor.sort import *  # noqa: F403
 from opwise.tensor.subtensor import *  # noqa: F403
 from opwise.tensor.transfer import *  # noqa: F403

@@ -9,12 +9,11 @@ from functools import reduce
 
 import numpy as np
 
-from opwise.config import config
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
-from opwise.tensor.elemwise import dimshuffle, elemwise, zeros_like
+from opwise.tensor.elemwise import dimshuffle, elemwise
 from opwise.tensor.shape import flatten, patternbroadcast, reshape
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import TensorType, tensor_type
@@ -24,9 +23,7 @@ __all__ = ["Dot", "batched_dot", "batched_tensordot", "dot", "outer", "tensordot
 
 
 def matched(gradient, x):
-    """Return a gradient by ``x`` with its broadcast pattern and, where x is discrete, as zeros."""
-    if x.type.dtype in dtypes.DISCRETE:
-        return zeros_like(x, config.floatX)
+    """Return a gradient by ``x`` with the broadcast pattern of x."""
     if gradient.type.broadcastable != x.type.broadcastable:
         return patternbroadcast(gradient, x.type.broadcastable)
     return gradient

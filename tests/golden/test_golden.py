@@ -58,7 +58,7 @@ def _expected(name):
     return results
 
 
-@pytest.mark.parametrize("name", _program_parameters())
+@pytest.mark.parametrize("name", list(_program_parameters()))
 def test_gives_what_was_recorded(name):
     program = PROGRAMS[name]
     found = mismatches(_expected(name), program.run(theano), program.tolerance)

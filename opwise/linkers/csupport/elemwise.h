@@ -15,9 +15,15 @@ static int ow_elemwise_prep(ow_step *s)
     for (int d = 0; d < nd; d++) {
         int first = -1;
         for (int i = 0; i < s->nin; i++) {
-            if (mask[i] >> d & 1)
-                continue;
             int64_t len = s->in[i]->shape[d];
+            if (mask[i] >> d & 1) {
+                if (len != 1)
+                    return OW_FAIL(s, OW_VALUE_ERROR,
+                                   "Non-unit value on shape on a broadcastable dimension. "
+                                   "(input[%d].shape[%d] = %lld)",
+                                   i, d, (long long)len);
+                continue;
+            }
             if (first < 0) {
                 first = i;
                 shape[d] = len;

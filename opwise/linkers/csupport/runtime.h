@@ -3,7 +3,8 @@
  * A cell holds one value of a program: where its elements lie, and who keeps that memory alive.
  * A step is one Apply: `prep` checks shapes, sets the outputs' and finds memory for them; `run`
  * computes. A step whose flags have OW_STATIC prepares from shapes alone, one with OW_TOTAL cannot
- * fail once it is prepared: the machine needs both to update shared values all or not at all.
+ * fail once it is prepared, one with OW_CHECKED only before it has written anything: the machine
+ * needs to know to update shared values all or not at all.
  */
 #ifndef OW_RUNTIME_H
 #define OW_RUNTIME_H
@@ -41,7 +42,7 @@ enum {
     OW_PYTHON_ERROR, /* the exception is set already */
 };
 
-enum { OW_STATIC = 1, OW_TOTAL = 2 };
+enum { OW_STATIC = 1, OW_TOTAL = 2, OW_CHECKED = 4 };
 
 typedef struct ow_step ow_step;
 typedef int (*ow_fn)(ow_step *);
@@ -106,7 +107,10 @@ static inline void ow_c_strides(ow_cell *c)
 /* Make `c` a contiguous array of its current shape in memory of its own. */
 static inline int ow_ensure(ow_step *s, ow_cell *c)
 {
-    int64_t bytes = ow_size(c) * c->itemsize;
+    int64_t bytes = c->itemsize;
+    for (int d = 0; d < c->ndim; d++)
+        if (__builtin_mul_overflow(bytes, c->shape[d] ? c->shape[d] : 1, &bytes))
+            return OW_FAIL(s, OW_MEMORY_ERROR, "an array of %d dimensions is too large", c->ndim);
     ow_c_strides(c);
     if (c->buf == NULL || c->cap < bytes) {
         char *fresh = ow_alloc(bytes);
@@ -148,16 +152,17 @@ static inline void ow_alias(ow_cell *view, const ow_cell *of)
     }
 }
 
-/* An index stored as a number of any integer type. */
+/* An index stored as a number of any integer type; numpy's unsigned ones have even numbers. */
 static inline int64_t ow_int(const ow_cell *c)
 {
+    int is_unsigned = c->typenum % 2 == 0;
     switch (c->itemsize) {
     case 1:
-        return *(int8_t *)c->data;
+        return is_unsigned ? *(uint8_t *)c->data : *(int8_t *)c->data;
     case 2:
-        return *(int16_t *)c->data;
+        return is_unsigned ? *(uint16_t *)c->data : *(int16_t *)c->data;
     case 4:
-        return *(int32_t *)c->data;
+        return is_unsigned ? *(uint32_t *)c->data : *(int32_t *)c->data;
     default:
         return *(int64_t *)c->data;
     }

@@ -53,7 +53,7 @@ static int ow_reshape_run(ow_step *s)
 {
     ow_cell *x = s->in[0], *shape = s->in[1], *z = s->out[0];
     int64_t size = ow_size(x), known = 1, wanted[OW_MAXDIM];
-    int unknown = -1;
+    int unknown = -1, bad = 0;
     if (shape->shape[0] != z->ndim)
         return OW_FAIL(s, OW_VALUE_ERROR,
                        "shape argument to Reshape.perform has incorrect length %lld, should be %d",
@@ -65,11 +65,13 @@ static int ow_reshape_run(ow_step *s)
         if (wanted[d] < 0 && unknown < 0)
             unknown = d;
         else
-            known *= wanted[d];
+            bad |= wanted[d] < 0 || __builtin_mul_overflow(known, wanted[d], &known);
     }
     if (unknown >= 0)
-        wanted[unknown] = known > 0 ? size / known : 0;
-    if (known * (unknown >= 0 ? wanted[unknown] : 1) != size || known < 0) {
+        bad |= known == 0 || size % known, wanted[unknown] = known ? size / known : 0;
+    else
+        bad |= known != size;
+    if (bad) {
         int at = snprintf(s->error, OW_ERROR_SIZE, "cannot reshape array of size %lld into shape (",
                           (long long)size);
         for (int d = 0; d < z->ndim && at < OW_ERROR_SIZE - 30; d++)

@@ -1,11 +1,9 @@
-"""Rules that give expressions one form: algebra, fills, casts, switches, comparisons, reductions.
+"""Rules that give elementwise expressions one form: algebra, fills, casts, comparisons, switches.
 
-Shapes, joins, reshapes and indexing are in ``shape`` and ``subtensor``.
+Reductions are in ``reductions``; shapes, joins and indexing in ``shape`` and ``subtensor``.
 """
 
 from __future__ import annotations
-
-from copy import copy
 
 import numpy as np
 
@@ -25,15 +23,10 @@ from opwise.optimizers.rules.matching import (
 )
 from opwise.scalar import dtypes
 from opwise.scalar.op import Cast
-from opwise.scalar.row import ROWS
 from opwise.tensor.convert import ViewOp
-from opwise.tensor.creation import get_scalar_constant_value
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, elemwise
-from opwise.tensor.join import Join
-from opwise.tensor.reduce import CAReduce, CAReduceDtype, Prod, Sum
 from opwise.tensor.shape import is_length
-from opwise.tensor.variable import constant
 
 _RUN = ("fast_run",)
 #: of rules that FAST_COMPILE applies too
@@ -554,156 +547,3 @@ def local_lift_transpose_through_dot(fgraph, node):
     a, b = x.owner.inputs
     new = x.owner.op(shuffled(b, (1, 0)), shuffled(a, (1, 0)))
     return [new] if new.type == node.outputs[0].type else None
-
-
-# --- reductions -----------------------------------------------------------------------------------
-
-
-def _axes(node):
-    """Return the axes that a CAReduce reduces, as a tuple."""
-    axes = node.op.axis
-    return tuple(range(node.inputs[0].type.ndim)) if axes is None else axes
-
-
-def reduced_along(op, axes, x):
-    """Return the reduction of ``x`` by a CAReduce like ``op``, along other axes (None: all)."""
-    op = copy(op)
-    op.axis = axes
-    return op(x)
-
-
-@rule(
-    CAReduce,
-    stage={"canonicalize": (*_ALWAYS, "local_cut_useless_reduce"), "useless": _RUN},
-)
-def local_useless_reduce(fgraph, node):
-    """A reduction along no axis is its operand."""
-    if _axes(node):
-        return None
-    return [cast(node.inputs[0], node.outputs[0].type.dtype)]
-
-
-@rule(CAReduce, stage=("canonicalize", "specialize", "uncanonicalize"))
-def local_reduce_broadcastable(fgraph, node):
-    """Axes of length 1 are dropped, not reduced."""
-    (x,) = node.inputs
-    axes = _axes(node)
-    reduced = [a for a in axes if not x.type.broadcastable[a]]
-    if len(reduced) == len(axes):
-        return None
-    kept = [d for d in range(x.type.ndim) if d not in axes or d in reduced]
-    (out,) = node.outputs
-    dropped = shuffled(x, tuple(kept))
-    if not reduced:
-        return [cast(dropped, out.type.dtype)]
-    new = reduced_along(node.op, tuple(kept.index(a) for a in reduced), dropped)
-    return [new] if new.type == out.type else None
-
-
-@rule(Sum, Prod, stage="canonicalize")
-def local_sum_prod_all_to_none(fgraph, node):
-    """A sum or product along all axes says so by None."""
-    (x,) = node.inputs
-    axes = node.op.axis
-    if axes is None or not axes or len(axes) < x.type.ndim:
-        return None
-    return [reduced_along(node.op, None, x)]
-
-
-@rule(CAReduce, stage="canonicalize")
-def local_op_of_op(fgraph, node):
-    """A sum of sums is one sum along the axes of both; so is any reduction of the same kind."""
-    (x,) = node.inputs
-    if not is_private(x) or not _continues(node.op, x.owner.op):
-        return None
-    (original,) = x.owner.inputs
-    first = _axes(x.owner)
-    left = [d for d in range(original.type.ndim) if d not in first]
-    axes = tuple(sorted((*first, *(left[a] for a in _axes(node)))))
-    every = len(axes) == original.type.ndim and isinstance(node.op, Sum | Prod)
-    new = reduced_along(node.op, None if every else axes, original)
-    return [new] if new.type == node.outputs[0].type else None
-
-
-def _continues(outer, inner):
-    """Return whether a reduction goes on as the inner one began: same operation, same dtypes."""
-    if type(outer) is not type(inner) or outer.scalar_op != inner.scalar_op:
-        return False
-    row = outer.scalar_op.row
-    if row is None or not row.associative:
-        return False
-    if isinstance(outer, CAReduceDtype):
-        return (outer.dtype, outer.acc_dtype) == (inner.dtype, inner.acc_dtype)
-    return True
-
-
-@rule(CAReduce, stage=("canonicalize", "uncanonicalize"))
-def local_reduce_join(fgraph, node):
-    """Reducing tensors that were only joined for it is the operation on them.
-
-    On two of them, or by sum or product on any number.
-    """
-    (x,) = node.inputs
-    row = node.op.scalar_op.row
-    if row is None or x.owner is None or type(x.owner.op) is not Join:
-        return None
-    axis, *parts = x.owner.inputs
-    axis = number(axis)
-    if axis is None or _axes(node) != (int(axis) % x.type.ndim,):
-        return None
-    (axis,) = _axes(node)
-    if not all(part.type.broadcastable[axis] for part in parts):
-        return None
-    if row.nin >= 0 and len(parts) != 2 or len(parts) < 2:
-        return None
-    (out,) = node.outputs
-    order = tuple(d for d in range(x.type.ndim) if d != axis)
-    parts = [shuffled(cast(part, out.type.dtype), order) for part in parts]
-    new = elemwise(row.name)(*parts)
-    return [new] if new.type == out.type else None
-
-
-@rule(Sum, Prod, stage=("canonicalize", "specialize"))
-def local_sum_prod_div_dimshuffle(fgraph, node):
-    """What a sum's terms are all divided by divides the sum; of a product, a power of it."""
-    (x,) = node.inputs
-    quotient = operands(x, "true_div")
-    if quotient is None:
-        return None
-    dividend, divisor = quotient
-    axes = _axes(node)
-    if not all(divisor.type.broadcastable[a] for a in axes) or not axes:
-        return None
-    if all(dividend.type.broadcastable[a] for a in axes):
-        return None
-    return out_of_reduction(node, dividend, divisor, "true_div")
-
-
-def out_of_reduction(node, x, factor, row):
-    """Return the reduction of ``x`` combined with a factor that is constant along its axes; or None.
-
-    row: 'mul' or 'true_div'. Integers only where all is computed in one dtype: then it wraps around
-    in the same way.
-    """
-    (out,) = node.outputs
-    (combined,) = node.inputs
-    dtype = out.type.dtype
-    if dtypes.upcast(dtype, combined.type.dtype) != dtype:
-        return None
-    if combined.type.dtype in dtypes.DISCRETE and (combined.type.dtype, node.op.acc_dtype) != (
-        dtype,
-        dtype,
-    ):
-        return None
-    axes = _axes(node)
-    kept = tuple(d for d in range(combined.type.ndim) if d not in axes)
-    factor = shuffled(cast(factor, dtype), kept)
-    if isinstance(node.op, Prod):
-        factor = elemwise("pow")(factor, _count(combined, x, axes, dtype))
-    reduced = reduced_along(node.op, node.op.axis, x)
-    new = elemwise(row)(factor, reduced) if row == "mul" else elemwise(row)(reduced, factor)
-    return typed_result(new, out)
-
-
-def _count(combined, x, axes, dtype):
-    raise NotImplementedError

@@ -54,12 +54,12 @@ def appended_text(theano, T, np):
 
 @program("failures.high_verbosity")
 def high_verbosity(theano, T, np):
-    """The longer text under exception_verbosity=high, up to its storage map."""
+    """The longer text under exception_verbosity=high."""
     x, y = T.dmatrix("x"), T.dmatrix("y")
     with theano.change_flags(exception_verbosity="high"):
-        mode = theano.Mode("py", "fast_run")
+        mode = theano.Mode("cvm", "fast_run")
         function = theano.function([x, y], T.dot(x, y) + 1, mode=mode)
-        text = appended(function, np.ones((2, 3)), np.ones((2, 3)))
+        text = appended(function, np.ones((2, 3)), np.ones((4, 3)))
     return text
 
 

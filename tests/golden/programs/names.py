@@ -634,7 +634,7 @@ def scalar_ops(theano, T, np):
         "add sub mul true_div int_div mod pow maximum minimum eq neq "
         "lt le gt ge and_ or_ xor invert switch clip second identity neg abs_ sgn sqr sqrt inv exp "
         "exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh "
-        "floor ceil trunc round_half_to_even round_half_away_from_zero isnan isinf cast erf erfc "
+        "floor ceil trunc round_half_to_even round_half_away_from_zero isnan isinf erf erfc "
         "gammaln psi convert_to_float32 convert_to_int64"
     ).split()
     cases = {name: partial(lambda n: str(getattr(scalar, n)), name) for name in names}

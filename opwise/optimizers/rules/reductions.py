@@ -1,0 +1,274 @@
+"""Rules on sums, products, extrema and other reductions along axes."""
+
+from __future__ import annotations
+
+from copy import copy
+
+from opwise.optimizers.rule import rule
+from opwise.optimizers.rules.matching import (
+    is_private,
+    number,
+    number_like,
+    operands,
+    row_name,
+    shuffled,
+)
+from opwise.scalar import dtypes
+from opwise.scalar.op import OPS
+from opwise.tensor.creation import Alloc, alloc
+from opwise.tensor.elemwise import DimShuffle, cast, elemwise
+from opwise.tensor.join import Join
+from opwise.tensor.reduce import (
+    Argmax,
+    CAReduce,
+    CAReduceDtype,
+    MaxAndArgmax,
+    Prod,
+    Sum,
+)
+
+_CUT = "local_cut_useless_reduce"
+
+
+def _axes(node):
+    """Return the axes that a CAReduce reduces, as a tuple."""
+    axes = node.op.axis
+    return tuple(range(node.inputs[0].type.ndim)) if axes is None else axes
+
+
+def _along(op, axes, x):
+    """Return the reduction of ``x`` by a CAReduce like ``op``, along other axes (None: all)."""
+    if op.axis != axes:
+        op = copy(op)
+        op.axis = axes
+    return op(x)
+
+
+# --- fewer axes, fewer reductions -----------------------------------------------------------------
+
+
+@rule(
+    CAReduce,
+    stage={"canonicalize": ("fast_run", "fast_compile", _CUT), "useless": ("fast_run", _CUT)},
+)
+def local_useless_reduce(fgraph, node):
+    """A reduction along no axis is its operand."""
+    if _axes(node):
+        return None
+    return [cast(node.inputs[0], node.outputs[0].type.dtype)]
+
+
+@rule(CAReduce, stage=("canonicalize", "specialize", "uncanonicalize"))
+def local_reduce_broadcastable(fgraph, node):
+    """Axes of length 1 are dropped, not reduced."""
+    (x,) = node.inputs
+    axes = _axes(node)
+    reduced = [a for a in axes if not x.type.broadcastable[a]]
+    if len(reduced) == len(axes):
+        return None
+    (out,) = node.outputs
+    kept = [d for d in range(x.type.ndim) if d not in axes or d in reduced]
+    x = shuffled(x, tuple(kept))
+    if not reduced:
+        return [cast(x, out.type.dtype)]
+    new = _along(node.op, tuple(kept.index(a) for a in reduced), x)
+    return [new] if new.type == out.type else None
+
+
+@rule(Sum, Prod, stage="canonicalize")
+def local_sum_prod_all_to_none(fgraph, node):
+    """A sum or product along all axes says so by None."""
+    (x,) = node.inputs
+    if not node.op.axis or len(node.op.axis) < x.type.ndim:
+        return None
+    return [_along(node.op, None, x)]
+
+
+@rule(CAReduce, stage="canonicalize")
+def local_op_of_op(fgraph, node):
+    """A sum of sums is one sum along the axes of both; so is any reduction of the same kind."""
+    (x,) = node.inputs
+    if not is_private(x) or not _continues(node.op, x.owner.op):
+        return None
+    (original,) = x.owner.inputs
+    first = _axes(x.owner)
+    left = [d for d in range(original.type.ndim) if d not in first]
+    axes = tuple(sorted((*first, *(left[a] for a in _axes(node)))))
+    if isinstance(node.op, Sum | Prod) and len(axes) == original.type.ndim:
+        axes = None
+    new = _along(node.op, axes, original)
+    return [new] if new.type == node.outputs[0].type else None
+
+
+def _continues(outer, inner):
+    """Return whether a reduction goes on as the inner one began: same operation, same dtypes."""
+    if type(outer) is not type(inner) or outer.scalar_op != inner.scalar_op:
+        return False
+    row = outer.scalar_op.row
+    if row is None or not row.associative:
+        return False
+    if isinstance(outer, CAReduceDtype):
+        return (outer.dtype, outer.acc_dtype) == (inner.dtype, inner.acc_dtype)
+    return True
+
+
+@rule(CAReduce, stage=("canonicalize", "uncanonicalize"))
+def local_reduce_join(fgraph, node):
+    """Reducing tensors that were only joined for it is the operation on them.
+
+    On two of them, or for a sum or product on any number.
+    """
+    (x,) = node.inputs
+    row = node.op.scalar_op.row
+    if row is None or x.owner is None or type(x.owner.op) is not Join:
+        return None
+    axis, *parts = x.owner.inputs
+    position = number(axis)
+    if position is None or len(parts) < 2 or len(parts) > 2 and row.nin >= 0:
+        return None
+    axis = int(position) % x.type.ndim
+    if _axes(node) != (axis,) or not all(part.type.broadcastable[axis] for part in parts):
+        return None
+    (out,) = node.outputs
+    order = tuple(d for d in range(x.type.ndim) if d != axis)
+    new = elemwise(row.name)(*(shuffled(cast(part, out.type.dtype), order) for part in parts))
+    return [new] if new.type == out.type else None
+
+
+# --- what does not vary along the axes ------------------------------------------------------------
+#
+# Only of sums. From a product would come a power of the factor, which may overflow where the product
+# does not.
+
+
+@rule(Sum, stage=("canonicalize", "specialize"))
+def local_sum_prod_div_dimshuffle(fgraph, node):
+    """A sum of quotients with one divisor is the quotient of the sum."""
+    (x,) = node.inputs
+    parts = operands(x, "true_div")
+    if parts is None or not _may_go_out(node):
+        return None
+    dividend, divisor = parts
+    axes = _axes(node)
+    if not all(divisor.type.broadcastable[a] for a in axes):
+        return None
+    total = _along(node.op, node.op.axis, dividend)
+    return _if_typed(node, elemwise("true_div")(total, _beside(node, divisor)))
+
+
+@rule(Sum, stage="specialize")
+def local_sum_prod_mul_by_scalar(fgraph, node):
+    """A sum of products with a number is the product of the number and the sum."""
+    (x,) = node.inputs
+    name = row_name(x.owner)
+    if name not in ("mul", "neg") or not _may_go_out(node):
+        return None
+    if name == "neg":
+        total = _along(node.op, node.op.axis, x.owner.inputs[0])
+        return _if_typed(node, elemwise("neg")(total))
+    numbers, rest = [], []
+    for factor in x.owner.inputs:
+        (numbers if all(factor.type.broadcastable) else rest).append(factor)
+    if not numbers or not rest:
+        return None
+    rest = rest[0] if len(rest) == 1 else elemwise("mul")(*rest)
+    total = _along(node.op, node.op.axis, rest)
+    return _if_typed(node, elemwise("mul")(*(_beside(node, n) for n in numbers), total))
+
+
+def _may_go_out(node):
+    """Return whether factors may be taken out of a sum: all of it is computed in one kind of dtype.
+
+    Integers wrap around in the same way only if all is computed in the same dtype.
+    """
+    inside = node.inputs[0].type.dtype
+    dtype = node.outputs[0].type.dtype
+    if inside in dtypes.DISCRETE:
+        return inside == node.op.acc_dtype == dtype
+    return dtypes.upcast(inside, dtype) == dtype
+
+
+def _beside(node, factor):
+    """Return a factor in the sum's terms, without the axes of the sum, in the dtype of the sum."""
+    axes = _axes(node)
+    kept = tuple(d for d in range(factor.type.ndim) if d not in axes)
+    return cast(shuffled(factor, kept), node.outputs[0].type.dtype)
+
+
+def _if_typed(node, new):
+    return [new] if new.type == node.outputs[0].type else None
+
+
+@rule(Sum, Prod, stage="specialize")
+def local_opt_alloc(fgraph, node):
+    """The sum of copies of a number is the number times their count; the product is its power."""
+    (x,) = node.inputs
+    if x.owner is None or type(x.owner.op) is not Alloc:
+        return None
+    value, *lengths = x.owner.inputs
+    if number(value) is None:
+        return None
+    (out,) = node.outputs
+    axes = _axes(node)
+    dtype = out.type.dtype
+    value = cast(shuffled(value, ()), dtype)
+    counts = [cast(lengths[a], "int64") for a in axes]
+    count = counts[0] if len(counts) == 1 else elemwise("mul")(*counts)
+    # not cast before the power: whether a large count is even must not be lost
+    row = "mul" if isinstance(node.op, Sum) else "pow"
+    new = cast(elemwise(row)(value, count), dtype)
+    rest = [n for d, n in enumerate(lengths) if d not in axes]
+    return _if_typed(node, alloc(new, *rest) if rest else new)
+
+
+# --- extrema --------------------------------------------------------------------------------------
+
+
+@rule(MaxAndArgmax, stage="uncanonicalize")
+def local_max_and_argmax(fgraph, node):
+    """Where only the maximum or only its position is read, only that is computed."""
+    (x,) = node.inputs
+    maximum, position = node.outputs
+    if not position._clients:
+        if not node.op.axis:
+            return [x, None]
+        return [CAReduce(OPS["maximum"], node.op.axis)(x), None]
+    if not maximum._clients:
+        return [None, Argmax(node.op.axis)(x)]
+    return None
+
+
+@rule("row:neg", "row:invert", "row:sub", stage="uncanonicalize")
+def local_max_to_min(fgraph, node):
+    """The maximum of what was turned around, turned back, is the minimum."""
+    turned = _turned(node)
+    if turned is None:
+        return None
+    order = None
+    if turned.owner is not None and isinstance(turned.owner.op, DimShuffle) and is_private(turned):
+        order = turned.owner.op.new_order
+        (turned,) = turned.owner.inputs
+    if not is_private(turned) or type(turned.owner.op) is not CAReduce:
+        return None
+    op = turned.owner.op
+    if op.scalar_op != OPS["maximum"]:
+        return None
+    (inside,) = turned.owner.inputs
+    if inside.owner is None or row_name(inside.owner) != row_name(node):
+        return None
+    x = _turned(inside.owner)
+    if x is None:
+        return None
+    new = CAReduce(OPS["minimum"], op.axis)(x)
+    return _if_typed(node, new if order is None else shuffled(new, order))
+
+
+def _turned(node):
+    """Return the operand whose order an Apply turns around, or None."""
+    if row_name(node) != "sub":
+        return node.inputs[0]
+    # unsigned integers have no negatives: they are counted from the largest one down
+    largest, x = node.inputs
+    if x.type.dtype not in dtypes.UNSIGNED or number(largest) is None:
+        return None
+    return x if number(largest) == number(number_like(x, -1)) else None

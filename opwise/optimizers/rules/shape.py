@@ -1,0 +1,605 @@
+"""Rules on shapes: lengths read without computing, allocations, reshapes, joins and splits.
+
+Indexing is in ``subtensor``, fills that change nothing and reordered dimensions in
+``canonicalize``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opwise.graph.variable import Constant
+from opwise.optimizers.rule import rule
+from opwise.optimizers.rules.matching import is_private, number, shuffled
+from opwise.optimizers.shapefeature import same_length
+from opwise.scalar import dtypes
+from opwise.tensor.assertion import Assert
+from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
+from opwise.tensor.creation import Alloc, alloc
+from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle, elemwise
+from opwise.tensor.join import Join, MakeVector, Split, join, make_vector, vector_of
+from opwise.tensor.reduce import CAReduce, Prod, Sum
+from opwise.tensor.shape import (
+    Rebroadcast,
+    Reshape,
+    Shape,
+    Shape_i,
+    length,
+    patternbroadcast,
+    reshape,
+    vector_entry,
+)
+from opwise.tensor.slices import known_int
+from opwise.tensor.variable import constant
+
+_RUN = ("fast_run",)
+_TWICE = ("canonicalize", "specialize")
+_THRICE = ("canonicalize", "stabilize", "specialize")
+
+# --- what rules on shapes share -------------------------------------------------------------------
+
+
+def lengths_of(fgraph, var):
+    """Return the shape of a variable as a tuple of 0-d int64 variables, None if nobody tracks it."""
+    feature = getattr(fgraph, "shape_feature", None)
+    return None if feature is None else feature.shape_of[var]
+
+
+def are_lengths(lengths, known):
+    """Return whether as many lengths, integer variables or integers, are known to be ``known``."""
+    return len(lengths) == len(known) and all(
+        same_length(length(n), m) for n, m in zip(lengths, known, strict=True)
+    )
+
+
+def as_type(var, type_):
+    """Return a variable of the dtype and number of dimensions of a type with its pattern too."""
+    return var if var.type == type_ else patternbroadcast(var, type_.broadcastable)
+
+
+def is_read_once(var):
+    """Return whether one reader needs the values of a computed variable, not its shape alone."""
+    if var.owner is None:
+        return False
+    readers = [client for client, _ in var.clients]
+    return sum(c == "output" or not isinstance(c.op, Shape | Shape_i) for c in readers) == 1
+
+
+def is_plain_unary(node):
+    """Return whether an Apply computes one output elementwise from one input, in new memory."""
+    return (
+        node is not None
+        and isinstance(node.op, Elemwise)
+        and len(node.inputs) == 1
+        and len(node.outputs) == 1
+        and not node.op.inplace_pattern
+    )
+
+
+# --- lengths --------------------------------------------------------------------------------------
+
+
+@rule(Shape, stage=_TWICE)
+def local_shape_to_shape_i(fgraph, node):
+    """A shape is the vector of the lengths, each of which is known or read by itself."""
+    lengths = lengths_of(fgraph, node.inputs[0])
+    if lengths is None:
+        return None
+    return [_vector(lengths)]
+
+
+def _vector(entries):
+    """Return a list of integers and integer variables as an int64 vector."""
+    entries = [e if hasattr(e, "type") else int(e) for e in entries]
+    if all(isinstance(e, int) for e in entries):
+        return constant(np.array(entries, np.int64))
+    return make_vector(*map(length, entries))
+
+
+@rule(Shape_i, stage=_TWICE)
+def local_track_shape_i(fgraph, node):
+    """A length is computed from the lengths of inputs, so that the array need not be."""
+    (x,) = node.inputs
+    lengths = lengths_of(fgraph, x)
+    if lengths is None:
+        return None
+    known = lengths[node.op.i]
+    if known.owner is not None and known.owner.op == node.op and known.owner.inputs[0] is x:
+        return None
+    return [known]
+
+
+#: what a reduction of a list of numbers is, by the row that reduces
+_OF_NUMBERS = ("add", "mul", "maximum", "minimum", "and_", "or_")
+
+
+@rule(CAReduce, stage=_TWICE)
+def local_reduce_make_vector(fgraph, node):
+    """A reduction of a vector that is put together of numbers is the operation on the numbers."""
+    maker = node.inputs[0].owner
+    row = node.op.scalar_op.row
+    if maker is None or type(maker.op) is not MakeVector or not maker.inputs:
+        return None
+    if row is None or row.name not in _OF_NUMBERS or node.op.axis == ():
+        return None
+    dtype = node.outputs[0].type.dtype
+    result, *others = (cast(x, dtype) for x in maker.inputs)
+    for other in others:
+        result = elemwise(row.name)(result, other)
+    return [result]
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+@rule(TensorFromScalar, stage=_TWICE)
+def local_tensor_scalar_tensor(fgraph, node):
+    """A tensor made a scalar and a tensor again is the tensor."""
+    inner = node.inputs[0].owner
+    return inner.inputs if inner is not None and isinstance(inner.op, ScalarFromTensor) else None
+
+
+@rule(ScalarFromTensor, stage=_TWICE)
+def local_scalar_tensor_scalar(fgraph, node):
+    """A scalar made a tensor and a scalar again is the scalar."""
+    inner = node.inputs[0].owner
+    return inner.inputs if inner is not None and isinstance(inner.op, TensorFromScalar) else None
+
+
+# --- allocations ----------------------------------------------------------------------------------
+
+
+@rule("row:second", stage=("stabilize", "specialize", "local_fill_to_alloc"))
+def local_fill_to_alloc(fgraph, node):
+    """A value filled into the shape of something is allocated in that shape: its values go."""
+    value = node.inputs[1]
+    (out,) = node.outputs
+    if node.op.inplace_pattern:
+        return None
+    if value.type.broadcastable == out.type.broadcastable:
+        return [value]
+    lengths = lengths_of(fgraph, out)
+    if lengths is None:
+        return None
+    return [as_type(alloc(_without_left_ones(value), *lengths), out.type)]
+
+
+def _without_left_ones(x):
+    """Return what ``x`` is without dimensions that were added on the left."""
+    if x.owner is None or not isinstance(x.owner.op, DimShuffle):
+        return x
+    (inner,) = x.owner.inputs
+    kept = tuple(range(inner.type.ndim))
+    added = len(x.owner.op.new_order) - len(kept)
+    return inner if x.owner.op.new_order == ("x",) * added + kept else x
+
+
+@rule(Alloc, stage=_THRICE)
+def local_useless_alloc(fgraph, node):
+    """An allocation in the shape that its value has is the value."""
+    value, *lengths = node.inputs
+    (out,) = node.outputs
+    if value.type.ndim != out.type.ndim:
+        return None
+    known = lengths_of(fgraph, value)
+    if known is None or not are_lengths(lengths, known):
+        return None
+    return [as_type(value, out.type)]
+
+
+@rule(Alloc, stage=_THRICE)
+def local_canonicalize_alloc(fgraph, node):
+    """Dimensions of length 1 that an allocation adds on the left are added by a DimShuffle."""
+    value, *lengths = node.inputs
+    (out,) = node.outputs
+    added = 0
+    while added < len(lengths) - value.type.ndim and out.type.broadcastable[added]:
+        added += 1
+    if not added or any(c != "output" and isinstance(c.op, Alloc) for c, _ in out.clients):
+        return None  # an allocation of an allocation becomes one
+    inner = alloc(value, *lengths[added:]) if len(lengths) > added else value
+    new = dimshuffle(inner, ["x"] * added + list(range(inner.type.ndim)))
+    return [as_type(new, out.type)]
+
+
+@rule(Alloc, stage=_THRICE)
+def local_merge_alloc(fgraph, node):
+    """An allocation of an allocation is one, where the lengths agree or are 1."""
+    value, *lengths = node.inputs
+    inner = value.owner
+    if inner is None or type(inner.op) is not Alloc:
+        return None
+    first, *inner_lengths = inner.inputs
+    ours = lengths[len(lengths) - len(inner_lengths) :]
+    for n, ours_n, one in zip(inner_lengths, ours, value.type.broadcastable, strict=True):
+        if not one and not same_length(length(n), length(ours_n)):
+            return None
+    return [as_type(alloc(first, *lengths), node.outputs[0].type)]
+
+
+@rule(Elemwise, stage="specialize")
+def local_alloc_unary(fgraph, node):
+    """An operation on one allocated value is done before it is allocated."""
+    inner = node.inputs[0].owner
+    if inner is None or type(inner.op) is not Alloc or not is_plain_unary(node):
+        return None
+    value, *lengths = inner.inputs
+    return [as_type(alloc(node.op(value), *lengths), node.outputs[0].type)]
+
+
+@rule(
+    Elemwise,
+    stage={
+        "specialize": (*_RUN, "local_alloc_elemwise"),
+        "local_elemwise_alloc": (*_RUN, "local_alloc_elemwise"),
+    },
+)
+def local_elemwise_alloc(fgraph, node):
+    """Operands that are allocated in the shape of others broadcast instead.
+
+    Where the shapes are not known to agree, an Assert takes over to check that.
+    """
+    inputs = node.inputs
+    if len(inputs) < 2 or node.op.inplace_pattern:
+        return None
+    allocated = [_allocated_value(fgraph, x) for x in inputs]
+    if all(value is None for value in allocated):
+        return None
+    new = _Unallocated(fgraph, inputs, allocated).inputs()
+    if new is None:
+        return None
+    outputs = node.op(*new, return_list=True)
+    if any(a.type != b.type for a, b in zip(outputs, node.outputs, strict=True)):
+        return None
+    return outputs
+
+
+def _allocated_value(fgraph, x):
+    """Return what is allocated to make ``x``, with as many dimensions; None if that is not so."""
+    node = x.owner
+    order = None
+    if node is not None and isinstance(node.op, DimShuffle):
+        order, node = node.op.new_order, node.inputs[0].owner
+    if node is None or type(node.op) is not Alloc:
+        return None
+    value, *lengths = node.inputs
+    own = [d for d, one in enumerate(value.type.broadcastable) if not one]
+    added = len(lengths) - value.type.ndim
+    known = lengths_of(fgraph, value)
+    if known is None or not are_lengths([lengths[d + added] for d in own], [known[d] for d in own]):
+        return None  # the value may be repeated along a dimension of its own
+    padded = ("x",) * added + tuple(range(value.type.ndim))
+    return shuffled(value, padded if order is None else _composed(order, padded))
+
+
+def _composed(order, inner):
+    return tuple(o if o == "x" else inner[o] for o in order)
+
+
+class _Unallocated:
+    """Finds out which operands of an elementwise Apply need not be allocated."""
+
+    def __init__(self, fgraph, operands, values):
+        self.fgraph = fgraph
+        self.operands = operands
+        self.values = values
+        self.checks = {}
+
+    def inputs(self):
+        """Return the operands without superfluous allocations, None if there are none."""
+        new = [x for x in self.operands]
+        kept = [k for k, value in enumerate(self.values) if value is None]
+        for k, value in enumerate(self.values):
+            if value is None:
+                continue
+            if self._is_covered(k, value, kept):
+                new[k] = value
+            else:
+                kept.append(k)
+        if all(a is b for a, b in zip(new, self.operands, strict=True)):
+            return None
+        for k, conditions in self.checks.items():
+            new[k] = Assert("operands of different shapes: one was allocated")(new[k], *conditions)
+        return new
+
+    def _is_covered(self, k, value, kept):
+        """Return whether others have all the dimensions along which an operand is repeated."""
+        x = self.operands[k]
+        repeated = [
+            d
+            for d, (whole, own) in enumerate(
+                zip(x.type.broadcastable, value.type.broadcastable, strict=True)
+            )
+            if own and not whole
+        ]
+        checks = []
+        for d in repeated:
+            covers = [j for j in kept if not self.operands[j].type.broadcastable[d]]
+            if not covers:
+                return False
+            n = lengths_of(self.fgraph, x)[d]
+            lengths = [lengths_of(self.fgraph, self.operands[j])[d] for j in covers]
+            if not any(same_length(n, m) for m in lengths):
+                checks.append((covers[0], elemwise("eq")(n, lengths[0])))
+        for j, condition in checks:
+            self.checks.setdefault(j, []).append(condition)
+        return True
+
+
+@rule(Sum, Prod, stage="specialize")
+def local_opt_alloc(fgraph, node):
+    """A sum of one number repeated is a product, a product a power."""
+    inner = node.inputs[0].owner
+    if inner is None or type(inner.op) is not Alloc:
+        return None
+    value, *lengths = inner.inputs
+    repeated = number(value)
+    if repeated is None or not np.isfinite(repeated):
+        return None  # infinity times no element is not 0
+    (out,) = node.outputs
+    axes = range(len(lengths)) if node.op.axis is None else node.op.axis
+    new = _repeated(node.op, repeated, [length(lengths[a]) for a in axes], out.type.dtype)
+    if new is None:
+        return None
+    kept = [n for d, n in enumerate(lengths) if d not in axes]
+    return [as_type(alloc(new, *kept), out.type) if kept else new]
+
+
+def _repeated(op, value, lengths, dtype):
+    """Return the sum, or the product, of ``value`` repeated as 0-d variable of ``dtype``."""
+    if dtype in dtypes.COMPLEX or not lengths:
+        return None
+    count = lengths[0] if len(lengths) == 1 else elemwise("mul")(*lengths)
+    wide = "float64" if dtype in dtypes.CONTINUOUS else dtype
+    value = constant(np.asarray(value).astype(wide))
+    if isinstance(op, Sum):
+        return cast(elemwise("mul")(value, cast(count, wide)), dtype)
+    if value.data == 1:
+        return cast(value, dtype)
+    if wide != "float64":
+        return None  # a power of integers wraps around in its own way
+    return cast(elemwise("pow")(value, cast(count, wide)), dtype)
+
+
+@rule(Alloc, stage="uncanonicalize")
+def local_alloc_dimshuffle(fgraph, node):
+    """Dimensions that are added on the left to what is allocated need not be added."""
+    value, *lengths = node.inputs
+    inner = _without_left_ones(value)
+    if inner is value:
+        return None
+    return [as_type(alloc(inner, *lengths), node.outputs[0].type)]
+
+
+@rule(DimShuffle, stage="uncanonicalize")
+def local_dimshuffle_alloc(fgraph, node):
+    """Dimensions that are added on the left of an allocation are allocated with it."""
+    (x,) = node.inputs
+    if x.owner is None or type(x.owner.op) is not Alloc or not is_private(x):
+        return None
+    inner = _without_left_ones(node.outputs[0])
+    if inner is not x:
+        return None
+    value, *lengths = x.owner.inputs
+    added = node.outputs[0].type.ndim - x.type.ndim
+    return [as_type(alloc(value, *([1] * added), *lengths), node.outputs[0].type)]
+
+
+# --- reshapes -------------------------------------------------------------------------------------
+
+
+@rule(Reshape, stage=("canonicalize", "stabilize"))
+def local_useless_reshape(fgraph, node):
+    """A reshape to the shape that a tensor has is the tensor."""
+    x, shp = node.inputs
+    (out,) = node.outputs
+    if x.type.ndim != out.type.ndim:
+        return None
+    known = lengths_of(fgraph, x)
+    if known is None:
+        return None
+    entries = [vector_entry(shp, i) for i in range(out.type.ndim)]
+    return [as_type(x, out.type)] if _are_entries(entries, known) else None
+
+
+def _are_entries(entries, known):
+    """Return whether the entries of a new shape are known lengths; one of them may be -1."""
+    if None in entries or len(entries) != len(known):
+        return False
+    rest = [i for i, e in enumerate(entries) if not hasattr(e, "type") and e == -1]
+    if len(rest) > 1:
+        return False
+    return all(i in rest or same_length(length(e), known[i]) for i, e in enumerate(entries))
+
+
+@rule(Reshape, stage="canonicalize")
+def local_reshape_chain(fgraph, node):
+    """A reshape of a reshape is one."""
+    x, shp = node.inputs
+    if x.owner is None or not isinstance(x.owner.op, Reshape):
+        return None
+    return [_reshaped(x.owner.inputs[0], shp, node.outputs[0].type)]
+
+
+def _reshaped(x, shp, type_):
+    return as_type(reshape(x, shp, ndim=type_.ndim), type_)
+
+
+@rule(Reshape, stage="canonicalize")
+def local_reshape_to_dimshuffle(fgraph, node):
+    """A reshape leaves it to a DimShuffle to add dimensions of length 1.
+
+    Where only such dimensions come and go, nothing else remains.
+    """
+    x, shp = node.inputs
+    (out,) = node.outputs
+    dims = [d for d, one in enumerate(x.type.broadcastable) if not one]
+    kept = [d for d, one in enumerate(out.type.broadcastable) if not one]
+    entries = [vector_entry(shp, d) for d in kept]
+    lengths = lengths_of(fgraph, x)
+    if lengths is None or None in entries:
+        return None
+    if _are_entries(entries, [lengths[d] for d in dims]):
+        return [_with_ones(x, dims, out.type)]
+    if len(kept) == out.type.ndim:
+        return None
+    inner = reshape(x, _vector(entries), ndim=len(kept))
+    return [_with_ones(inner, range(len(kept)), out.type)]
+
+
+def _with_ones(x, dims, type_):
+    """Return ``x`` with its dimensions ``dims`` where a type does not broadcast, 1 elsewhere."""
+    dims = iter(dims)
+    order = tuple("x" if one else next(dims) for one in type_.broadcastable)
+    return as_type(shuffled(x, order), type_)
+
+
+def _reshape_of_dimshuffle(fgraph, node):
+    x, shp = node.inputs
+    if x.owner is None or not isinstance(x.owner.op, DimShuffle):
+        return None
+    (inner,) = x.owner.inputs
+    ones = inner.type.broadcastable
+    order = [o for o in x.owner.op.new_order if o != "x" and not ones[o]]
+    if order != sorted(order):
+        return None
+    return [_reshaped(inner, shp, node.outputs[0].type)]
+
+
+@rule(Reshape, stage="canonicalize")
+def local_useless_dimshuffle_in_reshape(fgraph, node):
+    """Dimensions of length 1 need not be added to, dropped from or moved in what is reshaped."""
+    return _reshape_of_dimshuffle(fgraph, node)
+
+
+@rule(Reshape, stage="uncanonicalize")
+def local_reshape_dimshuffle(fgraph, node):
+    """Dimensions of length 1 that were moved out of reshapes are left to them again."""
+    return _reshape_of_dimshuffle(fgraph, node)
+
+
+@rule(
+    Reshape,
+    # Flatten, which the second name speaks of, is a Reshape
+    stage={"canonicalize": (*_RUN, "local_flatten_lift"), "stabilize": (*_RUN, "local_flatten_lift")},
+)
+def local_reshape_lift(fgraph, node):
+    """An operation on one tensor that is then reshaped is done on the reshaped tensor."""
+    x, shp = node.inputs
+    if not is_plain_unary(x.owner) or not is_read_once(x):
+        return None
+    (inner,) = x.owner.inputs
+    return [as_type(x.owner.op(reshape(inner, shp, ndim=node.op.ndim)), node.outputs[0].type)]
+
+
+# --- promises of length 1 -------------------------------------------------------------------------
+
+
+@rule(Rebroadcast, stage=_TWICE)
+def local_useless_rebroadcast(fgraph, node):
+    """A promise of the pattern that a tensor has is dropped."""
+    (x,) = node.inputs
+    (out,) = node.outputs
+    if x.type == out.type:
+        return [x]
+    pattern = x.type.broadcastable
+    if any(pattern[d] == flag for d, flag in node.op.axis.items()):
+        return [as_type(x, out.type)]
+    return None
+
+
+@rule(Rebroadcast, stage=_TWICE)
+def local_rebroadcast_lift(fgraph, node):
+    """A promise is made before what is computed elementwise, and promises become one."""
+    (x,) = node.inputs
+    (out,) = node.outputs
+    inner = x.owner
+    if inner is not None and isinstance(inner.op, Rebroadcast):
+        return [as_type(inner.inputs[0], out.type)]
+    if is_plain_unary(inner) and is_private(x):
+        return [inner.op(node.op(inner.inputs[0]))]
+    return None
+
+
+# --- joins and splits -----------------------------------------------------------------------------
+
+
+@rule(Join, stage=_TWICE)
+def local_join_1(fgraph, node):
+    """One tensor joined to nothing is the tensor."""
+    if len(node.inputs) != 2:
+        return None
+    return [as_type(node.inputs[1], node.outputs[0].type)]
+
+
+@rule(Join, stage=_TWICE)
+def local_join_empty(fgraph, node):
+    """Tensors without elements along the axis are not joined."""
+    axis, *parts = node.inputs
+    axis = known_int(axis)
+    if axis is None:
+        return None
+    filled = [x for x in parts if not _is_empty(fgraph, x, axis)]
+    if not filled or len(filled) == len(parts):
+        return None
+    (out,) = node.outputs
+    return [as_type(cast(join(axis, *filled), out.type.dtype), out.type)]
+
+
+def _is_empty(fgraph, x, axis):
+    if isinstance(x, Constant):
+        return x.data.shape[axis] == 0
+    if x.owner is None:
+        return False
+    lengths = lengths_of(fgraph, x)
+    return lengths is not None and known_int(lengths[axis]) == 0
+
+
+#: a longer constant is not taken apart to be joined to single numbers
+_LONGEST = 16
+
+
+@rule(Join, stage=_TWICE)
+def local_join_make_vector(fgraph, node):
+    """Vectors of numbers that are joined are one vector of numbers."""
+    axis, *parts = node.inputs
+    (out,) = node.outputs
+    if out.type.ndim != 1 or len(parts) < 2:
+        return None
+    groups = []
+    for x in parts:
+        numbers = _numbers(x)
+        if numbers is not None and groups and groups[-1][1] is not None:
+            groups[-1][1].extend(numbers)
+        else:
+            groups.append((x, numbers))
+    if len(groups) == len(parts):
+        return None
+    joined = [x if numbers is None else vector_of(numbers) for x, numbers in groups]
+    return [as_type(cast(join(axis, *joined), out.type.dtype), out.type)]
+
+
+def _numbers(x):
+    """Return the numbers that a vector is put together of, None if it is none of these."""
+    if isinstance(x, Constant) and 0 < len(x.data) <= _LONGEST:
+        return [constant(n) for n in x.data]
+    if x.owner is not None and type(x.owner.op) is MakeVector and x.owner.inputs:
+        return list(x.owner.inputs)
+    return None
+
+
+@rule(Split, stage=_TWICE)
+def local_useless_split(fgraph, node):
+    """A tensor split into one part is the tensor, if the part is as long."""
+    if node.op.len_splits != 1:
+        return None
+    x, axis, splits = node.inputs
+    axis = known_int(axis)
+    lengths = lengths_of(fgraph, x)
+    n = vector_entry(splits, 0)
+    if axis is None or lengths is None or n is None:
+        return None
+    if not same_length(length(n), lengths[axis]):
+        whole = elemwise("eq")(length(n), lengths[axis])
+        x = Assert("the only part of a tensor is not as long as the tensor")(x, whole)
+    return [as_type(x, node.outputs[0].type)]
