@@ -44,6 +44,23 @@ from opwise.tensor.dot import dot
 
 __version__ = "0.1.0"
 
+# names of ``theano.tensor`` for things that are defined above or below the tensor layer
+for _name, _value in {
+    "Apply": Apply,
+    "Constant": Constant,
+    "Lop": Lop,
+    "Op": Op,
+    "Rop": Rop,
+    "SharedVariable": SharedVariable,
+    "Variable": Variable,
+    "grad": grad,
+    "numeric_grad": gradient.numeric_grad,
+    "shared": shared,
+    "subgraph_grad": subgraph_grad,
+    "verify_grad": verify_grad,
+}.items():
+    setattr(tensor, _name, _value)
+
 __all__ = [
     "Apply",
     "CLinker",

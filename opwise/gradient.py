@@ -184,8 +184,8 @@ def grad(
     'disconnected'.
     add_names: call the gradients ``(dcost/dx)`` where cost and x have names. known_grads: dict from
     variables to the gradient by them of a cost that need not be part of the graph. null_gradients:
-    'raise' or 'return' where a gradient is undefined. A gradient has the shape of its variable, and as
-    a rule its dtype; by a discrete variable it is a float.
+    'raise' or 'return' where a gradient is undefined. A gradient has the shape of its variable and
+    as a rule its dtype; by a discrete variable it is a float.
 
     Raises TypeError for a cost that is no real scalar, DisconnectedInputError, NullTypeGradError.
     """

@@ -107,23 +107,25 @@ class Function(CallPath):
             if specs[i].implicit:
                 raise TypeError(f"Tried to provide value for implicit input: {key}")
             given[i] = value
+        values = {}
         for i in self._explicit:
-            container = self.input_storage[i]
             if i in given:
-                container.storage[0] = self._converted(i, given[i])
+                values[i] = self._converted(i, given[i])
                 continue
             required, refeed, default = self.defaults[i]
             if required:
                 name = specs[i].name or f"<{specs[i].variable.type}>"
                 raise TypeError(f"Missing required input: {name}")
             if refeed:
-                container.storage[0] = copying.copy(default)
-        self._refuse_aliases(given)
+                values[i] = copying.copy(default)
+        self._refuse_aliases(values)
         kept = [
             (self.input_storage[i], self.input_storage[i].storage[0])
             for i in self._explicit
             if specs[i].update is not None
         ]
+        for i, value in values.items():  # only now: a refused argument changes nothing
+            self.input_storage[i].storage[0] = value
         try:
             result = self._run_and_keep(kept)
         finally:
@@ -181,11 +183,17 @@ class Function(CallPath):
             text += "Backtrace when that variable is created:\n\n" + format_trace(var.made_at) + "\n"
         text += str(error)
         if getattr(var.type, "ndim", 0) == 1 and "expected 1, got 0" in text:
+            named = f" {var.name}" if var.name else ""
             text += (
-                f"\nThe input {var.name or 'is a vector'!s} takes a list or a vector: "
-                f"f([1., 2.]), or f([5]) for one element."
+                f"\nThe input{named} takes a list or a vector: f([1., 2.]), or f([5]) for one "
+                "element."
             )
-        raise type(error)(text) from None
+        try:
+            new = type(error)(text)
+        except Exception:  # the class takes other arguments: the original must reach the user
+            error.add_note(text)
+            raise error from None
+        raise new from None
 
     def _find(self, key):
         i = self._by_name.get(key)
@@ -203,15 +211,14 @@ class Function(CallPath):
             )
         return i
 
-    def _refuse_aliases(self, given):
+    def _refuse_aliases(self, values):
         specs = self.maker.construction.inputs
-        mutable = [i for i in given if specs[i].mutable]
+        mutable = [i for i in values if specs[i].mutable]
         for i in mutable:
-            for j in given:
+            for j in values:
                 if i == j:
                     continue
-                a, b = self.input_storage[i].storage[0], self.input_storage[j].storage[0]
-                if specs[i].variable.type.may_share_memory(a, b):
+                if specs[i].variable.type.may_share_memory(values[i], values[j]):
                     raise AliasedMemoryError(
                         f"Inputs {i} and {j} of the function share memory, and one of them may be "
                         "overwritten: pass a copy."

@@ -84,6 +84,7 @@ class Linker:
         steps = [self.c_step(step.node, kernels) for step in program.steps]
         if kernels is not None:
             kernels.finish()
+            steps = [s if s is None or s.loop is None or s.loop.address else None for s in steps]
         self.cimpl = [step is not None for step in steps]
         self.report = kernels.report if kernels is not None else None
         on_error = _reporter(program, storages)
@@ -196,6 +197,7 @@ def compiled_vm(program, storages, steps, on_error, allow_gc):
         program.constants,
         list(program.parents),
         [step.dies for step in program.steps],
+        list(program.ends),
         program.commit,
         list(program.destroyed),
         on_error,
@@ -235,6 +237,7 @@ def single_step_vm(program, k, c_step, storages):
         {},
         [at.get(program.parents[c], -1) for c in cells],
         [()],
+        [at[c] for c in step.outputs],
         1,
         [],
         raise_it,

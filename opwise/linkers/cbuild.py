@@ -140,24 +140,36 @@ def load(text):
 
 
 def _trusted(path):
-    """Return whether a file exists, is the user's own and nobody else can write to it."""
+    """Return whether a file is whole, the user's own, and nobody else can write to it."""
     try:
         info = os.lstat(path)
+        if (
+            not stat.S_ISREG(info.st_mode)
+            or info.st_uid != os.getuid()
+            or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        ):
+            return False
+        with open(path, "rb") as f:
+            content = f.read()
     except OSError:
         return False
-    return (
-        stat.S_ISREG(info.st_mode)
-        and info.st_uid == os.getuid()
-        and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    )
+    size = hashlib.sha256().digest_size
+    return hashlib.sha256(content[:-size]).digest() == content[-size:]
+
+
+def _seal(path):
+    """Append the digest of a library to it: the loader would crash on one that was cut short."""
+    with open(path, "r+b") as f:
+        f.write(hashlib.sha256(f.read()).digest())
 
 
 def _compile(path, flags, text, where, target):
     """Compile a text into ``target``; return the seconds it took."""
     start = time.perf_counter()
-    handle, partial = tempfile.mkstemp(suffix=".so", dir=where)
-    os.close(handle)
+    partial = None
     try:
+        handle, partial = tempfile.mkstemp(suffix=".so", dir=where)
+        os.close(handle)
         done = subprocess.run(
             [path, *flags, "-x", "c", "-", "-x", "none", "-o", partial, "-lm"],
             input=text, capture_output=True, text=True, close_fds=False, check=False,
@@ -168,11 +180,12 @@ def _compile(path, flags, text, where, target):
                 f.write(text)
             first = next((x for x in done.stderr.splitlines() if "error" in x), done.stderr[:300])
             raise CompileError(f"{path} failed: {first.strip()} (the source is kept in {kept})")
+        _seal(partial)
         os.chmod(partial, 0o700)
         os.replace(partial, target)
     except OSError as e:
         raise CompileError(f"a kernel could not be compiled into {where}: {e}") from e
     finally:
-        if os.path.exists(partial):
+        if partial is not None and os.path.exists(partial):
             os.unlink(partial)
     return time.perf_counter() - start

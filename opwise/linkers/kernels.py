@@ -20,7 +20,10 @@ VERSION = 1
 
 
 class Loop:
-    """A loop to be: ``address`` and ``context`` are known once ``Kernels.finish`` was called."""
+    """A loop to be: ``address`` and ``context`` are known once ``Kernels.finish`` was called.
+
+    The address stays 0 where no loop could be had: the Apply then runs ``perform``.
+    """
 
     __slots__ = ("address", "context", "keep", "name", "source")
 
@@ -93,8 +96,9 @@ class Kernels:
                 )
         for loop in loops:
             _, steps, outs, in_dtypes = loop.source
-            loop.keep = interpreter_code(steps, outs, in_dtypes)
-            loop.address, loop.context = opwise_c.INTERPRET, loop.keep.address
+            if interpretable(steps, in_dtypes):
+                loop.keep = interpreter_code(steps, outs, in_dtypes)
+                loop.address, loop.context = opwise_c.INTERPRET, loop.keep.address
 
 
 # --- generated C ---------------------------------------------------------------------------------

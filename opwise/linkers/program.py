@@ -25,6 +25,8 @@ class Program:
     variables: the variable of each cell. inputs, outputs: cells. constants: {cell: value}.
     parents: for each cell the one whose memory it may share, or -1. commit: the first step from
     which on an input may be overwritten (the number of steps if none is); destroyed: those inputs.
+    ends: cells that no step lets go (outputs, views of inputs, the memory that an output shows):
+    they go when the results are handed over.
     """
 
     fgraph: object
@@ -36,6 +38,7 @@ class Program:
     parents: tuple[int, ...]
     commit: int
     destroyed: tuple[int, ...]
+    ends: tuple[int, ...]
 
     @property
     def order(self):
@@ -65,6 +68,7 @@ def make_program(fgraph, schedule=None):
         above = aliasing.parent(var)
         parents.append(-1 if above is None else cells[above])
     dies = _lifetimes(fgraph, order, roots, cells)
+    gone = {*inputs, *(cell for dead in dies for cell in dead)}
     return Program(
         fgraph=fgraph,
         variables=tuple(variables),
@@ -77,6 +81,11 @@ def make_program(fgraph, schedule=None):
         parents=tuple(parents),
         commit=commit,
         destroyed=tuple(sorted({cells[roots[var]] for var in destroyers.values()})),
+        ends=tuple(
+            i
+            for i, var in enumerate(variables)
+            if i not in gone and not isinstance(var, Constant)
+        ),
     )
 
 

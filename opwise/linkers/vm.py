@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import time
 
 import numpy as np
+
+from opwise.linkers.opwise_c import BUSY
 
 
 class Thunk:
@@ -35,8 +38,23 @@ class PerformThunk(Thunk):
                 raise ValueError("expected an ndarray, not None")
         self.perform(self.node, values, self.outputs)
         for cell, var in zip(self.outputs, self.node.outputs, strict=True):
-            if cell[0] is None and hasattr(var.type, "numpy_dtype"):
-                raise ValueError(f"{self.node.op} did not compute its output {var}")
+            if hasattr(var.type, "numpy_dtype"):
+                cell[0] = self._checked(cell[0], var.type)
+
+    def _checked(self, value, type_):
+        """Return a result as an array; it must have the dtype and dimensions that were declared."""
+        if value is None:
+            raise ValueError(f"{self.node.op} did not compute its output")
+        if isinstance(value, np.generic):
+            value = np.asarray(value)
+        if not isinstance(value, np.ndarray):
+            raise TypeError(f"expected an ndarray, not {value!r}")
+        if value.dtype != type_.numpy_dtype or value.ndim != type_.ndim:
+            raise TypeError(
+                f"expected an array of dtype {type_.dtype} and {type_.ndim} dimensions, got dtype "
+                f"{value.dtype} and shape {value.shape}"
+            )
+        return value
 
 
 class CThunk(Thunk):
@@ -67,6 +85,8 @@ class PlainVM:
         kept = {*program.inputs, *program.outputs, *program.constants}
         self._dies = [[storages[c] for c in step.dies] for step in program.steps]
         self._owned = [s for c, s in enumerate(storages) if c not in kept]
+        self._ends = [storages[c] for c in program.ends if c not in kept]
+        self.running = False
         self.timed = False
         self._times = [[0, 0, 0, 0, [0] * 64] for _ in thunks]
         self.calls = self.total_ns = self.first_ns = 0
@@ -76,6 +96,15 @@ class PlainVM:
         return [(thunk,) for thunk in self.thunks]
 
     def __call__(self):
+        if self.running:
+            raise RuntimeError(BUSY)
+        self.running = True
+        try:
+            self._run_all()
+        finally:
+            self.running = False
+
+    def _run_all(self):
         start = time.perf_counter_ns()
         saved = None
         for k, thunk in enumerate(self.thunks):
@@ -92,6 +121,9 @@ class PlainVM:
             if self.allow_gc:
                 for cell in self._dies[k]:
                     cell[0] = None
+        if self.allow_gc:
+            for cell in self._ends:
+                cell[0] = None
         if self.timed:
             elapsed = time.perf_counter_ns() - start
             self.total_ns += elapsed
@@ -113,14 +145,18 @@ class PlainVM:
         self._note(k, time.perf_counter_ns() - start)
 
     def _save(self):
-        """Return copies of the inputs that the steps from here on overwrite."""
-        values = [(cell, self.storages[cell][0]) for cell in self.program.destroyed]
-        return [(value, np.array(value)) for _, value in values if isinstance(value, np.ndarray)]
+        """Return (storage, value, copy) of the inputs that the steps from here on overwrite."""
+        storages = [self.storages[cell] for cell in self.program.destroyed]
+        return [(s, s[0], copy.deepcopy(s[0])) for s in storages]
 
     @staticmethod
     def _restore(saved):
-        for value, copy in saved or ():
-            value[...] = copy
+        """Give inputs the values that they had: arrays in place, other objects as copies."""
+        for storage, value, before in saved or ():
+            if isinstance(value, np.ndarray):
+                value[...] = before
+            else:
+                storage[0] = before
 
     def _clear(self):
         for cell in self._owned:
@@ -128,6 +164,8 @@ class PlainVM:
 
     def free(self):
         """Forget every value between inputs and outputs."""
+        if self.running:
+            raise RuntimeError("The function is running: its memory cannot be freed")
         self._clear()
 
     def kept_bytes(self):

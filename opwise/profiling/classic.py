@@ -122,7 +122,7 @@ def difference(mine, theirs, n_apply, n_ops):
 
 
 def _difference_row(r):
-    ratio = "%8.2fx" % (r.theirs / r.mine) if r.mine and r.theirs else "        -"
+    ratio = "%8.3gx" % (r.theirs / r.mine) if r.mine and r.theirs else "        -"
     position = "%i\t" % r.position if r.position >= 0 else ""
     only = f"  (only in {r.only})" if r.only else ""
     return "\t%+.3e\t%.3e\t%.3e\t%s\t%s%s %s%s%s" % (

@@ -7,7 +7,7 @@ import pytest
 
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.type import generic
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant
 
 pytestmark = pytest.mark.null
 
@@ -101,7 +101,7 @@ def test_clients_exist_only_inside_a_function_graph(toy, leaves):
     "duplicate", [lambda v: pickle.loads(pickle.dumps(v)), copy.deepcopy], ids=["pickle", "copy"]
 )
 def test_a_copy_of_a_graph_keeps_names_lines_and_structure(duplicate):
-    x = Variable(generic, name="x")
+    x = generic("x")
     x.tag.note = [1]
     new = duplicate(x)
     assert (new.name, new.type, new.tag.note) == ("x", generic, [1])

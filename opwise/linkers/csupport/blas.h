@@ -124,6 +124,20 @@ static inline char *ow_get_mat(ow_cell *c, ow_mat *m, char **memory)
 OW_SMALL_GEMM(double)
 OW_SMALL_GEMM(float)
 
+/* z = b z + a M v for one row or column z, where M is a matrix as BLAS sees it (column-major) */
+static void ow_gemv_call(int f64, char t, int rows, int cols, double a, char *m, int ld, char *v,
+                         int incv, double b, char *z, int incz)
+{
+    if (f64)
+        ow_blas.dgemv(&t, &rows, &cols, &a, (double *)m, &ld, (double *)v, &incv, &b, (double *)z,
+                      &incz);
+    else {
+        float fa = (float)a, fb = (float)b;
+        ow_blas.sgemv(&t, &rows, &cols, &fa, (float *)m, &ld, (float *)v, &incv, &fb, (float *)z,
+                      &incz);
+    }
+}
+
 /* z = b z + a x y; z has contiguous rows or columns. */
 static void ow_gemm_mats(int f64, ow_mat z, ow_mat x, ow_mat y, double a, double b)
 {
@@ -134,6 +148,19 @@ static void ow_gemm_mats(int f64, ow_mat z, ow_mat x, ow_mat y, double a, double
             ow_small_gemm_double(&z, &x, &y, a, b);
         else
             ow_small_gemm_float(&z, &x, &y, (float)a, (float)b);
+        return;
+    }
+    /* BLAS is slow at a product of matrices of which one is a vector; empty sums it leaves alone */
+    if (z.cols == 1 && x.cols > 0) {
+        ow_gemv_call(f64, x.by_rows ? 'T' : 'N', x.by_rows ? x.cols : x.rows,
+                     x.by_rows ? x.rows : x.cols, a, x.data, x.ld, y.data, y.by_rows ? y.ld : 1, b,
+                     z.data, z.by_rows ? z.ld : 1);
+        return;
+    }
+    if (z.rows == 1 && x.cols > 0) {
+        ow_gemv_call(f64, y.by_rows ? 'N' : 'T', y.by_rows ? y.cols : y.rows,
+                     y.by_rows ? y.rows : y.cols, a, y.data, y.ld, x.data, x.by_rows ? 1 : x.ld, b,
+                     z.data, z.by_rows ? 1 : z.ld);
         return;
     }
     if (!z.by_rows) { /* z' = y' x' has contiguous rows */
@@ -311,17 +338,9 @@ static int ow_gemv_run(ow_step *s)
         return OW_OK;
     }
     /* a matrix stored by rows is, to BLAS, its transpose */
-    char t = m.by_rows ? 'T' : 'N';
-    int rows = m.by_rows ? m.cols : m.rows, cols = m.by_rows ? m.rows : m.cols;
-    int incx = (int)(x->strides[0] / item), incy = (int)(y->strides[0] / item);
-    if (item == 8)
-        ow_blas.dgemv(&t, &rows, &cols, &a, (double *)m.data, &m.ld, (double *)x->data, &incx, &b,
-                      (double *)y->data, &incy);
-    else {
-        float fa = (float)a, fb = (float)b;
-        ow_blas.sgemv(&t, &rows, &cols, &fa, (float *)m.data, &m.ld, (float *)x->data, &incx, &fb,
-                      (float *)y->data, &incy);
-    }
+    ow_gemv_call(item == 8, m.by_rows ? 'T' : 'N', m.by_rows ? m.cols : m.rows,
+                 m.by_rows ? m.rows : m.cols, a, m.data, m.ld, x->data,
+                 (int)(x->strides[0] / item), b, y->data, (int)(y->strides[0] / item));
     return OW_OK;
 }
 

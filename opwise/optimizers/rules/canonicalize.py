@@ -12,6 +12,7 @@ from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.canonizer import PRODUCTS, SUMS
 from opwise.optimizers.rules.matching import (
     filled,
+    for_output,
     is_private,
     number,
     number_like,
@@ -53,31 +54,27 @@ def local_mul_zero(fgraph, node):
     for x in node.inputs:
         if number_within(x) == 0:
             out = node.outputs[0]
-            new = filled(out, 0, node.inputs)
-            return None if new is None else [new]
+            return for_output(node, filled(out, 0, node.inputs))
     return None
 
 
 @rule("row:add", "row:sub", "row:neg", stage="canonicalize")
 def local_add_canonizer(fgraph, node):
     """A sum takes one form: a number first, terms that cancel gone, sums of sums flat."""
-    new = SUMS(node)
-    return None if new is None else [new]
+    return for_output(node, SUMS(node))
 
 
 @rule("row:mul", "row:true_div", "row:inv", stage="canonicalize")
 def local_mul_canonizer(fgraph, node):
     """A product takes one form: a number first, factors that cancel gone, products flat."""
-    new = PRODUCTS(node)
-    return None if new is None else [new]
+    return for_output(node, PRODUCTS(node))
 
 
 @rule("row:true_div", "row:int_div", stage=("canonicalize", "specialize"))
 def local_zero_div(fgraph, node):
     """0 divided by anything is 0."""
     if number_within(node.inputs[0]) == 0:
-        new = filled(node.outputs[0], 0, node.inputs)
-        return None if new is None else [new]
+        return for_output(node, filled(node.outputs[0], 0, node.inputs))
     return None
 
 
@@ -87,8 +84,7 @@ def local_intdiv_by_one(fgraph, node):
     x, y = node.inputs
     out = node.outputs[0]
     if out.type.dtype in dtypes.DISCRETE and number(y) == 1:
-        new = typed_like(x, out, [y])
-        return None if new is None else [new]
+        return for_output(node, typed_like(x, out, [y]))
     return None
 
 
@@ -101,7 +97,7 @@ def local_pow_canonicalize(fgraph, node):
         return None
     out = node.outputs[0]
     new = filled(out, 1, node.inputs) if power == 0 else typed_like(x, out, [y])
-    return None if new is None else [new]
+    return for_output(node, new)
 
 
 @rule("row:mul", stage=("canonicalize", "stabilize"))
@@ -175,7 +171,7 @@ def local_upcast_elemwise_constant_inputs(fgraph, node):
         for x in node.inputs
     ]
     new = node.op(*inputs)
-    return [new] if new.type == out.type else None
+    return for_output(node, new)
 
 
 # --- functions of functions -----------------------------------------------------------------------
@@ -214,7 +210,7 @@ def local_abs_lift(fgraph, node):
     if any(part.type.dtype not in dtypes.CONTINUOUS for part in parts):
         return None
     new = x.owner.op(*map(elemwise("abs_"), parts))
-    return [new] if new.type == node.outputs[0].type else None
+    return for_output(node, new)
 
 
 @rule(Cast, stage=("canonicalize", "specialize"))
@@ -287,7 +283,7 @@ def local_fill_sink(fgraph, node):
         return _filled_once(node, out)
     values = [x.owner.inputs[1] if row_name(x.owner) == "second" else x for x in node.inputs]
     new = typed_like(node.op(*values), out, models)
-    return None if new is None else [new]
+    return for_output(node, new)
 
 
 def _filled_once(node, out):
@@ -316,7 +312,7 @@ def _filled_once(node, out):
 def local_useless_elemwise(fgraph, node):
     """An operation on one operand, or on equal ones, whose result is known goes."""
     new = _USELESS[row_name(node) or "none"](node)
-    return None if new is None else [new]
+    return for_output(node, new)
 
 
 def _of_one(node):
@@ -391,7 +387,7 @@ def local_useless_elemwise_comparison(fgraph, node):
         new = _compared_length(name, x, y, out)
     elif isinstance(x, Constant):
         new = _compared_length(_EXCHANGED.get(name, name), y, x, out)
-    return None if new is None else [new]
+    return for_output(node, new)
 
 
 def _compared_length(name, n, bound, out):
@@ -438,7 +434,7 @@ def local_useless_switch(fgraph, node):
     else:
         return None
     new = typed_like(branch, node.outputs[0], node.inputs)
-    return None if new is None else [new]
+    return for_output(node, new)
 
 
 def _is_guarded_length(condition, x, y):
@@ -473,7 +469,7 @@ def local_merge_switch_same_cond(fgraph, node):
         for k in (1, 2)
     ]
     new = elemwise("switch")(condition, *branches)
-    return [new] if new.type == node.outputs[0].type else None
+    return for_output(node, new)
 
 
 @rule("row:mul", stage=("canonicalize", "specialize"))
@@ -529,13 +525,13 @@ def local_dimshuffle_lift(fgraph, node):
     inner = x.owner
     if order == tuple(range(x.type.ndim)) or inner is not None and isinstance(inner.op, DimShuffle):
         new = shuffled(x, order)
-        return [new] if new.type == node.outputs[0].type else None
+        return for_output(node, new)
     if inner is None or not isinstance(inner.op, Elemwise) or inner.op.inplace_pattern:
         return None
     if len(inner.outputs) > 1 or not is_private(x):
         return None
     new = inner.op(*(shuffled(v, order) for v in inner.inputs))
-    return [new] if new.type == node.outputs[0].type else None
+    return for_output(node, new)
 
 
 @rule(DimShuffle, stage="canonicalize")
@@ -546,4 +542,4 @@ def local_lift_transpose_through_dot(fgraph, node):
         return None
     a, b = x.owner.inputs
     new = x.owner.op(shuffled(b, (1, 0)), shuffled(a, (1, 0)))
-    return [new] if new.type == node.outputs[0].type else None
+    return for_output(node, new)

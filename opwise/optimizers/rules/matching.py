@@ -99,6 +99,11 @@ def filled(out, value, models):
     return typed_like(number_like(out, value), out, models)
 
 
+def for_output(node, new):
+    """Return what a rule gives as the only output of an Apply; None for None, or another type."""
+    return [new] if new is not None and new.type == node.outputs[0].type else None
+
+
 def shuffled(x, order):
     """Return ``x`` with its dimensions in ``order`` ('x': a new one), by at most one DimShuffle."""
     while x.owner is not None and isinstance(x.owner.op, DimShuffle):

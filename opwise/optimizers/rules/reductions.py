@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from copy import copy
 
+import numpy as np
+
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.matching import (
+    for_output,
     is_private,
     number,
     number_like,
@@ -26,6 +29,7 @@ from opwise.tensor.reduce import (
     Prod,
     Sum,
 )
+from opwise.tensor.variable import constant
 
 _CUT = "local_cut_useless_reduce"
 
@@ -72,7 +76,7 @@ def local_reduce_broadcastable(fgraph, node):
     if not reduced:
         return [cast(x, out.type.dtype)]
     new = _along(node.op, tuple(kept.index(a) for a in reduced), x)
-    return [new] if new.type == out.type else None
+    return for_output(node, new)
 
 
 @rule(Sum, Prod, stage="canonicalize")
@@ -97,7 +101,7 @@ def local_op_of_op(fgraph, node):
     if isinstance(node.op, Sum | Prod) and len(axes) == original.type.ndim:
         axes = None
     new = _along(node.op, axes, original)
-    return [new] if new.type == node.outputs[0].type else None
+    return for_output(node, new)
 
 
 def _continues(outer, inner):
@@ -132,7 +136,7 @@ def local_reduce_join(fgraph, node):
     (out,) = node.outputs
     order = tuple(d for d in range(x.type.ndim) if d != axis)
     new = elemwise(row.name)(*(shuffled(cast(part, out.type.dtype), order) for part in parts))
-    return [new] if new.type == out.type else None
+    return for_output(node, new)
 
 
 # --- what does not vary along the axes ------------------------------------------------------------
@@ -153,7 +157,7 @@ def local_sum_prod_div_dimshuffle(fgraph, node):
     if not all(divisor.type.broadcastable[a] for a in axes):
         return None
     total = _along(node.op, node.op.axis, dividend)
-    return _if_typed(node, elemwise("true_div")(total, _beside(node, divisor)))
+    return for_output(node, elemwise("true_div")(total, _beside(node, divisor)))
 
 
 @rule(Sum, stage="specialize")
@@ -165,7 +169,7 @@ def local_sum_prod_mul_by_scalar(fgraph, node):
         return None
     if name == "neg":
         total = _along(node.op, node.op.axis, x.owner.inputs[0])
-        return _if_typed(node, elemwise("neg")(total))
+        return for_output(node, elemwise("neg")(total))
     numbers, rest = [], []
     for factor in x.owner.inputs:
         (numbers if all(factor.type.broadcastable) else rest).append(factor)
@@ -173,7 +177,7 @@ def local_sum_prod_mul_by_scalar(fgraph, node):
         return None
     rest = rest[0] if len(rest) == 1 else elemwise("mul")(*rest)
     total = _along(node.op, node.op.axis, rest)
-    return _if_typed(node, elemwise("mul")(*(_beside(node, n) for n in numbers), total))
+    return for_output(node, elemwise("mul")(*(_beside(node, n) for n in numbers), total))
 
 
 def _may_go_out(node):
@@ -195,8 +199,8 @@ def _beside(node, factor):
     return cast(shuffled(factor, kept), node.outputs[0].type.dtype)
 
 
-def _if_typed(node, new):
-    return [new] if new.type == node.outputs[0].type else None
+def for_output(node, new):
+    return for_output(node, new)
 
 
 @rule(Sum, Prod, stage="specialize")
@@ -205,20 +209,21 @@ def local_opt_alloc(fgraph, node):
     (x,) = node.inputs
     if x.owner is None or type(x.owner.op) is not Alloc:
         return None
-    value, *lengths = x.owner.inputs
-    if number(value) is None:
+    filling, *lengths = x.owner.inputs
+    value = number(filling)
+    if value is None:
         return None
     (out,) = node.outputs
     axes = _axes(node)
     dtype = out.type.dtype
-    value = cast(shuffled(value, ()), dtype)
+    value = constant(np.asarray(value).astype(dtype))
     counts = [cast(lengths[a], "int64") for a in axes]
     count = counts[0] if len(counts) == 1 else elemwise("mul")(*counts)
     # not cast before the power: whether a large count is even must not be lost
     row = "mul" if isinstance(node.op, Sum) else "pow"
     new = cast(elemwise(row)(value, count), dtype)
     rest = [n for d, n in enumerate(lengths) if d not in axes]
-    return _if_typed(node, alloc(new, *rest) if rest else new)
+    return for_output(node, alloc(new, *rest) if rest else new)
 
 
 # --- extrema --------------------------------------------------------------------------------------
@@ -260,7 +265,7 @@ def local_max_to_min(fgraph, node):
     if x is None:
         return None
     new = CAReduce(OPS["minimum"], op.axis)(x)
-    return _if_typed(node, new if order is None else shuffled(new, order))
+    return for_output(node, new if order is None else shuffled(new, order))
 
 
 def _turned(node):

@@ -232,10 +232,11 @@ class CrossentropyCategorical1Hot(Op):
         coding, labels = as_tensor_variable(coding_dist), as_tensor_variable(true_one_of_n)
         if coding.type.ndim != 2:
             raise TypeError("matrix required for argument: coding_dist")
-        if not _is_labels(labels):
+        # no narrower integers: a program that runs here runs under Theano too
+        if labels.type.ndim != 1 or labels.type.dtype not in ("int32", "int64"):
             raise TypeError(
                 "integer vector required for argument: true_one_of_n"
-                f"(got type: {labels.type} instead of: TensorType(int64, vector))"
+                f"(got type: {labels.type} instead of: TensorType(int64, vector)); cast the labels"
             )
         out = tensor_type(coding.type.dtype, (False,)).make_variable()
         return Apply(self, [coding, labels], [out])

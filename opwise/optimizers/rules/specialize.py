@@ -1,0 +1,237 @@
+"""Rules that choose the elementwise form that is fastest to compute, once expressions are canonical.
+
+What concerns single functions (softplus, log1p and the like) is in ``stabilize``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from opwise.optimizers.rule import rule
+from opwise.optimizers.rules.matching import (
+    filled,
+    for_output,
+    is_private,
+    number,
+    number_like,
+    operands,
+    row_name,
+    typed_like,
+)
+from opwise.scalar import dtypes
+from opwise.tensor.creation import Alloc
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
+
+#: integer powers beyond this are left to pow, whose error does not grow with the exponent
+LARGEST_POWER = 512
+
+
+# --- sums -----------------------------------------------------------------------------------------
+
+
+@rule("row:add", stage="specialize")
+def local_add_specialize(fgraph, node):
+    """Terms that are 0 are dropped from a sum."""
+    terms = [x for x in node.inputs if number(x) != 0]
+    if len(terms) == len(node.inputs):
+        return None
+    (out,) = node.outputs
+    if not terms:
+        return for_output(node, filled(out, 0, node.inputs))
+    new = terms[0] if len(terms) == 1 else node.op(*terms)
+    return for_output(node, _exactly(new, node))
+
+
+def _exactly(new, node):
+    """Return a result of fewer operands if it was computed in the dtype of the whole, else None."""
+    (out,) = node.outputs
+    if new.type.dtype != out.type.dtype and row_name(new.owner) == row_name(node):
+        return None
+    return typed_like(new, out, node.inputs)
+
+
+@rule("row:sub", stage="specialize")
+def local_elemwise_sub_zeros(fgraph, node):
+    """x - x is 0."""
+    x, y = node.inputs
+    return for_output(node, filled(node.outputs[0], 0, [x])) if x is y else None
+
+
+@rule("row:neg", stage="specialize")
+def local_neg_neg(fgraph, node):
+    """-(-x) is x."""
+    inner = operands(node.inputs[0], "neg")
+    return None if inner is None else list(inner)
+
+
+@rule("row:neg", stage="specialize")
+def local_neg_div_neg(fgraph, node):
+    """-(-a / b) is a / b, and -(c / b) is -c / b for a number c."""
+    (quotient,) = node.inputs
+    parts = operands(quotient, "true_div")
+    if parts is None or not is_private(quotient):
+        return None
+    dividend, divisor = parts
+    turned = operands(dividend, "neg")
+    if turned is not None:
+        new = quotient.owner.op(turned[0], divisor)
+    elif number(dividend) is not None and dividend.type.dtype in dtypes.CONTINUOUS:
+        new = quotient.owner.op(dividend.type.make_constant(-dividend.data), divisor)
+    else:
+        return None
+    return for_output(node, new)
+
+
+# --- products -------------------------------------------------------------------------------------
+
+
+@rule("row:mul", stage="specialize")
+def local_mul_specialize(fgraph, node):
+    """Of a product, factors 1 and pairs of signs go; a sign alone is a negation."""
+    (out,) = node.outputs
+    factors, minus, negative = [], None, False
+    for x in node.inputs:
+        turned = operands(x, "neg")
+        if turned is not None and is_private(x):
+            negative = not negative
+            (x,) = turned
+        value = number(x)
+        if value is None:
+            factors.append(x)
+        elif value == 0:
+            return for_output(node, filled(out, 0, node.inputs))
+        elif value == -1:
+            negative, minus = not negative, x
+        elif value != 1:
+            factors.append(x)
+    if negative and len(factors) != 1:
+        factors.insert(0, number_like(out, -1) if minus is None else minus)
+        negative = False
+    if not negative and factors == node.inputs:
+        return None
+    if not factors:
+        return for_output(node, filled(out, 1, node.inputs))
+    new = factors[0] if len(factors) == 1 else node.op(*factors)
+    if negative:
+        new = elemwise("neg")(cast(new, out.type.dtype))
+    return for_output(node, _exactly(new, node))
+
+
+@rule("row:mul", stage="specialize")
+def local_mul_to_sqr(fgraph, node):
+    """A factor that occurs twice is squared."""
+    (out,) = node.outputs
+    counts = Counter(node.inputs)
+    if len(counts) == len(node.inputs):
+        return None
+    factors = []
+    for x, count in counts.items():
+        # in a narrower dtype the square might not fit
+        pairs = count // 2 if x.type.dtype == out.type.dtype else 0
+        if pairs:
+            factors += [elemwise("sqr")(x)] * pairs
+        factors += [x] * (count - 2 * pairs)
+    if len(factors) == len(node.inputs):
+        return None
+    new = factors[0] if len(factors) == 1 else node.op(*factors)
+    return for_output(node, new)
+
+
+@rule("row:mul", "row:true_div", stage="specialize")
+def local_abs_merge(fgraph, node):
+    """A product of sizes is the size of the product, a quotient of sizes that of the quotient."""
+    (out,) = node.outputs
+    inside = [operands(x, "abs_") for x in node.inputs]
+    found = [part[0] for part in inside if part is not None]
+    if len(found) < 2 or any(x.type.dtype not in dtypes.CONTINUOUS for x in found):
+        return None
+    rest = [x for x, part in zip(node.inputs, inside, strict=True) if part is None]
+    new = elemwise("abs_")(node.op(*found))
+    if rest:
+        new = node.op(*rest, new)
+    return for_output(node, new)
+
+
+@rule("row:true_div", stage="specialize")
+def local_div_to_inv(fgraph, node):
+    """1 / x is the inverse of x."""
+    x, y = node.inputs
+    if number(x) != 1:
+        return None
+    (out,) = node.outputs
+    return for_output(node, typed_like(elemwise("inv")(cast(y, out.type.dtype)), out, [x]))
+
+
+# --- powers ---------------------------------------------------------------------------------------
+
+#: what computes a power, by the exponent: the rows to apply, the first first
+_POWERS = {
+    2: ("sqr",),
+    0.5: ("sqrt",),
+    -0.5: ("sqrt", "inv"),
+    -1: ("inv",),
+    -2: ("sqr", "inv"),
+}
+
+
+@rule("row:pow", stage="specialize")
+def local_pow_specialize(fgraph, node):
+    """Powers 0, 1, 2, 1/2 and their negatives have operations of their own."""
+    x, y = node.inputs
+    (out,) = node.outputs
+    exponent = number(y)
+    if exponent is None:
+        return None
+    if exponent == 0:
+        return for_output(node, filled(out, 1, node.inputs))
+    if exponent == 1:
+        return for_output(node, typed_like(x, out, [y]))
+    rows = _POWERS.get(exponent.item())
+    # of an integer, an inverse would not be one
+    if rows is None or out.type.dtype in dtypes.DISCRETE and rows != ("sqr",):
+        return None
+    x = cast(x, out.type.dtype)
+    for name in rows:
+        x = elemwise(name)(x)
+    return for_output(node, typed_like(x, out, [y]))
+
+
+@rule("row:pow", stage="specialize_device")
+def local_pow_specialize_device(fgraph, node):
+    """An integer power is a product of repeated squares."""
+    x, y = node.inputs
+    (out,) = node.outputs
+    exponent = number(y)
+    if exponent is None or exponent.dtype.kind not in "iuf":
+        return None
+    power = abs(exponent.item())
+    if not 2 < power <= LARGEST_POWER or power != int(power):
+        return None
+    if exponent < 0 and out.type.dtype in dtypes.DISCRETE:
+        return None
+    x = cast(x, out.type.dtype)
+    factors = []
+    for bit in bin(int(power))[:1:-1]:
+        if bit == "1":
+            factors.insert(0, x)
+        x = elemwise("sqr")(x)
+    new = factors[0] if len(factors) == 1 else elemwise("mul")(*factors)
+    if exponent < 0:
+        new = elemwise("inv")(new)
+    return for_output(node, typed_like(new, out, [y]))
+
+
+# --- allocations ----------------------------------------------------------------------------------
+
+
+@rule(Elemwise, stage="specialize")
+def local_alloc_unary(fgraph, node):
+    """A function of copies of a number is copies of the function of the number."""
+    if len(node.inputs) > 1 or len(node.outputs) > 1 or node.op.inplace_pattern:
+        return None
+    (x,) = node.inputs
+    if x.owner is None or type(x.owner.op) is not Alloc:
+        return None
+    value, *lengths = x.owner.inputs
+    new = x.owner.op(node.op(value), *lengths)
+    return for_output(node, new)
