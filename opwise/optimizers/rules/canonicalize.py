@@ -137,7 +137,7 @@ def _distributed(total, factor):
 
 
 def _undivided(term, factor):
-    """Return the dividend of a quotient whose divisor has ``factor``, without it; None if not so."""
+    """Return a quotient without ``factor`` in its divisor; None if it has none there."""
     quotient = operands(term, "true_div")
     if quotient is None or not is_private(term):
         return None
@@ -184,9 +184,7 @@ _INVERSES = {
 }  # fmt: skip
 
 
-@rule(
-    *sorted({f"row:{outer}" for outer, _ in _INVERSES}), stage=("canonicalize", "specialize")
-)
+@rule(*sorted({f"row:{outer}" for outer, _ in _INVERSES}), stage=("canonicalize", "specialize"))
 def local_func_inv(fgraph, node):
     """A function of its inverse's result is what that was given."""
     (x,) = node.inputs
@@ -373,7 +371,7 @@ _EXCHANGED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
     stage=("canonicalize", "stabilize", "specialize", "useless"),
 )
 def local_useless_elemwise_comparison(fgraph, node):
-    """Comparisons of a variable with itself, and of a length with what is not positive, are known."""
+    """Comparisons of a variable with itself, and of lengths with what is not positive, are known."""
     x, y = node.inputs
     name = row_name(node)
     (out,) = node.outputs
@@ -407,7 +405,7 @@ def _compared_length(name, n, bound, out):
 
 def _is_length(n):
     """Return whether a variable, perhaps with dimensions added, is known not to be negative."""
-    while n.owner is not None and isinstance(n.owner.op, DimShuffle):
+    while _is_dimshuffle(n.owner):
         (n,) = n.owner.inputs
     return n.type.ndim == 0 and n.owner is not None and is_length(n, 4)
 
@@ -523,7 +521,7 @@ def local_dimshuffle_lift(fgraph, node):
     (x,) = node.inputs
     order = node.op.new_order
     inner = x.owner
-    if order == tuple(range(x.type.ndim)) or inner is not None and isinstance(inner.op, DimShuffle):
+    if order == tuple(range(x.type.ndim)) or _is_dimshuffle(inner):
         new = shuffled(x, order)
         return for_output(node, new)
     if inner is None or not isinstance(inner.op, Elemwise) or inner.op.inplace_pattern:
@@ -532,6 +530,10 @@ def local_dimshuffle_lift(fgraph, node):
         return None
     new = inner.op(*(shuffled(v, order) for v in inner.inputs))
     return for_output(node, new)
+
+
+def _is_dimshuffle(node):
+    return node is not None and isinstance(node.op, DimShuffle)
 
 
 @rule(DimShuffle, stage="canonicalize")

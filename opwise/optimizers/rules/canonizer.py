@@ -165,7 +165,7 @@ class Canonizer:
         return row != self.inverse or node.inputs[0] is not node.inputs[1]
 
     def _opened(self, out, shared):
-        """Return the terms of ``out``; None if ``shared`` parts are opened and there are too many."""
+        """Return the terms of ``out``; None if opening ``shared`` parts gives too many."""
         terms = _Terms([], [])
         dtype = out.type.dtype
         stack = [(out, False)]
@@ -199,9 +199,7 @@ class Canonizer:
             if value is not None:
                 above, below = ([v for v in side if number(v) is None] for side in (above, below))
                 above, below, cancelled = _without_common(above, below)
-                leads = value != self.neutral or (
-                    below and not above and not self.lone_reciprocal
-                )
+                leads = value != self.neutral or (below and not above and not self.lone_reciprocal)
                 if leads:
                     lead = number_like(out, value)
                 first = terms.above[0] if terms.above else None
@@ -242,7 +240,7 @@ class Canonizer:
     # --- building ---------------------------------------------------------------------------------
 
     def _built(self, form, out):
-        """Return the expression of a form; its dtype and pattern may be narrower than those of out."""
+        """Return the expression of a form; its type may be narrower than that of ``out``."""
         dtype = out.type.dtype
         above = ([] if form.lead is None else [form.lead]) + form.above
         if not form.below:

@@ -1,4 +1,4 @@
-"""What rules on elementwise algebra share: how they read an expression, and what takes its place."""
+"""What rules on elementwise algebra share: reading an expression, and making what replaces it."""
 
 from __future__ import annotations
 
@@ -45,10 +45,7 @@ def number(var):
 
 
 def number_within(var):
-    """Return the number that all elements of ``var`` are: as ``number``, also where it is filled in.
-
-    The shape of the variable may hang on others.
-    """
+    """Return the number that all elements of ``var`` are: as ``number``, and of a fill or Alloc."""
     while not isinstance(var, Constant):
         node = var.owner
         if node is None:
@@ -102,6 +99,14 @@ def filled(out, value, models):
 def for_output(node, new):
     """Return what a rule gives as the only output of an Apply; None for None, or another type."""
     return [new] if new is not None and new.type == node.outputs[0].type else None
+
+
+def combined(op, terms, out, models):
+    """Return ``op`` of terms (a single one itself) typed like ``out``; None if in another dtype."""
+    if len(terms) == 1:
+        return typed_like(terms[0], out, models)
+    new = op(*terms)
+    return typed_like(new, out, models) if new.type.dtype == out.type.dtype else None
 
 
 def shuffled(x, order):

@@ -128,7 +128,7 @@ def local_reduce_join(fgraph, node):
         return None
     axis, *parts = x.owner.inputs
     position = number(axis)
-    if position is None or len(parts) < 2 or len(parts) > 2 and row.nin >= 0:
+    if position is None or len(parts) < 2 or (len(parts) > 2 and row.nin >= 0):
         return None
     axis = int(position) % x.type.ndim
     if _axes(node) != (axis,) or not all(part.type.broadcastable[axis] for part in parts):
@@ -141,8 +141,8 @@ def local_reduce_join(fgraph, node):
 
 # --- what does not vary along the axes ------------------------------------------------------------
 #
-# Only of sums. From a product would come a power of the factor, which may overflow where the product
-# does not.
+# Only of sums. From a product would come a power of the factor, which may overflow where the
+# product does not.
 
 
 @rule(Sum, stage=("canonicalize", "specialize"))
@@ -197,10 +197,6 @@ def _beside(node, factor):
     axes = _axes(node)
     kept = tuple(d for d in range(factor.type.ndim) if d not in axes)
     return cast(shuffled(factor, kept), node.outputs[0].type.dtype)
-
-
-def for_output(node, new):
-    return for_output(node, new)
 
 
 @rule(Sum, Prod, stage="specialize")

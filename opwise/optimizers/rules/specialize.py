@@ -1,4 +1,4 @@
-"""Rules that choose the elementwise form that is fastest to compute, once expressions are canonical.
+"""Rules that choose the elementwise form that is fastest to compute, of canonical expressions.
 
 What concerns single functions (softplus, log1p and the like) is in ``stabilize``.
 """
@@ -9,13 +9,13 @@ from collections import Counter
 
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.matching import (
+    combined,
     filled,
     for_output,
     is_private,
     number,
     number_like,
     operands,
-    row_name,
     typed_like,
 )
 from opwise.scalar import dtypes
@@ -38,16 +38,7 @@ def local_add_specialize(fgraph, node):
     (out,) = node.outputs
     if not terms:
         return for_output(node, filled(out, 0, node.inputs))
-    new = terms[0] if len(terms) == 1 else node.op(*terms)
-    return for_output(node, _exactly(new, node))
-
-
-def _exactly(new, node):
-    """Return a result of fewer operands if it was computed in the dtype of the whole, else None."""
-    (out,) = node.outputs
-    if new.type.dtype != out.type.dtype and row_name(new.owner) == row_name(node):
-        return None
-    return typed_like(new, out, node.inputs)
+    return for_output(node, combined(node.op, terms, out, node.inputs))
 
 
 @rule("row:sub", stage="specialize")
@@ -111,10 +102,9 @@ def local_mul_specialize(fgraph, node):
         return None
     if not factors:
         return for_output(node, filled(out, 1, node.inputs))
-    new = factors[0] if len(factors) == 1 else node.op(*factors)
     if negative:
-        new = elemwise("neg")(cast(new, out.type.dtype))
-    return for_output(node, _exactly(new, node))
+        factors = [elemwise("neg")(cast(factors[0], out.type.dtype))]
+    return for_output(node, combined(node.op, factors, out, node.inputs))
 
 
 @rule("row:mul", stage="specialize")
@@ -133,14 +123,12 @@ def local_mul_to_sqr(fgraph, node):
         factors += [x] * (count - 2 * pairs)
     if len(factors) == len(node.inputs):
         return None
-    new = factors[0] if len(factors) == 1 else node.op(*factors)
-    return for_output(node, new)
+    return for_output(node, combined(node.op, factors, out, ()))
 
 
 @rule("row:mul", "row:true_div", stage="specialize")
 def local_abs_merge(fgraph, node):
     """A product of sizes is the size of the product, a quotient of sizes that of the quotient."""
-    (out,) = node.outputs
     inside = [operands(x, "abs_") for x in node.inputs]
     found = [part[0] for part in inside if part is not None]
     if len(found) < 2 or any(x.type.dtype not in dtypes.CONTINUOUS for x in found):
@@ -188,7 +176,7 @@ def local_pow_specialize(fgraph, node):
         return for_output(node, typed_like(x, out, [y]))
     rows = _POWERS.get(exponent.item())
     # of an integer, an inverse would not be one
-    if rows is None or out.type.dtype in dtypes.DISCRETE and rows != ("sqr",):
+    if rows is None or (out.type.dtype in dtypes.DISCRETE and rows != ("sqr",)):
         return None
     x = cast(x, out.type.dtype)
     for name in rows:
@@ -209,13 +197,11 @@ def local_pow_specialize_device(fgraph, node):
         return None
     if exponent < 0 and out.type.dtype in dtypes.DISCRETE:
         return None
-    x = cast(x, out.type.dtype)
-    factors = []
-    for bit in bin(int(power))[:1:-1]:
-        if bit == "1":
-            factors.insert(0, x)
-        x = elemwise("sqr")(x)
-    new = factors[0] if len(factors) == 1 else elemwise("mul")(*factors)
+    squares = [cast(x, out.type.dtype)]
+    for _ in range(int(power).bit_length() - 1):
+        squares.append(elemwise("sqr")(squares[-1]))
+    factors = [x for k, x in enumerate(squares) if int(power) >> k & 1]
+    new = factors[0] if len(factors) == 1 else elemwise("mul")(*factors[::-1])
     if exponent < 0:
         new = elemwise("inv")(new)
     return for_output(node, typed_like(new, out, [y]))
