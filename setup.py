@@ -26,9 +26,9 @@ GENERATED = "build/generated"
 # No -march=native: the extension must run on any machine of the architecture it was built for.
 # No -ffast-math: NaN, infinities and signed zeros keep their meaning. -ffp-contract=off: a * b + c
 # rounds twice everywhere, so that the same expression gives the same bits on every machine.
-# -fno-math-errno, -fno-trapping-math: nobody reads errno or catches floating-point traps, and without
-# them the compiler may use vector instructions for sqrt, floor and selections. -fwrapv: integers wrap.
-# The generated loops rely on these: they are csource.FLAGS, which cannot be imported from here.
+# -fno-math-errno, -fno-trapping-math: nobody reads errno or catches floating-point traps; without
+# them the compiler may use vector instructions for sqrt, floor and selections. -fwrapv: integers
+# wrap. The generated loops need all but -O3: they are csource.FLAGS, which has no import here.
 CFLAGS = ("-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-ffp-contract=off")
 
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import gc
 import sys
+import warnings
 from contextlib import contextmanager
 
 from opwise.compile.construct import construct
 from opwise.compile.maker import FunctionMaker
+from opwise.config import config
 from opwise.graph import hooks
 from opwise.graph.provenance import is_internal
 from opwise.modes.mode import get_mode
+
+_NO_PROFILE = (
+    "function(profile=...) and the flag profile record nothing in this version of opwise: compile with "
+    "mode='PROFILE_MODE' or a ProfileMode, and print its summary."
+)
 
 
 def function(
@@ -36,11 +43,14 @@ def function(
     ``default_update`` of shared variables, of all or of a list. accept_inplace: allow Applys in the
     graph that overwrite inputs. rebuild_strict: replacements must have the type of what they
     replace. allow_input_downcast: True converts arguments even where that loses precision, False
-    never does. on_unused_input: 'raise', 'warn' or 'ignore'.
+    never does. on_unused_input: 'raise', 'warn' or 'ignore'. profile: true values warn: profiles are
+    taken with ProfileMode.
 
     Returns a Function; a call returns arrays, one for each output.
     """
     mode = get_mode(mode)
+    if profile or config.profile and profile is None:
+        warnings.warn(_NO_PROFILE, stacklevel=2)
     name = name or _caller()
     with _collector_paused():
         construction = construct(

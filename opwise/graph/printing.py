@@ -6,7 +6,6 @@ How particular operations read in pprint is registered by the layers that define
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable
 
@@ -599,6 +598,8 @@ def position_independent_str(obj) -> str:
 
 
 def _digest(array) -> str:
+    import hashlib  # slow to import
+
     return hashlib.sha256(array.tobytes()).hexdigest()
 
 

@@ -6,7 +6,6 @@ lines are looked up only when somebody asks. Keys hold nothing that differs betw
 
 from __future__ import annotations
 
-import hashlib
 import linecache
 import os
 import sys
@@ -176,14 +175,16 @@ def _leaf_text(var):
     data = getattr(var, "data", None)
     if data is not None:
         to_bytes = getattr(data, "tobytes", None)
-        value = hashlib.blake2b(to_bytes(), digest_size=8).hexdigest() if to_bytes else repr(data)
+        value = _hash(to_bytes()) if to_bytes else repr(data)
         return f"{var.type} {value}"
     return f"{var.type} {var.name or ''}"
 
 
 def _digest(*parts):
-    h = hashlib.blake2b(digest_size=8)
-    for part in parts:
-        h.update(part.encode())
-        h.update(b"\0")
-    return h.hexdigest()
+    return _hash("\0".join(parts).encode())
+
+
+def _hash(data):
+    import hashlib  # takes longer to import than most of opwise, and only profiles need keys
+
+    return hashlib.blake2b(data, digest_size=8).hexdigest()

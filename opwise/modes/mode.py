@@ -22,8 +22,10 @@ predefined_linkers = {
     "vm_nogc": VM_Linker(allow_gc=False, use_cloop=False),
     "cvm_nogc": VM_Linker(allow_gc=False, use_cloop=True),
 }
-#: linkers whose modules are loaded when they are first asked for: "module:class"
-_LAZY_LINKERS = {"cupy": "opwise.gpu.linker:CupyLinker"}
+#: linkers that have a name but no implementation yet, and what to say of them
+_MISSING_LINKERS = {
+    "cupy": "opwise has no linker for the GPU yet: use linker='c|py', or device=cpu in the flags.",
+}
 
 OPT_NONE = Query(include=[])
 OPT_MERGE = Query(include=["merge"])
@@ -53,7 +55,7 @@ predefined_optimizers = {
 
 def register_linker(name, linker):
     """Add a linker that modes can name; ValueError if the name is taken."""
-    if name in predefined_linkers or name in _LAZY_LINKERS:
+    if name in predefined_linkers or name in _MISSING_LINKERS:
         raise ValueError(f"Linker name already taken: {name}")
     predefined_linkers[name] = linker
 
@@ -71,9 +73,8 @@ def find_linker(linker):
         linker = config.linker
     if not isinstance(linker, str):
         return linker
-    if linker in _LAZY_LINKERS and linker not in predefined_linkers:
-        module, name = _LAZY_LINKERS[linker].split(":")
-        predefined_linkers[linker] = getattr(importlib.import_module(module), name)()
+    if linker in _MISSING_LINKERS:
+        raise NotImplementedError(_MISSING_LINKERS[linker])
     return predefined_linkers[linker]
 
 
@@ -143,7 +144,7 @@ class Mode:
         if not hasattr(self.linker, "accept"):
             raise ValueError(
                 "'linker' parameter of FunctionMaker should be a Linker with an accept method or "
-                f"one of {[*predefined_linkers, *_LAZY_LINKERS]}."
+                f"one of {list(predefined_linkers)}."
             )
         linker = self.linker.clone() if isinstance(self.linker, Linker) else self.linker
         query = self._optimizer

@@ -6,7 +6,6 @@ Passes that apply rules are in ``navigators``; which passes run stands in ``stag
 from __future__ import annotations
 
 import logging
-import pdb
 import sys
 import traceback
 from dataclasses import asdict, dataclass, field
@@ -97,6 +96,8 @@ def failed(what, error, node=None):
         raise error
     if action == "pdb":
         print(message, file=sys.stderr)
+        import pdb  # slow to import
+
         pdb.post_mortem(error.__traceback__)
     elif action == "warn":
         logger.error(

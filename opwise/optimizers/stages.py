@@ -116,6 +116,7 @@ PIPELINE = [
 RULE_MODULES = [
     "opwise.optimizers.folding",
     "opwise.optimizers.rules.canonicalize",
+    "opwise.optimizers.rules.reductions",
     "opwise.optimizers.rules.shape",
     "opwise.optimizers.rules.subtensor",
     "opwise.optimizers.rules.stabilize",

@@ -6,11 +6,11 @@ Loops, and the expression of a Composite, are put together by those who generate
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import re
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
@@ -102,7 +102,9 @@ _PART = re.compile(
 @cache
 def _support_parts():
     """Return {name: [(short types, names of parts that it needs, text)]} of csupport/scalar.h."""
-    text = (Path(__file__).parent / "csupport" / "scalar.h").read_text()
+    path = os.path.join(os.path.dirname(__file__), "csupport", "scalar.h")
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
     parts: dict[str, list[tuple[set[str], list[str], str]]] = {}
     for name, types, needs, body in _PART.findall(text):
         parts.setdefault(name, []).append((set(types.split()), needs.split(), body))

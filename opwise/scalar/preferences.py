@@ -1,4 +1,4 @@
-"""Output rules for users' scalar ops: functions from the inputs' types to a list of output types."""
+"""Output rules for users' scalar ops: functions from input types to a list of output types."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """C text of types, numbers, conversions and declarations. That of the rows is in test_rows.py."""
 
+import re
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -143,6 +145,14 @@ def test_prototypes():
         "double fmod(double, double);", "float fmodf(float, float);",
     ]  # fmt: skip
     assert csource.prototypes(["exp"], ["float64"], simd=False) == "double exp(double);\n"
+
+
+@pytest.mark.null
+def test_the_extension_is_built_with_the_same_flags():
+    """Loops that are built in and loops that are made at run time give the same bits."""
+    setup = (Path(__file__).resolve().parents[2] / "setup.py").read_text()
+    (flags,) = re.findall(r"^CFLAGS = \((.*)\)$", setup, re.MULTILINE)
+    assert set(csource.FLAGS) <= set(re.findall(r'"(.*?)"', flags))
 
 
 @pytest.mark.c

@@ -371,7 +371,7 @@ _EXCHANGED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
     stage=("canonicalize", "stabilize", "specialize", "useless"),
 )
 def local_useless_elemwise_comparison(fgraph, node):
-    """Comparisons of a variable with itself, and of lengths with what is not positive, are known."""
+    """Comparisons of a variable with itself, or of a length with 0 or less, are known."""
     x, y = node.inputs
     name = row_name(node)
     (out,) = node.outputs

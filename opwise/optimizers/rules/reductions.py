@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from copy import copy
 
-import numpy as np
-
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.matching import (
     for_output,
@@ -18,7 +16,6 @@ from opwise.optimizers.rules.matching import (
 )
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS
-from opwise.tensor.creation import Alloc, alloc
 from opwise.tensor.elemwise import DimShuffle, cast, elemwise
 from opwise.tensor.join import Join
 from opwise.tensor.reduce import (
@@ -29,7 +26,6 @@ from opwise.tensor.reduce import (
     Prod,
     Sum,
 )
-from opwise.tensor.variable import constant
 
 _CUT = "local_cut_useless_reduce"
 
@@ -197,29 +193,6 @@ def _beside(node, factor):
     axes = _axes(node)
     kept = tuple(d for d in range(factor.type.ndim) if d not in axes)
     return cast(shuffled(factor, kept), node.outputs[0].type.dtype)
-
-
-@rule(Sum, Prod, stage="specialize")
-def local_opt_alloc(fgraph, node):
-    """The sum of copies of a number is the number times their count; the product is its power."""
-    (x,) = node.inputs
-    if x.owner is None or type(x.owner.op) is not Alloc:
-        return None
-    filling, *lengths = x.owner.inputs
-    value = number(filling)
-    if value is None:
-        return None
-    (out,) = node.outputs
-    axes = _axes(node)
-    dtype = out.type.dtype
-    value = constant(np.asarray(value).astype(dtype))
-    counts = [cast(lengths[a], "int64") for a in axes]
-    count = counts[0] if len(counts) == 1 else elemwise("mul")(*counts)
-    # not cast before the power: whether a large count is even must not be lost
-    row = "mul" if isinstance(node.op, Sum) else "pow"
-    new = cast(elemwise(row)(value, count), dtype)
-    rest = [n for d, n in enumerate(lengths) if d not in axes]
-    return for_output(node, alloc(new, *rest) if rest else new)
 
 
 # --- extrema --------------------------------------------------------------------------------------

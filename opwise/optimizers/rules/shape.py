@@ -6,6 +6,8 @@ Indexing is in ``subtensor``, fills that change nothing and reordered dimensions
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 
 from opwise.graph.variable import Constant
@@ -24,6 +26,7 @@ from opwise.tensor.shape import (
     Reshape,
     Shape,
     Shape_i,
+    known_length,
     length,
     patternbroadcast,
     reshape,
@@ -40,7 +43,7 @@ _THRICE = ("canonicalize", "stabilize", "specialize")
 
 
 def lengths_of(fgraph, var):
-    """Return the shape of a variable as a tuple of 0-d int64 variables, None if nobody tracks it."""
+    """Return the shape of a variable as a tuple of 0-d int64 variables; None if it is not tracked."""
     feature = getattr(fgraph, "shape_feature", None)
     return None if feature is None else feature.shape_of[var]
 
@@ -123,10 +126,11 @@ def local_reduce_make_vector(fgraph, node):
     if row is None or row.name not in _OF_NUMBERS or node.op.axis == ():
         return None
     dtype = node.outputs[0].type.dtype
-    result, *others = (cast(x, dtype) for x in maker.inputs)
-    for other in others:
-        result = elemwise(row.name)(result, other)
-    return [result]
+    numbers = [cast(x, dtype) for x in maker.inputs]
+    if len(numbers) == 1:
+        return numbers
+    op = elemwise(row.name)
+    return [op(*numbers) if row.nin < 0 else reduce(op, numbers)]
 
 
 # --- numbers --------------------------------------------------------------------------------------
@@ -219,39 +223,61 @@ def local_merge_alloc(fgraph, node):
 
 @rule(Elemwise, stage="specialize")
 def local_alloc_unary(fgraph, node):
-    """An operation on one allocated value is done before it is allocated."""
-    inner = node.inputs[0].owner
-    if inner is None or type(inner.op) is not Alloc or not is_plain_unary(node):
+    """An operation on values that are allocated is done before they are."""
+    allocated = _allocated_values(fgraph, node)
+    if allocated is None or len(node.outputs) > 1:
         return None
-    value, *lengths = inner.inputs
-    return [as_type(alloc(node.op(value), *lengths), node.outputs[0].type)]
+    (out,) = node.outputs
+    new = node.op(
+        *(
+            _without_left_ones(x if value is None else value)
+            for x, value in zip(node.inputs, allocated, strict=True)
+        )
+    )
+    lengths = lengths_of(fgraph, out)
+    added = out.type.ndim - new.type.ndim
+    repeated = [
+        d
+        for d, whole in enumerate(out.type.broadcastable)
+        if not whole and (d < added or new.type.broadcastable[d - added])
+    ]
+    if not repeated:
+        return None
+    for x in node.inputs:
+        dims = [d for d in repeated if not x.type.broadcastable[d]]
+        if not are_lengths([lengths_of(fgraph, x)[d] for d in dims], [lengths[d] for d in dims]):
+            return None
+    return [as_type(alloc(new, *lengths), out.type)]
 
 
 @rule(
     Elemwise,
-    stage={
-        "specialize": (*_RUN, "local_alloc_elemwise"),
-        "local_elemwise_alloc": (*_RUN, "local_alloc_elemwise"),
-    },
+    stage=("specialize", "local_elemwise_alloc"),
+    tags=(*_RUN, "local_alloc_elemwise"),
 )
 def local_elemwise_alloc(fgraph, node):
     """Operands that are allocated in the shape of others broadcast instead.
 
     Where the shapes are not known to agree, an Assert takes over to check that.
     """
-    inputs = node.inputs
-    if len(inputs) < 2 or node.op.inplace_pattern:
+    allocated = _allocated_values(fgraph, node)
+    if allocated is None:
         return None
-    allocated = [_allocated_value(fgraph, x) for x in inputs]
-    if all(value is None for value in allocated):
-        return None
-    new = _Unallocated(fgraph, inputs, allocated).inputs()
+    new = _Unallocated(fgraph, node.inputs, allocated).inputs()
     if new is None:
         return None
     outputs = node.op(*new, return_list=True)
     if any(a.type != b.type for a, b in zip(outputs, node.outputs, strict=True)):
         return None
     return outputs
+
+
+def _allocated_values(fgraph, node):
+    """Return what is allocated to make each operand, see below; None where there is no such one."""
+    if node.op.inplace_pattern:
+        return None
+    allocated = [_allocated_value(fgraph, x) for x in node.inputs]
+    return None if all(value is None for value in allocated) else allocated
 
 
 def _allocated_value(fgraph, x):
@@ -287,7 +313,7 @@ class _Unallocated:
 
     def inputs(self):
         """Return the operands without superfluous allocations, None if there are none."""
-        new = [x for x in self.operands]
+        new = list(self.operands)
         kept = [k for k, value in enumerate(self.values) if value is None]
         for k, value in enumerate(self.values):
             if value is None:
@@ -481,7 +507,8 @@ def local_reshape_dimshuffle(fgraph, node):
 @rule(
     Reshape,
     # Flatten, which the second name speaks of, is a Reshape
-    stage={"canonicalize": (*_RUN, "local_flatten_lift"), "stabilize": (*_RUN, "local_flatten_lift")},
+    stage=("canonicalize", "stabilize"),
+    tags=(*_RUN, "local_flatten_lift"),
 )
 def local_reshape_lift(fgraph, node):
     """An operation on one tensor that is then reshaped is done on the reshaped tensor."""
@@ -596,8 +623,10 @@ def local_useless_split(fgraph, node):
     x, axis, splits = node.inputs
     axis = known_int(axis)
     lengths = lengths_of(fgraph, x)
+    if axis is None or lengths is None or known_length(splits) != 1:
+        return None
     n = vector_entry(splits, 0)
-    if axis is None or lengths is None or n is None:
+    if n is None:
         return None
     if not same_length(length(n), lengths[axis]):
         whole = elemwise("eq")(length(n), lengths[axis])

@@ -19,8 +19,7 @@ from opwise.optimizers.rules.matching import (
     typed_like,
 )
 from opwise.scalar import dtypes
-from opwise.tensor.creation import Alloc
-from opwise.tensor.elemwise import Elemwise, cast, elemwise
+from opwise.tensor.elemwise import cast, elemwise
 
 #: integer powers beyond this are left to pow, whose error does not grow with the exponent
 LARGEST_POWER = 512
@@ -205,19 +204,3 @@ def local_pow_specialize_device(fgraph, node):
     if exponent < 0:
         new = elemwise("inv")(new)
     return for_output(node, typed_like(new, out, [y]))
-
-
-# --- allocations ----------------------------------------------------------------------------------
-
-
-@rule(Elemwise, stage="specialize")
-def local_alloc_unary(fgraph, node):
-    """A function of copies of a number is copies of the function of the number."""
-    if len(node.inputs) > 1 or len(node.outputs) > 1 or node.op.inplace_pattern:
-        return None
-    (x,) = node.inputs
-    if x.owner is None or type(x.owner.op) is not Alloc:
-        return None
-    value, *lengths = x.owner.inputs
-    new = x.owner.op(node.op(value), *lengths)
-    return for_output(node, new)

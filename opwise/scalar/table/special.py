@@ -12,6 +12,8 @@ _TWO_OVER_SQRT_PI = float(2 / np.sqrt(np.pi))
 _HALF_SQRT_PI = float(np.sqrt(np.pi) / 2)
 
 
+# The dtypes are Theano's: only the functions that it refuses complex numbers to have this rule. Of
+# the others several refuse them when they run.
 _real = d.no_complex(d.to_float)
 
 
@@ -47,7 +49,7 @@ def _xlogy0(x, y):
     return x * np.log(np.where(np.equal(x, 0), x.dtype.type(1), y))
 
 
-def _special(name, cls, nin, grad, c=None, numpy=None, out=_real, kinds="biuf", **more):
+def _special(name, cls, nin, grad, c=None, numpy=None, out=d.to_float, kinds="biuf", **more):
     """A row whose scipy function and label have the row's name."""
     row(
         name, cls, nin, out, numpy or f"scipy.special:{name}", {"f": c} if c else {}, grad,
@@ -57,37 +59,37 @@ def _special(name, cls, nin, grad, c=None, numpy=None, out=_real, kinds="biuf", 
 
 _special(
     "erf", "Erf", 1, lambda F, x, z, g: g * g.like(_TWO_OVER_SQRT_PI) * F.exp(-x * x),
-    "erf{f}({x})", libm=("erf",), cost=1.7, out=d.to_float, kinds="biufc", doc="Error function.",
+    "erf{f}({x})", libm=("erf",), cost=1.7, kinds="biufc", doc="Error function.",
 )  # fmt: skip
 _special(
     "erfc", "Erfc", 1, lambda F, x, z, g: -g * g.like(_TWO_OVER_SQRT_PI) * F.exp(-x * x),
-    "erfc{f}({x})", libm=("erfc",), cost=3.0, doc="1 - erf(x), accurate for large x.",
+    "erfc{f}({x})", libm=("erfc",), cost=3.0, out=_real, doc="1 - erf(x), accurate for large x.",
 )  # fmt: skip
 _special(
     "erfcx", "Erfcx", 1,
     lambda F, x, z, g: g * (g.like(2) * x * z - g.like(_TWO_OVER_SQRT_PI)),
-    doc="exp(x * x) * erfc(x), without overflow.",
+    out=_real, doc="exp(x * x) * erfc(x), without overflow.",
 )  # fmt: skip
 _special(
     "erfinv", "Erfinv", 1, lambda F, x, z, g: g * g.like(_HALF_SQRT_PI) * F.exp(z * z),
-    domain=((-0.9, 0.9),), doc="Inverse of erf.",
+    out=_real, domain=((-0.9, 0.9),), doc="Inverse of erf.",
 )  # fmt: skip
 _special(
     "erfcinv", "Erfcinv", 1, lambda F, x, z, g: -g * g.like(_HALF_SQRT_PI) * F.exp(z * z),
-    domain=((0.1, 1.9),), doc="Inverse of erfc.",
+    out=_real, domain=((0.1, 1.9),), doc="Inverse of erfc.",
 )  # fmt: skip
 # The float versions of tgamma, j0 and j1 are off by more than 4 ulp, and that of log leaves no room
 # for the rounding of a product: float32 goes through double.
 _special(
     "gamma", "Gamma", 1, lambda F, x, z, g: g * z * F.psi(x), "({T})tgamma({x})",
-    libm=("tgamma",), out=d.to_float, kinds="biufc", domain=((0.5, 5.0),), doc="Gamma function.",
+    libm=("tgamma",), kinds="biufc", domain=((0.5, 5.0),), doc="Gamma function.",
 )  # fmt: skip
 _special(
     "gammaln", "GammaLn", 1, lambda F, x, z, g: g * F.psi(x), "lgamma{f}({x})",
     libm=("lgamma",), domain=((0.5, 5.0),), doc="log(|gamma(x)|)",
 )  # fmt: skip
 _special(
-    "psi", "Psi", 1, lambda F, x, z, g: g * F.tri_gamma(x), out=d.to_float, kinds="biufc",
+    "psi", "Psi", 1, lambda F, x, z, g: g * F.tri_gamma(x), kinds="biufc",
     domain=((0.5, 5.0),), doc="Derivative of log(gamma(x)).",
 )  # fmt: skip
 _special(
@@ -148,13 +150,13 @@ _special(
     domain=((0.5, 3.0), (0.5, 3.0)), doc="Modified Bessel function of the first kind of order v.",
 )  # fmt: skip
 row(
-    "xlogx", "XlogX", 1, _real, _xlogx, {"f": "({T})({x} * log({x} == 0 ? 1 : {x}))"},
+    "xlogx", "XlogX", 1, d.to_float, _xlogx, {"f": "({T})({x} * log({x} == 0 ? 1 : {x}))"},
     lambda F, x, z, g: g * (1 + F.log(x)),
     label="scalar_xlogx", libm=("log",), cost=2.0, kinds="biuf", domain=((0.1, 3.0),),
     doc="x * log(x); 0 for 0.",
 )  # fmt: skip
 row(
-    "xlogy0", "XlogY0", 2, _real, _xlogy0, {"f": "({T})({x} * log({x} == 0 ? 1 : {y}))"},
+    "xlogy0", "XlogY0", 2, d.to_float, _xlogy0, {"f": "({T})({x} * log({x} == 0 ? 1 : {y}))"},
     lambda F, x, y, z, g: (g * F.log(y), g * x / y),
     label="scalar_xlogy0", libm=("log",), cost=2.0, kinds="biuf", domain=((-3.0, 3.0), (0.1, 3.0)),
     doc="x * log(y); 0 where x is 0.",

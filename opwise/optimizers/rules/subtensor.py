@@ -1,0 +1,682 @@
+"""Rules on indexing: parts of what is computed, parts of parts, parts that are set or increased.
+
+A part that is out of range raises an IndexError as before, unless a rule says otherwise.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from opwise.graph.variable import Constant
+from opwise.optimizers.rule import rule
+from opwise.optimizers.rules.matching import is_private, number_within, operands, shuffled
+from opwise.optimizers.rules.shape import are_lengths, as_type, is_read_once, lengths_of
+from opwise.optimizers.shapefeature import same_length
+from opwise.scalar import dtypes
+from opwise.tensor.advanced_subtensor import (
+    AdvancedIncSubtensor,
+    AdvancedIncSubtensor1,
+    AdvancedSubtensor1,
+    advanced_inc_subtensor1,
+    advanced_subtensor1,
+)
+from opwise.tensor.assertion import Assert
+from opwise.tensor.creation import Alloc, ARange, alloc
+from opwise.tensor.dot import Dot
+from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle, elemwise
+from opwise.tensor.join import MakeVector, vector_of
+from opwise.tensor.reduce import all as all_
+from opwise.tensor.shape import Rebroadcast, length, vector_entry
+from opwise.tensor.slices import as_tensor, known_int, slice_length
+from opwise.tensor.subtensor import IncSubtensor, Subtensor, get_idx_list, getitem
+from opwise.tensor.variable import constant
+
+_RUN = ("fast_run",)
+_TWICE = ("canonicalize", "specialize")
+_THRICE = ("canonicalize", "stabilize", "specialize")
+_INCREMENTS = (IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor)
+
+# --- indices --------------------------------------------------------------------------------------
+
+_WHOLE = slice(None)
+
+
+def index_of(node):
+    """Return the index of an Apply of Subtensor or IncSubtensor, for each dimension of the array.
+
+    Numbers in it are ints where they are known, otherwise scalar variables.
+    """
+    inputs = node.inputs if isinstance(node.op, Subtensor) else node.inputs[1:]
+    index = [
+        slice(*map(_known, (i.start, i.stop, i.step))) if isinstance(i, slice) else _known(i)
+        for i in get_idx_list(inputs, node.op.idx_list)
+    ]
+    return index + [_WHOLE] * (node.inputs[0].type.ndim - len(index))
+
+
+def _known(part):
+    known = None if part is None else known_int(part)
+    return part if known is None else known
+
+
+def part_of(x, index):
+    """Return ``x[index]``; x itself where that is all of it."""
+    index = list(index)
+    while index and _is_whole(index[-1]):
+        index.pop()
+    return getitem(x, tuple(index)) if index else x
+
+
+def _is_whole(item):
+    return isinstance(item, slice) and item == _WHOLE
+
+
+def _is_reversal(item):
+    return isinstance(item, slice) and (item.start, item.stop, item.step) == (None, None, -1)
+
+
+def _takes_all(index):
+    """Return whether an index only picks all elements, perhaps in reversed order."""
+    return all(_is_whole(i) or _is_reversal(i) for i in index)
+
+
+def _is_in_range(index, lengths):
+    """Return whether no number in an index is out of range, as far as is known."""
+    return all(
+        isinstance(i, slice) or _is_below(i, known_int(n))
+        for i, n in zip(index, lengths, strict=True)
+    )
+
+
+def _is_below(i, n):
+    return isinstance(i, int) and n is not None and -n <= i < n
+
+
+def _are_same(index, other):
+    """Return whether two indices are known to be equal."""
+    return len(index) == len(other) and all(map(_is_same, index, other))
+
+
+def _is_same(a, b):
+    if isinstance(a, slice) or isinstance(b, slice):
+        if not (isinstance(a, slice) and isinstance(b, slice)):
+            return False
+        return _are_same((a.start, a.stop, a.step), (b.start, b.stop, b.step))
+    if a is b or a is None or b is None or isinstance(a, int) or isinstance(b, int):
+        return a is b or (isinstance(a, int) and isinstance(b, int) and a == b)
+    return same_length(length(as_tensor(a)), length(as_tensor(b)))
+
+
+# --- parts that are all, slices that do nothing ---------------------------------------------------
+
+
+def _simple_slices(fgraph, x, index):
+    """Return an index without the parts of slices that change nothing; None if there are none."""
+    lengths = lengths_of(fgraph, x)
+    if lengths is None:
+        return None
+    simple = [
+        _simple_slice(i, n) if isinstance(i, slice) else i
+        for i, n in zip(index, lengths, strict=True)
+    ]
+    return None if all(map(_is_same, simple, index)) else simple
+
+
+def _simple_slice(item, n):
+    start, stop, step = item.start, item.stop, item.step
+    size = known_int(n)
+    known = all(part is None or isinstance(part, int) for part in (start, stop, step))
+    if known and step != 0 and size is not None:
+        if range(*item.indices(size)) == range(size):
+            return _WHOLE
+    if step is not None and not (isinstance(step, int) and step > 0):
+        return item
+    if isinstance(start, int) and (start == 0 or (size is not None and start <= -size)):
+        start = None
+    if isinstance(stop, int):
+        if stop >= (sys.maxsize if size is None else size):
+            stop = None
+    elif stop is not None and same_length(length(as_tensor(stop)), n):
+        stop = None
+    return slice(start, stop, None if step == 1 else step)
+
+
+@rule(Subtensor, stage=_TWICE)
+def local_useless_slice(fgraph, node):
+    """Slices lose bounds that are those of the dimension; full ones at the end go."""
+    index = index_of(node)
+    x = node.inputs[0]
+    simple = _simple_slices(fgraph, x, index)
+    if simple is None:
+        if not node.op.idx_list or not _is_whole(index[len(node.op.idx_list) - 1]):
+            return None
+        simple = index
+    return [as_type(part_of(x, simple), node.outputs[0].type)]
+
+
+@rule(Subtensor, AdvancedSubtensor1, stage=_TWICE)
+def local_useless_subtensor(fgraph, node):
+    """A part that is all of a tensor is the tensor."""
+    x = node.inputs[0]
+    (out,) = node.outputs
+    if isinstance(node.op, AdvancedSubtensor1):
+        return [as_type(x, out.type)] if _counts_rows(fgraph, x, node.inputs[1]) else None
+    if not all(isinstance(i, slice) for i in node.op.idx_list):
+        return None
+    index = index_of(node)
+    simple = _simple_slices(fgraph, x, index) or index
+    return [as_type(x, out.type)] if all(map(_is_whole, simple)) else None
+
+
+def _counts_rows(fgraph, x, indices):
+    """Return whether a vector of integers is known to name every row of ``x`` once, in order."""
+    lengths = lengths_of(fgraph, x)
+    if lengths is None:
+        return False
+    if isinstance(indices, Constant):
+        n = known_int(lengths[0])
+        return n is not None and np.array_equal(indices.data, np.arange(n))
+    if indices.owner is None or not isinstance(indices.owner.op, ARange):
+        return False
+    start, stop, step = indices.owner.inputs
+    if known_int(start) != 0 or known_int(step) != 1 or stop.type.dtype not in dtypes.INTEGERS:
+        return False
+    return same_length(length(stop), lengths[0])
+
+
+@rule(Subtensor, stage=_TWICE)
+def local_subtensor_remove_broadcastable_index(fgraph, node):
+    """The one element along a dimension of length 1 is picked by dropping the dimension."""
+    x = node.inputs[0]
+    kept = _kept_without_ones(x, index_of(node))
+    return None if kept is None else [dimshuffle(x, kept)]
+
+
+def _kept_without_ones(x, index):
+    """Return the dimensions that are left where an index only drops ones of length 1, else None."""
+    kept = [d for d, item in enumerate(index) if _is_whole(item)]
+    for item, one in zip(index, x.type.broadcastable, strict=True):
+        if not _is_whole(item) and not (one and isinstance(item, int) and item in (0, -1)):
+            return None
+    return kept if len(kept) < x.type.ndim else None
+
+
+# --- parts of parts -------------------------------------------------------------------------------
+
+
+@rule(Subtensor, stage=_TWICE)
+def local_subtensor_merge(fgraph, node):
+    """A part of a part is a part, where that is known without computing the bounds."""
+    inner = node.inputs[0].owner
+    if inner is None or not isinstance(inner.op, Subtensor):
+        return None
+    x = inner.inputs[0]
+    lengths = lengths_of(fgraph, x)
+    if lengths is None:
+        return None
+    then = iter(index_of(node))
+    merged = []
+    for item, n in zip(index_of(inner), lengths, strict=True):
+        if isinstance(item, slice):
+            item = _composed(item, next(then), known_int(n))
+            if item is None:
+                return None
+        merged.append(item)
+    return [as_type(part_of(x, merged), node.outputs[0].type)]
+
+
+def _composed(first, then, size):
+    """Return what picks by a slice ``first`` and then by ``then`` from a dimension, at once.
+
+    then: a number or a slice. size: the length of the dimension, None if it is not known. None
+    where it cannot be said, or would raise an IndexError for other lengths than both together.
+    """
+    if _is_whole(first):
+        return then
+    if _is_whole(then):
+        return first
+    parts = [first.start, first.stop, first.step]
+    parts += [then.start, then.stop, then.step] if isinstance(then, slice) else [then]
+    if not all(part is None or isinstance(part, int) for part in parts) or first.step == 0:
+        return None
+    if isinstance(then, slice) and then.step == 0:
+        return None
+    if size is not None:
+        return _composed_of_known(range(*first.indices(size)), then)
+    if isinstance(then, slice):
+        return _slice_of_slice(first, then)
+    return _number_of_slice(first, then)
+
+
+def _composed_of_known(positions, then):
+    if not isinstance(then, slice):
+        return positions[then] if _is_below(then, len(positions)) else None
+    positions = positions[then]
+    if not positions:
+        return slice(0, 0)
+    stop = None if positions.stop < 0 else positions.stop
+    return slice(positions.start, stop, positions.step)
+
+
+def _number_of_slice(first, i):
+    start, stop, step = first.start or 0, first.stop, first.step or 1
+    if step < 0:
+        # element -1 of the reversed dimension is the first
+        return -1 - i if (first.start, stop, step) == (None, None, -1) else None
+    if i >= 0:
+        position = start + step * i
+        # a stop that counts from the end is below 0, hence not above the position
+        return position if start >= 0 and (stop is None or position < stop) else None
+    if step > 1:
+        return None
+    if start == 0 and stop is not None and stop < 0:
+        return stop + i
+    return i if start < 0 and stop is None and start <= i else None
+
+
+def _slice_of_slice(first, then):
+    if (first.step or 1) < 0:
+        return _slice_of_reversed(first, then)
+    if (then.step or 1) < 0:
+        return None
+    start, stop, step = first.start or 0, first.stop, first.step or 1
+    begin, end, pace = then.start or 0, then.stop, step * (then.step or 1)
+    if start < 0 or begin < 0:
+        return _slice_from_end(first, then)
+    if (stop is None or stop >= 0) and (end is None or end >= 0):
+        ends = [e for e in (stop, None if end is None else start + step * end) if e is not None]
+        return slice(start + step * begin, min(ends, default=None), pace)
+    # an end that counts from the end: both do, or one of them is all there is
+    if step > 1 or (stop is not None and stop >= 0) or (end is not None and end >= 0):
+        return None
+    return slice(start + begin, (stop or 0) + (end or 0), pace)
+
+
+def _slice_from_end(first, then):
+    """A slice of the last elements that takes the last, or all but the last, of these."""
+    start, begin = first.start or 0, then.start or 0
+    if first.stop is not None or start >= 0 or any((s.step or 1) != 1 for s in (first, then)):
+        return None
+    if begin < 0 and then.stop is None:
+        return slice(max(start, begin), None)
+    return slice(start, then.stop) if begin == 0 and (then.stop or 0) < 0 else None
+
+
+def _slice_of_reversed(first, then):
+    if (first.start, first.stop) != (None, None):
+        return None
+    step = then.step or 1
+    if then.start is None and then.stop is None and (step < 0 and first.step == -1):
+        return slice(None, None, -step)
+    begin, end = then.start or 0, then.stop
+    if step < 0 or first.step != -1 or begin < 0 or (end is not None and end < 0):
+        return None
+    return slice(-1 - begin if begin else None, None if end is None else -1 - end, -step)
+
+
+# --- parts of what is computed --------------------------------------------------------------------
+
+
+@rule(Subtensor, stage="canonicalize", tags=(*_RUN, "fast_compile"))
+def local_subtensor_lift(fgraph, node):
+    """Only that part of an elementwise result is computed that somebody reads."""
+    x = node.inputs[0]
+    inner = x.owner
+    if inner is None:
+        return None
+    (out,) = node.outputs
+    if isinstance(inner.op, Rebroadcast):
+        return _part_of_promise(node, inner)
+    if not isinstance(inner.op, Elemwise) or inner.op.inplace_pattern or len(inner.outputs) > 1:
+        return None
+    if not is_read_once(x):
+        return None
+    index = index_of(node)
+    if len(inner.inputs) > 1 and _takes_all(index):
+        return None
+    return [as_type(inner.op(*(_share(v, x, index) for v in inner.inputs)), out.type)]
+
+
+def _share(operand, x, index):
+    """Return the share that an elementwise operand of ``x`` has in ``x[index]``."""
+    own = []
+    for item, one, whole in zip(
+        index, operand.type.broadcastable, x.type.broadcastable, strict=True
+    ):
+        # along a dimension of its own length 1 an operand gives its one element to all
+        own.append(item if whole or not one else _WHOLE if isinstance(item, slice) else 0)
+    kept = _kept_without_ones(operand, own)
+    return part_of(operand, own) if kept is None else shuffled(operand, kept)
+
+
+def _part_of_promise(node, inner):
+    index = index_of(node)
+    checked = [d for d, one in inner.op.axis.items() if one]
+    if not all(_is_whole(index[d]) for d in checked):
+        return None
+    return [as_type(part_of(inner.inputs[0], index), node.outputs[0].type)]
+
+
+@rule(
+    Subtensor,
+    AdvancedSubtensor1,
+    stage={"canonicalize": (*_RUN, "fast_compile_gpu"), "specialize": _RUN},
+)
+def local_subtensor_make_vector(fgraph, node):
+    """Entries of a vector of which each is known are these, without the vector."""
+    x = node.inputs[0]
+    if x.type.ndim != 1 or x.owner is None:
+        return None
+    (out,) = node.outputs
+    if isinstance(node.op, AdvancedSubtensor1):
+        picked = node.inputs[1].data if isinstance(node.inputs[1], Constant) else None
+        return _entries(x, None if picked is None else picked.tolist(), out)
+    (item,) = index_of(node)
+    if isinstance(item, slice):
+        return _entries(x, item, out)
+    entry = vector_entry(x, item) if isinstance(item, int) else None
+    return None if entry is None else [_as_number(entry, out.type.dtype)]
+
+
+def _as_number(entry, dtype):
+    """Return an entry of a vector, as ``vector_entry`` gives it, as a 0-d variable."""
+    if hasattr(entry, "type"):
+        return cast(entry, dtype)
+    return constant(np.asarray(entry).astype(dtype))
+
+
+def _entries(x, picked, out):
+    """Return the entries of a MakeVector that a slice or a list of positions picks."""
+    if picked is None or type(x.owner.op) is not MakeVector:
+        return None
+    numbers = x.owner.inputs
+    n = len(numbers)
+    if isinstance(picked, slice):
+        if not all(p is None or isinstance(p, int) for p in (picked.start, picked.stop)):
+            return None
+        if not isinstance(picked.step, int | None) or picked.step == 0:
+            return None
+        chosen = numbers[picked]
+    elif all(-n <= i < n for i in picked):
+        chosen = [numbers[i] for i in picked]
+    else:
+        return None
+    if not chosen:
+        return [as_type(constant(np.zeros(0, out.type.dtype)), out.type)]
+    return [as_type(vector_of(chosen), out.type)]
+
+
+@rule(Subtensor, stage=_TWICE)
+def local_subtensor_of_alloc(fgraph, node):
+    """A part of an allocation is allocated alone, or is a part of the value."""
+    x = node.inputs[0]
+    if x.owner is None or type(x.owner.op) is not Alloc or not is_read_once(x):
+        return None
+    value, *lengths = x.owner.inputs
+    index = index_of(node)
+    added = len(lengths) - value.type.ndim
+    value_lengths = lengths_of(fgraph, value)
+    if value_lengths is None:
+        return None
+    value_index, new_lengths = [], []
+    for d, (item, n) in enumerate(zip(index, lengths, strict=True)):
+        repeated = d < added or value.type.broadcastable[d - added]
+        if not repeated and not _is_whole(item):
+            if not same_length(length(n), value_lengths[d - added]):
+                return None  # the value may be repeated after all
+        if isinstance(item, slice):
+            new_lengths.append(length(n) if _is_whole(item) else slice_length(item, n))
+        elif repeated and not _is_below(item, known_int(n)):
+            return None
+        if d >= added:
+            value_index.append(item if not repeated else _WHOLE if isinstance(item, slice) else 0)
+    new = part_of(value, value_index)
+    return [as_type(alloc(new, *new_lengths) if new_lengths else new, node.outputs[0].type)]
+
+
+@rule(Subtensor, stage=_THRICE)
+def local_subtensor_of_dot(fgraph, node):
+    """A part of a product is the product of parts."""
+    x = node.inputs[0]
+    if x.owner is None or type(x.owner.op) is not Dot or not is_read_once(x):
+        return None
+    index = index_of(node)
+    if _takes_all(index):
+        return None
+    a, b = x.owner.inputs
+    rows = a.type.ndim - 1
+    a = part_of(a, index[:rows])
+    b = part_of(b, [_WHOLE, *index[rows:]]) if b.type.ndim > 1 else b
+    return [as_type(x.owner.op(a, b), node.outputs[0].type)]
+
+
+@rule(DimShuffle, stage="uncanonicalize")
+def local_dimshuffle_subtensor(fgraph, node):
+    """Dimensions of length 1 of a part are dropped by picking their element."""
+    x = node.inputs[0]
+    if x.owner is None or not isinstance(x.owner.op, Subtensor) or not is_private(x):
+        return None
+    order = node.op.new_order
+    if "x" in order or list(order) != sorted(order) or len(order) == x.type.ndim:
+        return None
+    index, dims = index_of(x.owner), iter(range(x.type.ndim))
+    of_dim = {next(dims): d for d, item in enumerate(index) if isinstance(item, slice)}
+    for dim in node.op.drop:
+        d = of_dim[dim]
+        if not _is_whole(index[d]) or not x.owner.inputs[0].type.broadcastable[d]:
+            return None
+        index[d] = 0
+    return [as_type(part_of(x.owner.inputs[0], index), node.outputs[0].type)]
+
+
+# --- parts that were set --------------------------------------------------------------------------
+
+
+def _whole(fgraph, y, like):
+    """Return ``y`` as it broadcasts to the shape of ``like``, in its dtype; None if that fails."""
+    if y.type.dtype in dtypes.COMPLEX and like.type.dtype not in dtypes.COMPLEX:
+        return None
+    lengths = lengths_of(fgraph, like)
+    if lengths is None:
+        return None
+    y = cast(y, like.type.dtype)
+    if not are_lengths(lengths_of(fgraph, y), lengths):
+        y = alloc(y, *lengths)
+    return as_type(y, like.type)
+
+
+@rule(Subtensor, stage=_TWICE)
+def local_subtensor_inc_subtensor(fgraph, node):
+    """A part that was just set is what it was set to."""
+    x = node.inputs[0]
+    if x.owner is None or not isinstance(x.owner.op, IncSubtensor):
+        return None
+    if not x.owner.op.set_instead_of_inc:
+        return None
+    index = index_of(node)
+    if not _are_same(index, index_of(x.owner)):
+        return None
+    lengths = lengths_of(fgraph, x)
+    if lengths is None or (is_read_once(x) and not _is_in_range(index, lengths)):
+        return None  # who else reads it sets the part, so that an IndexError is raised there
+    new = _whole(fgraph, x.owner.inputs[1], node.outputs[0])
+    return None if new is None else [new]
+
+
+@rule(IncSubtensor, stage=_TWICE)
+def local_useless_inc_subtensor(fgraph, node):
+    """Setting all of a tensor, or increasing all zeros, makes what it is set to."""
+    x, y = node.inputs[:2]
+    if not all(isinstance(i, slice) for i in node.op.idx_list):
+        return None
+    if not node.op.set_instead_of_inc and number_within(x) != 0:
+        return None
+    index = index_of(node)
+    index = _simple_slices(fgraph, x, index) or index
+    if not _takes_all(index):
+        return None
+    new = _whole(fgraph, y, x)
+    # what is reversed twice is as before
+    return None if new is None else [as_type(part_of(new, index), x.type)]
+
+
+@rule(*_INCREMENTS, stage=_THRICE)
+def local_useless_inc_subtensor_alloc(fgraph, node):
+    """What a part is set to or increased by broadcasts, and need not be allocated for it."""
+    x, y, *indices = node.inputs
+    if y.owner is None or type(y.owner.op) is not Alloc:
+        return None
+    value, *lengths = y.owner.inputs
+    if isinstance(node.op, IncSubtensor):
+        part = Subtensor(node.op.idx_list)(x, *indices)
+    elif isinstance(node.op, AdvancedIncSubtensor1):
+        part = advanced_subtensor1(x, *indices)
+    else:
+        part = node.op.getter(x, *indices)
+    known = lengths_of(fgraph, part)
+    if known is None:
+        return None
+    known = known[len(known) - len(lengths) :]
+    for n, wanted, one in zip(lengths, known, y.type.broadcastable, strict=True):
+        if not one and not same_length(length(n), wanted):
+            return None
+    return [node.op(x, value, *indices)]
+
+
+@rule(
+    *_INCREMENTS,
+    stage=("canonicalize", "stabilize"),
+    tags=(*_RUN, "local_incsubtensor_of_allocs"),
+)
+def local_incsubtensor_of_zeros(fgraph, node):
+    """Zeros are not added, and an index out of range for them goes unnoticed."""
+    if node.op.set_instead_of_inc or number_within(node.inputs[1]) != 0:
+        return None
+    return [node.inputs[0]]
+
+
+@rule(IncSubtensor, stage=_TWICE)
+def local_incsubtensor_of_zeros_to_setsubtensor(fgraph, node):
+    """A part of zeros is set, not increased."""
+    if node.op.set_instead_of_inc or node.op.inplace or number_within(node.inputs[0]) != 0:
+        return None
+    return [IncSubtensor(node.op.idx_list, set_instead_of_inc=True)(*node.inputs)]
+
+
+@rule(
+    IncSubtensor,
+    stage=("canonicalize", "stabilize"),
+    tags=(*_RUN, "local_setsubtensor_of_allocs"),
+)
+def local_setsubtensor_of_constants(fgraph, node):
+    """A part is not set to the number that all elements are, nor is its index checked."""
+    if not node.op.set_instead_of_inc:
+        return None
+    new = number_within(node.inputs[1])
+    old = None if new is None else number_within(node.inputs[0])
+    return [node.inputs[0]] if old is not None and new == old else None
+
+
+@rule(IncSubtensor, AdvancedIncSubtensor1, stage="canonicalize")
+def local_set_to_inc_subtensor(fgraph, node):
+    """A part that is set to itself plus something is increased by that.
+
+    By a list of rows only where no row occurs twice: increments add up.
+    """
+    x, y, *indices = node.inputs
+    if not node.op.set_instead_of_inc or node.op.inplace or y.type.dtype != x.type.dtype:
+        return None
+    terms = operands(y, "add")
+    if terms is None or len(terms) != 2 or not is_private(y):
+        return None
+    for part, other in (terms, terms[::-1]):
+        if _is_part(part, node):
+            if isinstance(node.op, IncSubtensor):
+                return [IncSubtensor(node.op.idx_list)(x, other, *indices)]
+            return [advanced_inc_subtensor1(x, other, *indices)]
+    return None
+
+
+def _is_part(part, node):
+    """Return whether ``part`` is the part of an array that ``node`` sets, each element once."""
+    picked = part.owner
+    if picked is None or picked.inputs[0] is not node.inputs[0]:
+        return False
+    if isinstance(node.op, IncSubtensor):
+        return isinstance(picked.op, Subtensor) and _are_same(index_of(picked), index_of(node))
+    rows = node.inputs[2]
+    return (
+        isinstance(picked.op, AdvancedSubtensor1) and picked.inputs[1] is rows and _are_unlike(rows)
+    )
+
+
+def _are_unlike(rows):
+    """Return whether no row occurs twice in a vector of indices, as far as is known."""
+    if isinstance(rows, Constant):
+        of_one_sign = (rows.data >= 0).all() or (rows.data < 0).all()
+        return bool(of_one_sign) and len(np.unique(rows.data)) == len(rows.data)
+    if rows.owner is None or not isinstance(rows.owner.op, ARange):
+        return False
+    start, _, step = map(known_int, rows.owner.inputs)
+    return start is not None and start >= 0 and step is not None and step > 0
+
+
+@rule(AdvancedSubtensor1, stage=("canonicalize", "stabilize"))
+def local_adv_sub1_adv_inc_sub1(fgraph, node):
+    """Rows that were just set are what they were set to, where no row occurs twice.
+
+    An Assert takes over to check the indices.
+    """
+    changed, rows = node.inputs
+    setter = changed.owner
+    if setter is None or not isinstance(setter.op, AdvancedIncSubtensor1):
+        return None
+    if not setter.op.set_instead_of_inc or setter.inputs[2] is not rows or not _are_unlike(rows):
+        return None
+    x, y, _ = setter.inputs
+    lengths = lengths_of(fgraph, x)
+    new = _whole(fgraph, y, node.outputs[0])
+    if lengths is None or new is None:
+        return None
+    n = lengths[0]
+    smallest = elemwise("ge")(rows, elemwise("neg")(n))
+    largest = elemwise("lt")(rows, n)
+    check = Assert("an index is out of range")
+    return [check(new, all_(smallest), all_(largest))]
+
+
+# --- sums of increments ---------------------------------------------------------------------------
+
+
+@rule("row:add", stage=("pre_local_IncSubtensor_serialize", "canonicalize"))
+def local_IncSubtensor_serialize(fgraph, node):
+    """A sum of arrays that were increased in parts is the sum of the arrays, increased in turn.
+
+    So each increment can overwrite the result of the one before.
+    """
+    (out,) = node.outputs
+    increased = [x for x in node.inputs if _is_increment(x, out.type)]
+    if not increased:
+        return None
+    terms = [x for x in node.inputs if not any(x is y for y in increased)]
+    terms += [x.owner.inputs[0] for x in increased]
+    needed = [x for x in terms if number_within(x) != 0] or terms[:1]
+    total = needed[0] if len(needed) == 1 else elemwise("add")(*needed)
+    if total.type != out.type:
+        total = elemwise("add")(*terms)
+    for x in increased:
+        total = x.owner.op(total, *x.owner.inputs[1:])
+    return [total] if total.type == out.type else None
+
+
+def _is_increment(x, type_):
+    return (
+        x.owner is not None
+        and isinstance(x.owner.op, _INCREMENTS)
+        and not x.owner.op.set_instead_of_inc
+        and not x.owner.op.inplace
+        and x.type == type_
+        and is_private(x)
+    )
