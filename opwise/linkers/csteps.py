@@ -36,7 +36,7 @@ def elemwise(node, kernels):
     if loop is None:
         return None
     inplace = [node.op.inplace_pattern.get(k, -1) for k in range(len(node.outputs))]
-    return CStep("elemwise", (ndim, *inplace, *map(_mask, patterns)), loop=loop)
+    return CStep("elemwise", (ndim, *inplace, *map(_mask, patterns), loop.still), loop=loop)
 
 
 @c_maker(DimShuffle)

@@ -16,7 +16,9 @@ from opwise.scalar.composite import Composite, Step
 from opwise.scalar.op import Cast
 
 #: part of the cache key of generated code: change it when the text's meaning changes
-VERSION = 1
+VERSION = 2
+#: inputs that may broadcast along the innermost dimension and still get a loop of their own
+MAX_MAYBE = 2
 
 
 class Loop:
@@ -25,13 +27,15 @@ class Loop:
     The address stays 0 where no loop could be had: the Apply then runs ``perform``.
     """
 
-    __slots__ = ("address", "context", "keep", "name", "source")
+    __slots__ = ("address", "context", "keep", "name", "source", "still")
 
     def __init__(self, name=None, source=None):
         self.name = name
         self.source = source
         self.address = self.context = 0
         self.keep = None
+        #: mask of the inputs that may stand still; -1 where the loop takes any strides
+        self.still = -1
 
 
 def as_program(op, in_dtypes, out_dtypes):
@@ -75,7 +79,11 @@ class Kernels:
             return Loop() if interpretable(steps, in_dtypes) else None
         name = f"ow_k{len(self._loops)}"
         text = loop_text(name, steps, outs, in_dtypes, constant_inputs, maybe_broadcast)
-        return None if text is None else Loop(name, text)
+        if text is None:
+            return None
+        loop = Loop(name, text)
+        loop.still = sum(1 << i for i in (*constant_inputs, *maybe_broadcast[:MAX_MAYBE]))
+        return loop
 
     def finish(self):
         """Compile, or take from the cache, all loops that were asked for."""
@@ -107,8 +115,7 @@ class Kernels:
 def loop_text(name, steps, outs, in_dtypes, constant_inputs, maybe_broadcast):
     """Return the C text of one loop, or None if a scalar op of it has no C.
 
-    The loop is specialised for operands that are contiguous or stand still, and has a general form
-    for any strides.
+    Operands are contiguous or stand still; the machine copies others chunk by chunk.
     """
     body = _body(steps, outs, in_dtypes)
     if body is None:
@@ -131,55 +138,37 @@ def loop_text(name, steps, outs, in_dtypes, constant_inputs, maybe_broadcast):
         "{",
     ]
     fixed = set(constant_inputs)
-    moving = [i for i in range(n_in) if i not in fixed]
-    maybe = [i for i in maybe_broadcast if i in moving][:2]
+    maybe = maybe_broadcast[:MAX_MAYBE]
     for mask in range(1 << len(maybe)):
         still = fixed | {i for b, i in enumerate(maybe) if mask >> b & 1}
-        lines += _variant(name, types, n_in, n_out, still, contiguous=True)
-    lines += _variant(name, types, n_in, n_out, fixed, contiguous=False)
+        lines += _variant(name, types, n_in, n_out, still, tested=maybe)
     lines.append("}")
     return "\n".join(lines)
 
 
-def _variant(name, types, n_in, n_out, still, contiguous):
-    """Return the lines of a loop in which inputs ``still`` do not move."""
-    moving = [k for k in range(n_out + n_in) if k < n_out or k - n_out not in still]
-    lines = []
-    if contiguous:
-        tests = [f"st[{k}] == sizeof({types[k]})" for k in moving]
-        tests += [f"st[{n_out + i}] == 0" for i in sorted(still)]
-        lines.append(f"    if ({' && '.join(tests)}) {{")
-    else:
-        lines.append("    {")
-    for i in sorted(still):
-        lines.append(
-            f"        const {types[n_out + i]} x{i} = *({types[n_out + i]} *)p[{n_out + i}];"
-        )
+def _variant(name, types, n_in, n_out, still, tested):
+    """Return the lines of a loop in which inputs ``still`` do not move and all others are contiguous.
+
+    tested: the inputs of which the strides decide whether this loop is the one.
+    """
+    tests = [f"st[{n_out + i}] {'==' if i in still else '!='} 0" for i in tested]
+    lines = [f"    if ({' && '.join(tests)}) {{" if tests else "    {"]
     args = []
     for i in range(n_in):
         k = n_out + i
         if i in still:
+            lines.append(f"        const {types[k]} x{i} = *({types[k]} *)p[{k}];")
             args.append(f"x{i}")
-        elif contiguous:
+        else:
             lines.append(f"        const {types[k]} *a{k} = (const {types[k]} *)p[{k}];")
             args.append(f"a{k}[i]")
-        else:
-            lines.append(f"        const char *a{k} = p[{k}]; const ow_i64 s{k} = st[{k}];")
-            args.append(f"*(const {types[k]} *)(a{k} + i * s{k})")
     for k in range(n_out):
-        if contiguous:
-            lines.append(f"        {types[k]} *a{k} = ({types[k]} *)p[{k}];")
-            args.append(f"a{k} + i")
-        else:
-            lines.append(f"        char *a{k} = p[{k}]; const ow_i64 s{k} = st[{k}];")
-            args.append(f"({types[k]} *)(a{k} + i * s{k})")
-    if contiguous:
-        # an output may take an input's memory, but then element by element
-        lines.append('        _Pragma("GCC ivdep")')
+        lines.append(f"        {types[k]} *a{k} = ({types[k]} *)p[{k}];")
+        args.append(f"a{k} + i")
+    # an output may take an input's memory, but then element by element
+    lines.append('        _Pragma("GCC ivdep")')
     lines.append("        for (ow_i64 i = 0; i < n; i++)")
     lines.append(f"            {name}_one({', '.join(args)});")
-    if contiguous:
-        lines.append("        return;")
     lines.append("    }")
     return lines
 

@@ -56,6 +56,8 @@ PIPELINE = [
           "Applys that do nothing go before anything else is tried."),
     Stage("merge1.1", 0.65, "merge", "fast_run fast_compile merge",
           "What became equal is computed once."),
+    Stage("pre_local_IncSubtensor_serialize", 0.99, "in_to_out", "fast_run",
+          "Sums of arrays that were increased in parts become one that is increased in turn."),
     Stage("canonicalize", 1, "equilibrium", "fast_run fast_compile canonicalize_db",
           "Expressions take one form of the many that mean the same, constants are computed."),
     Stage("merge1.2", 1.2, "merge", "fast_run fast_compile merge",

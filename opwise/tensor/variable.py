@@ -258,7 +258,10 @@ _PREFIXES = {
 
 
 class _Several:
-    """A constructor of several variables at once: ``matrices(2)`` or ``matrices('x', 'y')``."""
+    """A constructor of several variables at once: ``matrices(2)``, ``matrices('x', 'y')``.
+
+    A single text is a name a letter: ``matrices('xy')``; a single name gives the variable itself.
+    """
 
     def __init__(self, one):
         self.one = one
@@ -266,10 +269,9 @@ class _Several:
     def __call__(self, *names, dtype=None):
         make = self.one if dtype is None else (lambda n=None: self.one(n, dtype=dtype))
         if len(names) == 1:
-            if isinstance(names[0], int):
-                return [make() for _ in range(names[0])]
-            return make(names[0])
-        return [make(n) for n in names]
+            names = names[0]
+        made = [make() for _ in range(names)] if isinstance(names, int) else [*map(make, names)]
+        return made[0] if len(made) == 1 else made
 
 
 _PLURALS = {

@@ -8,19 +8,27 @@ import pytest
 from comparison import mismatches
 from differences import DIFFERENCES
 from programs import PROGRAMS
+from programs.encoding import decode_array, encode_array
 
 import theano
 
 RECORD = Path(__file__).resolve().parent / "theano-1.0.5.json"
 RECORDED = json.loads(RECORD.read_text())["programs"]
 
-# Programs of these groups build graphs only.
-NOT_COMPILED = ("dtypes.", "printing.debugprint", "printing.min_informative_str", "broadcast.")
+# Programs of these groups build graphs only, with these exceptions.
+NOT_COMPILED = ("dtypes.", "broadcast.", "printing.")
+COMPILED = {
+    "broadcast.refused_at_run_time",
+    "broadcast.run_time_shapes",
+    "printing.debugprint_of_functions",
+    "printing.pprint",
+}
 
 
 def _program_parameters():
     for name in sorted(RECORDED):
-        mark = pytest.mark.null if name.startswith(NOT_COMPILED) else pytest.mark.c
+        only_graphs = name.startswith(NOT_COMPILED) and name not in COMPILED
+        mark = pytest.mark.null if only_graphs else pytest.mark.c
         yield pytest.param(name, marks=mark)
 
 
@@ -54,15 +62,26 @@ def _expected(name):
             program, _, path = case.partition(":")
             if program == name:
                 container, key = _place(results, path)
-                container[key] = value
+                container[key] = _changed(container[key], value)
     return results
+
+
+def _changed(recorded, value):
+    """Return the expected result: a dict replaces single values of a recorded array."""
+    if not isinstance(value, dict):
+        return value
+    array = decode_array(recorded)
+    for position, item in value.items():
+        array.flat[position] = item
+    return encode_array(array)
 
 
 @pytest.mark.parametrize("name", list(_program_parameters()))
 def test_gives_what_was_recorded(name):
     program = PROGRAMS[name]
     found = mismatches(_expected(name), program.run(theano), program.tolerance)
-    assert not found, "\n".join([f"{len(found)} cases differ", *found])
+    if found:
+        pytest.fail("\n".join([f"{len(found)} cases differ", *found]), pytrace=False)
 
 
 @pytest.mark.null
@@ -77,4 +96,4 @@ def test_every_deliberate_difference_is_one():
         for case, value in difference.expected.items():
             program, _, path = case.partition(":")
             container, key = _place(RECORDED[program], path)
-            assert container[key] != value, case
+            assert container[key] != _changed(container[key], value), case

@@ -25,9 +25,10 @@ from opwise.optimizers.rules.matching import (
 from opwise.scalar import dtypes
 from opwise.scalar.op import Cast
 from opwise.tensor.convert import ViewOp
+from opwise.tensor.creation import alloc
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, elemwise
-from opwise.tensor.shape import is_length
+from opwise.tensor.shape import is_length, patternbroadcast, shape_i
 
 _RUN = ("fast_run",)
 #: of rules that FAST_COMPILE applies too
@@ -510,6 +511,24 @@ def _sunk(node, x, operation):
         if new.type == out.type:
             return [new]
     return None
+
+
+# --- products of matrices -------------------------------------------------------------------------
+
+
+@rule(Dot, stage=("canonicalize", "stabilize"))
+def local_0_dot_x(fgraph, node):
+    """The product of a matrix or vector with one of zeros is zeros."""
+    if all(number_within(x) != 0 for x in node.inputs):
+        return None
+    x, y = node.inputs
+    (out,) = node.outputs
+    zero = number_like(out, 0)
+    if not out.type.ndim:
+        return [zero]
+    lengths = [shape_i(x, 0, fgraph)] * (x.type.ndim - 1)
+    lengths += [shape_i(y, 1, fgraph)] * (y.type.ndim - 1)
+    return [patternbroadcast(alloc(zero, *lengths), out.type.broadcastable)]
 
 
 # --- dimensions -----------------------------------------------------------------------------------

@@ -191,48 +191,47 @@ class Canonizer:
 
     def _form(self, terms, out):
         """Return the one form of opened terms, and whether it differs from how they are written."""
-        above, below = terms.above, terms.below
-        numbers = [[n for n in map(number, side) if n is not None] for side in (above, below)]
-        lead, settled = None, True
-        if any(numbers):
-            value = self._collected(*numbers, out.type.dtype)
-            if value is not None:
-                above, below = ([v for v in side if number(v) is None] for side in (above, below))
-                above, below, cancelled = _without_common(above, below)
-                leads = value != self.neutral or (below and not above and not self.lone_reciprocal)
-                if leads:
-                    lead = number_like(out, value)
-                first = terms.above[0] if terms.above else None
-                settled = (
-                    leads
-                    and len(numbers[0]) == 1
-                    and not numbers[1]
-                    and number(first) is not None
-                    and first.type == lead.type
-                )
-                return _Form(
-                    lead, above, below, cancelled, cancelled or terms.inverted or not settled
-                )
+        above, numbers_above = _split(terms.above)
+        below, numbers_below = _split(terms.below)
+        value = None
+        if numbers_above or numbers_below:
+            value = self._collected(numbers_above, numbers_below, out.type.dtype)
+        if value is None:
+            above, below = terms.above, terms.below
         above, below, cancelled = _without_common(above, below)
-        return _Form(lead, above, below, cancelled, cancelled or terms.inverted)
+        changed = cancelled or terms.inverted
+        lead = None
+        if value is not None:
+            if value != self.neutral or (below and not above and not self.lone_reciprocal):
+                lead = number_like(out, value)
+            changed |= not self._is_led(terms, lead, len(numbers_above) + len(numbers_below))
+        return _Form(lead, above, below, cancelled, changed)
+
+    @staticmethod
+    def _is_led(terms, lead, count):
+        """Return whether one number of ``count`` leads the terms already, as ``lead`` will."""
+        if lead is None or count != 1 or not terms.above:
+            return False
+        first = terms.above[0]
+        return isinstance(first, Constant) and first.type == lead.type
 
     def _collected(self, above, below, dtype):
         """Return one number for those above and below, as computed in ``dtype``.
 
         None where it overflows or vanishes, as their effect on a term between them need not.
         """
+        if len(above) == 1 and not below:
+            return above[0].astype(dtype)
+        given = [np.array([value]).astype(dtype) for value in above + below]
         total = np.array([self.neutral]).astype(dtype)
-        given = []
         with np.errstate(all="ignore"):
-            for row, values in ((self.main, above), (self.inverse, below)):
-                for value in values:
-                    operand = np.array([value]).astype(dtype)
-                    given.append(operand)
-                    (total,) = OPS[row].on_arrays([total, operand], [dtype])
-        if dtype in dtypes.CONTINUOUS and len(given) + len(below) > 1:
+            for k, operand in enumerate(given):
+                row = self.main if k < len(above) else self.inverse
+                (total,) = OPS[row].on_arrays([total, operand], [dtype])
+        if dtype in dtypes.CONTINUOUS:
             lost = not np.isfinite(total[0]) and all(np.isfinite(g[0]) for g in given)
             if self.main == "mul" and all(g[0] != 0 for g in given):
-                lost |= abs(total[0]) < np.finfo(dtype).tiny
+                lost |= bool(abs(total[0]) < np.finfo(dtype).tiny)
             if lost:
                 return None
         return total[0]
@@ -285,6 +284,18 @@ class Canonizer:
         if dtypes.upcast(*(v.type.dtype for v in terms)) != out.type.dtype:
             terms = [cast(v, out.type.dtype) for v in terms]
         return elemwise(self.main)(*terms)
+
+
+def _split(terms):
+    """Return (the terms that are no numbers, the numbers)."""
+    others, numbers = [], []
+    for var in terms:
+        value = number(var)
+        if value is None:
+            others.append(var)
+        else:
+            numbers.append(value)
+    return others, numbers
 
 
 def _without_common(above, below):

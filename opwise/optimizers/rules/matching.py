@@ -110,12 +110,19 @@ def combined(op, terms, out, models):
 
 
 def shuffled(x, order):
-    """Return ``x`` with its dimensions in ``order`` ('x': a new one), by at most one DimShuffle."""
+    """Return ``x`` with its dimensions in ``order`` ('x': a new one), by at most one DimShuffle.
+
+    A dimension of length 1 that is dropped and made again where it was counts as kept.
+    """
     while x.owner is not None and isinstance(x.owner.op, DimShuffle):
         inner = x.owner.op.new_order
         order = tuple(o if o == "x" else inner[o] for o in order)
         (x,) = x.owner.inputs
-    if order == tuple(range(x.type.ndim)):
+    unchanged = tuple(range(x.type.ndim))
+    if len(order) == len(unchanged) and all(o in ("x", d) for d, o in enumerate(order)):
+        # what became 'x' can only have been dropped, so it broadcasts
+        order = unchanged
+    if order == unchanged:
         return x
     op = dimshuffle_op(x.type.broadcastable, tuple(order))
     if not isinstance(x, Constant):

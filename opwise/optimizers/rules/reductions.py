@@ -18,6 +18,7 @@ from opwise.scalar import dtypes
 from opwise.scalar.op import OPS
 from opwise.tensor.elemwise import DimShuffle, cast, elemwise
 from opwise.tensor.join import Join
+from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, SoftmaxWithBias
 from opwise.tensor.reduce import (
     Argmax,
     CAReduce,
@@ -64,7 +65,8 @@ def local_reduce_broadcastable(fgraph, node):
     (x,) = node.inputs
     axes = _axes(node)
     reduced = [a for a in axes if not x.type.broadcastable[a]]
-    if len(reduced) == len(axes):
+    # along all axes, it makes no difference how many there are
+    if len(reduced) == len(axes) or (reduced and node.op.axis is None):
         return None
     (out,) = node.outputs
     kept = [d for d in range(x.type.ndim) if d not in axes or d in reduced]
@@ -210,6 +212,31 @@ def local_max_and_argmax(fgraph, node):
     if not maximum._clients:
         return [None, Argmax(node.op.axis)(x)]
     return None
+
+
+#: rows that grow with their operand, wherever it is
+_GROWING = ("exp", "exp2", "expm1", "tanh", "scalar_sigmoid", "scalar_softplus")
+
+
+@rule(MaxAndArgmax, stage="specialize", tags=("fast_run", "fast_compile_gpu"))
+def local_argmax_pushdown(fgraph, node):
+    """The largest element stays where it is under a function that grows, or a softmax."""
+    (x,) = node.inputs
+    maximum, _ = node.outputs
+    if maximum._clients or x.owner is None:
+        return None
+    if row_name(x.owner) in _GROWING:
+        (inside,) = x.owner.inputs
+    elif node.op.axis != (1,):
+        return None
+    elif isinstance(x.owner.op, Softmax | LogSoftmax):
+        (inside,) = x.owner.inputs
+    elif isinstance(x.owner.op, SoftmaxWithBias):
+        inside, bias = x.owner.inputs
+        inside = elemwise("add")(inside, shuffled(bias, ("x", 0)))
+    else:
+        return None
+    return [None, node.op.make_node(inside).outputs[1]]
 
 
 @rule("row:neg", "row:invert", "row:sub", stage="uncanonicalize")

@@ -43,7 +43,7 @@ _THRICE = ("canonicalize", "stabilize", "specialize")
 
 
 def lengths_of(fgraph, var):
-    """Return the shape of a variable as a tuple of 0-d int64 variables; None if it is not tracked."""
+    """Return a variable's shape as a tuple of 0-d int64 variables; None if it is not tracked."""
     feature = getattr(fgraph, "shape_feature", None)
     return None if feature is None else feature.shape_of[var]
 
@@ -169,7 +169,11 @@ def local_fill_to_alloc(fgraph, node):
 
 
 def _without_left_ones(x):
-    """Return what ``x`` is without dimensions that were added on the left."""
+    """Return ``x`` without dimensions that were added on the left, or are 1 in a constant."""
+    if isinstance(x, Constant) and x.type.ndim and x.type.broadcastable[0]:
+        ones = x.type.broadcastable
+        first = ones.index(False) if False in ones else len(ones)
+        return shuffled(x, tuple(range(first, x.type.ndim)))
     if x.owner is None or not isinstance(x.owner.op, DimShuffle):
         return x
     (inner,) = x.owner.inputs
@@ -511,12 +515,22 @@ def local_reshape_dimshuffle(fgraph, node):
     tags=(*_RUN, "local_flatten_lift"),
 )
 def local_reshape_lift(fgraph, node):
-    """An operation on one tensor that is then reshaped is done on the reshaped tensor."""
+    """An operation on one tensor, and on numbers, that is then reshaped is done afterwards."""
     x, shp = node.inputs
-    if not is_plain_unary(x.owner) or not is_read_once(x):
+    inner = x.owner
+    if inner is None or not isinstance(inner.op, Elemwise) or len(inner.outputs) > 1:
         return None
-    (inner,) = x.owner.inputs
-    return [as_type(x.owner.op(reshape(inner, shp, ndim=node.op.ndim)), node.outputs[0].type)]
+    if inner.op.inplace_pattern or not is_read_once(x):
+        return None
+    tensors = [v for v in inner.inputs if v.type.broadcastable == x.type.broadcastable]
+    others = [v for v in inner.inputs if not any(v is t for t in tensors)]
+    if len(tensors) != 1 or not all(all(v.type.broadcastable) for v in others):
+        return None
+    operands = [
+        reshape(v, shp, ndim=node.op.ndim) if v is tensors[0] else shuffled(v, ())
+        for v in inner.inputs
+    ]
+    return [as_type(inner.op(*operands), node.outputs[0].type)]
 
 
 # --- promises of length 1 -------------------------------------------------------------------------

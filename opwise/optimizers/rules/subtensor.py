@@ -143,7 +143,7 @@ def _simple_slice(item, n):
     return slice(start, stop, None if step == 1 else step)
 
 
-@rule(Subtensor, stage=_TWICE)
+@rule(Subtensor, IncSubtensor, stage=_TWICE)
 def local_useless_slice(fgraph, node):
     """Slices lose bounds that are those of the dimension; full ones at the end go."""
     index = index_of(node)
@@ -153,7 +153,18 @@ def local_useless_slice(fgraph, node):
         if not node.op.idx_list or not _is_whole(index[len(node.op.idx_list) - 1]):
             return None
         simple = index
-    return [as_type(part_of(x, simple), node.outputs[0].type)]
+    part = part_of(x, simple)
+    if isinstance(node.op, Subtensor):
+        return [as_type(part, node.outputs[0].type)]
+    if part is x:
+        return None
+    op = IncSubtensor(
+        part.owner.op.idx_list,
+        inplace=node.op.inplace,
+        set_instead_of_inc=node.op.set_instead_of_inc,
+        destroyhandler_tolerate_aliased=node.op.destroyhandler_tolerate_aliased,
+    )
+    return [op(x, node.inputs[1], *part.owner.inputs[1:])]
 
 
 @rule(Subtensor, AdvancedSubtensor1, stage=_TWICE)

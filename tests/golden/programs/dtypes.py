@@ -58,7 +58,6 @@ BINARY = {
     "set_subtensor": lambda T, x, y: T.set_subtensor(x[1:], y),
     "inc_subtensor": lambda T, x, y: T.inc_subtensor(x[1:], y),
     "advanced_index": lambda T, x, y: x[y],
-    "isclose": lambda T, x, y: T.isclose(x, y),
     "scalar_upcast": None,
 }
 
@@ -91,26 +90,26 @@ PYTHON_NUMBERS = (
     1j,
     True,
 )
-NUMPY_NUMBERS = (
-    numpy.int8(1),
-    numpy.uint8(1),
-    numpy.int32(1),
-    numpy.int64(1),
-    numpy.uint64(1),
-    numpy.float16(1.5),
-    numpy.float32(1.5),
-    numpy.float64(1.5),
-    numpy.float64(1.1),
-    numpy.complex64(1),
-    numpy.bool_(True),
-)
+NUMPY_NUMBERS = {
+    "np.int8(1)": numpy.int8(1),
+    "np.uint8(1)": numpy.uint8(1),
+    "np.int32(1)": numpy.int32(1),
+    "np.int64(1)": numpy.int64(1),
+    "np.uint64(1)": numpy.uint64(1),
+    "np.float16(1.5)": numpy.float16(1.5),
+    "np.float32(1.5)": numpy.float32(1.5),
+    "np.float64(1.5)": numpy.float64(1.5),
+    "np.float64(1.1)": numpy.float64(1.1),
+    "np.complex64(1)": numpy.complex64(1),
+    "np.bool_(True)": numpy.bool_(True),
+}
 
 UNARY = (
     "abs_ neg sgn sqr sqrt inv exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos "
     "arctan sinh cosh tanh arcsinh arccosh arctanh floor ceil trunc round iround erf erfc erfinv "
     "gamma gammaln psi isnan isinf invert real imag conj angle deg2rad rad2deg zeros_like "
     "ones_like cumsum cumprod sort argsort shape flatten transpose nonzero_values diag "
-    "identity_like bincount"
+    "bincount"
 ).split()
 NNET = "sigmoid softplus hard_sigmoid ultra_fast_sigmoid relu elu selu softsign softmax".split()
 REDUCTIONS = "sum prod mean max min argmax argmin any all var std ptp".split()
@@ -120,7 +119,12 @@ def _text_or_error(function, *args):
     try:
         return str(function(*args))
     except Exception as error:  # the class of whatever is raised is recorded
-        return "!" + type(error).__name__
+        return "!" + _python_class(error)
+
+
+def _python_class(error):
+    """Return the name of the first of Python's own classes that the exception belongs to."""
+    return next(c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins")
 
 
 def _result_dtype(function, *args):
@@ -154,12 +158,12 @@ def _with_numbers(operation, reflected, numbers, theano, T, np):
     return {dtype: row(dtype) for dtype in DTYPES}
 
 
-def _row(dtype_for, T):
-    return " ".join(_text_or_error(dtype_for, T, tensor(T, dtype, 1)) for dtype in DTYPES)
+def _row(dtype_for, T, dtypes=DTYPES):
+    return " ".join(_text_or_error(dtype_for, T, tensor(T, dtype, 1)) for dtype in dtypes)
 
 
-def _unary(apply_to, theano, T, np):
-    return _row(lambda T, x: apply_to(T, x).dtype, T)
+def _unary(apply_to, theano, T, np, dtypes=DTYPES):
+    return _row(lambda T, x: apply_to(T, x).dtype, T, dtypes)
 
 
 def _accumulator(name, T, x):
@@ -176,21 +180,23 @@ def _apply_nnet(name, T, x):
 
 def _register_tables(floatx):
     for name, operation in BINARY.items():
-        if floatx == "float32" and name in ("eq", "lt", "ge", "isclose", "advanced_index"):
+        if floatx == "float32" and name in ("eq", "lt", "ge", "advanced_index"):
             continue
         add_program(f"dtypes.pairs.{name}.{floatx}", partial(_pairs, operation), floatx)
     for name in ("add", "mul", "true_div", "int_div", "pow", "maximum", "switch", "concatenate"):
+        # Whether complex numbers have a // of their own depends on the version of Python.
+        numbers = [n for n in PYTHON_NUMBERS if name != "int_div" or n != 1j]
         for reflected in (False, True):
             side = "number_first" if reflected else "number_second"
             add_program(
                 f"dtypes.python_numbers.{name}.{side}.{floatx}",
-                partial(_with_numbers, BINARY[name], reflected, PYTHON_NUMBERS),
+                partial(_with_numbers, BINARY[name], reflected, numbers),
                 floatx,
             )
     for name in ("add", "mul", "pow"):
         add_program(
             f"dtypes.numpy_numbers.{name}.{floatx}",
-            partial(_with_numbers, BINARY[name], False, NUMPY_NUMBERS),
+            partial(_with_numbers, BINARY[name], False, NUMPY_NUMBERS.values()),
             floatx,
         )
 
@@ -225,10 +231,14 @@ def _reduce_to(name, target, T, x):
 
 
 def _gradient_dtypes(theano, T, np):
+    def row(cost):
+        reals = [dtype for dtype in DTYPES if not dtype.startswith("complex")]
+        return _unary(lambda T, x: T.grad(cost(x), x), theano, T, np, reals)
+
     return {
-        "of x**2": _unary(lambda T, x: T.grad((x**2).sum(), x), theano, T, np),
-        "of 1.5*x": _unary(lambda T, x: T.grad((1.5 * x).sum(), x), theano, T, np),
-        "of mean": _unary(lambda T, x: T.grad(x.mean(), x), theano, T, np),
+        "of x**2": row(lambda x: (x**2).sum()),
+        "of 1.5*x": row(lambda x: (1.5 * x).sum()),
+        "of mean": row(lambda x: x.mean()),
     }
 
 
@@ -248,8 +258,7 @@ def _cast_table(theano, T, np):
 def _conversions(theano, T, np):
     """Dtype and type of what becomes a constant or a shared variable."""
     values = {repr(number): number for number in PYTHON_NUMBERS}
-    for number in NUMPY_NUMBERS:
-        values[f"{type(number).__name__}({number})"] = number
+    values.update(NUMPY_NUMBERS)
     values.update(
         {
             "[]": [],

@@ -140,7 +140,7 @@ def integers(theano, T, np):
     )
 
 
-@program("numerics.sigmoid_limits")
+@program("numerics.sigmoid_limits", tolerance=ULP)
 def sigmoid_limits(theano, T, np):
     """The tails of sigmoid and softplus in both precisions."""
     results = {}

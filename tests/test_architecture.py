@@ -1,0 +1,205 @@
+"""The shape of the code base: layers, imports, names. A rule that nobody checks does not hold."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import opwise
+from opwise.graph.fgraph import FunctionGraph
+
+pytestmark = pytest.mark.null
+
+ROOT = Path(opwise.__file__).resolve().parents[1]
+
+#: from the bottom to the top: a module may import its own layer and those before it
+LAYERS = [
+    ("errors", "config"),
+    ("graph",),
+    ("profiling",),
+    ("scalar",),
+    ("tensor",),
+    ("gradient",),
+    ("optimizers",),
+    ("linkers",),
+    ("gpu",),
+    ("modes",),
+    ("compile",),
+    ("opwise",),
+    ("theano",),
+]
+
+#: imports upward that are allowed: (file, module) -> why
+UPWARD = {}
+
+_LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+
+def modules():
+    """Return the Python files of both packages, as paths relative to the root."""
+    return sorted(
+        path.relative_to(ROOT) for package in ("opwise", "theano") for path in
+        (ROOT / package).rglob("*.py")
+    )  # fmt: skip
+
+
+def layer(dotted):
+    """Return the layer of a module, or None if it is not one of ours."""
+    parts = dotted.split(".")
+    if parts[0] == "theano":
+        return "theano"
+    if parts[0] != "opwise":
+        return None
+    return parts[1] if len(parts) > 1 else "opwise"
+
+
+def dotted_name(path):
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def is_module(dotted):
+    path = ROOT.joinpath(*dotted.split("."))
+    return path.is_dir() or path.with_suffix(".py").exists() or path.with_suffix(".pyx").exists()
+
+
+def imports(path):
+    """Return (line, dotted name of the module) of every import of a file, inside functions too."""
+    if path.suffix == ".pyx":
+        pattern = re.compile(r"^\s*(?:from\s+([\w.]+)\s+c?import|c?import\s+([\w.]+))", re.M)
+        text = path.read_text()
+        return [
+            (text[: m.start()].count("\n") + 1, m.group(1) or m.group(2))
+            for m in pattern.finditer(text)
+        ]
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: a relative import hides the layer"
+            for alias in node.names:
+                # "from opwise import gradient" imports a module, "from opwise.x import f" from one
+                whole = f"{node.module}.{alias.name}"
+                found.append((node.lineno, whole if is_module(whole) else node.module))
+    return found
+
+
+@pytest.mark.parametrize("path", modules() + [Path("opwise/linkers/opwise_c.pyx")], ids=str)
+def test_imports_go_downward(path):
+    own = layer(dotted_name(path))
+    assert own in _LEVEL, f"{path} is in no layer"
+    for line, name in imports(ROOT / path):
+        other = layer(name)
+        if other is None or (str(path), name) in UPWARD:
+            continue
+        assert other in _LEVEL, f"{path}:{line} imports {name}, which is in no layer"
+        assert _LEVEL[other] <= _LEVEL[own], f"{path}:{line} ({own}) imports {name} ({other})"
+
+
+def test_exceptions_are_needed():
+    for (path, name), reason in UPWARD.items():
+        assert reason
+        assert name in {found for _, found in imports(ROOT / path)}, (path, name)
+
+
+def test_a_line_pattern_sees_the_imports_of_cython():
+    seen = {name for _, name in imports(ROOT / "opwise/linkers/opwise_c.pyx")}
+    assert {"numpy", "cython", "libc.stdlib", "opwise.linkers.blasload"} <= seen
+
+
+@pytest.mark.parametrize("path", modules(), ids=str)
+def test_only_the_gpu_layer_knows_cupy(path):
+    if path.parts[:2] == ("opwise", "gpu"):
+        return
+    assert not [name for _, name in imports(ROOT / path) if name.split(".")[0] == "cupy"]
+
+
+def test_nobody_imports_the_gpu_layer():
+    for path in modules():
+        if path.parts[:2] != ("opwise", "gpu"):
+            assert not [n for _, n in imports(ROOT / path) if n.startswith("opwise.gpu")], path
+
+
+def test_modules_have_a_subject():
+    nameless = {"utils", "util", "misc", "helpers", "helper", "basic", "common", "tools"}
+    assert not [p for p in modules() if p.stem in nameless or nameless & set(p.parts)]
+
+
+@pytest.mark.parametrize("path", modules(), ids=str)
+def test_modules_say_what_they_hold(path):
+    tree = ast.parse((ROOT / path).read_text())
+    doc = ast.get_docstring(tree)
+    assert doc, f"{path} has no docstring"
+    if path.name != "errors.py":  # which draws the exception tree
+        assert len(doc.splitlines()) <= 12, f"{path}: a module docstring is short"
+
+
+@pytest.mark.parametrize("package", ["opwise", "theano"])
+def test_import_is_light(package):
+    """Importing starts no process, loads neither scipy.linalg nor cupy, and writes no file."""
+    program = (
+        "import sys, os, subprocess, builtins\n"
+        "def refuse(*args, **kwargs): raise SystemExit('a process was started: %r' % (args,))\n"
+        "subprocess.Popen.__init__ = os.system = os.posix_spawn = refuse\n"
+        "writing = builtins.open\n"
+        "def reading(file, mode='r', *args, **kwargs):\n"
+        "    assert not set(mode) & set('wax+'), file\n"
+        "    return writing(file, mode, *args, **kwargs)\n"
+        "builtins.open = reading\n"
+        f"import {package}\n"
+        "print(*sorted({'cupy', 'scipy.linalg', 'scipy.special', 'scipy.sparse', 'pdb', 'yaml',\n"
+        "               'multiprocessing', 'IPython', 'pytest'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-B", "-c", program], capture_output=True, text=True,
+        check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
+
+
+def test_public_names_exist():
+    assert len(opwise.__all__) == len(set(opwise.__all__))
+    for name in opwise.__all__:
+        assert hasattr(opwise, name), name
+
+
+def test_public_names_are_listed():
+    """What ``opwise/__init__`` imports is what it exports."""
+    tree = ast.parse((ROOT / "opwise/__init__.py").read_text())
+    imported = {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    assert imported <= {*opwise.__all__, "verify_grad"}, imported - set(opwise.__all__)
+
+
+def test_the_public_module_defines_nothing():
+    tree = ast.parse((ROOT / "opwise/__init__.py").read_text())
+    defined = [n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+    assert set(defined) <= {"__getattr__", "__dir__"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "opwise/tensor").rglob("*.py")), ids=lambda p: p.name)
+def test_tensor_modules_export_what_they_have(path):
+    import importlib
+
+    module = importlib.import_module(dotted_name(path.relative_to(ROOT)))
+    exported = getattr(module, "__all__", ())
+    assert len(exported) == len(set(exported))
+    assert not [name for name in exported if not hasattr(module, name)]
+
+
+def test_function_graph_stays_a_class_of_few_methods():
+    public = [
+        name
+        for name in dir(FunctionGraph)
+        if not name.startswith("_") and callable(getattr(FunctionGraph, name))
+    ]
+    assert len(public) <= 40, public
