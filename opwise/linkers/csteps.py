@@ -216,7 +216,7 @@ def argmax(node, kernels):
 def _adder(node):
     """Return how y gets into x: an index in the table of adders, -1 to set; None if in no way."""
     x, y = node.inputs[:2]
-    if x.type.dtype != y.type.dtype or not plain(x):
+    if x.type.dtype != y.type.dtype:
         return None
     if node.op.set_instead_of_inc:
         return -1

@@ -122,10 +122,11 @@ def difference(mine, theirs, n_apply, n_ops):
 
 
 def _difference_row(r):
-    ratio = "%8.3gx" % (r.theirs / r.mine) if r.mine and r.theirs else "        -"
+    mine, theirs = (row.ns if row else 0 for row in (r.mine, r.theirs))
+    ratio = "%8.3gx" % (theirs / mine) if mine and theirs else "        -"
+    stars = "".join(_star(row is not None and row.c) for row in (r.mine, r.theirs))
     position = "%i\t" % r.position if r.position >= 0 else ""
     only = f"  (only in {r.only})" if r.only else ""
-    return "\t%+.3e\t%.3e\t%.3e\t%s\t%s%s %s%s%s" % (
-        r.ns * 1e-9, r.mine * 1e-9, r.theirs * 1e-9, ratio, _star(r.c_mine), _star(r.c_theirs),
-        position, r.label, only,
+    return "\t%+.3e\t%.3e\t%.3e\t%s\t%s %s%s%s" % (
+        r.ns * 1e-9, mine * 1e-9, theirs * 1e-9, ratio, stars, position, r.label, only,
     )  # fmt: skip

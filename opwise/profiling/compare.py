@@ -5,31 +5,43 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opwise.profiling import aggregate
+from opwise.profiling.aggregate import Row
 
 
 @dataclass(frozen=True)
 class Difference:
     """One row of a comparison: what one side and the other spent on the same thing.
 
-    mine, theirs: nanoseconds, 0 where that side has nothing. only: 'self' or 'other' where one side
-    has nothing, else ''. c_mine, c_theirs: whether it ran in C.
+    mine, theirs: the sums of the two sides, None where that side has nothing.
     """
 
     key: object
-    label: str
-    position: int
-    mine: int
-    theirs: int
-    only: str
-    c_mine: bool
-    c_theirs: bool
-    calls_mine: int
-    calls_theirs: int
+    mine: Row | None
+    theirs: Row | None
 
     @property
     def ns(self):
         """Self minus other, nanoseconds."""
-        return self.mine - self.theirs
+        return (self.mine.ns if self.mine else 0) - (self.theirs.ns if self.theirs else 0)
+
+    @property
+    def only(self):
+        """'self' or 'other' where only that side has it, else ''."""
+        if self.mine and self.theirs:
+            return ""
+        return "self" if self.mine else "other"
+
+    @property
+    def position(self):
+        """The position of the Apply in the first profile that has it, -1 for several."""
+        return (self.mine or self.theirs).position
+
+    @property
+    def label(self):
+        """The Op; both, where the two sides use another one for the same thing."""
+        if self.mine and self.theirs and self.mine.label != self.theirs.label:
+            return f"{self.mine.label} | {self.theirs.label}"
+        return (self.mine or self.theirs).label
 
 
 def match_key(apply):
@@ -42,70 +54,38 @@ def match_key(apply):
     return ((), apply.op_key, apply.inputs, apply.outputs)
 
 
+def _matched(mine, theirs):
+    """Return a Difference for each key of either dict, those of the first in front."""
+    keys = [*mine, *(key for key in theirs if key not in mine)]
+    return [Difference(key, mine.get(key), theirs.get(key)) for key in keys]
+
+
 def _numbered(profile):
-    """Return {(match key, position among equals): Apply} in order."""
-    found, seen = {}, {}
-    for apply in profile.applys:
+    """Return {(match key, position among equals): Row} with a row for each Apply, in order.
+
+    Equals are counted from the last: where a rewrite made several Applys for one of the user's, the
+    last is the one that computes its value.
+    """
+    rows, seen = {}, {}
+    for apply in reversed(profile.applys):
         key = match_key(apply)
-        n = seen.get(key, 0)
-        seen[key] = n + 1
-        found[(key, n)] = apply
-    return found
+        n = seen[key] = seen.get(key, -1) + 1
+        row = rows[(key, n)] = Row(key, apply.op, position=apply.position)
+        row.add(apply)
+    return dict(reversed(rows.items()))
 
 
 def by_apply(mine, theirs):
     """Return a Difference for each Apply of either profile, matched where both have it."""
-    a, b = _numbered(mine), _numbered(theirs)
-    rows = []
-    for key in (*a, *(k for k in b if k not in a)):
-        x, y = a.get(key), b.get(key)
-        shown = x or y
-        rows.append(
-            Difference(
-                key,
-                _label(x, y),
-                shown.position,
-                x.total if x else 0,
-                y.total if y else 0,
-                "" if x and y else ("self" if x else "other"),
-                bool(x and x.c),
-                bool(y and y.c),
-                x.count if x else 0,
-                y.count if y else 0,
-            )
-        )
-    return rows
-
-
-def _label(x, y):
-    """The Op of a row; both, where the two sides use another one for the same thing."""
-    if x and y and x.op != y.op:
-        return f"{x.op} | {y.op}"
-    return (x or y).op
+    return _matched(_numbered(mine), _numbered(theirs))
 
 
 def _by_group(group, mine, theirs):
-    a = {row.key: row for row in group(mine)}
-    b = {row.key: row for row in group(theirs)}
-    rows = []
-    for key in (*a, *(k for k in b if k not in a)):
-        x, y = a.get(key), b.get(key)
-        shown = x or y
-        rows.append(
-            Difference(
-                key,
-                shown.label,
-                -1,
-                x.ns if x else 0,
-                y.ns if y else 0,
-                "" if x and y else ("self" if x else "other"),
-                bool(x and x.c),
-                bool(y and y.c),
-                x.calls if x else 0,
-                y.calls if y else 0,
-            )
-        )
-    return rows
+    sides = [{row.key: row for row in group(profile)} for profile in (mine, theirs)]
+    for side in sides:
+        for row in side.values():
+            row.position = -1
+    return _matched(*sides)
 
 
 def by_op(mine, theirs):

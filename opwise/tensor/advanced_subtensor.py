@@ -12,6 +12,7 @@ from opwise.errors import ShapeError
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.graph.traversal import equal_computations
 from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar
@@ -285,7 +286,7 @@ def _broadcast_length(lengths):
     """Return the length that dimensions of these lengths, each of which may be 1, broadcast to."""
     result = lengths[0]
     for length in lengths[1:]:
-        if length is not result:
+        if not equal_computations([length], [result]):
             result = elemwise("switch")(elemwise("eq")(result, 1), length, result)
     return result
 

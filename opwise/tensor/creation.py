@@ -33,6 +33,7 @@ from opwise.tensor.shape import (
     Rebroadcast,
     Shape_i,
     get_vector_length,
+    is_length,
     is_one,
     length,
     vector_entry,
@@ -315,7 +316,7 @@ class ARange(Op):
         else:
             distance = elemwise("sub")(cast(stop, "float64"), cast(start, "float64"))
             count = cast(elemwise("ceil")(elemwise("true_div")(distance, step)), "int64")
-        return [(elemwise("maximum")(count, length(0)),)]
+        return [(count if is_length(count) else elemwise("maximum")(count, length(0)),)]
 
     def connection_pattern(self, node):
         return [[True], [False], [True]]

@@ -8,16 +8,18 @@ import re
 
 import numpy as np
 from programs.encoding import ERROR_MARK, decode_array
-from programs.register import ULP
+from programs.register import LOOSE, SINGLE, ULP
 
 # Relative and absolute distance that is allowed, per tolerance and dtype of the recorded result.
 RELATIVE = {
     ULP: {"float16": 2e-3, "float32": 1e-6, "float64": 2e-15},
-    "loose": {"float16": 5e-3, "float32": 2e-5, "float64": 1e-10},
+    LOOSE: {"float16": 5e-3, "float32": 2e-5, "float64": 1e-10},
+    SINGLE: {"float16": 5e-3, "float32": 2e-5, "float64": 1e-6},
 }
 ABSOLUTE = {
     ULP: {"float16": 1e-7, "float32": 1e-44, "float64": 5e-323},
-    "loose": {"float16": 1e-3, "float32": 1e-6, "float64": 1e-13},
+    LOOSE: {"float16": 1e-3, "float32": 1e-6, "float64": 1e-13},
+    SINGLE: {"float16": 1e-3, "float32": 1e-6, "float64": 1e-7},
 }
 REAL_PART = {"complex64": "float32", "complex128": "float64"}
 

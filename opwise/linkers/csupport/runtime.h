@@ -162,7 +162,7 @@ static inline int64_t ow_int(const ow_cell *c)
     case 2:
         return is_unsigned ? *(uint16_t *)c->data : *(int16_t *)c->data;
     case 4:
-        return is_unsigned ? *(uint32_t *)c->data : *(int32_t *)c->data;
+        return is_unsigned ? (int64_t)*(uint32_t *)c->data : (int64_t)*(int32_t *)c->data;
     default:
         return *(int64_t *)c->data;
     }

@@ -255,20 +255,22 @@ def _composed(first, then, size):
     if isinstance(then, slice) and then.step == 0:
         return None
     if size is not None:
-        return _composed_of_known(range(*first.indices(size)), then)
+        return _composed_of_known(range(size), first, then)
     if isinstance(then, slice):
         return _slice_of_slice(first, then)
     return _number_of_slice(first, then)
 
 
-def _composed_of_known(positions, then):
+def _composed_of_known(whole, first, then):
     if not isinstance(then, slice):
+        positions = whole[first]
         return positions[then] if _is_below(then, len(positions)) else None
-    positions = positions[then]
+    positions = whole[first][then]
+    if positions == whole:
+        return _WHOLE
     if not positions:
-        return slice(0, 0)
-    stop = None if positions.stop < 0 else positions.stop
-    return slice(positions.start, stop, positions.step)
+        return slice(None, 0)
+    return slice(positions.start, None if positions.stop < 0 else positions.stop, positions.step)
 
 
 def _number_of_slice(first, i):
@@ -298,11 +300,16 @@ def _slice_of_slice(first, then):
         return _slice_from_end(first, then)
     if (stop is None or stop >= 0) and (end is None or end >= 0):
         ends = [e for e in (stop, None if end is None else start + step * end) if e is not None]
-        return slice(start + step * begin, min(ends, default=None), pace)
+        return _forward(start + step * begin, min(ends, default=None), pace)
     # an end that counts from the end: both do, or one of them is all there is
     if step > 1 or (stop is not None and stop >= 0) or (end is not None and end >= 0):
         return None
-    return slice(start + begin, (stop or 0) + (end or 0), pace)
+    return _forward(start + begin, (stop or 0) + (end or 0), pace)
+
+
+def _forward(start, stop, step):
+    """Return a slice that goes forward, without what is understood."""
+    return slice(start or None, stop, None if step == 1 else step)
 
 
 def _slice_from_end(first, then):

@@ -17,11 +17,12 @@ from . import (
     values_nnet,
     values_tensor,
 )
-from .register import LOOSE, PROGRAMS, ULP
+from .register import LOOSE, PROGRAMS, SINGLE, ULP
 
 __all__ = [
     "LOOSE",
     "PROGRAMS",
+    "SINGLE",
     "ULP",
     "broadcasting",
     "dtypes",

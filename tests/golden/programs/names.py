@@ -616,7 +616,6 @@ def variables(theano, T, np):
         "type column": TensorType("float64", (False, True)),
         "type scalar": T.bscalar().type,
         "type of theano.scalar": theano.scalar.int64,
-        "generic type": theano.gof.generic,
     }
     texts = {label: [str(thing), repr(thing)] for label, thing in things.items()}
     return {label: [_unaddressed(t) for t in pair] for label, pair in texts.items()}

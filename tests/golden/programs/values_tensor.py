@@ -469,29 +469,26 @@ def complex_numbers(theano, T, np):
     """Complex inputs and parts."""
     z, x = T.zvector("z"), T.dvector("x")
     points, reals = np.array([1 + 2j, -1j, 0.5, -2.0]), np.array([1.0, -1.0, 0.5, 2.0])
-    expressions = {
-        "z * z": z * z,
-        "z + x": z + x,
-        "z / z": z / (z + 1),
-        "abs": abs(z),
-        "real": z.real,
-        "imag": z.imag,
-        "conj": z.conj(),
-        "angle": T.angle(z),
-        "exp": T.exp(z),
-        "sqrt": T.sqrt(z),
-        "complex": T.complex(x, x * 2),
-        "from polar": T.complex_from_polar(abs(x), x),
-        "real of real": x.real,
-        "imag of real": x.imag,
-        "sum": z.sum(),
-        "eq": T.eq(z, z),
-        "dot": T.dot(z, z),
+    cases = {
+        "z * z": lambda: z * z,
+        "z + x": lambda: z + x,
+        "z / z": lambda: z / (z + 1),
+        "abs": lambda: abs(z),
+        "real": lambda: z.real,
+        "imag": lambda: z.imag,
+        "conj": lambda: z.conj(),
+        "angle": lambda: T.angle(z),
+        "exp": lambda: T.exp(z),
+        "sqrt": lambda: T.sqrt(z),
+        "complex": lambda: T.complex(x, x * 2),
+        "from polar": lambda: T.complex_from_polar(abs(x), x),
+        "real of real": lambda: x.real,
+        "imag of real": lambda: x.imag,
+        "sum": lambda: z.sum(),
+        "eq": lambda: T.eq(z, z),
+        "dot": lambda: T.dot(z, z),
     }
-    return {
-        label: in_modes(theano, [z, x], expression, points, reals)
-        for label, expression in expressions.items()
-    }
+    return each_in_modes(theano, [z, x], cases, (points, reals))
 
 
 @program("values.evaluation")
@@ -499,9 +496,11 @@ def evaluation(theano, T, np):
     """eval, clones, prints and other ways to a value."""
     x, y, v = T.dscalar("x"), T.dscalar("y"), T.dvector("v")
     s = theano.shared(np.array([1.0, 2.0]), name="s")
-    inner = theano.OpFromGraph([x, y], [x * y + 1])
-    half = theano.as_op([T.dvector], [T.dvector])(_half)
     constant_value = T.get_scalar_constant_value
+
+    def inner():
+        return theano.OpFromGraph([x, y], [x * y + 1])
+
     return attempt_each(
         {
             "eval": lambda: (x + y).eval({x: 1.0, y: 2.5}),
@@ -515,9 +514,9 @@ def evaluation(theano, T, np):
             "clone replace shared": lambda: theano.clone(s * 2, replace={s: v}).eval({v: [7.0]}),
             "clone strict": lambda: theano.clone(x + y, replace={x: T.fscalar()}),
             "Print": lambda: theano.printing.Print("", attrs=())(x * 2).eval({x: 4.0}),
-            "OpFromGraph": lambda: inner(x, y + 1).eval({x: 2.0, y: 3.0}),
-            "OpFromGraph gradient": lambda: T.grad(inner(x, x), x).eval({x: 2.0}),
-            "as_op": lambda: half(v).eval({v: [3.0, 5.0]}),
+            "OpFromGraph": lambda: inner()(x, y + 1).eval({x: 2.0, y: 3.0}),
+            "OpFromGraph gradient": lambda: T.grad(inner()(x, x), x).eval({x: 2.0}),
+            "as_op": lambda: theano.as_op([T.dvector], [T.dvector])(_half)(v).eval({v: [3.0, 5.0]}),
             "Assert": lambda: T.opt.Assert("is positive")(x, T.gt(x, 0)).eval({x: 1.0}),
             "Assert fails": lambda: T.opt.Assert("is positive")(x, T.gt(x, 0)).eval({x: -1.0}),
             "constant_value of number": lambda: constant_value(3),

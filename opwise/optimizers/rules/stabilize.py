@@ -1,0 +1,458 @@
+"""Rules for expressions that overflow, vanish or cancel where their value is an ordinary number.
+
+Softmax and cross entropies of classes are in ``nnet``.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+
+from opwise.optimizers.pattern import PatternSub
+from opwise.optimizers.rule import declare, rule
+from opwise.optimizers.rules.matching import (
+    for_output,
+    is_private,
+    number,
+    number_like,
+    operands,
+    row_name,
+    shuffled,
+    typed_like,
+)
+from opwise.optimizers.rules.terms import (
+    are_opposite,
+    factors,
+    function_beside,
+    linear_form,
+    negative,
+    product,
+    rest_beside,
+    signed_terms,
+    total,
+    without,
+)
+from opwise.scalar import dtypes
+from opwise.scalar.op import OPS
+from opwise.tensor.elemwise import DimShuffle, cast, elemwise
+from opwise.tensor.nnet.rowsoftmax import softmax_op
+from opwise.tensor.nnet.sigm import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
+from opwise.tensor.reduce import CAReduce, Sum
+
+_exp, _log, _neg, _abs = map(elemwise, ("exp", "log", "neg", "abs_"))
+_add, _sub, _mul, _div = map(elemwise, ("add", "sub", "mul", "true_div"))
+_switch, _lt, _maximum, _minimum = map(elemwise, ("switch", "lt", "maximum", "minimum"))
+
+
+def _is_float(node):
+    return node.outputs[0].type.dtype in dtypes.FLOATS
+
+
+def _typed(node, new):
+    """Return what a rule gives for the only output of an elementwise Apply."""
+    return for_output(node, typed_like(new, node.outputs[0], _all_operands(node)))
+
+
+def _all_operands(node):
+    """Return the inputs of an Apply, and those of what computes them, as models of its shape."""
+    return [*node.inputs, *(y for x in node.inputs if x.owner is not None for y in x.owner.inputs)]
+
+
+# --- logarithms and exponentials near 1 -----------------------------------------------------------
+
+
+@rule("row:log", stage=("stabilize", "specialize"))
+def local_log1p(fgraph, node):
+    """log(1 + x) is log1p(x), which is exact for small x."""
+    (x,) = node.inputs
+    if x.type.dtype not in dtypes.FLOATS:
+        return None
+    rest = rest_beside(x, 1)
+    if not rest:
+        return None
+    return _typed(node, elemwise("log1p")(total(rest, x.type.dtype)))
+
+
+@rule("row:add", "row:sub", stage=("canonicalize", "stabilize", "specialize"))
+def local_expm1(fgraph, node):
+    """exp(x) - 1 is expm1(x), which is exact for small x."""
+    (out,) = node.outputs
+    x = function_beside(out, -1, 1, "exp") if _is_float(node) else None
+    if x is None:
+        return None
+    new = elemwise("expm1")(x)
+    return _typed(node, new) if new.type.dtype == out.type.dtype else None
+
+
+# --- sums of exponentials -------------------------------------------------------------------------
+
+
+@rule("row:log", stage=("stabilize", "specialize"))
+def local_log_add(fgraph, node):
+    """log(exp(x) + exp(y)) is the larger of both plus the softplus of minus their distance.
+
+    Of more terms, all exponents are shifted by the largest.
+    """
+    (out,) = node.outputs
+    (x,) = node.inputs
+    if not _is_float(node) or row_name(x.owner) != "add":
+        return None
+    exponents = []
+    for sign, term in signed_terms(x):
+        inside = operands(term, "exp")
+        if sign < 0 or inside is None:
+            return None
+        exponents.append(cast(inside[0], out.type.dtype))
+    largest = reduce(_maximum, exponents)
+    if len(exponents) == 2:
+        x, y = exponents
+        # two equal infinities have no distance
+        below = _switch(elemwise("eq")(x, y), number_like(largest, 0), _neg(_abs(_sub(x, y))))
+        return _typed(node, _add(largest, softplus(below)))
+    if _are_shifted(exponents):
+        return None
+    shift = _finite(largest)
+    return _typed(node, _add(shift, _log(_add(*(_exp(_sub(x, shift)) for x in exponents)))))
+
+
+def _are_shifted(exponents):
+    """Return whether the same is subtracted from all exponents: by the user, or by a rule."""
+    shifts = {x.owner.inputs[1] if row_name(x.owner) == "sub" else None for x in exponents}
+    return len(shifts) == 1 and None not in shifts
+
+
+def _finite(largest):
+    """Return the largest exponent where it is finite, else 0.
+
+    Nothing can be taken away from an infinity: the sum is 0, infinite or NaN as it stands.
+    """
+    return _switch(elemwise("isinf")(largest), number_like(largest, 0), largest)
+
+
+@rule("row:log", stage="local_log_sum_exp")
+def local_log_sum_exp(fgraph, node):
+    """log(sum(exp(x))) is computed of x less its maximum, so that one of the terms is 1."""
+    order, (summed,) = None, node.inputs
+    if summed.owner is not None and isinstance(summed.owner.op, DimShuffle):
+        order, (summed,) = summed.owner.op.new_order, summed.owner.inputs
+    if summed.owner is None or type(summed.owner.op) is not Sum or not _is_float(node):
+        return None
+    inside = operands(summed.owner.inputs[0], "exp")
+    if inside is None:
+        return None
+    op, (x,) = summed.owner.op, inside
+    largest = CAReduce(OPS["maximum"], op.axis)(cast(x, summed.owner.inputs[0].type.dtype))
+    shift = _finite(largest)
+    axes = range(x.type.ndim) if op.axis is None else op.axis
+    kept = iter(range(largest.type.ndim))
+    beside = shuffled(shift, ["x" if d in axes else next(kept) for d in range(x.type.ndim)])
+    new = _add(shift, _log(op(_exp(_sub(x, beside)))))
+    if order is not None:
+        new = shuffled(new, order)
+    return for_output(node, typed_like(new, node.outputs[0], ()))
+
+
+@rule("row:true_div", "row:mul", stage=("canonicalize", "stabilize"))
+def softmax_simplifier(fgraph, node):
+    """exp(x) over the sum of its row is the softmax of the row, which does not overflow."""
+    (out,) = node.outputs
+    if not _is_float(node):
+        return None
+    above, below = factors(out, is_private)
+    for divisor in below:
+        e = _summed_by_row(divisor)
+        if e is None or not any(x is e for x in above):
+            continue
+        above[next(i for i, x in enumerate(above) if x is e)] = softmax_op(e.owner.inputs[0])
+        return _typed(node, product(above, without(below, divisor)))
+    return None
+
+
+def _summed_by_row(divisor):
+    """Return the exponentials whose sums by row a column holds, or None."""
+    column = divisor.owner
+    if column is None or not isinstance(column.op, DimShuffle) or column.op.new_order != (0, "x"):
+        return None
+    reduction = column.inputs[0].owner
+    if reduction is None or type(reduction.op) is not Sum or reduction.op.axis != (1,):
+        return None
+    (e,) = reduction.inputs
+    inside = operands(e, "exp")
+    if inside is None or inside[0].type != e.type or e.type.dtype not in dtypes.FLOATS:
+        return None
+    # the softmax of a row of one element warns, and it is 1 anyway
+    return None if e.type.ndim != 2 or e.type.broadcastable[1] else e
+
+
+# --- the sigmoid ----------------------------------------------------------------------------------
+
+
+@rule("row:inv", "row:true_div", stage="stabilize")
+def local_inv_1_plus_exp(fgraph, node):
+    """1 / (1 + exp(x)) is sigmoid(-x)."""
+    above, below = factors(node.outputs[0], is_private)
+    return _with_sigmoids(node, above, below) if all(map(_is_number, above)) else None
+
+
+@rule("row:true_div", stage="stabilize")
+def local_exp_over_1_plus_exp(fgraph, node):
+    """exp(x) / (1 + exp(x)) is sigmoid(x), and y / (1 + exp(x)) is y sigmoid(-x)."""
+    above, below = factors(node.outputs[0], is_private)
+    return None if all(map(_is_number, above)) else _with_sigmoids(node, above, below)
+
+
+def _is_number(x):
+    return number(x) is not None
+
+
+def _with_sigmoids(node, above, below):
+    """Return a quotient with sigmoids for divisors that are 1 plus an exponential, or None."""
+    if not _is_float(node):
+        return None
+    dtype = node.outputs[0].type.dtype
+    arguments, left = [], []
+    for divisor in below:
+        x = function_beside(divisor, 1, 1, "exp")
+        if x is None:
+            left.append(divisor)
+        else:
+            arguments.append(negative(cast(x, dtype)))
+    if not arguments:
+        return None
+    above = [x for x in above if number(x) != 1]
+    above, arguments = _without_exponentials(above, arguments, dtype)
+    above, left = _cancelled([sigmoid(x) for x in arguments] + above, left)
+    return _typed(node, product(above, left))
+
+
+def _without_exponentials(above, arguments, dtype):
+    """Return (factors without those exp(x) for which sigmoid(-x) is one too, their sigmoid(x)).
+
+    arguments: of the sigmoids before; the result has those after.
+    """
+    arguments = list(arguments)
+    for i, argument in enumerate(arguments):
+        for factor in above:
+            inside = operands(factor, "exp")
+            if inside is not None and are_opposite(inside[0], argument):
+                above = without(above, factor)
+                arguments[i] = cast(inside[0], dtype)
+                break
+    return above, arguments
+
+
+def _cancelled(above, below):
+    """Return (above, below) without sigmoids of equal expressions in both."""
+    for factor in above:
+        for divisor in below:
+            x, y = operands(factor, "scalar_sigmoid"), operands(divisor, "scalar_sigmoid")
+            if x and y and (x[0] is y[0] or linear_form(x[0]) == linear_form(y[0])):
+                return _cancelled(without(above, factor), without(below, divisor))
+    return above, below
+
+
+@rule("row:mul", stage="stabilize")
+def local_sigm_times_exp(fgraph, node):
+    """exp(x) sigmoid(-x) is sigmoid(x)."""
+    if not _is_float(node):
+        return None
+    above, below = factors(node.outputs[0], is_private)
+    sigmoids = [x for x in above if operands(x, "scalar_sigmoid")]
+    if not sigmoids or len(sigmoids) == len(above):
+        return None
+    arguments = [x.owner.inputs[0] for x in sigmoids]
+    others = [x for x in above if not operands(x, "scalar_sigmoid")]
+    left, arguments = _without_exponentials(others, arguments, node.outputs[0].type.dtype)
+    if len(left) == len(others):
+        return None
+    return _typed(node, product([sigmoid(x) for x in arguments] + left, below))
+
+
+@rule("row:add", "row:sub", "row:true_div", stage="stabilize")
+def local_1msigmoid(fgraph, node):
+    """1 - sigmoid(x) is sigmoid(-x): where that costs nothing, or where it is divided by."""
+    if not _is_float(node):
+        return None
+    (out,) = node.outputs
+    if row_name(node) != "true_div":
+        rest = rest_beside(out, 1)
+        if rest is None or len(rest) != 1 or rest[0][0] > 0:
+            return None
+        (_, s), inside = rest[0], operands(rest[0][1], "scalar_sigmoid")
+        return _typed(node, _opposite(inside[0], out)) if inside and is_private(s) else None
+    above, below = factors(out, is_private)
+    arguments = [function_beside(divisor, 1, -1, "scalar_sigmoid") for divisor in below]
+    if all(x is None for x in arguments):
+        return None
+    below = [
+        divisor if x is None else _opposite(x, out)
+        for divisor, x in zip(below, arguments, strict=True)
+    ]
+    return _typed(node, product(*_cancelled(above, below)))
+
+
+def _opposite(x, out):
+    """Return sigmoid(-x), computed in the dtype of ``out``."""
+    return sigmoid(negative(cast(x, out.type.dtype)))
+
+
+# --- logarithms of the sigmoid --------------------------------------------------------------------
+
+
+@rule("row:log", stage="stabilize")
+def logsigm_to_softplus(fgraph, node):
+    """log(sigmoid(x)) is -softplus(-x)."""
+    inside = operands(node.inputs[0], "scalar_sigmoid")
+    return None if inside is None else _minus_softplus(node, inside[0], negative)
+
+
+@rule("row:log", stage="stabilize")
+def log1msigm_to_softplus(fgraph, node):
+    """log(1 - sigmoid(x)) is -softplus(x)."""
+    x = function_beside(node.inputs[0], 1, -1, "scalar_sigmoid")
+    return None if x is None else _minus_softplus(node, x)
+
+
+@rule("row:log1p", stage="stabilize")
+def log1p_neg_sigmoid(fgraph, node):
+    """log1p(-sigmoid(x)) is -softplus(x)."""
+    ((sign, term), *more) = signed_terms(node.inputs[0])
+    inside = operands(term, "scalar_sigmoid")
+    if more or sign > 0 or inside is None:
+        return None
+    return _minus_softplus(node, inside[0])
+
+
+@rule("row:log1p", stage="stabilize")
+def log1pexp_to_softplus(fgraph, node):
+    """log1p(exp(x)) is softplus(x)."""
+    inside = operands(node.inputs[0], "exp")
+    if inside is None or not _is_float(node):
+        return None
+    return _typed(node, softplus(cast(inside[0], node.outputs[0].type.dtype)))
+
+
+def _minus_softplus(node, x, change=lambda x: x):
+    if not _is_float(node):
+        return None
+    x = cast(x, node.outputs[0].type.dtype)
+    return _typed(node, _neg(softplus(change(x))))
+
+
+# --- approximations that are asked for ------------------------------------------------------------
+
+
+@rule("row:scalar_sigmoid", stage="uncanonicalize", tags=())
+def local_ultra_fast_sigmoid(fgraph, node):
+    """A sigmoid becomes an approximation off by up to 0.1; only where this is asked for."""
+    return for_output(node, ultra_fast_sigmoid(node.inputs[0]))
+
+
+@rule("row:scalar_sigmoid", stage="uncanonicalize", tags=())
+def local_hard_sigmoid(fgraph, node):
+    """A sigmoid becomes three straight lines; only where this is asked for."""
+    return for_output(node, hard_sigmoid(node.inputs[0]))
+
+
+# --- the error function ---------------------------------------------------------------------------
+
+_erf, _erfc = elemwise("erf"), elemwise("erfc")
+
+#: sums that cancel for large or small x, and what they are; by name, and another name if there is
+_ERF = {
+    "local_one_minus_erf": ((_sub, 1, (_erf, "x")), (_erfc, "x")),
+    "local_one_minus_erf2": ((_add, 1, (_mul, -1, (_erf, "x"))), (_erfc, "x")),
+    "local_one_plus_neg_erf": ((_add, 1, (_neg, (_erf, "x"))), (_erfc, "x")),
+    "local_one_plus_erf": ((_add, 1, (_erf, "x")), (_erfc, (_neg, "x"))),
+    "local_erf_minus_one": ((_add, -1, (_erf, "x")), (_neg, (_erfc, "x"))),
+    "local_one_minus_erfc": ((_sub, 1, (_erfc, "x")), (_erf, "x")),
+    "local_one_minus_erfc2 local_one_add_neg_erfc": (
+        (_add, 1, (_neg, (_erfc, "x"))),
+        (_erf, "x"),
+    ),
+    "local_one_minus_erfc3": ((_add, 1, (_mul, -1, (_erfc, "x"))), (_erf, "x")),
+    "local_erf_neg_minus_one": ((_add, -1, (_erfc, (_neg, "x"))), (_erf, "x")),
+    "local_erf_neg_minus_one2": ((_add, -1, (_erfc, (_mul, -1, "x"))), (_erf, "x")),
+    "local_erfc_minus_one": ((_add, -1, (_erfc, "x")), (_neg, (_erf, "x"))),
+}
+
+for _names, (_pattern, _result) in _ERF.items():
+    _name, *_others = _names.split()
+    _rule = PatternSub(_pattern, _result, allow_multiple_clients=True, name=_name)
+    for _stage in ("canonicalize", "stabilize", "specialize"):
+        declare(_stage, _rule, "fast_run", *_others, module=__name__)
+
+#: where erfc comes close to the smallest normal number of a dtype
+_SMALL_ERFC = {"float64": 26.0, "float32": 9.0}
+
+
+@rule("row:log", stage=("stabilize", "specialize"))
+def local_log_erfc(fgraph, node):
+    """log(erfc(x)) for large x, where erfc is 0, comes from its asymptotic series."""
+    (out,) = node.outputs
+    (argument,) = node.inputs
+    inside = operands(argument, "erfc")
+    bound = _SMALL_ERFC.get(out.type.dtype)
+    if inside is None or bound is None or _is_bounded(inside[0]):
+        return None
+    x = cast(inside[0], out.type.dtype)
+    near, far = _split(x, bound)
+    series = _sub(
+        _log(_erfc_series(far)), _add(elemwise("sqr")(far), _log(far), _number(x, _LOG_SQRT_PI))
+    )
+    return _typed(node, _switch(_lt(x, _number(x, bound)), _log(_erfc(near)), series))
+
+
+@rule("row:true_div", stage=("stabilize", "specialize"))
+def local_grad_log_erfc_neg(fgraph, node):
+    """exp(-x x) / erfc(x) for large x, where both are 0, comes from the asymptotic series."""
+    (out,) = node.outputs
+    bound = _SMALL_ERFC.get(out.type.dtype)
+    if bound is None:
+        return None
+    above, below = factors(out, is_private)
+    for divisor in below:
+        inside = operands(divisor, "erfc")
+        if inside is None or _is_bounded(inside[0]):
+            continue
+        square = {key: -c for key, c in linear_form(_mul(*inside, *inside)).items()}
+        for factor in above:
+            exponent = operands(factor, "exp")
+            if exponent is None or linear_form(exponent[0]) != square:
+                continue
+            x = cast(inside[0], out.type.dtype)
+            near, far = _split(x, bound)
+            series = _div(_mul(far, _number(x, math.sqrt(math.pi))), _erfc_series(far))
+            ratio = _switch(_lt(x, _number(x, bound)), _div(factor, _erfc(near)), series)
+            return _typed(node, product([ratio, *without(above, factor)], without(below, divisor)))
+    return None
+
+
+_LOG_SQRT_PI = 0.5 * math.log(math.pi)
+
+
+def _number(x, value):
+    return number_like(x, value)
+
+
+def _split(x, bound):
+    """Return (x held below a bound, x held above it): each for one branch of a switch.
+
+    So the other branch meets neither an infinity nor, once more, the rule that made it.
+    """
+    bound = _number(x, bound)
+    return _minimum(x, bound), _maximum(x, bound)
+
+
+def _is_bounded(x):
+    return row_name(x.owner) == "minimum" and any(map(_is_number, x.owner.inputs))
+
+
+def _erfc_series(x):
+    """Return erfc(x) x exp(x x) sqrt(pi) for large x (Abramowitz and Stegun, 7.1.23)."""
+    y = elemwise("inv")(elemwise("sqr")(x))
+    coefficients = (105 / 16, -15 / 8, 3 / 4, -1 / 2, 1)
+    series = _number(x, coefficients[0])
+    for c in coefficients[1:]:
+        series = _add(_number(x, c), _mul(series, y))
+    return series

@@ -1,0 +1,209 @@
+"""Expressions read as sums of signed terms and as products of factors, in whatever form they are.
+
+Nothing here edits a graph; what one of the two forms becomes is in the modules of rules.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from opwise.optimizers.rules.matching import number, number_within, operands, row_name
+from opwise.scalar import dtypes
+from opwise.tensor.elemwise import cast, elemwise
+
+#: what has more terms or factors than this is taken for one: sharing may multiply them
+MOST = 32
+
+
+# --- sums -----------------------------------------------------------------------------------------
+
+
+def signed_terms(var):
+    """Return (sign, term) pairs that add up to ``var``; ``[(1, var)]`` for what is no sum.
+
+    Sums, differences, negatives and products of -1 with one factor are opened. Not those of
+    integers, which wrap around.
+    """
+    found, stack = [], [(1, var)]
+    while stack:
+        sign, x = stack.pop()
+        name = row_name(x.owner) if x.type.dtype in dtypes.FLOATS else None
+        if name == "add":
+            stack.extend((sign, y) for y in reversed(x.owner.inputs))
+        elif name == "sub":
+            first, second = x.owner.inputs
+            stack += [(-sign, second), (sign, first)]
+        elif name == "neg":
+            stack.append((-sign, x.owner.inputs[0]))
+        elif name == "mul" and _without_sign(x) is not None:
+            stack.append((-sign, _without_sign(x)))
+        else:
+            found.append((sign, x))
+        if len(found) + len(stack) > MOST:
+            return [(1, var)]
+    return found
+
+
+def _without_sign(product):
+    """Return y where a product is -1 times y, else None."""
+    if len(product.owner.inputs) != 2:
+        return None
+    a, b = product.owner.inputs
+    return b if number(a) == -1 else a if number(b) == -1 else None
+
+
+def total(terms, dtype):
+    """Return the sum of one or more (sign, term) pairs, all cast to ``dtype``."""
+    above = [cast(x, dtype) for sign, x in terms if sign > 0]
+    below = [cast(x, dtype) for sign, x in terms if sign < 0]
+    if not above:
+        return elemwise("neg")(_sum(below))
+    return elemwise("sub")(_sum(above), _sum(below)) if below else _sum(above)
+
+
+def _sum(terms):
+    return terms[0] if len(terms) == 1 else elemwise("add")(*terms)
+
+
+def rest_beside(var, value):
+    """Return the terms of a sum beside the number ``value``; None where that is no term of it."""
+    if row_name(var.owner) not in ("add", "sub"):
+        return None
+    terms = signed_terms(var)
+    for i, (sign, term) in enumerate(terms):
+        n = number_within(term)
+        if n is not None and sign * n == value:
+            return terms[:i] + terms[i + 1 :]
+    return None
+
+
+def function_beside(var, value, sign, name):
+    """Return x where ``var`` is the number ``value`` plus or minus (``sign``) row ``name`` of x.
+
+    None where it is not so.
+    """
+    rest = rest_beside(var, value)
+    if rest is None or len(rest) != 1 or rest[0][0] != sign:
+        return None
+    found = operands(rest[0][1], name)
+    return None if found is None else found[0]
+
+
+# --- products -------------------------------------------------------------------------------------
+
+#: how often a row takes its operand as a factor
+_POWERS = {"sqr": 2}
+
+
+def factors(var, opens=None):
+    """Return (above, below): factors of ``var`` and of what it is divided by.
+
+    opens: function of a variable that says whether a product inside may be opened; all unless told.
+    Squares and whole powers count as repeated factors. A sign becomes no factor: it stays in what
+    is negated.
+    """
+    above, below = [], []
+    stack = [(var, above)]
+    while stack:
+        x, side = stack.pop()
+        other = below if side is above else above
+        name = row_name(x.owner) if x is var or opens is None or opens(x) else None
+        if x.type.dtype not in dtypes.FLOATS:
+            name = None
+        if name == "mul":
+            stack.extend((y, side) for y in reversed(x.owner.inputs))
+        elif name == "true_div":
+            first, second = x.owner.inputs
+            stack += [(second, other), (first, side)]
+        elif name == "inv":
+            stack.append((x.owner.inputs[0], other))
+        elif name is not None and _power(x) is not None:
+            base, n = _power(x)
+            stack += [(base, side)] * n
+        else:
+            side.append(x)
+        if len(above) + len(below) + len(stack) > MOST:
+            return [var], []
+    return above, below
+
+
+def _power(x):
+    """Return (base, a whole exponent of 2 or more) of a power, or None."""
+    name = row_name(x.owner)
+    if name in _POWERS:
+        return x.owner.inputs[0], _POWERS[name]
+    if name != "pow":
+        return None
+    base, exponent = x.owner.inputs
+    n = number(exponent)
+    return (base, int(n)) if n is not None and n in range(2, MOST) else None
+
+
+def product(above, below):
+    """Return the product of factors over the product of others; None for the number 1."""
+    if not above:
+        return elemwise("inv")(_product(below)) if below else None
+    return elemwise("true_div")(_product(above), _product(below)) if below else _product(above)
+
+
+def _product(terms):
+    return terms[0] if len(terms) == 1 else elemwise("mul")(*terms)
+
+
+def without(terms, *dropped):
+    """Return a list of variables without one occurrence of each of ``dropped``."""
+    left = list(terms)
+    for x in dropped:
+        del left[next(i for i, y in enumerate(left) if y is x)]
+    return left
+
+
+# --- comparing ------------------------------------------------------------------------------------
+
+
+def linear_form(var):
+    """Return ``var`` as {product of variables: coefficient}; sums of equal variables are equal.
+
+    A product is a hashable value; that of nothing, whose coefficient is a plain number, is empty.
+    """
+    form: Counter = Counter()
+    for sign, term in signed_terms(var):
+        coefficient, above, below = sign, Counter(), Counter()
+        for side, found in zip((above, below), factors(term), strict=True):
+            for x in found:
+                n = number(x)
+                while n is None and row_name(x.owner) == "neg":
+                    coefficient, x = -coefficient, x.owner.inputs[0]
+                    n = number(x)
+                if n is None or (n == 0 and side is below):
+                    side[x] += 1
+                elif side is above:
+                    coefficient = coefficient * float(n)
+                else:
+                    coefficient = coefficient / float(n)
+        key = (frozenset((above - below).items()), frozenset((below - above).items()))
+        form[key] += coefficient
+    return {key: coefficient for key, coefficient in form.items() if coefficient}
+
+
+def are_opposite(x, y):
+    """Return whether two expressions are known to be each other's negative."""
+    if negative_of(x) is y or negative_of(y) is x:
+        return True
+    return linear_form(x) == {key: -c for key, c in linear_form(y).items()}
+
+
+def negative_of(x):
+    """Return y where ``x`` is -y, else None."""
+    if x.type.dtype not in dtypes.FLOATS:
+        return None
+    name = row_name(x.owner)
+    if name == "neg":
+        return x.owner.inputs[0]
+    return _without_sign(x) if name == "mul" else None
+
+
+def negative(x):
+    """Return -x; y for -(-y)."""
+    y = negative_of(x)
+    return y if y is not None and y.type == x.type else elemwise("neg")(x)

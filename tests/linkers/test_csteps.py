@@ -1,0 +1,809 @@
+"""Every kind of C step against ``perform``: dtypes, layouts, empty arrays, failures, memory."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import opwise.tensor as T
+from opwise.compile.function import function
+from opwise.compile.shared import shared
+from opwise.graph.traversal import io_toposort
+from opwise.linkers import cmakers, csteps, opwise_c
+from opwise.linkers.cmakers import C_DTYPES
+from opwise.linkers.kernels import Kernels
+from opwise.modes.mode import Mode
+from opwise.tensor import blas
+from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar, deep_copy_op, view_op
+from opwise.tensor.creation import alloc_empty
+from opwise.tensor.reduce import Argmax
+from opwise.tensor.shape import shape_i_op
+from opwise.tensor.type import TensorType
+
+FLOATS = ("float32", "float64")
+INTS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+NUMBERS = tuple(sorted(C_DTYPES))
+WIDE = ("float16", "complex64", "complex128")
+
+
+def var(dtype, ndim, name=None):
+    pattern = (False,) * ndim if isinstance(ndim, int) else ndim
+    return TensorType(dtype, pattern)(name)
+
+
+def values(dtype, shape, seed=0, low=-9, high=10):
+    """Return numbers of a dtype that are not too large to add and multiply a few."""
+    rng = np.random.RandomState(seed)
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return rng.rand(*shape) > 0.5
+    if dtype.kind in "iu":
+        return rng.randint(0 if dtype.kind == "u" else low, high, shape).astype(dtype)
+    if dtype.kind == "c":
+        return np.asarray(rng.randn(*shape) + 1j * rng.randn(*shape), dtype)
+    return np.asarray(rng.uniform(low, high, shape), dtype)
+
+
+def agree(expected, found, case):
+    assert type(found) is np.ndarray, case
+    assert found.dtype == expected.dtype and found.shape == expected.shape, (case, found)
+    if expected.dtype.kind in "fc":
+        tolerance = {2: 1e-2, 4: 1e-5, 8: 1e-12, 16: 1e-12}[expected.dtype.itemsize]
+        np.testing.assert_allclose(
+            found, expected, rtol=tolerance, atol=tolerance * 100, err_msg=str(case)
+        )
+    else:
+        np.testing.assert_array_equal(found, expected, err_msg=str(case))
+
+
+class Case:
+    """What a kind of step is tried on.
+
+    kind: its name. build: function of a dtype that returns (inputs, outputs). inputs: function of a
+    dtype that yields lists of values. dtypes: those that it takes. mutable: inputs overwritten.
+    """
+
+    def __init__(self, name, kind, build, inputs, dtypes=FLOATS, mutable=()):
+        self.name, self.kind, self.build, self.inputs = name, kind, build, inputs
+        self.dtypes, self.mutable = dtypes, mutable
+
+
+CASES = []
+
+
+def case(kind, *shape_lists, name=None, dtypes=FLOATS, mutable=(), make=None):
+    """Declare a Case whose inputs are ``values`` of each list of shapes.
+
+    A shape may be (shape, dtype) or (shape, dtype, low, high) where the dtype is another.
+    """
+
+    def inputs(dtype):
+        for shapes in shape_lists:
+            yield [
+                values(s[1], s[0], i, *s[2:])
+                if s and isinstance(s[0], tuple)
+                else values(dtype, s, i)
+                for i, s in enumerate(shapes)
+            ]
+
+    def declare(build):
+        CASES.append(
+            Case(name or build.__name__, kind, build, make or inputs, dtypes, mutable)
+        )
+        return build
+
+    return declare
+
+
+# --- views and copies -------------------------------------------------------------------------------
+
+
+@case("dimshuffle", [(3, 4)], [(0, 4)], [(1, 1)], dtypes=NUMBERS + WIDE)
+def dimshuffle(dtype):
+    x = var(dtype, 2)
+    return [x], [x.dimshuffle(1, 0), x.dimshuffle("x", 0, "x", 1), x.dimshuffle(1, "x", 0)]
+
+
+@case("dimshuffle", [(1, 3, 1)], dtypes=("float64",))
+def dimshuffle_drops(dtype):
+    x = var(dtype, (True, False, True))
+    return [x], [x.dimshuffle(1), x.dimshuffle(1, "x")]
+
+
+@case("dimshuffle", [()], dtypes=NUMBERS)
+def dimshuffle_of_a_number(dtype):
+    x = var(dtype, 0)
+    return [x], [x.dimshuffle("x"), x.dimshuffle("x", "x")]
+
+
+@case("alias", [(3, 4)], [(0, 2)], dtypes=NUMBERS + WIDE)
+def view_of(dtype):
+    x = var(dtype, 2)
+    return [x], [view_op(x)]
+
+
+@case("rebroadcast", [(1, 4)], dtypes=("float64", "int8", "complex64"))
+def rebroadcast(dtype):
+    x = var(dtype, 2)
+    return [x], [T.addbroadcast(x, 0), T.patternbroadcast(x, (True, False))]
+
+
+@case("deepcopy", [(3, 4)], [(0, 4)], [(1, 7)], dtypes=NUMBERS + WIDE)
+def deep_copy(dtype):
+    x = var(dtype, 2)
+    return [x], [deep_copy_op(x)]
+
+
+@case("deepcopy", [()], dtypes=NUMBERS)
+def number_and_back(dtype):
+    x = var(dtype, 0)
+    return [x], [TensorFromScalar()(ScalarFromTensor()(x))]
+
+
+@case("reshape", [(3, 4)], [(6, 2)], [(12, 1)], dtypes=NUMBERS + WIDE)
+def reshape(dtype):
+    x = var(dtype, 2)
+    return [x], [
+        x.reshape((2, 6)), x.reshape((-1, 3)), x.reshape((2, -1, 3)), x.flatten(), x.T.flatten(),
+        x[::-1].reshape((4, 3)),
+    ]  # fmt: skip
+
+
+@case("reshape", [(0, 4)], [(0, 12)], dtypes=("float64",))
+def reshape_of_nothing(dtype):
+    x = var(dtype, 2)
+    return [x], [x.reshape((0, 7)), x.reshape((-1, 4)), x.flatten(), x.reshape((3, 0, 2))]
+
+
+@case("reshape", [(3, 4), ((2,), "int32", 0, 0)], dtypes=("float64",),
+      make=lambda d: [[values(d, (3, 4)), np.array(s, "int32")] for s in
+                      ([2, 6], [-1, 12], [4, -1])])  # fmt: skip
+def reshape_to_a_vector_of_lengths(dtype):
+    x, s = var(dtype, 2), var("int32", 1)
+    return [x, s], [x.reshape(s, ndim=2)]
+
+
+@case("shape_i", [(3, 4)], [(0, 2)], dtypes=NUMBERS + WIDE)
+def shape_i(dtype):
+    x = var(dtype, 2)
+    return [x], [shape_i_op(0)(x), shape_i_op(0)(x.T), shape_i_op(1)(x[1:])]
+
+
+@case("shape", [(3, 4)], [(0, 2)], dtypes=("float64", "complex64"))
+def shape(dtype):
+    x = var(dtype, 2)
+    return [x], [x.shape, x.T.shape]
+
+
+@case("make_vector", [(), (), ()], dtypes=NUMBERS)
+def make_vector(dtype):
+    x, y, z = (var(dtype, 0) for _ in range(3))
+    return [x, y, z], [T.stack([x, y, z]), T.stack([z])]
+
+
+@case("alloc", [(), ((), "int64", 0, 4), ((), "int8", 0, 4)], dtypes=NUMBERS + WIDE)
+def alloc_number(dtype):
+    x, n, m = var(dtype, 0), var("int64", 0), var("int8", 0)
+    return [x, n, m], [T.alloc(x, n, m), T.alloc(x, m), T.alloc(x), T.alloc(x, 2, n, 3)]
+
+
+@case("alloc", [(3, 4)], [(1, 4)], dtypes=("float64", "int8"))
+def alloc_array(dtype):
+    x = var(dtype, 2)
+    return [x], [T.alloc(x, 2, x.shape[0], 4), T.alloc(x[:1], 5, 4)]
+
+
+@case("alloc_empty", [((), "int64", 2, 5)], dtypes=NUMBERS)
+def alloc_empty_shape(dtype):
+    n = var("int64", 0)
+    return [n], [alloc_empty(dtype)(n, 3).shape, alloc_empty(dtype)(0, n)]
+
+
+# --- indexing -----------------------------------------------------------------------------------------
+
+
+@case("subtensor", [(5, 6)], dtypes=NUMBERS + WIDE)
+def subtensor(dtype):
+    x = var(dtype, 2)
+    return [x], [
+        x[1], x[-1, -2], x[1:], x[:, ::-1], x[::-2, 1], x[-2:1:-1], x[7:9], x[3:-100:-2, 2:],
+        x[1:4:2, 5:0:-3],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", INTS[:-1])
+def test_indices_of_every_integer_type(run_with, index):
+    x, i = var("float64", 1), var(index, 0)
+    run, linker = run_with([x, i], [x[i], x[i:], x[:i:2], T.set_subtensor(x[i], 7.0).sum()], c=True)
+    assert linker.cimpl[0]
+    value = np.arange(300.0)
+    for k in (0, 1, 127) if index == "int8" else (0, 200, 255) if index == "uint8" else (0, 299):
+        results = run(value, np.array(k, index))
+        np.testing.assert_array_equal(results[0], value[k])
+        np.testing.assert_array_equal(results[1], value[k:])
+        np.testing.assert_array_equal(results[2], value[:k:2])
+        np.testing.assert_array_equal(results[3], value.sum() - k + 7)
+
+
+INC = NUMBERS[1:]  # no bool: numpy refuses to add there
+
+
+@case("inc_subtensor", [(5, 6), (2, 6)], [(5, 6), (1, 6)], dtypes=INC)
+def inc_subtensor_rows(dtype):
+    x, y = var(dtype, 2), var(dtype, 2)
+    return [x, y], [T.inc_subtensor(x[1:5:2], y), T.set_subtensor(x[3::-2], y)]
+
+
+@case("inc_subtensor", [(5, 6), (6,), ()], dtypes=INC)
+def inc_subtensor_broadcasts(dtype):
+    x, y, z = var(dtype, 2), var(dtype, 1), var(dtype, 0)
+    return [x, y, z], [
+        T.inc_subtensor(x[1], y), T.set_subtensor(x[:, 2], z), T.inc_subtensor(x[1:4], y),
+        T.inc_subtensor(x[-1, -1], z), T.set_subtensor(x[7:], y), T.inc_subtensor(x[:, ::-1], z),
+    ]  # fmt: skip
+
+
+@case("inc_subtensor", [(4, 5), (5,)], dtypes=("bool", *WIDE))
+def set_subtensor(dtype):
+    x, y = var(dtype, 2), var(dtype, 1)
+    return [x, y], [T.set_subtensor(x[1], y)]
+
+
+@case("take_rows", [(5, 3), ((4,), "int64", -5, 5)], [(5, 0), ((4,), "int64", -5, 5)],
+      [(2, 3), ((0,), "int64")], dtypes=NUMBERS + WIDE)  # fmt: skip
+def take_rows(dtype):
+    x, i = var(dtype, 2), var("int64", 1)
+    return [x, i], [x[i]]
+
+
+@case("take_rows", [(5,), ((4,), "uint8", 0, 5)], dtypes=("float64", "int8"))
+def take_elements(dtype):
+    x, i = var(dtype, 1), var("uint8", 1)
+    return [x, i], [x[i], T.take(x, i, axis=0)]
+
+
+@case("take_rows", [(4, 2, 3), ((6,), "int32", -4, 4)], dtypes=("float32",))
+def take_pages(dtype):
+    x, i = var(dtype, 3), var("int32", 1)
+    return [x, i], [x[i]]
+
+
+@case("inc_rows", [(5, 3), (4, 3), ((4,), "int64", -5, 5)],
+      [(5, 3), (1, 3), ((4,), "int64", -5, 5)], [(5, 3), (0, 3), ((0,), "int64")],
+      dtypes=INC)  # fmt: skip
+def inc_rows(dtype):
+    x, y, i = var(dtype, 2), var(dtype, 2), var("int64", 1)
+    return [x, y, i], [T.inc_subtensor(x[i], y), T.set_subtensor(x[i], y)]
+
+
+@case("inc_rows", [(5, 3), (3,), ((4,), "int8", -5, 5)], dtypes=("float64", "int64"))
+def inc_rows_broadcasts(dtype):
+    x, y, i = var(dtype, 2), var(dtype, 1), var("int8", 1)
+    return [x, y, i], [T.inc_subtensor(x[i], y), T.inc_subtensor(x[i], y[0])]
+
+
+@case("join", [(2, 3), (4, 3)], [(0, 3), (1, 3)], [(0, 0), (0, 0)], dtypes=NUMBERS + WIDE)
+def join_rows(dtype):
+    x, y = var(dtype, 2), var(dtype, 2)
+    return [x, y], [T.concatenate([x, y, x]), T.concatenate([x], axis=-2)]
+
+
+@case("join", [(2, 3), (2, 1)], [(2, 0), (2, 1)], dtypes=("float32", "int8"))
+def join_columns(dtype):
+    x, y = var(dtype, 2), var(dtype, 2)
+    return [x, y], [T.concatenate([x, y, y], axis=1), T.concatenate([y, x], axis=-1)]
+
+
+@case("arange", make=lambda d: [[np.array(v, "int64") for v in t] for t in
+                                ((0, 5, 1), (5, 0, 1), (5, 0, -2), (-3, 4, 3), (2, 2, 1), (0, 1, 9))],
+      dtypes=("int64",))  # fmt: skip
+def arange(dtype):
+    a, b, c = (var("int64", 0) for _ in range(3))
+    return [a, b, c], [T.arange(a, b, c), T.arange(b)]
+
+
+# --- reductions ---------------------------------------------------------------------------------------
+
+
+def _reductions(dtype, x):
+    yield from (T.sum(x), T.sum(x, axis=0), T.sum(x, axis=(0, 2)), T.prod(x, axis=1))
+    yield from (T.max(x, axis=2), T.min(x, axis=(1, 2)), T.max(x), T.min(x, axis=0))
+
+
+@case("reduce", [(3, 4, 5)], [(1, 1, 2)], [(2, 3, 1)], dtypes=INTS + FLOATS)
+def reduce_(dtype):
+    x = var(dtype, 3)
+    return [x], list(_reductions(dtype, x))
+
+
+@case("reduce", [(3, 0, 5)], [(0, 0, 0)], dtypes=INTS + FLOATS)
+def reduce_nothing(dtype):
+    x = var(dtype, 3)
+    return [x], [T.sum(x), T.sum(x, axis=1), T.prod(x, axis=(0, 1)), T.sum(x, axis=0)]
+
+
+@case("reduce", [(3, 4)], [(1, 1)], dtypes=("bool",))
+def reduce_truths(dtype):
+    x = var(dtype, 2)
+    return [x], [T.any(x), T.all(x, axis=0), T.any(x, axis=1), T.sum(x, axis=0), T.all(x)]
+
+
+@case("reduce", [()], [()], dtypes=FLOATS + ("int8",))
+def reduce_a_number(dtype):
+    x = var(dtype, 0)
+    return [x], [T.sum(x), T.prod(x)]
+
+
+@case("reduce", [(2, 3000)], [(3000, 2)], [(1, 100_000)], dtypes=FLOATS)
+def reduce_long(dtype):
+    x = var(dtype, 2)
+    return [x], [T.sum(x), T.sum(x, axis=0), T.sum(x, axis=1), T.max(x, axis=0)]
+
+
+@case("reduce", [(3, 4)], dtypes=FLOATS)
+def reduce_in_another_precision(dtype):
+    x = var(dtype, 2)
+    return [x], [T.sum(x, acc_dtype="float64"), T.sum(x, dtype="float64", axis=0)]
+
+
+@case("argmax", [(3, 4, 5)], [(1, 1, 2)], [(2, 1, 1)], dtypes=("bool",) + INTS + FLOATS)
+def argmax(dtype):
+    x = var(dtype, 3)
+    op = Argmax((1,))
+    return [x], [
+        T.argmax(x), T.argmax(x, axis=0), T.argmax(x, axis=2), op(x), Argmax((0, 2))(x),
+        *T.max_and_argmax(x, axis=1), *T.max_and_argmax(x, axis=(0, 1)),
+    ]  # fmt: skip
+
+
+# --- products -----------------------------------------------------------------------------------------
+
+MATRICES = ([(3, 4), (4, 5)], [(1, 4), (4, 1)], [(3, 0), (0, 2)], [(0, 3), (3, 2)], [(2, 3), (3, 0)],
+            [(30, 40), (40, 50)], [(1, 90), (90, 80)], [(90, 80), (80, 1)])  # fmt: skip
+
+
+@case("dot22", *MATRICES)
+def dot22(dtype):
+    x, y = var(dtype, 2), var(dtype, 2)
+    return [x, y], [blas._dot22(x, y)]
+
+
+@case("dot22", [(3, 4), (4, 5), ()], [(30, 40), (40, 50), ()], [(3, 0), (0, 2), ()])
+def dot22scalar(dtype):
+    x, y, a = var(dtype, 2), var(dtype, 2), var(dtype, 0)
+    return [x, y, a], [blas._dot22scalar(x, y, a)]
+
+
+@case("dot", *MATRICES)
+def dot(dtype):
+    x, y = var(dtype, 2), var(dtype, 2)
+    return [x, y], [T.dot(x, y)]
+
+
+@case("dot", [(4,), (4, 3)], [(0,), (0, 3)], [(100,), (100, 90)])
+def dot_row(dtype):
+    x, y = var(dtype, 1), var(dtype, 2)
+    return [x, y], [T.dot(x, y), T.dot(y.T, x)]
+
+
+@case("dot", [(4,), (4,)], [(0,), (0,)], [(9000,), (9000,)])
+def dot_numbers(dtype):
+    x, y = var(dtype, 1), var(dtype, 1)
+    return [x, y], [T.dot(x, y)]
+
+
+@case("batched_dot", [(2, 3, 4), (2, 4, 5)], [(0, 3, 4), (0, 4, 5)], [(2, 3, 0), (2, 0, 5)],
+      [(3, 20, 30), (3, 30, 20)])  # fmt: skip
+def batched_dot(dtype):
+    x, y = var(dtype, 3), var(dtype, 3)
+    return [x, y], [blas.batched_dot(x, y)]
+
+
+def _gemm(op):
+    def build(dtype):
+        z, x, y = (var(dtype, 2) for _ in range(3))
+        a, b = var(dtype, 0), var(dtype, 0)
+        return [z, x, y, a, b], [op(z, a, x, y, b)]
+
+    return build
+
+
+def _gemv(op):
+    def build(dtype):
+        y, A, x = var(dtype, 1), var(dtype, 2), var(dtype, 1)
+        a, b = var(dtype, 0), var(dtype, 0)
+        return [y, A, x, a, b], [op(y, a, A, x, b)]
+
+    return build
+
+
+def _ger(op):
+    def build(dtype):
+        A, x, y, a = var(dtype, 2), var(dtype, 1), var(dtype, 1), var(dtype, 0)
+        return [A, x, y, a], [op(A, a, x, y)]
+
+    return build
+
+
+GEMMS = ([(3, 5), (3, 4), (4, 5), (), ()], [(3, 5), (3, 0), (0, 5), (), ()],
+         [(0, 5), (0, 4), (4, 5), (), ()], [(30, 50), (30, 40), (40, 50), (), ()])  # fmt: skip
+GEMVS = ([(3,), (3, 4), (4,), (), ()], [(3,), (3, 0), (0,), (), ()], [(0,), (0, 4), (4,), (), ()],
+         [(90,), (90, 80), (80,), (), ()])  # fmt: skip
+GERS = ([(3, 4), (3,), (4,), ()], [(0, 4), (0,), (4,), ()], [(90, 80), (90,), (80,), ()])
+case("gemm", *GEMMS, name="gemm")(_gemm(blas.gemm_no_inplace))
+case("gemm", *GEMMS, name="gemm_inplace", mutable=(0,))(_gemm(blas.gemm_inplace))
+case("gemv", *GEMVS, name="gemv")(_gemv(blas.gemv_no_inplace))
+case("gemv", *GEMVS, name="cgemv_inplace", mutable=(0,))(_gemv(blas.cgemv_inplace))
+case("ger", *GERS, name="ger")(_ger(blas.ger))
+case("ger", *GERS, name="cger_inplace", mutable=(0,))(_ger(blas.cger_inplace))
+
+
+@case("elemwise", [(3, 4), (3, 4)], [(0, 4), (0, 4)], dtypes=FLOATS + ("int64",))
+def elemwise(dtype):
+    x, y = var(dtype, 2), var(dtype, 2)
+    return [x, y], [x + y, x * y - x]
+
+
+@pytest.mark.parametrize(
+    ("one", "dtype"), [(c, d) for c in CASES for d in c.dtypes], ids=lambda v: getattr(v, "name", v)
+)
+def test_against_perform(one, dtype, run_with, layouts):
+    inputs, outputs = one.build(dtype)
+    mutable = [inputs[i] for i in one.mutable]
+    python, _ = run_with(inputs, outputs, c=False, mutable=mutable)
+    inputs, outputs = one.build(dtype)
+    mutable = [inputs[i] for i in one.mutable]
+    c, linker = run_with(inputs, outputs, c=True, mutable=mutable)
+    kinds = {
+        made.kind
+        for node in linker.fgraph.toposort()
+        if (made := cmakers.c_step(node, Kernels(generate=False))) is not None
+    }
+    assert one.kind in kinds
+    for plain in one.inputs(dtype):
+        for choice, arrays in layouts(plain):
+            if any(not arrays[i].flags.writeable for i in one.mutable):
+                continue
+            copies = [np.array(a) for a in arrays]
+            try:
+                expected = python(*[np.array(a) for a in arrays])
+            except ValueError:  # a layout that repeats elements may make lengths that do not fit
+                with pytest.raises(ValueError):
+                    c(*arrays)
+                continue
+            found = c(*arrays)
+            for k, (e, f) in enumerate(zip(expected, found, strict=True)):
+                agree(np.asarray(e), f, (choice, [a.shape for a in arrays], f"output {k}"))
+            for i, (before, after) in enumerate(zip(copies, arrays, strict=True)):
+                if i in one.mutable:
+                    agree(found[0], np.array(after), (choice, "overwritten"))
+                else:
+                    np.testing.assert_array_equal(before, after, err_msg=f"{choice}: input {i}")
+
+
+@pytest.mark.parametrize(
+    ("one", "dtype"), [(c, d) for c in CASES for d in c.dtypes], ids=lambda v: getattr(v, "name", v)
+)
+def test_everything_of_a_case_runs_in_c(one, dtype):
+    inputs, outputs = one.build(dtype)
+    kernels = Kernels(generate=False)
+    python = {
+        str(node) for node in io_toposort(inputs, outputs) if cmakers.c_step(node, kernels) is None
+    }
+    assert not python
+
+
+def test_every_kind_is_tried():
+    assert {c.kind for c in CASES} == set(opwise_c.kinds())
+
+
+def test_every_maker_has_a_test():
+    """A class that is given a maker comes up in a case."""
+    seen = {
+        cls
+        for one in CASES
+        for node in io_toposort(*one.build(one.dtypes[0]))
+        for cls in type(node.op).__mro__
+    }
+    missing = {cls.__name__ for cls in cmakers._makers} - {cls.__name__ for cls in seen}
+    assert not missing, "write a case for it"
+
+
+# --- indices of every kind ---------------------------------------------------------------------------
+
+_BOUND = st.none() | st.integers(-12, 12)
+_STEP = st.none() | st.integers(-4, 4).filter(bool)
+_ENTRY = st.integers(-9, 9) | st.builds(slice, _BOUND, _BOUND, _STEP)
+
+
+def _symbolic(index, symbols):
+    """Return an index with every number a scalar of some integer type, and the values of these."""
+    made = []
+    kinds = ("int64", "int8", "int32", "int16")
+
+    def number(n):
+        if n is None:
+            return None
+        v = var(kinds[len(symbols) % 4], 0)
+        symbols[v] = np.array(n, v.type.dtype)
+        return v
+
+    for entry in index:
+        if isinstance(entry, slice):
+            made.append(slice(number(entry.start), number(entry.stop), number(entry.step)))
+        else:
+            made.append(number(entry))
+    return tuple(made)
+
+
+@settings(
+    max_examples=150, deadline=None, derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+@given(
+    index=st.lists(_ENTRY, min_size=1, max_size=3).map(tuple),
+    shape=st.tuples(*[st.integers(0, 7)] * 3),
+    symbolic=st.booleans(),
+    backward=st.booleans(),
+)
+def test_any_index(run_with, index, shape, symbolic, backward):
+    symbols = {}
+    x, y = var("float64", 3), var("float64", 0)
+    part = x[_symbolic(index, symbols) if symbolic else index]
+    outputs = [part, T.set_subtensor(part, y), T.inc_subtensor(part, y)]
+    run, linker = run_with([x, y, *symbols], outputs, c=True)
+    assert all(linker.cimpl)
+    value = np.arange(float(np.prod(shape))).reshape(shape)
+    value = value[::-1, :, ::-1] if backward else value
+    try:
+        expected = value[index]
+    except IndexError:
+        with pytest.raises(IndexError):
+            run(value, np.array(0.5), *symbols.values())
+        return
+    found, put, added = run(value, np.array(0.5), *symbols.values())
+    np.testing.assert_array_equal(found, expected)
+    if found.size:
+        assert np.shares_memory(found, value), "indexing copies nothing"
+    for result, target in ((put, 0.5), (added, expected + 0.5)):
+        copy = value.copy()
+        copy[index] = target
+        np.testing.assert_array_equal(result, copy)
+
+
+@settings(
+    max_examples=150, deadline=None, derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+@given(shape=st.lists(st.integers(0, 4), max_size=3).map(tuple),
+       wanted=st.lists(st.integers(-2, 12), max_size=4).map(tuple))  # fmt: skip
+def test_any_new_shape(run_with, shape, wanted):
+    x, lengths = var("float64", len(shape)), var("int64", 1)
+    run, linker = run_with([x, lengths], [x.reshape(lengths, ndim=len(wanted))], c=True)
+    assert linker.cimpl == [True]
+    value = np.arange(float(np.prod(shape, dtype=int))).reshape(shape)
+    python, _ = run_with([x2 := var("float64", len(shape)), l2 := var("int64", 1)],
+                         [x2.reshape(l2, ndim=len(wanted))], c=False)  # fmt: skip
+    wanted = np.array(wanted, "int64")
+    try:
+        expected = python(value, wanted)[0]
+    except ValueError:
+        with pytest.raises(ValueError, match="cannot reshape"):
+            run(value, wanted)
+        return
+    np.testing.assert_array_equal(run(value, wanted)[0], expected)
+
+
+# --- values that are hard -----------------------------------------------------------------------------
+
+NAN, INF = np.nan, np.inf
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    "row",
+    [
+        [1, NAN, 3], [NAN, 1, 2], [1, 2, NAN], [NAN, NAN, 0], [INF, -INF, 0], [-INF, -INF, -INF],
+        [INF, NAN, 1], [0.0, -0.0, 0.0], [3, 3, 1],
+    ],
+    ids=str,
+)  # fmt: skip
+def test_reductions_of_special_values(run_with, dtype, row):
+    x = var(dtype, 2)
+
+    def outputs(x):
+        return [
+            T.max(x, axis=1), T.min(x, axis=0), T.max(x), T.argmax(x, axis=1), T.argmax(x, axis=0),
+            T.sum(x, axis=0), T.prod(x, axis=1), T.argmax(x),
+        ]  # fmt: skip
+
+    value = np.array([row, row[::-1]], dtype)
+    found = run_with([x], outputs(x), c=True)[0](value)
+    x = var(dtype, 2)
+    with np.errstate(invalid="ignore"):
+        expected = run_with([x], outputs(x), c=False)[0](value)
+    for e, f in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(f, e)
+
+
+def test_integers_at_their_limits(run_with):
+    for dtype in INTS:
+        info = np.iinfo(dtype)
+        x = var(dtype, 1)
+        value = np.array([info.min, info.max, info.max], dtype)
+        made = [T.max(x), T.min(x), T.argmax(x), T.sum(x), T.inc_subtensor(x[1:], x[1])]
+        found = run_with([x], made, c=True)[0](value)
+        x = var(dtype, 1)
+        made = [T.max(x), T.min(x), T.argmax(x), T.sum(x), T.inc_subtensor(x[1:], x[1])]
+        expected = run_with([x], made, c=False)[0](value)
+        for e, f in zip(expected, found, strict=True):
+            np.testing.assert_array_equal(f, e, err_msg=dtype)
+
+
+@pytest.mark.parametrize("op", [blas.gemm_no_inplace, blas.gemv_no_inplace], ids=str)
+@pytest.mark.parametrize("size", [3, 90])
+def test_a_scale_of_zero_hides_what_was_there(run_with, op, size):
+    """BLAS promises that with beta = 0 the target is not read: it may be uninitialised memory."""
+    build = _gemm(op) if op is blas.gemm_no_inplace else _gemv(op)
+    inputs, outputs = build("float64")
+    run, linker = run_with(inputs, outputs, c=True)
+    assert linker.cimpl == [True]
+    arrays = [np.ones((size,) * v.type.ndim) for v in inputs]
+    arrays[0] = np.full_like(arrays[0], np.nan)
+    arrays[-1] = np.array(0.0)
+    np.testing.assert_array_equal(run(*arrays)[0], np.full(arrays[0].shape, float(size)))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_long_sums_round_little(run_with, dtype):
+    """The error grows with the logarithm of the length, not with the length."""
+    x = var(dtype, 1)
+    n = 1_000_000
+    value = np.full(n, 0.1, dtype)
+    total = run_with([x], [T.sum(x, acc_dtype=dtype)], c=True)[0](value)[0]
+    exact = float(np.float64(value[0]) * n)
+    assert abs(float(total) - exact) <= 64 * np.finfo(dtype).eps * exact
+
+
+# --- failures -----------------------------------------------------------------------------------------
+
+
+def _failures():
+    x, y = var("float64", 2), var("float64", 2)
+    v, n = var("float64", 1), var("int64", 0)
+    i = var("int64", 1)
+    m = np.ones((3, 4))
+    return {
+        "elemwise": ([x, y], x + y, [m, np.ones((4, 4))], ValueError,
+                     r"input\[0\].shape\[0\] = 3, input\[1\].shape\[0\] = 4"),
+        "no broadcasting": ([x, y], x + y, [m, np.ones((1, 4))], ValueError,
+                            r"input\[0\].shape\[0\] = 3, input\[1\].shape\[0\] = 1"),
+        "dot22": ([x, y], blas._dot22(x, y), [m, m], ValueError,
+                  r"x has 4 cols \(and 3 rows\) but y has 3 rows \(and 4 cols\)"),
+        "dot": ([x, v], T.dot(x, v), [m, np.ones(3)], ValueError, "x has 4 cols"),
+        "gemm": ([x, y], blas.gemm_no_inplace(x, 1.0, y, y, 1.0), [m, np.ones((2, 2))], ValueError,
+                 r"z has shape \(3, 4\) but the product has \(2, 2\)"),
+        "gemv": ([v, x], blas.gemv_no_inplace(v, 1.0, x, v, 1.0), [np.ones(4), m], ValueError,
+                 r"A.shape\[0\] != y.shape\[0\] \(3 != 4\)"),
+        "gemv columns": ([v, x], blas.gemv_no_inplace(v, 1.0, x, v, 1.0), [np.ones(3), m],
+                         ValueError, r"A.shape\[1\] != x.shape\[0\] \(4 != 3\)"),
+        "ger": ([x, v], blas.ger(x, 1.0, v, v), [m, np.ones(3)], ValueError,
+                r"A is \(3, 4\) but the outer product is \(3, 3\)"),
+        "batched_dot": ([x], blas.batched_dot(x.dimshuffle("x", 0, 1), x.dimshuffle(0, 1, "x")),
+                        [m], ValueError, "batch sizes unequal"),
+        "index": ([x, n], x[n], [m, np.array(3)], IndexError, "index 3, axis 0 with size 3"),
+        "negative index": ([x, n], x[:, n], [m, np.array(-5)], IndexError,
+                           "index out of bounds: index -5, axis 1 with size 4"),
+        "step": ([x, n], x[::n], [m, np.array(0)], ValueError, "slice step cannot be zero"),
+        "set": ([x, v], T.set_subtensor(x[1], v), [m, np.ones(3)], ValueError,
+                "array is not broadcastable to correct shape: length 3 along dimension 0, where 4"),
+        "rows": ([x, i], x[i], [m, np.array([0, 3])], IndexError, "index 3 is out of bounds"),
+        "inc rows": ([x, v, i], T.inc_subtensor(x[i], v), [m, np.ones(4), np.array([0, -4])], IndexError,
+                     "index -4 is out of bounds"),
+        "inc rows shape": ([x, y, i], T.inc_subtensor(x[i], y), [m, m, np.array([0, 1])],
+                           ValueError, "not broadcastable"),
+        "join": ([x, y], T.concatenate([x, y]), [m, np.ones((3, 3))], ValueError,
+                 "along dimension 1, the array at index 0 has size 4 and the array at index 1"),
+        "reshape": ([x], x.reshape((5, 2)), [m], ValueError,
+                    r"cannot reshape array of size 12 into shape \(5,2\)"),
+        "reshape unknown": ([x], x.reshape((5, -1)), [m], ValueError, r"into shape \(5,-1\)"),
+        "reshape length": ([x, i], x.reshape(i, ndim=2), [m, np.array([3, 4, 1])], ValueError,
+                           "incorrect length 3, should be 2"),
+        "reshape overflow": ([x, i], x.reshape(i, ndim=3), [m, np.array([2**32, 2**32, -1])],
+                             ValueError, "cannot reshape"),
+        "alloc": ([n], T.alloc(1.0, n, 2), [np.array(-1)], ValueError, "negative dimensions"),
+        "alloc value": ([v, n], T.alloc(v, n), [np.ones(3), np.array(2)], ValueError,
+                        "the value has length 3 along dimension 0, the output 2"),
+        "max": ([x], x.max(axis=1), [np.ones((3, 0))], ValueError, "zero-size on axis 1"),
+        "argmax": ([x], T.argmax(x, axis=0), [np.ones((0, 3))], ValueError, "argmax of an empty"),
+        "arange": ([n], T.arange(0, 5, n), [np.array(0)], ZeroDivisionError, "the step is zero"),
+        "rebroadcast": ([x], T.addbroadcast(x, 0), [m], ValueError,
+                        r"Dimension 0 in Rebroadcast's input was supposed to be 1 \(got 3"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(_failures()))
+def test_failures(run_with, name):
+    inputs, out, arrays, error, text = _failures()[name]
+    run, linker = run_with(inputs, [out], c=True)
+    assert linker.cimpl[-1], "the Apply that fails is not in C"
+    with pytest.raises(error, match=text):
+        run(*arrays)
+    inputs, out, arrays, error, _ = _failures()[name]
+    python, _ = run_with(inputs, [out], c=False)
+    with pytest.raises(Exception) as raised:
+        python(*arrays)
+    assert type(raised.value) is (TypeError if name == "batched_dot" else error)
+
+
+# --- memory -------------------------------------------------------------------------------------------
+
+
+def resident():
+    """Return the bytes of memory that the process has in use."""
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads Linux's /proc")
+@pytest.mark.parametrize("kind", ["results", "views", "updates", "failures", "python"])
+def test_calls_do_not_leak(kind):
+    x = T.dmatrix("x")
+    w = shared(np.ones((4, 4)), name="w")
+    mode = Mode("c|py", "fast_compile")
+    python = T.nonzero(x)[0] if kind == "python" else x
+    f = {
+        "results": lambda: function([x], [x + 1, T.dot(x, x).sum()], mode=mode),
+        "views": lambda: function([x], [(x * 2).T[1:], (x + 1).reshape((2, 8))[::-1]], mode=mode),
+        "updates": lambda: function([x], w.sum(), updates=[(w, w + x)],
+                                    mode=Mode("c|py", "fast_run")),
+        "failures": lambda: function([x], (x + 1)[T.cast(x[0, 0], "int64")], mode=mode),
+        "python": lambda: function([x], [python.sum(), x.T], mode=mode),
+    }[kind]()  # fmt: skip
+    good, bad = np.ones((4, 4)), np.full((4, 4), 99.0)
+
+    def call(n):
+        for _ in range(n):
+            if kind == "failures":
+                with pytest.raises(IndexError):
+                    f(bad)
+            else:
+                f(good)
+
+    n = {"failures": 1_000, "python": 10_000}.get(kind, 50_000)
+    call(n // 10)
+    before = resident()
+    call(n)
+    assert resident() - before < 2_000_000
+
+
+def test_memory_of_views_outlives_the_function():
+    x = T.dmatrix("x")
+    f = function([x], [T.exp(x).T[1:], (x + 1).reshape((9,))[::2]], mode=Mode("c|py", "fast_compile"))
+    value = np.random.rand(3, 3)
+    a, b = f(value)
+    f(value * 0)
+    del f
+    [np.full((3, 3), np.nan) for _ in range(100)]
+    np.testing.assert_allclose(a, np.exp(value).T[1:])
+    np.testing.assert_allclose(b, (value + 1).reshape(9)[::2])
+
+
+def test_large_results_own_their_memory():
+    x = T.dmatrix("x")
+    f = function([x], x + 1, mode=Mode("c|py", "fast_compile"))
+    out = f(np.ones((100, 100)))
+    assert out.flags.owndata and out.flags.writeable and out.flags.c_contiguous
+
+
+def test_why_an_apply_has_no_c():
+    x, z = T.dvector("x"), T.zvector("z")
+    assert "Sort" in cmakers.why_not(T.sort(x).owner) or "sort" in cmakers.why_not(T.sort(x).owner)
+    assert "complex128" in cmakers.why_not((z * 2).owner)
+    assert cmakers.why_not(T.arange(x[0]).owner) == "no C implementation for these arguments"
+
+
+def test_the_table_of_makers_is_filled_by_one_module():
+    assert {m.__module__ for m in cmakers._makers.values()} == {csteps.__name__}

@@ -1,0 +1,224 @@
+"""ProfileMode: what it prints, counts and gives as attributes."""
+
+import os
+import pickle
+import re
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import opwise
+import opwise.tensor as T
+from opwise.modes.mode import get_mode
+from opwise.modes.profilemode import ProfileMode
+
+X = np.arange(12.0).reshape(4, 3)
+
+
+def compiled(mode, name="f"):
+    """A function of a few Applys under a mode."""
+    x = T.dmatrix("x")
+    w = opwise.shared(np.ones((3, 2)), name="w")
+    return opwise.function([x], T.nnet.sigmoid(T.dot(x, w)).sum(axis=0), mode=mode, name=name)
+
+
+@pytest.fixture
+def used():
+    """A mode of which one function was called three times."""
+    mode = ProfileMode("c|py")
+    f = compiled(mode)
+    for _ in range(3):
+        f(X)
+    return mode
+
+
+def masked(text):
+    """A summary with its figures masked; rows sorted, since times decide their order."""
+    text = re.sub(r"local_time [\d.e-]+", "local_time #", text)
+    text = re.sub(r"\t\d\.\d{3}\t", "\t#\t", text)
+    text = re.sub(r"account for \d+\.\d\d of", "account for # of", text)
+    lines = text.splitlines()
+    lines = lines[: lines.index("(*) Op is running a c implementation") + 1]
+    return sorted(lines)
+
+
+EXPECTED = """\
+
+ProfileMode.print_summary()
+---------------------------
+
+local_time # (Time spent running thunks)
+Apply-wise summary: <fraction of local_time spent at this position> (<Apply position>, <Apply Op name>)
+\t#\t0\tDot22
+\t#\t1\tElemwise{ScalarSigmoid}[(0, 0)]
+\t#\t2\tSum{axis=[0], acc_dtype=float64}
+   ... (remaining 0 Apply instances account for # of the runtime)
+Op-wise summary: <fraction of local_time spent on this kind of Op> <Op name>
+\t#\t* Dot22
+\t#\t* Elemwise{ScalarSigmoid}[(0, 0)]
+\t#\t* Sum{axis=[0], acc_dtype=float64}
+   ... (remaining 0 Ops account for # of the runtime)
+Type-Op-wise summary: <fraction of local_time spent on this type of Op> <Op type name>
+\t#\t* <class 'opwise.tensor.blas.Dot22'>
+\t#\t* <class 'opwise.tensor.elemwise.Elemwise'>
+\t#\t* <class 'opwise.tensor.reduce.Sum'>
+   ... (remaining 0 Op types account for # of the runtime)
+(*) Op is running a c implementation"""
+
+
+def test_summary_has_the_classic_form(used, capsys):
+    used.print_summary()
+    assert masked(capsys.readouterr().out) == sorted(EXPECTED.splitlines())
+
+
+def test_python_linker_has_no_star(capsys):
+    mode = ProfileMode("py")
+    compiled(mode)(X)
+    mode.print_summary()
+    assert "\t* " not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "args, kwargs, applys, ops",
+    [
+        ((), {}, 3, 3),
+        ((None, None), {}, 3, 3),
+        ((1,), {}, 1, 3),
+        ((2, 1), {}, 2, 1),
+        ((), {"n_apply_to_print": 1, "n_ops_to_print": 2}, 1, 2),
+        ((0, 0), {}, 0, 0),
+    ],
+)
+def test_rows_to_print(used, capsys, args, kwargs, applys, ops):
+    used.print_summary(*args, **kwargs)
+    rows = [len(part.split("\n\t")) - 1 for part in capsys.readouterr().out.split("summary: ")]
+    assert rows[1:] == [applys, ops, ops]
+
+
+def test_flags_say_how_many_rows(used, capsys, flags):
+    flags({"ProfileMode.n_apply_to_print": 2, "ProfileMode.n_ops_to_print": 1})
+    used.print_summary()
+    rows = [len(part.split("\n\t")) - 1 for part in capsys.readouterr().out.split("summary: ")]
+    assert rows[1:] == [2, 1, 1]
+
+
+def test_attributes(used):
+    profile = used.profile()
+    assert used.local_time == pytest.approx(profile.local_ns * 1e-9)
+    assert sum(used.apply_time.values()) == pytest.approx(used.local_time)
+    assert sum(used.op_time.values()) == pytest.approx(used.local_time)
+    assert set(used.apply_time) == {
+        (0, "Dot22"), (1, "Elemwise{ScalarSigmoid}[(0, 0)]"), (2, "Sum{axis=[0], acc_dtype=float64}"),
+    }  # fmt: skip
+    assert used.op_cimpl == dict.fromkeys(used.op_time, True)
+    assert used.fct_call == {"f": 3}
+    assert used.fct_call_time["f"] >= used.local_time
+    assert used.compile_time > 0
+
+
+@pytest.mark.parametrize("linker", ["py", "c|py", "vm", "cvm", "c", "c&py"])
+def test_every_linker_is_timed(linker):
+    mode = ProfileMode(linker)
+    f = compiled(mode)
+    for _ in range(5):
+        f(X)
+    (function,) = mode.profile().functions
+    assert [a.count for a in function.applys] == [5] * len(function.applys)
+    assert all(sum(a.histogram) == 5 and a.least <= a.most for a in function.applys)
+    assert function.calls == 5
+    assert function.call_ns >= function.fn_ns >= function.thunk_ns > 0
+
+
+def test_nothing_compiled_and_nothing_called(capsys):
+    mode = ProfileMode()
+    mode.print_summary()
+    compiled(mode)
+    mode.print_summary()
+    out = capsys.readouterr().out
+    assert "f NOT CALLED" in out
+    assert mode.local_time == 0
+    assert mode.apply_time == {}
+
+
+def test_functions_of_one_mode_add_up():
+    mode = ProfileMode("py")
+    for name in ("one", "two"):
+        compiled(mode, name)(X)
+    assert mode.fct_call == {"one": 1, "two": 1}
+    assert len(mode.apply_time) == 3, "equal Ops at equal positions are one row"
+
+
+def test_diff_summary(used, capsys):
+    other = ProfileMode("py")
+    f = compiled(other)
+    for _ in range(3):
+        f(X)
+    used.print_diff_summary(other, n_apply_to_print=2)
+    out = capsys.readouterr().out
+    assert "ProfileMode.print_diff_summary()" in out
+    sections = [part.split("\n\t")[1:] for part in out.split("-wise difference: ")[1:]]
+    assert [len(rows) for rows in sections] == [2, 3, 3]
+    assert "only in" not in out
+    figures = [float(field) for field in sections[1][0].split("\t")[:3]]
+    assert figures[0] == pytest.approx(figures[1] - figures[2], rel=1e-2)
+    assert figures[0] < 0, "self is the C linker: it takes less than numpy"
+
+
+def test_profile_survives_the_function(used):
+    before = used.profile()
+    assert used.profile().functions[0].applys == before.functions[0].applys
+    assert before.functions[0].calls == 3
+
+
+def test_pickle_gives_an_empty_profile(used):
+    again = pickle.loads(pickle.dumps(used))
+    assert isinstance(again, ProfileMode)
+    assert again.profile().functions == ()
+    compiled(again)(X)
+    assert again.fct_call == {"f": 1}
+
+
+def test_including_gives_a_new_empty_profile(used):
+    other = used.excluding("fusion")
+    assert isinstance(other, ProfileMode)
+    assert other is not used
+    assert other.profile().functions == ()
+
+
+def test_registered_names():
+    assert get_mode("PROFILE_MODE") is get_mode("PROFILE_MODE")
+    assert get_mode("ProfileMode") is not get_mode("ProfileMode")
+
+
+SCRIPT = """
+import numpy as np, theano, theano.tensor as T
+x = T.dvector("x")
+f = theano.function([x], T.exp(x) * 2 {mode})
+f(np.ones(3))
+{more}
+"""
+
+
+@pytest.mark.parametrize(
+    "flags, mode, more, summaries",
+    [
+        ("mode=ProfileMode", "", "", 1),
+        ("mode=PROFILE_MODE", "", "", 1),
+        ("", ", mode='PROFILE_MODE'", "", 1),
+        ("", ", mode='PROFILE_MODE'", "f.maker.mode.print_summary()", 1),
+        ("", ", mode=theano.ProfileMode()", "", 0),
+        ("", "", "", 0),
+    ],
+)
+def test_summary_at_exit(flags, mode, more, summaries):
+    script = textwrap.dedent(SCRIPT.format(mode=mode, more=more))
+    base = os.environ["OPWISE_FLAGS"]
+    env = {**os.environ, "OPWISE_FLAGS": f"{base},{flags}" if flags else base}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.count("ProfileMode.print_summary()") == summaries
+    assert done.stderr == ""

@@ -1,0 +1,59 @@
+"""Recorder: a snapshot holds what the machine counted, and what it counted it for."""
+
+import numpy as np
+
+import opwise
+import opwise.tensor as T
+from opwise.profiling.recorder import Recorder
+
+
+class FakeMachine:
+    """Counts that the test chose: n steps."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def timing(self):
+        count = np.arange(1, self.n + 1)
+        histogram = np.zeros((self.n, 64), np.int64)
+        histogram[:, 3] = count
+        return count, count * 10, count, count * 2, histogram
+
+
+class FakeCalls:
+    calls, total_ns, fn_ns, first_ns = 7, 1000, 900, 300
+
+
+class FakeReport:
+    total, optimizer, linker = 3.0, 2.0, 0.5
+
+
+def test_snapshot():
+    x = T.dvector("x")
+    line = "y = T.exp(x) * 2"
+    y = T.exp(x) * 2
+    function = opwise.function([x], y, mode=opwise.Mode("py", None), name="f")
+    order = function.maker.order
+    recorder = Recorder(
+        "f", order, FakeMachine(len(order)), FakeCalls, [True] * len(order), [""] * len(order),
+        FakeReport,
+    )  # fmt: skip
+    profile = recorder.snapshot()
+    assert (profile.calls, profile.call_ns, profile.first_call_ns) == (7, 1000, 300)
+    assert (profile.compile_seconds, profile.optimizer_seconds) == (3.0, 2.0)
+    for k, apply in enumerate(profile.applys):
+        assert (apply.position, apply.count, apply.total) == (k, k + 1, 10 * (k + 1))
+        assert (apply.least, apply.most) == (k + 1, 2 * (k + 1))
+        assert apply.histogram == (0, 0, 0, k + 1)
+        assert apply.text == str(order[k])
+        (filename, number), *_ = apply.lines
+        with open(filename) as f:
+            assert line in f.read().splitlines()[number - 1]
+
+
+def test_two_snapshots_have_the_same_keys():
+    x = T.dvector("x")
+    function = opwise.function([x], T.exp(x) + T.exp(x * 1), mode=opwise.ProfileMode("py", None))
+    keys = [[a.keys for a in function.maker.mode.profile().applys] for _ in range(2)]
+    assert keys[0] == keys[1]
+    assert len(set(keys[0])) == len(keys[0]), "Applys that compute different things have one key"
