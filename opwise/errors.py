@@ -35,7 +35,7 @@ line of the user's program added to the text (``linkers/errors.py``).
 
 
 class InconsistencyError(Exception):
-    """A replacement would make the graph invalid (a cycle, a destroyed value that is still read)."""
+    """A replacement would make the graph invalid: a cycle, a destroyed value that is read."""
 
 
 class MissingInputError(Exception):

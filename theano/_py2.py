@@ -21,7 +21,7 @@ defaultdict = collections.defaultdict
 Counter = collections.Counter
 Callable = collections.abc.Callable
 DefaultOrderedDict = collections.defaultdict
-cPickle = pickle  # noqa: N816
+cPickle = pickle
 StringIO = cStringIO = io.StringIO
 BytesIO = io.BytesIO
 xrange, range, zip, map, filter, input, next = (

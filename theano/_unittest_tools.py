@@ -41,7 +41,7 @@ def assert_allclose(expected, value, rtol=None, atol=None):
 class InferShapeTester:
     """Base of test cases that check ``infer_shape``: mix it into a unittest.TestCase."""
 
-    def setUp(self):  # noqa: N802
+    def setUp(self):
         seed_rng()
 
     def _compile_and_check(

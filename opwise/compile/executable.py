@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy as copying
 
-
 from opwise.compile.shared import SharedVariable
 from opwise.errors import AliasedMemoryError
 from opwise.graph.provenance import format_trace
@@ -86,7 +85,7 @@ class Function(CallPath):
             getattr(type_, "ndim", 0), exact, convert if dtype is not None else type_.filter,
         )  # fmt: skip
 
-    # --- calls that need more than positions ----------------------------------------------------------
+    # --- calls that need more than positions ------------------------------------------------------
 
     def call_slowly(self, args, kwargs):
         """Call with names, defaults, a subset of the outputs, or mutable arguments."""
@@ -143,7 +142,7 @@ class Function(CallPath):
 
     def _restore_defaults(self):
         for i in self._explicit:
-            required, refeed, default = self.defaults[i]
+            _, refeed, default = self.defaults[i]
             if refeed:
                 self.input_storage[i].storage[0] = default
 
@@ -180,7 +179,8 @@ class Function(CallPath):
             text += f' with name "{self.name}"'
         text += f" at index {index} (0-based).  \n"
         if var.made_at:
-            text += "Backtrace when that variable is created:\n\n" + format_trace(var.made_at) + "\n"
+            trace = format_trace(var.made_at)
+            text += f"Backtrace when that variable is created:\n\n{trace}\n"
         text += str(error)
         if getattr(var.type, "ndim", 0) == 1 and "expected 1, got 0" in text:
             named = f" {var.name}" if var.name else ""
@@ -199,8 +199,8 @@ class Function(CallPath):
         i = self._by_name.get(key)
         if i is _AMBIGUOUS:
             raise TypeError(
-                f"Ambiguous name: {key} - please check the names of the inputs of your function for "
-                "duplicates."
+                f"Ambiguous name: {key} - please check the names of the inputs of your function "
+                "for duplicates."
             )
         if i is None:
             names = [spec.name for spec in self.maker.construction.inputs if spec.name]
@@ -224,7 +224,7 @@ class Function(CallPath):
                         "overwritten: pass a copy."
                     )
 
-    # --- kept values -----------------------------------------------------------------------------------
+    # --- kept values ------------------------------------------------------------------------------
 
     @property
     def value(self):

@@ -15,8 +15,8 @@ from opwise.graph.provenance import is_internal
 from opwise.modes.mode import get_mode
 
 _NO_PROFILE = (
-    "function(profile=...) and the flag profile record nothing in this version of opwise: compile with "
-    "mode='PROFILE_MODE' or a ProfileMode, and print its summary."
+    "function(profile=...) and the flag profile record nothing in this version of opwise: compile "
+    "with mode='PROFILE_MODE' or a ProfileMode, and print its summary."
 )
 
 
@@ -43,13 +43,13 @@ def function(
     ``default_update`` of shared variables, of all or of a list. accept_inplace: allow Applys in the
     graph that overwrite inputs. rebuild_strict: replacements must have the type of what they
     replace. allow_input_downcast: True converts arguments even where that loses precision, False
-    never does. on_unused_input: 'raise', 'warn' or 'ignore'. profile: true values warn: profiles are
-    taken with ProfileMode.
+    never does. on_unused_input: 'raise', 'warn' or 'ignore'. profile: true values warn:
+    profiles are taken with ProfileMode.
 
     Returns a Function; a call returns arrays, one for each output.
     """
     mode = get_mode(mode)
-    if profile or config.profile and profile is None:
+    if profile or (config.profile and profile is None):
         warnings.warn(_NO_PROFILE, stacklevel=2)
     name = name or _caller()
     with _collector_paused():

@@ -94,7 +94,7 @@ class FunctionMaker:
         self.mode.compiled(function)
         return function
 
-    # --- copies -------------------------------------------------------------------------------------
+    # --- copies -----------------------------------------------------------------------------------
 
     def recipe(self, function):
         """Return (rebuild, arguments) that make an equal function: what a pickle holds.

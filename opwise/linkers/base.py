@@ -18,8 +18,8 @@ from opwise.linkers.vm import CThunk, PerformThunk, PlainVM
 class Linker:
     """A way to run a graph.
 
-    makers: the implementations that are tried in order, of 'c' and 'perform'. machine: 'compiled' or
-    'plain'. allow_gc: whether intermediate values are let go during a call (None: config.allow_gc).
+    makers: the implementations that are tried in order, of 'c' and 'perform'. machine: 'compiled'
+    or 'plain'. allow_gc: whether intermediate values are let go during a call (None: the flag).
     schedule: a function from a graph to the order of its Applys. required, incompatible: tags of
     rewrites that graphs for this linker must, or must not, go through.
     """

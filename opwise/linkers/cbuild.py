@@ -88,7 +88,7 @@ _private = None
 
 
 def folder():
-    """Return the cache folder, made if need be; a folder of this process if it is not safe to use."""
+    """Return the cache folder, made if need be; one of this process where it is not safe."""
     global _private
     path = config.compiledir
     try:

@@ -1,8 +1,8 @@
 """Makers of C steps: for each Op class, how an Apply of it becomes a step of the virtual machine.
 
-A maker is a function ``(node, kernels) -> CStep | None`` registered for an Op class; None means that
-this Apply has no C implementation and runs ``perform``. The steps' kinds are in csupport/kinds.h.
-``kernels`` gives loops for elementwise work (see ``opwise.linkers.kernels``).
+A maker is a function ``(node, kernels) -> CStep | None`` registered for an Op class; None means
+that this Apply has no C implementation and runs ``perform``. The steps' kinds are in
+csupport/kinds.h. ``kernels`` gives loops for elementwise work (see ``opwise.linkers.kernels``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The makers of C steps of the Ops that opwise has. One place an Op; kinds are in csupport/kinds.h."""
+"""The makers of C steps of opwise's Ops, one place an Op; kinds are in csupport/kinds.h."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ def _where(node):
             "with 'optimizer=None'."
         )
     text = (
-        "\nBacktrace when the node is created(use Theano flag traceback.limit=N to make it longer):\n"
+        "\nBacktrace when the node is created(use Theano flag traceback.limit=N to make it "
+        "longer):\n"
         + provenance.format_trace(traces[0].trace)
     )
     lines = []

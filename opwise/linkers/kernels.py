@@ -147,7 +147,7 @@ def loop_text(name, steps, outs, in_dtypes, constant_inputs, maybe_broadcast):
 
 
 def _variant(name, types, n_in, n_out, still, tested):
-    """Return the lines of a loop in which inputs ``still`` do not move and all others are contiguous.
+    """Return the lines of a loop in which inputs ``still`` do not move; others are contiguous.
 
     tested: the inputs of which the strides decide whether this loop is the one.
     """

@@ -1,1 +1,1 @@
-"""Modes: an optimizer and a linker under one name, and what runs around them (profiling, checks)."""
+"""Modes: an optimizer and a linker under one name, and what runs around them."""

@@ -1,4 +1,4 @@
-"""NanGuardMode: stops at the first NaN, infinity or huge number, in an input or made by an Apply."""
+"""NanGuardMode: stops at the first NaN, infinity or huge number, given or computed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _BIG = 1e10
 class NanGuardMode(Mode):
     """Checks every value of a call.
 
-    nan_is_error, inf_is_error, big_is_error: what is refused (big: beyond 1e10); None stands for the
-    flag NanGuardMode.*. Raises AssertionError, or does what NanGuardMode.action says. A variable
-    whose tag has ``nan_guard_mode_check = False`` is left alone. linker is accepted and ignored.
+    nan_is_error, inf_is_error, big_is_error: what is refused (big: beyond 1e10); None stands for
+    the flag NanGuardMode.*. Raises AssertionError, or does what NanGuardMode.action says. A
+    variable whose tag has ``nan_guard_mode_check = False`` is left alone. linker is accepted and ignored.
     """
 
     def __init__(

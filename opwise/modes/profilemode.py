@@ -14,8 +14,8 @@ from opwise.profiling.recorder import Recorder, profile_of
 class ProfileMode(Mode):
     """Times every Apply of every function compiled under it.
 
-    linker, optimizer: as for Mode; the linker comes first. message: printed with nothing but kept in
-    the profile. The figures of ``print_summary`` are also attributes, in seconds.
+    linker, optimizer: as for Mode; the linker comes first. message: not printed, but kept
+    in the profile. The figures of ``print_summary`` are also attributes, in seconds.
     """
 
     def __init__(self, linker=None, optimizer="default", message=""):
@@ -90,7 +90,7 @@ class ProfileMode(Mode):
         """Seconds spent compiling the functions."""
         return sum(r.report.total for r in self._recorders)
 
-    # --- texts --------------------------------------------------------------------------------------
+    # --- texts ------------------------------------------------------------------------------------
 
     def print_summary(self, n_apply_to_print=None, n_ops_to_print=None):
         """Print where the time of all calls went: by Apply, by Op, by type of Op.

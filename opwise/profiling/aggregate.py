@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Row:
-    """The sum of some Applys. ns: nanoseconds; calls: runs of Applys; applys: how many; c: all in C."""
+    """The sum of some Applys. ns: nanoseconds; calls: runs; applys: how many; c: all in C."""
 
     key: object
     label: str
@@ -37,7 +37,7 @@ def _group(applys, key, label):
 
 
 def by_apply(profile):
-    """Return a row for each (position, Op): Applys of several functions that agree in both merge."""
+    """Return a row for each (position, Op); Applys of several functions may share one."""
     return _group(profile.applys, lambda a: (a.position, a.op_key), lambda a: a.op)
 
 

@@ -1,6 +1,7 @@
 """The classic text of a profile: Apply-wise, Op-wise and Type-Op-wise summaries of ProfileMode.
 
-Programs parse this form: every format string of it is here. What newer forms add follows the legend.
+Programs parse this form: every format string of it is here. What newer forms add follows the
+legend.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def _functions(profile):
             "   %.6fs  %5.1f%%  %8d  %10.3f  %.3fs (%.3fs + %.3fs)  %s"
             % (
                 f.call_ns * 1e-9, 100 * share, f.calls, per_call, f.compile_seconds,
-                f.optimizer_seconds, f.linker_seconds, f.name if f.calls else f"{f.name} NOT CALLED",
+                f.optimizer_seconds, f.linker_seconds,
+                f.name if f.calls else f"{f.name} NOT CALLED",
             )
         )  # fmt: skip
     calls = sum(f.calls for f in profile.functions)
@@ -93,8 +95,8 @@ def _functions(profile):
 def difference(mine, theirs, n_apply, n_ops):
     """Return the text of the difference of two profiles: the first minus the second.
 
-    Seconds, and the ratio of the second to the first, for every Apply, Op and type of Op; a row that
-    one side lacks says so. Rows are sorted by the size of the difference.
+    Seconds, and the ratio of the second to the first, for every Apply, Op and type of Op; a row
+    that one side lacks says so. Rows are sorted by the size of the difference.
     """
     lines = _title("print_diff_summary")
     lines.append(

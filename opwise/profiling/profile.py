@@ -44,7 +44,7 @@ class ApplyProfile:
 
 @dataclass(frozen=True)
 class FunctionProfile:
-    """What was recorded of one function. Seconds of compilation are those that the maker measured."""
+    """What was recorded of one function; seconds of compilation are those of its maker."""
 
     name: str
     applys: tuple[ApplyProfile, ...]

@@ -67,19 +67,19 @@ class Recorder:
             op_class = type(node.op)
             lines = dict.fromkeys(filter(None, map(provenance.user_line, node.origins)))
             described.append(
-                dict(
-                    position=k,
-                    op=str(node.op),
-                    op_class=str(op_class),
-                    op_key=f"{op_class.__module__}.{op_class.__qualname__} {node.op}",
-                    text=str(node),
-                    inputs=tuple(str(v.type) for v in node.inputs),
-                    outputs=tuple(str(v.type) for v in node.outputs),
-                    keys=tuple(keys.node(origin) for origin in node.origins),
-                    lines=tuple(lines),
-                    c=bool(self.cimpl[k]),
-                    why="" if self.cimpl[k] else self.why[k],
-                )
+                {
+                    "position": k,
+                    "op": str(node.op),
+                    "op_class": str(op_class),
+                    "op_key": f"{op_class.__module__}.{op_class.__qualname__} {node.op}",
+                    "text": str(node),
+                    "inputs": tuple(str(v.type) for v in node.inputs),
+                    "outputs": tuple(str(v.type) for v in node.outputs),
+                    "keys": tuple(keys.node(origin) for origin in node.origins),
+                    "lines": tuple(lines),
+                    "c": bool(self.cimpl[k]),
+                    "why": "" if self.cimpl[k] else self.why[k],
+                }
             )
         return described
 

@@ -54,7 +54,7 @@ class TensorType(Type):
             broadcastable = self.broadcastable
         return TensorType(dtype, broadcastable, name=self.name, sparse_grad=self.sparse_grad)
 
-    # --- values -------------------------------------------------------------------------------------
+    # --- values -----------------------------------------------------------------------------------
 
     def filter(self, data, strict=False, allow_downcast=None):
         """Return ``data`` as an array of this type.
@@ -72,7 +72,7 @@ class TensorType(Type):
                 f"{data.shape}."
             )
         if not data.flags.aligned:
-            raise TypeError(f"The numpy.ndarray object is not aligned: {self} needs aligned memory.")
+            raise TypeError(f"The numpy.ndarray object is not aligned, as {self} needs it.")
         if self._has_broadcastable:
             for b, n in zip(self.broadcastable, data.shape, strict=True):
                 if b and n != 1:
@@ -107,13 +107,14 @@ class TensorType(Type):
     def _convert_array(self, array, original):
         if array.dtype == self.numpy_dtype:
             return array
-        if array.dtype.name in dtypes.ALL and dtypes.upcast(self.dtype, array.dtype.name) == self.dtype:
+        given = array.dtype.name
+        if given in dtypes.ALL and dtypes.upcast(self.dtype, given) == self.dtype:
             return array.astype(self.numpy_dtype)
         text = repr(original)
         if len(text) > 200:
             text = f"{text[:150]} ... {text[-45:]}"
         raise TypeError(
-            f"{self} cannot store a value of dtype {array.dtype} without risking loss of precision. "
+            f"{self} cannot store a value of dtype {given} without risking loss of precision. "
             f"If you do not mind this loss, you can: 1) explicitly cast your data to {self.dtype}, "
             f'or 2) set "allow_input_downcast=True" when calling "function". Value: "{text}"'
         )
@@ -158,12 +159,14 @@ class TensorType(Type):
     @staticmethod
     def values_eq(a, b, force_same_dtype=True):
         """Return whether two arrays are equal, NaN equal to NaN."""
-        if a.shape != b.shape or force_same_dtype and a.dtype != b.dtype:
+        if a.shape != b.shape or (force_same_dtype and a.dtype != b.dtype):
             return False
         return bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
 
     @staticmethod
-    def values_eq_approx(a, b, allow_remove_inf=False, allow_remove_nan=False, rtol=None, atol=None):
+    def values_eq_approx(
+        a, b, allow_remove_inf=False, allow_remove_nan=False, rtol=None, atol=None
+    ):
         """Return whether two arrays are equal up to rounding of their dtype.
 
         The tolerance is relative 1e-5 and absolute 1e-8 for float64, wider for narrower dtypes.
@@ -201,7 +204,7 @@ class TensorType(Type):
         """Return the bytes that an array of this shape takes."""
         return int(np.prod(shape_info, dtype=np.int64)) * self.numpy_dtype.itemsize
 
-    # --- variables ------------------------------------------------------------------------------------
+    # --- variables --------------------------------------------------------------------------------
 
     def convert_variable(self, var):
         if var.type == self:

@@ -39,9 +39,7 @@ class TensorConstant(_tensor_py_operators, Constant):
 
     def __str__(self):
         data = self.data
-        if data.ndim and data.size > 1 and _all_equal(data):
-            body = f"{data.shape} of {_first(data)}"
-        elif data.ndim and data.size == 1:
+        if (data.ndim and data.size > 1 and _all_equal(data)) or (data.ndim and data.size == 1):
             body = f"{data.shape} of {_first(data)}"
         else:
             body = str(data)
@@ -96,7 +94,8 @@ class TensorConstantSignature:
 
 
 def _fingerprint(data):
-    return (data.flat[:64].tobytes(), data[tuple(-1 for _ in data.shape)].tobytes(), data.sum().item())
+    last = data[tuple(-1 for _ in data.shape)]
+    return (data.flat[:64].tobytes(), last.tobytes(), data.sum().item())
 
 
 TensorType.Variable = TensorVariable
@@ -158,8 +157,8 @@ def _cached_number(x):
 def as_tensor_variable(x, name=None, ndim=None):
     """Return ``x`` as a tensor variable.
 
-    x: a tensor variable, an Apply with one output, an array, a number, or a list of these. ndim: the
-    number of dimensions wanted; missing ones are added on the left, superfluous broadcastable ones
+    x: a tensor variable, an Apply with one output, an array, a number, or a list of these. ndim:
+    the number of dimensions wanted; missing ones are added on the left, superfluous broadcastable ones
     dropped. Raises AsTensorError where x cannot become a tensor.
     """
     convert = getattr(x, "_as_TensorVariable", None)

@@ -62,8 +62,8 @@ def text(fgraph):
 
 
 @pytest.fixture
-def rewritten():
-    """``rewritten(rule, build, empty=True)``: the graph of ``build`` before and after, as text.
+def rewritten_by():
+    """``rewritten_by(rule, build, empty=True)``: the graph of ``build`` before and after, as text.
 
     The rule alone was applied until it had nothing left to do. The type and value of each output
     must stay the same, also (if ``empty``) for arrays without elements.

@@ -1,4 +1,4 @@
-"""Rules that turn products of matrices and vectors into calls of BLAS, with scales and sums in them."""
+"""Rules that turn products of matrices and vectors, with scales and sums, into calls of BLAS."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def local_dot_to_dot22(fgraph, node):
     return None
 
 
-# --- sums with a product ---------------------------------------------------------------------------
+# --- sums with a product --------------------------------------------------------------------------
 
 
 class GemmOptimizer(Optimizer):
@@ -239,7 +239,7 @@ def local_dot22_to_dot22scalar(fgraph, node):
     return [_dot22scalar(x, y, _scale(scalars, 1, out.type.dtype))]
 
 
-# --- products with a vector ------------------------------------------------------------------------
+# --- products with a vector -----------------------------------------------------------------------
 
 
 def _is_number(var, value):

@@ -63,8 +63,8 @@ def _is_associative(node):
 class FusionOptimizer(Optimizer):
     """Each elementwise Apply takes in those that only it, or others that it took in, reads.
 
-    Only Applys of the same broadcast pattern join, so nothing is computed twice; only those with a C
-    expression, so that no other falls back to Python. One pass, from the outputs.
+    Only Applys of the same broadcast pattern join, so nothing is computed twice; only those with
+    a C expression, so that no other falls back to Python. One pass, from the outputs.
     """
 
     name = "composite_elemwise_fusion"
@@ -144,7 +144,7 @@ def _n_steps(node):
 
 
 def _composite(root, group):
-    """Return the output of the Composite of a group; operands in the order in which they are read."""
+    """Return the output of a group's Composite; operands in the order in which they are read."""
     operands = {}
     _operands_in_order(root, group, operands)
     inputs = list(operands)

@@ -44,7 +44,7 @@ def made(build):
 
 
 def value_of(var, random, special=False):
-    """Return a random array for an input; special: floats are zeros, infinities, NaN and the like."""
+    """Return a random array for an input; special: floats are zeros, infinities or NaN."""
     shape = tuple(
         1 if one else n
         for one, n in zip(var.type.broadcastable, _LENGTHS[var.type.ndim], strict=True)
