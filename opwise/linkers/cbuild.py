@@ -7,6 +7,7 @@ The folder must be the user's own and closed to others: what lies in it is run.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import platform
@@ -105,8 +106,9 @@ def folder():
     if safe:
         return path
     if _private is None:
-        _private = tempfile.TemporaryDirectory(prefix="opwise-")
-    return _private.name
+        _private = tempfile.mkdtemp(prefix="opwise-")
+        atexit.register(shutil.rmtree, _private, ignore_errors=True)
+    return _private
 
 
 _loaded: dict[str, opwise_c.Library] = {}

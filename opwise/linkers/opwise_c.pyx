@@ -190,8 +190,8 @@ def set_blas(str name, capsule, expected):
     cdef const char *signature = PyCapsule_GetName(capsule)
     if signature.decode() not in expected:
         raise ImportError(
-            f"scipy's {name} has the signature {signature.decode()!r}, opwise was written for "
-            f"{expected[0]!r}: this scipy uses other integers for BLAS"
+            f"this scipy uses other integers for BLAS: its {name} has the signature "
+            f"{signature.decode()!r}, opwise was written for {expected[0]!r}"
         )
     if ow_set_blas(name.encode(), PyCapsule_GetPointer(capsule, signature)) != NULL:
         raise ValueError(f"opwise does not use the BLAS function {name}")

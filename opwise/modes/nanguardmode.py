@@ -21,7 +21,8 @@ class NanGuardMode(Mode):
 
     nan_is_error, inf_is_error, big_is_error: what is refused (big: beyond 1e10); None stands for
     the flag NanGuardMode.*. Raises AssertionError, or does what NanGuardMode.action says. A
-    variable whose tag has ``nan_guard_mode_check = False`` is left alone. linker is accepted and ignored.
+    variable whose tag has ``nan_guard_mode_check = False`` is left alone. linker is accepted and
+    ignored.
     """
 
     def __init__(

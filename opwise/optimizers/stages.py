@@ -132,8 +132,6 @@ RULE_MODULES = [
 #: those of them that are still to be written; a module that is missing otherwise is an error
 NOT_WRITTEN = {
     "opwise.optimizers.rules.canonicalize",
-    "opwise.optimizers.rules.shape",
-    "opwise.optimizers.rules.subtensor",
     "opwise.optimizers.rules.stabilize",
     "opwise.optimizers.rules.specialize",
     "opwise.optimizers.rules.nnet",

@@ -158,8 +158,8 @@ def as_tensor_variable(x, name=None, ndim=None):
     """Return ``x`` as a tensor variable.
 
     x: a tensor variable, an Apply with one output, an array, a number, or a list of these. ndim:
-    the number of dimensions wanted; missing ones are added on the left, superfluous broadcastable ones
-    dropped. Raises AsTensorError where x cannot become a tensor.
+    the number of dimensions wanted; missing ones are added on the left, superfluous broadcastable
+    ones dropped. Raises AsTensorError where x cannot become a tensor.
     """
     convert = getattr(x, "_as_TensorVariable", None)
     if convert is not None:

@@ -10,8 +10,8 @@ from opwise.linkers.base import OpWiseCLinker, PerformLinker
 
 
 def _link(inputs, outputs, linker, generate, mutable):
-    fgraph = FunctionGraph(list(inputs), list(outputs), clone=False)
-    fgraph.mutable_inputs = set(mutable)
+    fgraph = FunctionGraph(list(inputs), list(outputs))  # a copy: tests link a graph several ways
+    fgraph.mutable_inputs = {fgraph.inputs[list(inputs).index(var)] for var in mutable}
     linker.generate_kernels = generate
     return linker.accept(fgraph)
 

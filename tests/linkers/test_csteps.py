@@ -453,8 +453,6 @@ def test_against_perform(one, dtype, run_with, layouts):
     inputs, outputs = one.build(dtype)
     mutable = [inputs[i] for i in one.mutable]
     python, _ = run_with(inputs, outputs, c=False, mutable=mutable)
-    inputs, outputs = one.build(dtype)
-    mutable = [inputs[i] for i in one.mutable]
     c, linker = run_with(inputs, outputs, c=True, mutable=mutable)
     kinds = {
         made.kind
@@ -584,8 +582,7 @@ def test_any_new_shape(run_with, shape, wanted):
     run, linker = run_with([x, lengths], [x.reshape(lengths, ndim=len(wanted))], c=True)
     assert linker.cimpl == [True]
     value = np.arange(float(np.prod(shape, dtype=int))).reshape(shape)
-    python, _ = run_with([x2 := var("float64", len(shape)), l2 := var("int64", 1)],
-                         [x2.reshape(l2, ndim=len(wanted))], c=False)  # fmt: skip
+    python, _ = run_with([x, lengths], [x.reshape(lengths, ndim=len(wanted))], c=False)
     wanted = np.array(wanted, "int64")
     try:
         expected = python(value, wanted)[0]
@@ -612,18 +609,14 @@ NAN, INF = np.nan, np.inf
 )  # fmt: skip
 def test_reductions_of_special_values(run_with, dtype, row):
     x = var(dtype, 2)
-
-    def outputs(x):
-        return [
-            T.max(x, axis=1), T.min(x, axis=0), T.max(x), T.argmax(x, axis=1), T.argmax(x, axis=0),
-            T.sum(x, axis=0), T.prod(x, axis=1), T.argmax(x),
-        ]  # fmt: skip
-
+    outputs = [
+        T.max(x, axis=1), T.min(x, axis=0), T.max(x), T.argmax(x, axis=1), T.argmax(x, axis=0),
+        T.sum(x, axis=0), T.prod(x, axis=1), T.argmax(x),
+    ]  # fmt: skip
     value = np.array([row, row[::-1]], dtype)
-    found = run_with([x], outputs(x), c=True)[0](value)
-    x = var(dtype, 2)
+    found = run_with([x], outputs, c=True)[0](value)
     with np.errstate(invalid="ignore"):
-        expected = run_with([x], outputs(x), c=False)[0](value)
+        expected = run_with([x], outputs, c=False)[0](value)
     for e, f in zip(expected, found, strict=True):
         np.testing.assert_array_equal(f, e)
 
@@ -635,8 +628,6 @@ def test_integers_at_their_limits(run_with):
         value = np.array([info.min, info.max, info.max], dtype)
         made = [T.max(x), T.min(x), T.argmax(x), T.sum(x), T.inc_subtensor(x[1:], x[1])]
         found = run_with([x], made, c=True)[0](value)
-        x = var(dtype, 1)
-        made = [T.max(x), T.min(x), T.argmax(x), T.sum(x), T.inc_subtensor(x[1:], x[1])]
         expected = run_with([x], made, c=False)[0](value)
         for e, f in zip(expected, found, strict=True):
             np.testing.assert_array_equal(f, e, err_msg=dtype)
@@ -731,7 +722,6 @@ def test_failures(run_with, name):
     assert linker.cimpl[-1], "the Apply that fails is not in C"
     with pytest.raises(error, match=text):
         run(*arrays)
-    inputs, out, arrays, error, _ = _failures()[name]
     python, _ = run_with(inputs, [out], c=False)
     with pytest.raises(Exception) as raised:
         python(*arrays)

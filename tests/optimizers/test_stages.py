@@ -92,6 +92,7 @@ def test_stages_stand_at_the_positions_that_programs_know():
         ("ShapeOpt", 0.1),
         ("useless", 0.6),
         ("merge1.1", 0.65),
+        ("pre_local_IncSubtensor_serialize", 0.99),
         ("canonicalize", 1),
         ("merge1.2", 1.2),
         ("stabilize", 1.5),

@@ -131,8 +131,6 @@ class InplaceElemwiseOptimizer(InplacePass):
         if not isinstance(op, Elemwise) or op.inplace_pattern or len(node.outputs) != 1:
             return
         out = node.outputs[0].type
-        if out.ndim == 0:
-            return  # a number: there is nothing to gain
         fitting = [i for i, x in enumerate(node.inputs) if x.type == out]
         preferred = _updated_input(node)
         fitting.sort(key=lambda i: node.inputs[i] is not preferred)

@@ -5,6 +5,8 @@ Sigmoids and other elementwise functions are in ``stabilize``.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from opwise.graph.traversal import equal_computations
@@ -46,7 +48,7 @@ from opwise.tensor.nnet.rowsoftmax import (
 )
 from opwise.tensor.reduce import Sum
 from opwise.tensor.reduce import sum as sum_
-from opwise.tensor.shape import Shape, Shape_i, shape_i, vector_entry
+from opwise.tensor.shape import Shape, Shape_i, shape_i
 from opwise.tensor.subtensor import Subtensor
 from opwise.tensor.variable import constant
 
@@ -80,11 +82,12 @@ def _with_bias(x):
 
 def _matrix_and_bias(fgraph, x):
     """Return (matrix, vector) that add up to ``x``; the vector is 0 where x is no such sum."""
-    return _with_bias(x) or (x, alloc(number_like_scalar(x), shape_i(x, 1, fgraph)))
+    return _with_bias(x) or (x, _no_bias(fgraph, x))
 
 
-def number_like_scalar(x):
-    return constant(np.zeros((), x.type.dtype))
+def _no_bias(fgraph, x):
+    # made by shape, not from a row of x: there may be no row
+    return alloc(constant(np.zeros((), x.type.dtype)), shape_i(x, 1, fgraph))
 
 
 def _operands_of_softmax(fgraph, sm):
@@ -100,7 +103,329 @@ def _operands_of_softmax(fgraph, sm):
 
 @rule(Softmax, stage="specialize", tags=_QUICK)
 def local_softmax_with_bias(fgraph, node):
-    """The softmax of a matrix plus a vector adds the vector itself, where nobody else reads the sum."""
+    """The softmax of a matrix plus a vector adds the vector itself, if only it reads the sum."""
     (x,) = node.inputs
     parts = _with_bias(x) if is_private(x) else None
     return None if parts is None else for_output(node, softmax_with_bias(*parts))
+
+
+# --- logarithms -----------------------------------------------------------------------------------
+
+
+@rule("row:log", stage="specialize", tags=("fast_run", "fast_compile", "stabilize"))
+def local_logsoftmax(fgraph, node):
+    """log(softmax(x)) is computed at once: a softmax that is 0 has a logarithm all the same."""
+    sm = node.inputs[0]
+    if _is(sm, Softmax):
+        (x,) = sm.owner.inputs
+    elif _is(sm, SoftmaxWithBias):
+        x, bias = sm.owner.inputs
+        x = elemwise("add")(x, shuffled(bias, ("x", 0)))
+    else:
+        return None
+    # the softmax of one column warns, and its logarithm is 0 in any case
+    return None if x.type.broadcastable[1] else for_output(node, logsoftmax_op(x))
+
+
+@rule(SoftmaxGrad, stage="specialize", tags=("fast_run", "fast_compile", "stabilize"))
+def local_logsoftmax_grad(fgraph, node):
+    """The gradient of log(softmax(x)) does not divide by the softmax, which may be 0."""
+    dy, sm = node.inputs
+    above, below = factors(dy, is_private)
+    if not any(x is sm for x in below) or _picked_gradient(fgraph, dy, sm) is not None:
+        return None
+    (out,) = node.outputs
+    g = product(above, without(below, sm))
+    g = typed_like(number_like(out, 1) if g is None else g, out, [sm])
+    if g is None:
+        return None
+    rows = sum_(g, axis=1, keepdims=True)
+    return for_output(node, elemwise("sub")(g, elemwise("mul")(rows, sm)))
+
+
+# --- one class for each row -----------------------------------------------------------------------
+
+
+def _cross_entropy(node, parts, labels, sm, change=lambda nll: nll):
+    """Return the replacements where the output of an Apply is made of a cross entropy, or None.
+
+    parts: (matrix, bias) of the softmax, which ``sm`` is if it is not None: it comes from the same
+    Op then. change: function from the cross entropy to what replaces the output.
+    """
+    nll, softmax, _ = crossentropy_softmax_argmax_1hot_with_bias(*parts, labels)
+    new = change(nll)
+    (out,) = node.outputs
+    if new.type != out.type:
+        return None
+    if sm is None or softmax.type != sm.type or _depends(labels, sm):
+        return [new]
+    # in this order: with the output, the last reader of the softmax may go
+    return {sm: softmax, out: new}
+
+
+def _depends(var, other):
+    """Return whether ``var`` is computed from ``other``."""
+    seen, stack = set(), [var]
+    while stack:
+        x = stack.pop()
+        if x is other:
+            return True
+        if x.owner is not None and x.owner not in seen:
+            seen.add(x.owner)
+            stack.extend(x.owner.inputs)
+    return False
+
+
+@rule(CrossentropyCategorical1Hot, stage=("stabilize", "specialize"), tags=_QUICK)
+def crossentropy_to_crossentropy_with_softmax_with_bias(fgraph, node):
+    """The cross entropy of a softmax with bias is computed with it."""
+    sm, labels = node.inputs
+    if not _is(sm, SoftmaxWithBias):
+        return None
+    return _cross_entropy(node, sm.owner.inputs, labels, sm)
+
+
+@rule(CrossentropyCategorical1Hot, stage="crossentropy_to_crossentropy_with_softmax", tags=())
+def crossentropy_to_crossentropy_with_softmax(fgraph, node):
+    """The cross entropy of a softmax is computed with it."""
+    sm, labels = node.inputs
+    parts = _operands_of_softmax(fgraph, sm)
+    if parts is None:
+        return None
+    return _cross_entropy(node, parts, labels, sm)
+
+
+@rule(AdvancedSubtensor, "row:log", stage="specialize", tags=_QUICK)
+def local_advanced_indexing_crossentropy_onehot(fgraph, node):
+    """log(softmax(x))[arange(n), labels] is minus the cross entropy; where log comes last too."""
+    is_log = row_name(node) == "log"
+    picked = node.inputs[0].owner if is_log else node
+    if picked is None or type(picked.op) is not AdvancedSubtensor or len(picked.inputs) != 3:
+        return None
+    p, rows, labels = picked.inputs
+    if not is_log and not _is(p, LogSoftmax):
+        inside = operands(p, "log")
+        if inside is None:
+            return None
+        (p,) = inside
+    if _is(p, LogSoftmax):
+        # the logarithm of which has no such form
+        parts = None if is_log else _matrix_and_bias(fgraph, p.owner.inputs[0])
+        sm = None
+    else:
+        parts, sm = _operands_of_softmax(fgraph, p), p
+    if parts is None or not _is_one_of_each_row(fgraph, p, rows, labels):
+        return None
+    return _cross_entropy(node, parts, labels, sm, _neg)
+
+
+def _is_one_of_each_row(fgraph, matrix, rows, labels):
+    """Return whether ``matrix[rows, labels]`` is one element of each row: rows are 0, 1, 2, ..."""
+    if labels.type.ndim != 1 or labels.type.dtype not in dtypes.INTEGERS or not _is(rows, ARange):
+        return False
+    start, stop, step = rows.owner.inputs
+    if number(start) != 0 or number(step) != 1:
+        return False
+    return any(_is_length_of(fgraph, stop, x) for x in (labels, matrix))
+
+
+def _is_length_of(fgraph, n, x):
+    """Return whether a number is known to be the number of rows of a variable."""
+    while _is(n, Elemwise) and isinstance(n.owner.op.scalar_op, Cast):
+        (n,) = n.owner.inputs
+    if _is(n, Shape_i) and n.owner.op.i == 0:
+        return _are_as_long(fgraph, n.owner.inputs[0], x)
+    if _is(n, Subtensor) and _is(n.owner.inputs[0], Shape):
+        shape, *index = n.owner.inputs
+        (entry,) = n.owner.op.idx_list
+        first = number(index[0]) if index else entry
+        if not isinstance(entry, slice) and first == 0:
+            return _are_as_long(fgraph, shape.owner.inputs[0], x)
+    feature = getattr(fgraph, "shape_feature", None)
+    return feature is not None and same_length(n, feature.get_shape(x, 0))
+
+
+def _are_as_long(fgraph, x, y):
+    return x is y or same_shape(fgraph, x, y, 0, 0)
+
+
+# --- its gradient ---------------------------------------------------------------------------------
+
+
+@rule(
+    SoftmaxGrad,
+    stage="specialize",
+    tags=(*_QUICK, "local_crossentropy_to_crossentropy_with_softmax_grad"),
+)
+def local_softmax_grad_to_crossentropy_with_softmax_grad(fgraph, node):
+    """The gradient of the cross entropy through the softmax is a difference, not a quotient."""
+    g_coding, coding = node.inputs
+    if not _is(g_coding, CrossentropyCategorical1HotGrad):
+        return None
+    g, of, labels = g_coding.owner.inputs
+    if of is not coding or not is_float(g, 0, 1):
+        return None
+    return for_output(node, crossentropy_softmax_1hot_with_bias_dx(g, coding, labels))
+
+
+@rule(SoftmaxGrad, "row:add", "row:sub", stage="specialize", tags=_QUICK)
+def local_advanced_indexing_crossentropy_onehot_grad(fgraph, node):
+    """The gradient of log(softmax(x))[arange(n), labels] by x is a difference, not a quotient."""
+    if row_name(node) is not None:
+        found = _gradient_of_picked_logsoftmax(fgraph, node)
+    else:
+        dy, sm = node.inputs
+        found = _picked_gradient(fgraph, dy, sm)
+        found = None if found is None else (found[0], sm, found[1])
+    if found is None:
+        return None
+    return for_output(node, crossentropy_softmax_1hot_with_bias_dx(*found))
+
+
+def _picked_gradient(fgraph, dy, sm):
+    """Return (gradient by the cross entropy, labels) where ``dy`` is such a gradient by ``sm``.
+
+    That is zeros with g / sm[arange(n), labels] at [arange(n), labels], or with g there and divided
+    by sm afterwards; the result is -g.
+    """
+    above, below = factors(dy, is_private)
+    changed = next((x for x in above if _is(x, AdvancedIncSubtensor)), None)
+    if changed is None or len(changed.owner.inputs) != 4:
+        return None
+    zeros, g, rows, labels = changed.owner.inputs
+    if number_within(zeros) != 0 or not _is_one_of_each_row(fgraph, sm, rows, labels):
+        return None
+    above = without(above, changed)
+    above_g, below_g = factors(g, is_private)
+    if any(x is sm for x in below):
+        below = without(below, sm)
+    else:
+        picked = next((x for x in below_g if _picks(x, sm, rows, labels)), None)
+        if picked is None:
+            return None
+        below_g = without(below_g, picked)
+    columns = [[_of_rows(x) for x in side] for side in (above, below)]
+    if any(x is None for side in columns for x in side):
+        return None
+    g = product(above_g + columns[0], below_g + columns[1])
+    return _minus(g, sm), labels
+
+
+def _minus(g, sm):
+    """Return -g (-1 for None) in the dtype of a softmax, as the gradient by a cross entropy."""
+    if g is None:
+        return constant(np.array(-1, sm.type.dtype))
+    return _neg(cast(g, sm.type.dtype))
+
+
+def _picks(x, sm, rows, labels):
+    """Return whether ``x`` is ``sm[rows, labels]``."""
+    if x.owner is None or type(x.owner.op) is not AdvancedSubtensor:
+        return False
+    return len(x.owner.inputs) == 3 and all(
+        a is b for a, b in zip(x.owner.inputs, (sm, rows, labels), strict=True)
+    )
+
+
+def _of_rows(x):
+    """Return a factor of a matrix as a vector or number, if it is constant along each row."""
+    if not x.type.broadcastable[1]:
+        return None
+    return shuffled(x, () if x.type.broadcastable[0] else (0,))
+
+
+def _gradient_of_picked_logsoftmax(fgraph, node):
+    """Return (gradient by the cross entropy, softmax, labels) of g - sum(g) softmax, or None.
+
+    g are zeros with a gradient at [arange(n), labels].
+    """
+    (out,) = node.outputs
+    if not is_float(out, 2):
+        return None
+    terms = signed_terms(out)
+    g = next((x for sign, x in terms if sign > 0 and _is(x, AdvancedIncSubtensor)), None)
+    if g is None or len(terms) != 2 or len(g.owner.inputs) != 4:
+        return None
+    zeros, y, rows, labels = g.owner.inputs
+    ((sign, change),) = (term for term in terms if term[1] is not g)
+    above, below = factors(change)
+    signs = [number(x) for x in above if number(x) is not None]
+    others = [x for x in above if number(x) is None]
+    if below or len(others) != 2 or sign * math.prod(signs) != -1 or number_within(zeros) != 0:
+        return None
+    for sums, sm in (others, others[::-1]):
+        if _are_sums_of_rows(sums, g) and _is_softmax(sm) and sm.type == out.type:
+            if _is_one_of_each_row(fgraph, sm, rows, labels):
+                return _minus(y, sm), sm, labels
+    return None
+
+
+def _are_sums_of_rows(x, g):
+    if not _is(x, DimShuffle) or x.owner.op.new_order != (0, "x"):
+        return False
+    (sums,) = x.owner.inputs
+    return _is(sums, Sum) and sums.owner.op.axis == (1,) and sums.owner.inputs[0] is g
+
+
+def _is_softmax(x):
+    return _is(x, Softmax, SoftmaxWithBias) or (
+        _is(x, CrossentropySoftmaxArgmax1HotWithBias) and x.index == 1
+    )
+
+
+@rule(CrossentropySoftmax1HotWithBiasDx, stage=("canonicalize", "stabilize", "specialize"))
+def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(fgraph, node):
+    """A gradient that is the same for all rows is not spread over them first."""
+    dy, sm, labels = node.inputs
+    if _is(dy, Alloc):
+        value = dy.owner.inputs[0]
+    elif row_name(dy.owner) == "second":
+        value = dy.owner.inputs[1]
+    else:
+        return None
+    if value.type.ndim and not value.type.broadcastable[0]:
+        return None
+    # the Op checks that there are as many as rows, unless there is one
+    if not any(same_shape(fgraph, dy, x, 0, 0) for x in (labels, sm)):
+        return None
+    if not value.type.ndim:
+        value = shuffled(value, ("x",))
+    return for_output(node, crossentropy_softmax_1hot_with_bias_dx(value, sm, labels))
+
+
+# --- the same softmax twice -----------------------------------------------------------------------
+
+
+@rule(
+    Softmax, SoftmaxWithBias, CrossentropySoftmaxArgmax1HotWithBias, stage="specialize", tags=_QUICK
+)
+def graph_merge_softmax_with_crossentropy_softmax(fgraph, node):
+    """A softmax that is computed with a cross entropy too is taken from there."""
+    if isinstance(node.op, CrossentropySoftmaxArgmax1HotWithBias):
+        together = [node]
+    else:
+        together = _readers(node.inputs[0], CrossentropySoftmaxArgmax1HotWithBias)
+    for one in together:
+        x, bias, labels = one.inputs
+        for other in _readers(x, Softmax, SoftmaxWithBias):
+            (sm,) = other.outputs
+            if _has_bias(other, bias) and sm.type == one.outputs[1].type:
+                if not _depends(labels, sm):
+                    return {sm: one.outputs[1]}
+    return None
+
+
+def _readers(x, *op_classes):
+    """Return the Applys of classes of Ops that read a variable as their first input."""
+    return [
+        reader
+        for reader, i in x._clients
+        if reader != "output" and i == 0 and isinstance(reader.op, op_classes)
+    ]
+
+
+def _has_bias(node, bias):
+    """Return whether a softmax adds a bias, if only one of zeros."""
+    if isinstance(node.op, Softmax):
+        return number_within(bias) == 0
+    return equal_computations([node.inputs[1]], [bias])

@@ -133,7 +133,7 @@ def local_reduce_join(fgraph, node):
         return None
     (out,) = node.outputs
     order = tuple(d for d in range(x.type.ndim) if d != axis)
-    new = elemwise(row.name)(*(shuffled(cast(part, out.type.dtype), order) for part in parts))
+    new = elemwise(row.name)(*(cast(shuffled(part, order), out.type.dtype) for part in parts))
     return for_output(node, new)
 
 

@@ -242,13 +242,66 @@ def _without_exponentials(above, arguments, dtype):
 
 
 def _cancelled(above, below):
-    """Return (above, below) without sigmoids of equal expressions in both."""
+    """Return (above, below) without what is a sigmoid of one argument in both."""
+    divisors = {_sigmoid_of(x): x for x in below}
+    exponentials = {_divides_as_sigmoid_of(x): x for x in above}
     for factor in above:
-        for divisor in below:
-            x, y = operands(factor, "scalar_sigmoid"), operands(divisor, "scalar_sigmoid")
-            if x and y and (x[0] is y[0] or linear_form(x[0]) == linear_form(y[0])):
-                return _cancelled(without(above, factor), without(below, divisor))
+        of = _sigmoid_of(factor)
+        if of is None:
+            continue
+        if of in divisors:
+            return _cancelled(without(above, factor), without(below, divisors[of]))
+        if of in exponentials:
+            return _cancelled(without(above, factor, exponentials[of]), below)
     return above, below
+
+
+def _sigmoid_of(x):
+    """Return a value that tells the argument where ``x`` is a sigmoid, else None."""
+    inside = operands(x, "scalar_sigmoid")
+    if inside is not None:
+        return _value(inside[0], 1)
+    argument = function_beside(x, 1, -1, "scalar_sigmoid")
+    return None if argument is None else _value(argument, -1)
+
+
+def _divides_as_sigmoid_of(x):
+    """Return the same of 1 / x."""
+    argument = function_beside(x, 1, 1, "exp")
+    return None if argument is None else _value(argument, -1)
+
+
+def _value(x, sign):
+    return frozenset((key, sign * c) for key, c in linear_form(x).items())
+
+
+@rule("row:mul", "row:true_div", stage="stabilize")
+def local_sigmoid_distributor(fgraph, node):
+    """(a / s + b) s is a + b s, where s is a sigmoid: it may be 0."""
+    if not _is_float(node):
+        return None
+    (out,) = node.outputs
+    above, below = factors(out, is_private)
+    sigmoids = [x for x in above if _sigmoid_of(x) is not None]
+    arguments = set(map(_sigmoid_of, sigmoids))
+    for summed in above if sigmoids else ():
+        if row_name(summed.owner) not in ("add", "sub") or not is_private(summed):
+            continue
+        parts = [factors(term, is_private) for term in summed.owner.inputs]
+        if not any(arguments & _divided_by(*part) for part in parts):
+            continue
+        terms = [product(*_cancelled(x + sigmoids, y)) for x, y in parts]
+        if any(term is None for term in terms):
+            return None
+        rest = without(above, summed, *sigmoids)
+        return _typed(node, product([summed.owner.op(*terms), *rest], below))
+    return None
+
+
+def _divided_by(above, below):
+    """Return the arguments of the sigmoids that factors over others are divided by."""
+    found = set(map(_sigmoid_of, below)) | set(map(_divides_as_sigmoid_of, above))
+    return found - {None}
 
 
 @rule("row:mul", stage="stabilize")

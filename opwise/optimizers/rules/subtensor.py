@@ -114,6 +114,8 @@ def _is_same(a, b):
 
 def _simple_slices(fgraph, x, index):
     """Return an index without the parts of slices that change nothing; None if there are none."""
+    if all(_is_whole(i) or not isinstance(i, slice) for i in index):
+        return None
     lengths = lengths_of(fgraph, x)
     if lengths is None:
         return None
@@ -224,16 +226,18 @@ def local_subtensor_merge(fgraph, node):
     if inner is None or not isinstance(inner.op, Subtensor):
         return None
     x = inner.inputs[0]
-    lengths = lengths_of(fgraph, x)
-    if lengths is None:
-        return None
-    then = iter(index_of(node))
+    remaining = iter(index_of(node))
     merged = []
-    for item, n in zip(index_of(inner), lengths, strict=True):
+    for d, item in enumerate(index_of(inner)):
         if isinstance(item, slice):
-            item = _composed(item, next(then), known_int(n))
-            if item is None:
-                return None
+            then = next(remaining)
+            if _is_whole(item) or _is_whole(then):
+                item = then if _is_whole(item) else item
+            else:
+                lengths = lengths_of(fgraph, x)
+                item = _composed(item, then, None if lengths is None else known_int(lengths[d]))
+                if item is None:
+                    return None
         merged.append(item)
     return [as_type(part_of(x, merged), node.outputs[0].type)]
 
@@ -244,10 +248,6 @@ def _composed(first, then, size):
     then: a number or a slice. size: the length of the dimension, None if it is not known. None
     where it cannot be said, or would raise an IndexError for other lengths than both together.
     """
-    if _is_whole(first):
-        return then
-    if _is_whole(then):
-        return first
     parts = [first.start, first.stop, first.step]
     parts += [then.start, then.stop, then.step] if isinstance(then, slice) else [then]
     if not all(part is None or isinstance(part, int) for part in parts) or first.step == 0:

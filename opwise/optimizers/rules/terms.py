@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from opwise.optimizers.rules.matching import number, number_within, operands, row_name
+from opwise.optimizers.rules.matching import (
+    number,
+    number_like,
+    number_within,
+    operands,
+    row_name,
+)
 from opwise.scalar import dtypes
 from opwise.tensor.elemwise import cast, elemwise
 
@@ -99,8 +105,7 @@ def factors(var, opens=None):
     """Return (above, below): factors of ``var`` and of what it is divided by.
 
     opens: function of a variable that says whether a product inside may be opened; all unless told.
-    Squares and whole powers count as repeated factors. A sign becomes no factor: it stays in what
-    is negated.
+    Squares and whole powers count as repeated factors, a sign as the factor -1.
     """
     above, below = [], []
     stack = [(var, above)]
@@ -117,6 +122,9 @@ def factors(var, opens=None):
             stack += [(second, other), (first, side)]
         elif name == "inv":
             stack.append((x.owner.inputs[0], other))
+        elif name == "neg":
+            above.append(number_like(x, -1))
+            stack.append((x.owner.inputs[0], side))
         elif name is not None and _power(x) is not None:
             base, n = _power(x)
             stack += [(base, side)] * n
@@ -172,9 +180,6 @@ def linear_form(var):
         for side, found in zip((above, below), factors(term), strict=True):
             for x in found:
                 n = number(x)
-                while n is None and row_name(x.owner) == "neg":
-                    coefficient, x = -coefficient, x.owner.inputs[0]
-                    n = number(x)
                 if n is None or (n == 0 and side is below):
                     side[x] += 1
                 elif side is above:

@@ -118,7 +118,7 @@ row(
         g * y * x ** (y - 1),
         g * F.switch(F.eq(x, 0), 0, F.log(x) * z),
     ),
-    label="pow", c_support=("ipow",), libm=("pow",), cost=8.0, domain=((0.5, 3.0), (-2.0, 2.0)),
+    label="pow", infix="**", c_support=("ipow",), libm=("pow",), cost=8.0, domain=((0.5, 3.0), (-2.0, 2.0)),
     kinds="iufc", doc="x to the power y; an integer to a negative power gives 0, 1 or -1.",
 )  # fmt: skip
 row(

@@ -75,11 +75,23 @@ CASES = [
     ("local_track_shape_i", lambda x: n0(x), None),
     ("local_reduce_make_vector", lambda n, m: T.prod(make_vector(n, m, n)), "mul(n, m, n)"),
     ("local_reduce_make_vector", lambda s, z: T.sum(T.stack([s, z])), "add(s, z)"),
-    ("local_reduce_make_vector", lambda n, m: CAReduce(OPS["maximum"])(make_vector(n, m, 5)), "maximum(maximum(n, m), Cast{int64}(5))"),
-    ("local_reduce_make_vector", lambda n: T.sum(MakeVector("int8")(T.cast(n, "int8"))), "Cast{int64}(Cast{int8}(n))"),
+    (
+        "local_reduce_make_vector",
+        lambda n, m: CAReduce(OPS["maximum"])(make_vector(n, m, 5)),
+        "maximum(maximum(n, m), Cast{int64}(5))",
+    ),
+    (
+        "local_reduce_make_vector",
+        lambda n: T.sum(MakeVector("int8")(T.cast(n, "int8"))),
+        "Cast{int64}(Cast{int8}(n))",
+    ),
     ("local_reduce_make_vector", lambda v: T.prod(v), None),
     ("local_tensor_scalar_tensor", lambda s: tensor_from_scalar(scalar_from_tensor(s)), "s"),
-    ("local_scalar_tensor_scalar", lambda v, n: v[scalar_from_tensor(tensor_from_scalar(scalar_from_tensor(n)))], "Subtensor{int64}(v, ScalarFromTensor(n))"),
+    (
+        "local_scalar_tensor_scalar",
+        lambda v, n: v[scalar_from_tensor(tensor_from_scalar(scalar_from_tensor(n)))],
+        "Subtensor{int64}(v, ScalarFromTensor(n))",
+    ),
     ("local_fill_to_alloc", lambda x, s: T.fill(x, s), "Alloc(s, Shape_i{0}(x), Shape_i{1}(x))"),
     ("local_fill_to_alloc", lambda x, r: T.fill(x, r), "Alloc(r, Shape_i{0}(x), Shape_i{1}(x))"),
     ("local_fill_to_alloc", lambda c, r: T.fill(c, r), "Alloc(r, Shape_i{0}(c), Shape_i{1}(r))"),
@@ -90,36 +102,84 @@ CASES = [
     ("local_useless_alloc", lambda r: T.alloc(r, 1, n1(r)), "r"),
     ("local_useless_alloc", lambda v: T.alloc(v, 4), None),
     ("local_useless_alloc", lambda v: T.alloc(v, 1, n0(v)), None),
-    ("local_canonicalize_alloc", lambda v: T.alloc(v, 1, 1, n0(v)), "DS{x,x,0}(Alloc(v, Shape_i{0}(v)))"),
+    (
+        "local_canonicalize_alloc",
+        lambda v: T.alloc(v, 1, 1, n0(v)),
+        "DS{x,x,0}(Alloc(v, Shape_i{0}(v)))",
+    ),
     ("local_canonicalize_alloc", lambda s: T.alloc(s, 1, 1), "DS{x,x}(s)"),
     ("local_canonicalize_alloc", lambda s, n: T.alloc(s, n, 1), None),
     ("local_canonicalize_alloc", lambda r: T.alloc(r, 1, n1(r)), None),
-    ("local_merge_alloc", lambda v, n: T.alloc(T.alloc(v, n, n0(v)), 3, n, n0(v)), "Alloc(v, 3, n, Shape_i{0}(v))"),
+    (
+        "local_merge_alloc",
+        lambda v, n: T.alloc(T.alloc(v, n, n0(v)), 3, n, n0(v)),
+        "Alloc(v, 3, n, Shape_i{0}(v))",
+    ),
     ("local_merge_alloc", lambda s, n: T.alloc(T.alloc(s, 1, n), 3, n), "Alloc(s, 3, n)"),
     ("local_merge_alloc", lambda s, n: T.alloc(T.alloc(s, n), 2), None),
     ("local_alloc_unary", lambda s, n: T.exp(T.alloc(s, n, 3)), "Alloc(exp(s), n, 3)"),
-    ("local_alloc_unary", lambda s, z, n: T.alloc(s, n, 3) * T.alloc(z, n, 3), "Alloc(mul(s, z), n, 3)"),
-    ("local_alloc_unary", lambda s, v, n: T.alloc(s, n, n0(v)) + v, "Alloc(add(DS{x}(s), v), n, Shape_i{0}(v))"),
+    (
+        "local_alloc_unary",
+        lambda s, z, n: T.alloc(s, n, 3) * T.alloc(z, n, 3),
+        "Alloc(mul(s, z), n, 3)",
+    ),
+    (
+        "local_alloc_unary",
+        lambda s, v, n: T.alloc(s, n, n0(v)) + v,
+        "Alloc(add(DS{x}(s), v), n, Shape_i{0}(v))",
+    ),
     ("local_alloc_unary", lambda x, s: x * T.alloc(s, n0(x), n1(x)), None),
     ("local_elemwise_alloc", lambda x, s: x * T.alloc(s, n0(x), n1(x)), "mul(x, DS{x,x}(s))"),
     ("local_elemwise_alloc", lambda x, v: x * T.alloc(v, n0(x), n0(v)), "mul(x, DS{x,0}(v))"),
     ("local_elemwise_alloc", lambda x, s: x * T.alloc(s, n1(x), n0(x)).T, "mul(x, DS{x,x}(s))"),
-    ("local_elemwise_alloc", lambda r, c, s: T.switch(T.alloc(s, n0(c), n1(r)), r, c), "switch(DS{x,x}(s), r, c)"),
-    ("local_elemwise_alloc", lambda v, s: v * T.alloc(s, 4), "mul(Assert(v, eq(4, Shape_i{0}(v))), DS{x}(s))"),
-    ("local_elemwise_alloc", lambda s, z, n: T.alloc(s, n) * T.alloc(z, n), "mul(Alloc(s, n), DS{x}(z))"),
+    (
+        "local_elemwise_alloc",
+        lambda r, c, s: T.switch(T.alloc(s, n0(c), n1(r)), r, c),
+        "switch(DS{x,x}(s), r, c)",
+    ),
+    (
+        "local_elemwise_alloc",
+        lambda v, s: v * T.alloc(s, 4),
+        "mul(Assert(v, eq(4, Shape_i{0}(v))), DS{x}(s))",
+    ),
+    (
+        "local_elemwise_alloc",
+        lambda s, z, n: T.alloc(s, n) * T.alloc(z, n),
+        "mul(Alloc(s, n), DS{x}(z))",
+    ),
     ("local_elemwise_alloc", lambda v, s, n: v * T.alloc(s, n, 4), None),
     ("local_elemwise_alloc", lambda v: v * T.alloc(v, 4), None),
-    ("local_opt_alloc", lambda n, m: T.sum(T.alloc(2.5, n, m)), "Cast{float32}(mul(2.5, Cast{float64}(mul(n, m))))"),
-    ("local_opt_alloc", lambda n, m: T.sum(T.alloc(np.float32(0.1), n, m), axis=1), "Alloc(Cast{float32}(mul(0.10000000149011612, Cast{float64}(m))), n)"),
-    ("local_opt_alloc", lambda n, m: T.prod(T.alloc(2.5, n, m), axis=0), "Alloc(Cast{float32}(pow(2.5, Cast{float64}(n))), m)"),
+    (
+        "local_opt_alloc",
+        lambda n, m: T.sum(T.alloc(2.5, n, m)),
+        "Cast{float32}(mul(2.5, Cast{float64}(mul(n, m))))",
+    ),
+    (
+        "local_opt_alloc",
+        lambda n, m: T.sum(T.alloc(np.float32(0.1), n, m), axis=1),
+        "Alloc(Cast{float32}(mul(0.10000000149011612, Cast{float64}(m))), n)",
+    ),
+    (
+        "local_opt_alloc",
+        lambda n, m: T.prod(T.alloc(2.5, n, m), axis=0),
+        "Alloc(Cast{float32}(pow(2.5, Cast{float64}(n))), m)",
+    ),
     ("local_opt_alloc", lambda n: T.sum(T.alloc(np.int8(3), n)), "mul(3, n)"),
     ("local_opt_alloc", lambda n: T.prod(T.alloc(np.int8(1), n)), "1"),
     ("local_opt_alloc", lambda n: T.prod(T.alloc(np.int8(3), n)), None),
     ("local_opt_alloc", lambda n: T.sum(T.alloc(np.inf, n)), None),
     ("local_opt_alloc", lambda s, n: T.sum(T.alloc(s, n)), None),
-    ("local_alloc_dimshuffle", lambda v, n: T.alloc(v.dimshuffle("x", 0), n, n0(v)), "Alloc(v, n, Shape_i{0}(v))"),
+    (
+        "local_alloc_dimshuffle",
+        lambda v, n: T.alloc(v.dimshuffle("x", 0), n, n0(v)),
+        "Alloc(v, n, Shape_i{0}(v))",
+    ),
     ("local_alloc_dimshuffle", lambda v, n: T.alloc(v.dimshuffle(0, "x"), n0(v), n), None),
-    ("local_dimshuffle_alloc", lambda s, n: T.alloc(s, n).dimshuffle("x", "x", 0), "Alloc(s, 1, 1, n)"),
+    (
+        "local_dimshuffle_alloc",
+        lambda s, n: T.alloc(s, n).dimshuffle("x", "x", 0),
+        "Alloc(s, 1, 1, n)",
+    ),
     ("local_dimshuffle_alloc", lambda s, n: T.alloc(s, n).dimshuffle(0, "x"), None),
     ("local_useless_reshape", lambda x: x.reshape((n0(x), n1(x))), "x"),
     ("local_useless_reshape", lambda v: v.reshape((-1,)), "v"),
@@ -128,26 +188,58 @@ CASES = [
     ("local_useless_reshape", lambda x: x.reshape((n1(x), n0(x))), None),
     ("local_useless_reshape", lambda v: v.reshape((4,)), None),
     ("local_useless_reshape", lambda x: x.reshape((-1, 4)), None),
-    ("local_reshape_chain", lambda x: x.reshape((-1, 2)).reshape((n0(x), n1(x))), "Reshape{2}(x, MakeVector(Shape_i{0}(x), Shape_i{1}(x)))"),
+    (
+        "local_reshape_chain",
+        lambda x: x.reshape((-1, 2)).reshape((n0(x), n1(x))),
+        "Reshape{2}(x, MakeVector(Shape_i{0}(x), Shape_i{1}(x)))",
+    ),
     ("local_reshape_to_dimshuffle", lambda v: v.reshape((1, n0(v))), "DS{x,0}(v)"),
     ("local_reshape_to_dimshuffle", lambda v: v.reshape((1, -1, 1)), "DS{x,0,x}(v)"),
     ("local_reshape_to_dimshuffle", lambda r: r.reshape((-1, 1)), "DS{1,x}(r)"),
-    ("local_reshape_to_dimshuffle", lambda x: x.reshape((1, -1, 2)), "DS{x,0,1}(Reshape{2}(x, [-1  2]))"),
+    (
+        "local_reshape_to_dimshuffle",
+        lambda x: x.reshape((1, -1, 2)),
+        "DS{x,0,1}(Reshape{2}(x, [-1  2]))",
+    ),
     ("local_reshape_to_dimshuffle", lambda s: s.reshape((1, 1)), "DS{x,x}(s)"),
     ("local_reshape_to_dimshuffle", lambda x: x.reshape((n1(x), n0(x))), None),
-    ("local_useless_dimshuffle_in_reshape", lambda x: x.dimshuffle(0, "x", 1).reshape((-1,)), "Reshape{1}(x, -1)"),
-    ("local_useless_dimshuffle_in_reshape", lambda r: r.dimshuffle(1, 0).reshape((-1, 2)), "Reshape{2}(r, [-1  2])"),
+    (
+        "local_useless_dimshuffle_in_reshape",
+        lambda x: x.dimshuffle(0, "x", 1).reshape((-1,)),
+        "Reshape{1}(x, -1)",
+    ),
+    (
+        "local_useless_dimshuffle_in_reshape",
+        lambda r: r.dimshuffle(1, 0).reshape((-1, 2)),
+        "Reshape{2}(r, [-1  2])",
+    ),
     ("local_useless_dimshuffle_in_reshape", lambda x: x.dimshuffle(1, 0).reshape((-1,)), None),
-    ("local_reshape_dimshuffle", lambda v: v.dimshuffle("x", 0).reshape((-1, 2)), "Reshape{2}(v, [-1  2])"),
+    (
+        "local_reshape_dimshuffle",
+        lambda v: v.dimshuffle("x", 0).reshape((-1, 2)),
+        "Reshape{2}(v, [-1  2])",
+    ),
     ("local_reshape_dimshuffle", lambda x: x.dimshuffle(1, "x", 0).reshape((-1,)), None),
     ("local_reshape_lift", lambda x: T.exp(x).reshape((-1,)), "exp(Reshape{1}(x, -1))"),
-    ("local_reshape_lift", lambda x, s: (s * x + 1).reshape((-1, 1)), "add(mul(DS{x,x}(s), Reshape{2}(x, [-1  1])), DS{x,x}(1))"),
+    (
+        "local_reshape_lift",
+        lambda x, s: (s * x + 1).reshape((-1, 1)),
+        "add(mul(DS{x,x}(s), Reshape{2}(x, [-1  1])), DS{x,x}(1))",
+    ),
     ("local_reshape_lift", lambda x: and_itself(T.exp(x), lambda e: e.reshape((-1,))), None),
-    ("local_reshape_lift", lambda x: of(T.exp(x), lambda e: (e.reshape((-1,)), n0(e))), "exp(Reshape{1}(x, -1)), Shape_i{0}(exp(x))"),
+    (
+        "local_reshape_lift",
+        lambda x: of(T.exp(x), lambda e: (e.reshape((-1,)), n0(e))),
+        "exp(Reshape{1}(x, -1)), Shape_i{0}(exp(x))",
+    ),
     ("local_reshape_lift", lambda x, y: (x * y).reshape((-1,)), None),
     ("local_reshape_lift", lambda x, v: (x * v).reshape((-1,)), None),
     ("local_useless_rebroadcast", lambda r: Rebroadcast((0, True))(r), "r"),
-    ("local_useless_rebroadcast", lambda r: Rebroadcast((0, False), (1, False))(r), "Rebroadcast{0}(r)"),
+    (
+        "local_useless_rebroadcast",
+        lambda r: Rebroadcast((0, False), (1, False))(r),
+        "Rebroadcast{0}(r)",
+    ),
     ("local_useless_rebroadcast", lambda r: T.unbroadcast(r, 0), None),
     ("local_rebroadcast_lift", lambda c: T.unbroadcast(T.exp(c), 1), "exp(Rebroadcast{?,0}(c))"),
     ("local_rebroadcast_lift", lambda c: Rebroadcast((1, True))(Rebroadcast((1, False))(c)), "c"),
@@ -159,10 +251,22 @@ CASES = [
     ("local_join_empty", lambda f: T.concatenate([f, np.zeros((0, 4))]), "Cast{float64}(f)"),
     ("local_join_empty", lambda v: T.concatenate([v, np.zeros(2)]), None),
     ("local_join_empty", lambda v, n: Join()(n - 2, v, np.zeros(0)), None),
-    ("local_join_make_vector", lambda n, m: T.concatenate([T.stack([n, m]), [3], T.stack([m])]), "MakeVector(n, m, 3, m)"),
-    ("local_join_make_vector", lambda v, s: T.concatenate([T.stack([s]), v, T.stack([s]), T.stack([s])]), "Join(0, MakeVector(s), v, MakeVector(s, s))"),
+    (
+        "local_join_make_vector",
+        lambda n, m: T.concatenate([T.stack([n, m]), [3], T.stack([m])]),
+        "MakeVector(n, m, 3, m)",
+    ),
+    (
+        "local_join_make_vector",
+        lambda v, s: T.concatenate([T.stack([s]), v, T.stack([s]), T.stack([s])]),
+        "Join(0, MakeVector(s), v, MakeVector(s, s))",
+    ),
     ("local_join_make_vector", lambda v, s: T.concatenate([T.stack([s]), v, T.stack([s])]), None),
-    ("local_join_make_vector", lambda n, s: T.concatenate([T.stack([n]), T.stack([s])]), "MakeVector(Cast{float64}(n), s)"),
+    (
+        "local_join_make_vector",
+        lambda n, s: T.concatenate([T.stack([n]), T.stack([s])]),
+        "MakeVector(Cast{float64}(n), s)",
+    ),
     ("local_useless_split", lambda x: Split(1)(x, 0, make_vector(n0(x))), "x"),
     ("local_useless_split", lambda v: Split(1)(v, 0, [4]), "Assert(v, eq(4, Shape_i{0}(v)))"),
     ("local_useless_split", lambda v: T.split(v, [1, 3], 2), None),
@@ -187,7 +291,9 @@ def test_what_each_rule_makes_of_arrays_with_elements(rewritten_by, rule, build,
 
 
 def test_every_rule_has_cases_of_both_kinds():
-    ours = {k for k, r in vars(rules).items() if isinstance(r, Rule) and r.__module__ == rules.__name__}
+    ours = {
+        k for k, r in vars(rules).items() if isinstance(r, Rule) and r.__module__ == rules.__name__
+    }
     always = {  # nothing that they look at may stay
         "local_tensor_scalar_tensor", "local_scalar_tensor_scalar", "local_shape_to_shape_i",
         "local_fill_to_alloc", "local_reshape_chain",
@@ -212,7 +318,13 @@ def test_rules_stand_in_the_stages_that_programs_know(stage):
 
 def test_without_tracked_shapes_nothing_that_needs_them_is_done():
     x = T.dmatrix("x")
-    outputs = [x.shape, n0(x + x), x.reshape((n0(x), n1(x))), T.fill(x, 0), T.alloc(x, n0(x), n1(x))]
+    outputs = [
+        x.shape,
+        n0(x + x),
+        x.reshape((n0(x), n1(x))),
+        T.fill(x, 0),
+        T.alloc(x, n0(x), n1(x)),
+    ]
     ours = [r for r in vars(rules).values() if isinstance(r, Rule)]
     fgraph = check_rewrite(EquilibriumOptimizer(ours), [x], outputs, [np.ones((2, 3))])
     assert str(fgraph) == str(FunctionGraph([x], outputs))

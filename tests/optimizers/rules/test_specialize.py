@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import opwise.tensor as T
 from opwise.optimizers.database import Query
 from opwise.optimizers.rule import Rule
 from opwise.optimizers.rules import specialize
@@ -135,9 +134,8 @@ def test_all_rules_take_part_in_one_stage_under_fast_run():
     assert mine & chosen[0] == mine - chosen[1]
 
 
-def test_a_power_that_nobody_writes_by_hand_is_right():
-    x = T.dvector("x")
-    (node,) = [(x**511).owner]
-    assert specialize.LARGEST_POWER >= 511
-    new = specialize.local_pow_specialize_device.function(None, node)
-    assert new is None or new[0].type == x.type
+def test_a_power_takes_few_products(rewritten):
+    _, after = rewritten("specialize_device", "local_pow_specialize_device", lambda x: x**500)
+    # 500 is 111110100 in binary: six factors, the largest of eight squares
+    assert "pow" not in after
+    assert after.count("x") == 6
