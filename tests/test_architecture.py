@@ -186,7 +186,9 @@ def test_the_public_module_defines_nothing():
     assert set(defined) <= {"__getattr__", "__dir__"}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "opwise/tensor").rglob("*.py")), ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "opwise/tensor").rglob("*.py")), ids=lambda p: p.name
+)
 def test_tensor_modules_export_what_they_have(path):
     import importlib
 

@@ -50,6 +50,8 @@ class Function(CallPath):
         updates = [
             (outputs[k].storage, self.input_storage[i].storage)
             for k, i in sorted(construction.update_of.items())
+            # a value that is "updated" to itself stays where it is
+            if outputs[k].storage is not self.input_storage[i].storage
         ]
         slow = (
             construction.keys is not None
@@ -111,12 +113,12 @@ class Function(CallPath):
             if i in given:
                 values[i] = self._converted(i, given[i])
                 continue
-            required, refeed, default = self.defaults[i]
+            required, refeed, _ = self.defaults[i]
             if required:
                 name = specs[i].name or f"<{specs[i].variable.type}>"
                 raise TypeError(f"Missing required input: {name}")
-            if refeed:
-                values[i] = copying.copy(default)
+            if refeed:  # the storage holds the default, or what was set for this call
+                values[i] = copying.copy(self.input_storage[i].storage[0])
         self._refuse_aliases(values)
         kept = [
             (self.input_storage[i], self.input_storage[i].storage[0])
@@ -214,11 +216,12 @@ class Function(CallPath):
     def _refuse_aliases(self, values):
         specs = self.maker.construction.inputs
         mutable = [i for i in values if specs[i].mutable]
+        if not mutable:
+            return
+        everything = {i: c.storage[0] for i, c in enumerate(self.input_storage)} | values
         for i in mutable:
-            for j in values:
-                if i == j:
-                    continue
-                if specs[i].variable.type.may_share_memory(values[i], values[j]):
+            for j, value in everything.items():
+                if i != j and specs[i].variable.type.may_share_memory(values[i], value):
                     raise AliasedMemoryError(
                         f"Inputs {i} and {j} of the function share memory, and one of them may be "
                         "overwritten: pass a copy."

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import warnings
-from contextlib import contextmanager
 
 from opwise.compile.construct import construct
-from opwise.compile.maker import FunctionMaker
+from opwise.compile.maker import FunctionMaker, collector_paused
 from opwise.config import config
 from opwise.graph import hooks
 from opwise.graph.provenance import is_internal
@@ -52,7 +50,7 @@ def function(
     if profile or (config.profile and profile is None):
         warnings.warn(_NO_PROFILE, stacklevel=2)
     name = name or _caller()
-    with _collector_paused():
+    with collector_paused():
         construction = construct(
             inputs,
             outputs,
@@ -68,19 +66,6 @@ def function(
             accept_inplace=accept_inplace,
         )  # fmt: skip
         return maker.create()
-
-
-@contextmanager
-def _collector_paused():
-    """Suspend the garbage collector: everything made here stays, and looking through it again and
-    again would take longer than the compilation of a large graph."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _caller():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from opwise.compile.construct import construct
@@ -11,6 +13,19 @@ from opwise.graph import aliasing, provenance, traversal
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Constant, Variable
 from opwise.tensor.convert import deep_copy_op, view_op
+
+
+@contextmanager
+def collector_paused():
+    """Suspend the garbage collector: everything made here stays, and looking through it again and
+    again would take longer than the compilation of a large graph."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 @dataclass
@@ -52,6 +67,7 @@ class FunctionMaker:
         self.name = name
         self.profile = profile
         self.on_unused_input = on_unused_input
+        self.accept_inplace = accept_inplace
         self.unpack_single = construction.unpack_single
         self.output_keys = construction.keys
         self.report = CompileReport()
@@ -70,6 +86,11 @@ class FunctionMaker:
             var
             for var, spec in zip(construction.graph_inputs, construction.inputs, strict=True)
             if spec.mutable
+        }
+        fgraph.shared_inputs = {
+            var
+            for var, spec in zip(construction.graph_inputs, construction.inputs, strict=True)
+            if spec.shared
         }
         fgraph.update_mapping = dict(construction.update_of)
         return fgraph
@@ -109,8 +130,10 @@ class FunctionMaker:
         arguments = self.construction.arguments
         return _rebuild, (
             _in_order(self.construction), arguments, self.mode, self.name, self.output_none, kept,
+            self.accept_inplace,
         )  # fmt: skip
 
+    @collector_paused()
     def copy_function(self, function, swap=None, delete_updates=False, name=None, profile=None):
         """Return a function of the same graph; see ``Function.copy``."""
         arguments = dict(self.construction.arguments)
@@ -130,7 +153,10 @@ class FunctionMaker:
             arguments["updates"] = [
                 (swap.get(var, var), expression) for var, expression in arguments["updates"] or []
             ]
-        maker = FunctionMaker(construct(**arguments), self.mode, name=name or self.name)
+        maker = FunctionMaker(
+            construct(**arguments), self.mode, name=name or self.name,
+            accept_inplace=self.accept_inplace,
+        )  # fmt: skip
         maker.output_none = self.output_none
         return maker.create()
 
@@ -147,9 +173,12 @@ def _in_order(construction):
     return traversal.io_toposort([], [*outputs, *expressions, *given])
 
 
-def _rebuild(order, arguments, mode, name, output_none, kept):
+@collector_paused()
+def _rebuild(order, arguments, mode, name, output_none, kept, accept_inplace):
     """Compile what ``FunctionMaker.recipe`` described."""
-    maker = FunctionMaker(construct(**arguments), mode, name=name)
+    maker = FunctionMaker(
+        construct(**arguments), mode, name=name, accept_inplace=accept_inplace
+    )
     maker.output_none = output_none
     return maker.create(kept)
 

@@ -265,12 +265,14 @@ def _storages(program, input_storage, output_storage, storage_map):
 
 def _reporter(program, storages):
     def report(k, exception, values):
+        shared = getattr(program.fgraph, "shared_inputs", ())
         footprint = [
-            (var, storage[0]) for var, storage in zip(program.variables, storages, strict=True)
+            (var, storage[0], var in shared)
+            for var, storage in zip(program.variables, storages, strict=True)
         ]
         new = errors.annotated(exception, program.steps[k].node, program.order, values, footprint)
         if new is not exception:
-            raise new from None
+            raise new from exception.__cause__
         raise exception
 
     return report

@@ -13,6 +13,13 @@ from opwise.tensor.creation import Alloc, AllocEmpty, ARange
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import DimShuffle, Elemwise
 from opwise.tensor.join import Join, MakeVector
+from opwise.tensor.nnet.crossentropy import (
+    CrossentropyCategorical1Hot,
+    CrossentropyCategorical1HotGrad,
+    CrossentropySoftmax1HotWithBiasDx,
+    CrossentropySoftmaxArgmax1HotWithBias,
+)
+from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias
 from opwise.tensor.reduce import Argmax, CAReduce, MaxAndArgmax
 from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
@@ -262,3 +269,54 @@ def arange(node, kernels):
     if node.outputs[0].type.dtype != "int64" or not _integers(node.inputs):
         return None
     return CStep("arange")
+
+
+# --- softmax and cross entropy --------------------------------------------------------------------
+
+
+def _rows(node, *labels):
+    """Return whether all inputs have the dtype of the first output, but for labels: integers."""
+    dtype = node.outputs[0].type.dtype
+    others = [v for i, v in enumerate(node.inputs) if i not in labels]
+    return (
+        dtype in _BLAS_DTYPES
+        and all(v.type.dtype == dtype for v in others)
+        and _integers([node.inputs[i] for i in labels])
+    )
+
+
+@c_maker(Softmax, SoftmaxWithBias)
+def softmax(node, kernels):
+    return CStep("softmax") if _rows(node) else None
+
+
+@c_maker(LogSoftmax)
+def log_softmax(node, kernels):
+    return CStep("logsoftmax") if _rows(node) else None
+
+
+@c_maker(SoftmaxGrad)
+def softmax_grad(node, kernels):
+    return CStep("softmax_grad") if _rows(node) else None
+
+
+@c_maker(CrossentropySoftmaxArgmax1HotWithBias)
+def cross_entropy(node, kernels):
+    return CStep("xent") if _rows(node, 2) else None
+
+
+@c_maker(CrossentropySoftmax1HotWithBiasDx)
+def cross_entropy_dx(node, kernels):
+    return CStep("xent_dx") if _rows(node, 2) else None
+
+
+@c_maker(CrossentropyCategorical1Hot)
+def one_hot(node, kernels):
+    return CStep("onehot") if _rows(node, 1) else None
+
+
+@c_maker(CrossentropyCategorical1HotGrad)
+def one_hot_grad(node, kernels):
+    if not _rows(node, 2) or node.inputs[0].type.ndim > 1:
+        return None
+    return CStep("onehot_grad")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 
 import numpy as np
 
@@ -15,19 +14,17 @@ def annotated(exception, node, order, values=None, storage=None):
     """Return an exception of the same class whose text also tells what failed and where.
 
     values: those of the Apply's inputs, or None if they are not at hand. storage: a list of
-    (variable, value) for the footprint that exception_verbosity=high prints. Exceptions that are
-    no failure of the Apply (KeyboardInterrupt, ...) are returned as they are.
+    (variable, value, whether it is shared) for the footprint that exception_verbosity=high prints.
+    Exceptions that are no failure of the Apply (KeyboardInterrupt, ...) are returned as they are.
     """
     if not isinstance(exception, Exception) or getattr(exception, "_opwise_annotated", False):
         return exception
-    text = str(exception) + "\n" + describe_failure(node, order, values, storage)
+    details = describe_failure(node, order, values, storage)
     try:
-        new = type(exception)(text)
+        new = type(exception)(f"{exception}\n{details}")
     except Exception:  # the class takes other arguments: the original must reach the user anyway
-        warnings.warn(
-            f"{type(exception)} could not be given the details of the failing Apply:\n{text}",
-            stacklevel=2,
-        )
+        exception.add_note(details)
+        exception._opwise_annotated = True
         return exception
     new._opwise_annotated = True
     new.node = node
@@ -44,6 +41,8 @@ def describe_failure(node, order, values, storage=None):
         lines.append(f"Inputs shapes: {[_shape(v) for v in values]}")
         lines.append(f"Inputs strides: {[_strides(v) for v in values]}")
         lines.append(f"Inputs values: {[_short(v) for v in values]}")
+        if config.exception_verbosity == "high":
+            lines.append(f"Inputs type_num: {[_type_number(v) for v in values]}")
     clients = [
         ["output" if client == "output" else client for client, _ in out.clients]
         for out in node.outputs
@@ -100,6 +99,10 @@ def _strides(value):
     return getattr(value, "strides", "No strides")
 
 
+def _type_number(value):
+    return value.dtype.num if hasattr(value, "dtype") else ""
+
+
 def _short(value):
     if isinstance(value, np.ndarray | np.generic | int | float) and np.size(value) <= 5:
         return value
@@ -109,11 +112,11 @@ def _short(value):
 def _footprint(storage):
     """Return the sizes of all values at hand, the largest first."""
     rows, total, total_inputs = [], 0, 0
-    for var, value in storage:
+    for var, value, is_shared in storage:
         if not isinstance(value, np.ndarray):
             continue
         kind = "Input" if var.owner is None else ""
-        shared = "Shared " if kind and getattr(var, "is_shared", False) else ""
+        shared = "Shared " if is_shared else ""
         total += value.nbytes
         total_inputs += value.nbytes if kind else 0
         label = f", {shared}{kind}" if kind else ""

@@ -27,6 +27,7 @@ cdef extern from "numpy/arrayobject.h":
     int PyArray_SetBaseObject(cnp.ndarray, object) except -1
     bint PyArray_CheckExact(object)
     bint PyArray_ISBEHAVED_RO(object)
+    bint PyArray_ISWRITEABLE(cnp.ndarray)
 
 cdef extern from "runtime.h":
     int OW_MAXDIM, OW_MAXARG, OW_STATIC, OW_TOTAL, OW_CHECKED, OW_ERROR_SIZE
@@ -267,6 +268,10 @@ cdef object _descr(int typenum):
     if d is None:
         d = _DESCR[typenum] = cnp.PyArray_DescrFromType(typenum)
     return d
+
+
+cdef inline bint _read_only(object value):
+    return isinstance(value, cnp.ndarray) and not PyArray_ISWRITEABLE(value)
 
 
 cdef object _copied(value):
@@ -614,13 +619,16 @@ cdef class VM:
         inputs = [self._value(i) for i in ins]
         storage = [[None] for _ in outs]
         self.performs[k](self.nodes[k], inputs, storage)
-        for i, cell in zip(outs, storage):
-            if cell[0] is None and self.cells[i].typenum >= 0:
+        for position, (i, cell) in enumerate(zip(outs, storage)):
+            value = cell[0]
+            if value is None and self.cells[i].typenum >= 0:
                 raise ValueError(f"{self.nodes[k].op} did not compute its output")
+            if _read_only(value) and not self.nodes[k].op.view_map.get(position):
+                value = np.array(value)  # what comes after may overwrite it
             free(self.cells[i].buf)
             self.cells[i].buf = NULL
             self.cells[i].cap = 0
-            self._take(i, cell[0])
+            self._take(i, value)
 
     cdef _check_inputs(self, int k):
         cdef ow_step *s = &self.steps[k]
@@ -656,6 +664,11 @@ cdef class VM:
         for i in range(self.ninputs):
             self._load(self.input_cell[i],
                        <object>PyList_GET_ITEM(<list>PyList_GET_ITEM(self.input_storage, i), 0))
+        if self.commit < self.nsteps:
+            for i in self.destroyed:
+                value = <object>self.cells[i].owner
+                if _read_only(value):
+                    self._take(i, np.array(value))
         return 0
 
     cdef inline void _bury(self, int k) noexcept:

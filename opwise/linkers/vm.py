@@ -37,9 +37,11 @@ class PerformThunk(Thunk):
             if value is None and hasattr(var.type, "numpy_dtype"):
                 raise ValueError("expected an ndarray, not None")
         self.perform(self.node, values, self.outputs)
-        for cell, var in zip(self.outputs, self.node.outputs, strict=True):
+        for i, (cell, var) in enumerate(zip(self.outputs, self.node.outputs, strict=True)):
             if hasattr(var.type, "numpy_dtype"):
                 cell[0] = self._checked(cell[0], var.type)
+                if not cell[0].flags.writeable and not self.node.op.view_map.get(i):
+                    cell[0] = np.array(cell[0])  # what comes after may overwrite it
 
     def _checked(self, value, type_):
         """Return a result as an array; it must have the dtype and dimensions that were declared."""
@@ -107,6 +109,7 @@ class PlainVM:
     def _run_all(self):
         start = time.perf_counter_ns()
         saved = None
+        self._copy_read_only()
         for k, thunk in enumerate(self.thunks):
             if k == self.program.commit:
                 saved = self._save()
@@ -143,6 +146,13 @@ class PlainVM:
         else:
             self.wrapper(k, thunk.node, thunk)
         self._note(k, time.perf_counter_ns() - start)
+
+    def _copy_read_only(self):
+        """Put copies in the place of values that are to be overwritten and must not be."""
+        for cell in self.program.destroyed:
+            storage = self.storages[cell]
+            if isinstance(storage[0], np.ndarray) and not storage[0].flags.writeable:
+                storage[0] = np.array(storage[0])
 
     def _save(self):
         """Return (storage, value, copy) of the inputs that the steps from here on overwrite."""

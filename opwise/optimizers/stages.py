@@ -129,14 +129,6 @@ RULE_MODULES = [
     "opwise.optimizers.rules.inplace",
 ]
 
-#: those of them that are still to be written; a module that is missing otherwise is an error
-NOT_WRITTEN = {
-    "opwise.optimizers.rules.canonicalize",
-    "opwise.optimizers.rules.stabilize",
-    "opwise.optimizers.rules.specialize",
-    "opwise.optimizers.rules.nnet",
-}
-
 
 def _import(path):
     """Return what an import string "module:name" stands for."""
@@ -163,8 +155,6 @@ def _make(stage):
 def _build():
     """Import the rules and put the pipeline into ``optdb``."""
     for module in RULE_MODULES:
-        if module in NOT_WRITTEN and importlib.util.find_spec(module) is None:
-            continue
         importlib.import_module(module)
     made = {stage.name: _make(stage) for stage in PIPELINE}
     for stage in PIPELINE:

@@ -5,6 +5,7 @@ the same or a subclass, and half of what its message tells must be told.
 """
 
 import re
+from collections import Counter
 
 import numpy as np
 from programs.encoding import ERROR_MARK, decode_array
@@ -23,7 +24,7 @@ ABSOLUTE = {
 }
 REAL_PART = {"complex64": "float32", "complex128": "float64"}
 
-_ERROR = re.compile(r"^!! (\w+)(?:\(([\w, ]*)\))?: ?(.*)$", re.DOTALL)
+_ERROR = re.compile(r"^!! (\w+)(?:\(([\w, ]*)\))?(?:: ?(.*))?$", re.DOTALL)
 _CLASS_TEXT = re.compile(r"<class '[\w.]+'>")
 # What a message tells: numbers, dtypes, and what stands in quotes.
 _TOLD = re.compile(
@@ -36,6 +37,8 @@ def mismatches(recorded, measured, tolerance, path=""):
     if isinstance(recorded, dict) and isinstance(measured, dict):
         return _dict_mismatches(recorded, measured, tolerance, path)
     if isinstance(recorded, list) and isinstance(measured, list):
+        if _are_names(recorded) and _are_names(measured):
+            return _name_mismatches(recorded, measured, path)
         if len(recorded) != len(measured):
             return [f"{path}: {len(measured)} items for {len(recorded)}: {measured} {recorded}"]
         found = []
@@ -48,6 +51,20 @@ def mismatches(recorded, measured, tolerance, path=""):
     if recorded != measured:
         return [f"{path}: got {measured!r}, recorded {recorded!r}"]
     return []
+
+
+def _are_names(items):
+    plain = [item for item in items if isinstance(item, str) and not item.startswith(ERROR_MARK)]
+    return len(plain) == len(items) and not any(decode_array(item) is not None for item in plain)
+
+
+def _name_mismatches(recorded, measured, path):
+    if recorded == measured:
+        return []
+    missing, extra = Counter(recorded) - Counter(measured), Counter(measured) - Counter(recorded)
+    if not missing and not extra:
+        return [f"{path}: in another order: {measured}, recorded {recorded}"]
+    return [f"{path}: without {sorted(missing.elements())}, but with {sorted(extra.elements())}"]
 
 
 def _dict_mismatches(recorded, measured, tolerance, path):
@@ -113,9 +130,9 @@ def _error_mismatch(recorded, measured):
     expected_name, _, expected_message = _ERROR.match(recorded).groups()
     if expected_name != name and expected_name not in (bases or "").split(", "):
         return f"raised {measured!r}, recorded {recorded!r}"
-    expected_message = _CLASS_TEXT.sub("", expected_message)
+    expected_message = _CLASS_TEXT.sub("", expected_message or "")
     told = {part.strip("'\"") for part in _TOLD.findall(expected_message)}
-    missing = [part for part in told if part not in message]
+    missing = [part for part in told if part not in (message or "")]
     if 2 * len(missing) > len(told):
         return f"message without {sorted(missing)}: {message!r}, recorded {expected_message!r}"
     return None

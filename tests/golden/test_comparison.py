@@ -55,6 +55,8 @@ def apart(recorded, measured, tolerance=ULP):
         ("text", np.array(1.0), 1),
         ([1, 2], [1, 2, 3], 1),
         ([1, "a"], [1, "b"], 1),
+        ([], [], 0),
+        (["a"], [np.array(1.0)], 1),
         (None, False, 1),
         (True, True, 0),
     ],
@@ -66,6 +68,13 @@ def test_what_differs(recorded, measured, count):
 def test_loose_numbers():
     assert apart(np.array([1.0]), np.array([1.0 + 1e-12]), LOOSE) == 0
     assert apart(np.array([1.0]), np.array([1.0 + 1e-8]), LOOSE) == 1
+
+
+def test_names_are_compared_as_a_whole():
+    recorded, measured = {"ops": ["add", "mul", "mul"]}, {"ops": ["add", "exp", "mul"]}
+    assert mismatches(recorded, measured, ULP) == ["ops: without ['mul'], but with ['exp']"]
+    assert apart(["b", "a"], ["a", "b"]) == 1
+    assert apart(["a", "b"], ["a", "b"]) == 0
 
 
 def test_cases_that_are_missing_or_new():

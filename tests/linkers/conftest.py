@@ -46,7 +46,9 @@ def _spread(array, axis):
     """Return a copy of which the elements along an axis are not neighbours."""
     shape = list(array.shape)
     shape[axis] *= 2
-    view = np.zeros(shape, array.dtype)[(slice(None),) * (axis % array.ndim) + (slice(None, None, 2),)]
+    view = np.zeros(shape, array.dtype)[
+        (slice(None),) * (axis % array.ndim) + (slice(None, None, 2),)
+    ]
     view[...] = array
     return view
 
@@ -77,7 +79,7 @@ LAYOUTS = {
 
 @pytest.fixture
 def layouts():
-    """``layouts(arrays)``: lists of the same arrays in other layouts; each layout comes up for each.
+    """``layouts(arrays)``: the same arrays in other layouts; each layout comes up for each.
 
     All pairs of layouts are tried of two arrays, of more each with its neighbours in the table.
     """
@@ -94,8 +96,9 @@ def layouts():
                 for step in (0, 1, 3)
             ]
         for choice in choices:
-            yield choice, [
-                LAYOUTS[name](a) if a.ndim else a for name, a in zip(choice, arrays, strict=True)
-            ]
+            yield (
+                choice,
+                [LAYOUTS[name](a) if a.ndim else a for name, a in zip(choice, arrays, strict=True)],
+            )
 
     return every

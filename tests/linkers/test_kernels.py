@@ -1,4 +1,4 @@
-"""Elementwise loops: generated C, the built-in loops behind the interpreter, and numpy, all alike."""
+"""Elementwise loops: generated C, the built-in loops in the interpreter, and numpy, all alike."""
 
 import subprocess
 
@@ -50,7 +50,7 @@ def close(found, expected, case):
         np.testing.assert_array_equal(found, expected, err_msg=str(case))
 
 
-# --- every row ----------------------------------------------------------------------------------------
+# --- every row ----------------------------------------------------------------------------------
 
 
 def rows_with_c(in_dtypes):
@@ -113,7 +113,7 @@ def test_casts_in_the_interpreter(run_with):
         close(found, wanted, pair)
 
 
-# --- programs and layouts -----------------------------------------------------------------------------
+# --- programs and layouts -----------------------------------------------------------------------
 
 
 def composite(*in_dtypes, steps, outs):
@@ -268,7 +268,7 @@ def test_an_operand_read_twice_may_be_overwritten(run_with, generate):
         np.testing.assert_array_equal(run(value)[0], np.arange(float(n)) ** 2)
 
 
-# --- what is compiled, and how often ------------------------------------------------------------------
+# --- what is compiled, and how often ------------------------------------------------------------
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def twice():
     return Python(do)
 
 
-# --- which machine ----------------------------------------------------------------------------------
+# --- which machine ------------------------------------------------------------------------------
 
 
 def test_the_machines_are_what_they_are_called():
@@ -90,7 +90,7 @@ def test_the_machines_are_what_they_are_called():
     assert kinds == {"plain": PlainVM, "plain with C": PlainVM, "compiled": opwise_c.VM}
 
 
-# --- results ----------------------------------------------------------------------------------------
+# --- results ------------------------------------------------------------------------------------
 
 
 def test_chain(mode):
@@ -224,7 +224,7 @@ def test_strange_inputs(mode):
     np.testing.assert_array_equal(base, np.arange(24.0).reshape(4, 6))
 
 
-# --- memory -----------------------------------------------------------------------------------------
+# --- memory -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("allow_gc", [True, False])
@@ -297,13 +297,13 @@ def test_a_failed_call_keeps_nothing(mode):
     assert watched() is None
 
 
-# --- failures ---------------------------------------------------------------------------------------
+# --- failures -----------------------------------------------------------------------------------
 
 
 def test_a_failing_thunk(mode):
     x, y = T.dvectors("xy")
     f = function([x, y], x + y, mode=mode)
-    with pytest.raises(ValueError, match="Apply node that caused the error: .*add.*x, y"):
+    with pytest.raises(ValueError, match=r"Apply node that caused the error: .*add.*x, y"):
         f([1.0, 2.0], [1.0, 2.0, 3.0])
     np.testing.assert_array_equal(f([1.0], [2.0]), [3.0])
 
@@ -410,7 +410,7 @@ def test_a_shared_value_that_is_replaced_during_a_call():
     assert w.get_value().shape == (10,)
 
 
-# --- all updates or none ------------------------------------------------------------------------------
+# --- all updates or none ------------------------------------------------------------------------
 
 
 class _Interrupted(BaseException):
@@ -428,7 +428,10 @@ FAILURES = {
     "shape": (lambda w, x: (w[:2] + x).sum(), ValueError),
     "index": (lambda w, x: w[x.shape[0] * 100], IndexError),
     "rows": (lambda w, x: w[T.constant(np.array([0, 99]))].sum() + x.sum(), IndexError),
-    "op": (lambda w, x: _raise(ZeroDivisionError("in an op"))(x).sum() + w.sum(), ZeroDivisionError),
+    "op": (
+        lambda w, x: _raise(ZeroDivisionError("in an op"))(x).sum() + w.sum(),
+        ZeroDivisionError,
+    ),
     "interrupt": (lambda w, x: _raise(KeyboardInterrupt())(x).sum() + w.sum(), KeyboardInterrupt),
     "exit": (lambda w, x: _raise(_Interrupted())(x).sum() + w.sum(), _Interrupted),
     "dtype": (lambda w, x: returning(np.float32(1))(x).sum() + w.sum(), TypeError),
@@ -545,7 +548,7 @@ def test_updates_and_the_value_before(fast):
     np.testing.assert_array_equal(w.get_value(), [3] * 3)
 
 
-# --- timing -------------------------------------------------------------------------------------------
+# --- timing -------------------------------------------------------------------------------------
 
 
 @pytest.fixture

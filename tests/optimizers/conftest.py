@@ -62,7 +62,7 @@ def text(fgraph):
 
 
 @pytest.fixture
-def rewritten_by():
+def rewritten_by(caplog):
     """``rewritten_by(rule, build, empty=True)``: the graph of ``build`` before and after, as text.
 
     The rule alone was applied until it had nothing left to do. The type and value of each output
@@ -77,6 +77,7 @@ def rewritten_by():
             one = SeqOptimizer([ShapeOptimizer(), EquilibriumOptimizer([rule])])
             texts.append((text(before), text(check_rewrite(one, inputs, outputs, values))))
         assert len(set(texts)) == 1
+        assert not caplog.records  # of rules that do not come to rest
         return texts[0]
 
     return rewrite

@@ -378,7 +378,7 @@ def test_on_opt_error_ignore(x, errors):
 
 def test_on_opt_error_pdb(x, monkeypatch):
     entered = []
-    monkeypatch.setattr("opwise.optimizers.passes.pdb.post_mortem", entered.append)
+    monkeypatch.setattr("pdb.post_mortem", entered.append)
     failing = rule("row:exp", name="failing")(boom)
     with change_flags(on_opt_error="pdb"):
         EquilibriumOptimizer([failing]).optimize(graph_of(exp(x), inputs=[x]))

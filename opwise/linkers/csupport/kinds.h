@@ -47,6 +47,13 @@ static const ow_kind ow_kinds[] = {
     {"gemv", ow_gemv_prep, ow_gemv_run, OW_STATIC | OW_TOTAL},
     {"ger", ow_ger_prep, ow_ger_run, OW_STATIC | OW_TOTAL},
     {"batched_dot", ow_batched_dot_prep, ow_batched_dot_run, OW_STATIC | OW_TOTAL},
+    {"softmax", ow_softmax_prep, ow_softmax_run, OW_STATIC | OW_TOTAL},
+    {"logsoftmax", ow_softmax_prep, ow_logsoftmax_run, OW_STATIC | OW_TOTAL},
+    {"softmax_grad", ow_softmax_grad_prep, ow_softmax_grad_run, OW_STATIC | OW_TOTAL},
+    {"xent", ow_xent_prep, ow_xent_run, OW_STATIC},
+    {"xent_dx", ow_xent_dx_prep, ow_xent_dx_run, OW_STATIC},
+    {"onehot", ow_onehot_prep, ow_onehot_run, OW_STATIC},
+    {"onehot_grad", ow_onehot_grad_prep, ow_onehot_grad_run, OW_STATIC},
     {NULL, NULL, NULL, 0},
 };
 

@@ -27,16 +27,16 @@ _FLOATS = ("float32", "float64")
 
 @rule(Dot, stage="local_dot_to_dot22", tags=("fast_run", "fast_compile"))
 def local_dot_to_dot22(fgraph, node):
-    """The product of two matrices of one floating dtype is a Dot22."""
+    """The product of two matrices of one floating or complex dtype is a Dot22."""
     x, y = node.inputs
-    if x.type.dtype != y.type.dtype or x.type.dtype not in _FLOATS:
+    if x.type.dtype != y.type.dtype or x.type.dtype not in (*_FLOATS, "complex64", "complex128"):
         return None
     if x.type.ndim == 2 and y.type.ndim == 2:
         return [_dot22(x, y)]
     return None
 
 
-# --- sums with a product --------------------------------------------------------------------------
+# --- sums with a product ------------------------------------------------------------------------
 
 
 class GemmOptimizer(Optimizer):
@@ -151,11 +151,13 @@ def _with_product(node):
     _terms(out, ([], 1), out.type, terms)
     if len(terms) < 2:
         return None
+    # a term that is no product first: what is left may then take up another product
+    others = sorted(enumerate(terms), key=lambda k_term: _product(k_term[1][2]) is not None)
     for i, (scalars, sign, var, alone) in enumerate(terms):
-        product = _product(var) if alone else None
+        product = _product(var) if alone and var.type.dtype == out.type.dtype else None
         if product is None:
             continue
-        for j, (its_scalars, its_sign, other, _) in enumerate(terms):
+        for j, (its_scalars, its_sign, other, _) in others:
             if j == i or other.type != out.type:
                 continue
             alpha = _scale(scalars, sign, out.type.dtype)
@@ -239,7 +241,7 @@ def local_dot22_to_dot22scalar(fgraph, node):
     return [_dot22scalar(x, y, _scale(scalars, 1, out.type.dtype))]
 
 
-# --- products with a vector -----------------------------------------------------------------------
+# --- products with a vector ---------------------------------------------------------------------
 
 
 def _is_number(var, value):

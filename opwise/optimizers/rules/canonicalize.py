@@ -10,6 +10,7 @@ import numpy as np
 from opwise.graph.variable import Constant
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.canonizer import PRODUCTS, SUMS
+from opwise.optimizers.rules.distribution import distributed
 from opwise.optimizers.rules.matching import (
     filled,
     for_output,
@@ -33,10 +34,6 @@ from opwise.tensor.shape import is_length, patternbroadcast, shape_i
 _RUN = ("fast_run",)
 #: of rules that FAST_COMPILE applies too
 _ALWAYS = ("fast_run", "fast_compile")
-
-
-def _stages(*names, tags=_RUN):
-    return dict.fromkeys(names, tags)
 
 
 # --- sums and products ----------------------------------------------------------------------------
@@ -101,57 +98,10 @@ def local_pow_canonicalize(fgraph, node):
     return for_output(node, new)
 
 
-@rule("row:mul", stage=("canonicalize", "stabilize"))
+@rule("row:mul", "row:true_div", stage=("canonicalize", "stabilize"))
 def local_greedy_distributor(fgraph, node):
-    """(a / x + b) x is a + b x: where that saves operations, and where x is 0, an accuracy."""
-    (out,) = node.outputs
-    if out.type.dtype not in dtypes.CONTINUOUS:
-        return None
-    for i, total in enumerate(node.inputs):
-        if row_name(total.owner) not in ("add", "sub") or not is_private(total):
-            continue
-        for j, factor in enumerate(node.inputs):
-            if i == j or isinstance(factor, Constant):
-                continue
-            distributed = _distributed(total, factor)
-            if distributed is None:
-                continue
-            others = [x for k, x in enumerate(node.inputs) if k not in (i, j)]
-            new = elemwise("mul")(distributed, *others) if others else distributed
-            if new.type == out.type:
-                return [new]
-    return None
-
-
-def _distributed(total, factor):
-    """Return a sum times a factor, term by term, if enough of the terms are divided by it."""
-    terms = total.owner.inputs
-    undivided = [_undivided(term, factor) for term in terms]
-    found = sum(term is not None for term in undivided)
-    # each of them saves a division, each other one costs a product, and one product goes
-    if not found or 2 * found + 1 <= len(terms):
-        return None
-    mul = elemwise("mul")
-    return total.owner.op(
-        *(mul(t, factor) if u is None else u for t, u in zip(terms, undivided, strict=True))
-    )
-
-
-def _undivided(term, factor):
-    """Return a quotient without ``factor`` in its divisor; None if it has none there."""
-    quotient = operands(term, "true_div")
-    if quotient is None or not is_private(term):
-        return None
-    dividend, divisor = quotient
-    dividend = cast(dividend, term.type.dtype)
-    if divisor is factor:
-        return dividend
-    factors = operands(divisor, "mul")
-    if factors is None or not any(x is factor for x in factors):
-        return None
-    rest = list(factors)
-    del rest[next(i for i, x in enumerate(rest) if x is factor)]
-    return elemwise("true_div")(dividend, rest[0] if len(rest) == 1 else elemwise("mul")(*rest))
+    """(a / x + b) x is a + b x: a factor goes into a sum where that saves operations."""
+    return for_output(node, distributed(node.outputs[0]))
 
 
 #: rows that compute in the dtype of their output
@@ -171,8 +121,7 @@ def local_upcast_elemwise_constant_inputs(fgraph, node):
         else x
         for x in node.inputs
     ]
-    new = node.op(*inputs)
-    return for_output(node, new)
+    return for_output(node, node.op(*inputs))
 
 
 # --- functions of functions -----------------------------------------------------------------------
@@ -193,7 +142,7 @@ def local_func_inv(fgraph, node):
     if inner is None or (row_name(node), inner) not in _INVERSES:
         return None
     (original,) = x.owner.inputs
-    return [original] if original.type == node.outputs[0].type else None
+    return for_output(node, original)
 
 
 @rule("row:abs_", stage="canonicalize")
@@ -208,8 +157,7 @@ def local_abs_lift(fgraph, node):
     parts = x.owner.inputs
     if any(part.type.dtype not in dtypes.CONTINUOUS for part in parts):
         return None
-    new = x.owner.op(*map(elemwise("abs_"), parts))
-    return for_output(node, new)
+    return for_output(node, x.owner.op(*map(elemwise("abs_"), parts)))
 
 
 @rule(Cast, stage=("canonicalize", "specialize"))
@@ -250,7 +198,7 @@ def _holds(dtype, other):
 # --- copies and fills -----------------------------------------------------------------------------
 
 
-@rule(ViewOp, stage=_stages("canonicalize", "useless", tags=_ALWAYS))
+@rule(ViewOp, stage={"canonicalize": _ALWAYS, "useless": _ALWAYS})
 def local_view_op(fgraph, node):
     """An Op that gives its input, and only changed the gradient, goes."""
     if node.op.destroy_map or node.inputs[0].type != node.outputs[0].type:
@@ -268,7 +216,7 @@ def remove_tensor_copy(fgraph, node):
 def local_useless_fill(fgraph, node):
     """Filling the shape of something with what has that shape already changes nothing."""
     _, value = node.inputs
-    return [value] if value.type == node.outputs[0].type else None
+    return for_output(node, value)
 
 
 @rule(Elemwise, stage="canonicalize")
@@ -279,26 +227,21 @@ def local_fill_sink(fgraph, node):
         return None
     (out,) = node.outputs
     if row_name(node) == "second":
-        return _filled_once(node, out)
+        return _filled_once(node)
     values = [x.owner.inputs[1] if row_name(x.owner) == "second" else x for x in node.inputs]
     new = typed_like(node.op(*values), out, models)
     return for_output(node, new)
 
 
-def _filled_once(node, out):
+def _filled_once(node):
     """Return a fill of, or like, what is filled itself with one fill less."""
     model, value = node.inputs
     inner = operands(model, "second")
-    if inner is not None and value.type.ndim:
-        # the shape of a fill is that of what it is like, but for what its value adds
-        if inner[0].type.broadcastable == model.type.broadcastable:
-            return [node.op(inner[0], value)]
+    # the shape of a fill is that of what it is like, but for what its value adds
+    if inner is not None and inner[0].type.broadcastable == model.type.broadcastable:
+        return [node.op(inner[0], value)]
     inner = operands(value, "second")
-    if inner is not None:
-        new = node.op(model, inner[1])
-        if new.type == out.type:
-            return [new]
-    return None
+    return None if inner is None else for_output(node, node.op(model, inner[1]))
 
 
 # --- what an elementwise operation does not change ------------------------------------------------
@@ -310,8 +253,8 @@ def _filled_once(node, out):
 )
 def local_useless_elemwise(fgraph, node):
     """An operation on one operand, or on equal ones, whose result is known goes."""
-    new = _USELESS[row_name(node) or "none"](node)
-    return for_output(node, new)
+    known = _USELESS.get(row_name(node))
+    return None if known is None else for_output(node, known(node))
 
 
 def _of_one(node):
@@ -360,7 +303,6 @@ _USELESS = {
     "and_": _bits,
     "or_": _bits,
     "xor": _bits,
-    "none": lambda node: None,
 }
 
 #: the row that compares the exchanged operands
@@ -432,8 +374,7 @@ def local_useless_switch(fgraph, node):
         branch = y
     else:
         return None
-    new = typed_like(branch, node.outputs[0], node.inputs)
-    return for_output(node, new)
+    return for_output(node, typed_like(branch, node.outputs[0], node.inputs))
 
 
 def _is_guarded_length(condition, x, y):
@@ -467,8 +408,7 @@ def local_merge_switch_same_cond(fgraph, node):
         node.op(*(cast(part[k], x.type.dtype) for part, x in zip(parts, node.inputs, strict=True)))
         for k in (1, 2)
     ]
-    new = elemwise("switch")(condition, *branches)
-    return for_output(node, new)
+    return for_output(node, elemwise("switch")(condition, *branches))
 
 
 @rule("row:mul", stage=("canonicalize", "specialize"))
@@ -527,7 +467,8 @@ def local_0_dot_x(fgraph, node):
     if not out.type.ndim:
         return [zero]
     lengths = [shape_i(x, 0, fgraph)] * (x.type.ndim - 1)
-    lengths += [shape_i(y, 1, fgraph)] * (y.type.ndim - 1)
+    if y.type.ndim > 1:
+        lengths.append(shape_i(y, 1, fgraph))
     return [patternbroadcast(alloc(zero, *lengths), out.type.broadcastable)]
 
 
@@ -541,14 +482,12 @@ def local_dimshuffle_lift(fgraph, node):
     order = node.op.new_order
     inner = x.owner
     if order == tuple(range(x.type.ndim)) or _is_dimshuffle(inner):
-        new = shuffled(x, order)
-        return for_output(node, new)
+        return for_output(node, shuffled(x, order))
     if inner is None or not isinstance(inner.op, Elemwise) or inner.op.inplace_pattern:
         return None
     if len(inner.outputs) > 1 or not is_private(x):
         return None
-    new = inner.op(*(shuffled(v, order) for v in inner.inputs))
-    return for_output(node, new)
+    return for_output(node, inner.op(*(shuffled(v, order) for v in inner.inputs)))
 
 
 def _is_dimshuffle(node):
@@ -562,5 +501,4 @@ def local_lift_transpose_through_dot(fgraph, node):
     if node.op.new_order != (1, 0) or not is_private(x) or type(x.owner.op) is not Dot:
         return None
     a, b = x.owner.inputs
-    new = x.owner.op(shuffled(b, (1, 0)), shuffled(a, (1, 0)))
-    return for_output(node, new)
+    return for_output(node, x.owner.op(shuffled(b, (1, 0)), shuffled(a, (1, 0))))

@@ -6,7 +6,7 @@ Both are the same algebra with other names, so it stands here once.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,11 +24,11 @@ MOST_TERMS = 64
 
 
 @dataclass
-class _Terms:
+class Terms:
     """A sum of ``above`` minus ``below`` (or a product over a product), as far as it was opened."""
 
-    above: list[Variable]
-    below: list[Variable]
+    above: list[Variable] = field(default_factory=list)
+    below: list[Variable] = field(default_factory=list)
     #: whether a reciprocal was opened inside, which the one form does without
     inverted: bool = False
     #: whether a part was left closed because others read it too
@@ -88,11 +88,12 @@ class Canonizer:
         node = var.owner
         if node is None or var.type.dtype != dtype or not isinstance(node.op, Elemwise):
             return None
-        return None if node.op.inplace_pattern else self._roles.get(node.op.scalar_op.row)
+        row = node.op.scalar_op.row
+        return None if row is None or node.op.inplace_pattern else self._roles.get(row)
 
     def _reader(self, out):
         """Return the Apply that reads ``out`` alone and will open it, or None."""
-        if len(out._clients) != 1:
+        if not is_private(out):
             return None
         ((reader, _),) = out._clients
         if reader == "output" or self._role(reader.outputs[0], out.type.dtype) is None:
@@ -140,10 +141,10 @@ class Canonizer:
     def _in_form(self, node, out):
         if self._is_plain(node, out):
             return None
-        terms = self._opened(out, shared=False)
+        terms = self.opened(out)
         form = self._form(terms, out)
         if terms.met_shared:
-            more = self._opened(out, shared=True)
+            more = self.opened(out, shared=True)
             if more is not None:
                 wider = self._form(more, out)
                 if wider.changed and (
@@ -164,15 +165,15 @@ class Canonizer:
                 return False
         return row != self.inverse or node.inputs[0] is not node.inputs[1]
 
-    def _opened(self, out, shared):
-        """Return the terms of ``out``; None if opening ``shared`` parts gives too many."""
-        terms = _Terms([], [])
+    def opened(self, out, shared=False):
+        """Return the terms of a variable; None if opening ``shared`` parts gives too many."""
+        terms = Terms()
         dtype = out.type.dtype
         stack = [(out, False)]
         while stack:
             var, is_below = stack.pop()
             row = self._role(var, dtype)
-            if row is not None and var is not out and not shared and len(var._clients) > 1:
+            if row is not None and not (shared or var is out or is_private(var)):
                 terms.met_shared = True
                 row = None
             if row is None:
@@ -237,6 +238,10 @@ class Canonizer:
         return total[0]
 
     # --- building ---------------------------------------------------------------------------------
+
+    def expression(self, terms, out):
+        """Return terms in the one form, in the dtype of ``out``; its pattern may be narrower."""
+        return cast(self._built(self._form(terms, out), out), out.type.dtype)
 
     def _built(self, form, out):
         """Return the expression of a form; its type may be narrower than that of ``out``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 
+from opwise.config import config
 from opwise.optimizers.passes import Optimizer
 from opwise.scalar import csource
 from opwise.scalar.composite import Composite, Step
@@ -21,6 +22,8 @@ class AddMulFusion(Optimizer):
     name = "local_add_mul_fusion"
 
     def apply(self, fgraph):
+        if not config.tensor.local_elemwise_fusion:
+            return
         for node in fgraph.toposort():
             if node not in fgraph.apply_nodes or not _is_associative(node):
                 continue
@@ -70,6 +73,8 @@ class FusionOptimizer(Optimizer):
     name = "composite_elemwise_fusion"
 
     def apply(self, fgraph):
+        if not config.tensor.local_elemwise_fusion:
+            return
         order = fgraph.toposort()
         position = {node: k for k, node in enumerate(order)}
         taken = set()

@@ -31,7 +31,7 @@ def operands(var, name):
 
 def is_private(var):
     """Return whether a computed variable is read once only, so that it goes with its reader."""
-    return var.owner is not None and len(var._clients) == 1
+    return var.owner is not None and len(var._clients or ()) == 1
 
 
 def number(var):

@@ -96,10 +96,8 @@ def local_op_of_op(fgraph, node):
     first = _axes(x.owner)
     left = [d for d in range(original.type.ndim) if d not in first]
     axes = tuple(sorted((*first, *(left[a] for a in _axes(node)))))
-    if isinstance(node.op, Sum | Prod) and len(axes) == original.type.ndim:
-        axes = None
-    new = _along(node.op, axes, original)
-    return for_output(node, new)
+    every = isinstance(node.op, Sum | Prod) and len(axes) == original.type.ndim
+    return for_output(node, _along(node.op, None if every else axes, original))
 
 
 def _continues(outer, inner):
@@ -168,13 +166,12 @@ def local_sum_prod_mul_by_scalar(fgraph, node):
     if name == "neg":
         total = _along(node.op, node.op.axis, x.owner.inputs[0])
         return for_output(node, elemwise("neg")(total))
-    numbers, rest = [], []
-    for factor in x.owner.inputs:
-        (numbers if all(factor.type.broadcastable) else rest).append(factor)
+    numbers = [factor for factor in x.owner.inputs if all(factor.type.broadcastable)]
+    rest = [factor for factor in x.owner.inputs if not all(factor.type.broadcastable)]
     if not numbers or not rest:
         return None
-    rest = rest[0] if len(rest) == 1 else elemwise("mul")(*rest)
-    total = _along(node.op, node.op.axis, rest)
+    terms = rest[0] if len(rest) == 1 else elemwise("mul")(*rest)
+    total = _along(node.op, node.op.axis, terms)
     return for_output(node, elemwise("mul")(*(_beside(node, n) for n in numbers), total))
 
 

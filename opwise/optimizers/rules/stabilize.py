@@ -50,12 +50,9 @@ def _is_float(node):
 
 def _typed(node, new):
     """Return what a rule gives for the only output of an elementwise Apply."""
-    return for_output(node, typed_like(new, node.outputs[0], _all_operands(node)))
-
-
-def _all_operands(node):
-    """Return the inputs of an Apply, and those of what computes them, as models of its shape."""
-    return [*node.inputs, *(y for x in node.inputs if x.owner is not None for y in x.owner.inputs)]
+    # what computes the inputs comes first: a rule is there to do without the inputs themselves
+    models = [y for x in node.inputs if x.owner is not None for y in x.owner.inputs]
+    return for_output(node, typed_like(new, node.outputs[0], models + node.inputs))
 
 
 # --- logarithms and exponentials near 1 -----------------------------------------------------------
@@ -321,27 +318,36 @@ def local_sigm_times_exp(fgraph, node):
     return _typed(node, product([sigmoid(x) for x in arguments] + left, below))
 
 
-@rule("row:add", "row:sub", "row:true_div", stage="stabilize")
+@rule("row:add", "row:sub", stage="stabilize")
 def local_1msigmoid(fgraph, node):
-    """1 - sigmoid(x) is sigmoid(-x): where that costs nothing, or where it is divided by."""
+    """1 - sigmoid(x) is sigmoid(-x), if nobody else reads the sigmoid."""
     if not _is_float(node):
         return None
     (out,) = node.outputs
-    if row_name(node) != "true_div":
-        rest = rest_beside(out, 1)
-        if rest is None or len(rest) != 1 or rest[0][0] > 0:
-            return None
-        (_, s), inside = rest[0], operands(rest[0][1], "scalar_sigmoid")
-        return _typed(node, _opposite(inside[0], out)) if inside and is_private(s) else None
+    rest = rest_beside(out, 1)
+    if rest is None or len(rest) != 1 or rest[0][0] > 0:
+        return None
+    (_, s), inside = rest[0], operands(rest[0][1], "scalar_sigmoid")
+    return _typed(node, _opposite(inside[0], out)) if inside and is_private(s) else None
+
+
+@rule("row:true_div", stage="stabilize")
+def local_sigmoid_quotient(fgraph, node):
+    """Sigmoids above and below cancel; a divisor 1 - sigmoid(x) is sigmoid(-x)."""
+    if not _is_float(node):
+        return None
+    (out,) = node.outputs
     above, below = factors(out, is_private)
     arguments = [function_beside(divisor, 1, -1, "scalar_sigmoid") for divisor in below]
-    if all(x is None for x in arguments):
-        return None
-    below = [
+    new_below = [
         divisor if x is None else _opposite(x, out)
         for divisor, x in zip(below, arguments, strict=True)
     ]
-    return _typed(node, product(*_cancelled(above, below)))
+    new_above, new_below = _cancelled(above, new_below)
+    if len(new_above) == len(above) and all(x is None for x in arguments):
+        return None
+    new = product(new_above, new_below)
+    return _typed(node, number_like(out, 1) if new is None else new)
 
 
 def _opposite(x, out):

@@ -11,7 +11,7 @@ import numpy as np
 
 from opwise.graph.variable import Constant
 from opwise.optimizers.rule import rule
-from opwise.optimizers.rules.matching import is_private, number_within, operands, shuffled
+from opwise.optimizers.rules.matching import is_private, number, number_within, operands, shuffled
 from opwise.optimizers.rules.shape import are_lengths, as_type, is_read_once, lengths_of
 from opwise.optimizers.shapefeature import same_length
 from opwise.scalar import dtypes
@@ -82,15 +82,8 @@ def _takes_all(index):
     return all(_is_whole(i) or _is_reversal(i) for i in index)
 
 
-def _is_in_range(index, lengths):
-    """Return whether no number in an index is out of range, as far as is known."""
-    return all(
-        isinstance(i, slice) or _is_below(i, known_int(n))
-        for i, n in zip(index, lengths, strict=True)
-    )
-
-
 def _is_below(i, n):
+    """Return whether a number in an index is known to be in the range of a length."""
     return isinstance(i, int) and n is not None and -n <= i < n
 
 
@@ -103,54 +96,53 @@ def _is_same(a, b):
     if isinstance(a, slice) or isinstance(b, slice):
         if not (isinstance(a, slice) and isinstance(b, slice)):
             return False
-        return _are_same((a.start, a.stop, a.step), (b.start, b.stop, b.step))
+        return _are_same(_without_defaults(a), _without_defaults(b))
     if a is b or a is None or b is None or isinstance(a, int) or isinstance(b, int):
         return a is b or (isinstance(a, int) and isinstance(b, int) and a == b)
     return same_length(length(as_tensor(a)), length(as_tensor(b)))
 
 
+def _without_defaults(item):
+    """Return start, stop and step of a slice, None where they say what is understood."""
+    start, stop, step = item.start, item.stop, item.step
+    if step is None or (isinstance(step, int) and step > 0):
+        start = None if isinstance(start, int) and start == 0 else start
+    return start, stop, None if isinstance(step, int) and step == 1 else step
+
+
 # --- parts that are all, slices that do nothing ---------------------------------------------------
 
 
-def _simple_slices(fgraph, x, index):
-    """Return an index without the parts of slices that change nothing; None if there are none."""
-    if all(_is_whole(i) or not isinstance(i, slice) for i in index):
-        return None
-    lengths = lengths_of(fgraph, x)
+def _with_whole_slices(fgraph, x, index):
+    """Return an index with full slices for others that pick all; None if there is none of these."""
+    partial = [d for d, i in enumerate(index) if isinstance(i, slice) and not _is_whole(i)]
+    lengths = lengths_of(fgraph, x) if partial else None
     if lengths is None:
         return None
-    simple = [
-        _simple_slice(i, n) if isinstance(i, slice) else i
-        for i, n in zip(index, lengths, strict=True)
-    ]
-    return None if all(map(_is_same, simple, index)) else simple
+    whole = [d for d in partial if _picks_all(index[d], lengths[d])]
+    return [_WHOLE if d in whole else i for d, i in enumerate(index)] if whole else None
 
 
-def _simple_slice(item, n):
-    start, stop, step = item.start, item.stop, item.step
+def _picks_all(item, n):
+    """Return whether a slice is known to pick all elements of a dimension of length ``n``."""
     size = known_int(n)
-    known = all(part is None or isinstance(part, int) for part in (start, stop, step))
-    if known and step != 0 and size is not None:
-        if range(*item.indices(size)) == range(size):
-            return _WHOLE
-    if step is not None and not (isinstance(step, int) and step > 0):
-        return item
-    if isinstance(start, int) and (start == 0 or (size is not None and start <= -size)):
-        start = None
-    if isinstance(stop, int):
-        if stop >= (sys.maxsize if size is None else size):
-            stop = None
-    elif stop is not None and same_length(length(as_tensor(stop)), n):
-        stop = None
-    return slice(start, stop, None if step == 1 else step)
+    known = all(p is None or isinstance(p, int) for p in (item.start, item.stop, item.step))
+    if known and size is not None:
+        return item.step != 0 and range(size)[item] == range(size)
+    start, stop, step = _without_defaults(item)
+    if start is not None or step is not None:
+        return False
+    if stop is None or isinstance(stop, int):
+        return stop is None or stop >= sys.maxsize
+    return same_length(length(as_tensor(stop)), n)
 
 
 @rule(Subtensor, IncSubtensor, stage=_TWICE)
 def local_useless_slice(fgraph, node):
-    """Slices lose bounds that are those of the dimension; full ones at the end go."""
+    """Slices that pick all elements of their dimension say so, and go at the end of an index."""
     index = index_of(node)
     x = node.inputs[0]
-    simple = _simple_slices(fgraph, x, index)
+    simple = _with_whole_slices(fgraph, x, index)
     if simple is None:
         if not node.op.idx_list or not _is_whole(index[len(node.op.idx_list) - 1]):
             return None
@@ -179,7 +171,7 @@ def local_useless_subtensor(fgraph, node):
     if not all(isinstance(i, slice) for i in node.op.idx_list):
         return None
     index = index_of(node)
-    simple = _simple_slices(fgraph, x, index) or index
+    simple = _with_whole_slices(fgraph, x, index) or index
     return [as_type(x, out.type)] if all(map(_is_whole, simple)) else None
 
 
@@ -507,18 +499,14 @@ def _whole(fgraph, y, like):
 
 @rule(Subtensor, stage=_TWICE)
 def local_subtensor_inc_subtensor(fgraph, node):
-    """A part that was just set is what it was set to."""
+    """A part that was just set is what it was set to, even where its index is out of range."""
     x = node.inputs[0]
     if x.owner is None or not isinstance(x.owner.op, IncSubtensor):
         return None
     if not x.owner.op.set_instead_of_inc:
         return None
-    index = index_of(node)
-    if not _are_same(index, index_of(x.owner)):
+    if not _are_same(index_of(node), index_of(x.owner)):
         return None
-    lengths = lengths_of(fgraph, x)
-    if lengths is None or (is_read_once(x) and not _is_in_range(index, lengths)):
-        return None  # who else reads it sets the part, so that an IndexError is raised there
     new = _whole(fgraph, x.owner.inputs[1], node.outputs[0])
     return None if new is None else [new]
 
@@ -532,7 +520,7 @@ def local_useless_inc_subtensor(fgraph, node):
     if not node.op.set_instead_of_inc and number_within(x) != 0:
         return None
     index = index_of(node)
-    index = _simple_slices(fgraph, x, index) or index
+    index = _with_whole_slices(fgraph, x, index) or index
     if not _takes_all(index):
         return None
     new = _whole(fgraph, y, x)
@@ -577,8 +565,8 @@ def local_incsubtensor_of_zeros(fgraph, node):
 
 @rule(IncSubtensor, stage=_TWICE)
 def local_incsubtensor_of_zeros_to_setsubtensor(fgraph, node):
-    """A part of zeros is set, not increased."""
-    if node.op.set_instead_of_inc or node.op.inplace or number_within(node.inputs[0]) != 0:
+    """A part of constant zeros is set, not increased."""
+    if node.op.set_instead_of_inc or node.op.inplace or number(node.inputs[0]) != 0:
         return None
     return [IncSubtensor(node.op.idx_list, set_instead_of_inc=True)(*node.inputs)]
 

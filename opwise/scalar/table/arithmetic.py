@@ -99,7 +99,7 @@ row(
     "int_div", "IntDiv", 2, d.upcast, _int_div,
     {**dict.fromkeys("fiu", "ow_floordiv_{S}({x}, {y})"), "b": "{x} & {y}"},
     lambda F, x, y, z, g: (0, 0),
-    label="int_div", c_support=("floordiv",), libm=("floor", "fma"), cost=2.0,
+    label="int_div", infix="//", c_support=("floordiv",), libm=("floor", "fma"), cost=2.0,
     domain=((-9.0, 9.0), (1.0, 4.0)), kinds="biuf",
     doc="Quotient rounded down, as Python's //; an integer divided by 0 gives 0.",
 )  # fmt: skip
@@ -107,7 +107,7 @@ row(
     "mod", "Mod", 2, d.upcast, np.remainder,
     {**dict.fromkeys("fiu", "ow_mod_{S}({x}, {y})"), "b": "0"},
     lambda F, x, y, z, g: (g, -(F.int_div(x, y)) * g),
-    label="mod", c_support=("mod",), libm=("fmod", "copysign"), cost=6.0,
+    label="mod", infix="%", c_support=("mod",), libm=("fmod", "copysign"), cost=6.0,
     domain=((-9.0, 9.0), (1.0, 4.0)), kinds="biuf",
     doc="Remainder with the sign of y, as Python's %; an integer modulo 0 gives 0.",
 )  # fmt: skip

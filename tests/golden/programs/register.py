@@ -24,12 +24,12 @@ class Program:
         self.floatx = floatx
         self.tolerance = tolerance
 
-    def run(self, theano):
-        """Return the program's encoded results under the given theano module."""
+    def run(self, theano, **flags):
+        """Return the program's encoded results under the given theano module and its flags."""
         # Old programs make numpy and Theano warn a lot; a warning is not what is recorded here.
         with warnings.catch_warnings(), numpy.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            with theano.change_flags(floatX=self.floatx):
+            with theano.change_flags(floatX=self.floatx, **flags):
                 return attempt(self.function, theano, theano.tensor, numpy)
 
 

@@ -509,7 +509,7 @@ def evaluation(theano, T, np):
             "eval twice": lambda: [(v * 2).eval({v: [1.0]}), (v * 2).eval({v: [3.0]})],
             "eval text key": lambda: (x + 1).eval({"x": 1.0}),
             "eval missing": lambda: (x + y).eval({x: 1.0}),
-            "eval extra": lambda: (x + 1).eval({x: 1.0, y: 1.0}),
+            "eval extra": lambda: _error_class(lambda: (x + 1).eval({x: 1.0, y: 1.0})),
             "clone replace": lambda: theano.clone(x + y, replace={x: y * 2}).eval({y: 3.0}),
             "clone replace shared": lambda: theano.clone(s * 2, replace={s: v}).eval({v: [7.0]}),
             "clone strict": lambda: theano.clone(x + y, replace={x: T.fscalar()}),
@@ -545,6 +545,11 @@ def evaluation(theano, T, np):
             ],
         }
     )
+
+
+def _error_class(call):
+    # The message names a position in an order that is not fixed.
+    return attempt(call).split(":")[0]
 
 
 def _half(values):

@@ -11,7 +11,8 @@ from opwise.optimizers.database import Query
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.rule import Rule
 from opwise.optimizers.rules import canonicalize
-from opwise.optimizers.rules.canonizer import WIDEST
+from opwise.optimizers.rules.canonizer import PRODUCTS, WIDEST
+from opwise.optimizers.rules.matching import operands
 from opwise.optimizers.stages import optdb
 from opwise.tensor.convert import OutputGuard
 from opwise.tensor.elemwise import Elemwise, elemwise
@@ -244,7 +245,7 @@ FINITE = [
     (
         "local_greedy_distributor",
         lambda x, y, z, s: mul(z / (y * x) + s, y, x),
-        "add(z, mul(mul(DS{x,x}(s), y), x))",
+        "add(z, mul(DS{x,x}(s), y, x))",
     ),
     (
         "local_greedy_distributor",
@@ -252,7 +253,22 @@ FINITE = [
         "add(true_div(x, z), mul(z, y))",
     ),
     ("local_greedy_distributor", lambda x, y, z: (x + z) * y, None),
-    ("local_greedy_distributor", lambda x, y, z: add(x / y, z, x) * y, None),
+    (
+        "local_greedy_distributor",
+        lambda x, y, z: add(x / y, z, x) * y,
+        "add(x, mul(z, y), mul(x, y))",
+    ),
+    ("local_greedy_distributor", lambda x, y, z, w: add(x / y, z, x, w) * y, None),
+    ("local_greedy_distributor", lambda x, y, z: (x * y + z) / y, "add(x, true_div(z, y))"),
+    ("local_greedy_distributor", lambda x, y, z: z / ((x / y + 1.0) * y), "true_div(z, add(x, y))"),
+    ("local_greedy_distributor", lambda x, y: x / (1 + x), None),
+    ("local_greedy_distributor", lambda x, y: x * (1 + y), None),
+    ("local_greedy_distributor", lambda v, x: (v + v / v[0]) * x, None),
+    (
+        "local_greedy_distributor",
+        lambda x, y, z: (y * T.exp(x) + z) / (1 + T.exp(x)),
+        "add(true_div(mul(y, exp(x)), add(1, exp(x))), true_div(z, add(1, exp(x))))",
+    ),
     ("local_greedy_distributor", lambda x, y: (x / 2.0 + y) * 2.0, None),
     ("local_func_inv", lambda x: T.tanh(T.arctanh(x / 4)), "true_div(x, 4)"),
     ("local_useless_elemwise", lambda x: eq(x, x), "second(x, True)"),
@@ -464,6 +480,36 @@ def test_what_broadcasts_is_combined_before_it_is_spread():
     patterns = [node.outputs[0].broadcastable for node in fgraph.toposort() if node.op == add]
     assert patterns == [(True, False), (False, False)]
     assert out.owner.op == add
+
+
+# --- factors in sums ------------------------------------------------------------------------------
+
+
+def test_the_gradient_of_a_logistic_regression_is_made_of_sigmoids():
+    z, y = vector("z"), vector("y")
+    p = 1 / (1 + T.exp(z))
+    cost = (-y * T.log(p) - (1 - y) * T.log(1 - p)).mean()
+    fgraph = FunctionGraph([z, y], [grad(cost, z)])
+    optdb.query(Query(["fast_run"], position_cutoff=1.2)).optimize(fgraph)
+    # each exponential is left in a quotient by 1 plus itself, of which neither can overflow alone
+    sign, total = operands(fgraph.outputs[0], "mul")
+    assert sign.data == -1
+    for quotient in operands(total, "add"):
+        terms = PRODUCTS.opened(quotient, shared=True)
+        divisors = [operands(x, "add") for x in terms.below if operands(x, "add")]
+        exponentials = [x for x in terms.above if operands(x, "exp")]
+        assert len(divisors) == 1
+        assert [divisors[0][1]] * len(exponentials) == exponentials
+
+
+def test_a_factor_goes_into_the_sum_where_it_saves_most():
+    x, y, z = vector("x"), vector("y"), vector("z")
+    product = mul(x / y + z / y, x / z + 1.0, y)
+    rule = EquilibriumOptimizer([canonicalize.local_greedy_distributor])
+    values = [np.array([2.0]), np.array([3.0]), np.array([5.0])]
+    fgraph = check_rewrite(rule, [x, y, z], [product], values)
+    (out,) = fgraph.outputs
+    assert operands(out.owner.inputs[0], "add") == fgraph.inputs[::2]
 
 
 # --- what stays -----------------------------------------------------------------------------------

@@ -316,6 +316,17 @@ def test_rules_stand_in_the_stages_that_programs_know(stage):
     assert not any("fast_compile" in stage_holds.tags_of(name) for name in names)
 
 
+@pytest.mark.parametrize(
+    ("stage", "rule", "tag"),
+    [
+        ("canonicalize", "local_reshape_lift", "local_flatten_lift"),
+        ("specialize", "local_elemwise_alloc", "local_alloc_elemwise"),
+    ],
+)
+def test_rules_are_selected_by_their_other_names_too(stage, rule, tag):
+    assert tag in optdb[stage].tags_of(rule)
+
+
 def test_without_tracked_shapes_nothing_that_needs_them_is_done():
     x = T.dmatrix("x")
     outputs = [
@@ -339,7 +350,7 @@ def test_a_constant_is_allocated_without_dimensions_of_its_own():
 
 # --- with all other rules -------------------------------------------------------------------------
 
-RUN = Mode("py", "fast_run")
+RUN = Mode("py", "fast_run").excluding("inplace")
 
 
 def compiled(inputs, outputs, mode=RUN, **options):

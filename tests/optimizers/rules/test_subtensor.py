@@ -67,11 +67,11 @@ CASES = [
     ("local_useless_slice", lambda r: r[0:5, 1:], "Subtensor{::, int64::}(r, 1)"),
     ("local_useless_slice", lambda r: r[-1:, 1:], "Rebroadcast{0}(Subtensor{::, int64::}(r, 1))"),
     ("local_useless_slice", lambda x: x[: n1(x), 1:], None),
-    ("local_useless_slice", lambda x: x[::-1, -9:], None),
+    ("local_useless_slice", lambda x: x[::-1, 0:1], None),
     (
         "local_useless_slice",
         lambda x, v: inc_subtensor(x[0:2, 0 : n1(x)], v),
-        "IncSubtensor{Inc;:int64:}(x, v, 2)",
+        "IncSubtensor{Inc;int64:int64:}(x, v, 0, 2)",
     ),
     ("local_useless_slice", lambda x, v: inc_subtensor(x[:, :], v), None),
     ("local_useless_subtensor", lambda x: x[:, 0:], "x"),
@@ -203,7 +203,7 @@ CASES = [
     ),
     (
         "local_subtensor_inc_subtensor",
-        lambda v: set_subtensor(v[:3], np.arange(3))[:3],
+        lambda v: set_subtensor(v[:3], np.arange(3))[0:3:1],
         "Alloc(Cast{float64}([0 1 2]), minimum(Shape_i{0}(v), 3))",
     ),
     (
@@ -211,7 +211,7 @@ CASES = [
         lambda r, s: set_subtensor(r[0, 1:], s)[0, 1:],
         "Alloc(s, maximum(add(Shape_i{1}(r), -1), 0))",
     ),
-    ("local_subtensor_inc_subtensor", lambda v, s, n: set_subtensor(v[n], s)[n], None),
+    ("local_subtensor_inc_subtensor", lambda v, s, n: set_subtensor(v[n], s)[n], "s"),
     ("local_subtensor_inc_subtensor", lambda v, s: inc_subtensor(v[1:], s)[1:], None),
     ("local_subtensor_inc_subtensor", lambda v, s: set_subtensor(v[1:], s)[2:], None),
     ("local_useless_inc_subtensor", lambda x, s: set_subtensor(x[:], T.exp(x)), "exp(x)"),
@@ -265,7 +265,7 @@ CASES = [
     (
         "local_incsubtensor_of_zeros_to_setsubtensor",
         lambda x, v: inc_subtensor(zeros(x)[1:], v),
-        "IncSubtensor{Set;int64::}(second(x, DS{x,x}(0.0)), v, 1)",
+        None,
     ),
     (
         "local_incsubtensor_of_zeros_to_setsubtensor",
@@ -366,6 +366,18 @@ def test_rules_stand_in_the_stages_that_programs_know(stage):
     assert fast == ({"local_subtensor_lift"} if stage == "canonicalize" else set())
 
 
+@pytest.mark.parametrize(
+    ("rule", "tag"),
+    [
+        ("local_incsubtensor_of_zeros", "local_incsubtensor_of_allocs"),
+        ("local_setsubtensor_of_constants", "local_setsubtensor_of_allocs"),
+        ("local_subtensor_make_vector", "fast_compile_gpu"),
+    ],
+)
+def test_rules_are_selected_by_their_other_names_too(rule, tag):
+    assert tag in optdb["canonicalize"].tags_of(rule)
+
+
 # --- slices of slices -----------------------------------------------------------------------------
 
 _BOUNDS = [None, -3, -1, 0, 1, 3]
@@ -413,7 +425,6 @@ def applied(f):
         (lambda v: v[:2][2], [1.0, 2.0, 3.0]),
         (lambda v: T.exp(v)[3], [1.0]),
         (lambda v: T.alloc(1.0, v.shape[0])[2], [1.0]),
-        (lambda v: set_subtensor(v[3], 2.0)[3], [1.0]),
         (lambda v: inc_subtensor(T.zeros_like(v)[3], 2.0), [1.0]),
         (lambda v: v.dimshuffle("x", 0)[1], [1.0]),
         (lambda v: v.shape[v.shape[0]], [1.0]),
@@ -437,7 +448,6 @@ def test_parts_that_gradients_add_to_are_added_in_turn_into_one_array():
     changes = [op for op in ops if isinstance(op, IncSubtensor)]
     assert len(changes) == 3
     assert all(op.inplace for op in changes)
-    assert [op.set_instead_of_inc for op in changes] == [True, False, False]
     value = np.random.default_rng(2).uniform(1, 2, (3, 4))
     np.testing.assert_allclose(f(value), value.prod(axis=0) / value)
 

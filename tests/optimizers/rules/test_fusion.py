@@ -1,0 +1,295 @@
+"""Fusion: what becomes one loop, what stays apart, and that nothing is computed twice."""
+
+import numpy as np
+import pytest
+
+import opwise.tensor as T
+from opwise.compile.function import function
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.provenance import rewriting
+from opwise.modes.mode import Mode
+from opwise.optimizers.rules.fusion import (
+    MAX_OPERANDS,
+    MAX_STEPS,
+    AddMulFusion,
+    FusionOptimizer,
+)
+from opwise.scalar.composite import Composite
+from opwise.tensor.elemwise import DimShuffle, Elemwise
+
+pytestmark = pytest.mark.null
+
+
+def fused(inputs, outputs, *passes):
+    """Return the graph after the passes alone (fusion unless told)."""
+    outputs = outputs if isinstance(outputs, list) else [outputs]
+    fgraph = FunctionGraph(list(inputs), outputs)
+    with rewriting():
+        for one in passes or (FusionOptimizer(),):
+            one.optimize(fgraph)
+    fgraph.check_integrity()
+    return fgraph
+
+
+def ops(fgraph):
+    """Return the elementwise Ops of a graph as text, in order."""
+    return [str(n.op.scalar_op) for n in fgraph.toposort() if isinstance(n.op, Elemwise)]
+
+
+def same_values(fgraph, inputs, outputs, values):
+    """Check that a graph still computes what was written."""
+    outputs = outputs if isinstance(outputs, list) else [outputs]
+    f = function(inputs, outputs, mode=Mode("py", None))
+    g = function(fgraph.inputs, list(fgraph.outputs), mode=Mode("py", None))
+    for a, b in zip(f(*values), g(*values), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, 1e-6)
+
+
+@pytest.fixture
+def x():
+    return T.dmatrix("x")
+
+
+@pytest.fixture
+def y():
+    return T.dmatrix("y")
+
+
+V = [np.random.RandomState(k).uniform(0.5, 2, (3, 4)) for k in range(3)]
+
+
+def test_a_chain_is_one_loop(x, y):
+    out = T.exp(-(x * y)) + x
+    graph = fused([x, y], out)
+    assert ops(graph) == ["Composite{(exp((-(i0 * i1))) + i0)}"]
+    same_values(graph, [x, y], out, V[:2])
+
+
+def test_a_tree_is_one_loop(x, y):
+    out = T.exp(x) * T.log(y) - T.tanh(x) / T.sqrt(y)
+    graph = fused([x, y], out)
+    assert len(ops(graph)) == 1
+    same_values(graph, [x, y], out, V[:2])
+
+
+def test_a_single_apply_stays_what_it_is(x, y):
+    assert ops(fused([x, y], x + y)) == ["add"]
+
+
+def test_equal_operands_are_one_operand(x):
+    graph = fused([x], T.exp(x) * x + x)
+    (node,) = graph.apply_nodes
+    assert len(node.inputs) == 1
+
+
+def test_a_part_with_two_readers_inside_is_computed_once(x):
+    a = T.exp(x)
+    out = a * (a + 1) - a
+    graph = fused([x], out)
+    (node,) = (n for n in graph.apply_nodes if isinstance(n.op, Elemwise))
+    assert [step.op.name for step in node.op.scalar_op.steps].count("exp") == 1
+    same_values(graph, [x], out, V[:1])
+
+
+def test_a_part_that_others_read_stays_apart(x, y):
+    a = T.exp(x)
+    outputs = [a * y + 1, T.sort(a)]
+    graph = fused([x, y], outputs)
+    assert sorted(ops(graph)) == ["Composite{((i0 * i1) + i2)}", "exp"]
+    same_values(graph, [x, y], outputs, V[:2])
+
+
+def test_a_part_that_is_an_output_stays_apart(x):
+    a = T.exp(x)
+    graph = fused([x], [a, T.tanh(a) * 2])
+    assert sorted(ops(graph)) == ["Composite{(tanh(i0) * i1)}", "exp"]
+
+
+def test_two_loops_that_read_one_part(x, y):
+    """The part is computed once, not in both."""
+    a = T.exp(x) + 1
+    outputs = [T.tanh(a) * y, T.sqrt(a) - y]
+    graph = fused([x, y], outputs)
+    counts = [str(op).count("exp") for op in ops(graph)]
+    assert sum(counts) == 1
+    assert len(ops(graph)) == 3
+    same_values(graph, [x, y], outputs, V[:2])
+
+
+def test_a_cycle_is_not_made(x):
+    """b reads a through something that cannot be fused: a must not be taken in by what reads b."""
+    a = T.exp(x)
+    b = T.sort(a, axis=0)
+    out = a + b * 2
+    graph = fused([x], out)
+    assert sorted(ops(graph)) == ["Composite{(i0 + (i1 * i2))}", "exp"]
+    same_values(graph, [x], out, V[:1])
+
+
+def test_nothing_is_computed_more_often_than_written(x):
+    """A vector that is added to a matrix is computed once a column, not once an element."""
+    v = T.dvector("v")
+    out = T.exp(v) + x * 2
+    graph = fused([x, v], out)
+    assert sorted(ops(graph)) == ["Composite{(i0 + (i1 * i2))}", "exp"]
+    same_values(graph, [x, v], out, [V[0], V[0][0]])
+
+
+def test_broadcast_operands_join_as_they_are(x):
+    row, col = T.drow("row"), T.dcol("col")
+    out = (x + row) * col - 1
+    graph = fused([x, row, col], out)
+    assert len(ops(graph)) == 1
+    same_values(graph, [x, row, col], out, [V[0], V[1][:1], V[2][:, :1]])
+
+
+def test_views_in_between_keep_loops_apart(x):
+    out = T.exp(x).T + 1
+    graph = fused([x], out)
+    names = {str(n.op) for n in graph.apply_nodes if isinstance(n.op, DimShuffle)}
+    assert "InplaceDimShuffle{1,0}" in names
+    assert sorted(ops(graph)) == ["add", "exp"]
+
+
+def test_dtypes_may_change_inside(x):
+    i = T.imatrix("i")
+    out = T.cast(x * 2, "float32") + T.switch(T.gt(x, i), i, 3)
+    graph = fused([x, i], out)
+    assert len(ops(graph)) == 1
+    same_values(graph, [x, i], out, [V[0], np.ones((3, 4), "int32")])
+
+
+def test_an_operation_without_c_stays_apart():
+    z = T.zmatrix("z")
+    out = T.exp(z) * z + 1
+    assert sorted(ops(fused([z], out))) == ["add", "exp", "mul"]
+
+
+def test_a_composite_takes_in_more(x, y):
+    first = fused([x, y], T.exp(x * y))
+    inner = next(n.op for n in first.apply_nodes if isinstance(n.op, Elemwise))
+    out = T.tanh(inner(x, y)) + 1
+    graph = fused([x, y], out)
+    assert ops(graph) == ["Composite{(tanh(exp((i0 * i1))) + i2)}"]
+    same_values(graph, [x, y], out, V[:2])
+
+
+@pytest.mark.parametrize("n", [5, 31, 32, 60, 100])
+def test_operands_are_limited(n):
+    xs = [T.dvector(f"x{k}") for k in range(n)]
+    out = xs[0]
+    for one in xs[1:]:
+        out = out + T.exp(one)
+    graph = fused(xs, out, AddMulFusion(), FusionOptimizer())
+    for node in graph.apply_nodes:
+        assert len(node.inputs) + len(node.outputs) <= MAX_OPERANDS + 1
+    assert len(graph.apply_nodes) <= n // (MAX_OPERANDS - 3) + 1
+    same_values(graph, xs, out, [np.full(3, 0.1 * k) for k in range(n)])
+    f = function(xs, out, mode=Mode("c|py", "fast_run").excluding("inplace"))
+    assert all(f.maker.linker.cimpl)
+
+
+def test_steps_are_limited(x):
+    out = x
+    for _ in range(3 * MAX_STEPS):
+        out = T.tanh(out)
+    graph = fused([x], out)
+    sizes = [len(n.op.scalar_op.steps) for n in graph.apply_nodes]
+    assert max(sizes) <= MAX_STEPS and sum(sizes) == 3 * MAX_STEPS and len(sizes) <= 4
+    same_values(graph, [x], out, V[:1])
+
+
+def test_a_deep_graph(x):
+    out = x
+    for _ in range(5000):
+        out = T.sin(out)
+    graph = fused([x], out)
+    assert sum(len(n.op.scalar_op.steps) for n in graph.apply_nodes) == 5000
+
+
+def test_in_place_applys_stay_apart(x, y):
+    a = Elemwise(T.exp.scalar_op, {0: 0})(x * y)
+    graph = FunctionGraph([x, y], [a + 1])
+    with rewriting():
+        FusionOptimizer().optimize(graph)
+    assert any(n.op.destroy_map for n in graph.apply_nodes)
+
+
+def test_applys_know_all_lines_they_came_from(x, y):
+    a = x * y
+    b = T.exp(a)
+    graph = FunctionGraph([x, y], [b + 1], clone=False)
+    with rewriting():
+        FusionOptimizer().optimize(graph)
+    (node,) = (n for n in graph.apply_nodes if isinstance(n.op, Elemwise))
+    assert {a.owner, b.owner} <= set(node.origins)
+
+
+# --- flat sums and products ---------------------------------------------------------------------------
+
+
+def flat(inputs, out):
+    return fused(inputs, out, AddMulFusion())
+
+
+def test_sums_become_flat():
+    xs = T.dvectors(*"abcde")
+    a, b, c, d, e = xs
+    graph = flat(xs, (a + b) + (c + (d + e)))
+    (node,) = graph.apply_nodes
+    assert [v.name for v in node.inputs] == list("abcde")
+
+
+def test_products_become_flat():
+    xs = T.dvectors(*"abc")
+    graph = flat(xs, xs[0] * (xs[1] * xs[2]))
+    assert [len(n.inputs) for n in graph.apply_nodes] == [3]
+
+
+def test_only_terms_of_the_same_type_join():
+    x, v, f = T.dmatrix("x"), T.dvector("v"), T.fmatrix("f")
+    assert len(flat([x, v], x + (v + v)).apply_nodes) == 3
+    assert len(flat([x, f], x + (f + f)).apply_nodes) == 2
+
+
+def test_a_sum_that_others_read_stays_apart():
+    a, b, c = T.dvectors("abc")
+    s = a + b
+    assert len(flat([a, b, c], [s + c, T.sort(s)]).apply_nodes) == 3
+
+
+def test_a_long_sum_stays_within_limits():
+    xs = [T.dvector() for _ in range(200)]
+    out = xs[0]
+    for one in xs[1:]:
+        out = out + one
+    graph = flat(xs, out)
+    assert max(len(n.inputs) for n in graph.apply_nodes) < MAX_OPERANDS
+    assert sum(len(n.inputs) - 1 for n in graph.apply_nodes) == 199
+
+
+# --- by the modes -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "count"),
+    [
+        (Mode("py", "fast_run"), 1),
+        (Mode("py", "fast_run").excluding("fusion"), 3),
+        (Mode("py", "fast_compile"), 3),
+        (Mode("py", "fast_compile").including("fusion"), 1),
+        (Mode("py", "o2"), 1),
+        (Mode("py", None), 3),
+    ],
+)
+def test_which_modes_fuse(x, y, mode, count):
+    f = function([x, y], T.exp(x * y) + x, mode=mode)
+    assert len([n for n in f.maker.order if isinstance(n.op, Elemwise)]) == count
+
+
+def test_the_flag_turns_it_off(x, y, flags):
+    flags({"tensor.local_elemwise_fusion": False})
+    f = function([x, y], T.exp(x * y) + x, mode=Mode("py", "fast_run"))
+    assert not [n for n in f.maker.order if isinstance(n.op, Elemwise)
+                and isinstance(n.op.scalar_op, Composite)]  # fmt: skip
