@@ -176,9 +176,7 @@ def _in_order(construction):
 @collector_paused()
 def _rebuild(order, arguments, mode, name, output_none, kept, accept_inplace):
     """Compile what ``FunctionMaker.recipe`` described."""
-    maker = FunctionMaker(
-        construct(**arguments), mode, name=name, accept_inplace=accept_inplace
-    )
+    maker = FunctionMaker(construct(**arguments), mode, name=name, accept_inplace=accept_inplace)
     maker.output_none = output_none
     return maker.create(kept)
 

@@ -274,7 +274,7 @@ def _unwrapped(item):
     return item.r if isinstance(item, _VariableComponent) else item
 
 
-# --- structures -----------------------------------------------------------------------------------
+# --- structures ---------------------------------------------------------------------------------
 
 
 class CompositeInstance:

@@ -128,11 +128,13 @@ def _check_other_inputs(fgraph, node, i):
     """Raise InconsistencyError if another input of ``node`` lies in the memory of input ``i``.
 
     An Op may permit it: ``destroyhandler_tolerate_same`` lists pairs (destroyed input, other) that
-    may be the same variable, ``destroyhandler_tolerate_aliased`` pairs that may overlap.
+    may be the same variable, or is True for all, ``destroyhandler_tolerate_aliased`` pairs that may
+    overlap.
     """
     if len(node.inputs) == 1:
         return
-    same = {(i, i), *getattr(node.op, "destroyhandler_tolerate_same", ())}
+    same = getattr(node.op, "destroyhandler_tolerate_same", ())
+    same = {(i, j) for j in range(len(node.inputs))} if same is True else {(i, i), *same}
     aliased = set(getattr(node.op, "destroyhandler_tolerate_aliased", ()))
     overlapping = set(members(fgraph, node.inputs[i]))
     for j, var in enumerate(node.inputs):

@@ -271,7 +271,7 @@ def arange(node, kernels):
     return CStep("arange")
 
 
-# --- softmax and cross entropy --------------------------------------------------------------------
+# --- softmax and cross entropy ------------------------------------------------------------------
 
 
 def _rows(node, *labels):

@@ -76,8 +76,7 @@ def _where(node):
         )
     text = (
         "\nBacktrace when the node is created(use Theano flag traceback.limit=N to make it "
-        "longer):\n"
-        + provenance.format_trace(traces[0].trace)
+        "longer):\n" + provenance.format_trace(traces[0].trace)
     )
     lines = []
     for origin in traces:

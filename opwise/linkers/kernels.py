@@ -109,7 +109,7 @@ class Kernels:
                 loop.address, loop.context = opwise_c.INTERPRET, loop.keep.address
 
 
-# --- generated C ---------------------------------------------------------------------------------
+# --- generated C --------------------------------------------------------------------------------
 
 
 def loop_text(name, steps, outs, in_dtypes, constant_inputs, maybe_broadcast):
@@ -217,7 +217,7 @@ def file_text(sources):
     )
 
 
-# --- the interpreter -----------------------------------------------------------------------------
+# --- the interpreter ----------------------------------------------------------------------------
 
 
 def interpretable(steps, in_dtypes):

@@ -50,7 +50,7 @@ def make_program(fgraph, schedule=None):
     order = list(schedule(fgraph)) if schedule is not None else fgraph.toposort()
     roots = aliasing.groups(fgraph, order)
     destroyers = _input_destroyers(fgraph, order, roots)
-    order, commit = _commit_last(order, destroyers)
+    order, commit = _commit_last(order, destroyers, fgraph)
     cells, variables = {}, []
 
     def cell(var):
@@ -82,9 +82,7 @@ def make_program(fgraph, schedule=None):
         commit=commit,
         destroyed=tuple(sorted({cells[roots[var]] for var in destroyers.values()})),
         ends=tuple(
-            i
-            for i, var in enumerate(variables)
-            if i not in gone and not isinstance(var, Constant)
+            i for i, var in enumerate(variables) if i not in gone and not isinstance(var, Constant)
         ),
     )
 
@@ -101,20 +99,24 @@ def _input_destroyers(fgraph, order, roots):
     return found
 
 
-def _commit_last(order, destroyers):
+def _commit_last(order, destroyers, fgraph):
     """Return (order, first step that overwrites an input): these steps moved to the end.
 
     A call that fails must leave shared values as they were. What overwrites them, and what depends
-    on that, runs last, when nothing else can fail any more.
+    on that, runs last, when nothing else can fail any more; so does what overwrites other memory
+    that one of these reads.
     """
     if not destroyers:
         return order, len(order)
+    before = fgraph.orderings()
     late = set()
-    changed = set()
     for node in order:
-        if node in destroyers or any(var in changed for var in node.inputs):
+        if (
+            node in destroyers
+            or any(var.owner in late for var in node.inputs)
+            or any(earlier in late for earlier in before.get(node, ()))
+        ):
             late.add(node)
-            changed.update(node.outputs)
     early = [node for node in order if node not in late]
     return early + [node for node in order if node in late], len(early)
 

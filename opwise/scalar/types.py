@@ -121,7 +121,7 @@ def constant(x, dtype=None, name=None):
 
 _autocast_ints = tuple(np.dtype(d).type for d in dtypes.SIGNED)
 #: dtypes that Python floats are tried in; None means the rule that depends on floatX
-_autocast_floats = None
+autocast_floats = None
 
 
 class autocast_float_as:
@@ -131,12 +131,12 @@ class autocast_float_as:
         self.dtypes = floats
 
     def __enter__(self):
-        global _autocast_floats
-        self.before, _autocast_floats = _autocast_floats, self.dtypes
+        global autocast_floats
+        self.before, autocast_floats = autocast_floats, self.dtypes
 
     def __exit__(self, *exc):
-        global _autocast_floats
-        _autocast_floats = self.before
+        global autocast_floats
+        autocast_floats = self.before
 
 
 def autocast(x):
@@ -160,18 +160,18 @@ def autocast(x):
                 return numpy_type(x)
         return np.asarray(x)[()]
     if isinstance(x, float):
-        if _autocast_floats is not None:
-            for dtype in _autocast_floats:
+        if autocast_floats is not None:
+            for dtype in autocast_floats:
                 value = np.dtype(dtype).type(x)
                 if float(value) == x or x != x:
                     return value
-            return np.dtype(_autocast_floats[-1]).type(x)
+            return np.dtype(autocast_floats[-1]).type(x)
         if config.cast_policy == "numpy+floatX":
             return np.dtype(config.floatX).type(x)
         if config.floatX in ("float32", "float16"):
             return np.dtype(config.floatX).type(x)
         with np.errstate(over="ignore"):
             value = np.float32(x)
-        # as a Python float: numpy would compare the two as float32
-        return value if float(value) == x or x != x else np.float64(x)
+        # as a Python float: numpy would compare the two as float32; a NaN equals nothing
+        return value if float(value) == x else np.float64(x)
     return np.asarray(x)[()]

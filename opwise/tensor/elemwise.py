@@ -143,6 +143,9 @@ class Elemwise(Op):
     same length in all inputs.
     """
 
+    #: each element is read before it is overwritten, so an operand may be given twice
+    destroyhandler_tolerate_same = True
+
     def __init__(self, scalar_op, inplace_pattern=None, name=None, nfunc_spec=None, openmp=None):
         if not isinstance(scalar_op, ScalarOp):
             raise TypeError(f"Elemwise needs a scalar op, not {scalar_op!r}")

@@ -14,6 +14,7 @@ from opwise.errors import AsTensorError
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
+from opwise.scalar import types as scalar_types
 from opwise.scalar.types import Scalar, autocast
 from opwise.tensor.type import TensorType, tensor_type
 
@@ -134,9 +135,8 @@ def _constant_array(x):
     if isinstance(x, np.ndarray):
         return np.array(x, order="K") if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
     data = np.asarray(x)
-    if data.dtype == np.float64 and isinstance(x, list | tuple) and config.floatX != "float64":
-        data = data.astype(config.floatX)
-    return data
+    # a list says nothing about its dtype only where it holds nothing
+    return data if data.size or hasattr(x, "dtype") else data.astype(config.floatX)
 
 
 _small: dict = {}
@@ -144,7 +144,7 @@ _small: dict = {}
 
 def _cached_number(x):
     """Return the constant of a small Python number; the same object each time."""
-    key = (type(x), x, config.floatX, config.cast_policy)
+    key = (type(x), x, config.floatX, config.cast_policy, scalar_types.autocast_floats)
     found = _small.get(key)
     # one that a graph owns cannot go into another: a rewrite took it there
     if found is None or found.fgraph is not None:

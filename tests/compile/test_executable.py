@@ -1,3 +1,45 @@
+"""Compiled functions: as objects, copied and pickled; and what calls change, leave alone and take.
+
+Single machines are tested in tests/linkers.
+"""
+
+import copy
+import gc
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import opwise
+import opwise.tensor as T
+from opwise import In, Mode, Op, Out, function, shared
+from opwise.errors import AliasedMemoryError
+from opwise.graph.apply import Apply
+from opwise.linkers.base import OpWiseCLinker
+from opwise.linkers.storage import Container
+
+pytestmark = pytest.mark.null
+
+QUICK = "FAST_COMPILE"
+
+
+@pytest.fixture
+def a():
+    return T.dscalar("a")
+
+
+@pytest.fixture
+def b():
+    return T.dscalar("b")
+
+
+@pytest.fixture
+def x():
+    return T.dvector("x")
+
+
 class Raise(Op):
     """Raises when it runs; otherwise what it computes is its input."""
 
@@ -29,7 +71,7 @@ class Do(Op):
         output_storage[0][0] = inputs[0].copy()
 
 
-# --- the function as an object ----------------------------------------------------------------------
+# --- the function as an object --------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -41,7 +83,6 @@ def counter(a):
     return f
 
 
-@pytest.mark.null
 def test_attributes(counter, a):
     assert counter.maker.mode is opwise.get_mode(QUICK)
     assert [str(spec) for spec in counter.maker.inputs] == [
@@ -59,7 +100,6 @@ def test_attributes(counter, a):
     assert counter.profile is None
 
 
-@pytest.mark.null
 def test_values_by_name_variable_and_position(counter, a):
     state = counter.state
     for key in ("state", state, 1):
@@ -79,14 +119,13 @@ def test_values_by_name_variable_and_position(counter, a):
     assert counter["state"] == 20
 
 
-@pytest.mark.null
 def test_a_name_that_two_inputs_have_is_no_key():
-    f = same_names()
+    same = [T.dscalar("n"), T.dscalar("n")]
+    f = function(same, [], mode=QUICK, on_unused_input="ignore")
     with pytest.raises(TypeError, match="Ambiguous name: n - use the variable itself"):
         f["n"]
 
 
-@pytest.mark.null
 def test_copy_shares_the_state(counter):
     other = counter.copy()
     assert other is not counter and other.name == "count"
@@ -97,7 +136,6 @@ def test_copy_shares_the_state(counter):
     assert copy.copy(counter)(0) == 3
 
 
-@pytest.mark.null
 def test_copy_with_another_state(counter):
     fresh = shared(10.0, name="fresh")
     other = counter.copy(swap={counter.state: fresh})
@@ -106,14 +144,12 @@ def test_copy_with_another_state(counter):
     assert counter(1) == 1
 
 
-@pytest.mark.null
 def test_copy_without_updates(counter):
     still = counter.copy(delete_updates=True)
     assert [float(still(100)), float(still(100))] == [1.0, 1.0]
     assert counter.state.get_value() == 1
 
 
-@pytest.mark.null
 def test_wrong_swaps(counter):
     with pytest.raises(
         AssertionError, match="Type of given SharedVariable conflicts with original"
@@ -130,7 +166,6 @@ def test_wrong_swaps(counter):
         *[lambda f, p=p: pickle.loads(pickle.dumps(f, p)) for p in (2, pickle.HIGHEST_PROTOCOL)],
     ],
 )
-@pytest.mark.null
 def test_pickles_and_deep_copies_have_a_state_of_their_own(counter, duplicate):
     counter(1)
     other = duplicate(counter)
@@ -142,7 +177,6 @@ def test_pickles_and_deep_copies_have_a_state_of_their_own(counter, duplicate):
         other()
 
 
-@pytest.mark.null
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda f: pickle.loads(pickle.dumps(f))])
 def test_copies_of_functions_with_everything(duplicate, a, b):
     given = T.dscalar("given")
@@ -157,7 +191,6 @@ def test_copies_of_functions_with_everything(duplicate, a, b):
     assert f() == {"p": 102.0, "q": 6.0}
 
 
-@pytest.mark.null
 def test_functions_pickled_together_share_their_state(a):
     s = shared(0.0)
     both = [function([a], updates=[(s, s + a)], mode=QUICK), function([], s, mode=QUICK), s]
@@ -167,18 +200,17 @@ def test_functions_pickled_together_share_their_state(a):
     assert s.get_value() == 0
 
 
-@pytest.mark.null
 @pytest.mark.parametrize("linker", ["c|py", "c|py_nogc", "py", "vm", "vm_nogc"])
-def test_free(linker):
+def test_free(rewritten, linker):
     m = T.dmatrix("m")
-    f = function([m], T.dot(m, m).sum(), mode=without_compiler(linker))
+    f = function([m], T.dot(m, m).sum(), mode=rewritten(linker))
     assert f(np.ones((200, 200))) == 200**3
     assert f.free() is None
     assert f.fn.kept_bytes() == 0
     assert f(np.ones((2, 2))) == 8
 
 
-# --- what calls leave alone -------------------------------------------------------------------------
+# --- what calls leave alone -----------------------------------------------------------------------
 
 EXPRESSIONS = {
     "the input": lambda x: x,
@@ -212,14 +244,12 @@ def as_list(result):
     return result if isinstance(result, list) else [result]
 
 
-@pytest.mark.null
 def test_arguments_are_not_changed(compiled):
     value = np.arange(6.0)
     compiled(value)
     assert value.tolist() == list(range(6))
 
 
-@pytest.mark.null
 def test_arguments_may_be_read_only(compiled):
     value = np.arange(6.0)
     expected = as_list(compiled(value))
@@ -229,7 +259,6 @@ def test_arguments_may_be_read_only(compiled):
     assert value.tolist() == list(range(6))
 
 
-@pytest.mark.null
 def test_results_belong_to_the_caller(compiled):
     value = np.arange(6.0)
     first = as_list(compiled(value))
@@ -245,16 +274,14 @@ def test_results_belong_to_the_caller(compiled):
         np.testing.assert_array_equal(result, same)
 
 
-@pytest.mark.null
 @pytest.mark.parametrize("linker", ["c|py_nogc", "vm_nogc"])
-def test_results_are_not_reused_without_collection(linker, x):
-    f = function([x], T.exp(x * 2), mode=without_compiler(linker))
+def test_results_are_not_reused_without_collection(rewritten, linker, x):
+    f = function([x], T.exp(x * 2), mode=rewritten(linker))
     first, second = f([0.0]), f([1.0])
     assert first.tolist() == [1.0]
     assert second.tolist() == [np.exp(2.0)]
 
 
-@pytest.mark.null
 def test_constants_are_not_changed_by_changing_results(mode):
     c = T.constant(np.arange(3.0))
     f = function([], [c, c[1:], c * 1], mode=mode)
@@ -265,7 +292,6 @@ def test_constants_are_not_changed_by_changing_results(mode):
             result[...] = -1
 
 
-@pytest.mark.null
 def test_results_keep_the_old_value_of_what_is_updated(mode):
     s = shared(np.zeros(3))
     f = function([], [s, s[1:], s * 1], updates=[(s, s + 1)], mode=mode)
@@ -275,7 +301,6 @@ def test_results_keep_the_old_value_of_what_is_updated(mode):
     assert s.get_value().tolist() == [3, 3, 3]
 
 
-@pytest.mark.null
 def test_values_of_shared_variables_are_copies(mode):
     s = shared(np.zeros(3))
     before = s.get_value()
@@ -286,7 +311,6 @@ def test_values_of_shared_variables_are_copies(mode):
     assert s.get_value().tolist() == [1, 1, 1]
 
 
-@pytest.mark.null
 def test_mutable_inputs_may_be_overwritten(mode, x):
     f = function([In(x, mutable=True)], T.exp(x) * 2, mode=mode)
     value = np.zeros(3)
@@ -296,7 +320,6 @@ def test_mutable_inputs_may_be_overwritten(mode, x):
     assert f([0, 0]).tolist() == [2, 2]
 
 
-@pytest.mark.null
 def test_read_only_arguments_are_not_overwritten(mode, x):
     value = np.frombuffer(np.zeros(3).tobytes())
     f = function([In(x, mutable=True)], T.exp(x) * 2, mode=mode)
@@ -304,7 +327,6 @@ def test_read_only_arguments_are_not_overwritten(mode, x):
     assert value.tolist() == [0, 0, 0]
 
 
-@pytest.mark.null
 @pytest.mark.parametrize(
     "value", [np.frombuffer(np.zeros(3).tobytes()), np.broadcast_to(np.zeros(1), (3,))]
 )
@@ -332,7 +354,6 @@ class Table(Op):
         output_storage[0][0] = self.table
 
 
-@pytest.mark.null
 def test_read_only_results_of_perform_are_not_overwritten(mode, a):
     table = Table()
     f = function([a], T.exp(table(a)) + a, mode=mode)
@@ -340,7 +361,6 @@ def test_read_only_results_of_perform_are_not_overwritten(mode, a):
     assert table.table.tolist() == [0, 0, 0]
 
 
-@pytest.mark.null
 def test_arguments_that_share_memory(mode, x):
     y = T.dvector("y")
     f = function([In(x, mutable=True), y], T.exp(x) * 2 + y, mode=mode)
@@ -356,7 +376,6 @@ def test_arguments_that_share_memory(mode, x):
     assert s.get_value().tolist() == [1, 1]
 
 
-@pytest.mark.null
 def test_borrowed_outputs_may_be_views(x):
     value = np.arange(3.0)
     f = function([In(x, borrow=True)], Out(x[1:], borrow=True), mode=QUICK)
@@ -365,7 +384,7 @@ def test_borrowed_outputs_may_be_views(x):
         assert not np.shares_memory(function([spec], out, mode=QUICK)(value), value)
 
 
-# --- calls that fail --------------------------------------------------------------------------------
+# --- calls that fail ------------------------------------------------------------------------------
 
 FAILURES = {
     "shapes": (lambda s, x: s + x, ValueError),
@@ -380,7 +399,6 @@ FAILURES = {
 }
 
 
-@pytest.mark.null
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_call_that_fails_changes_no_shared_value(mode, x, failure):
     make, error = FAILURES[failure]
@@ -400,7 +418,6 @@ def test_a_call_that_fails_changes_no_shared_value(mode, x, failure):
     assert annotated == issubclass(error, Exception)
 
 
-@pytest.mark.null
 @pytest.mark.parametrize("failure", FAILURES)
 def test_a_failing_update_leaves_all_values(mode, x, failure):
     make, error = FAILURES[failure]
@@ -414,7 +431,6 @@ def test_a_failing_update_leaves_all_values(mode, x, failure):
     assert (s.get_value().tolist(), t.get_value().tolist()) == ([0, 0, 0], [0, 0, 0])
 
 
-@pytest.mark.null
 @pytest.mark.parametrize(
     "update",
     [
@@ -440,7 +456,6 @@ def test_an_update_that_fails_on_the_way_is_undone(mode, x, update):
             pytest.fail("the indices do not fit")
 
 
-@pytest.mark.null
 def test_after_a_failure_the_function_works(mode, x):
     s = shared(np.zeros(3))
     f = function([x], (s + x).sum(), updates=[(s, s + x)], mode=mode)
@@ -451,7 +466,6 @@ def test_after_a_failure_the_function_works(mode, x):
     assert s.get_value().tolist() == [3, 3, 3]
 
 
-@pytest.mark.null
 def test_a_failing_state_input_keeps_its_value(x):
     b = T.dvector("b")
     f = function([In(b, value=[1.0], update=b + x), x], b * 1, mode=QUICK)
@@ -461,7 +475,7 @@ def test_a_failing_state_input_keeps_its_value(x):
     assert f["b"].tolist() == [2.0]
 
 
-# --- depth, threads, memory -------------------------------------------------------------------------
+# --- depth, threads, memory -----------------------------------------------------------------------
 
 DEPTH = 10_000
 
@@ -476,13 +490,11 @@ def deep():
     return function([x], y, mode=QUICK)
 
 
-@pytest.mark.null
 def test_a_deep_graph_compiles_and_runs(deep):
     assert len(deep.maker.fgraph.apply_nodes) == DEPTH
     assert deep([2.0]).tolist() == [1.0]
 
 
-@pytest.mark.null
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda f: pickle.loads(pickle.dumps(f))])
 def test_a_deep_graph_is_copied(deep, duplicate):
     again = duplicate(deep)
@@ -490,7 +502,6 @@ def test_a_deep_graph_is_copied(deep, duplicate):
     assert again([2.0]).tolist() == [1.0]
 
 
-@pytest.mark.null
 def test_a_second_thread_is_refused_while_a_call_runs(a):
     inside, go_on = threading.Event(), threading.Event()
 
@@ -504,9 +515,9 @@ def test_a_second_thread_is_refused_while_a_call_runs(a):
     thread.start()
     assert inside.wait(30)
     try:
-        with pytest.raises(RuntimeError, match="being called already|is running"):
+        with pytest.raises(RuntimeError, match="is being called already"):
             f(100)
-        with pytest.raises(RuntimeError, match="being called already|is running"):
+        with pytest.raises(RuntimeError, match="is running"):
             f.free()
         assert f.copy(name="other").name == "other"
     finally:
@@ -516,7 +527,6 @@ def test_a_second_thread_is_refused_while_a_call_runs(a):
     assert f(3) == 6
 
 
-@pytest.mark.null
 def test_threads_get_their_own_result_or_are_refused(x):
     f = function([x], T.exp(x * 2).sum() + Do(lambda: None)(x).sum(), mode=QUICK)
     wrong, done = [], []
@@ -542,7 +552,6 @@ def test_threads_get_their_own_result_or_are_refused(x):
     assert done
 
 
-@pytest.mark.null
 def test_copies_run_at_the_same_time(a):
     barrier = threading.Barrier(2, timeout=30)
     f = function([a], Do(barrier.wait)(a) * 2, mode=QUICK)
@@ -555,12 +564,11 @@ def test_copies_run_at_the_same_time(a):
     assert results == {"f": 2.0, "g": 20.0}
 
 
-@pytest.mark.null
 def test_recursion_is_refused(a):
     f = function([a], Do(lambda: f(1))(a) + 1, mode=QUICK)
-    with pytest.raises(RuntimeError, match="being called already|is running"):
+    with pytest.raises(RuntimeError, match="is being called already"):
         f(1)
-    with pytest.raises(RuntimeError, match="being called already|is running"):
+    with pytest.raises(RuntimeError, match="is being called already"):
         f(1)
 
 
@@ -569,7 +577,6 @@ def resident_bytes():
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.mark.null
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs Linux's /proc")
 @pytest.mark.parametrize(
     "calls, call",
@@ -596,7 +603,6 @@ def test_many_calls_take_no_memory(x, calls, call):
     assert resident_bytes() - before < 1_000_000
 
 
-@pytest.mark.null
 def test_failing_calls_take_no_memory(x):
     s = shared(np.zeros(3))
     f = function([x], s + x, updates=[(s, s + 1)], mode=QUICK)
@@ -614,7 +620,6 @@ def test_failing_calls_take_no_memory(x):
     assert len(gc.get_objects()) - objects < 100
 
 
-@pytest.mark.null
 def test_compiled_functions_are_freed():
     def make():
         x = T.dvector("x")

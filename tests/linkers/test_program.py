@@ -233,3 +233,16 @@ def test_a_deep_graph():
     made = program([x], [var])
     assert len(made.steps) == 20_000
     assert all(len(step.dies) == 1 for step in made.steps[1:])
+
+
+def test_what_overwrites_the_memory_of_a_late_step_comes_after_it():
+    """f reads both the overwritten input and a value that another Apply overwrites."""
+    s, x = letters("sx")
+    a = g(x)
+    new = destroy(s)
+    both = h(new, a)
+    gone = Toy("destroy2", destroys=0)(a, f(x))
+    made = program([s, x], [both, gone], mutable=[s])
+    names = [str(n.op) for n in made.order]
+    assert names.index("h") < names.index("destroy2")
+    assert names.index("destroy") < names.index("h")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from opwise.graph import aliasing
 from opwise.graph.variable import Constant
 from opwise.optimizers.passes import Optimizer
+from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, BaseAdvancedIncSubtensor
 from opwise.tensor.blas import (
     CGemv,
     CGer,
@@ -24,10 +25,7 @@ from opwise.tensor.blas import (
 )
 from opwise.tensor.creation import AllocEmpty
 from opwise.tensor.elemwise import Elemwise
-from opwise.tensor.subtensor import (
-    AdvancedIncSubtensor1,
-    IncSubtensor,
-)
+from opwise.tensor.subtensor import IncSubtensor
 
 
 class InplacePass(Optimizer):
@@ -189,6 +187,6 @@ class InplaceSubtensor(InplacePass):
                 destroyhandler_tolerate_aliased=op.destroyhandler_tolerate_aliased,
             )  # fmt: skip
             yield 0, lambda inputs: new.make_node(*inputs).outputs
-        elif isinstance(op, AdvancedIncSubtensor1) and not op.inplace:
+        elif isinstance(op, AdvancedIncSubtensor1 | BaseAdvancedIncSubtensor) and not op.inplace:
             new = type(op)(inplace=True, set_instead_of_inc=op.set_instead_of_inc)
             yield 0, lambda inputs: new.make_node(*inputs).outputs

@@ -155,7 +155,7 @@ def softmax_simplifier(fgraph, node):
     (out,) = node.outputs
     if not _is_float(node):
         return None
-    above, below = factors(out, is_private)
+    above, below = factors(out)
     for divisor in below:
         e = _summed_by_row(divisor)
         if e is None or not any(x is e for x in above):
@@ -187,14 +187,14 @@ def _summed_by_row(divisor):
 @rule("row:inv", "row:true_div", stage="stabilize")
 def local_inv_1_plus_exp(fgraph, node):
     """1 / (1 + exp(x)) is sigmoid(-x)."""
-    above, below = factors(node.outputs[0], is_private)
+    above, below = factors(node.outputs[0])
     return _with_sigmoids(node, above, below) if all(map(_is_number, above)) else None
 
 
 @rule("row:true_div", stage="stabilize")
 def local_exp_over_1_plus_exp(fgraph, node):
     """exp(x) / (1 + exp(x)) is sigmoid(x), and y / (1 + exp(x)) is y sigmoid(-x)."""
-    above, below = factors(node.outputs[0], is_private)
+    above, below = factors(node.outputs[0])
     return None if all(map(_is_number, above)) else _with_sigmoids(node, above, below)
 
 
@@ -278,13 +278,13 @@ def local_sigmoid_distributor(fgraph, node):
     if not _is_float(node):
         return None
     (out,) = node.outputs
-    above, below = factors(out, is_private)
+    above, below = factors(out)
     sigmoids = [x for x in above if _sigmoid_of(x) is not None]
     arguments = set(map(_sigmoid_of, sigmoids))
     for summed in above if sigmoids else ():
         if row_name(summed.owner) not in ("add", "sub") or not is_private(summed):
             continue
-        parts = [factors(term, is_private) for term in summed.owner.inputs]
+        parts = [factors(term) for term in summed.owner.inputs]
         if not any(arguments & _divided_by(*part) for part in parts):
             continue
         terms = [product(*_cancelled(x + sigmoids, y)) for x, y in parts]
@@ -306,7 +306,7 @@ def local_sigm_times_exp(fgraph, node):
     """exp(x) sigmoid(-x) is sigmoid(x)."""
     if not _is_float(node):
         return None
-    above, below = factors(node.outputs[0], is_private)
+    above, below = factors(node.outputs[0])
     sigmoids = [x for x in above if operands(x, "scalar_sigmoid")]
     if not sigmoids or len(sigmoids) == len(above):
         return None
@@ -337,7 +337,7 @@ def local_sigmoid_quotient(fgraph, node):
     if not _is_float(node):
         return None
     (out,) = node.outputs
-    above, below = factors(out, is_private)
+    above, below = factors(out)
     arguments = [function_beside(divisor, 1, -1, "scalar_sigmoid") for divisor in below]
     new_below = [
         divisor if x is None else _opposite(x, out)
@@ -469,7 +469,7 @@ def local_grad_log_erfc_neg(fgraph, node):
     bound = _SMALL_ERFC.get(out.type.dtype)
     if bound is None:
         return None
-    above, below = factors(out, is_private)
+    above, below = factors(out)
     for divisor in below:
         inside = operands(divisor, "erfc")
         if inside is None or _is_bounded(inside[0]):

@@ -686,3 +686,16 @@ def _is_increment(x, type_):
         and x.type == type_
         and is_private(x)
     )
+
+
+@rule(IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor, stage="specialize")
+def local_incsubtensor_of_its_dtype(fgraph, node):
+    """A value that is set or added has the dtype of the array, so that C can take it as it is."""
+    x, y, *indices = node.inputs
+    if x.type.dtype == y.type.dtype or not all(map(_is_real, (x, y))):
+        return None
+    return [node.op(x, cast(y, x.type.dtype), *indices)]
+
+
+def _is_real(x):
+    return x.type.dtype not in dtypes.COMPLEX

@@ -365,7 +365,7 @@ def test_structure(rewritten, names, build, expected):
     _check(rewritten, names, build, expected, special=False)
 
 
-# --- where they take part -------------------------------------------------------------------------
+# --- where they take part -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -414,7 +414,7 @@ def test_excluding_a_rule_by_its_name_leaves_the_others():
     assert (total.inputs[0].data, product.inputs[0].data) == (3, 0)
 
 
-# --- long sums, deep graphs, sharing --------------------------------------------------------------
+# --- long sums, deep graphs, sharing ------------------------------------------------------------
 
 sums = EquilibriumOptimizer([canonicalize.local_add_canonizer])
 products = EquilibriumOptimizer([canonicalize.local_mul_canonizer])
@@ -482,7 +482,7 @@ def test_what_broadcasts_is_combined_before_it_is_spread():
     assert out.owner.op == add
 
 
-# --- factors in sums ------------------------------------------------------------------------------
+# --- factors in sums ----------------------------------------------------------------------------
 
 
 def test_the_gradient_of_a_logistic_regression_is_made_of_sigmoids():
@@ -512,7 +512,7 @@ def test_a_factor_goes_into_the_sum_where_it_saves_most():
     assert operands(out.owner.inputs[0], "add") == fgraph.inputs[::2]
 
 
-# --- what stays -----------------------------------------------------------------------------------
+# --- what stays ---------------------------------------------------------------------------------
 
 
 def test_a_view_that_counts_as_overwriting_stays():

@@ -226,7 +226,7 @@ def test_applys_know_all_lines_they_came_from(x, y):
     assert {a.owner, b.owner} <= set(node.origins)
 
 
-# --- flat sums and products ---------------------------------------------------------------------------
+# --- flat sums and products ---------------------------------------------------------------------
 
 
 def flat(inputs, out):
@@ -269,7 +269,7 @@ def test_a_long_sum_stays_within_limits():
     assert sum(len(n.inputs) - 1 for n in graph.apply_nodes) == 199
 
 
-# --- by the modes -----------------------------------------------------------------------------------
+# --- by the modes -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def check_order(f):
         assert shows[out] == version.get(roots.get(out, out), 0), f"the output {out} was lost"
 
 
-# --- elementwise --------------------------------------------------------------------------------------
+# --- elementwise --------------------------------------------------------------------------------
 
 
 def test_a_chain_uses_one_array():
@@ -93,9 +93,7 @@ def test_a_value_that_is_read_later_is_not_overwritten():
     f = function([x], T.dot(T.sort(T.exp(a)), a), mode=FAST)
     check_order(f)
     value = np.random.rand(3, 3)
-    np.testing.assert_allclose(
-        f(value), np.sort(np.exp(value.cumsum(0))) @ value.cumsum(0), 1e-12
-    )
+    np.testing.assert_allclose(f(value), np.sort(np.exp(value.cumsum(0))) @ value.cumsum(0), 1e-12)
 
 
 def test_an_operand_of_another_type_is_no_target():
@@ -151,12 +149,13 @@ def test_the_array_of_the_update_is_preferred():
     f = function([], [], updates=[(w, T.exp(a) * 2 - w)], mode=FAST)
     (node,) = overwriting(f)
     (i,) = node.op.destroy_map[0]
-    assert f.maker.fgraph.inputs.index(node.inputs[i]) == [
-        k for k, spec in enumerate(f.maker.inputs) if spec.variable is w
-    ][0]
+    assert (
+        f.maker.fgraph.inputs.index(node.inputs[i])
+        == [k for k, spec in enumerate(f.maker.inputs) if spec.variable is w][0]
+    )
 
 
-# --- parts of arrays ----------------------------------------------------------------------------------
+# --- parts of arrays ----------------------------------------------------------------------------
 
 
 def test_setting_a_part_overwrites():
@@ -197,7 +196,7 @@ def test_several_parts_in_turn():
     np.testing.assert_array_equal(f([1.0, 2.0, 3.0]), [5, 2, 3])
 
 
-# --- BLAS ---------------------------------------------------------------------------------------------
+# --- BLAS ---------------------------------------------------------------------------------------
 
 
 def test_fresh_memory_is_not_shared_between_products():
@@ -218,7 +217,7 @@ def test_a_sum_of_products_adds_into_one():
     assert [str(n.op) for n in overwriting(f)] == ["Gemm{inplace}"]
 
 
-# --- switching it off ---------------------------------------------------------------------------------
+# --- switching it off ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -244,7 +243,7 @@ def test_one_kind_can_be_switched_off():
     assert "Gemm{no_inplace}" in [str(n.op) for n in off.maker.order]
 
 
-# --- random graphs ------------------------------------------------------------------------------------
+# --- random graphs ------------------------------------------------------------------------------
 
 N = 4
 

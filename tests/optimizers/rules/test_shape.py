@@ -348,7 +348,7 @@ def test_a_constant_is_allocated_without_dimensions_of_its_own():
     assert fgraph.outputs[0].owner.inputs[0].type.ndim == 0
 
 
-# --- with all other rules -------------------------------------------------------------------------
+# --- with all other rules -----------------------------------------------------------------------
 
 RUN = Mode("py", "fast_run").excluding("inplace")
 

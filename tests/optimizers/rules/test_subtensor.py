@@ -41,7 +41,7 @@ STAGES = {
         local_subtensor_of_dot local_useless_inc_subtensor_alloc
     """,
     "specialize": """
-        local_incsubtensor_of_zeros_to_setsubtensor local_subtensor_inc_subtensor
+        local_incsubtensor_of_its_dtype local_incsubtensor_of_zeros_to_setsubtensor local_subtensor_inc_subtensor
         local_subtensor_make_vector local_subtensor_merge local_subtensor_of_alloc
         local_subtensor_of_dot local_subtensor_remove_broadcastable_index
         local_useless_inc_subtensor local_useless_inc_subtensor_alloc local_useless_slice
@@ -334,6 +334,12 @@ CASES = [
     ),
     ("local_IncSubtensor_serialize", lambda x, y, v: y + set_subtensor(x[1:], v), None),
     ("local_IncSubtensor_serialize", lambda f, y, v: y + inc_subtensor(f[1:], v), None),
+    (
+        "local_incsubtensor_of_its_dtype",
+        lambda x: inc_subtensor(x[1:], 2.5),
+        "IncSubtensor{Inc;int64::}(x, Cast{float64}(2.5), 1)",
+    ),
+    ("local_incsubtensor_of_its_dtype", lambda x, v: inc_subtensor(x[1:], v), None),
 ]
 
 
@@ -378,7 +384,7 @@ def test_rules_are_selected_by_their_other_names_too(rule, tag):
     assert tag in optdb["canonicalize"].tags_of(rule)
 
 
-# --- slices of slices -----------------------------------------------------------------------------
+# --- slices of slices ---------------------------------------------------------------------------
 
 _BOUNDS = [None, -3, -1, 0, 1, 3]
 _SLICES = [slice(*s) for s in itertools.product(_BOUNDS, _BOUNDS, [None, -2, -1, 1, 2])]
@@ -406,7 +412,7 @@ def test_a_slice_of_a_slice_picks_what_both_pick_and_fails_where_they_fail(size)
     assert found > 1000
 
 
-# --- with all other rules -------------------------------------------------------------------------
+# --- with all other rules -----------------------------------------------------------------------
 
 RUN, PLAIN = Mode("py", "fast_run"), Mode("py", None)
 
