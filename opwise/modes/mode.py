@@ -160,7 +160,7 @@ class Mode:
         """Return a copy; link_kwargs go to the linker's ``clone``, another optimizer if told."""
         new = self._variant(self._optimizer if optimizer == "" else optimizer)
         if link_kwargs:
-            new.linker = new.linker.clone(**link_kwargs)
+            new.linker = new.provided_linker = new.linker.clone(**link_kwargs)
         return new
 
     def _variant(self, optimizer):

@@ -39,6 +39,15 @@ class NanGuardMode(Mode):
             VM_Linker(callback=self._after_apply, callback_input=self._input), optimizer
         )
 
+    def __getstate__(self):
+        return {
+            "nan_is_error": self.nan_is_error, "inf_is_error": self.inf_is_error,
+            "big_is_error": self.big_is_error, "optimizer": self.provided_optimizer,
+        }  # fmt: skip
+
+    def __setstate__(self, state):
+        self.__init__(**state)
+
     def _faults(self, value):
         if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc" or not value.size:
             return []

@@ -29,6 +29,12 @@ class ProfileMode(Mode):
         super()._set(linker, optimizer)
         self._recorders = []
 
+    def _variant(self, optimizer):
+        new = super()._variant(optimizer)
+        if self in _at_exit:
+            _at_exit.append(new)
+        return new
+
     def compiled(self, function):
         """Start to time a function."""
         order = function.maker.order

@@ -5,22 +5,13 @@ import pytest
 from opwise.modes.mode import Mode
 
 
-class _WithoutCompiler(Mode):
-    """A mode that runs the kernels that come with the package only."""
-
-    def bound_linker(self, fgraph):
-        linker = super().bound_linker(fgraph)
-        linker.generate_kernels = False
-        return linker
-
-
 @pytest.fixture
-def rewritten():
-    """``rewritten(linker)``: a mode with all rewrites that calls no C compiler."""
-    return lambda linker: _WithoutCompiler(linker, "fast_run")
+def no_compiler(flags):
+    """Only the kernels that come with the package run."""
+    flags(cxx="")
 
 
 @pytest.fixture(params=["py", "c|py"])
-def mode(request, rewritten):
+def mode(request, no_compiler):
     """All rewrites, each linker."""
-    return rewritten(request.param)
+    return Mode(request.param, "fast_run")

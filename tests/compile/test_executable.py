@@ -201,9 +201,9 @@ def test_functions_pickled_together_share_their_state(a):
 
 
 @pytest.mark.parametrize("linker", ["c|py", "c|py_nogc", "py", "vm", "vm_nogc"])
-def test_free(rewritten, linker):
+def test_free(no_compiler, linker):
     m = T.dmatrix("m")
-    f = function([m], T.dot(m, m).sum(), mode=rewritten(linker))
+    f = function([m], T.dot(m, m).sum(), mode=Mode(linker, "fast_run"))
     assert f(np.ones((200, 200))) == 200**3
     assert f.free() is None
     assert f.fn.kept_bytes() == 0
@@ -275,8 +275,8 @@ def test_results_belong_to_the_caller(compiled):
 
 
 @pytest.mark.parametrize("linker", ["c|py_nogc", "vm_nogc"])
-def test_results_are_not_reused_without_collection(rewritten, linker, x):
-    f = function([x], T.exp(x * 2), mode=rewritten(linker))
+def test_results_are_not_reused_without_collection(no_compiler, linker, x):
+    f = function([x], T.exp(x * 2), mode=Mode(linker, "fast_run"))
     first, second = f([0.0]), f([1.0])
     assert first.tolist() == [1.0]
     assert second.tolist() == [np.exp(2.0)]

@@ -492,8 +492,12 @@ def test_everything_of_a_case_runs_in_c(one, dtype):
     assert not python
 
 
+#: kinds that are tried in test_nnet_steps
+NNET = {"softmax", "logsoftmax", "softmax_grad", "xent", "xent_dx", "onehot", "onehot_grad"}
+
+
 def test_every_kind_is_tried():
-    assert {c.kind for c in CASES} == set(opwise_c.kinds())
+    assert {c.kind for c in CASES} == set(opwise_c.kinds()) - NNET
 
 
 def test_every_maker_has_a_test():
@@ -504,7 +508,8 @@ def test_every_maker_has_a_test():
         for node in io_toposort(*one.build(one.dtypes[0]))
         for cls in type(node.op).__mro__
     }
-    missing = {cls.__name__ for cls in cmakers._makers} - {cls.__name__ for cls in seen}
+    made = {cls for cls in cmakers._makers if not cls.__module__.startswith("opwise.tensor.nnet")}
+    missing = {cls.__name__ for cls in made} - {cls.__name__ for cls in seen}
     assert not missing, "write a case for it"
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
+from opwise.linkers import cmakers
 from opwise.linkers.cmakers import c_step
 from opwise.linkers.kernels import Kernels
 from opwise.tensor.nnet.crossentropy import (
@@ -40,6 +41,11 @@ STEPS = {
     "onehot_grad": (crossentropy_categorical_1hot_grad, ["r", SOFTMAX, LABELS]),
 }
 WITH_LABELS = [name for name, (_, inputs) in STEPS.items() if LABELS in inputs]
+
+
+def test_every_maker_has_a_step():
+    ops = {type(op) for op, _ in STEPS.values()}
+    assert ops == {c for c in cmakers._makers if c.__module__.startswith("opwise.tensor.nnet")}
 
 
 def made(name, dtype, labels="int32"):

@@ -23,13 +23,16 @@ from opwise.optimizers.rules.matching import (
     shuffled,
     typed_like,
 )
+from opwise.optimizers.shapefeature import same_length
 from opwise.scalar import dtypes
 from opwise.scalar.op import Cast
+from opwise.tensor.assertion import Assert
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.creation import alloc
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, elemwise
 from opwise.tensor.shape import is_length, patternbroadcast, shape_i
+from opwise.tensor.variable import constant
 
 _RUN = ("fast_run",)
 #: of rules that FAST_COMPILE applies too
@@ -458,18 +461,19 @@ def _sunk(node, x, operation):
 
 @rule(Dot, stage=("canonicalize", "stabilize"))
 def local_0_dot_x(fgraph, node):
-    """The product of a matrix or vector with one of zeros is zeros."""
-    if all(number_within(x) != 0 for x in node.inputs):
-        return None
+    """The product of a matrix or vector with a constant that is 0 is 0, if their lengths match."""
     x, y = node.inputs
+    if number(x) != 0 and number(y) != 0:
+        return None
     (out,) = node.outputs
-    zero = number_like(out, 0)
-    if not out.type.ndim:
-        return [zero]
-    lengths = [shape_i(x, 0, fgraph)] * (x.type.ndim - 1)
+    summed = shape_i(x, x.type.ndim - 1, fgraph), shape_i(y, 0, fgraph)
+    zero = constant(np.zeros((), out.type.dtype))
+    if not same_length(*summed):
+        zero = Assert("a product of tensors whose lengths differ")(zero, elemwise("eq")(*summed))
+    lengths = [shape_i(x, 0, fgraph)] if x.type.ndim > 1 else []
     if y.type.ndim > 1:
         lengths.append(shape_i(y, 1, fgraph))
-    return [patternbroadcast(alloc(zero, *lengths), out.type.broadcastable)]
+    return [patternbroadcast(alloc(zero, *lengths), out.type.broadcastable) if lengths else zero]
 
 
 # --- dimensions -----------------------------------------------------------------------------------

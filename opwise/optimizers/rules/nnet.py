@@ -234,18 +234,21 @@ def _is_length_of(fgraph, n, x):
     while _is(n, Elemwise) and isinstance(n.owner.op.scalar_op, Cast):
         (n,) = n.owner.inputs
     if _is(n, Shape_i) and n.owner.op.i == 0:
-        return _are_as_long(fgraph, n.owner.inputs[0], x)
+        return _is_as_long(fgraph, n.owner.inputs[0], x)
     if _is(n, Subtensor) and _is(n.owner.inputs[0], Shape):
         shape, *index = n.owner.inputs
         (entry,) = n.owner.op.idx_list
         first = number(index[0]) if index else entry
         if not isinstance(entry, slice) and first == 0:
-            return _are_as_long(fgraph, shape.owner.inputs[0], x)
+            return _is_as_long(fgraph, shape.owner.inputs[0], x)
     feature = getattr(fgraph, "shape_feature", None)
     return feature is not None and same_length(n, feature.get_shape(x, 0))
 
 
-def _are_as_long(fgraph, x, y):
+def _is_as_long(fgraph, x, y):
+    """Return whether two variables are known to have as many rows."""
+    if _is(x, Alloc) and _is_length_of(fgraph, x.owner.inputs[1], y):
+        return True
     return x is y or same_shape(fgraph, x, y, 0, 0)
 
 
@@ -386,7 +389,7 @@ def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(fgraph, node):
     if value.type.ndim and not value.type.broadcastable[0]:
         return None
     # the Op checks that there are as many as rows, unless there is one
-    if not any(same_shape(fgraph, dy, x, 0, 0) for x in (labels, sm)):
+    if not any(_is_as_long(fgraph, dy, x) for x in (labels, sm)):
         return None
     if not value.type.ndim:
         value = shuffled(value, ("x",))

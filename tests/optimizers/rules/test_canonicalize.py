@@ -333,10 +333,13 @@ STRUCTURE = [
     ("local_lift_transpose_through_dot", lambda x, v: T.dot(x, v).T, None),
     (
         "local_0_dot_x",
-        lambda x: T.dot(x, T.zeros_like(x)),
-        "Alloc(0.0, Shape_i{0}(x), Shape_i{1}(x))",
+        lambda x: T.dot(np.zeros((4, 3)), x),
+        "Alloc(Assert{msg='a product of tensors whose lengths differ'}"
+        "(0.0, EQ(3, Shape_i{0}(x))), 4, Shape_i{1}(x))",
     ),
-    ("local_0_dot_x", lambda v: T.dot(np.zeros(3), v), "0.0"),
+    ("local_0_dot_x", lambda r: T.dot(np.zeros((3, 1)), r), "Alloc(0.0, 3, Shape_i{1}(r))"),
+    ("local_0_dot_x", lambda s: T.dot(T.stack([s, s]), np.zeros(2)), "0.0"),
+    ("local_0_dot_x", lambda x: T.dot(x, T.zeros_like(x)), None),
     ("local_0_dot_x", lambda x, v: T.dot(x, v), None),
 ]
 

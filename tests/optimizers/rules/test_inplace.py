@@ -1,4 +1,4 @@
-"""Overwriting: what takes the memory of what, and that nobody loses a value that is still needed."""
+"""Overwriting: what takes the memory of what, and that nobody loses a value that is needed."""
 
 import random
 
@@ -26,7 +26,7 @@ def overwriting(f):
 
 
 def check_order(f):
-    """No Apply reads memory that an earlier one has overwritten, and nobody destroys what is not his.
+    """No Apply reads memory that an earlier one has overwritten, or destroys what is not its own.
 
     The order that the machine uses is replayed: every variable knows which version of its memory it
     shows, and each read must find that version.
@@ -149,10 +149,8 @@ def test_the_array_of_the_update_is_preferred():
     f = function([], [], updates=[(w, T.exp(a) * 2 - w)], mode=FAST)
     (node,) = overwriting(f)
     (i,) = node.op.destroy_map[0]
-    assert (
-        f.maker.fgraph.inputs.index(node.inputs[i])
-        == [k for k, spec in enumerate(f.maker.inputs) if spec.variable is w][0]
-    )
+    k = f.maker.fgraph.inputs.index(node.inputs[i])
+    assert f.maker.inputs[k].variable is w
 
 
 # --- parts of arrays ----------------------------------------------------------------------------
