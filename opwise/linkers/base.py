@@ -151,18 +151,20 @@ class VM_Linker(Linker):
         storage_map = dict(zip(program.variables, storages, strict=True))
         compute_map = {var: [True] for var in program.variables}
 
-        def run(k, node, thunk):
-            if k == 0 and self.callback_input is not None:
+        def show_inputs():
+            if self.callback_input is not None:
                 for var, storage in storage_map.items():
                     if var.owner is None:
                         self.callback_input(var, storage[0])
+
+        def run(k, node, thunk):
             thunk()
             if self.callback is not None:
                 self.callback(
                     node=node, thunk=thunk, storage_map=storage_map, compute_map=compute_map
                 )
 
-        return PlainVM(program, storages, thunks, on_error, self.allow_gc, run)
+        return PlainVM(program, storages, thunks, on_error, self.allow_gc, run, before=show_inputs)
 
 
 class CLinker(OpWiseCLinker):

@@ -74,16 +74,20 @@ class PlainVM:
     """Runs a Program thunk by thunk.
 
     storages: one-element lists by cell. wrapper: called as (i, node, thunk) instead of the thunk,
-    where a linker wraps. on_error: called as (step, exception, input values); it raises.
+    where a linker wraps. on_error: called as (step, exception, input values); it raises. before:
+    called once, before the first thunk.
     """
 
-    def __init__(self, program, storages, thunks, on_error, allow_gc=True, wrapper=None):
+    def __init__(
+        self, program, storages, thunks, on_error, allow_gc=True, wrapper=None, before=None
+    ):
         self.program = program
         self.storages = storages
         self.thunks = thunks
         self.on_error = on_error
         self.allow_gc = allow_gc
         self.wrapper = wrapper
+        self.before = before
         kept = {*program.inputs, *program.outputs, *program.constants}
         self._dies = [[storages[c] for c in step.dies] for step in program.steps]
         self._owned = [s for c, s in enumerate(storages) if c not in kept]
@@ -110,6 +114,8 @@ class PlainVM:
         start = time.perf_counter_ns()
         saved = None
         self._copy_read_only()
+        if self.before is not None:
+            self.before()
         for k, thunk in enumerate(self.thunks):
             if k == self.program.commit:
                 saved = self._save()

@@ -1,7 +1,8 @@
 """DebugMode: runs everything more than one way and says who broke it where the ways disagree.
 
 Each call runs the graph as written in numpy, and the optimized graph Apply by Apply in numpy and in
-C. Values are compared after every Apply, results at the end.
+C. Values are compared after every Apply, results at the end; what an Op says about the memory of
+its inputs and outputs is checked.
 """
 
 from __future__ import annotations
@@ -9,8 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from opwise.config import config
-from opwise.errors import BadCLinkerOutput, BadOptimization, InvalidValueError
-from opwise.graph import provenance
+from opwise.errors import (
+    BadCLinkerOutput,
+    BadDestroyMap,
+    BadOptimization,
+    BadViewMap,
+    InvalidValueError,
+)
+from opwise.graph import aliasing, provenance
 from opwise.linkers.base import Linker, OpWiseCLinker, PerformLinker
 from opwise.modes.mode import Mode
 from opwise.scalar import dtypes
@@ -127,6 +134,8 @@ class _DebugMachine:
         before = [_copied(cell[0]) for cell in python_thunk.inputs]
         if run_python:
             python_thunk()
+            _check_destroy_map(node, python_thunk, before)
+            _check_view_map(node, python_thunk)
         if run_c or not run_python:
             c_thunk()
         if run_python and not run_c:
@@ -191,6 +200,45 @@ def _equal(var, expected, value):
     """Return whether two values of a variable agree; its tag may say how they are compared."""
     own = var._tag and getattr(var.tag, "values_eq_approx", None)
     return (own or var.type.values_eq_approx)(expected, value)
+
+
+def _check_destroy_map(node, thunk, before):
+    """Raise BadDestroyMap if an input changed that the Op does not say it overwrites."""
+    declared = set(aliasing.destroyed_inputs(node))
+    for i, (cell, old) in enumerate(zip(thunk.inputs, before, strict=True)):
+        new = cell[0]
+        if i in declared or not isinstance(new, np.ndarray) or new.tobytes() == old.tobytes():
+            continue
+        raise BadDestroyMap(
+            f"\n  node: {node}\n  perform: py\n  destroy_map: {node.op.destroy_map}\n"
+            f"  changed input idx: {i}\n  changed input type: {node.inputs[i].type}\n"
+            f"  repr (old val): {_short(old)}\n  repr (new val): {_short(new)}\n"
+            "  The Op overwrites this input: its destroy_map must say so, or it must copy.\n"
+            + _where(node)
+        )
+
+
+def _check_view_map(node, thunk):
+    """Raise BadViewMap if an output shows the memory of an input and the Op does not say so."""
+    for k, cell in enumerate(thunk.outputs):
+        declared = aliasing.viewed_inputs(node, k)
+        value = cell[0]
+        aliased = [
+            i
+            for i, given in enumerate(thunk.inputs)
+            if i not in declared
+            and isinstance(value, np.ndarray)
+            and isinstance(given[0], np.ndarray)
+            and np.may_share_memory(value, given[0])
+        ]
+        if aliased:
+            raise BadViewMap(
+                f"\n  node: {node}\n  view_map: {node.op.view_map}\n"
+                f"  destroy_map: {node.op.destroy_map}\n  aliased output: {k}\n"
+                f"  aliased to inputs: {aliased}\n"
+                "  The output lies in the memory of these inputs: view_map must say so, or perform "
+                "must copy.\n" + _where(node)
+            )
 
 
 def _copied(value):

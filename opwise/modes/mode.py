@@ -255,7 +255,8 @@ def get_mode(mode):
         return _load(_CLASSES[mode])()
     found = predefined_modes.get(mode)
     if found is None:
-        raise Exception(f"No predefined mode exist for string: {mode}")
+        known = ", ".join(dict.fromkeys((*predefined_modes, *_CLASSES)))
+        raise Exception(f"No predefined mode exist for string: {mode} (there are {known})")
     if isinstance(found, str):
         found = predefined_modes[mode] = _load(found)()
     return found

@@ -80,7 +80,7 @@ class NanGuardMode(Mode):
         found = self._faults(value)
         if not found:
             return
-        trace = next((n.trace for n in node.origins if n.trace), None) if node else var.trace
+        trace = next((n.trace for n in node.origins if n.trace), None) if node else var.made_at
         message = "\n".join([*found, what])
         if trace:
             message += "\nBacktrace when that variable is created:\n\n" + provenance.format_trace(

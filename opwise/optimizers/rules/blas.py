@@ -149,6 +149,7 @@ def _with_product(node):
     out = node.outputs[0]
     terms = []
     _terms(out, ([], 1), out.type, terms)
+    terms = _collected(terms, out.type.dtype)
     if len(terms) < 2:
         return None
     # a term that is no product first: what is left may then take up another product
@@ -168,6 +169,25 @@ def _with_product(node):
             rest = [_rebuilt(t) for k, t in enumerate(terms) if k not in (i, j)]
             return elemwise("add")(new, *rest) if rest else new
     return None
+
+
+def _collected(terms, dtype):
+    """Return the terms with those of one variable as one, where their scalars are numbers."""
+    by_variable = {}
+    for term in terms:
+        scalars, _, var, _ = term
+        numeric = all(isinstance(s, Constant) for s in scalars)
+        by_variable.setdefault((var, None if numeric else len(by_variable)), []).append(term)
+    collected = []
+    for (var, _), equal in by_variable.items():
+        if len(equal) == 1:
+            collected.append(equal[0])
+            continue
+        total = sum(float(_scale(scalars, sign, dtype).data) for scalars, sign, *_ in equal)
+        # the variable had several readers, but all of them are terms of this sum
+        alone = len(var._clients) <= len(equal)
+        collected.append(([constant(total, dtype=dtype)], 1, var, alone))
+    return collected
 
 
 def _product(var):

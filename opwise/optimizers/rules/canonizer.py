@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from opwise.graph.variable import Constant, Variable
-from opwise.optimizers.rules.matching import is_private, number, number_like, typed_like
+from opwise.optimizers.rules.matching import is_private, number_filled, number_like, typed_like
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS
 from opwise.scalar.row import ROWS
@@ -156,12 +156,12 @@ class Canonizer:
         return typed_like(self._built(form, out), out, terms.above + terms.below)
 
     def _is_plain(self, node, out):
-        """Return whether an Apply obviously is in the one form: no constants, nothing to open."""
+        """Return whether an Apply obviously is in the one form: no number, nothing to open."""
         row = self._roles[node.op.scalar_op.row]
         if row == self.reciprocal and not self.lone_reciprocal:
             return False
         for var in node.inputs:
-            if isinstance(var, Constant) or self._role(var, out.type.dtype) is not None:
+            if self._role(var, out.type.dtype) is not None or number_filled(var) is not None:
                 return False
         return row != self.inverse or node.inputs[0] is not node.inputs[1]
 
@@ -295,7 +295,7 @@ def _split(terms):
     """Return (the terms that are no numbers, the numbers)."""
     others, numbers = [], []
     for var in terms:
-        value = number(var)
+        value = number_filled(var)
         if value is None:
             others.append(var)
         else:

@@ -44,13 +44,22 @@ def number(var):
         return None
 
 
+def number_filled(var):
+    """Return the number that all elements of ``var`` are: as ``number``, and of a fill."""
+    return _number_through(var, DimShuffle)
+
+
 def number_within(var):
     """Return the number that all elements of ``var`` are: as ``number``, and of a fill or Alloc."""
+    return _number_through(var, DimShuffle | Alloc)
+
+
+def _number_through(var, repeating):
     while not isinstance(var, Constant):
         node = var.owner
         if node is None:
             return None
-        if isinstance(node.op, DimShuffle | Alloc):
+        if isinstance(node.op, repeating):
             var = node.inputs[0]
         elif row_name(node) == "second":
             var = node.inputs[1]

@@ -77,13 +77,13 @@ def local_neg_div_neg(fgraph, node):
 
 @rule("row:mul", stage="specialize")
 def local_mul_specialize(fgraph, node):
-    """Of a product, factors 1 and pairs of signs go; a sign alone is a negation."""
+    """Of a product, factors 1 and pairs of signs go; a sign with one factor is a negation."""
     (out,) = node.outputs
-    factors, minus, negative = [], None, False
+    factors, minus, negative, opened = [], None, False, False
     for x in node.inputs:
         turned = operands(x, "neg")
         if turned is not None and is_private(x):
-            negative = not negative
+            negative, opened = not negative, True
             (x,) = turned
         value = number(x)
         if value is None:
@@ -94,15 +94,16 @@ def local_mul_specialize(fgraph, node):
             negative, minus = not negative, x
         elif value != 1:
             factors.append(x)
-    if negative and len(factors) != 1:
-        factors.insert(0, number_like(out, -1) if minus is None else minus)
-        negative = False
-    if not negative and factors == node.inputs:
-        return None
     if not factors:
-        return for_output(node, filled(out, 1, node.inputs))
-    if negative:
+        return for_output(node, filled(out, -1 if negative else 1, node.inputs))
+    if negative and len(factors) == 1:
         factors = [elemwise("neg")(cast(factors[0], out.type.dtype))]
+    elif negative and not opened and len(factors) + 1 == len(node.inputs):
+        return None
+    elif negative:
+        factors.insert(0, number_like(out, -1) if minus is None else minus)
+    elif len(factors) == len(node.inputs) and not opened:
+        return None
     return for_output(node, combined(node.op, factors, out, node.inputs))
 
 

@@ -11,6 +11,7 @@ from opwise.optimizers.rules.matching import (
     for_output,
     is_private,
     number,
+    number_filled,
     number_like,
     number_within,
     operands,
@@ -42,8 +43,9 @@ def test_number_is_what_all_elements_of_a_constant_are(value, expected):
 
 def test_number_looks_at_constants_alone_and_number_within_through_fills():
     x, s = T.dmatrix("x"), T.dscalar("s")
-    for filling in (T.zeros_like(x), T.zeros((3, 4)), T.fill(x, T.zeros((1, 4)))):
+    for filling in (T.zeros_like(x), T.zeros((3, 4)), T.fill(x, T.fill(x, 0))):
         assert number(filling) is None
+        assert number_filled(filling) == (None if filling.owner.op == T.alloc else 0)
         assert number_within(filling) == 0
     assert number_within(T.fill(x, s)) is None
     assert number_within(x) is None
