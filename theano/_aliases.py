@@ -1,8 +1,8 @@
 """The table of legacy module names, and what makes modules of it.
 
-A module that opwise has under another name is that very module. One that opwise has split or moved
-is a module made of the public names of several. Names that opwise lacks are missing there too, and
-the error says so.
+A module that opwise has under another name is that very module. One that opwise has split or moved,
+or that holds such a one, is made of the public names of several. Names that opwise lacks are
+missing there too, and the error says so.
 """
 
 from __future__ import annotations
@@ -44,8 +44,6 @@ SAME = {
     "theano.errors": "opwise.errors",
     "theano.gradient": "opwise.gradient",
     "theano.scalar": "opwise.scalar",
-    "theano.tensor": "opwise.tensor",
-    "theano.tensor.nnet": "opwise.tensor.nnet",
     "theano.compile.debugmode": "opwise.modes.debugmode",
     "theano.compile.mode": "opwise.modes.mode",
     "theano.compile.module": "opwise.compile.module",
@@ -91,6 +89,7 @@ MADE = {
     "theano.scalar.basic": ("opwise.scalar",),
     "theano.scalar.basic_scipy": ("opwise.scalar",),
     "theano.scalar.basic_sympy": ("opwise.scalar",),
+    "theano.tensor": ("opwise.tensor",),
     "theano.tensor.basic": ("opwise.tensor", "opwise.tensor.variable", "opwise.tensor.creation",
                             "opwise.errors"),
     "theano.tensor.blas": ("opwise.tensor.blas", "opwise.optimizers.rules.blas",
@@ -99,6 +98,7 @@ MADE = {
     "theano.tensor.elemwise": ("opwise.tensor.elemwise", "opwise.tensor.reduce"),
     "theano.tensor.extra_ops": ("opwise.tensor",),
     "theano.tensor.inplace": (),
+    "theano.tensor.nnet": ("opwise.tensor.nnet",),
     "theano.tensor.nnet.bn": ("opwise.tensor.nnet",),
     "theano.tensor.nnet.nnet": ("opwise.tensor.nnet.nnet", "opwise.tensor.nnet"),
     "theano.tensor.nnet.sigm": ("opwise.tensor.nnet.sigm", "opwise.tensor.nnet", "opwise.scalar"),
@@ -117,6 +117,10 @@ MADE = {
     "theano.tests.unittest_tools": ("theano._unittest_tools",),
     "theano.updates": ("opwise.compile.updates",),
 }  # fmt: skip
+
+
+#: modules that a function of the same name hides among the attributes of their parent
+HIDDEN = ("theano.tensor.sort", "theano.tensor.var")
 
 
 class _Made(types.ModuleType):
@@ -159,7 +163,7 @@ def install(package):
     for name, module in modules.items():
         sys.modules[name] = module
         parent, _, child = name.rpartition(".")
-        if parent and child not in vars(modules[parent]):
+        if parent and name not in HIDDEN:
             setattr(modules[parent], child, module)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from opwise.config import config
 from opwise.graph import printing, provenance
+from opwise.graph.variable import Constant
 
 
 def annotated(exception, node, order, values=None, storage=None):
@@ -40,7 +41,8 @@ def describe_failure(node, order, values, storage=None):
     if values is not None:
         lines.append(f"Inputs shapes: {[_shape(v) for v in values]}")
         lines.append(f"Inputs strides: {[_strides(v) for v in values]}")
-        lines.append(f"Inputs values: {[_short(v) for v in values]}")
+        with np.printoptions(legacy="1.25"):  # numbers without the name of their class
+            lines.append(f"Inputs values: {[_short(v) for v in values]}")
         if config.exception_verbosity == "high":
             lines.append(f"Inputs type_num: {[_type_number(v) for v in values]}")
     clients = [
@@ -118,7 +120,7 @@ def _footprint(storage):
         shared = "Shared " if is_shared else ""
         total += value.nbytes
         total_inputs += value.nbytes if kind else 0
-        label = f", {shared}{kind}" if kind else ""
+        label = f", {shared}{kind}" if kind and not isinstance(var, Constant) else ""
         rows.append(
             (
                 value.nbytes,

@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
 # cython: cdivision=True, freethreading_compatible=False
-"""The compiled virtual machine: runs the steps of a program one after the other, and calls functions.
+"""The compiled virtual machine: runs the steps of a program in turn, and calls functions.
 
 Values between steps that have a C implementation are cells (csupport/runtime.h), never Python
 objects. ``opwise.linkers.vm`` is the same machine in plain Python and is its specification.
@@ -10,8 +10,8 @@ cimport cython
 cimport numpy as cnp
 from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyObject
-from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer, PyCapsule_CheckExact
-from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport int32_t, int64_t, uintptr_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
@@ -283,7 +283,7 @@ cdef object _copied(value):
 cdef class VM:
     """The machine that runs one program.
 
-    cells: a list of (type number or -1, ndim, itemsize, is a scalar). steps: a list of (kind name or
+    cells: a list of (type number or -1, ndim, itemsize, is a scalar). steps: a list of (kind or
     None, input cells, output cells, ints, reals, loop address, context address, what to keep alive,
     perform, node). A step without a kind calls ``perform(node, inputs, storage)``.
     inputs, outputs: (cell, one-element list) pairs. constants: {cell: value}. parents: for each
@@ -321,7 +321,7 @@ cdef class VM:
     def __cinit__(self, list cells, list steps, list inputs, list outputs, dict constants,
                   list parents, list dies, list ends, int commit, list destroyed, on_error,
                   bint allow_gc=True):
-        cdef int i, j, n
+        cdef int i
         cdef ow_step *s
         cdef ow_cell *c
         self.ncells, self.nsteps = len(cells), len(steps)
@@ -451,7 +451,7 @@ cdef class VM:
         self.cells[i].owner = <void *>value
 
     cdef int _load(self, int i, object value) except -1:
-        """Point an input cell to ``value`` and keep it alive: during the call its storage may change."""
+        """Point an input cell to ``value`` and keep it alive: its storage may change."""
         cdef ow_cell *c = &self.cells[i]
         cdef int d
         if (
@@ -477,7 +477,7 @@ cdef class VM:
         return 0
 
     cdef int _take(self, int i, object value) except -1:
-        """Let a cell hold ``value`` and keep it alive; TypeError if it is not of the cell's type."""
+        """Let a cell hold ``value`` and keep it alive; TypeError if it does not fit the cell."""
         cdef ow_cell *c = &self.cells[i]
         cdef cnp.ndarray a
         cdef int d
@@ -817,7 +817,7 @@ cdef class VM:
             total += self.steps[i].scratch_cap
         return total
 
-    # --- timing -------------------------------------------------------------------------------------
+    # --- timing ---------------------------------------------------------------------------------
 
     def start_timing(self):
         """Record the time of every step from now on."""
@@ -883,7 +883,7 @@ cdef class Slot:
 
 
 cdef class CallPath:
-    """Calls a compiled function: checks arguments, runs the machine, hands results and updates over.
+    """Calls a compiled function: checks arguments, runs the machine, hands results over.
 
     Subclasses define ``call_slowly(args, kwargs)`` for calls that need more than positional
     arguments, and ``explain(error, index, value)`` for arguments that are refused.

@@ -214,8 +214,10 @@ class TensorType(Type):
             type(other) is type(self)
             and other.dtype == self.dtype
             and other.ndim == self.ndim
-            and all(mine == theirs or theirs for mine, theirs in zip(
-                self.broadcastable, other.broadcastable, strict=True))
+            and all(
+                mine == theirs or theirs
+                for mine, theirs in zip(self.broadcastable, other.broadcastable, strict=True)
+            )
         ):
             from opwise.tensor.shape import patternbroadcast
 

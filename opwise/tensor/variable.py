@@ -45,7 +45,7 @@ class TensorConstant(_tensor_py_operators, Constant):
         else:
             body = str(data)
             if len(body) > 20:
-                body = f"{body[:10]}...{body[-10:]}".replace("\n", "")
+                body = f"{body[:10]}..{body[-10:]}".replace("\n", "")
         return f"TensorConstant{{{body}}}"
 
     def __copy__(self):
@@ -195,9 +195,7 @@ def as_tensor_variable(x, name=None, ndim=None):
         return constant(x, name=name, ndim=ndim)
     except (TypeError, ValueError) as e:
         text = str(x)
-        raise AsTensorError(
-            f"Cannot convert {text[:200]} to TensorType: {type(x)} ({e})"
-        ) from None
+        raise AsTensorError(f"Cannot convert {text[:200]} to TensorType: {type(x)} ({e})") from None
 
 
 as_tensor = as_tensor_variable
@@ -205,8 +203,7 @@ as_tensor = as_tensor_variable
 
 def _holds_variables(sequence):
     return any(
-        isinstance(item, Variable)
-        or (isinstance(item, list | tuple) and _holds_variables(item))
+        isinstance(item, Variable) or (isinstance(item, list | tuple) and _holds_variables(item))
         for item in sequence
     )
 

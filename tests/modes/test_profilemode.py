@@ -1,4 +1,5 @@
 """ProfileMode: what it prints, counts and gives as attributes."""
+# ruff: noqa: E501  (some lines are as long as what is printed)
 
 import os
 import pickle

@@ -1,4 +1,5 @@
 """The classic text: every line of it, with figures that are known."""
+# ruff: noqa: E501  (the lines are as long as what is printed)
 
 import textwrap
 

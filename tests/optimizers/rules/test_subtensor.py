@@ -41,7 +41,8 @@ STAGES = {
         local_subtensor_of_dot local_useless_inc_subtensor_alloc
     """,
     "specialize": """
-        local_incsubtensor_of_its_dtype local_incsubtensor_of_zeros_to_setsubtensor local_subtensor_inc_subtensor
+        local_incsubtensor_of_its_dtype local_incsubtensor_of_zeros_to_setsubtensor
+        local_subtensor_inc_subtensor
         local_subtensor_make_vector local_subtensor_merge local_subtensor_of_alloc
         local_subtensor_of_dot local_subtensor_remove_broadcastable_index
         local_useless_inc_subtensor local_useless_inc_subtensor_alloc local_useless_slice

@@ -1,0 +1,278 @@
+"""The theano package: what programs take from it is there, and is opwise's own."""
+
+import importlib
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import opwise
+import opwise.tensor
+import theano
+import theano.tensor as T
+from theano import _aliases
+
+pytestmark = pytest.mark.null
+
+#: the names that at least 20 of 172 repositories use that were looked at
+USED = """
+    theano theano.tensor theano.function theano.config theano.shared theano.config.floatX
+    theano.tensor.dot theano.tensor.grad theano.tensor.sqrt theano.tensor.sum theano.tensor.log
+    theano.tensor.matrix theano.tensor.nnet.sigmoid theano.tensor.exp theano.tensor.mean
+    theano.tensor.concatenate theano.tensor.tanh theano.tensor.arange theano.tensor.nnet.softmax
+    theano.tensor.switch theano.tensor.cast theano.tensor.scalar theano.tensor.zeros
+    theano.tensor.sqr theano.tensor.argmax theano.tensor.vector theano.tensor.maximum
+    theano.tensor.set_subtensor theano.tensor.ivector theano.tensor.max theano.tensor.clip
+    theano.tensor.neq theano.tensor.eq theano.tensor.alloc theano.tensor.tensor4
+    theano.tensor.zeros_like theano.tensor.tensor3 theano.tensor.iscalar
+    theano.tensor.nnet.categorical_crossentropy theano.tensor.nnet.binary_crossentropy
+    theano.tensor.as_tensor_variable theano.tensor.imatrix theano.tensor.ones
+    theano.tensor.nnet.softplus theano.tensor.reshape theano.tensor.lscalar
+    theano.tensor.ones_like theano.tensor.minimum theano.tensor.ge theano.tensor.prod
+    theano.tensor.flatten theano.tensor.constant theano.tensor.stack theano.tensor.TensorType
+    theano.tensor.abs_ theano.tensor.fmatrix theano.tensor.gt theano.grad
+    theano.tensor.inc_subtensor theano.tensor.shape_padleft theano.tensor.repeat
+    theano.tensor.unbroadcast theano.tensor.tile theano.tensor.eye theano.clone
+""".split()
+
+#: of these, what opwise does not have; a name that it gets must move up
+LACKING = {
+    "theano.scan": "loops",
+    "theano.ifelse.ifelse": "lazy conditions",
+    "theano.tensor.nnet.conv2d": "convolutions",
+    "theano.tensor.nnet.conv.conv2d": "convolutions",
+    "theano.sandbox.rng_mrg.MRG_RandomStreams": "random streams",
+    "theano.tensor.shared_randomstreams.RandomStreams": "random streams",
+}
+
+
+def find(dotted):
+    """Return what a dotted name stands for, as a program that imports its module finds it."""
+    parts = dotted.split(".")
+    for k in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:k]))
+        except ImportError:
+            continue
+        for part in parts[k:]:
+            found = getattr(found, part)
+        return found
+    raise AssertionError(dotted)
+
+
+@pytest.mark.parametrize("name", USED)
+def test_names_that_programs_use(name):
+    assert find(name) is not None
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_names_that_opwise_lacks(name):
+    with pytest.raises(AttributeError, match="has no attribute"):
+        find(name)
+
+
+# --- modules ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*_aliases.SAME, *_aliases.MADE])
+def test_modules_can_be_imported(name):
+    module = importlib.import_module(name)
+    assert sys.modules[name] is module
+    parent, _, child = name.rpartition(".")
+    assert getattr(importlib.import_module(parent), child) is module
+    if name in _aliases.SAME:
+        assert module is importlib.import_module(_aliases.SAME[name])
+    else:
+        assert module.__name__ == name and module.__doc__
+
+
+@pytest.mark.parametrize("name", list(_aliases.MADE))
+def test_modules_say_what_they_lack(name):
+    module = importlib.import_module(name)
+    with pytest.raises(AttributeError, match=f"opwise has no {name}.no_such_name") as error:
+        module.no_such_name  # noqa: B018
+    for source in _aliases.MADE[name]:
+        assert source in str(error.value)
+    assert not hasattr(module, "__no_such_special_name__")
+
+
+@pytest.mark.parametrize("name", list(_aliases.MADE))
+def test_modules_list_what_they_have(name):
+    module = importlib.import_module(name)
+    listed = dir(module)
+    assert listed == list(dict.fromkeys(listed))
+    for entry in listed:
+        assert getattr(module, entry, module) is not None or entry in vars(module)
+    assert not [n for n in module.__all__ if n.startswith("_")]
+
+
+def test_sources_of_modules_exist():
+    for sources in _aliases.MADE.values():
+        for source in sources:
+            importlib.import_module(source)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import theano, theano.tensor as T; T.dmatrix",
+        "from theano import tensor as T, function, shared, config, Mode, In, Out, pp; T.dot",
+        "from theano.tensor.nnet import sigmoid, softmax; from theano.tensor import nnet",
+        "from theano.tensor.basic import as_tensor_variable, TensorType",
+        "from theano.compile.mode import get_default_mode, Mode",
+        "from theano.compile import SharedVariable, FunctionMaker, Mode, In, deep_copy_op",
+        "from theano.gof import Op, Apply, Variable, Constant, Type, FunctionGraph, local_optimizer",
+        "from theano.gof.graph import Variable, inputs",
+        "from theano.gof.opt import local_optimizer, EquilibriumOptimizer",
+        "from theano.tensor.opt import register_canonicalize",
+        "from theano.tensor.elemwise import Elemwise, DimShuffle, Sum, CAReduce",
+        "from theano.tensor.subtensor import Subtensor, IncSubtensor, AdvancedSubtensor1",
+        "from theano.tensor.var import TensorVariable, TensorConstant",
+        "from theano.tensor.sharedvar import TensorSharedVariable",
+        "from theano.scalar.basic import UnaryScalarOp, add",
+        "from theano.compat import OrderedDict, imap, izip",
+        "from theano.compat.six.moves import xrange",
+        "from theano.compile.nanguardmode import NanGuardMode",
+        "from theano.compile.monitormode import MonitorMode, detect_nan",
+        "from theano.compile.profilemode import ProfileMode",
+        "from theano.compile.debugmode import DebugMode",
+        "from theano.gradient import grad, DisconnectedType, disconnected_grad, verify_grad",
+        "from theano.printing import debugprint, pydotprint, Print, pp",
+        "from theano.updates import OrderedUpdates",
+        "from theano.tests import unittest_tools as utt; utt.seed_rng",
+        "from theano.configparser import change_flags",
+        "from theano import *; function, shared",
+        "from theano.tensor import *; dmatrix, dot",
+        "import theano.tensor.nnet as nn; nn.sigmoid",
+        "import theano.misc",
+    ],
+)
+def test_statements_of_programs(statement):
+    exec(statement, {})
+
+
+def test_what_is_not_there_is_an_import_error():
+    with pytest.raises(ImportError, match="no_such_name"):
+        exec("from theano.gof import no_such_name", {})
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        importlib.import_module("theano.no_such_module")
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("theano.gof.no_such_module")
+
+
+# --- the same objects ---------------------------------------------------------------------------
+
+
+def test_both_packages_give_the_same():
+    assert theano.tensor is opwise.tensor is T
+    assert theano.config is opwise.config
+    assert theano.function is opwise.function and theano.Mode is opwise.Mode
+    assert theano.gof.Op is opwise.Op and theano.gof.graph.Apply is opwise.Apply
+    assert theano.tensor.basic.dot is opwise.tensor.dot
+    assert theano.compile.SharedVariable is opwise.SharedVariable
+    assert theano.compile.mode.Mode is opwise.Mode
+
+
+def test_every_public_name_of_opwise_is_a_name_of_theano():
+    for name in opwise.__all__:
+        assert getattr(theano, name) is getattr(opwise, name)
+
+
+def test_versions():
+    assert theano.__version__ == theano.version == "1.0.5"
+    assert tuple(map(int, theano.__version__.split("."))) >= (0, 6)
+    assert theano.opwise_version == opwise.__version__
+
+
+def test_classes_are_pickled_by_their_own_names():
+    x = T.dmatrix("x")
+    text = pickle.dumps(theano.function([x], x * 2, mode="FAST_COMPILE"), protocol=0)
+    assert b"theano" not in text
+    assert pickle.loads(pickle.dumps(theano.gof.Op)) is opwise.Op
+
+
+def test_a_program_in_its_own_process():
+    program = (
+        "import theano\n"
+        "import theano.tensor as T\n"
+        "from theano import function\n"
+        "x = T.dscalar('x')\n"
+        "y = T.grad(x ** 2, x)\n"
+        "assert theano.pp(x) == 'x'\n"
+        "print(function([x], y)(4))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False,
+        cwd=Path(opwise.__file__).parents[1],
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("8.0\n", "")
+
+
+# --- small things that programs take ------------------------------------------------------------
+
+
+def test_asarray(flags):
+    flags(floatX="float32")
+    assert theano._asarray([1, 2], dtype="floatX").dtype == "float32"
+    assert theano._asarray([1, 2], dtype="int8").dtype == "int8"
+    value = np.ones(3)
+    assert theano._asarray(value, dtype="float64") is value
+    assert theano.misc.safe_asarray._asarray is theano._asarray
+
+
+def test_what_was_for_python_2():
+    compat = theano.compat
+    assert compat.PY3 and not compat.PY2
+    assert list(compat.imap(abs, [-1])) == [1] and list(compat.izip([1], [2])) == [(1, 2)]
+    assert list(compat.six.iteritems({1: 2})) == [(1, 2)]
+    assert list(compat.six.itervalues({1: 2})) == [2] and list(compat.six.iterkeys({1: 2})) == [1]
+    assert isinstance("a", compat.six.string_types) and isinstance(1, compat.six.integer_types)
+    assert compat.b("a\xff") == b"a\xff"
+    assert list(compat.six.moves.xrange(2)) == [0, 1]
+    assert compat.six.moves.cPickle is pickle
+
+    class Meta(type):
+        pass
+
+    assert type(compat.six.with_metaclass(Meta, dict)) is Meta
+
+    @compat.six.add_metaclass(Meta)
+    class Plain:
+        value = 3
+
+    assert type(Plain) is Meta and Plain.value == 3
+    with pytest.raises(KeyError):
+        compat.six.reraise(KeyError, KeyError("k"))
+
+
+def test_unittest_tools(flags):
+    tools = importlib.import_module("theano.tests.unittest_tools")
+    flags({"unittests.rseed": "7"})
+    assert tools.fetch_seed() == 7 and tools.fetch_seed(3) == 3
+    tools.seed_rng()
+    first = np.random.rand()
+    assert tools.seed_rng() == 7 and np.random.rand() == first
+    flags({"unittests.rseed": "random"})
+    assert tools.fetch_seed() is None
+    tools.verify_grad(lambda x: T.sqr(x), [np.ones((2, 3))])
+    with pytest.raises(AssertionError):
+        tools.assert_allclose(1.0, 1.1)
+    tools.assert_allclose(np.float32(1), np.float32(1 + 1e-6))
+
+
+def test_shapes_are_checked_for_users_ops():
+    import unittest
+
+    tools = importlib.import_module("theano.tests.unittest_tools")
+
+    class Case(tools.InferShapeTester, unittest.TestCase):
+        def test_it(self):
+            x = T.dmatrix()
+            self._compile_and_check([x], [T.dot(x, x.T)], [np.ones((2, 3))], T.blas.Dot22)
+
+    result = unittest.TestResult()
+    Case("test_it").run(result)
+    assert result.wasSuccessful(), result.errors + result.failures
