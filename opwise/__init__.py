@@ -53,6 +53,7 @@ for _name, _value in {
     "Rop": Rop,
     "SharedVariable": SharedVariable,
     "Variable": Variable,
+    "consider_constant": gradient.consider_constant,
     "grad": grad,
     "numeric_grad": gradient.numeric_grad,
     "shared": shared,

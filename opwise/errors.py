@@ -28,6 +28,8 @@ of old programs keep working.
      +-- DisconnectedInputError        the cost does not depend on a variable differentiated by
     TypeError
      +-- NullTypeGradError             a gradient was undefined and yet needed
+    NotImplementedError
+     +-- ComplexError                  an operation has no meaning for complex numbers
 
 A failing Apply raises the class that its implementation raised, with the Apply, its inputs and the
 line of the user's program added to the text (``linkers/errors.py``).
@@ -119,6 +121,10 @@ class AsTensorError(TypeError):
 
 class DisconnectedInputError(ValueError):
     """The cost is not a function of a variable that its gradient was asked for."""
+
+
+class ComplexError(NotImplementedError):
+    """An operation has no meaning for complex numbers, as ``%``."""
 
 
 class NullTypeGradError(TypeError):

@@ -96,10 +96,10 @@ MADE = {
                            "opwise.optimizers.rule"),
     "theano.tensor.blas_c": ("opwise.tensor.blas",),
     "theano.tensor.elemwise": ("opwise.tensor.elemwise", "opwise.tensor.reduce"),
-    "theano.tensor.extra_ops": ("opwise.tensor",),
+    "theano.tensor.extra_ops": ("opwise.tensor.extra_ops", "opwise.tensor"),
     "theano.tensor.inplace": (),
     "theano.tensor.nnet": ("opwise.tensor.nnet",),
-    "theano.tensor.nnet.bn": ("opwise.tensor.nnet",),
+    "theano.tensor.nnet.bn": ("opwise.tensor.nnet.bn", "opwise.tensor.nnet"),
     "theano.tensor.nnet.nnet": ("opwise.tensor.nnet.nnet", "opwise.tensor.nnet"),
     "theano.tensor.nnet.sigm": ("opwise.tensor.nnet.sigm", "opwise.tensor.nnet", "opwise.scalar"),
     "theano.tensor.opt": (*_all("optimizers", _TENSOR_RULES), "opwise.tensor.creation",
@@ -112,7 +112,7 @@ MADE = {
     "theano.tensor.type_other": ("opwise.tensor.slices", "opwise.graph.type"),
     "theano.tensor.utils": ("opwise.tensor",),
     "theano.tensor.var": ("opwise.tensor.variable",),
-    "theano.tensor.xlogx": ("opwise.tensor",),
+    "theano.tensor.xlogx": ("opwise.tensor.functions",),
     "theano.tests": (),
     "theano.tests.unittest_tools": ("theano._unittest_tools",),
     "theano.updates": ("opwise.compile.updates",),
@@ -120,7 +120,7 @@ MADE = {
 
 
 #: modules that a function of the same name hides among the attributes of their parent
-HIDDEN = ("theano.tensor.sort", "theano.tensor.var")
+HIDDEN = ("theano.compile.function", "theano.tensor.sort", "theano.tensor.var")
 
 
 class _Made(types.ModuleType):
@@ -129,7 +129,7 @@ class _Made(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__") and name != "__all__":
             raise AttributeError(name)
-        self._fill()
+        _fill(self)
         if name == "__all__":
             return [known for known in vars(self) if not known.startswith("_")]
         try:
@@ -142,15 +142,17 @@ class _Made(types.ModuleType):
             ) from None
 
     def __dir__(self):
-        self._fill()
+        _fill(self)
         return list(vars(self))
 
-    def _fill(self):
-        own = vars(self)
-        for source in MADE[self.__name__]:
-            for name, value in vars(importlib.import_module(source)).items():
-                if not name.startswith("__"):
-                    own.setdefault(name, value)
+
+def _fill(module):
+    """Give a module the names of its sources; no method, whose name a source might have too."""
+    own = vars(module)
+    for source in MADE[module.__name__]:
+        for name, value in vars(importlib.import_module(source)).items():
+            if not name.startswith("__"):
+                own.setdefault(name, value)
 
 
 def install(package):

@@ -57,6 +57,8 @@ class Function(CallPath):
             construction.keys is not None
             or any(construction.inputs[i].mutable for i in self._explicit)
             or any(not self.defaults[i][0] for i in self._explicit)
+            # arguments by position must not reach an implicit input
+            or self._explicit != list(range(len(self._explicit)))
         )
         self.set_path(
             machine,
@@ -99,8 +101,12 @@ class Function(CallPath):
             if hidden:
                 raise TypeError(f"Tried to provide value for implicit input: {hidden[0].name}")
             raise TypeError("Too many parameter passed to theano function")
-        for position, value in enumerate(args):
-            given[self._explicit[position]] = value
+        # implicit inputs count among the positions, and must not be reached
+        places = [i for i, s in enumerate(specs) if not s.shared]
+        for i, value in zip(places, args, strict=False):
+            if specs[i].implicit:
+                raise TypeError(f"Tried to provide value for implicit input: {specs[i].name}")
+            given[i] = value
         for key, value in kwargs.items():
             i = self._find(key)
             if i in given:

@@ -84,7 +84,7 @@ def evaluate(variable, values):
     inputs = tuple(sorted(values, key=id))
     compiled = cache.get(inputs)
     if compiled is None:
-        compiled = cache[inputs] = function(list(inputs), variable, on_unused_input="ignore")
+        compiled = cache[inputs] = function(list(inputs), variable)
     return compiled(*(values[var] for var in inputs))
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from opwise.compile.construct import construct
 from opwise.compile.executable import Function
 from opwise.graph import aliasing, provenance, traversal
+from opwise.graph.features import PreserveNames
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Constant, Variable
 from opwise.tensor.convert import deep_copy_op, view_op
@@ -82,6 +83,7 @@ class FunctionMaker:
     def _graph(self):
         construction = self.construction
         fgraph = FunctionGraph(construction.graph_inputs, construction.graph_outputs, clone=False)
+        fgraph.attach_feature(PreserveNames())
         fgraph.mutable_inputs = {
             var
             for var, spec in zip(construction.graph_inputs, construction.inputs, strict=True)

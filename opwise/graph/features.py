@@ -80,8 +80,8 @@ class DestroyHandler(Feature):
 
 
 class PreserveNames(Feature):
-    """Gives a replacement the name of what it replaces, where it has none."""
+    """Gives what replaces a variable its name, where it is computed and has none."""
 
     def on_change_input(self, fgraph, node, i, old, new, reason=None):
-        if old.name is not None and new.name is None:
+        if old.name is not None and new.name is None and new.owner is not None:
             new.name = old.name

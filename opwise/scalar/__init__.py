@@ -3,6 +3,7 @@
 These are the names of ``theano.scalar``.
 """
 
+from opwise.errors import ComplexError
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.scalar import dtypes as _dtypes
@@ -19,6 +20,7 @@ from opwise.scalar.op import (
     UnaryBitOp,
     UnaryScalarOp,
     cast,
+    cast_op,
     scalar_maximum,
     scalar_minimum,
 )
@@ -50,6 +52,7 @@ globals().update(CLASSES)
 globals().update(OPS)
 #: the types, by dtype: ``theano.scalar.float64('x')`` makes a variable
 globals().update({dtype: get_scalar_type(dtype) for dtype in _dtypes.ALL})
+globals().update({f"convert_to_{dtype}": cast_op(dtype) for dtype in _dtypes.ALL})
 int_types = [get_scalar_type(d) for d in _dtypes.SIGNED]
 uint_types = [get_scalar_type(d) for d in _dtypes.UNSIGNED]
 float_types = [get_scalar_type(d) for d in _dtypes.FLOATS]
@@ -69,6 +72,7 @@ __all__ = [
     "BinaryBitOp",
     "BinaryScalarOp",
     "Cast",
+    "ComplexError",
     "Composite",
     "LogicalComparison",
     "Op",

@@ -142,8 +142,8 @@ class autocast_float_as:
 def autocast(x):
     """Return a Python number as a numpy scalar of the dtype that a constant of it has.
 
-    int or bool: the smallest of int8 to int64 that holds it. float: float32 where that is exact, else
-    float64; always float32 if floatX is float32. numpy scalars keep their dtype.
+    int or bool: the smallest of int8 to int64 that holds it. float: float32 where that is exact,
+    else float64; always float32 if floatX is float32. numpy scalars keep their dtype.
     """
     if isinstance(x, np.generic):
         return x

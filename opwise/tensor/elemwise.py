@@ -341,8 +341,7 @@ class Elemwise(Op):
         op = self.scalar_op
         if not self.inplace_pattern:
             return f"Elemwise{{{op}}}"
-        label = op.row.cls if op.row is not None else str(op)
-        return f"Elemwise{{{label}}}{sorted(self.inplace_pattern.items())}"
+        return f"Elemwise{{{op}}}{sorted(self.inplace_pattern.items())}"
 
 
 def _lift(result, values):

@@ -5,6 +5,9 @@ Each is the Elemwise of a row of the scalar table; a new row is here without ano
 
 from __future__ import annotations
 
+from functools import reduce
+
+from opwise.errors import ComplexError
 from opwise.scalar import dtypes
 from opwise.tensor.elemwise import FUNCTIONS, DimShuffle, Elemwise, cast, elemwise
 from opwise.tensor.reduce import all as all_
@@ -28,7 +31,6 @@ _ALIASES = {
     "fill": "second",
     "floor_div": "int_div",
     "logical_not": "invert",
-    "mod_check": "mod",
     "square": "sqr",
     "where": "switch",
 }
@@ -67,9 +69,39 @@ def iround(x, mode="half_to_even"):
     return cast(round(x, mode), "int64")
 
 
+def mod_check(x, y):
+    """Return x % y; ComplexError for complex numbers, which have no remainder."""
+    x, y = as_tensor_variable(x), as_tensor_variable(y)
+    if x.type.dtype in dtypes.COMPLEX or y.type.dtype in dtypes.COMPLEX:
+        raise ComplexError(f"% has no meaning for complex numbers, got {x.dtype} and {y.dtype}")
+    return elemwise("mod")(x, y)
+
+
 def divmod(x, y):
     """Return (x // y, x % y)."""
     return elemwise("int_div")(x, y), elemwise("mod")(x, y)
+
+
+def div_proxy(x, y):
+    """Return x // y for two integers, else x / y."""
+    x, y = as_tensor_variable(x), as_tensor_variable(y)
+    whole = x.type.dtype in discrete_dtypes and y.type.dtype in discrete_dtypes
+    return elemwise("int_div" if whole else "true_div")(x, y)
+
+
+def complex_from_polar(abs, angle):
+    """Return the complex numbers of given sizes and angles (in radians)."""
+    return elemwise("complex")(abs * elemwise("cos")(angle), abs * elemwise("sin")(angle))
+
+
+def largest(*args):
+    """Return elementwise the largest of two or more arrays, which broadcast."""
+    return reduce(elemwise("maximum"), args)
+
+
+def smallest(*args):
+    """Return elementwise the smallest of two or more arrays, which broadcast."""
+    return reduce(elemwise("minimum"), args)
 
 
 def isclose(a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
@@ -110,15 +142,20 @@ __all__ = [
     "as_tensor",
     "as_tensor_variable",
     "cast",
+    "complex_from_polar",
     "constant",
     "continuous_dtypes",
     "discrete_dtypes",
+    "div_proxy",
     "divmod",
     "iround",
     "isclose",
+    "largest",
     "logaddexp",
+    "mod_check",
     "power",
     "round",
+    "smallest",
     "tensor",
     "true_divide",
 ]

@@ -5,7 +5,7 @@ Each is a name for a function of another module; importing this one attaches the
 
 from __future__ import annotations
 
-from opwise.errors import AsTensorError
+from opwise.errors import AsTensorError, ComplexError
 from opwise.tensor import reduce
 from opwise.tensor import shape as shaping
 from opwise.tensor.convert import tensor_copy
@@ -14,6 +14,7 @@ from opwise.tensor.diagonal import diagonal
 from opwise.tensor.dot import dot
 from opwise.tensor.elemwise import FUNCTIONS, cast, dimshuffle_op, elemwise
 from opwise.tensor.extra_ops import cumprod, cumsum, repeat, searchsorted
+from opwise.tensor.functions import mod_check
 from opwise.tensor.selection import choose, compress, nonzero, nonzero_values
 from opwise.tensor.sort import argsort, sort
 from opwise.tensor.subtensor import getitem, take
@@ -47,6 +48,8 @@ def _binary(op, reflected):
     def method(self, other):
         try:
             return op(other, self) if reflected else op(self, other)
+        except ComplexError:
+            raise
         except (AsTensorError, NotImplementedError):
             return NotImplemented  # the other operand may know, or Python names both types
 
@@ -72,7 +75,7 @@ def _unary(op):
 
 def _attach_elementwise():
     for name, function in _BINARY.items():
-        op = elemwise(function)
+        op = mod_check if name == "mod" else elemwise(function)
         _attach(f"__{name}__", _binary(op, reflected=False))
         _attach(f"__r{name}__", _binary(op, reflected=True))
     for name in ("lt", "le", "gt", "ge"):

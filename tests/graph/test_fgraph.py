@@ -380,6 +380,18 @@ def test_names_are_preserved_where_there_is_none(graph, toy):
     assert x.name == "x"
 
 
+def test_what_is_not_computed_keeps_its_lack_of_a_name(toy):
+    x = generic()
+    f = toy("f")(x)
+    g = toy("g")(f)
+    f.name = "eff"
+    fgraph = FunctionGraph([x], [g], clone=False)
+    fgraph.attach_feature(PreserveNames())
+    fgraph.replace(f, x)
+    assert g.owner.inputs == [x]
+    assert x.name is None
+
+
 def test_an_output_may_be_kept_from_in_place(toy, leaves):
     x, y = leaves("xy")
     fgraph = FunctionGraph([x, y], [toy("f")(x), toy("g")(y)], clone=False)

@@ -196,6 +196,25 @@ def test_an_input_that_is_not_finite():
     assert "Graph Input 'x' has invalid value [nan  1.]" in text
 
 
+class Unwritten(Op):
+    """Makes an array that holds NaN; what it holds means nothing, and the variable says so."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        out = x.type()
+        out.tag.nan_guard_mode_check = False
+        return Apply(self, [x], [out])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = np.full(inputs[0].shape, np.nan)
+
+
+def test_values_that_mean_nothing_may_be_anything():
+    f = function([X], T.switch(T.isnan(Unwritten()(X)), 1.0, 0.0), mode=DebugMode())
+    np.testing.assert_array_equal(f([5.0, 6.0]), [1, 1])
+
+
 @pytest.mark.parametrize("what", ["float32", "two dimensions", "nothing"])
 def test_results_that_are_not_what_was_declared(what):
     error = ValueError if what == "nothing" else TypeError

@@ -89,7 +89,8 @@ def test_names_of_classes_give_new_modes(name, cls):
     ],
 )
 def test_unknown_names(name):
-    with pytest.raises(Exception, match=rf"^No predefined mode exist for string: {name}( |$)") as caught:
+    told = rf"^No predefined mode exist for string: {name}( |$)"
+    with pytest.raises(Exception, match=told) as caught:
         get_mode(name)
     assert type(caught.value) is Exception
 

@@ -53,6 +53,26 @@ def test_an_input_is_named_as_one():
         guarded()(np.array([np.nan]))
 
 
+def test_no_apply_is_blamed_for_an_input():
+    with pytest.raises(AssertionError) as error:
+        guarded()(np.array([np.inf]))
+    text = str(error.value)
+    assert text.startswith("Inf detected\nBig value detected\nNanGuardMode found an error in an in")
+    assert "Backtrace when that variable is created:" in text and 'x = T.dvector("x")' in text
+    assert "Apply node that caused the error" not in text
+
+
+def test_a_call_that_was_stopped_changes_nothing():
+    x = T.dvector("x")
+    s = shared(np.ones(2))
+    f = function([x], s * 1, updates=[(s, s / x)], mode=NanGuardMode())
+    with pytest.raises(AssertionError, match="Inf detected"), np.errstate(all="ignore"):
+        f([1.0, 0.0])
+    np.testing.assert_array_equal(s.get_value(), [1, 1])
+    f([2.0, 4.0])
+    np.testing.assert_array_equal(s.get_value(), [0.5, 0.25])
+
+
 def test_a_result_is_shown_with_its_graph_and_line():
     with pytest.raises(AssertionError) as error, np.errstate(all="ignore"):
         guarded(out=lambda x: T.exp(T.log(x)) * 2, optimizer=None)(np.array([-1.0]))

@@ -172,7 +172,7 @@ def test_inplace_rules_let_the_graph_check_destroyers(x):
 
     fgraph = rewritten(in_place, [x], exp(neg(x)), exp(x))
     # the input is not to be overwritten, so the second replacement is declined
-    assert str(fgraph.outputs[0].owner.op) == "Elemwise{Exp}[(0, 0)]"
+    assert str(fgraph.outputs[0].owner.op) == "Elemwise{exp}[(0, 0)]"
     assert fgraph.outputs[1].owner.op == exp
 
 

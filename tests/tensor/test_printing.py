@@ -90,7 +90,7 @@ def test_a_new_printer_knows_nothing_of_tensors():
 
 def test_in_place_operations_are_told_apart():
     inplace = T.Elemwise(T.add.scalar_op, {0: 0})
-    assert pp(inplace(X, Y)) == "Elemwise{Add}[(0, 0)](x, y)"
+    assert pp(inplace(X, Y)) == "Elemwise{add}[(0, 0)](x, y)"
 
 
 LAYER = T.tanh(T.dot(X, Y) + V).sum(axis=0) * 2

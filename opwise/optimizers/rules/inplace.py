@@ -133,7 +133,10 @@ class InplaceElemwiseOptimizer(InplacePass):
         preferred = _updated_input(node)
         fitting.sort(key=lambda i: node.inputs[i] is not preferred)
         for i in fitting:
-            yield i, lambda inputs, i=i: Elemwise(op.scalar_op, {0: i}).make_node(*inputs).outputs
+            # a rewrite prints the class (Elemwise{Add}[(0, 0)]), what a user makes the operation
+            label = op.scalar_op.row.cls if op.scalar_op.row is not None else str(op.scalar_op)
+            new = Elemwise(op.scalar_op, {0: i}, name=f"Elemwise{{{label}}}[(0, {i})]")
+            yield i, lambda inputs, new=new: new.make_node(*inputs).outputs
 
 
 def _updated_input(node):

@@ -119,7 +119,8 @@ row(
         g * F.switch(F.eq(x, 0), 0, F.log(x) * z),
     ),
     label="pow", infix="**", c_support=("ipow",), libm=("pow",), cost=8.0,
-    domain=((0.5, 3.0), (-2.0, 2.0)), kinds="iufc", doc="x to the power y; an integer to a negative power gives 0, 1 or -1.",
+    domain=((0.5, 3.0), (-2.0, 2.0)), kinds="iufc",
+    doc="x to the power y; an integer to a negative power gives 0, 1 or -1.",
 )  # fmt: skip
 row(
     "neg", "Neg", 1, _no_bool(d.same), np.negative, "-{x}", lambda F, x, z, g: -g,

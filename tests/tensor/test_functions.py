@@ -1,0 +1,47 @@
+"""Functions of tensors that are made of several elementwise operations."""
+
+import numpy as np
+import pytest
+
+import opwise.tensor as T
+from opwise.errors import ComplexError
+
+X, Y = np.array([1.0, 5.0, -2.0]), np.array([[2.0], [-3.0]])
+
+
+@pytest.mark.c
+def test_largest_and_smallest_broadcast():
+    z = np.array([0.0, 9.0, 0.0])
+    x, y, w = T.dvector(), T.TensorType("float64", (False, True))(), T.dvector()
+    values = {x: X, y: Y, w: z}
+    assert np.array_equal(T.largest(x, y, w).eval(values), np.maximum(np.maximum(X, Y), z))
+    assert np.array_equal(T.smallest(x, y, w).eval(values), np.minimum(np.minimum(X, Y), z))
+
+
+@pytest.mark.c
+def test_complex_numbers_from_sizes_and_angles():
+    size, angle = T.dvector(), T.dvector()
+    sizes, angles = np.array([1.0, 2.0]), np.array([0.5, -3.0])
+    found = T.complex_from_polar(size, angle).eval({size: sizes, angle: angles})
+    assert np.allclose(found, sizes * np.exp(1j * angles), rtol=1e-15)
+
+
+@pytest.mark.null
+@pytest.mark.parametrize(
+    ("first", "second", "op"),
+    [("int8", "int64", T.int_div), ("int8", "float32", T.true_div), ("float32", 2, T.true_div)],
+)
+def test_division_of_whole_numbers_is_whole(first, second, op):
+    x = T.TensorType(first, (False,))()
+    y = T.TensorType(second, (False,))() if isinstance(second, str) else second
+    assert T.div_proxy(x, y).owner.op == op
+
+
+@pytest.mark.null
+@pytest.mark.parametrize(
+    "remainder",
+    [lambda x, z: x % z, lambda x, z: z % x, lambda x, z: z % 2, lambda x, z: T.mod_check(x, z)],
+)
+def test_complex_numbers_have_no_remainder(remainder):
+    with pytest.raises(ComplexError, match="complex"):
+        remainder(T.dvector(), T.zvector())
