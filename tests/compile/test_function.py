@@ -708,10 +708,13 @@ def test_an_input_with_an_update_is_state(mode, b):
 def test_implicit_inputs(a, b):
     f = function([In(a, value=1.0, implicit=True), b], a + b, mode=QUICK)
     assert f(b=2.0) == 3.0
-    with pytest.raises(TypeError, match="Tried to provide value for implicit input: a"):
-        f(1.0, 2.0)
+    for values in [(2.0,), (1.0, 2.0)]:
+        with pytest.raises(TypeError, match="Tried to provide value for implicit input: a"):
+            f(*values)
     with pytest.raises(TypeError, match="Tried to provide value for implicit input: a"):
         f(a=1.0, b=2.0)
+    behind = function([b, In(a, value=1.0, implicit=True)], a + b, mode=QUICK)
+    assert behind(2.0) == 3.0
 
 
 def test_an_input_of_another_name(a):

@@ -272,8 +272,10 @@ def test_an_operand_read_twice_may_be_overwritten(run_with, generate):
 
 
 @pytest.fixture
-def compilations(monkeypatch):
-    """A list that gets an entry for each call of the compiler."""
+def compilations(monkeypatch, tmp_path):
+    """A list that gets an entry for each call of the compiler; the cache is empty."""
+    monkeypatch.setattr(cbuild, "folder", lambda: str(tmp_path))
+    monkeypatch.setattr(cbuild, "_loaded", {})
     calls = []
     genuine = cbuild._compile
 
