@@ -6,6 +6,7 @@ Validation, in-place rewrites, the memory plan of linkers and DebugMode stand on
 from __future__ import annotations
 
 from opwise.errors import InconsistencyError
+from opwise.graph import traversal
 from opwise.graph.variable import Constant
 
 
@@ -67,33 +68,55 @@ def destroyed_inputs(node):
 
 
 def orderings(fgraph):
-    """Return a dict from each destroying Apply to those that must read the memory before it."""
+    """Return a dict from each destroying Apply to those that must read the memory before it.
+
+    Memory has versions: the variable that brought it into being and its views are the first, what a
+    destroying Apply returns, with its views, the next. All readers of a version come before the
+    Apply that destroys it; those of earlier versions then do too, since that Apply reads a later
+    one. Takes linear time, for graphs whose orderings are still to be found.
+    """
+    versions: dict = {}
+    readers: dict = {}
+    destroyers = []
+
+    def version_of(var):
+        return versions.setdefault(var, (var,))
+
+    for node in traversal.io_toposort(fgraph.inputs, fgraph.outputs):
+        for var in node.inputs:
+            for first in version_of(var):
+                readers.setdefault(first, {})[node] = None
+        if node.op.destroy_map:
+            destroyers.append(node)
+        for k, views in node.op.view_map.items():
+            if k not in node.op.destroy_map:
+                merged = (first for i in views for first in version_of(node.inputs[i]))
+                versions[node.outputs[k]] = tuple(dict.fromkeys(merged))
     before = {}
-    for node in fgraph.apply_nodes:
-        if not node.op.destroy_map:
-            continue
-        later = set(_results_of(fgraph, node))
-        readers = {}
-        for i in destroyed_inputs(node):
-            for var in members(fgraph, node.inputs[i]):
-                if var not in later:
-                    for client, _ in var._clients:
-                        if client != "output" and client is not node:
-                            readers[client] = None
-        if readers:
-            before[node] = list(readers)
+    for node in destroyers:
+        earlier = {
+            reader: None
+            for i in destroyed_inputs(node)
+            for first in version_of(node.inputs[i])
+            for reader in readers[first]
+            if reader is not node
+        }
+        if earlier:
+            before[node] = list(earlier)
     return before
 
 
 def _results_of(fgraph, node):
     """Return the outputs of ``node`` and every view on them."""
     found = list(node.outputs)
+    seen = set(found)
     for current in found:
         for client, i in current._clients:
             if client == "output":
                 continue
             for out in client.outputs:
-                if out not in found and i in viewed_inputs(client, out.index):
+                if out not in seen and i in viewed_inputs(client, out.index):
+                    seen.add(out)
                     found.append(out)
     return found
 

@@ -127,8 +127,10 @@ class DualLinker(WrapLinker):
         def run_both(i, node, python, c):
             python()
             c()
-            for a, b in zip(python.outputs, c.outputs, strict=True):
-                checker(a, b)
+            for var, a, b in zip(node.outputs, python.outputs, c.outputs, strict=True):
+                own = var._tag and getattr(var.tag, "values_eq_approx", None)
+                if own is None or not own(a[0], b[0]):
+                    checker(a, b)
 
         super().__init__([PerformLinker(schedule=schedule), OpWiseCLinker(schedule=schedule)],
                          run_both)  # fmt: skip

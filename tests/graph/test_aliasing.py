@@ -82,6 +82,29 @@ def test_readers_of_the_result_need_not_run_before(toy, build):
     aliasing.check(fgraph)
 
 
+def test_only_the_readers_of_its_own_version_are_named(toy, build):
+    """Those of earlier versions come before by way of the Applys in between: lists stay short."""
+    n = 3000
+
+    def builder(x, y, found):
+        reads = []
+        for k in range(n):
+            found[f"x{k}"] = x
+            view = toy("v", views=0)(x)
+            reads.append(toy("r")(view))
+            x = found[f"d{k}"] = toy("d", destroys=0)(x)
+        return [x, *reads]
+
+    of, fgraph = build(builder)
+    before = aliasing.orderings(fgraph)
+    assert sum(map(len, before.values())) == 2 * n
+    order = {node: i for i, node in enumerate(fgraph.toposort())}
+    for destroyer, readers in before.items():
+        assert {str(node.op) for node in readers} == {"v", "r"}
+        assert all(order[reader] < order[destroyer] for reader in readers)
+    assert order[of["d0"].owner] < order[of[f"d{n - 1}"].owner]
+
+
 def test_a_constant_and_a_protected_input_must_not_be_destroyed(toy, build):
     _, fgraph = build(lambda x, y, found: [toy("d", destroys=0)(toy("v", views=0)(x))])
     aliasing.check(fgraph)

@@ -221,6 +221,19 @@ def test_disagreement(wrong_c):
     assert function([x], PlusOne()(x), mode=Mode("c|py", None))([1.0]) == 1
 
 
+def test_a_variable_may_say_what_agreement_is(wrong_c):
+    x = T.dvector("x")
+    for agree, passes in ((lambda a, b: True, True), (lambda a, b: bool(np.all(a == b)), False)):
+        y = PlusOne()(x)
+        y.tag.values_eq_approx = agree
+        f = function([x], y, mode=Mode("c&py", None))
+        if passes:
+            np.testing.assert_array_equal(f([1.0]), [2.0])
+        else:
+            with pytest.raises(Exception, match="Output mismatch"):
+                f([1.0])
+
+
 def test_a_checker_of_ones_own():
     seen = []
     x = T.dvector("x")

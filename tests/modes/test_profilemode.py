@@ -208,6 +208,7 @@ f(np.ones(3))
     [
         ("mode=ProfileMode", "", "", 1),
         ("mode=PROFILE_MODE", "", "", 1),
+        ("mode=ProfileMode,optimizer_excluding=fusion", "", "", 1),
         ("", ", mode='PROFILE_MODE'", "", 1),
         ("", ", mode='PROFILE_MODE'", "f.maker.mode.print_summary()", 1),
         ("", ", mode=theano.ProfileMode()", "", 0),
