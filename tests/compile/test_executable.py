@@ -311,6 +311,36 @@ def test_values_of_shared_variables_are_copies(mode):
     assert s.get_value().tolist() == [1, 1, 1]
 
 
+@pytest.mark.parametrize(
+    "update",
+    [
+        lambda s, t, x: x,
+        lambda s, t, x: x[::-1],
+        lambda s, t, x: t,
+        lambda s, t, x: t.reshape((1, 3))[0],
+        lambda s, t, x: T.constant(np.arange(3.0)),
+        lambda s, t, x: x * 2,
+        lambda s, t, x: s[::-1],
+    ],
+)
+def test_what_an_update_stores_is_memory_of_its_own(mode, x, update):
+    s, t = shared(np.zeros(3)), shared(np.arange(3.0))
+    new = update(s, t, x)
+    f = function([x], [new, x * 2], updates=[(s, new)], mode=mode, on_unused_input="ignore")
+    value = np.arange(3.0)
+    results = f(value)
+    stored = s.get_value()
+    expected = stored.tolist()
+    assert results[0].tolist() == expected
+    for other in (value, t.get_value(borrow=True), *results):
+        assert not np.shares_memory(s.get_value(borrow=True), other)
+    # what overwrites the value in place reaches nobody else
+    function([], updates=[(s, s + 100)], mode=mode)()
+    assert value.tolist() == t.get_value().tolist() == [0, 1, 2]
+    assert results[0].tolist() == expected
+    assert f(value)[1].tolist() == [0, 2, 4]
+
+
 def test_mutable_inputs_may_be_overwritten(mode, x):
     f = function([In(x, mutable=True)], T.exp(x) * 2, mode=mode)
     value = np.zeros(3)

@@ -297,8 +297,9 @@ def test_a_failed_check_keeps_shared_values(c_copies):
 
 
 def test_options_come_from_flags(flags):
-    flags({"DebugMode.check_c": False, "DebugMode.patience": 3, "DebugMode.check_finite": False,
-           "DebugMode.check_strides": 2, "DebugMode.check_preallocated_output": "initial:previous"})  # fmt: skip
+    flags({"DebugMode.check_c": False, "DebugMode.patience": 3, "DebugMode.check_finite": False})
+    flags({"DebugMode.check_strides": 2})
+    flags({"DebugMode.check_preallocated_output": "initial:previous"})
     mode = DebugMode()
     assert mode.check_c_code is False and mode.check_py_code is True
     assert mode.stability_patience == 3 and mode.check_isfinite is False
