@@ -17,6 +17,8 @@ _NO_PROFILE = (
     "with mode='PROFILE_MODE' or a ProfileMode, and print its summary."
 )
 
+_NO_DEVICE = "opwise has no linker for the GPU yet, so functions run on the CPU."
+
 
 def function(
     inputs,
@@ -49,6 +51,8 @@ def function(
     mode = get_mode(mode)
     if profile or (config.profile and profile is None):
         warnings.warn(_NO_PROFILE, stacklevel=2)
+    if config.device != "cpu":
+        warnings.warn(f"The flag device is {config.device}: {_NO_DEVICE}", stacklevel=2)
     name = name or _caller()
     with collector_paused():
         construction = construct(

@@ -1,6 +1,7 @@
 """Recorder: what is kept of a compiled function so that a profile of it can be taken at any time.
 
-The machine counts; the recorder only holds what the numbers belong to. It keeps no function alive.
+The machine counts; the recorder only holds what the numbers belong to. It keeps the function alive,
+so that what was recorded is not lost with it.
 """
 
 from __future__ import annotations
