@@ -745,7 +745,7 @@ _TABLE: tuple[tuple[str, ConfigParam, str, str], ...] = (
     # where it runs
     ("device", StrParam("cpu", _is_device), "used locked",
      "The device that functions run on."),
-    ("force_device", BoolParam(False), "locked",
+    ("force_device", BoolParam(False), "used locked",
      "Whether it is an error that the device cannot be used."),
     ("init_gpu_device", StrParam("", _is_accelerator_or_none), "locked",
      "A GPU to initialise although functions run on the CPU."),

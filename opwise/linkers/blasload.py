@@ -22,6 +22,8 @@ def load():
     The signature that scipy states must be the one that opwise was written for: with integers of
     another size results would be wrong without a word. Raises ImportError.
     """
+    if opwise_c.has_blas():
+        return
     functions = _cython_blas().__pyx_capi__
     for letter, c_type in (("d", "double"), ("s", "float")):
         for name, arguments in _ARGUMENTS.items():

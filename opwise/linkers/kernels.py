@@ -16,7 +16,7 @@ from opwise.scalar.composite import Composite, Step
 from opwise.scalar.op import Cast
 
 #: part of the cache key of generated code: change it when the text's meaning changes
-VERSION = 2
+VERSION = 3
 #: inputs that may broadcast along the innermost dimension and still get a loop of their own
 MAX_MAYBE = 2
 
@@ -209,6 +209,7 @@ def file_text(sources):
     return "\n".join(
         [
             f"/* made by opwise, version {VERSION} of the generator */",
+            "#define OW_INLINE static inline __attribute__((always_inline))",
             csource.prototypes(libm, dtypes),
             csource.support(support, dtypes),
             *(text for text, *_ in sources),

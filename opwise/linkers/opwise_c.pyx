@@ -86,6 +86,7 @@ cdef extern from *:
         return "unknown";
     }
     static void ow_set_loader(int (*loader)(char *)) { ow_load_blas = loader; }
+    static int ow_has_blas(void) { return ow_blas.sger != NULL; }
     /* An array over `data`; own: it frees the memory when it dies. */
     static PyObject *ow_wrap(int typenum, int nd, npy_intp *shape, npy_intp *strides, void *data,
                              int own)
@@ -100,6 +101,7 @@ cdef extern from *:
     """
     const char *ow_set_blas(const char *, void *)
     void ow_set_loader(int (*)(char *))
+    bint ow_has_blas()
     int ow_bits(uint64_t) noexcept nogil
     object ow_wrap(int, int, cnp.npy_intp *, cnp.npy_intp *, void *, int)
 
@@ -196,6 +198,11 @@ def set_blas(str name, capsule, expected):
         )
     if ow_set_blas(name.encode(), PyCapsule_GetPointer(capsule, signature)) != NULL:
         raise ValueError(f"opwise does not use the BLAS function {name}")
+
+
+def has_blas():
+    """Return whether the BLAS functions have been taken."""
+    return bool(ow_has_blas())
 
 
 cdef int _load_blas(char *error) noexcept:

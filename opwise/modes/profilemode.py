@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 
 from opwise.config import config
-from opwise.linkers import cmakers
+from opwise.linkers import blasload, cmakers
 from opwise.modes.mode import Mode
 from opwise.profiling import aggregate, classic
 from opwise.profiling.recorder import Recorder, profile_of
@@ -39,6 +39,8 @@ class ProfileMode(Mode):
         """Start to time a function."""
         order = function.maker.order
         cimpl = function.maker.linker.cimpl
+        if any(cimpl):
+            _load_blas()
         why = ["" if c else cmakers.why_not(node) for c, node in zip(cimpl, order, strict=True)]
         function.fn.start_timing()
         function.timed = True
@@ -124,6 +126,14 @@ class ProfileMode(Mode):
     def __setstate__(self, state):
         super().__setstate__(state)
         self.message = state["message"]
+
+
+def _load_blas():
+    """Have BLAS loaded before the first call: its tens of milliseconds belong to no Apply."""
+    try:
+        blasload.load()
+    except ImportError:
+        pass  # the first step that needs it says so
 
 
 def _by_name(profile, value):
