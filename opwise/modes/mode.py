@@ -75,7 +75,7 @@ def find_linker(linker):
         return linker
     if linker in _MISSING_LINKERS:
         raise NotImplementedError(_MISSING_LINKERS[linker])
-    return predefined_linkers[linker]
+    return _named(predefined_linkers, linker, "linker")
 
 
 def find_optimizer(optimizer):
@@ -83,8 +83,15 @@ def find_optimizer(optimizer):
     if optimizer == "default":
         optimizer = config.optimizer
     if isinstance(optimizer, str) or optimizer is None:
-        return predefined_optimizers[optimizer]
+        return _named(predefined_optimizers, optimizer, "optimizer")
     return optimizer
+
+
+def _named(table, name, what):
+    if name not in table:
+        known = ", ".join(sorted(each for each in table if isinstance(each, str)))
+        raise KeyError(f"no {what} is called {name!r}; those known: {known}")
+    return table[name]
 
 
 class Mode:

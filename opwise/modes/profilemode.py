@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 
 from opwise.config import config
 from opwise.linkers import blasload, cmakers
@@ -130,10 +131,8 @@ class ProfileMode(Mode):
 
 def _load_blas():
     """Have BLAS loaded before the first call: its tens of milliseconds belong to no Apply."""
-    try:
+    with contextlib.suppress(ImportError):  # the first step that needs it says so
         blasload.load()
-    except ImportError:
-        pass  # the first step that needs it says so
 
 
 def _by_name(profile, value):

@@ -224,3 +224,17 @@ def test_summary_at_exit(flags, mode, more, summaries):
     )
     assert done.stdout.count("ProfileMode.print_summary()") == summaries
     assert done.stderr == ""
+
+
+def test_no_apply_is_charged_with_loading_the_blas():
+    """The BLAS is there once a profiled function is compiled, before its first call."""
+    script = (
+        "import theano, theano.tensor as T\n"
+        "from opwise.linkers import opwise_c\n"
+        "assert not opwise_c.has_blas()\n"
+        "x = T.dmatrix()\n"
+        "theano.function([x], T.dot(x, x), mode=theano.ProfileMode())\n"
+        "print(opwise_c.has_blas())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "True\n", done.stderr
