@@ -16,6 +16,7 @@ import stat
 import subprocess
 import tempfile
 import time
+import warnings
 from dataclasses import dataclass
 from functools import cache
 
@@ -100,7 +101,7 @@ _private = None
 
 
 def folder():
-    """Return the cache folder, made if need be; one of this process where it is not safe."""
+    """Return the cache folder, made if need be; if it is unsafe, warn and return a private one."""
     global _private
     path = config.compiledir
     try:
@@ -119,6 +120,11 @@ def folder():
     if _private is None:
         _private = tempfile.mkdtemp(prefix="opwise-")
         atexit.register(shutil.rmtree, _private, ignore_errors=True)
+        warnings.warn(
+            f"{path} is not a folder that only you can write to: C code is compiled anew in every "
+            "process. Mend it (chmod 700), or name another with the flag base_compiledir.",
+            stacklevel=2,
+        )
     return _private
 
 
