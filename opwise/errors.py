@@ -129,3 +129,16 @@ class ComplexError(NotImplementedError):
 
 class NullTypeGradError(TypeError):
     """A gradient that is undefined or not implemented was needed."""
+
+
+def retold(error, text, note):
+    """Return an exception of the class of ``error`` that says ``text``.
+
+    Where that class takes other arguments, the original must reach the user anyway: ``error``
+    itself is returned, with ``note`` added.
+    """
+    try:
+        return type(error)(text)
+    except Exception:  # whatever the class of the user raises when it is made from a text alone
+        error.add_note(note)
+        return error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy as copying
 
 from opwise.compile.shared import SharedVariable
-from opwise.errors import AliasedMemoryError
+from opwise.errors import AliasedMemoryError, retold
 from opwise.graph.provenance import format_trace
 from opwise.graph.variable import Variable
 from opwise.linkers.opwise_c import CallPath, Slot
@@ -196,12 +196,7 @@ class Function(CallPath):
                 f"\nThe input{named} takes a list or a vector: f([1., 2.]), or f([5]) for one "
                 "element."
             )
-        try:
-            new = type(error)(text)
-        except Exception:  # the class takes other arguments: the original must reach the user
-            error.add_note(text)
-            raise error from None
-        raise new from None
+        raise retold(error, text, text) from None
 
     def _find(self, key):
         i = self._by_name.get(key)

@@ -51,10 +51,11 @@ def function(
     mode = get_mode(mode)
     if profile or (config.profile and profile is None):
         warnings.warn(_NO_PROFILE, stacklevel=2)
-    if config.device != "cpu" and config.force_device:
-        raise NotImplementedError(f"The flag device is {config.device}: {_NO_DEVICE}")
     if config.device != "cpu":
-        warnings.warn(f"The flag device is {config.device}: {_NO_DEVICE}", stacklevel=2)
+        text = f"The flag device is {config.device}: {_NO_DEVICE}"
+        if config.force_device:
+            raise NotImplementedError(text)
+        warnings.warn(text, stacklevel=2)
     name = name or _caller()
     with collector_paused():
         construction = construct(

@@ -26,11 +26,11 @@ from opwise.linkers import opwise_c
 from opwise.scalar import csource
 
 FLAGS = ("-march=native", "-fPIC", "-shared", "-std=gnu11", "-w", *csource.FLAGS)
-#: what of -O3 such loops gain from: they run as fast, and are compiled in two thirds of the time
+#: what of -O3 such loops gain from; the rest of it costs time to compile and gives them nothing
 _GCC_LEVEL = (
     "-O1", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic", "-fstrict-aliasing", "-ftree-pre",
     "-ftree-vrp", "-fcode-hoisting", "-fgcse", "-fcaller-saves", "-fschedule-insns2",
-    # no second, narrower vector loop for what the first leaves over: a third of the time
+    # no second, narrower vector loop for what the first leaves over: it takes time to compile
     "--param=vect-epilogues-nomask=0",
 )  # fmt: skip
 

@@ -7,6 +7,7 @@ import io
 import numpy as np
 
 from opwise.config import config
+from opwise.errors import retold
 from opwise.graph import printing, provenance
 from opwise.graph.variable import Constant
 
@@ -21,12 +22,7 @@ def annotated(exception, node, order, values=None, storage=None):
     if not isinstance(exception, Exception) or getattr(exception, "_opwise_annotated", False):
         return exception
     details = describe_failure(node, order, values, storage)
-    try:
-        new = type(exception)(f"{exception}\n{details}")
-    except Exception:  # the class takes other arguments: the original must reach the user anyway
-        exception.add_note(details)
-        exception._opwise_annotated = True
-        return exception
+    new = retold(exception, f"{exception}\n{details}", details)
     new._opwise_annotated = True
     new.node = node
     return new.with_traceback(exception.__traceback__)

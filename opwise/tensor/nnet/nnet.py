@@ -16,36 +16,10 @@ from opwise.tensor.dot import dot, tensordot
 from opwise.tensor.elemwise import cast, dimshuffle, elemwise
 from opwise.tensor.extra_ops import Unique
 from opwise.tensor.join import concatenate
-from opwise.tensor.nnet.crossentropy import (
-    CrossentropyCategorical1Hot,
-    CrossentropyCategorical1HotGrad,
-    CrossentropySoftmax1HotWithBiasDx,
-    CrossentropySoftmaxArgmax1HotWithBias,
-    binary_crossentropy,
-    categorical_crossentropy,
-    crossentropy_categorical_1hot,
-    crossentropy_categorical_1hot_grad,
-    crossentropy_softmax_1hot,
-    crossentropy_softmax_1hot_with_bias,
-    crossentropy_softmax_1hot_with_bias_dx,
-    crossentropy_softmax_argmax_1hot_with_bias,
-    crossentropy_softmax_max_and_argmax_1hot,
-    crossentropy_softmax_max_and_argmax_1hot_with_bias,
-    sigmoid_binary_crossentropy,
-)
-from opwise.tensor.nnet.rowsoftmax import (
-    LogSoftmax,
-    Softmax,
-    SoftmaxGrad,
-    SoftmaxWithBias,
-    logsoftmax,
-    logsoftmax_op,
-    softmax,
-    softmax_grad,
-    softmax_graph,
-    softmax_op,
-    softmax_with_bias,
-)
+from opwise.tensor.nnet import crossentropy, rowsoftmax
+from opwise.tensor.nnet.crossentropy import *  # noqa: F403
+from opwise.tensor.nnet.rowsoftmax import *  # noqa: F403
+from opwise.tensor.nnet.rowsoftmax import softmax
 from opwise.tensor.nnet.sigm import sigmoid, softplus
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.shape import reshape
@@ -53,32 +27,14 @@ from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import as_tensor_variable
 
 __all__ = [
-    "CrossentropyCategorical1Hot",
-    "CrossentropyCategorical1HotGrad",
-    "CrossentropySoftmax1HotWithBiasDx",
-    "CrossentropySoftmaxArgmax1HotWithBias",
-    "LogSoftmax",
+    *crossentropy.__all__,
+    *rowsoftmax.__all__,
     "Prepend_scalar_constant_to_each_row",
     "Prepend_scalar_to_each_row",
     "ScalarSoftsign",
-    "Softmax",
-    "SoftmaxGrad",
-    "SoftmaxWithBias",
-    "binary_crossentropy",
-    "categorical_crossentropy",
     "confusion_matrix",
-    "crossentropy_categorical_1hot",
-    "crossentropy_categorical_1hot_grad",
-    "crossentropy_softmax_1hot",
-    "crossentropy_softmax_1hot_with_bias",
-    "crossentropy_softmax_1hot_with_bias_dx",
-    "crossentropy_softmax_argmax_1hot_with_bias",
-    "crossentropy_softmax_max_and_argmax_1hot",
-    "crossentropy_softmax_max_and_argmax_1hot_with_bias",
     "elu",
     "h_softmax",
-    "logsoftmax",
-    "logsoftmax_op",
     "prepend_0_to_each_row",
     "prepend_1_to_each_row",
     "prepend_scalar_to_each_row",
@@ -86,12 +42,6 @@ __all__ = [
     "scalar_softsign",
     "selu",
     "sigmoid",
-    "sigmoid_binary_crossentropy",
-    "softmax",
-    "softmax_grad",
-    "softmax_graph",
-    "softmax_op",
-    "softmax_with_bias",
     "softplus",
     "softsign",
 ]
