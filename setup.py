@@ -28,8 +28,11 @@ GENERATED = "build/generated"
 # rounds twice everywhere, so that the same expression gives the same bits on every machine.
 # -fno-math-errno, -fno-trapping-math: nobody reads errno or catches floating-point traps; without
 # them the compiler may use vector instructions for sqrt, floor and selections. -fwrapv: integers
-# wrap. The generated loops need all but -O3: they are csource.FLAGS, which has no import here.
-CFLAGS = ("-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-ffp-contract=off")
+# wrap. -fopenmp-simd: sums that say so are added up in another order. The generated loops need all
+# but -O3: they are csource.FLAGS, which has no import here.
+CFLAGS = (
+    "-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-ffp-contract=off", "-fopenmp-simd",
+)  # fmt: skip
 
 
 # ======================================================================================
@@ -74,7 +77,8 @@ def extension() -> Extension:
         include_dirs=[".", "opwise/linkers", *folders, numpy.get_include()],
         depends=headers,
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
-        extra_compile_args=list(CFLAGS),
+        extra_compile_args=[*CFLAGS, "-pthread"],
+        extra_link_args=["-pthread"],
     )
 
 

@@ -781,9 +781,15 @@ _TABLE: tuple[tuple[str, ConfigParam, str, str], ...] = (
      "Whether intermediate results are freed during a call, or kept to be reused by the next."),
     ("cxx", StrParam("cc"), "used", "The C compiler; nothing: no C code is compiled."),
     ("gcc.cxxflags", StrParam(""), "used", "More flags for the C compiler."),
-    ("openmp", BoolParam(False), "", "Whether elementwise loops use several threads."),
+    ("threads", IntParam(0, _at_least(0)), "used",
+     "How many threads one kernel may use; 0: OMP_NUM_THREADS, or one for each processor that "
+     "this process may run on."),
+    ("recycle_bytes", IntParam(-1, _at_least(-1)), "used",
+     "At most how many bytes of large freed arrays are kept to hold later results; "
+     "-1: an eighth of the machine's memory, and 1 GiB at most."),
+    ("openmp", BoolParam(False), "", "Legacy: see threads."),
     ("openmp_elemwise_minsize", IntParam(200_000, _at_least(0)), "",
-     "From how many elements on an elementwise loop uses several threads."),
+     "Legacy: what a loop costs decides whether it uses several threads."),
     ("tensor.local_elemwise_fusion", BoolParam(True), "used",
      "Whether elementwise Ops are fused."),
     ("optdb.position_cutoff", FloatParam(float("inf")), "used",

@@ -8,7 +8,13 @@ from __future__ import annotations
 import copy
 
 from opwise.config import config
-from opwise.linkers import cmakers, csteps, errors, opwise_c  # noqa: F401  (csteps registers)
+from opwise.linkers import (  # noqa: F401  (csteps registers its makers)
+    cmakers,
+    csteps,
+    errors,
+    opwise_c,
+    resources,
+)
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.program import make_program
 from opwise.linkers.storage import Container
@@ -80,6 +86,7 @@ class Linker:
         return machine, inputs, outputs, thunks, program.order
 
     def _machine(self, program, storages):
+        resources.obey_flags()
         kernels = Kernels(self.generate_kernels) if "c" in self.makers else None
         steps = [self.c_step(step.node, kernels) for step in program.steps]
         if kernels is not None:

@@ -6,6 +6,7 @@ from opwise.graph.variable import Constant
 from opwise.linkers import opwise_c
 from opwise.linkers.cmakers import CStep, c_maker, plain
 from opwise.scalar import csource
+from opwise.scalar.composite import Composite, Step
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.convert import DeepCopyOp, ScalarFromTensor, TensorFromScalar, ViewOp
@@ -43,7 +44,21 @@ def elemwise(node, kernels):
     if loop is None:
         return None
     inplace = [node.op.inplace_pattern.get(k, -1) for k in range(len(node.outputs))]
-    return CStep("elemwise", (ndim, *inplace, *map(_mask, patterns), loop.still), loop=loop)
+    ints = (ndim, *inplace, *map(_mask, patterns), loop.still)
+    return CStep("elemwise", ints, (_nanoseconds(node),), loop=loop)
+
+
+def _nanoseconds(node):
+    """Return about how long an elementwise Apply takes for an element."""
+    op = node.op.scalar_op
+    steps = op.steps if isinstance(op, Composite) else [Step(op, (), node.outputs[0].type.dtype)]
+    moved = sum(v.type.numpy_dtype.itemsize for v in (*node.inputs, *node.outputs))
+    work = sum(
+        step.op.row.cost * (0.4 if step.dtype == "float32" else 1.0)
+        for step in steps
+        if step.op.row is not None
+    )
+    return max(work, moved / 30)
 
 
 @c_maker(DimShuffle)
@@ -204,11 +219,17 @@ def ca_reduce(node, kernels):
     narrow = acc == "float64" and out.type.dtype == "float32"
     if acc != out.type.dtype and not narrow:
         return None
-    name = f"{row.name}_{csource.short(x.type.dtype)}_{csource.short(acc)}"
-    index = opwise_c.REDUCERS.get(name)
+    index = _reducer(row, x.type.dtype, acc)
     if index is None:
         return None
-    return CStep("reduce", (index, _axis_mask(op.axis, x.type.ndim), int(narrow)))
+    axes = _axis_mask(op.axis, x.type.ndim)
+    ints = (index, _reducer(row, acc, acc), axes, int(narrow), x.type.ndim, 0, 0)
+    return CStep("reduce", ints, (x.type.numpy_dtype.itemsize / 20,))
+
+
+def _reducer(row, element, acc):
+    """Return the index of a reduction among the built-in ones, or None."""
+    return opwise_c.REDUCERS.get(f"{row.name}_{csource.short(element)}_{csource.short(acc)}")
 
 
 @c_maker(MaxAndArgmax, Argmax)

@@ -61,7 +61,13 @@ cdef extern from "runtime.h":
         char *error
         char *scratch
         int64_t scratch_cap
-    char *ow_alloc(int64_t)
+    void ow_free(char *) nogil
+    void ow_keep_at_most(int64_t)
+    int64_t ow_kept()
+    int ow_threads()
+    void ow_set_threads(int)
+    bint ow_is_long(const ow_step *)
+    bint ow_is_fortran(const ow_cell *)
     int64_t ow_size(const ow_cell *)
     bint ow_is_c_contiguous(const ow_cell *)
     void ow_copy(ow_cell *, ow_cell *)
@@ -87,14 +93,43 @@ cdef extern from *:
     }
     static void ow_set_loader(int (*loader)(char *)) { ow_load_blas = loader; }
     static int ow_has_blas(void) { return ow_blas.sger != NULL; }
-    /* An array over `data`; own: it frees the memory when it dies. */
+    static void *ow_np_malloc(void *ctx, size_t n) { (void)ctx; return ow_alloc((int64_t)n); }
+    static void *ow_np_calloc(void *ctx, size_t n, size_t size)
+    {
+        (void)ctx;
+        int64_t bytes;
+        if (__builtin_mul_overflow((int64_t)n, (int64_t)size, &bytes))
+            return NULL;
+        void *p = ow_alloc(bytes);
+        return p ? memset(p, 0, (size_t)bytes) : p;
+    }
+    static void *ow_np_realloc(void *ctx, void *p, size_t n)
+    {
+        (void)ctx;
+        return ow_resize(p, (int64_t)n);
+    }
+    static void ow_np_free(void *ctx, void *p, size_t n) { (void)ctx; (void)n; ow_free(p); }
+    /* What tells numpy how to free and resize the memory of arrays that own blocks of ow_alloc. */
+    static PyDataMem_Handler ow_np_handler = {
+        "opwise", 1, {NULL, ow_np_malloc, ow_np_calloc, ow_np_realloc, ow_np_free}};
+    static PyObject *ow_np_capsule;
+    /* An array over `data`; own: it frees the memory, a block of ow_alloc, when it dies. */
     static PyObject *ow_wrap(int typenum, int nd, npy_intp *shape, npy_intp *strides, void *data,
                              int own)
     {
         PyObject *a = PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(typenum), nd, shape,
                                            strides, data, NPY_ARRAY_WRITEABLE, NULL);
-        if (a != NULL && own)
-            PyArray_ENABLEFLAGS((PyArrayObject *)a, NPY_ARRAY_OWNDATA);
+        if (a == NULL || !own)
+            return a;
+        if (ow_np_capsule == NULL)
+            ow_np_capsule = PyCapsule_New(&ow_np_handler, "mem_handler", NULL);
+        if (ow_np_capsule == NULL) {
+            Py_DECREF(a);
+            return NULL;
+        }
+        Py_INCREF(ow_np_capsule);
+        ((PyArrayObject_fields *)a)->mem_handler = ow_np_capsule;
+        PyArray_ENABLEFLAGS((PyArrayObject *)a, NPY_ARRAY_OWNDATA);
         return a;
     }
     static inline int ow_bits(uint64_t v) { return v ? 64 - __builtin_clzll(v) : 0; }
@@ -107,7 +142,7 @@ cdef extern from *:
 
 cdef extern from "elemwise.h":
     ctypedef void (*ow_chunk_fn)(void *, const void *const *, int64_t) noexcept nogil
-    int OW_CHUNK, OW_MAXREG
+    int OW_MAXREG
     ctypedef struct ow_instr:
         ow_chunk_fn fn
         int32_t out
@@ -118,7 +153,6 @@ cdef extern from "elemwise.h":
         int32_t *itemsize
         int32_t *results
         ow_instr *instr
-        char *memory
     void ow_interpret(const void *, char **, const int64_t *, int64_t) noexcept nogil
 
 cdef extern from "clock.h":
@@ -200,12 +234,32 @@ def set_blas(str name, capsule, expected):
         raise ValueError(f"opwise does not use the BLAS function {name}")
 
 
+def keep_at_most(int64_t bytes):
+    """Keep at most so many bytes of large blocks that were freed, for later requests."""
+    ow_keep_at_most(bytes)
+
+
+def kept_blocks():
+    """Return how many bytes of freed blocks are kept."""
+    return ow_kept()
+
+
+def set_threads(int n):
+    """Let kernels use up to ``n`` threads, the caller's own included."""
+    ow_set_threads(n)
+
+
+def threads():
+    """Return how many threads kernels may use."""
+    return ow_threads()
+
+
 def has_blas():
     """Return whether the BLAS functions have been taken."""
     return bool(ow_has_blas())
 
 
-cdef int _load_blas(char *error) noexcept:
+cdef int _load_blas(char *error) noexcept with gil:
     """Called by a step that needs BLAS for the first time."""
     try:
         from opwise.linkers.blasload import load
@@ -238,8 +292,7 @@ cdef class Code:
         c.itemsize = <int32_t *>malloc(sizeof(int32_t) * max(1, c.nreg))
         c.results = <int32_t *>malloc(sizeof(int32_t) * max(1, c.nout))
         c.instr = <ow_instr *>calloc(max(1, c.ninstr), sizeof(ow_instr))
-        c.memory = ow_alloc(<int64_t>c.nreg * 8 * OW_CHUNK)
-        if not (c.itemsize and c.results and c.instr and c.memory):
+        if not (c.itemsize and c.results and c.instr):
             raise MemoryError()
         for i in range(c.nreg):
             c.itemsize[i] = itemsizes[i]
@@ -257,7 +310,6 @@ cdef class Code:
         free(self.code.itemsize)
         free(self.code.results)
         free(self.code.instr)
-        free(self.code.memory)
 
     @property
     def address(self):
@@ -429,10 +481,10 @@ cdef class VM:
         if self.cells != NULL:
             for i in range(self.ncells):
                 self._release(i)
-                free(self.cells[i].buf)
+                ow_free(self.cells[i].buf)
         if self.steps != NULL:
             for i in range(self.nsteps):
-                free(self.steps[i].scratch)
+                ow_free(self.steps[i].scratch)
         if self.memory != NULL:
             for i in range(self.nmemory):
                 free(self.memory[i])
@@ -527,7 +579,7 @@ cdef class VM:
         for d in range(c.ndim):
             shape[d] = c.shape[d]
             strides[d] = c.strides[d]
-        if c.buf != NULL and c.data == c.buf and ow_is_c_contiguous(c):
+        if c.buf != NULL and c.data == c.buf and (ow_is_c_contiguous(c) or ow_is_fortran(c)):
             a = ow_wrap(c.typenum, c.ndim, shape, strides, c.buf, True)
             c.buf = NULL
             c.cap = 0
@@ -614,7 +666,11 @@ cdef class VM:
             return 0
         rc = s.prep(s) if prepare else 0
         if rc == 0 and execute:
-            rc = s.run(s)
+            if ow_is_long(s):
+                with nogil:
+                    rc = s.run(s)
+            else:
+                rc = s.run(s)
         if rc != 0:
             self._fail(k, self._exception(rc))
         return 0
@@ -632,7 +688,7 @@ cdef class VM:
                 raise ValueError(f"{self.nodes[k].op} did not compute its output")
             if _read_only(value) and not self.nodes[k].op.view_map.get(position):
                 value = np.array(value)  # what comes after may overwrite it
-            free(self.cells[i].buf)
+            ow_free(self.cells[i].buf)
             self.cells[i].buf = NULL
             self.cells[i].cap = 0
             self._take(i, value)
@@ -689,7 +745,7 @@ cdef class VM:
                 self._release(i)
             # small buffers stay for the next call: there is nothing to gain
             if self.allow_gc and c.cap > 65536:
-                free(c.buf)
+                ow_free(c.buf)
                 c.buf = NULL
                 c.cap = 0
 
@@ -806,11 +862,11 @@ cdef class VM:
         if self.running:
             raise RuntimeError("The function is running: its memory cannot be freed")
         for i in range(self.ncells):
-            free(self.cells[i].buf)
+            ow_free(self.cells[i].buf)
             self.cells[i].buf = NULL
             self.cells[i].cap = 0
         for i in range(self.nsteps):
-            free(self.steps[i].scratch)
+            ow_free(self.steps[i].scratch)
             self.steps[i].scratch = NULL
             self.steps[i].scratch_cap = 0
 

@@ -21,8 +21,11 @@ from opwise.scalar.op import Cast, ScalarOp
 #: Compiler flags under which the text means what it says. Errors are not reported through errno
 #: nor by floating-point traps, which is what lets gcc use vector instructions for sqrt, floor and
 #: for both branches of a selection; results do not change. Signed integers wrap. a * b + c rounds
-#: twice, so that an expression gives the same bits on every machine. -ffast-math is never used.
-FLAGS = ("-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-ffp-contract=off")
+#: twice, so that an expression gives the same bits on every machine. Sums that say so ("omp simd")
+#: are added up in another order. -ffast-math is never used.
+FLAGS = (
+    "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-ffp-contract=off", "-fopenmp-simd",
+)  # fmt: skip
 
 _SHORT = {
     "bool": "b", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",

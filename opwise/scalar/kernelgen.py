@@ -1,15 +1,30 @@
 """The loops that are built with opwise: C text made from the scalar table when opwise is built.
 
-One function for each row and dtype, over contiguous chunks, and one for each cast. The virtual
-machine's interpreter strings them together where no kernel is generated for a function.
+One function for each row and dtype, over contiguous chunks, and one for each cast: the virtual
+machine's interpreter strings them together where no kernel is generated for a function. And one for
+each reduction of plain elements.
 """
 
 from __future__ import annotations
 
-from opwise.scalar import csource, dtypes
+from opwise.scalar import csource, dtypes, loops
 from opwise.scalar.op import OPS, cast_op
 
 _DTYPES = [d for d in dtypes.ALL if csource.has_c(d)]
+_INTEGERS = [d for d in _DTYPES if d not in dtypes.FLOATS]
+#: (row, element, accumulator) of the reductions
+_REDUCERS = [
+    *((row, d, "float64") for row in ("add", "mul") for d in dtypes.FLOATS if d in _DTYPES),
+    *((row, "float32", "float32") for row in ("add", "mul")),
+    *(
+        (row, d, "uint64" if d.startswith("uint") else "int64")
+        for row in ("add", "mul")
+        for d in _INTEGERS
+    ),
+    *((row, d, d) for row in ("maximum", "minimum") for d in _DTYPES),
+    ("or_", "bool", "bool"),
+    ("and_", "bool", "bool"),
+]
 
 
 def generate() -> dict[str, str]:
@@ -26,6 +41,7 @@ def generate() -> dict[str, str]:
     names += [name for name, _ in casts]
     files["loops_cast.c"] = _file([], casts)
     files["loops.h"] = _table(names)
+    files["reducers.c"] = _reducers()
     return files
 
 
@@ -58,6 +74,38 @@ def _cast_loop(source, target):
     text = csource.step_c(cast_op(target), ["a0[i]"], [source], target)
     name = f"cast_{csource.short(source)}_{csource.short(target)}"
     return _loop(name, text, [source], target)
+
+
+def _reducers():
+    """Return the C file of the reductions and the table of them, which reduce.h declares."""
+    texts, rows = [], []
+    for row, element, acc in _REDUCERS:
+        kind = f"{row}_{csource.short(element)}_{csource.short(acc)}"
+        name = f"ow_reduce_{kind}"
+        texts.append(
+            loops.reduction_text(name, row, acc, [], 0, [element], prefix="OW_CLONES static ")
+        )
+        fold, type_ = loops.FOLDS[row], csource.c_type(acc)
+        start = csource.literal(fold.start(acc), acc)
+        texts.append(f"static const {type_} {name}_start = {start};")
+        rows.append(
+            f'    {{"{kind}", sizeof({type_}), &{name}_start, {name}, {int(fold.needs_elements)}}},'
+        )
+    head = """/* made by opwise/scalar/kernelgen.py */
+#include "reducers.h"
+/* one version for each width of vectors, chosen when the library is loaded */
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
+#define OW_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
+#else
+#define OW_CLONES
+#endif"""
+    table = [
+        "const ow_reducer ow_reducers[] = {",
+        *rows,
+        "};",
+        "const int ow_reducer_count = sizeof(ow_reducers) / sizeof(ow_reducers[0]);",
+    ]
+    return loops.file_text([*texts, *table], [], head=head)
 
 
 def _loop(name, text, in_dtypes, out_dtype):

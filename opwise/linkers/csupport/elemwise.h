@@ -4,15 +4,9 @@
 
 #include "runtime.h"
 
-/* ints: ndim, then for each output the input whose memory it takes or -1, then for each input the
- * mask of its broadcastable dimensions, then the mask of the inputs that may stand still in a loop,
- * or -1 for a loop that takes any strides. */
-static int ow_elemwise_prep(ow_step *s)
+/* The shape of `nd` dimensions that all inputs have, but for those that `mask` says to broadcast. */
+static int ow_common_shape(ow_step *s, int nd, const int64_t *mask, int64_t *shape)
 {
-    const int64_t *q = s->ints;
-    int nd = (int)q[0];
-    const int64_t *inplace = q + 1, *mask = q + 1 + s->nout;
-    int64_t shape[OW_MAXDIM];
     for (int d = 0; d < nd; d++) {
         int first = -1;
         for (int i = 0; i < s->nin; i++) {
@@ -37,6 +31,41 @@ static int ow_elemwise_prep(ow_step *s)
         if (first < 0)
             shape[d] = 1;
     }
+    return OW_OK;
+}
+
+/* Whether a result should have its first dimension innermost: operands that say anything do. */
+static inline int ow_elemwise_fortran(const ow_step *s)
+{
+    int told = 0;
+    for (int i = 0; i < s->nin; i++) {
+        const ow_cell *x = s->in[i];
+        if (x->ndim < 2 || ow_is_c_contiguous(x))
+            continue;
+        if (!ow_is_fortran(x))
+            return 0;
+        told = 1;
+    }
+    for (int i = 0; told && i < s->nin; i++)
+        if (!ow_is_fortran(s->in[i]))
+            return 0;
+    return told;
+}
+
+/* reals: about how many nanoseconds an element takes.
+ * ints: ndim, then for each output the input whose memory it takes or -1, then for each input the
+ * mask of its broadcastable dimensions, then the mask of the inputs that may stand still in a loop,
+ * or -1 for a loop that takes any strides. */
+static int ow_elemwise_prep(ow_step *s)
+{
+    const int64_t *q = s->ints;
+    int nd = (int)q[0];
+    const int64_t *inplace = q + 1;
+    int64_t shape[OW_MAXDIM];
+    int failed = ow_common_shape(s, nd, q + 1 + s->nout, shape);
+    if (failed)
+        return failed;
+    int fortran = nd > 1 && ow_elemwise_fortran(s);
     for (int k = 0; k < s->nout; k++) {
         if (inplace[k] >= 0) {
             ow_alias(s->out[k], s->in[inplace[k]]);
@@ -46,6 +75,8 @@ static int ow_elemwise_prep(ow_step *s)
         int rc = ow_ensure(s, s->out[k]);
         if (rc)
             return rc;
+        if (fortran)
+            ow_fortran_strides(s->out[k]);
     }
     return OW_OK;
 }
@@ -61,15 +92,30 @@ typedef struct ow_gathered {
     const void *ctx;
     ow_cell *const *cells;
     int nout, n;
-    int64_t still;
+    int64_t still;    /* the inputs that may stand still in `loop` */
+    int accumulates;  /* whether the output is read too, and may stand still */
 } ow_gathered;
 
-static _Thread_local char ow_chunks[OW_MAXARG][OW_CHUNK * 8];
+static _Thread_local char ow_operand[OW_MAXARG][OW_CHUNK * 8];
 
 static inline int ow_direct(const ow_gathered *g, const int64_t *st, int i)
 {
     return st[i] == g->cells[i]->itemsize ||
-           (st[i] == 0 && i >= g->nout && g->still >> (i - g->nout) & 1);
+           (st[i] == 0 && (i < g->nout ? g->accumulates : g->still >> (i - g->nout) & 1));
+}
+
+/* Whether the loop can run on all operands of a walk as they are. */
+static inline int ow_all_direct(const ow_gathered *g, ow_walk *w)
+{
+    int64_t *inner = w->stride[w->ndim - 1];
+    for (int i = 0; i < g->n; i++) {
+        /* a single element is contiguous, whatever the strides say */
+        if (w->shape[w->ndim - 1] == 1 && !(i >= g->nout && g->still >> (i - g->nout) & 1))
+            inner[i] = g->cells[i]->itemsize;
+        if (!ow_direct(g, inner, i))
+            return 0;
+    }
+    return 1;
 }
 
 /* An ow_loop. */
@@ -86,17 +132,17 @@ static void ow_gather_loop(const void *ctx, char **p, const int64_t *st, int64_t
             qs[i] = st[i];
             if (ow_direct(g, st, i))
                 continue;
-            char *copy[2] = {ow_chunks[i], q[i]};
+            char *copy[2] = {ow_operand[i], q[i]};
             int64_t strides[2] = {size, st[i]};
-            if (i >= g->nout)
+            if (i >= g->nout || g->accumulates)
                 ow_copy_run(copy, strides, m, size);
-            q[i] = ow_chunks[i];
+            q[i] = ow_operand[i];
             qs[i] = size;
         }
         g->loop(g->ctx, q, qs, m);
         for (int i = 0; i < g->nout; i++)
             if (!ow_direct(g, st, i)) {
-                char *copy[2] = {p[i] + start * st[i], ow_chunks[i]};
+                char *copy[2] = {p[i] + start * st[i], ow_operand[i]};
                 int64_t strides[2] = {st[i], g->cells[i]->itemsize};
                 ow_copy_run(copy, strides, m, g->cells[i]->itemsize);
             }
@@ -112,23 +158,17 @@ static int ow_elemwise_run(ow_step *s)
     for (int i = 0; i < s->nin; i++)
         cells[s->nout + i] = s->in[i];
     ow_cell *shape = s->out[0];
-    if (!ow_walk_start(&w, shape->ndim, shape->shape, s->nout + s->nin, cells))
+    int64_t size = ow_walk_start(&w, shape->ndim, shape->shape, s->nout + s->nin, cells, 0);
+    if (!size)
         return OW_OK;
     int64_t still = s->ints[1 + s->nout + s->nin];
-    ow_gathered g = {s->loop, s->ctx, cells, s->nout, w.n, still};
-    int direct = 1;
-    int64_t *inner = w.stride[w.ndim - 1];
-    if (still >= 0)
-        for (int i = 0; i < w.n; i++) {
-            /* a single element is contiguous, whatever the strides say */
-            if (w.shape[w.ndim - 1] == 1 && !(i >= s->nout && still >> (i - s->nout) & 1))
-                inner[i] = cells[i]->itemsize;
-            direct &= ow_direct(&g, inner, i);
-        }
+    ow_gathered g = {s->loop, s->ctx, cells, s->nout, w.n, still, 0};
+    int direct = still < 0 || ow_all_direct(&g, &w);
+    double ns = s->reals[0] * (double)size;
     if (direct)
-        ow_walk_run(&w, s->loop, s->ctx);
+        ow_walk_share(&w, s->loop, s->ctx, ns, INT64_MAX / 2);
     else
-        ow_walk_run(&w, ow_gather_loop, &g);
+        ow_walk_share(&w, ow_gather_loop, &g, ns, OW_CHUNK / 2);
     return OW_OK;
 }
 
@@ -150,8 +190,10 @@ typedef struct ow_code {
     int32_t *itemsize;  /* of each register; the first nin are the operands */
     int32_t *results;   /* register of each output */
     ow_instr *instr;
-    char *memory;       /* nreg chunks of 8 * OW_CHUNK bytes */
 } ow_code;
+
+/* The registers of the interpreter: chunks of 8 * OW_CHUNK bytes, for each thread. */
+static _Thread_local char ow_registers[OW_MAXREG][8 * OW_CHUNK] __attribute__((aligned(64)));
 
 static inline void ow_gather(char *to, const char *from, int64_t stride, int itemsize, int64_t n)
 {
@@ -167,14 +209,14 @@ static void ow_interpret(const void *ctx, char **p, const int64_t *st, int64_t n
     const void *reg[OW_MAXREG];
     int nout = code->nout;
     for (int r = 0; r < code->nreg; r++)
-        reg[r] = code->memory + (int64_t)r * 8 * OW_CHUNK;
+        reg[r] = ow_registers[r];
     for (int64_t start = 0; start < n; start += OW_CHUNK) {
         int64_t m = n - start < OW_CHUNK ? n - start : OW_CHUNK;
         for (int i = 0; i < code->nin; i++) {
             int64_t stride = st[nout + i];
             int size = code->itemsize[i];
             const char *from = p[nout + i] + start * stride;
-            char *own = code->memory + (int64_t)i * 8 * OW_CHUNK;
+            char *own = ow_registers[i];
             if (stride == size)
                 reg[i] = from;
             else if (stride != 0 || start == 0) {

@@ -67,7 +67,7 @@ static void ow_put(ow_cell *to, ow_cell *y, int64_t adder)
     }
     ow_walk w;
     ow_cell *cells[2] = {to, y};
-    if (ow_walk_start(&w, to->ndim, to->shape, 2, cells))
+    if (ow_walk_start(&w, to->ndim, to->shape, 2, cells, 0))
         ow_walk_run(&w, ow_adders[adder].fn, NULL);
 }
 

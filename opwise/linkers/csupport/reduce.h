@@ -1,250 +1,200 @@
-/* Reductions along any axes.
- *
- * A reducer is two loops for one operation, element type and accumulator type: `run` reduces along a
- * run of elements to one accumulator, `rows` adds a run of elements to as many accumulators. Which of
- * the two is used depends on whether the innermost dimension is reduced.
- */
+/* Reductions along any axes of what a loop computes from its operands, and argmax. */
 #ifndef OW_REDUCE_H
 #define OW_REDUCE_H
 
-#include "runtime.h"
+#include "elemwise.h"
+#include "reducers.h"
 
-typedef struct ow_reducer {
-    const char *name; /* operation_element_accumulator */
-    int accsize;
-    void (*start)(void *acc, int64_t n);
-    void (*run)(void *acc, const char *p, int64_t stride, int64_t n);
-    void (*rows)(void *acc, int64_t accstride, const char *p, int64_t stride, int64_t n);
-    int needs_elements; /* 1 where an empty reduction has no value */
-} ow_reducer;
+/* How much of a row of accumulators stays in the first cache while many rows go into it. */
+#define OW_ROW_BLOCK 1024
+/* Rows of accumulators shorter than this are not worth a loop: each is reduced by itself. */
+#define OW_SHORT_ROW 32
+/* Into how many parts a run is cut at most that several threads reduce. It does not depend on how
+ * many threads there are, and so neither do the rounding errors. */
+#define OW_PARTS 64
 
-#define OW_PAIRWISE 1024
+static void ow_fill(char *p, int64_t n, const void *value, int size)
+{
+    for (int64_t i = 0; i < n; i++)
+        memcpy(p + i * size, value, (size_t)size);
+}
 
-/* Sums in blocks: eight accumulators in a block, blocks added pairwise, so that rounding errors
- * grow with the logarithm of the length and the loop can use vector instructions. */
-#define OW_SUM(NAME, T, A)                                                                         \
-    static A ow_block_##NAME(const char *p, int64_t st, int64_t n)                                 \
-    {                                                                                              \
-        A s[8] = {0};                                                                              \
-        int64_t i = 0;                                                                             \
-        if (st == sizeof(T)) {                                                                     \
-            const T *x = (const T *)p;                                                             \
-            for (; i + 8 <= n; i += 8)                                                             \
-                for (int k = 0; k < 8; k++)                                                        \
-                    s[k] += (A)x[i + k];                                                           \
-        } else                                                                                     \
-            for (; i + 8 <= n; i += 8)                                                             \
-                for (int k = 0; k < 8; k++)                                                        \
-                    s[k] += (A) * (const T *)(p + (i + k) * st);                                   \
-        A total = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));               \
-        for (; i < n; i++)                                                                         \
-            total += (A) * (const T *)(p + i * st);                                                \
-        return total;                                                                              \
-    }                                                                                              \
-    static A ow_pairs_##NAME(const char *p, int64_t st, int64_t n)                                 \
-    {                                                                                              \
-        if (n <= OW_PAIRWISE)                                                                      \
-            return ow_block_##NAME(p, st, n);                                                      \
-        int64_t half = n / 2 / OW_PAIRWISE * OW_PAIRWISE;                                          \
-        if (half == 0)                                                                             \
-            half = OW_PAIRWISE;                                                                    \
-        return ow_pairs_##NAME(p, st, half) + ow_pairs_##NAME(p + half * st, st, n - half);        \
-    }                                                                                              \
-    static void ow_run_##NAME(void *acc, const char *p, int64_t st, int64_t n)                     \
-    {                                                                                              \
-        *(A *)acc += ow_pairs_##NAME(p, st, n);                                                    \
-    }                                                                                              \
-    OW_ROWS(NAME, T, A, a[j] += (A)x)                                                              \
-    OW_START(NAME, A, 0)
+/* reals: about how many nanoseconds an element takes. ints: index in ow_reducers, of the reduction;
+ * and of the one that joins its accumulators; mask of the reduced dimensions; 1 if the result must
+ * be narrowed from double to float; ndim; for each input the mask of its broadcastable dimensions;
+ * the mask of those that may stand still in the step's loop. Without a loop, the reducer's is used. */
+enum { OW_RED = 0, OW_RED_JOIN, OW_RED_AXES, OW_RED_NARROW, OW_RED_NDIM, OW_RED_MASKS };
 
-#define OW_START(NAME, A, VALUE)                                                                   \
-    static void ow_start_##NAME(void *acc, int64_t n)                                              \
-    {                                                                                              \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            ((A *)acc)[i] = VALUE;                                                                 \
-    }
+/* Whether parts of each run may get accumulators of their own. */
+static inline int ow_reduce_in_parts(const ow_step *s, double size)
+{
+    return s->reals[0] * size > OW_WORTH && ow_size(s->out[0]) <= OW_SHORT_ROW;
+}
 
-/* STATEMENT takes element x into accumulator a[j] */
-#define OW_ROWS(NAME, T, A, STATEMENT)                                                             \
-    static void ow_rows_##NAME(void *acc, int64_t accstride, const char *p, int64_t st, int64_t n) \
-    {                                                                                              \
-        if (accstride == 1 && st == sizeof(T)) {                                                   \
-            A *restrict a = acc;                                                                   \
-            const T *q = (const T *)p;                                                             \
-            for (int64_t j = 0; j < n; j++) {                                                      \
-                T x = q[j];                                                                        \
-                STATEMENT;                                                                         \
-            }                                                                                      \
-        } else                                                                                     \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                A *a = (A *)acc + i * accstride;                                                   \
-                T x = *(const T *)(p + i * st);                                                    \
-                const int j = 0;                                                                   \
-                STATEMENT;                                                                         \
-            }                                                                                      \
-    }
-
-#define OW_FOLD(NAME, T, A, VALUE, STATEMENT)                                                      \
-    static void ow_run_##NAME(void *acc, const char *p, int64_t st, int64_t n)                     \
-    {                                                                                              \
-        A a[1] = {*(A *)acc};                                                                      \
-        const int j = 0;                                                                           \
-        if (st == sizeof(T))                                                                       \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                T x = ((const T *)p)[i];                                                           \
-                STATEMENT;                                                                         \
-            }                                                                                      \
-        else                                                                                       \
-            for (int64_t i = 0; i < n; i++) {                                                      \
-                T x = *(const T *)(p + i * st);                                                    \
-                STATEMENT;                                                                         \
-            }                                                                                      \
-        *(A *)acc = a[0];                                                                          \
-    }                                                                                              \
-    OW_ROWS(NAME, T, A, STATEMENT)                                                                 \
-    OW_START(NAME, A, VALUE)
-
-#define OW_FLOAT_EXTREMA(S, T)                                                                     \
-    OW_FOLD(maximum_##S##_##S, T, T, -(T)INFINITY, a[j] = (x > a[j] || x != x) ? x : a[j])         \
-    OW_FOLD(minimum_##S##_##S, T, T, (T)INFINITY, a[j] = (x < a[j] || x != x) ? x : a[j])
-
-#define OW_INT_EXTREMA(S, T, LOW, HIGH)                                                            \
-    OW_FOLD(maximum_##S##_##S, T, T, LOW, a[j] = x > a[j] ? x : a[j])                              \
-    OW_FOLD(minimum_##S##_##S, T, T, HIGH, a[j] = x < a[j] ? x : a[j])
-
-OW_SUM(add_f32_f64, float, double)
-OW_SUM(add_f64_f64, double, double)
-OW_SUM(add_f32_f32, float, float)
-OW_FOLD(mul_f32_f64, float, double, 1, a[j] *= x)
-OW_FOLD(mul_f64_f64, double, double, 1, a[j] *= x)
-OW_FOLD(mul_f32_f32, float, float, 1, a[j] *= x)
-OW_FLOAT_EXTREMA(f32, float)
-OW_FLOAT_EXTREMA(f64, double)
-
-#define OW_INT_SUMS(S, T, AS, A)                                                                   \
-    OW_FOLD(add_##S##_##AS, T, A, 0, a[j] += x)                                                    \
-    OW_FOLD(mul_##S##_##AS, T, A, 1, a[j] *= x)
-OW_INT_SUMS(b, uint8_t, i64, int64_t)
-OW_INT_SUMS(i8, int8_t, i64, int64_t)
-OW_INT_SUMS(i16, int16_t, i64, int64_t)
-OW_INT_SUMS(i32, int32_t, i64, int64_t)
-OW_INT_SUMS(i64, int64_t, i64, int64_t)
-OW_INT_SUMS(u8, uint8_t, u64, uint64_t)
-OW_INT_SUMS(u16, uint16_t, u64, uint64_t)
-OW_INT_SUMS(u32, uint32_t, u64, uint64_t)
-OW_INT_SUMS(u64, uint64_t, u64, uint64_t)
-OW_INT_EXTREMA(b, uint8_t, 0, 1)
-OW_INT_EXTREMA(i8, int8_t, INT8_MIN, INT8_MAX)
-OW_INT_EXTREMA(i16, int16_t, INT16_MIN, INT16_MAX)
-OW_INT_EXTREMA(i32, int32_t, INT32_MIN, INT32_MAX)
-OW_INT_EXTREMA(i64, int64_t, INT64_MIN, INT64_MAX)
-OW_INT_EXTREMA(u8, uint8_t, 0, UINT8_MAX)
-OW_INT_EXTREMA(u16, uint16_t, 0, UINT16_MAX)
-OW_INT_EXTREMA(u32, uint32_t, 0, UINT32_MAX)
-OW_INT_EXTREMA(u64, uint64_t, 0, UINT64_MAX)
-OW_FOLD(or__b_b, uint8_t, uint8_t, 0, a[j] |= x)
-OW_FOLD(and__b_b, uint8_t, uint8_t, 1, a[j] &= x)
-
-#define OW_REDUCER(NAME, A, NEEDS)                                                                 \
-    {#NAME, sizeof(A), ow_start_##NAME, ow_run_##NAME, ow_rows_##NAME, NEEDS}
-#define OW_EXTREMA_ROWS(S, T)                                                                      \
-    OW_REDUCER(maximum_##S##_##S, T, 1), OW_REDUCER(minimum_##S##_##S, T, 1)
-#define OW_SUM_ROWS(S, AS, A) OW_REDUCER(add_##S##_##AS, A, 0), OW_REDUCER(mul_##S##_##AS, A, 0)
-
-static const ow_reducer ow_reducers[] = {
-    OW_SUM_ROWS(f32, f64, double),
-    OW_SUM_ROWS(f64, f64, double),
-    OW_SUM_ROWS(f32, f32, float),
-    OW_SUM_ROWS(b, i64, int64_t),
-    OW_SUM_ROWS(i8, i64, int64_t),
-    OW_SUM_ROWS(i16, i64, int64_t),
-    OW_SUM_ROWS(i32, i64, int64_t),
-    OW_SUM_ROWS(i64, i64, int64_t),
-    OW_SUM_ROWS(u8, u64, uint64_t),
-    OW_SUM_ROWS(u16, u64, uint64_t),
-    OW_SUM_ROWS(u32, u64, uint64_t),
-    OW_SUM_ROWS(u64, u64, uint64_t),
-    OW_EXTREMA_ROWS(f32, float),
-    OW_EXTREMA_ROWS(f64, double),
-    OW_EXTREMA_ROWS(b, uint8_t),
-    OW_EXTREMA_ROWS(i8, int8_t),
-    OW_EXTREMA_ROWS(i16, int16_t),
-    OW_EXTREMA_ROWS(i32, int32_t),
-    OW_EXTREMA_ROWS(i64, int64_t),
-    OW_EXTREMA_ROWS(u8, uint8_t),
-    OW_EXTREMA_ROWS(u16, uint16_t),
-    OW_EXTREMA_ROWS(u32, uint32_t),
-    OW_EXTREMA_ROWS(u64, uint64_t),
-    OW_REDUCER(or__b_b, uint8_t, 0),
-    OW_REDUCER(and__b_b, uint8_t, 0),
-};
-static const int ow_reducer_count = sizeof(ow_reducers) / sizeof(ow_reducers[0]);
-
-/* ints: index in ow_reducers, mask of the reduced dimensions, 1 if the result must be narrowed from
- * double to float. */
 static int ow_reduce_prep(ow_step *s)
 {
-    const ow_reducer *r = &ow_reducers[s->ints[0]];
-    ow_cell *x = s->in[0], *z = s->out[0];
-    int k = 0;
-    for (int d = 0; d < x->ndim; d++) {
-        if (!(s->ints[1] >> d & 1))
-            z->shape[k++] = x->shape[d];
-        else if (x->shape[d] == 0 && r->needs_elements)
+    const ow_reducer *r = &ow_reducers[s->ints[OW_RED]];
+    ow_cell *z = s->out[0];
+    int64_t shape[OW_MAXDIM];
+    int nd = (int)s->ints[OW_RED_NDIM], k = 0;
+    int rc = ow_common_shape(s, nd, s->ints + OW_RED_MASKS, shape);
+    if (rc)
+        return rc;
+    for (int d = 0; d < nd; d++) {
+        if (!(s->ints[OW_RED_AXES] >> d & 1))
+            z->shape[k++] = shape[d];
+        else if (shape[d] == 0 && r->needs_elements)
             return OW_FAIL(s, OW_VALUE_ERROR, "Input of CAReduce{%.7s} has zero-size on axis %d",
                            r->name, d);
     }
-    int rc = ow_ensure(s, z);
-    if (!rc && s->ints[2] && !ow_scratch(s, ow_size(z) * r->accsize + OW_ALIGN))
+    rc = ow_ensure(s, z);
+    double size = 1;
+    for (int d = 0; d < nd; d++)
+        size *= (double)shape[d];
+    int64_t sets = s->ints[OW_RED_NARROW] + (ow_reduce_in_parts(s, size) ? OW_PARTS : 0);
+    if (!rc && sets && !ow_scratch(s, sets * ow_size(z) * r->accsize))
         return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate accumulators");
     return rc;
 }
 
+typedef struct ow_reduction {
+    const ow_walk *w;
+    ow_loop loop;
+    const void *ctx;
+    int cut;             /* the dimension that is shared out */
+    int64_t step;        /* in units of so many elements */
+    int64_t chunks, block;
+    char *parts;         /* accumulators for each chunk, or NULL: chunks have different ones */
+    int64_t part_bytes;
+} ow_reduction;
+
+static void ow_reduce_chunk(void *arg, int64_t k)
+{
+    const ow_reduction *j = arg;
+    ow_walk w = *j->w;
+    int64_t end, first = ow_chunk_range(k, j->chunks, w.shape[j->cut], j->step, &end);
+    if (first >= end)
+        return;
+    w.shape[j->cut] = end - first;
+    for (int i = 0; i < w.n; i++)
+        w.p[i] += first * w.stride[j->cut][i];
+    if (j->parts)
+        w.p[0] = j->parts + k * j->part_bytes + (w.p[0] - j->w->p[0]);
+    int64_t rows = ow_walk_rows(&w), len = w.shape[w.ndim - 1];
+    for (int64_t from = 0; from < len; from += j->block)
+        ow_walk_part(&w, j->loop, j->ctx, 0, rows, from,
+                     len - from < j->block ? len : from + j->block);
+}
+
+/* Put dimension `d` of a walk last. */
+static void ow_walk_innermost(ow_walk *w, int d)
+{
+    int64_t len = w->shape[d], stride[OW_MAXARG];
+    size_t size = sizeof(int64_t) * (size_t)w->n;
+    memcpy(stride, w->stride[d], size);
+    for (; d < w->ndim - 1; d++) {
+        w->shape[d] = w->shape[d + 1];
+        memcpy(w->stride[d], w->stride[d + 1], size);
+    }
+    w->shape[d] = len;
+    memcpy(w->stride[d], stride, size);
+}
+
+/* The dimension to share out: one of the result, so that threads have accumulators of their own; or
+ * else the longest of those that are reduced. */
+static int ow_reduce_cut(const ow_walk *w, int *reduced)
+{
+    int last = w->ndim - 1, longest = 0;
+    *reduced = 0;
+    for (int d = 0; d <= last; d++) {
+        if (w->stride[d][0] && w->shape[d] >= (d == last ? 1024 : 2 * ow_threads()))
+            return d;
+        if (w->shape[d] > w->shape[longest])
+            longest = d;
+    }
+    for (int d = 0; d <= last; d++)
+        if (!w->stride[d][0] && (w->stride[longest][0] || w->shape[d] > w->shape[longest]))
+            longest = d;
+    *reduced = !w->stride[longest][0];
+    return longest;
+}
+
 static int ow_reduce_run(ow_step *s)
 {
-    const ow_reducer *r = &ow_reducers[s->ints[0]];
-    ow_cell *x = s->in[0], *z = s->out[0];
-    int64_t n_out = ow_size(z);
-    char *acc = s->ints[2] ? s->scratch : z->data;
-    r->start(acc, n_out);
-    if (ow_size(x)) {
-        /* the accumulators as an array of the input's shape that stands still along reduced axes */
-        ow_cell a = *x;
-        int64_t stride = r->accsize;
-        a.data = acc;
-        for (int d = x->ndim - 1; d >= 0; d--) {
-            int reduced = s->ints[1] >> d & 1;
-            a.strides[d] = reduced ? 0 : stride;
-            stride *= reduced ? 1 : x->shape[d];
+    const ow_reducer *r = &ow_reducers[s->ints[OW_RED]];
+    ow_cell *z = s->out[0];
+    const int64_t n_out = ow_size(z), bytes = n_out * r->accsize, *masks = s->ints + OW_RED_MASKS;
+    const int nd = (int)s->ints[OW_RED_NDIM];
+    char *scratch = s->scratch, *acc = z->data;
+    if (s->ints[OW_RED_NARROW]) {
+        acc = scratch;
+        scratch += bytes;
+    }
+    ow_fill(acc, n_out, r->start, r->accsize);
+    /* the accumulators as an array of the operands' shape that stands still along reduced axes */
+    ow_cell a = *z, *cells[OW_MAXARG];
+    int64_t shape[OW_MAXDIM], stride = r->accsize;
+    ow_common_shape(s, nd, masks, shape);
+    a.data = acc;
+    a.itemsize = r->accsize;
+    a.ndim = nd;
+    for (int d = nd - 1; d >= 0; d--) {
+        int reduced = s->ints[OW_RED_AXES] >> d & 1;
+        a.shape[d] = shape[d];
+        a.strides[d] = reduced ? 0 : stride;
+        stride *= reduced ? 1 : shape[d];
+    }
+    cells[0] = &a;
+    for (int i = 0; i < s->nin; i++)
+        cells[1 + i] = s->in[i];
+    ow_walk w;
+    int64_t size = ow_walk_start(&w, nd, shape, 1 + s->nin, cells, 1);
+    if (size == 0)
+        goto narrow;
+    ow_loop loop = s->loop ? s->loop : (ow_loop)r->loop;
+    const void *ctx = s->ctx;
+    int last = w.ndim - 1, inside = last;
+    int64_t block = INT64_MAX / 2;
+    if (w.stride[last][0] && w.shape[last] < OW_SHORT_ROW) {
+        while (inside >= 0 && w.stride[inside][0])
+            inside--;
+        if (inside >= 0 && w.shape[inside] > w.shape[last]) {
+            ow_walk_innermost(&w, inside);
+            block = OW_CHUNK;
         }
-        ow_walk w;
-        ow_cell *cells[2] = {x, &a};
-        ow_walk_start(&w, x->ndim, x->shape, 2, cells);
-        int last = w.ndim - 1;
-        int64_t at[OW_MAXDIM] = {0}, len = w.shape[last];
-        int64_t st = w.stride[last][0], ast = w.stride[last][1];
-        char *p = w.p[0], *q = w.p[1];
-        for (;;) {
-            if (ast == 0)
-                r->run(q, p, st, len);
-            else
-                r->rows(q, ast / r->accsize, p, st, len);
-            int d = last - 1;
-            for (; d >= 0; d--) {
-                if (++at[d] < w.shape[d]) {
-                    p += w.stride[d][0];
-                    q += w.stride[d][1];
-                    break;
-                }
-                at[d] = 0;
-                p -= w.stride[d][0] * (w.shape[d] - 1);
-                q -= w.stride[d][1] * (w.shape[d] - 1);
-            }
-            if (d < 0)
-                break;
+    } else if (w.stride[last][0] && last)
+        block = OW_ROW_BLOCK;
+    ow_gathered g = {loop, ctx, cells, 1, w.n, masks[s->nin], 1};
+    if (!ow_all_direct(&g, &w)) {
+        loop = ow_gather_loop;
+        ctx = &g;
+        block = block < OW_CHUNK ? block : OW_CHUNK;
+    }
+    double ns = s->reals[0] * (double)size;
+    ow_reduction job = {&w, loop, ctx, 0, 1, 1, block, NULL, bytes};
+    int reduced;
+    job.cut = ow_reduce_cut(&w, &reduced);
+    job.step = job.cut == last ? OW_CHUNK : 1;
+    if (!reduced)
+        job.chunks = ow_chunks(ns);
+    else if (ow_reduce_in_parts(s, (double)size)) {
+        int64_t parts = (int64_t)(ns / OW_CHUNK_NS);
+        job.chunks = parts < OW_PARTS ? parts : OW_PARTS;
+        job.parts = scratch;
+        ow_fill(scratch, job.chunks * n_out, r->start, r->accsize);
+    }
+    ow_parallel(ow_reduce_chunk, &job, job.chunks);
+    if (job.parts) {
+        const ow_reducer *join = &ow_reducers[s->ints[OW_RED_JOIN]];
+        /* two steps that differ from 0 even for one number: every part has its place beside it */
+        const long long st[2] = {r->accsize, r->accsize};
+        for (int64_t k = 0; k < job.chunks; k++) {
+            char *p[2] = {acc, job.parts + k * bytes};
+            join->loop(NULL, p, st, n_out);
         }
     }
-    if (s->ints[2])
+narrow:
+    if (s->ints[OW_RED_NARROW])
         for (int64_t i = 0; i < n_out; i++)
             ((float *)z->data)[i] = (float)((double *)acc)[i];
     return OW_OK;

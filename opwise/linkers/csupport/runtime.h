@@ -15,9 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
+#include "threads.h"
+
 #define OW_MAXDIM 8
 #define OW_MAXARG 40
-#define OW_ALIGN 64
 
 typedef struct ow_cell {
     char *data;
@@ -27,7 +29,7 @@ typedef struct ow_cell {
     int32_t itemsize;
     int32_t typenum;  /* numpy's type number, or -1 for a value that is any Python object */
     int32_t scalar;   /* 1 for a number (Scalar type), which Python sees as a numpy scalar */
-    char *buf;        /* memory that this cell owns, or NULL */
+    char *buf;        /* memory that this cell owns, from ow_alloc, or NULL */
     int64_t cap;      /* its size in bytes */
     void *owner;      /* the Python object that keeps `data` alive, or NULL */
 } ow_cell;
@@ -68,14 +70,6 @@ struct ow_step {
 
 /* --- memory ------------------------------------------------------------------------------- */
 
-static inline char *ow_alloc(int64_t bytes)
-{
-    void *p = NULL;
-    if (bytes < OW_ALIGN)
-        bytes = OW_ALIGN;
-    return posix_memalign(&p, OW_ALIGN, (size_t)bytes) ? NULL : (char *)p;
-}
-
 static inline int64_t ow_size(const ow_cell *c)
 {
     int64_t n = 1;
@@ -93,6 +87,26 @@ static inline int ow_is_c_contiguous(const ow_cell *c)
         expected *= c->shape[d];
     }
     return 1;
+}
+
+static inline int ow_is_fortran(const ow_cell *c)
+{
+    int64_t expected = c->itemsize;
+    for (int d = 0; d < c->ndim; d++) {
+        if (c->shape[d] != 1 && c->strides[d] != expected)
+            return 0;
+        expected *= c->shape[d];
+    }
+    return 1;
+}
+
+static inline void ow_fortran_strides(ow_cell *c)
+{
+    int64_t stride = c->itemsize;
+    for (int d = 0; d < c->ndim; d++) {
+        c->strides[d] = stride;
+        stride *= c->shape[d] ? c->shape[d] : 1;
+    }
 }
 
 static inline void ow_c_strides(ow_cell *c)
@@ -113,12 +127,11 @@ static inline int ow_ensure(ow_step *s, ow_cell *c)
             return OW_FAIL(s, OW_MEMORY_ERROR, "an array of %d dimensions is too large", c->ndim);
     ow_c_strides(c);
     if (c->buf == NULL || c->cap < bytes) {
-        char *fresh = ow_alloc(bytes);
-        if (fresh == NULL)
+        ow_free(c->buf);
+        c->buf = ow_alloc(bytes);
+        c->cap = c->buf ? ow_capacity(c->buf) : 0;
+        if (c->buf == NULL)
             return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate %lld bytes", (long long)bytes);
-        free(c->buf);
-        c->buf = fresh;
-        c->cap = bytes < OW_ALIGN ? OW_ALIGN : bytes;
     }
     c->data = c->buf;
     return OW_OK;
@@ -126,8 +139,8 @@ static inline int ow_ensure(ow_step *s, ow_cell *c)
 
 static inline char *ow_scratch(ow_step *s, int64_t bytes)
 {
-    if (s->scratch_cap < bytes) {
-        free(s->scratch);
+    if (s->scratch == NULL || s->scratch_cap < bytes) {
+        ow_free(s->scratch);
         s->scratch = ow_alloc(bytes);
         s->scratch_cap = s->scratch ? bytes : 0;
     }
@@ -139,6 +152,19 @@ static inline void ow_set_shape(ow_cell *c, int ndim, const int64_t *shape)
     c->ndim = ndim;
     for (int d = 0; d < ndim; d++)
         c->shape[d] = shape[d];
+}
+
+/* Whether a step touches enough memory to let other Python threads run meanwhile. */
+static inline int ow_is_long(const ow_step *s)
+{
+    const int64_t enough = 64 << 10;
+    for (int k = 0; k < s->nout; k++)
+        if (ow_size(s->out[k]) * s->out[k]->itemsize > enough)
+            return 1;
+    for (int i = 0; i < s->nin; i++)
+        if (ow_size(s->in[i]) * s->in[i]->itemsize > enough)
+            return 1;
+    return 0;
 }
 
 /* Let `view` show the memory, shape and strides of `of`. */
@@ -177,10 +203,23 @@ typedef struct ow_walk {
     char *p[OW_MAXARG];
 } ow_walk;
 
-/* Drop dimensions of length 1 and join those that every operand steps through evenly.
- * Returns the number of elements. `last` holds the dimension with the smallest steps. */
+/* Whether a walk should take dimension `a` inside of dimension `b`: of the operands from `lead` on,
+ * and then the others, the first that moves along both by different steps decides. */
+static inline int ow_walk_inside(const int64_t *a, const int64_t *b, int n, int lead)
+{
+    for (int k = 0; k < n; k++) {
+        int i = k + lead < n ? k + lead : k + lead - n;
+        int64_t x = llabs(a[i]), y = llabs(b[i]);
+        if (x != y && x && y)
+            return x < y;
+    }
+    return 0;
+}
+
+/* Drop dimensions of length 1, put those with the smallest steps last, and join those that every
+ * operand steps through evenly. Returns the number of elements. */
 static inline int64_t ow_walk_start(ow_walk *w, int ndim, const int64_t *shape, int n,
-                                    ow_cell *const *cells)
+                                    ow_cell *const *cells, int lead)
 {
     int64_t size = 1;
     int k = 0;
@@ -195,48 +234,71 @@ static inline int64_t ow_walk_start(ow_walk *w, int ndim, const int64_t *shape, 
         int64_t *st = w->stride[k];
         for (int i = 0; i < n; i++)
             st[i] = cells[i]->shape[d] == 1 ? 0 : cells[i]->strides[d];
-        if (k > 0) {
-            const int64_t *above = w->stride[k - 1];
-            int joined = 1;
-            for (int i = 0; i < n; i++)
-                joined &= above[i] == st[i] * len;
-            if (joined) {
-                for (int i = 0; i < n; i++)
-                    w->stride[k - 1][i] = st[i];
-                w->shape[k - 1] *= len;
-                continue;
+        w->shape[k++] = len;
+    }
+    for (int d = 1; d < k; d++)
+        for (int e = d; e > 0 && ow_walk_inside(w->stride[e - 1], w->stride[e], n, lead); e--) {
+            int64_t len = w->shape[e], steps;
+            w->shape[e] = w->shape[e - 1];
+            w->shape[e - 1] = len;
+            for (int i = 0; i < n; i++) {
+                steps = w->stride[e][i];
+                w->stride[e][i] = w->stride[e - 1][i];
+                w->stride[e - 1][i] = steps;
             }
         }
-        w->shape[k++] = len;
+    int last = 0;
+    for (int d = 1; d < k; d++) {
+        int joined = 1;
+        for (int i = 0; i < n; i++)
+            joined &= w->stride[last][i] == w->stride[d][i] * w->shape[d];
+        if (joined)
+            w->shape[last] *= w->shape[d];
+        else
+            w->shape[++last] = w->shape[d];
+        if (joined || last != d)
+            memcpy(w->stride[last], w->stride[d], sizeof(int64_t) * (size_t)n);
     }
     if (k == 0) {
         w->shape[0] = 1;
         for (int i = 0; i < n; i++)
             w->stride[0][i] = 0;
-        k = 1;
     }
-    w->ndim = k;
+    w->ndim = last + 1;
     return size;
 }
 
-/* Call `loop` on every run along the last dimension. */
-static inline void ow_walk_run(ow_walk *w, ow_loop loop, const void *ctx)
+/* The number of runs along the last dimension. */
+static inline int64_t ow_walk_rows(const ow_walk *w)
+{
+    int64_t rows = 1;
+    for (int d = 0; d < w->ndim - 1; d++)
+        rows *= w->shape[d];
+    return rows;
+}
+
+/* Call `loop` on elements `from` to `to` of runs `first` to `end` along the last dimension. */
+static inline void ow_walk_part(const ow_walk *w, ow_loop loop, const void *ctx, int64_t first,
+                                int64_t end, int64_t from, int64_t to)
 {
     int last = w->ndim - 1;
     const int64_t *inner = w->stride[last];
-    int64_t len = w->shape[last];
-    if (last == 0) {
-        loop(ctx, w->p, inner, len);
-        return;
-    }
-    int64_t at[OW_MAXDIM] = {0};
+    int64_t at[OW_MAXDIM] = {0}, index = first;
     char *p[OW_MAXARG], *q[OW_MAXARG];
-    memcpy(p, w->p, sizeof(char *) * w->n);
-    for (;;) {
-        memcpy(q, p, sizeof(char *) * w->n);
-        loop(ctx, q, inner, len);
-        int d = last - 1;
-        for (; d >= 0; d--) {
+    for (int i = 0; i < w->n; i++)
+        p[i] = w->p[i] + from * inner[i];
+    for (int d = last - 1; d >= 0 && index; d--) {
+        at[d] = index % w->shape[d];
+        index /= w->shape[d];
+        for (int i = 0; i < w->n; i++)
+            p[i] += at[d] * w->stride[d][i];
+    }
+    for (int64_t row = first;;) {
+        memcpy(q, p, sizeof(char *) * (size_t)w->n);
+        loop(ctx, q, inner, to - from);
+        if (++row >= end)
+            return;
+        for (int d = last - 1;; d--) {
             const int64_t *st = w->stride[d];
             if (++at[d] < w->shape[d]) {
                 for (int i = 0; i < w->n; i++)
@@ -247,9 +309,85 @@ static inline void ow_walk_run(ow_walk *w, ow_loop loop, const void *ctx)
             for (int i = 0; i < w->n; i++)
                 p[i] -= st[i] * (w->shape[d] - 1);
         }
-        if (d < 0)
-            return;
     }
+}
+
+/* Call `loop` on every run along the last dimension. */
+static inline void ow_walk_run(const ow_walk *w, ow_loop loop, const void *ctx)
+{
+    if (w->ndim == 1) {
+        char *p[OW_MAXARG];
+        memcpy(p, w->p, sizeof(char *) * (size_t)w->n);
+        loop(ctx, p, w->stride[0], w->shape[0]);
+    } else
+        ow_walk_part(w, loop, ctx, 0, ow_walk_rows(w), 0, w->shape[w->ndim - 1]);
+}
+
+/* --- sharing the work ---------------------------------------------------------------------------
+ * A job is worth several threads from OW_WORTH nanoseconds of work on: waking a thread that sleeps
+ * takes some ten microseconds. Chunks are a few times as many as threads, so that one that is held
+ * up leaves its share to others. */
+
+#define OW_WORTH 40000
+#define OW_CHUNK_NS 10000
+#define OW_CHUNKS_PER_THREAD 8
+
+/* Into how many chunks to cut work of `ns` nanoseconds; 1: do not share it. */
+static inline int64_t ow_chunks(double ns)
+{
+    int threads = ow_threads();
+    if (threads <= 1 || !(ns > OW_WORTH))
+        return 1;
+    double n = ns / OW_CHUNK_NS, most = (double)threads * OW_CHUNKS_PER_THREAD;
+    return (int64_t)(n < most ? n : most);
+}
+
+/* The range of chunk `k` of `n` over `total` items: from the return value to `*end`, in steps of
+ * `step` items. */
+static inline int64_t ow_chunk_range(int64_t k, int64_t n, int64_t total, int64_t step, int64_t *end)
+{
+    int64_t units = (total + step - 1) / step, first = units * k / n, last = units * (k + 1) / n;
+    *end = last * step < total ? last * step : total;
+    return first * step < total ? first * step : total;
+}
+
+typedef struct ow_shared_walk {
+    const ow_walk *w;
+    ow_loop loop;
+    const void *ctx;
+    int64_t rows, len, chunks;
+    int64_t block;  /* at most how many elements of a run at once: all rows, then the next block */
+    int along;      /* whether runs are shared out in parts, and not the sequence of runs */
+} ow_shared_walk;
+
+static void ow_walk_chunk(void *arg, int64_t k)
+{
+    const ow_shared_walk *j = arg;
+    int64_t first = 0, end = j->rows, from = 0, to = j->len;
+    if (j->along)
+        from = ow_chunk_range(k, j->chunks, j->len, 64, &to);
+    else
+        first = ow_chunk_range(k, j->chunks, j->rows, 1, &end);
+    if (first >= end)
+        return;
+    for (; from < to; from += j->block) {
+        int64_t until = to - from < j->block ? to : from + j->block;
+        ow_walk_part(j->w, j->loop, j->ctx, first, end, from, until);
+    }
+}
+
+/* As ow_walk_run, by several threads where `ns` nanoseconds of work make it worth that, and in
+ * blocks of so many elements of each run. */
+static inline void ow_walk_share(const ow_walk *w, ow_loop loop, const void *ctx, double ns,
+                                 int64_t block)
+{
+    int64_t chunks = ow_chunks(ns), rows = ow_walk_rows(w), len = w->shape[w->ndim - 1];
+    if (chunks <= 1 && len <= block) {
+        ow_walk_run(w, loop, ctx);
+        return;
+    }
+    ow_shared_walk job = {w, loop, ctx, rows, len, chunks, block, rows < chunks};
+    ow_parallel(ow_walk_chunk, &job, chunks);
 }
 
 static inline int64_t ow_copy_run(char **p, const int64_t *st, int64_t n, int itemsize)
@@ -286,7 +424,7 @@ static inline void ow_copy(ow_cell *to, ow_cell *from)
     ow_walk w;
     ow_cell *cells[2] = {to, from};
     int64_t itemsize = to->itemsize;
-    if (ow_walk_start(&w, to->ndim, to->shape, 2, cells))
+    if (ow_walk_start(&w, to->ndim, to->shape, 2, cells, 0))
         ow_walk_run(&w, ow_copy_loop, &itemsize);
 }
 

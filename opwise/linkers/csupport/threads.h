@@ -1,0 +1,21 @@
+/* A team of threads that shares the work of one kernel.
+ *
+ * Chunks of a job are taken one by one, so a thread that starts late or is held up costs nothing:
+ * the others do its share. The caller works too, and waits only for chunks that have been begun.
+ */
+#ifndef OW_THREADS_H
+#define OW_THREADS_H
+
+#include <stdint.h>
+
+typedef void (*ow_task)(void *arg, int64_t chunk);
+
+/* Call fn(arg, chunk) for every chunk from 0 to n - 1, in no particular order, and return when all
+ * are done. Where the team is at work for another thread, the caller does everything itself. */
+void ow_parallel(ow_task fn, void *arg, int64_t n);
+/* How many threads a job may have, the caller included. */
+int ow_threads(void);
+/* Set that number; 1 means no team at all. Threads that are too many end. */
+void ow_set_threads(int n);
+
+#endif

@@ -1,0 +1,38 @@
+"""What kernels may take of the machine: processors, and memory that is kept for later results."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+from opwise.config import config
+from opwise.linkers import opwise_c
+
+_GIB = 1 << 30
+
+
+def obey_flags():
+    """Let kernels use as many threads, and keep as much freed memory, as the flags say."""
+    opwise_c.set_threads(config.threads or processors())
+    asked = config.recycle_bytes
+    opwise_c.keep_at_most(_kept_by_default() if asked < 0 else asked)
+
+
+@cache
+def processors():
+    """Return OMP_NUM_THREADS, or how many processors this process may run on."""
+    told = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if told.isdigit() and int(told) > 0:
+        return int(told)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
+def _kept_by_default():
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return _GIB // 4
+    return min(_GIB, memory // 8)

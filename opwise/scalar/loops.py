@@ -1,0 +1,283 @@
+"""C text of whole loops: elementwise ones, and reductions of what a scalar program computes.
+
+A loop is ``void name(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)``: operands at ``p``,
+their steps in bytes in ``st``, outputs or the accumulator first. Operands are contiguous or stand
+still; whoever calls the loop copies others chunk by chunk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from opwise.scalar import csource, dtypes
+
+#: inputs that may broadcast along the innermost dimension and still get a loop of their own
+MAX_MAYBE = 2
+#: a program of so many steps, none of them a function, is cheap: loads and additions are what its
+#: reduction waits for, and several accumulators let more of them go on at once
+_CHEAP_STEPS = 8
+
+
+@dataclass(frozen=True)
+class Fold:
+    """How an operation reduces. step: C expression of accumulator {a} and element {x}; clause: its
+    name in OpenMP; needs_elements: whether an empty reduction has no value."""
+
+    step: str
+    clause: str
+    needs_elements: bool = False
+
+    def start(self, dtype):
+        """Return the number that an accumulator starts from."""
+        if self.clause in ("max", "min"):
+            lowest = self.clause == "max"
+            if dtype in dtypes.FLOATS:
+                return -np.inf if lowest else np.inf
+            if dtype == "bool":
+                return 0 if lowest else 1
+            return np.iinfo(dtype).min if lowest else np.iinfo(dtype).max
+        return {"+": 0, "|": 0, "*": 1, "&": 1}[self.clause]
+
+
+#: how the rows that can reduce do so
+FOLDS = {
+    "add": Fold("{a} + {x}", "+"),
+    "mul": Fold("{a} * {x}", "*"),
+    "maximum": Fold("({x} > {a} ? {x} : {a})", "max", True),
+    "minimum": Fold("({x} < {a} ? {x} : {a})", "min", True),
+    "or_": Fold("{a} | {x}", "|"),
+    "and_": Fold("{a} & {x}", "&"),
+}
+
+
+def is_cheap(steps):
+    """Return whether a program does little beside loading its operands."""
+    return len(steps) <= _CHEAP_STEPS and all(
+        step.op.row is None or not (step.op.row.libm or step.op.row.c_support) for step in steps
+    )
+
+
+def body_text(name, steps, outs, in_dtypes):
+    """Return the C function ``name_one(inputs, pointers to outputs)`` of a scalar program.
+
+    None if a scalar operation of it has no C.
+    """
+    names = [f"x{i}" for i in range(len(in_dtypes))]
+    slots = list(in_dtypes)
+    lines = []
+    for k, step in enumerate(steps):
+        args = [names[a] for a in step.args]
+        text = csource.step_c(step.op, args, [slots[a] for a in step.args], step.dtype)
+        if text is None:
+            return None
+        lines.append(f"    const {csource.c_type(step.dtype)} t{k} = {text};")
+        names.append(f"t{k}")
+        slots.append(step.dtype)
+    lines += [f"    *z{k} = {names[s]};" for k, s in enumerate(outs)]
+    parameters = [f"{csource.c_type(d)} x{i}" for i, d in enumerate(in_dtypes)]
+    parameters += [f"{csource.c_type(slots[s])} *z{k}" for k, s in enumerate(outs)]
+    head = f"OW_INLINE void {name}_one({', '.join(parameters)})"
+    return "\n".join([head, "{", *lines, "}"])
+
+
+def slot_dtype(slot, steps, in_dtypes):
+    """Return the dtype of a slot of a scalar program."""
+    return in_dtypes[slot] if slot < len(in_dtypes) else steps[slot - len(in_dtypes)].dtype
+
+
+def elemwise_text(name, steps, outs, in_dtypes, constant_inputs=(), maybe_broadcast=()):
+    """Return the C text of an elementwise loop, or None if a scalar operation of it has no C.
+
+    constant_inputs: those that are one number in every call; maybe_broadcast: those that may stand
+    still along the innermost dimension.
+    """
+    body = body_text(name, steps, outs, in_dtypes)
+    if body is None:
+        return None
+    n_out = len(outs)
+    types = [csource.c_type(slot_dtype(s, steps, in_dtypes)) for s in outs]
+
+    def variant(pointers, args):
+        lines = [*pointers]
+        for k, type_ in enumerate(types):
+            lines.append(f"{type_} *z{k} = ({type_} *)p[{k}];")
+        call = ", ".join([*(a.format(i="i") for a in args), *(f"z{k} + i" for k in range(n_out))])
+        # an output may take an input's memory, but then element by element
+        return [*lines, '_Pragma("GCC ivdep")', "for (ow_i64 i = 0; i < n; i++)",
+                f"    {name}_one({call});"]  # fmt: skip
+
+    return "\n".join(
+        [body, *_function(name, n_out, in_dtypes, constant_inputs, maybe_broadcast, variant)]
+    )
+
+
+def reduction_text(
+    name, row_name, acc_dtype, steps, out, in_dtypes, constant_inputs=(), maybe_broadcast=(),
+    prefix="",
+):  # fmt: skip
+    """Return the C text of a loop that folds what a program computes into accumulators, or None.
+
+    Where the accumulator stands still, a run of elements is folded into it, in blocks that are
+    joined pairwise, so that rounding errors grow with the logarithm of the length; otherwise each
+    element goes into the accumulator beside it. out: the slot to fold. prefix: C before the
+    function.
+    """
+    body = body_text(name, steps, [out], in_dtypes)
+    if body is None:
+        return None
+    fold = FOLDS[row_name]
+    element = slot_dtype(out, steps, in_dtypes)
+    kinds = _Fold(fold, element, acc_dtype, 4 if is_cheap(steps) else 1)
+
+    def variant(pointers, args):
+        def value(at):
+            return f"{name}_one({', '.join([*(a.format(i=at) for a in args), '&v'])});"
+
+        return [*pointers, *kinds.run(value, args), *kinds.rows(value)]
+
+    return "\n".join(
+        [body, *_function(name, 1, in_dtypes, constant_inputs, maybe_broadcast, variant, prefix)]
+    )
+
+
+class _Fold:
+    """The lines that fold, for one operation, element type and accumulator type."""
+
+    def __init__(self, fold, element, acc, streams):
+        self.fold = fold
+        self.element, self.acc = csource.c_type(element), csource.c_type(acc)
+        self.start = csource.literal(fold.start(acc), acc)
+        self.streams = streams
+        self.nan = fold.clause in ("max", "min") and acc in dtypes.FLOATS
+
+    def join(self, a, x):
+        """Return the expression that joins two accumulators, or an element and one."""
+        text = self.fold.step.format(a=a, x=x)
+        return f"({x} != {x} ? {x} : {text})" if self.nan else f"({self.acc})({text})"
+
+    def take(self, into):
+        """Return the statement that takes the element v into an accumulator."""
+        bad = " bad |= v != v;" if self.nan else ""
+        v = "v" if self.element == self.acc else f"({self.acc})v"
+        return f"{into} = ({self.acc})({self.fold.step.format(a=into, x=v)});{bad}"
+
+    def run(self, value, args):
+        s = [f"s{k}" for k in range(self.streams)]
+        clause = f"reduction({self.fold.clause} : {', '.join(s)})"
+        if self.nan:
+            clause += " reduction(| : bad)"
+        declared = ", ".join(f"{x} = {self.start}" for x in s)
+        joined = s
+        while len(joined) > 1:
+            pairs = zip(joined[::2], joined[1::2], strict=True)
+            joined = [self.join(a, b) for a, b in pairs]
+        streams = [
+            f"        {value('from + i' if k == 0 else f'from + i + {k} * q')} {self.take(x)}"
+            for k, x in enumerate(s)
+        ]
+        return [
+            "if (st[0] == 0) {",
+            f"    {self.acc} part[64], *acc = ({self.acc} *)p[0];",
+            "    ow_u64 blocks = 0;",
+            "    for (ow_i64 from = 0; from < n; from += 1024) {",
+            f"        const ow_i64 m = n - from < 1024 ? n - from : 1024, q = m / {len(s)};",
+            f"        {self.acc} {declared};",
+            *(["        ow_i32 bad = 0;"] if self.nan else []),
+            f'        _Pragma("omp simd {clause}")',
+            "        for (ow_i64 i = 0; i < q; i++) {",
+            f"            {self.element} v;",
+            *(f"    {line}" for line in streams),
+            "        }",
+            *(
+                [
+                    f"        for (ow_i64 i = {len(s)} * q; i < m; i++) {{",
+                    f"            {self.element} v;",
+                    f"            {value('from + i')} {self.take('s0')}",
+                    "        }",
+                ]
+                if len(s) > 1
+                else []
+            ),
+            f"        s0 = {joined[0]};",
+            *(["        s0 = bad ? __builtin_nan(\"\") : s0;"] if self.nan else []),
+            "        ow_i32 k = 0;",
+            "        for (; blocks >> k & 1; k++)",
+            f"            s0 = {self.join('part[k]', 's0')};",
+            "        part[k] = s0;",
+            "        blocks++;",
+            "    }",
+            "    for (ow_i32 k = 0; blocks >> k; k++)",
+            "        if (blocks >> k & 1)",
+            f"            *acc = {self.join('*acc', 'part[k]')};",
+            "    return;",
+            "}",
+        ]
+
+    def rows(self, value):
+        v = "v" if self.element == self.acc else "w"
+        wide = [] if v == "v" else [f"    const {self.acc} w = ({self.acc})v;"]
+        return [
+            f"{self.acc} *z = ({self.acc} *)p[0];",
+            '_Pragma("GCC ivdep")',
+            "for (ow_i64 i = 0; i < n; i++) {",
+            f"    {self.element} v;",
+            f"    {value('i')}",
+            *wide,
+            f"    z[i] = {self.join('z[i]', v)};",
+            "}",
+        ]
+
+
+def _function(name, n_out, in_dtypes, constant_inputs, maybe_broadcast, variant, prefix=""):
+    """Return the lines of a loop: a variant for each choice of the inputs that stand still."""
+    lines = [
+        f"{prefix}void {name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)",
+        "{",
+    ]
+    fixed = set(constant_inputs)
+    maybe = maybe_broadcast[:MAX_MAYBE]
+    for mask in range(1 << len(maybe)):
+        still = fixed | {i for b, i in enumerate(maybe) if mask >> b & 1}
+        tests = [f"st[{n_out + i}] {'==' if i in still else '!='} 0" for i in maybe]
+        lines.append(f"    if ({' && '.join(tests)}) {{" if tests else "    {")
+        pointers, args = [], []
+        for i, dtype in enumerate(in_dtypes):
+            type_, at = csource.c_type(dtype), n_out + i
+            if i in still:
+                pointers.append(f"const {type_} x{i} = *({type_} *)p[{at}];")
+                args.append(f"x{i}")
+            else:
+                pointers.append(f"const {type_} *a{i} = (const {type_} *)p[{at}];")
+                args.append(f"a{i}[{{i}}]")
+        lines += [f"        {line}" for line in variant(pointers, args)]
+        lines.append("        return;" if tests else "")
+        lines.append("    }")
+    return [*(line for line in lines if line), "}"]
+
+
+def file_text(texts, programs, simd=True, head=""):
+    """Return a C file with loops and just the declarations that their programs need.
+
+    programs: (steps, input dtypes) of each loop.
+    """
+    needed: tuple[set, set, set] = (set(), set(), set())
+    for steps, in_dtypes in programs:
+        slots = list(in_dtypes)
+        for step in steps:
+            parts = csource.requirements(step.op, [slots[a] for a in step.args], step.dtype)
+            for all_of, part in zip(needed, parts, strict=True):
+                all_of.update(part)
+            slots.append(step.dtype)
+    support, libm, used = map(sorted, needed)
+    return "\n".join(
+        [
+            head,
+            "#define OW_INLINE static inline __attribute__((always_inline))",
+            csource.prototypes(libm, used, simd),
+            csource.support(support, used),
+            *texts,
+            "",
+        ]
+    )
