@@ -14,6 +14,7 @@ from opwise.tensor.creation import Alloc, AllocEmpty, ARange
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import DimShuffle, Elemwise
 from opwise.tensor.join import Join, MakeVector
+from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
     CrossentropyCategorical1Hot,
     CrossentropyCategorical1HotGrad,
@@ -32,27 +33,35 @@ def _mask(pattern):
 
 @c_maker(Elemwise)
 def elemwise(node, kernels):
-    ndim = node.outputs[0].type.ndim
-    patterns = [v.type.broadcastable for v in node.inputs]
+    ndim, patterns, still, maybe = _operands(node)
     loop = kernels.elemwise(
         node.op.scalar_op,
         [v.type.dtype for v in node.inputs],
         [v.type.dtype for v in node.outputs],
-        [i for i, p in enumerate(patterns) if all(p) and ndim],
-        [i for i, p in enumerate(patterns) if any(p) and not all(p)],
+        still,
+        maybe,
     )
     if loop is None:
         return None
     inplace = [node.op.inplace_pattern.get(k, -1) for k in range(len(node.outputs))]
     ints = (ndim, *inplace, *map(_mask, patterns), loop.still)
-    return CStep("elemwise", ints, (_nanoseconds(node),), loop=loop)
+    return CStep("elemwise", ints, (_nanoseconds(node, node.outputs),), loop=loop)
 
 
-def _nanoseconds(node):
-    """Return about how long an elementwise Apply takes for an element."""
+def _operands(node):
+    """Return of an elementwise Apply (ndim, broadcast patterns, inputs that are one number in every
+    call, inputs that may stand still along the innermost dimension)."""
+    patterns = [v.type.broadcastable for v in node.inputs]
+    ndim = len(patterns[0]) if patterns else 0
+    still = [i for i, p in enumerate(patterns) if all(p) and ndim]
+    return ndim, patterns, still, [i for i, p in enumerate(patterns) if any(p) and not all(p)]
+
+
+def _nanoseconds(node, written=()):
+    """Return about how long an elementwise Apply takes for an element of its inputs."""
     op = node.op.scalar_op
     steps = op.steps if isinstance(op, Composite) else [Step(op, (), node.outputs[0].type.dtype)]
-    moved = sum(v.type.numpy_dtype.itemsize for v in (*node.inputs, *node.outputs))
+    moved = sum(v.type.numpy_dtype.itemsize for v in (*node.inputs, *written))
     work = sum(
         step.op.row.cost * (0.4 if step.dtype == "float32" else 1.0)
         for step in steps
@@ -209,22 +218,53 @@ def _axis_mask(axis, ndim):
 
 @c_maker(CAReduce)
 def ca_reduce(node, kernels):
-    op, x, out = node.op, node.inputs[0], node.outputs[0]
-    row = op.scalar_op.row
-    if row is None or not plain(x, out):
+    x, out = node.inputs[0], node.outputs[0]
+    if node.op.scalar_op.row is None or not plain(x, out):
         return None
-    acc = getattr(op, "acc_dtype", None) or out.type.dtype
+    ints = _reduction(node.op, x, out)
+    if ints is None:
+        return None
+    return CStep("reduce", (*ints, 0, 0), (x.type.numpy_dtype.itemsize / 20,))
+
+
+@c_maker(MapReduce)
+def map_reduce(node, kernels):
+    mapped, reduced = node.op.parts(node)
+    ints = _reduction(reduced.op, reduced.inputs[0], reduced.outputs[0])
+    if ints is None:
+        return None
+    ndim, patterns, still, maybe = _operands(node)
+    loop = kernels.reduction(
+        reduced.op.scalar_op.row,
+        _accumulator(reduced.op, reduced.outputs[0]),
+        ints[0],
+        node.op.scalar_op,
+        [v.type.dtype for v in node.inputs],
+        mapped.outputs[0].type.dtype,
+        still,
+        maybe,
+    )
+    if loop is None:
+        return None
+    ints = (*ints, *map(_mask, patterns), loop.still)
+    return CStep("reduce", ints, (_nanoseconds(node),), loop=loop)
+
+
+def _accumulator(op, out):
+    return getattr(op, "acc_dtype", None) or out.type.dtype
+
+
+def _reduction(op, x, out):
+    """Return the ints by which a step reduces ``x`` to ``out``, without those of its operands."""
+    acc = _accumulator(op, out)
     if not csource.has_c(acc):
         return None
     narrow = acc == "float64" and out.type.dtype == "float32"
-    if acc != out.type.dtype and not narrow:
+    index = _reducer(op.scalar_op.row, x.type.dtype, acc)
+    if index is None or (acc != out.type.dtype and not narrow):
         return None
-    index = _reducer(row, x.type.dtype, acc)
-    if index is None:
-        return None
-    axes = _axis_mask(op.axis, x.type.ndim)
-    ints = (index, _reducer(row, acc, acc), axes, int(narrow), x.type.ndim, 0, 0)
-    return CStep("reduce", ints, (x.type.numpy_dtype.itemsize / 20,))
+    join = _reducer(op.scalar_op.row, acc, acc)
+    return index, join, _axis_mask(op.axis, x.type.ndim), int(narrow), x.type.ndim
 
 
 def _reducer(row, element, acc):

@@ -1,7 +1,8 @@
-"""Loops for elementwise Applys: generated C, or the built-in loops run chunk by chunk.
+"""Loops for elementwise Applys, and for reductions of them: generated C, or the built-in loops.
 
 One C file is made for all loops of a function. Without a compiler, or where a mode forbids it, the
-interpreter of the virtual machine runs the same scalar program over loops built with opwise.
+interpreter of the virtual machine runs the same scalar program, chunk by chunk, over loops built
+with opwise.
 """
 
 from __future__ import annotations
@@ -11,14 +12,12 @@ import warnings
 from opwise.errors import CompileError
 from opwise.linkers import cbuild, opwise_c
 from opwise.linkers.cmakers import C_DTYPES
-from opwise.scalar import csource
+from opwise.scalar import csource, loops
 from opwise.scalar.composite import Composite, Step
 from opwise.scalar.op import Cast
 
 #: part of the cache key of generated code: change it when the text's meaning changes
-VERSION = 3
-#: inputs that may broadcast along the innermost dimension and still get a loop of their own
-MAX_MAYBE = 2
+VERSION = 4
 
 
 class Loop:
@@ -27,11 +26,14 @@ class Loop:
     The address stays 0 where no loop could be had: the Apply then runs ``perform``.
     """
 
-    __slots__ = ("address", "context", "keep", "name", "source", "still")
+    __slots__ = ("address", "context", "keep", "name", "program", "reducer", "still", "text")
 
-    def __init__(self, name=None, source=None):
-        self.name = name
-        self.source = source
+    def __init__(self, program, reducer=-1):
+        #: (steps, output slots, input dtypes)
+        self.program = program
+        #: index of the built-in reduction that the interpreter ends with, or -1
+        self.reducer = reducer
+        self.name = self.text = None
         self.address = self.context = 0
         self.keep = None
         #: mask of the inputs that may stand still; -1 where the loop takes any strides
@@ -61,40 +63,50 @@ class Kernels:
         constant_inputs: those that are one number in every call; maybe_broadcast: those that may
         stand still along the innermost dimension.
         """
+        return self._loop(
+            loops.elemwise_text, (), op, in_dtypes, out_dtypes, constant_inputs, maybe_broadcast
+        )
+
+    def reduction(self, row, acc, reducer, op, in_dtypes, out_dtype, constant_inputs, maybe):
+        """Return a Loop that folds what a scalar op computes by the operation ``row``, or None.
+
+        acc: dtype of the accumulator; reducer: index of the built-in reduction of plain elements.
+        """
+        return self._loop(
+            loops.reduction_text, (row.name, acc), op, in_dtypes, [out_dtype], constant_inputs,
+            maybe, reducer,
+        )  # fmt: skip
+
+    def _loop(self, make, first, op, in_dtypes, out_dtypes, constant_inputs, maybe, reducer=-1):
         if not C_DTYPES.issuperset(in_dtypes) or not C_DTYPES.issuperset(out_dtypes):
             return None
-        key = (op, tuple(in_dtypes), tuple(constant_inputs), tuple(maybe_broadcast))
+        key = (first, op, tuple(in_dtypes), tuple(constant_inputs), tuple(maybe))
         loop = self._loops.get(key)
-        if loop is None:
-            steps, outs = as_program(op, in_dtypes, out_dtypes)
-            loop = self._generated(steps, outs, in_dtypes, constant_inputs, maybe_broadcast)
-            if loop is None:
+        if loop is not None:
+            return loop
+        steps, outs = as_program(op, in_dtypes, out_dtypes)
+        loop = Loop((steps, outs, tuple(in_dtypes)), reducer)
+        if self.generate:
+            loop.name = f"ow_k{len(self._loops)}"
+            given = (*first, steps, outs[0]) if first else (steps, outs)
+            loop.text = make(loop.name, *given, in_dtypes, constant_inputs, maybe)
+            if loop.text is None:
                 return None
-            loop.source = (loop.source, steps, outs, tuple(in_dtypes))
-            self._loops[key] = loop
-        return loop
-
-    def _generated(self, steps, outs, in_dtypes, constant_inputs, maybe_broadcast):
-        if not self.generate:
-            return Loop() if interpretable(steps, in_dtypes) else None
-        name = f"ow_k{len(self._loops)}"
-        text = loop_text(name, steps, outs, in_dtypes, constant_inputs, maybe_broadcast)
-        if text is None:
+            loop.still = sum(1 << i for i in (*constant_inputs, *maybe[: loops.MAX_MAYBE]))
+        elif not interpretable(steps, in_dtypes):
             return None
-        loop = Loop(name, text)
-        loop.still = sum(1 << i for i in (*constant_inputs, *maybe_broadcast[:MAX_MAYBE]))
+        self._loops[key] = loop
         return loop
 
     def finish(self):
         """Compile, or take from the cache, all loops that were asked for."""
-        loops = list(self._loops.values())
-        if not loops:
+        wanted = list(self._loops.values())
+        if not wanted:
             return
         if self.generate:
             try:
-                source = file_text([loop.source for loop in loops])
-                library, self.report = cbuild.load(source)
-                for loop in loops:
+                library, self.report = cbuild.load(source_text(wanted))
+                for loop in wanted:
                     loop.address = library.symbol(loop.name)
                     loop.keep = library
                 return
@@ -102,119 +114,19 @@ class Kernels:
                 warnings.warn(
                     f"opwise goes on with its built-in loops, which are slower: {e}", stacklevel=2
                 )
-        for loop in loops:
-            _, steps, outs, in_dtypes = loop.source
+        for loop in wanted:
+            steps, _, in_dtypes = loop.program
             if interpretable(steps, in_dtypes):
-                loop.keep = interpreter_code(steps, outs, in_dtypes)
+                loop.keep = interpreter_code(*loop.program, loop.reducer)
                 loop.address, loop.context = opwise_c.INTERPRET, loop.keep.address
 
 
-# --- generated C --------------------------------------------------------------------------------
-
-
-def loop_text(name, steps, outs, in_dtypes, constant_inputs, maybe_broadcast):
-    """Return the C text of one loop, or None if a scalar op of it has no C.
-
-    Operands are contiguous or stand still; the machine copies others chunk by chunk.
-    """
-    body = _body(steps, outs, in_dtypes)
-    if body is None:
-        return None
-    n_in, n_out = len(in_dtypes), len(outs)
-    types = [csource.c_type(_slot_dtype(s, steps, in_dtypes)) for s in outs]
-    types += [csource.c_type(d) for d in in_dtypes]
-    lines = [
-        f"static inline __attribute__((always_inline)) void {name}_one(",
-        "    "
-        + ", ".join(
-            [f"{types[n_out + i]} x{i}" for i in range(n_in)]
-            + [f"{types[k]} *z{k}" for k in range(n_out)]
-        )
-        + ")",
-        "{",
-        *body,
-        "}",
-        f"void {name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)",
-        "{",
-    ]
-    fixed = set(constant_inputs)
-    maybe = maybe_broadcast[:MAX_MAYBE]
-    for mask in range(1 << len(maybe)):
-        still = fixed | {i for b, i in enumerate(maybe) if mask >> b & 1}
-        lines += _variant(name, types, n_in, n_out, still, tested=maybe)
-    lines.append("}")
-    return "\n".join(lines)
-
-
-def _variant(name, types, n_in, n_out, still, tested):
-    """Return the lines of a loop in which inputs ``still`` do not move; others are contiguous.
-
-    tested: the inputs of which the strides decide whether this loop is the one.
-    """
-    tests = [f"st[{n_out + i}] {'==' if i in still else '!='} 0" for i in tested]
-    lines = [f"    if ({' && '.join(tests)}) {{" if tests else "    {"]
-    args = []
-    for i in range(n_in):
-        k = n_out + i
-        if i in still:
-            lines.append(f"        const {types[k]} x{i} = *({types[k]} *)p[{k}];")
-            args.append(f"x{i}")
-        else:
-            lines.append(f"        const {types[k]} *a{k} = (const {types[k]} *)p[{k}];")
-            args.append(f"a{k}[i]")
-    for k in range(n_out):
-        lines.append(f"        {types[k]} *a{k} = ({types[k]} *)p[{k}];")
-        args.append(f"a{k} + i")
-    # an output may take an input's memory, but then element by element
-    lines.append('        _Pragma("GCC ivdep")')
-    lines.append("        for (ow_i64 i = 0; i < n; i++)")
-    lines.append(f"            {name}_one({', '.join(args)});")
-    lines.append("    }")
-    return lines
-
-
-def _slot_dtype(slot, steps, in_dtypes):
-    return in_dtypes[slot] if slot < len(in_dtypes) else steps[slot - len(in_dtypes)].dtype
-
-
-def _body(steps, outs, in_dtypes):
-    n = len(in_dtypes)
-    names = [f"x{i}" for i in range(n)]
-    slot_dtypes = list(in_dtypes)
-    lines = []
-    for k, step in enumerate(steps):
-        text = csource.step_c(
-            step.op, [names[a] for a in step.args], [slot_dtypes[a] for a in step.args], step.dtype
-        )
-        if text is None:
-            return None
-        lines.append(f"    const {csource.c_type(step.dtype)} t{k} = {text};")
-        names.append(f"t{k}")
-        slot_dtypes.append(step.dtype)
-    lines += [f"    *z{k} = {names[s]};" for k, s in enumerate(outs)]
-    return lines
-
-
-def file_text(sources):
-    """Return a C file with all loops and just the declarations that they need."""
-    needed = (set(), set(), set())
-    for _, steps, _, in_dtypes in sources:
-        slots = list(in_dtypes)
-        for step in steps:
-            parts = csource.requirements(step.op, [slots[a] for a in step.args], step.dtype)
-            for all_of, part in zip(needed, parts, strict=True):
-                all_of.update(part)
-            slots.append(step.dtype)
-    support, libm, dtypes = map(sorted, needed)
-    return "\n".join(
-        [
-            f"/* made by opwise, version {VERSION} of the generator */",
-            "#define OW_INLINE static inline __attribute__((always_inline))",
-            csource.prototypes(libm, dtypes),
-            csource.support(support, dtypes),
-            *(text for text, *_ in sources),
-            "",
-        ]
+def source_text(wanted):
+    """Return the C file of the loops of a function."""
+    return loops.file_text(
+        [loop.text for loop in wanted],
+        [(loop.program[0], loop.program[2]) for loop in wanted],
+        head=f"/* made by opwise, version {VERSION} of the generator */",
     )
 
 
@@ -226,11 +138,11 @@ def interpretable(steps, in_dtypes):
     return _instructions(steps, in_dtypes) is not None
 
 
-def interpreter_code(steps, outs, in_dtypes):
-    """Return the program as instructions of the interpreter."""
+def interpreter_code(steps, outs, in_dtypes, reducer=-1):
+    """Return the program as instructions of the interpreter, which ends with a reduction if told."""
     itemsizes, results, instructions = _instructions(steps, in_dtypes)
     n = len(in_dtypes)
-    return opwise_c.Code(n, itemsizes, [results[s] for s in outs], instructions)
+    return opwise_c.Code(n, itemsizes, [results[s] for s in outs], instructions, reducer)
 
 
 def _instructions(steps, in_dtypes):

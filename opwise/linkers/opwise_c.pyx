@@ -140,6 +140,12 @@ cdef extern from *:
     int ow_bits(uint64_t) noexcept nogil
     object ow_wrap(int, int, cnp.npy_intp *, cnp.npy_intp *, void *, int)
 
+cdef extern from "reducers.h":
+    ctypedef struct ow_reducer:
+        const char *name
+    const ow_reducer *ow_reducers
+    int ow_reducer_count
+
 cdef extern from "elemwise.h":
     ctypedef void (*ow_chunk_fn)(void *, const void *const *, int64_t) noexcept nogil
     int OW_MAXREG
@@ -153,6 +159,7 @@ cdef extern from "elemwise.h":
         int32_t *itemsize
         int32_t *results
         ow_instr *instr
+        const ow_reducer *reducer
     void ow_interpret(const void *, char **, const int64_t *, int64_t) noexcept nogil
 
 cdef extern from "clock.h":
@@ -161,12 +168,8 @@ cdef extern from "clock.h":
     int64_t ow_clock() noexcept nogil
 
 cdef extern from "reduce.h":
-    ctypedef struct ow_reducer:
-        const char *name
     ctypedef struct ow_argmaxer:
         const char *name
-    const ow_reducer *ow_reducers
-    int ow_reducer_count
     const ow_argmaxer *ow_argmaxers
     int ow_argmaxer_count
 
@@ -280,14 +283,16 @@ cdef class Code:
     """A Composite as instructions over built-in loops, for the interpreter.
 
     itemsizes: bytes of each register, the operands first. results: the registers that are outputs.
+    reducer: index of the reduction that folds the only result into the accumulator, or -1.
     instructions: (address of the loop, output register, input registers).
     """
 
     cdef ow_code code
 
-    def __cinit__(self, int nin, list itemsizes, list results, list instructions):
+    def __cinit__(self, int nin, list itemsizes, list results, list instructions, int reducer=-1):
         cdef int i, j
         cdef ow_code *c = &self.code
+        c.reducer = &ow_reducers[reducer] if reducer >= 0 else NULL
         c.nin, c.nout, c.nreg, c.ninstr = nin, len(results), len(itemsizes), len(instructions)
         c.itemsize = <int32_t *>malloc(sizeof(int32_t) * max(1, c.nreg))
         c.results = <int32_t *>malloc(sizeof(int32_t) * max(1, c.nout))

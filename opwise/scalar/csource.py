@@ -89,7 +89,7 @@ def support(names: Iterable[str], dtypes: Iterable[str]) -> str:
     texts = []
     for name in needed:
         typed = [text for types, _, text in parts[name] if wanted & types]
-        if typed or all(types for types, _, _ in parts[name]) or name == "types":
+        if typed or not any(types for types, _, _ in parts[name]):
             shared = [text for types, _, text in parts[name] if not types]
             texts += shared + typed
     return "".join(texts)

@@ -11,20 +11,6 @@ from opwise.scalar import csource, dtypes, loops
 from opwise.scalar.op import OPS, cast_op
 
 _DTYPES = [d for d in dtypes.ALL if csource.has_c(d)]
-_INTEGERS = [d for d in _DTYPES if d not in dtypes.FLOATS]
-#: (row, element, accumulator) of the reductions
-_REDUCERS = [
-    *((row, d, "float64") for row in ("add", "mul") for d in dtypes.FLOATS if d in _DTYPES),
-    *((row, "float32", "float32") for row in ("add", "mul")),
-    *(
-        (row, d, "uint64" if d.startswith("uint") else "int64")
-        for row in ("add", "mul")
-        for d in _INTEGERS
-    ),
-    *((row, d, d) for row in ("maximum", "minimum") for d in _DTYPES),
-    ("or_", "bool", "bool"),
-    ("and_", "bool", "bool"),
-]
 
 
 def generate() -> dict[str, str]:
@@ -79,7 +65,7 @@ def _cast_loop(source, target):
 def _reducers():
     """Return the C file of the reductions and the table of them, which reduce.h declares."""
     texts, rows = [], []
-    for row, element, acc in _REDUCERS:
+    for row, element, acc in loops.REDUCTIONS:
         kind = f"{row}_{csource.short(element)}_{csource.short(acc)}"
         name = f"ow_reduce_{kind}"
         texts.append(

@@ -52,6 +52,24 @@ FOLDS = {
 }
 
 
+_C_DTYPES = [d for d in dtypes.ALL if csource.has_c(d)]
+_C_FLOATS = [d for d in _C_DTYPES if d in dtypes.FLOATS]
+_C_INTEGERS = [d for d in _C_DTYPES if d not in dtypes.FLOATS]
+#: (row, element, accumulator) of the reductions that opwise is built with
+REDUCTIONS = (
+    *((row, d, "float64") for row in ("add", "mul") for d in _C_FLOATS),
+    *((row, "float32", "float32") for row in ("add", "mul")),
+    *(
+        (row, d, "uint64" if d.startswith("uint") else "int64")
+        for row in ("add", "mul")
+        for d in _C_INTEGERS
+    ),
+    *((row, d, d) for row in ("maximum", "minimum") for d in _C_DTYPES),
+    ("or_", "bool", "bool"),
+    ("and_", "bool", "bool"),
+)
+
+
 def is_cheap(steps):
     """Return whether a program does little beside loading its operands."""
     return len(steps) <= _CHEAP_STEPS and all(

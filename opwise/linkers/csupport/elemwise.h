@@ -2,6 +2,7 @@
 #ifndef OW_ELEMWISE_H
 #define OW_ELEMWISE_H
 
+#include "reducers.h"
 #include "runtime.h"
 
 /* The shape of `nd` dimensions that all inputs have, but for those that `mask` says to broadcast. */
@@ -190,6 +191,7 @@ typedef struct ow_code {
     int32_t *itemsize;  /* of each register; the first nin are the operands */
     int32_t *results;   /* register of each output */
     ow_instr *instr;
+    const ow_reducer *reducer;  /* folds the only result into the accumulator; NULL: no reduction */
 } ow_code;
 
 /* The registers of the interpreter: chunks of 8 * OW_CHUNK bytes, for each thread. */
@@ -233,6 +235,12 @@ static void ow_interpret(const void *ctx, char **p, const int64_t *st, int64_t n
         }
         for (int k = 0; k < nout; k++) {
             int r = code->results[k], size = code->itemsize[r];
+            if (code->reducer) {
+                char *q[2] = {p[k] + start * st[k], (char *)reg[r]};
+                long long qs[2] = {st[k], size};
+                code->reducer->loop(NULL, q, qs, m);
+                continue;
+            }
             char *q[2] = {p[k] + start * st[k], (char *)reg[r]};
             int64_t qs[2] = {st[k], size};
             ow_copy_run(q, qs, m, size);

@@ -3,7 +3,6 @@
 #define OW_REDUCE_H
 
 #include "elemwise.h"
-#include "reducers.h"
 
 /* How much of a row of accumulators stays in the first cache while many rows go into it. */
 #define OW_ROW_BLOCK 1024

@@ -1,4 +1,5 @@
-"""Fusion: elementwise Applys that follow each other become one Composite, one loop over memory."""
+"""Fusion: elementwise Applys that follow each other become one Composite, one loop over memory; and
+a reduction takes in the elementwise Apply that it alone reads."""
 
 from __future__ import annotations
 
@@ -6,14 +7,18 @@ import heapq
 
 from opwise.config import config
 from opwise.optimizers.passes import Optimizer
-from opwise.scalar import csource
+from opwise.scalar import csource, loops
 from opwise.scalar.composite import Composite, Step
 from opwise.scalar.op import Cast
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.mapreduce import MapReduce
+from opwise.tensor.reduce import CAReduce
 
 #: operands of a Composite, its output included: what a kernel takes
 MAX_OPERANDS = 32
 MAX_STEPS = 80
+#: what C steps can walk over
+MAX_DIMENSIONS = 8
 
 
 class AddMulFusion(Optimizer):
@@ -120,6 +125,34 @@ class FusionOptimizer(Optimizer):
             group.add(node)
             offer(node)
         return group
+
+
+class MapReduceOptimizer(Optimizer):
+    """A reduction and the elementwise Apply that only it reads become one loop over memory."""
+
+    name = "map_reduce_fusion"
+
+    def apply(self, fgraph):
+        if not config.tensor.local_elemwise_fusion:
+            return
+        for node in fgraph.toposort():
+            if _reduces_in_c(node) and (mapped := node.inputs[0].owner) is not None:
+                alone = len(node.inputs[0]._clients) == 1
+                if alone and _joins(mapped) and mapped.outputs[0].type.ndim <= MAX_DIMENSIONS:
+                    new = MapReduce(mapped.op.scalar_op, node.op)(*mapped.inputs)
+                    fgraph.replace_all([(node.outputs[0], new)], reason=self.name)
+
+
+def _reduces_in_c(node):
+    """Return whether a loop can do the reduction, and has something to reduce."""
+    op = node.op
+    if not isinstance(op, CAReduce) or op.scalar_op.row is None or op.axis == ():
+        return False
+    element, out = node.inputs[0].type.dtype, node.outputs[0].type.dtype
+    acc = getattr(op, "acc_dtype", None) or out
+    return (op.scalar_op.row.name, element, acc) in loops.REDUCTIONS and (
+        acc == out or (acc, out) == ("float64", "float32")
+    )
 
 
 def _joins(node):

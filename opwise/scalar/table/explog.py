@@ -25,23 +25,29 @@ def _ultra_fast(x):
     return (0.5 * (np.copysign(curve, half) + 1)).astype(x.dtype)
 
 
-def _function(name, cls, grad, cost, domain=(-3.0, 3.0), doc="", **more):
-    """A row whose numpy function, C function and label share the row's name."""
+def _function(name, cls, grad, cost, domain=(-3.0, 3.0), doc="", own=False, **more):
+    """A row whose numpy function, C function and label share the row's name.
+
+    own: the C function is one of csupport/scalar.h, not one of the mathematics library.
+    """
+    c, where = (f"ow_{name}_{{S}}({{x}})", "c_support") if own else (f"{name}{{f}}({{x}})", "libm")
     row(
-        name, cls, 1, d.to_float_same, getattr(np, name), {"f": f"{name}{{f}}({{x}})"}, grad,
-        label=name, libm=(name,), cost=cost, domain=(domain,), doc=doc, **more,
+        name, cls, 1, d.to_float_same, getattr(np, name), {"f": c}, grad, label=name, cost=cost,
+        domain=(domain,), doc=doc, **{where: (name,)}, **more,
     )  # fmt: skip
 
 
 _POSITIVE = (0.1, 3.0)
-_function("exp", "Exp", lambda F, x, z, g: g * z, 1.5, doc="e to the power x.")
+_function("exp", "Exp", lambda F, x, z, g: g * z, 1.2, doc="e to the power x.", own=True)
 _function(
     "exp2", "Exp2", lambda F, x, z, g: g * z * g.like(np.log(2)), 1.5, doc="2 to the power x."
 )
 _function(
     "expm1", "Expm1", lambda F, x, z, g: g * F.exp(x), 3.0, doc="exp(x) - 1, exact for small x."
 )
-_function("log", "Log", lambda F, x, z, g: g / x, 1.8, _POSITIVE, "Natural logarithm.")
+_function(
+    "log", "Log", lambda F, x, z, g: g / x, 1.8, _POSITIVE, "Natural logarithm.", own=True
+)
 _function(
     "log2", "Log2", lambda F, x, z, g: g / (x * g.like(np.log(2))), 1.8, _POSITIVE,
     "Logarithm to base 2.",

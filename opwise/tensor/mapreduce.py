@@ -1,0 +1,58 @@
+"""MapReduce: a reduction of what a scalar operation makes of its operands, without the array between."""
+
+from __future__ import annotations
+
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
+from opwise.tensor.elemwise import Elemwise
+
+
+class MapReduce(Op):
+    """``reduction`` of the elementwise ``scalar_op`` of the inputs.
+
+    scalar_op: a ScalarOp with one output. reduction: the CAReduce that its result goes through.
+    Inputs broadcast as those of Elemwise do. The optimizer makes these where nobody else reads the
+    elementwise result.
+    """
+
+    __props__ = ("scalar_op", "reduction")
+
+    def __init__(self, scalar_op, reduction):
+        self.scalar_op = scalar_op
+        self.reduction = reduction
+        self._map = Elemwise(scalar_op)
+
+    def make_node(self, *inputs):
+        mapped, reduced = self._parts(inputs)
+        node = Apply(self, mapped.inputs, [reduced.outputs[0].type.make_variable()])
+        node.tag.parts = mapped, reduced
+        return node
+
+    def _parts(self, inputs):
+        mapped = self._map.make_node(*inputs)
+        return mapped, self.reduction.make_node(*mapped.outputs)
+
+    def parts(self, node):
+        """Return the two Applys that one of this Op stands for."""
+        parts = getattr(node.tag, "parts", None)
+        if parts is None or [v.type for v in parts[0].inputs] != [v.type for v in node.inputs]:
+            parts = node.tag.parts = self._parts(node.inputs)
+        return parts
+
+    def perform(self, node, inputs, output_storage):
+        mapped, reduced = self.parts(node)
+        between = [None]
+        self._map.perform(mapped, inputs, [between])
+        reduced.op.perform(reduced, between, output_storage)
+
+    def infer_shape(self, node, shapes):
+        mapped, reduced = self.parts(node)
+        return reduced.op.infer_shape(reduced, self._map.infer_shape(mapped, shapes))
+
+    def L_op(self, inputs, outputs, output_gradients):
+        mapped, reduced = self._parts(inputs)
+        through = reduced.op.L_op(mapped.outputs, reduced.outputs, output_gradients)
+        return self._map.L_op(inputs, mapped.outputs, through)
+
+    def __str__(self):
+        return f"MapReduce{{{self.reduction}, {self.scalar_op}}}"
