@@ -30,6 +30,8 @@ FLAGS = ("-march=native", "-fPIC", "-shared", "-std=gnu11", "-w", *csource.FLAGS
 _GCC_LEVEL = (
     "-O1", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic", "-fstrict-aliasing", "-ftree-pre",
     "-ftree-vrp", "-fcode-hoisting", "-fgcse", "-fcaller-saves", "-fschedule-insns2",
+    # several accumulators of a reduction become registers
+    "-fpeel-loops",
     # no second, narrower vector loop for what the first leaves over: it takes time to compile
     "--param=vect-epilogues-nomask=0",
 )  # fmt: skip

@@ -3,6 +3,9 @@
 A loop is ``void name(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)``: operands at ``p``,
 their steps in bytes in ``st``, outputs or the accumulator first. Operands are contiguous or stand
 still; whoever calls the loop copies others chunk by chunk.
+
+In a reduction an accumulator that stands still takes a whole run. Accumulators side by side take in
+as many rows as the number after the steps in ``st`` says; the operands' steps from row to row follow.
 """
 
 from __future__ import annotations
@@ -15,9 +18,13 @@ from opwise.scalar import csource, dtypes
 
 #: inputs that may broadcast along the innermost dimension and still get a loop of their own
 MAX_MAYBE = 2
-#: a program of so many steps, none of them a function, is cheap: loads and additions are what its
-#: reduction waits for, and several accumulators let more of them go on at once
+#: a program of so many steps, none of them a function, is cheap: what its reduction waits for is one
+#: addition after the other, and several accumulators let more of them go on at once
 _CHEAP_STEPS = 8
+#: how many bytes of accumulators a cheap reduction has: four of the widest vectors
+_LANES_BYTES = 256
+#: how many rows go into accumulators side by side before these are written
+_ROWS = 4
 
 
 @dataclass(frozen=True)
@@ -117,8 +124,8 @@ def elemwise_text(name, steps, outs, in_dtypes, constant_inputs=(), maybe_broadc
     n_out = len(outs)
     types = [csource.c_type(slot_dtype(s, steps, in_dtypes)) for s in outs]
 
-    def variant(pointers, args):
-        lines = [*pointers]
+    def variant(still):
+        lines, args = _operands(in_dtypes, still, n_out)
         for k, type_ in enumerate(types):
             lines.append(f"{type_} *z{k} = ({type_} *)p[{k}];")
         call = ", ".join([*(a.format(i="i") for a in args), *(f"z{k} + i" for k in range(n_out))])
@@ -127,7 +134,7 @@ def elemwise_text(name, steps, outs, in_dtypes, constant_inputs=(), maybe_broadc
                 f"    {name}_one({call});"]  # fmt: skip
 
     return "\n".join(
-        [body, *_function(name, n_out, in_dtypes, constant_inputs, maybe_broadcast, variant)]
+        [body, *_function(name, n_out, constant_inputs, maybe_broadcast, variant)]
     )
 
 
@@ -147,108 +154,164 @@ def reduction_text(
         return None
     fold = FOLDS[row_name]
     element = slot_dtype(out, steps, in_dtypes)
-    kinds = _Fold(fold, element, acc_dtype, 4 if is_cheap(steps) else 1)
+    size = np.dtype(acc_dtype).itemsize
+    lines = _Fold(fold, element, acc_dtype, _LANES_BYTES // size if is_cheap(steps) else 1)
 
-    def variant(pointers, args):
-        def value(at):
-            return f"{name}_one({', '.join([*(a.format(i=at) for a in args), '&v'])});"
+    def value(args):
+        """Return a function from the text of an index to the statement that sets v."""
+        return lambda at: f"{name}_one({', '.join([*(a.format(i=at) for a in args), '&v'])});"
 
-        return [*pointers, *kinds.run(value, args), *kinds.rows(value)]
+    def variant(still):
+        pointers, args = _operands(in_dtypes, still, 1)
+        return [
+            "if (st[0] == 0) {",
+            *(f"    {line}" for line in (*pointers, *lines.run(value(args)))),
+            "    return;",
+            "}",
+            f"const ow_i64 rows = st[{1 + len(in_dtypes)}];",
+            f"const ow_i64 *to_next = st + {2 + len(in_dtypes)};",
+            "ow_i64 row = 0;",
+            *(rows(still, _ROWS) if lines.lanes > 1 else []),
+            *rows(still, 1),
+        ]
+
+    def rows(still, count):
+        pointers, values = [], []
+        for k in range(count):
+            more, args = _operands(in_dtypes, still, 1, suffix=f"_{k}", row=f"(row + {k})")
+            pointers += more
+            values.append(value(args))
+        return [
+            f"for (; row + {count} <= rows; row += {count}) {{",
+            *(f"    {line}" for line in (*pointers, *lines.rows(values))),
+            "}",
+        ]
 
     return "\n".join(
-        [body, *_function(name, 1, in_dtypes, constant_inputs, maybe_broadcast, variant, prefix)]
+        [body, *_function(name, 1, constant_inputs, maybe_broadcast, variant, prefix)]
     )
 
 
 class _Fold:
-    """The lines that fold, for one operation, element type and accumulator type."""
+    """The lines that fold, for one operation, element type and accumulator type.
 
-    def __init__(self, fold, element, acc, streams):
+    lanes: how many accumulators a run of elements has; with one, OpenMP's vectors.
+    """
+
+    def __init__(self, fold, element, acc, lanes):
         self.fold = fold
         self.element, self.acc = csource.c_type(element), csource.c_type(acc)
         self.start = csource.literal(fold.start(acc), acc)
-        self.streams = streams
+        self.lanes = lanes
         self.nan = fold.clause in ("max", "min") and acc in dtypes.FLOATS
 
     def join(self, a, x):
-        """Return the expression that joins two accumulators, or an element and one."""
-        text = self.fold.step.format(a=a, x=x)
-        return f"({x} != {x} ? {x} : {text})" if self.nan else f"({self.acc})({text})"
-
-    def take(self, into):
-        """Return the statement that takes the element v into an accumulator."""
-        bad = " bad |= v != v;" if self.nan else ""
-        v = "v" if self.element == self.acc else f"({self.acc})v"
-        return f"{into} = ({self.acc})({self.fold.step.format(a=into, x=v)});{bad}"
-
-    def run(self, value, args):
-        s = [f"s{k}" for k in range(self.streams)]
-        clause = f"reduction({self.fold.clause} : {', '.join(s)})"
+        """Return the expression that takes an element, or another accumulator, into one."""
+        step = self.fold.step.format(a=a, x=x)
         if self.nan:
-            clause += " reduction(| : bad)"
-        declared = ", ".join(f"{x} = {self.start}" for x in s)
-        joined = s
-        while len(joined) > 1:
-            pairs = zip(joined[::2], joined[1::2], strict=True)
-            joined = [self.join(a, b) for a, b in pairs]
-        streams = [
-            f"        {value('from + i' if k == 0 else f'from + i + {k} * q')} {self.take(x)}"
-            for k, x in enumerate(s)
-        ]
+            # a NaN stays: neither comparison holds for what comes after it
+            return f"(({x} {'>' if self.fold.clause == 'max' else '<'} {a}) | ({x} != {x}) ? {x} : {a})"
+        return f"({self.acc})({step})"
+
+    def take(self, into, value, at):
+        """Return the statements that take the element at an index into an accumulator."""
+        v = "v" if self.element == self.acc else "w"
+        wide = "" if v == "v" else f" const {self.acc} w = ({self.acc})v;"
+        return f"{{ {self.element} v; {value(at)}{wide} {into} = {self.join(into, v)}; }}"
+
+    def run(self, value):
+        """Return the lines that fold a run into one accumulator, in blocks joined pairwise."""
+        block = self._in_lanes(value) if self.lanes > 1 else self._in_vectors(value)
         return [
-            "if (st[0] == 0) {",
-            f"    {self.acc} part[64], *acc = ({self.acc} *)p[0];",
-            "    ow_u64 blocks = 0;",
-            "    for (ow_i64 from = 0; from < n; from += 1024) {",
-            f"        const ow_i64 m = n - from < 1024 ? n - from : 1024, q = m / {len(s)};",
-            f"        {self.acc} {declared};",
-            *(["        ow_i32 bad = 0;"] if self.nan else []),
-            f'        _Pragma("omp simd {clause}")',
-            "        for (ow_i64 i = 0; i < q; i++) {",
-            f"            {self.element} v;",
-            *(f"    {line}" for line in streams),
-            "        }",
-            *(
-                [
-                    f"        for (ow_i64 i = {len(s)} * q; i < m; i++) {{",
-                    f"            {self.element} v;",
-                    f"            {value('from + i')} {self.take('s0')}",
-                    "        }",
-                ]
-                if len(s) > 1
-                else []
-            ),
-            f"        s0 = {joined[0]};",
-            *(["        s0 = bad ? __builtin_nan(\"\") : s0;"] if self.nan else []),
-            "        ow_i32 k = 0;",
-            "        for (; blocks >> k & 1; k++)",
-            f"            s0 = {self.join('part[k]', 's0')};",
-            "        part[k] = s0;",
-            "        blocks++;",
-            "    }",
-            "    for (ow_i32 k = 0; blocks >> k; k++)",
-            "        if (blocks >> k & 1)",
-            f"            *acc = {self.join('*acc', 'part[k]')};",
-            "    return;",
+            f"{self.acc} part[64], *acc = ({self.acc} *)p[0];",
+            "ow_u64 blocks = 0;",
+            "for (ow_i64 from = 0; from < n; from += 1024) {",
+            "    const ow_i64 m = n - from < 1024 ? n - from : 1024;",
+            f"    {self.acc} total = {self.start};",
+            *(f"    {line}" for line in block),
+            "    ow_i32 k = 0;",
+            "    for (; blocks >> k & 1; k++)",
+            f"        total = {self.join('part[k]', 'total')};",
+            "    part[k] = total;",
+            "    blocks++;",
             "}",
+            "for (ow_i32 k = 0; blocks >> k; k++)",
+            "    if (blocks >> k & 1)",
+            f"        *acc = {self.join('*acc', 'part[k]')};",
         ]
 
-    def rows(self, value):
-        v = "v" if self.element == self.acc else "w"
-        wide = [] if v == "v" else [f"    const {self.acc} w = ({self.acc})v;"]
+    def _in_lanes(self, value):
+        return [
+            "ow_i64 i = 0;",
+            f"if (m >= {self.lanes}) {{",
+            f"    {self.acc} s[{self.lanes}];",
+            f"    for (ow_i32 k = 0; k < {self.lanes}; k++)",
+            f"        s[k] = {self.start};",
+            f"    for (; i + {self.lanes} <= m; i += {self.lanes})",
+            f"        for (ow_i32 k = 0; k < {self.lanes}; k++)",
+            f"            {self.take('s[k]', value, 'from + i + k')}",
+            f"    for (ow_i32 w = {self.lanes // 2}; w; w /= 2)",
+            "        for (ow_i32 k = 0; k < w; k++)",
+            f"            s[k] = {self.join('s[k]', 's[k + w]')};",
+            "    total = s[0];",
+            "}",
+            "for (; i < m; i++)",
+            f"    {self.take('total', value, 'from + i')}",
+        ]
+
+    def _in_vectors(self, value):
+        if not self.nan:
+            return [
+                f'_Pragma("omp simd reduction({self.fold.clause} : total)")',
+                "for (ow_i64 i = 0; i < m; i++)",
+                f"    {self.take('total', value, 'from + i')}",
+            ]
+        step = self.fold.step.format(a="total", x="v")
+        return [
+            "ow_i32 bad = 0;",
+            f'_Pragma("omp simd reduction({self.fold.clause} : total) reduction(| : bad)")',
+            "for (ow_i64 i = 0; i < m; i++) {",
+            f"    {self.element} v;",
+            f"    {value('from + i')}",
+            f"    total = {step};",
+            "    bad |= v != v;",
+            "}",
+            'total = bad ? __builtin_nan("") : total;',
+        ]
+
+    def rows(self, values):
+        """Return the lines that take an element of each row into the accumulator beside them."""
         return [
             f"{self.acc} *z = ({self.acc} *)p[0];",
             '_Pragma("GCC ivdep")',
             "for (ow_i64 i = 0; i < n; i++) {",
-            f"    {self.element} v;",
-            f"    {value('i')}",
-            *wide,
-            f"    z[i] = {self.join('z[i]', v)};",
+            f"    {self.acc} a = z[i];",
+            *(f"    {self.take('a', value, 'i')}" for value in values),
+            "    z[i] = a;",
             "}",
         ]
 
 
-def _function(name, n_out, in_dtypes, constant_inputs, maybe_broadcast, variant, prefix=""):
+def _operands(in_dtypes, still, n_out, suffix="", row=None):
+    """Return (the lines that declare the inputs, the expression of each one's element {i}).
+
+    still: those that do not move. row: expression of the row in which they lie.
+    """
+    lines, args = [], []
+    for i, dtype in enumerate(in_dtypes):
+        type_, at = csource.c_type(dtype), f"p[{n_out + i}]"
+        if row is not None:
+            at = f"({at} + {row} * to_next[{i}])"
+        if i in still:
+            lines.append(f"const {type_} x{i}{suffix} = *({type_} *){at};")
+            args.append(f"x{i}{suffix}")
+        else:
+            lines.append(f"const {type_} *a{i}{suffix} = (const {type_} *){at};")
+            args.append(f"a{i}{suffix}[{{i}}]")
+    return lines, args
+
+
+def _function(name, n_out, constant_inputs, maybe_broadcast, variant, prefix=""):
     """Return the lines of a loop: a variant for each choice of the inputs that stand still."""
     lines = [
         f"{prefix}void {name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)",
@@ -260,19 +323,9 @@ def _function(name, n_out, in_dtypes, constant_inputs, maybe_broadcast, variant,
         still = fixed | {i for b, i in enumerate(maybe) if mask >> b & 1}
         tests = [f"st[{n_out + i}] {'==' if i in still else '!='} 0" for i in maybe]
         lines.append(f"    if ({' && '.join(tests)}) {{" if tests else "    {")
-        pointers, args = [], []
-        for i, dtype in enumerate(in_dtypes):
-            type_, at = csource.c_type(dtype), n_out + i
-            if i in still:
-                pointers.append(f"const {type_} x{i} = *({type_} *)p[{at}];")
-                args.append(f"x{i}")
-            else:
-                pointers.append(f"const {type_} *a{i} = (const {type_} *)p[{at}];")
-                args.append(f"a{i}[{{i}}]")
-        lines += [f"        {line}" for line in variant(pointers, args)]
-        lines.append("        return;" if tests else "")
+        lines += [f"        {line}" for line in variant(still)]
         lines.append("    }")
-    return [*(line for line in lines if line), "}"]
+    return [*lines, "}"]
 
 
 def file_text(texts, programs, simd=True, head=""):

@@ -126,7 +126,8 @@ static void ow_gather_loop(const void *ctx, char **p, const int64_t *st, int64_t
     for (int64_t start = 0; start < n; start += OW_CHUNK) {
         int64_t m = n - start < OW_CHUNK ? n - start : OW_CHUNK;
         char *q[OW_MAXARG];
-        int64_t qs[OW_MAXARG];
+        int64_t qs[2 * OW_MAXARG + 2];
+        qs[g->n] = 1;  /* row */
         for (int i = 0; i < g->n; i++) {
             int size = g->cells[i]->itemsize;
             q[i] = p[i] + start * st[i];
@@ -237,7 +238,7 @@ static void ow_interpret(const void *ctx, char **p, const int64_t *st, int64_t n
             int r = code->results[k], size = code->itemsize[r];
             if (code->reducer) {
                 char *q[2] = {p[k] + start * st[k], (char *)reg[r]};
-                long long qs[2] = {st[k], size};
+                long long qs[4] = {st[k], size, 1, 0};
                 code->reducer->loop(NULL, q, qs, m);
                 continue;
             }

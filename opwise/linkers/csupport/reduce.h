@@ -4,13 +4,18 @@
 
 #include "elemwise.h"
 
-/* How much of a row of accumulators stays in the first cache while many rows go into it. */
-#define OW_ROW_BLOCK 1024
+/* How many accumulators side by side are kept in the second cache while many rows go into them. */
+#define OW_ROW_BLOCK 8192
 /* Rows of accumulators shorter than this are not worth a loop: each is reduced by itself. */
 #define OW_SHORT_ROW 32
-/* Into how many parts a run is cut at most that several threads reduce. It does not depend on how
- * many threads there are, and so neither do the rounding errors. */
-#define OW_PARTS 64
+
+/* Into how many parts a dimension is cut at most that several threads reduce, each with `n_out`
+ * accumulators. It does not depend on how many threads there are, and so neither do the rounding
+ * errors. */
+static inline int64_t ow_most_parts(int64_t n_out)
+{
+    return n_out <= OW_SHORT_ROW ? 64 : n_out <= 2 * OW_ROW_BLOCK ? 8 : 1;
+}
 
 static void ow_fill(char *p, int64_t n, const void *value, int size)
 {
@@ -23,12 +28,6 @@ static void ow_fill(char *p, int64_t n, const void *value, int size)
  * be narrowed from double to float; ndim; for each input the mask of its broadcastable dimensions;
  * the mask of those that may stand still in the step's loop. Without a loop, the reducer's is used. */
 enum { OW_RED = 0, OW_RED_JOIN, OW_RED_AXES, OW_RED_NARROW, OW_RED_NDIM, OW_RED_MASKS };
-
-/* Whether parts of each run may get accumulators of their own. */
-static inline int ow_reduce_in_parts(const ow_step *s, double size)
-{
-    return s->reals[0] * size > OW_WORTH && ow_size(s->out[0]) <= OW_SHORT_ROW;
-}
 
 static int ow_reduce_prep(ow_step *s)
 {
@@ -50,7 +49,9 @@ static int ow_reduce_prep(ow_step *s)
     double size = 1;
     for (int d = 0; d < nd; d++)
         size *= (double)shape[d];
-    int64_t sets = s->ints[OW_RED_NARROW] + (ow_reduce_in_parts(s, size) ? OW_PARTS : 0);
+    int64_t sets = s->ints[OW_RED_NARROW];
+    if (s->reals[0] * size > OW_WORTH)
+        sets += ow_most_parts(ow_size(z));
     if (!rc && sets && !ow_scratch(s, sets * ow_size(z) * r->accsize))
         return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate accumulators");
     return rc;
@@ -67,10 +68,40 @@ typedef struct ow_reduction {
     int64_t part_bytes;
 } ow_reduction;
 
+static void ow_walk_copy(ow_walk *to, const ow_walk *from)
+{
+    to->ndim = from->ndim;
+    to->n = from->n;
+    memcpy(to->shape, from->shape, sizeof(int64_t) * (size_t)from->ndim);
+    memcpy(to->p, from->p, sizeof(char *) * (size_t)from->n);
+    for (int d = 0; d < from->ndim; d++)
+        memcpy(to->stride[d], from->stride[d], sizeof(int64_t) * (size_t)from->n);
+}
+
+/* Leave a reduced dimension around a row of accumulators to the loop, which can take several rows
+ * at once; `all`: it can, otherwise it takes one. */
+static void ow_walk_take_rows(ow_walk *w, int all)
+{
+    int last = w->ndim - 1, n = w->n;
+    int64_t *inner = w->stride[last];
+    inner[n] = 1;
+    for (int i = 1; i < n; i++)
+        inner[n + i] = 0;
+    if (!all || last == 0 || inner[0] == 0 || w->stride[last - 1][0] != 0)
+        return;
+    inner[n] = w->shape[last - 1];
+    for (int i = 1; i < n; i++)
+        inner[n + i] = w->stride[last - 1][i];
+    w->shape[last - 1] = w->shape[last];
+    memcpy(w->stride[last - 1], inner, sizeof(int64_t) * (size_t)(2 * n));
+    w->ndim--;
+}
+
 static void ow_reduce_chunk(void *arg, int64_t k)
 {
     const ow_reduction *j = arg;
-    ow_walk w = *j->w;
+    ow_walk w;
+    ow_walk_copy(&w, j->w);
     int64_t end, first = ow_chunk_range(k, j->chunks, w.shape[j->cut], j->step, &end);
     if (first >= end)
         return;
@@ -79,6 +110,7 @@ static void ow_reduce_chunk(void *arg, int64_t k)
         w.p[i] += first * w.stride[j->cut][i];
     if (j->parts)
         w.p[0] = j->parts + k * j->part_bytes + (w.p[0] - j->w->p[0]);
+    ow_walk_take_rows(&w, j->ctx == NULL);
     int64_t rows = ow_walk_rows(&w), len = w.shape[w.ndim - 1];
     for (int64_t from = 0; from < len; from += j->block)
         ow_walk_part(&w, j->loop, j->ctx, 0, rows, from,
@@ -99,22 +131,17 @@ static void ow_walk_innermost(ow_walk *w, int d)
     memcpy(w->stride[d], stride, size);
 }
 
-/* The dimension to share out: one of the result, so that threads have accumulators of their own; or
- * else the longest of those that are reduced. */
-static int ow_reduce_cut(const ow_walk *w, int *reduced)
+/* The dimension to share out: one of the result around the innermost, so that threads have
+ * accumulators of their own; else the longest of those that are reduced, in parts; else the last. */
+static int ow_reduce_cut(const ow_walk *w, int64_t parts)
 {
-    int last = w->ndim - 1, longest = 0;
-    *reduced = 0;
-    for (int d = 0; d <= last; d++) {
-        if (w->stride[d][0] && w->shape[d] >= (d == last ? 1024 : 2 * ow_threads()))
+    int last = w->ndim - 1, longest = last;
+    for (int d = 0; d < last; d++)
+        if (w->stride[d][0] && w->shape[d] >= 16)
             return d;
-        if (w->shape[d] > w->shape[longest])
-            longest = d;
-    }
-    for (int d = 0; d <= last; d++)
+    for (int d = 0; d <= last && parts > 1; d++)
         if (!w->stride[d][0] && (w->stride[longest][0] || w->shape[d] > w->shape[longest]))
             longest = d;
-    *reduced = !w->stride[longest][0];
     return longest;
 }
 
@@ -171,14 +198,13 @@ static int ow_reduce_run(ow_step *s)
     }
     double ns = s->reals[0] * (double)size;
     ow_reduction job = {&w, loop, ctx, 0, 1, 1, block, NULL, bytes};
-    int reduced;
-    job.cut = ow_reduce_cut(&w, &reduced);
+    const int64_t parts = ow_most_parts(n_out);
+    job.cut = ow_reduce_cut(&w, parts);
     job.step = job.cut == last ? OW_CHUNK : 1;
-    if (!reduced)
+    if (w.stride[job.cut][0])
         job.chunks = ow_chunks(ns);
-    else if (ow_reduce_in_parts(s, (double)size)) {
-        int64_t parts = (int64_t)(ns / OW_CHUNK_NS);
-        job.chunks = parts < OW_PARTS ? parts : OW_PARTS;
+    else if (parts > 1 && ns > OW_WORTH) {
+        job.chunks = ns / OW_CHUNK_NS < (double)parts ? (int64_t)(ns / OW_CHUNK_NS) : parts;
         job.parts = scratch;
         ow_fill(scratch, job.chunks * n_out, r->start, r->accsize);
     }
@@ -186,7 +212,7 @@ static int ow_reduce_run(ow_step *s)
     if (job.parts) {
         const ow_reducer *join = &ow_reducers[s->ints[OW_RED_JOIN]];
         /* two steps that differ from 0 even for one number: every part has its place beside it */
-        const long long st[2] = {r->accsize, r->accsize};
+        const long long st[4] = {r->accsize, r->accsize, 1, 0};
         for (int64_t k = 0; k < job.chunks; k++) {
             char *p[2] = {acc, job.parts + k * bytes};
             join->loop(NULL, p, st, n_out);

@@ -199,7 +199,8 @@ static inline int64_t ow_int(const ow_cell *c)
 typedef struct ow_walk {
     int ndim, n;                           /* dimensions after collapsing; number of operands */
     int64_t shape[OW_MAXDIM];
-    int64_t stride[OW_MAXDIM][OW_MAXARG];  /* bytes, by dimension, then operand */
+    /* bytes, by dimension, then operand; what comes after is for loops over several rows */
+    int64_t stride[OW_MAXDIM][2 * OW_MAXARG + 2];
     char *p[OW_MAXARG];
 } ow_walk;
 
