@@ -32,6 +32,8 @@ _GCC_LEVEL = (
     "-ftree-vrp", "-fcode-hoisting", "-fgcse", "-fcaller-saves", "-fschedule-insns2",
     # several accumulators of a reduction become registers
     "-fpeel-loops",
+    # a path for each outcome of a comparison would become a selection of every value on these paths
+    "-fno-thread-jumps",
     # no second, narrower vector loop for what the first leaves over: it takes time to compile
     "--param=vect-epilogues-nomask=0",
 )  # fmt: skip
