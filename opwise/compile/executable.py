@@ -10,8 +10,11 @@ from opwise.graph.provenance import format_trace
 from opwise.graph.variable import Variable
 from opwise.linkers.opwise_c import CallPath, Slot
 from opwise.linkers.storage import Container
+from opwise.tensor.type import tensor_type
 
 _AMBIGUOUS = object()
+#: the types of which a Python number is a value as it is
+_NUMBERS = (tensor_type("float64", ()), tensor_type("int64", ()))
 
 
 class Function(CallPath):
@@ -78,6 +81,7 @@ class Function(CallPath):
             dtype is not None and not type_._has_broadcastable and not type_.filter_checks_isfinite
         )
         strict, allow_downcast = spec.strict, spec.allow_downcast
+        number = exact and not strict and type_ in _NUMBERS
 
         def convert(value):
             if value is None:
@@ -86,7 +90,8 @@ class Function(CallPath):
 
         return Slot(
             self.input_storage[i].storage, dtype.num if dtype is not None else -1,
-            getattr(type_, "ndim", 0), exact, convert if dtype is not None else type_.filter,
+            getattr(type_, "ndim", 0), exact, number,
+            convert if dtype is not None else type_.filter,
         )  # fmt: skip
 
     # --- calls that need more than positions ------------------------------------------------------

@@ -8,7 +8,9 @@ objects. ``opwise.linkers.vm`` is the same machine in plain Python and is its sp
 
 cimport cython
 cimport numpy as cnp
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.list cimport PyList_GET_ITEM
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -942,12 +944,35 @@ cdef class Slot:
     cdef list storage
     cdef object filter
     cdef int typenum, ndim
-    cdef bint exact
+    cdef bint exact, number
 
-    def __init__(self, list storage, int typenum, int ndim, bint exact, filter):
-        """typenum, ndim, exact: an array of these needs no check at all; filter: for the others."""
+    def __init__(self, list storage, int typenum, int ndim, bint exact, bint number, filter):
+        """typenum, ndim, exact: an array of these needs no check at all; number: nor does a Python
+        number; filter: for the others."""
         self.storage, self.filter = storage, filter
-        self.typenum, self.ndim, self.exact = typenum, ndim, exact
+        self.typenum, self.ndim, self.exact, self.number = typenum, ndim, exact, number
+
+
+cdef object _number(object value, int typenum):
+    """Return a Python number as an array without dimensions; None where that is not as simple."""
+    cdef int overflow = 0
+    cdef long long whole = 0
+    cdef bint is_float = PyFloat_Check(value)
+    cdef cnp.ndarray a
+    if not is_float:
+        if not PyLong_CheckExact(value):
+            return None
+        whole = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow or (typenum == cnp.NPY_FLOAT64 and not -(1 << 53) <= whole <= (1 << 53)):
+            return None
+    elif typenum != cnp.NPY_FLOAT64:
+        return None
+    a = cnp.PyArray_SimpleNew(0, NULL, typenum)
+    if typenum == cnp.NPY_FLOAT64:
+        (<double *>cnp.PyArray_DATA(a))[0] = PyFloat_AS_DOUBLE(value) if is_float else <double>whole
+    else:
+        (<long long *>cnp.PyArray_DATA(a))[0] = whole
+    return a
 
 
 cdef class CallPath:
@@ -1031,6 +1056,10 @@ cdef class CallPath:
                 and cnp.PyArray_NDIM(<cnp.ndarray>value) == slot.ndim
                 and PyArray_ISBEHAVED_RO(value)
             ):
+                number = _number(value, slot.typenum) if slot.number else None
+                if number is not None:
+                    slot.storage[0] = number
+                    continue
                 try:
                     value = slot.filter(value)
                 except Exception as error:
