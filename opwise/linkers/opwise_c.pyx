@@ -142,11 +142,14 @@ cdef extern from *:
     int ow_bits(uint64_t) noexcept nogil
     object ow_wrap(int, int, cnp.npy_intp *, cnp.npy_intp *, void *, int)
 
-cdef extern from "reducers.h":
+cdef extern from "simd.h":
     ctypedef struct ow_reducer:
         const char *name
-    const ow_reducer *ow_reducers
-    int ow_reducer_count
+    ctypedef struct ow_simd:
+        const char *name
+        const ow_reducer *reducers
+        int reducer_count
+    const ow_simd *ow_kernels
 
 cdef extern from "elemwise.h":
     ctypedef void (*ow_chunk_fn)(void *, const void *const *, int64_t) noexcept nogil
@@ -193,6 +196,8 @@ ow_clock_begin()
 MAXDIM = OW_MAXDIM
 MAXARG = OW_MAXARG
 MAXREG = OW_MAXREG
+#: for which vectors the built-in kernels in use were compiled
+VECTORS = ow_kernels.name.decode()
 HISTOGRAM = 64
 
 #: what a function says that is called while it runs
@@ -222,7 +227,7 @@ LOOPS = _find_loops()
 
 #: index of each reducer, by ``<operation>_<element>_<accumulator>``; of each argmax and adder, by
 #: element
-REDUCERS = {ow_reducers[i].name.decode(): i for i in range(ow_reducer_count)}
+REDUCERS = {ow_kernels.reducers[i].name.decode(): i for i in range(ow_kernels.reducer_count)}
 ADDERS = {ow_adders[i].name.decode(): i for i in range(ow_adder_count)}
 ARGMAXERS = {ow_argmaxers[i].name.decode(): i for i in range(ow_argmaxer_count)}
 
@@ -294,7 +299,7 @@ cdef class Code:
     def __cinit__(self, int nin, list itemsizes, list results, list instructions, int reducer=-1):
         cdef int i, j
         cdef ow_code *c = &self.code
-        c.reducer = &ow_reducers[reducer] if reducer >= 0 else NULL
+        c.reducer = &ow_kernels.reducers[reducer] if reducer >= 0 else NULL
         c.nin, c.nout, c.nreg, c.ninstr = nin, len(results), len(itemsizes), len(instructions)
         c.itemsize = <int32_t *>malloc(sizeof(int32_t) * max(1, c.nreg))
         c.results = <int32_t *>malloc(sizeof(int32_t) * max(1, c.nout))

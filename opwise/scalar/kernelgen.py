@@ -27,7 +27,7 @@ def generate() -> dict[str, str]:
     names += [name for name, _ in casts]
     files["loops_cast.c"] = _file([], casts)
     files["loops.h"] = _table(names)
-    files["reducers.c"] = _reducers()
+    files["reducers_body.h"] = _reducers()
     return files
 
 
@@ -63,13 +63,13 @@ def _cast_loop(source, target):
 
 
 def _reducers():
-    """Return the C file of the reductions and the table of them, which reduce.h declares."""
+    """Return the C text of the reductions and the table of them, for simd_body.h."""
     texts, rows = [], []
     for row, element, acc in loops.REDUCTIONS:
         kind = f"{row}_{csource.short(element)}_{csource.short(acc)}"
         name = f"ow_reduce_{kind}"
         texts.append(
-            loops.reduction_text(name, row, acc, [], 0, [element], prefix="OW_CLONES static ")
+            loops.reduction_text(name, row, acc, [], 0, [element], prefix="static ")
         )
         fold, type_ = loops.FOLDS[row], csource.c_type(acc)
         start = csource.literal(fold.start(acc), acc)
@@ -77,21 +77,14 @@ def _reducers():
         rows.append(
             f'    {{"{kind}", sizeof({type_}), &{name}_start, {name}, {int(fold.needs_elements)}}},'
         )
-    head = """/* made by opwise/scalar/kernelgen.py */
-#include "reducers.h"
-/* one version for each width of vectors, chosen when the library is loaded */
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
-#define OW_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
-#else
-#define OW_CLONES
-#endif"""
     table = [
-        "const ow_reducer ow_reducers[] = {",
+        "static const ow_reducer ow_reducer_rows[] = {",
         *rows,
         "};",
-        "const int ow_reducer_count = sizeof(ow_reducers) / sizeof(ow_reducers[0]);",
+        "static const int ow_reducer_rows_count ="
+        " sizeof(ow_reducer_rows) / sizeof(ow_reducer_rows[0]);",
     ]
-    return loops.file_text([*texts, *table], [], head=head)
+    return loops.file_text([*texts, *table], [], head="/* made by opwise/scalar/kernelgen.py */")
 
 
 def _loop(name, text, in_dtypes, out_dtype):

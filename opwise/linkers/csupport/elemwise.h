@@ -2,7 +2,7 @@
 #ifndef OW_ELEMWISE_H
 #define OW_ELEMWISE_H
 
-#include "reducers.h"
+#include "simd.h"
 #include "runtime.h"
 
 /* The shape of `nd` dimensions that all inputs have, but for those that `mask` says to broadcast. */

@@ -2,23 +2,24 @@
 #ifndef OW_NNET_H
 #define OW_NNET_H
 
-#include "runtime.h"
-#include "scalar.h"
+#include "labels.h"
+#include "simd.h"
 
 /* --- labels ------------------------------------------------------------------------------------- */
 
-/* Set `y` to the label of row `i`; fails unless it names one of `n` columns of the matrix `name`. */
-static int ow_label(ow_step *s, const ow_cell *labels, int64_t i, int64_t n, const char *name,
-                    int64_t *y)
+/* Fails unless every label names one of the columns of the matrix, which is called `name`. */
+static int ow_check_labels(ow_step *s, const ow_cell *labels, const ow_cell *matrix,
+                           const char *name)
 {
-    ow_cell item = *labels;
-    item.data = labels->data + i * labels->strides[0];
-    *y = ow_int(&item);
-    if (*y < 0 || *y >= n)
-        return OW_FAIL(s, OW_VALUE_ERROR,
-                       "y_i value out of bounds: label %lld is %lld, but %s has %lld columns, one "
-                       "for each class",
-                       (long long)i, (long long)*y, name, (long long)n);
+    int64_t n = matrix->shape[1];
+    for (int64_t i = 0; i < matrix->shape[0]; i++) {
+        int64_t y = ow_label(labels, i);
+        if (y < 0 || y >= n)
+            return OW_FAIL(s, OW_VALUE_ERROR,
+                           "y_i value out of bounds: label %lld is %lld, but %s has %lld columns, "
+                           "one for each class",
+                           (long long)i, (long long)y, name, (long long)n);
+    }
     return OW_OK;
 }
 
@@ -40,57 +41,70 @@ static int ow_check_gradient(ow_step *s, const ow_cell *g, const ow_cell *matrix
     return OW_OK;
 }
 
-static inline void ow_put_int(ow_cell *c, int64_t i, int64_t value)
-{
-    switch (c->itemsize) {
-    case 1:
-        ((int8_t *)c->data)[i] = (int8_t)value;
-        break;
-    case 2:
-        ((int16_t *)c->data)[i] = (int16_t)value;
-        break;
-    case 4:
-        ((int32_t *)c->data)[i] = (int32_t)value;
-        break;
-    default:
-        ((int64_t *)c->data)[i] = value;
-    }
-}
-
 /* --- rows ----------------------------------------------------------------------------------------- */
 
-#define OW_GLUE_(name, s) name##_##s
-#define OW_GLUE(name, s) OW_GLUE_(name, s)
-#define OW_N(name) OW_GLUE(name, OW_S)
+typedef struct ow_rows_job {
+    ow_rows_fn fn;
+    ow_step *s;
+    int64_t rows, chunks;
+} ow_rows_job;
 
-#define OW_T float
-#define OW_S f32
-#define OW_LOG logf
-#include "nnet_rows.h"
-#undef OW_T
-#undef OW_S
-#undef OW_LOG
+static void ow_rows_chunk(void *arg, int64_t k)
+{
+    const ow_rows_job *j = arg;
+    int64_t end, first = ow_chunk_range(k, j->chunks, j->rows, 1, &end);
+    if (first < end)
+        j->fn(j->s, first, end);
+}
 
-#define OW_T double
-#define OW_S f64
-#define OW_LOG log
-#include "nnet_rows.h"
-#undef OW_T
-#undef OW_S
-#undef OW_LOG
+/* Call a function on all rows of `like`, in chunks; `ns`: about what an element of f64 takes. */
+static int ow_share_rows(ow_step *s, const ow_rows_fn fn[2], const ow_cell *like, double ns)
+{
+    int is_f32 = s->out[0]->itemsize == sizeof(float);
+    double work = (double)ow_size(like) * (is_f32 ? ns / 2 : ns);
+    ow_rows_job job = {fn[!is_f32], s, like->shape[0], ow_chunks(work)};
+    ow_parallel(ow_rows_chunk, &job, job.chunks);
+    return OW_OK;
+}
 
-#define OW_OF_BOTH(NAME)                                                                           \
-    static int NAME##_run(ow_step *s)                                                              \
-    {                                                                                              \
-        return s->out[0]->itemsize == sizeof(float) ? NAME##_f32(s) : NAME##_f64(s);               \
-    }
-OW_OF_BOTH(ow_softmax)
-OW_OF_BOTH(ow_logsoftmax)
-OW_OF_BOTH(ow_softmax_grad)
-OW_OF_BOTH(ow_xent)
-OW_OF_BOTH(ow_xent_dx)
-OW_OF_BOTH(ow_onehot)
-OW_OF_BOTH(ow_onehot_grad)
+static int ow_softmax_run(ow_step *s)
+{
+    return ow_share_rows(s, ow_kernels->softmax, s->out[0], 1.6);
+}
+
+static int ow_logsoftmax_run(ow_step *s)
+{
+    return ow_share_rows(s, ow_kernels->logsoftmax, s->out[0], 1.6);
+}
+
+static int ow_softmax_grad_run(ow_step *s)
+{
+    return ow_share_rows(s, ow_kernels->softmax_grad, s->out[0], 0.5);
+}
+
+static int ow_xent_run(ow_step *s)
+{
+    int rc = ow_check_labels(s, s->in[2], s->in[0], "x");
+    return rc ? rc : ow_share_rows(s, ow_kernels->xent, s->out[1], 2);
+}
+
+static int ow_xent_dx_run(ow_step *s)
+{
+    int rc = ow_check_labels(s, s->in[2], s->in[1], "sm");
+    return rc ? rc : ow_share_rows(s, ow_kernels->xent_dx, s->out[0], 0.3);
+}
+
+static int ow_onehot_run(ow_step *s)
+{
+    int rc = ow_check_labels(s, s->in[1], s->in[0], "coding_dist");
+    return rc ? rc : ow_share_rows(s, ow_kernels->onehot, s->out[0], 10);
+}
+
+static int ow_onehot_grad_run(ow_step *s)
+{
+    int rc = ow_check_labels(s, s->in[2], s->in[1], "coding_dist");
+    return rc ? rc : ow_share_rows(s, ow_kernels->onehot_grad, s->out[0], 0.3);
+}
 
 /* --- shapes --------------------------------------------------------------------------------------- */
 

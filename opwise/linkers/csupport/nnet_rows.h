@@ -6,8 +6,8 @@
  */
 
 /* to <- the row at `p`, plus the bias at `b` unless that is NULL */
-static inline void OW_N(ow_take_row)(OW_T *restrict to, const char *p, int64_t st, const char *b,
-                                     int64_t bst, int64_t n)
+OW_WITHIN void OW_N(ow_take_row)(OW_T *restrict to, const char *p, int64_t st, const char *b,
+                                 int64_t bst, int64_t n)
 {
     const int64_t size = sizeof(OW_T);
     if (b == NULL && st == size)
@@ -23,38 +23,52 @@ static inline void OW_N(ow_take_row)(OW_T *restrict to, const char *p, int64_t s
             to[j] = *(const OW_T *)(p + j * st) + *(const OW_T *)(b + j * bst);
 }
 
+/* Accumulators of a row: four of the widest vectors, so that additions do not wait for each other. */
+#define OW_ROW_LANES (256 / (int)sizeof(OW_T))
+
 /* The largest element that is a number. A NaN beside it makes the sum of exponentials NaN. */
-static inline OW_T OW_N(ow_largest)(const OW_T *x, int64_t n)
+OW_WITHIN OW_T OW_N(ow_largest)(const OW_T *x, int64_t n)
 {
-    OW_T m[8];
+    OW_T most = -(OW_T)INFINITY;
     int64_t j = 0;
-    for (int k = 0; k < 8; k++)
-        m[k] = -(OW_T)INFINITY;
-    for (; j + 8 <= n; j += 8)
-        for (int k = 0; k < 8; k++)
-            m[k] = x[j + k] > m[k] ? x[j + k] : m[k];
+    if (n >= OW_ROW_LANES) {
+        OW_T m[OW_ROW_LANES];
+        for (int k = 0; k < OW_ROW_LANES; k++)
+            m[k] = most;
+        for (; j + OW_ROW_LANES <= n; j += OW_ROW_LANES)
+            for (int k = 0; k < OW_ROW_LANES; k++)
+                m[k] = x[j + k] > m[k] ? x[j + k] : m[k];
+        for (int w = OW_ROW_LANES / 2; w; w /= 2)
+            for (int k = 0; k < w; k++)
+                m[k] = m[k] > m[k + w] ? m[k] : m[k + w];
+        most = m[0];
+    }
     for (; j < n; j++)
-        m[0] = x[j] > m[0] ? x[j] : m[0];
-    for (int k = 1; k < 8; k++)
-        m[0] = m[k] > m[0] ? m[k] : m[0];
-    return m[0];
+        most = x[j] > most ? x[j] : most;
+    return most;
 }
 
-static inline OW_T OW_N(ow_total)(const OW_T *x, int64_t n)
+OW_WITHIN OW_T OW_N(ow_total)(const OW_T *x, int64_t n)
 {
-    OW_T s[8] = {0};
+    OW_T total = 0;
     int64_t j = 0;
-    for (; j + 8 <= n; j += 8)
-        for (int k = 0; k < 8; k++)
-            s[k] += x[j + k];
-    OW_T rest = 0;
+    if (n >= OW_ROW_LANES) {
+        OW_T s[OW_ROW_LANES] = {0};
+        for (; j + OW_ROW_LANES <= n; j += OW_ROW_LANES)
+            for (int k = 0; k < OW_ROW_LANES; k++)
+                s[k] += x[j + k];
+        for (int w = OW_ROW_LANES / 2; w; w /= 2)
+            for (int k = 0; k < w; k++)
+                s[k] += s[k + w];
+        total = s[0];
+    }
     for (; j < n; j++)
-        rest += x[j];
-    return (((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))) + rest;
+        total += x[j];
+    return total;
 }
 
 /* row <- its softmax, `m` being its maximum; returns the sum of exponentials of the row less m */
-static inline OW_T OW_N(ow_softmax_row)(OW_T *row, OW_T m, int64_t n)
+OW_WITHIN OW_T OW_N(ow_softmax_row)(OW_T *row, OW_T m, int64_t n)
 {
     for (int64_t j = 0; j < n; j++)
         row[j] = OW_N(ow_expneg)(row[j] - m);
@@ -64,30 +78,29 @@ static inline OW_T OW_N(ow_softmax_row)(OW_T *row, OW_T m, int64_t n)
     return total;
 }
 
-static int OW_N(ow_softmax)(ow_step *s)
+static void OW_N(ow_softmax)(ow_step *s, int64_t first, int64_t end)
 {
     ow_cell *x = s->in[0], *b = s->nin > 1 ? s->in[1] : NULL, *z = s->out[0];
     int64_t n = z->shape[1];
-    for (int64_t i = 0; i < z->shape[0]; i++) {
+    for (int64_t i = first; i < end; i++) {
         OW_T *row = (OW_T *)z->data + i * n;
         OW_N(ow_take_row)(row, x->data + i * x->strides[0], x->strides[1], b ? b->data : NULL,
                           b ? b->strides[0] : 0, n);
         OW_N(ow_softmax_row)(row, OW_N(ow_largest)(row, n), n);
     }
-    return OW_OK;
 }
 
-static int OW_N(ow_logsoftmax)(ow_step *s)
+static void OW_N(ow_logsoftmax)(ow_step *s, int64_t first, int64_t end)
 {
     ow_cell *x = s->in[0], *z = s->out[0];
     int64_t n = z->shape[1];
-    OW_T e[64];
-    for (int64_t i = 0; i < z->shape[0]; i++) {
+    OW_T e[OW_ROW_LANES];
+    for (int64_t i = first; i < end; i++) {
         OW_T *row = (OW_T *)z->data + i * n, total = 0;
         OW_N(ow_take_row)(row, x->data + i * x->strides[0], x->strides[1], NULL, 0, n);
         OW_T m = OW_N(ow_largest)(row, n);
-        for (int64_t from = 0; from < n; from += 64) {
-            int64_t k = n - from < 64 ? n - from : 64;
+        for (int64_t from = 0; from < n; from += OW_ROW_LANES) {
+            int64_t k = n - from < OW_ROW_LANES ? n - from : OW_ROW_LANES;
             for (int64_t j = 0; j < k; j++)
                 e[j] = OW_N(ow_expneg)(row[from + j] -= m);
             total += OW_N(ow_total)(e, k);
@@ -96,14 +109,13 @@ static int OW_N(ow_logsoftmax)(ow_step *s)
         for (int64_t j = 0; j < n; j++)
             row[j] -= total;
     }
-    return OW_OK;
 }
 
-static int OW_N(ow_softmax_grad)(ow_step *s)
+static void OW_N(ow_softmax_grad)(ow_step *s, int64_t first, int64_t end)
 {
     ow_cell *dy = s->in[0], *sm = s->in[1], *z = s->out[0];
     int64_t n = z->shape[1], gst = dy->shape[1] == 1 ? 0 : dy->strides[1], st = sm->strides[1];
-    for (int64_t i = 0; i < z->shape[0]; i++) {
+    for (int64_t i = first; i < end; i++) {
         OW_T *restrict row = (OW_T *)z->data + i * n;
         const char *p = sm->data + i * sm->strides[0];
         const char *g = dy->data + (dy->shape[0] == 1 ? 0 : i * dy->strides[0]);
@@ -121,7 +133,6 @@ static int OW_N(ow_softmax_grad)(ow_step *s)
             for (int64_t j = 0; j < n; j++)
                 row[j] -= total * *(const OW_T *)(p + j * st);
     }
-    return OW_OK;
 }
 
 /* The position of the largest element `m`; as numpy has it, 0 where an element is NaN, since the
@@ -137,34 +148,27 @@ static inline int64_t OW_N(ow_position)(const OW_T *x, OW_T m, int64_t n)
     return at < n ? at : 0;
 }
 
-static int OW_N(ow_xent)(ow_step *s)
+static void OW_N(ow_xent)(ow_step *s, int64_t first, int64_t end)
 {
     ow_cell *x = s->in[0], *b = s->in[1], *labels = s->in[2];
     ow_cell *nll = s->out[0], *sm = s->out[1], *best = s->out[2];
-    int64_t n = sm->shape[1], y;
-    for (int64_t i = 0; i < sm->shape[0]; i++) {
-        int rc = ow_label(s, labels, i, n, "x", &y);
-        if (rc)
-            return rc;
+    int64_t n = sm->shape[1];
+    for (int64_t i = first; i < end; i++) {
         OW_T *row = (OW_T *)sm->data + i * n;
         OW_N(ow_take_row)(row, x->data + i * x->strides[0], x->strides[1], b->data, b->strides[0],
                           n);
-        OW_T m = OW_N(ow_largest)(row, n), moved = row[y] - m;
+        OW_T m = OW_N(ow_largest)(row, n), moved = row[ow_label(labels, i)] - m;
         ow_put_int(best, i, OW_N(ow_position)(row, m, n));
         ((OW_T *)nll->data)[i] = OW_LOG(OW_N(ow_softmax_row)(row, m, n)) - moved;
     }
-    return OW_OK;
 }
 
-static int OW_N(ow_xent_dx)(ow_step *s)
+static void OW_N(ow_xent_dx)(ow_step *s, int64_t first, int64_t end)
 {
     ow_cell *dy = s->in[0], *sm = s->in[1], *labels = s->in[2], *z = s->out[0];
-    int64_t n = z->shape[1], st = sm->strides[1], y;
+    int64_t n = z->shape[1], st = sm->strides[1];
     int64_t step = ow_size(dy) == 1 ? 0 : dy->strides[0];
-    for (int64_t i = 0; i < z->shape[0]; i++) {
-        int rc = ow_label(s, labels, i, n, "sm", &y);
-        if (rc)
-            return rc;
+    for (int64_t i = first; i < end; i++) {
         OW_T *restrict row = (OW_T *)z->data + i * n;
         const OW_T g = *(const OW_T *)(dy->data + i * step);
         const char *p = sm->data + i * sm->strides[0];
@@ -174,36 +178,29 @@ static int OW_N(ow_xent_dx)(ow_step *s)
         else
             for (int64_t j = 0; j < n; j++)
                 row[j] = g * *(const OW_T *)(p + j * st);
-        row[y] -= g;
+        row[ow_label(labels, i)] -= g;
     }
-    return OW_OK;
 }
 
-static int OW_N(ow_onehot)(ow_step *s)
+static void OW_N(ow_onehot)(ow_step *s, int64_t first, int64_t end)
 {
     ow_cell *p = s->in[0], *labels = s->in[1], *z = s->out[0];
-    int64_t y;
-    for (int64_t i = 0; i < z->shape[0]; i++) {
-        int rc = ow_label(s, labels, i, p->shape[1], "coding_dist", &y);
-        if (rc)
-            return rc;
-        const char *at = p->data + i * p->strides[0] + y * p->strides[1];
+    for (int64_t i = first; i < end; i++) {
+        const char *at = p->data + i * p->strides[0] + ow_label(labels, i) * p->strides[1];
         ((OW_T *)z->data)[i] = -OW_LOG(*(const OW_T *)at);
     }
-    return OW_OK;
 }
 
-static int OW_N(ow_onehot_grad)(ow_step *s)
+static void OW_N(ow_onehot_grad)(ow_step *s, int64_t first, int64_t end)
 {
     ow_cell *g = s->in[0], *p = s->in[1], *labels = s->in[2], *z = s->out[0];
-    int64_t n = z->shape[1], step = ow_size(g) == 1 ? 0 : g->strides[0], y;
-    memset(z->data, 0, (size_t)(ow_size(z) * z->itemsize));
-    for (int64_t i = 0; i < z->shape[0]; i++) {
-        int rc = ow_label(s, labels, i, n, "coding_dist", &y);
-        if (rc)
-            return rc;
+    int64_t n = z->shape[1], step = ow_size(g) == 1 ? 0 : g->strides[0];
+    memset(z->data + first * n * z->itemsize, 0, (size_t)((end - first) * n * z->itemsize));
+    for (int64_t i = first; i < end; i++) {
+        int64_t y = ow_label(labels, i);
         const char *at = p->data + i * p->strides[0] + y * p->strides[1];
         ((OW_T *)z->data)[i * n + y] = -*(const OW_T *)(g->data + i * step) / *(const OW_T *)at;
     }
-    return OW_OK;
 }
+
+#undef OW_ROW_LANES

@@ -23,7 +23,7 @@ static void ow_fill(char *p, int64_t n, const void *value, int size)
         memcpy(p + i * size, value, (size_t)size);
 }
 
-/* reals: about how many nanoseconds an element takes. ints: index in ow_reducers, of the reduction;
+/* reals: about how many nanoseconds an element takes. ints: index among the reducers, of the reduction;
  * and of the one that joins its accumulators; mask of the reduced dimensions; 1 if the result must
  * be narrowed from double to float; ndim; for each input the mask of its broadcastable dimensions;
  * the mask of those that may stand still in the step's loop. Without a loop, the reducer's is used. */
@@ -31,7 +31,7 @@ enum { OW_RED = 0, OW_RED_JOIN, OW_RED_AXES, OW_RED_NARROW, OW_RED_NDIM, OW_RED_
 
 static int ow_reduce_prep(ow_step *s)
 {
-    const ow_reducer *r = &ow_reducers[s->ints[OW_RED]];
+    const ow_reducer *r = &ow_kernels->reducers[s->ints[OW_RED]];
     ow_cell *z = s->out[0];
     int64_t shape[OW_MAXDIM];
     int nd = (int)s->ints[OW_RED_NDIM], k = 0;
@@ -147,7 +147,7 @@ static int ow_reduce_cut(const ow_walk *w, int64_t parts)
 
 static int ow_reduce_run(ow_step *s)
 {
-    const ow_reducer *r = &ow_reducers[s->ints[OW_RED]];
+    const ow_reducer *r = &ow_kernels->reducers[s->ints[OW_RED]];
     ow_cell *z = s->out[0];
     const int64_t n_out = ow_size(z), bytes = n_out * r->accsize, *masks = s->ints + OW_RED_MASKS;
     const int nd = (int)s->ints[OW_RED_NDIM];
@@ -210,7 +210,7 @@ static int ow_reduce_run(ow_step *s)
     }
     ow_parallel(ow_reduce_chunk, &job, job.chunks);
     if (job.parts) {
-        const ow_reducer *join = &ow_reducers[s->ints[OW_RED_JOIN]];
+        const ow_reducer *join = &ow_kernels->reducers[s->ints[OW_RED_JOIN]];
         /* two steps that differ from 0 even for one number: every part has its place beside it */
         const long long st[4] = {r->accsize, r->accsize, 1, 0};
         for (int64_t k = 0; k < job.chunks; k++) {

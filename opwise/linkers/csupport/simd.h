@@ -1,0 +1,32 @@
+/* Kernels that are compiled once for each width of vectors; which ones run is decided when the
+ * library is loaded, by what the processor can do. */
+#ifndef OW_SIMD_H
+#define OW_SIMD_H
+
+#include "runtime.h"
+#include "simd_targets.h"
+
+typedef struct ow_reducer {
+    const char *name;    /* operation_element_accumulator */
+    int accsize;
+    const void *start;   /* what an accumulator begins with */
+    /* operands: accumulators, elements. Accumulators that stand still take a whole run. */
+    void (*loop)(const void *ctx, char **p, const long long *stride, long long n);
+    int needs_elements;  /* 1 where an empty reduction has no value */
+} ow_reducer;
+
+/* Rows `first` to `end` of a step of nnet.h. */
+typedef void (*ow_rows_fn)(ow_step *s, int64_t first, int64_t end);
+
+typedef struct ow_simd {
+    const char *name;
+    const ow_reducer *reducers;
+    int reducer_count;
+    /* for float and double */
+    ow_rows_fn softmax[2], logsoftmax[2], softmax_grad[2], xent[2], xent_dx[2], onehot[2],
+        onehot_grad[2];
+} ow_simd;
+
+extern const ow_simd *ow_kernels;
+
+#endif

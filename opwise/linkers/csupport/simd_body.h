@@ -1,0 +1,38 @@
+/* What simd.h promises, compiled for one kind of processor: OW_TABLE is the table of it. */
+#include "labels.h"
+#include "simd.h"
+
+#include "reducers_body.h"
+
+#include "scalar.h"
+
+#define OW_WITHIN static inline __attribute__((always_inline))
+#define OW_GLUE_(name, s) name##_##s
+#define OW_GLUE(name, s) OW_GLUE_(name, s)
+#define OW_N(name) OW_GLUE(name, OW_S)
+
+
+#define OW_T float
+#define OW_S f32
+#define OW_LOG logf
+#include "nnet_rows.h"
+#undef OW_T
+#undef OW_S
+#undef OW_LOG
+
+#define OW_T double
+#define OW_S f64
+#define OW_LOG log
+#include "nnet_rows.h"
+#undef OW_T
+#undef OW_S
+#undef OW_LOG
+
+#define OW_BOTH(name) {name##_f32, name##_f64}
+
+const ow_simd OW_TABLE = {
+    OW_TABLE_NAME,           ow_reducer_rows,          ow_reducer_rows_count,
+    OW_BOTH(ow_softmax),     OW_BOTH(ow_logsoftmax),   OW_BOTH(ow_softmax_grad),
+    OW_BOTH(ow_xent),        OW_BOTH(ow_xent_dx),      OW_BOTH(ow_onehot),
+    OW_BOTH(ow_onehot_grad),
+};
