@@ -6,7 +6,7 @@
 #ifndef OW_BLAS_H
 #define OW_BLAS_H
 
-#include "runtime.h"
+#include "simd.h"
 
 typedef void (*ow_dgemm_t)(char *, char *, int *, int *, int *, double *, double *, int *, double *,
                            int *, double *, double *, int *);
@@ -36,14 +36,16 @@ typedef struct ow_mat {
     int by_rows;
 } ow_mat;
 
-#define OW_SMALL 4096 /* multiplications below which own loops beat the call of BLAS */
+#define OW_SMALL_VECTOR 4096 /* the same, for products with a vector */
+#define OW_SMALL 32768 /* multiplications below which own loops beat the call of BLAS */
+#define OW_NARROW 24   /* and so they do where one of the three lengths is at most so many */
 
 /* Fills ow_blas when the first product is large enough to need it; writes why it could not. */
 static int (*ow_load_blas)(char *error);
 
-static inline int ow_need_blas(ow_step *s, int64_t work)
+static inline int ow_need_blas(ow_step *s, int needed)
 {
-    if (work <= OW_SMALL || ow_blas.dgemm != NULL)
+    if (!needed || ow_blas.dgemm != NULL)
         return OW_OK;
     return ow_load_blas(s->error) ? OW_VALUE_ERROR : OW_OK;
 }
@@ -95,34 +97,52 @@ static inline char *ow_get_mat(ow_cell *c, ow_mat *m, char **memory)
     return copy.data;
 }
 
-#define OW_SMALL_GEMM(T)                                                                           \
-    static void ow_small_gemm_##T(const ow_mat *z, const ow_mat *x, const ow_mat *y, T a, T b)     \
-    {                                                                                              \
-        int64_t zr = z->by_rows ? z->ld : 1, zc = z->by_rows ? 1 : z->ld;                          \
-        int64_t xr = x->by_rows ? x->ld : 1, xc = x->by_rows ? 1 : x->ld;                          \
-        int64_t yr = y->by_rows ? y->ld : 1, yc = y->by_rows ? 1 : y->ld;                          \
-        for (int64_t i = 0; i < z->rows; i++) {                                                    \
-            T *row = (T *)z->data + i * zr;                                                        \
-            if (b == 0)                                                                            \
-                for (int64_t j = 0; j < z->cols; j++)                                              \
-                    row[j * zc] = 0;                                                               \
-            else if (b != 1)                                                                       \
-                for (int64_t j = 0; j < z->cols; j++)                                              \
-                    row[j * zc] *= b;                                                              \
-            for (int64_t k = 0; k < x->cols; k++) {                                                \
-                T f = a * ((T *)x->data)[i * xr + k * xc];                                         \
-                const T *of = (T *)y->data + k * yr;                                               \
-                if (zc == 1 && yc == 1)                                                            \
-                    for (int64_t j = 0; j < z->cols; j++)                                          \
-                        row[j] += f * of[j];                                                       \
-                else                                                                               \
-                    for (int64_t j = 0; j < z->cols; j++)                                          \
-                        row[j * zc] += f * of[j * yc];                                             \
-            }                                                                                      \
-        }                                                                                          \
+/* --- own products -------------------------------------------------------------------------------
+ * BLAS copies both operands before it multiplies, which small and narrow matrices do not pay back,
+ * and starts all its threads or one. */
+
+/* Whether the tiles of simd.h are the better way to a product of these sizes. */
+static inline int ow_is_small(int64_t m, int64_t n, int64_t k)
+{
+    int64_t narrow = m < n ? m : n;
+    narrow = m > 1 && n > 1 && k < narrow ? k : narrow;
+    return m * n * (k + 1) <= OW_SMALL || (narrow > 1 && narrow <= OW_NARROW);
+}
+
+typedef struct ow_gemm_job {
+    ow_gemm_fn fn;
+    const ow_product *q;
+    int64_t chunks, step;
+    int by_rows;
+} ow_gemm_job;
+
+static void ow_gemm_chunk(void *arg, int64_t c)
+{
+    const ow_gemm_job *j = arg;
+    int64_t end, first = ow_chunk_range(c, j->chunks, j->by_rows ? j->q->m : j->q->n, j->step, &end);
+    if (first >= end)
+        return;
+    if (j->by_rows)
+        j->fn(j->q, first, end, 0, j->q->n);
+    else
+        j->fn(j->q, 0, j->q->m, first, end);
+}
+
+/* z = b z + a x y, where columns of z lie side by side. */
+static void ow_own_gemm(int f64, const ow_mat *z, const ow_mat *x, const ow_mat *y, double a, double b)
+{
+    ow_product q = {z->rows, z->cols, x->cols, a, b, x->data, y->data, z->data,
+                    x->by_rows ? x->ld : 1, x->by_rows ? 1 : x->ld,
+                    y->by_rows ? y->ld : 1, y->by_rows ? 1 : y->ld, z->ld};
+    double ns = (double)q.m * (double)q.n * (double)q.k / (f64 ? 12 : 24);
+    ow_gemm_job job = {ow_kernels->gemm[f64], &q, ow_chunks(ns), 1, q.m >= q.n};
+    if (job.chunks <= 1) {
+        job.fn(&q, 0, q.m, 0, q.n);
+        return;
     }
-OW_SMALL_GEMM(double)
-OW_SMALL_GEMM(float)
+    job.step = job.by_rows ? 12 : ow_kernels->wide[f64];
+    ow_parallel(ow_gemm_chunk, &job, job.chunks);
+}
 
 /* z = b z + a M v for one row or column z, where M is a matrix as BLAS sees it (column-major) */
 static void ow_gemv_call(int f64, char t, int rows, int cols, double a, char *m, int ld, char *v,
@@ -143,11 +163,18 @@ static void ow_gemm_mats(int f64, ow_mat z, ow_mat x, ow_mat y, double a, double
 {
     if (z.rows == 0 || z.cols == 0)
         return;
-    if ((int64_t)z.rows * z.cols * (x.cols + 1) <= OW_SMALL) {
-        if (f64)
-            ow_small_gemm_double(&z, &x, &y, a, b);
-        else
-            ow_small_gemm_float(&z, &x, &y, (float)a, (float)b);
+    if (!z.by_rows) { /* z' = y' x' has contiguous rows */
+        ow_mat xt = {y.data, y.cols, y.rows, y.ld, !y.by_rows};
+        ow_mat yt = {x.data, x.cols, x.rows, x.ld, !x.by_rows};
+        int rows = z.rows;
+        z.rows = z.cols;
+        z.cols = rows;
+        z.by_rows = 1;
+        x = xt;
+        y = yt;
+    }
+    if (ow_is_small(z.rows, z.cols, x.cols)) {
+        ow_own_gemm(f64, &z, &x, &y, a, b);
         return;
     }
     /* BLAS is slow at a product of matrices of which one is a vector; empty sums it leaves alone */
@@ -162,16 +189,6 @@ static void ow_gemm_mats(int f64, ow_mat z, ow_mat x, ow_mat y, double a, double
                      y.by_rows ? y.rows : y.cols, a, y.data, y.ld, x.data, x.by_rows ? 1 : x.ld, b,
                      z.data, z.by_rows ? 1 : z.ld);
         return;
-    }
-    if (!z.by_rows) { /* z' = y' x' has contiguous rows */
-        ow_mat xt = {y.data, y.cols, y.rows, y.ld, !y.by_rows};
-        ow_mat yt = {x.data, x.cols, x.rows, x.ld, !x.by_rows};
-        int rows = z.rows;
-        z.rows = z.cols;
-        z.cols = rows;
-        z.by_rows = 1;
-        x = xt;
-        y = yt;
     }
     char ty = y.by_rows ? 'N' : 'T', tx = x.by_rows ? 'N' : 'T';
     int m = z.cols, n = z.rows, k = x.cols;
@@ -194,7 +211,7 @@ static int ow_gemm_reserve(ow_step *s, const ow_cell *z, const ow_cell *x, const
             return OW_FAIL(s, OW_VALUE_ERROR, "a matrix is too large for BLAS");
     if (bytes && ow_scratch(s, bytes) == NULL)
         return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate copies of matrices");
-    return ow_need_blas(s, z->shape[0] * z->shape[1] * (x->shape[1] + 1));
+    return ow_need_blas(s, !ow_is_small(z->shape[0], z->shape[1], x->shape[1]));
 }
 
 /* z = b z + a x y, after ow_gemm_reserve. */
@@ -304,7 +321,7 @@ static int ow_gemv_prep(ow_step *s)
                        "Shape mismatch: A.shape[0] != y.shape[0] (%lld != %lld)",
                        (long long)A->shape[0], (long long)y->shape[0]);
     int rc = ow_accumulator(s);
-    return rc ? rc : ow_need_blas(s, A->shape[0] * A->shape[1]);
+    return rc ? rc : ow_need_blas(s, A->shape[0] * A->shape[1] > OW_SMALL_VECTOR);
 }
 
 #define OW_SMALL_GEMV(T)                                                                           \
@@ -330,7 +347,7 @@ static int ow_gemv_run(ow_step *s)
     ow_mat m;
     int direct = y->strides[0] > 0 && x->strides[0] > 0 && y->strides[0] % item == 0 &&
                  x->strides[0] % item == 0;
-    if (!direct || A->shape[0] * A->shape[1] <= OW_SMALL || !ow_as_mat(A, &m)) {
+    if (!direct || A->shape[0] * A->shape[1] <= OW_SMALL_VECTOR || !ow_as_mat(A, &m)) {
         if (item == 8)
             ow_small_gemv_double(y, A, x, a, b);
         else

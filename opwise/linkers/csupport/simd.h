@@ -18,6 +18,19 @@ typedef struct ow_reducer {
 /* Rows `first` to `end` of a step of nnet.h. */
 typedef void (*ow_rows_fn)(ow_step *s, int64_t first, int64_t end);
 
+/* z = b z + a x y for x of m rows and k columns, y of k rows and n columns; strides in elements. The
+ * columns of z lie side by side. */
+typedef struct ow_product {
+    int64_t m, n, k;
+    double a, b;
+    const char *x, *y;
+    char *z;
+    int64_t xr, xc, yr, yc, zr;
+} ow_product;
+
+/* Rows i0 to i1 and columns j0 to j1 of a product. */
+typedef void (*ow_gemm_fn)(const ow_product *q, int64_t i0, int64_t i1, int64_t j0, int64_t j1);
+
 typedef struct ow_simd {
     const char *name;
     const ow_reducer *reducers;
@@ -25,6 +38,8 @@ typedef struct ow_simd {
     /* for float and double */
     ow_rows_fn softmax[2], logsoftmax[2], softmax_grad[2], xent[2], xent_dx[2], onehot[2],
         onehot_grad[2];
+    ow_gemm_fn gemm[2];
+    int wide[2];  /* columns of a tile of gemm */
 } ow_simd;
 
 extern const ow_simd *ow_kernels;

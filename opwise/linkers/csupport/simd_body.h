@@ -28,11 +28,44 @@
 #undef OW_S
 #undef OW_LOG
 
+#if defined(__AVX512F__)
+#define OW_VECTOR 64
+#define OW_TILE_ROWS 12
+#elif defined(__AVX2__)
+#define OW_VECTOR 32
+#define OW_TILE_ROWS 6
+#else
+#define OW_VECTOR 16
+#define OW_TILE_ROWS 4
+#endif
+#define OW_SUM_BLOCK 256 /* terms of a sum for which a panel of y stays in the first cache */
+#define OW_PANELS 8      /* panels that are copied together, and stay in the second cache */
+
+/* a * b + c is rounded once here, as in every BLAS */
+#ifndef __clang__
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=fast")
+#endif
+#define OW_T float
+#define OW_S f32
+#include "gemm_tiles.h"
+#undef OW_T
+#undef OW_S
+#define OW_T double
+#define OW_S f64
+#include "gemm_tiles.h"
+#undef OW_T
+#undef OW_S
+#ifndef __clang__
+#pragma GCC pop_options
+#endif
+
 #define OW_BOTH(name) {name##_f32, name##_f64}
 
 const ow_simd OW_TABLE = {
     OW_TABLE_NAME,           ow_reducer_rows,          ow_reducer_rows_count,
     OW_BOTH(ow_softmax),     OW_BOTH(ow_logsoftmax),   OW_BOTH(ow_softmax_grad),
     OW_BOTH(ow_xent),        OW_BOTH(ow_xent_dx),      OW_BOTH(ow_onehot),
-    OW_BOTH(ow_onehot_grad),
+    OW_BOTH(ow_onehot_grad), OW_BOTH(ow_gemm),
+    {2 * OW_VECTOR / (int)sizeof(float), 2 * OW_VECTOR / (int)sizeof(double)},
 };

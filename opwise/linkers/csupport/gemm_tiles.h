@@ -1,0 +1,144 @@
+/* Products of small and of narrow matrices, for one type of elements: OW_T, of which OW_S is the
+ * short name. Included once for each; OW_N(name) is a function of that type.
+ *
+ * A tile of the result, a few rows by two vectors, stays in registers while it runs along the sum.
+ * Operands have any strides; panels of y, as wide as a tile, are copied first.
+ */
+
+#define OW_LANES ((int)(OW_VECTOR / sizeof(OW_T)))
+#define OW_WIDE (2 * OW_LANES)
+
+typedef OW_T OW_N(ow_vec) __attribute__((vector_size(OW_VECTOR), aligned(sizeof(OW_T))));
+
+/* acc[r][j] = sum over p of x[r, p] y[p, j]; `rows` and `vectors` are constants where it is called */
+OW_WITHIN void OW_N(ow_tile)(const int rows, const int vectors, int64_t k, const OW_T *x,
+                             int64_t xr, int64_t xc, const OW_T *y, int64_t yr,
+                             OW_N(ow_vec) *restrict acc)
+{
+    OW_N(ow_vec) c[OW_TILE_ROWS][2];
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++)
+            c[r][v] = (OW_N(ow_vec)){0};
+    for (int64_t p = 0; p < k; p++) {
+        const OW_T *at = y + p * yr, *of = x + p * xc;
+        OW_N(ow_vec) a = *(const OW_N(ow_vec) *)at;
+        OW_N(ow_vec) b = vectors > 1 ? *(const OW_N(ow_vec) *)(at + OW_LANES) : a;
+        for (int r = 0; r < rows; r++) {
+            OW_T f = of[r * xr];
+            c[r][0] += f * a;
+            if (vectors > 1)
+                c[r][1] += f * b;
+        }
+    }
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++)
+            acc[r * vectors + v] = c[r][v];
+}
+
+/* z = b z + a acc for a tile of `rows` by `cols` */
+OW_WITHIN void OW_N(ow_put_tile)(const int rows, const int vectors, int64_t cols, OW_T a, OW_T b,
+                                 const OW_N(ow_vec) *acc, OW_T *z, int64_t zr)
+{
+    for (int r = 0; r < rows; r++) {
+        const OW_N(ow_vec) *from = acc + r * vectors;
+        OW_T *to = z + r * zr;
+        if (cols == vectors * OW_LANES)
+            for (int v = 0; v < vectors; v++) {
+                OW_N(ow_vec) *place = (OW_N(ow_vec) *)(to + v * OW_LANES);
+                *place = b == 0 ? a * from[v] : b * *place + a * from[v];
+            }
+        else
+            for (int64_t j = 0; j < cols; j++) {
+                OW_T value = a * ((const OW_T *)from)[j];
+                to[j] = b == 0 ? value : b * to[j] + value;
+            }
+    }
+}
+
+#define OW_ONE_TILE(R)                                                                             \
+    case R: {                                                                                      \
+        OW_N(ow_vec) acc[R * 2];                                                                   \
+        if (vectors > 1) {                                                                         \
+            OW_N(ow_tile)(R, 2, k, x, xr, xc, y, yr, acc);                                         \
+            OW_N(ow_put_tile)(R, 2, cols, a, b, acc, z, zr);                                       \
+        } else {                                                                                   \
+            OW_N(ow_tile)(R, 1, k, x, xr, xc, y, yr, acc);                                         \
+            OW_N(ow_put_tile)(R, 1, cols, a, b, acc, z, zr);                                       \
+        }                                                                                          \
+        break;                                                                                     \
+    }
+
+/* All rows of a panel of at most OW_WIDE columns, in tiles of nearly the same height: a tile of few
+ * rows waits for its own additions. */
+static void OW_N(ow_panel)(int vectors, int64_t m, int64_t cols, int64_t k, OW_T a, const OW_T *x,
+                           int64_t xr, int64_t xc, const OW_T *y, int64_t yr, OW_T b, OW_T *z,
+                           int64_t zr)
+{
+    for (int64_t tiles = (m + OW_TILE_ROWS - 1) / OW_TILE_ROWS; tiles > 0; tiles--) {
+        const int64_t rows = (m + tiles - 1) / tiles;
+        switch (rows) {
+            OW_ONE_TILE(1) OW_ONE_TILE(2) OW_ONE_TILE(3) OW_ONE_TILE(4)
+#if OW_TILE_ROWS > 4
+            OW_ONE_TILE(5) OW_ONE_TILE(6)
+#endif
+#if OW_TILE_ROWS > 6
+            OW_ONE_TILE(7) OW_ONE_TILE(8) OW_ONE_TILE(9) OW_ONE_TILE(10) OW_ONE_TILE(11)
+            OW_ONE_TILE(12)
+#endif
+        }
+        m -= rows;
+        x += rows * xr;
+        z += rows * zr;
+    }
+}
+
+/* Copy `k` rows and `cols` columns of y into panels of OW_WIDE columns, one after the other; what is
+ * missing of the last panel is 0. Rows are read in one go: they may be far apart. */
+OW_WITHIN void OW_N(ow_pack)(OW_T *to, const OW_T *y, int64_t yr, int64_t yc, int64_t k, int64_t cols)
+{
+    for (int64_t p = 0; p < k; p++, y += yr)
+        for (int64_t j = 0; j < cols; j += OW_WIDE) {
+            OW_T *panel = to + j * k + p * OW_WIDE;
+            const OW_T *from = y + j * yc;
+            if (yc == 1 && cols - j >= OW_WIDE)
+                memcpy(panel, from, sizeof(OW_T) * OW_WIDE);
+            else
+                for (int c = 0; c < OW_WIDE; c++)
+                    panel[c] = c < cols - j ? from[c * yc] : 0;
+        }
+}
+
+/* Rows i0 to i1 and columns j0 to j1 of a product. */
+static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
+{
+    enum { BLOCK = OW_PANELS * OW_WIDE };
+    static _Thread_local OW_T packed[OW_SUM_BLOCK * BLOCK] __attribute__((aligned(64)));
+    const OW_T a = (OW_T)q->a;
+    /* panels of a y that is small are as good where they are */
+    const int in_place = q->yc == 1 && q->k * q->yr * (int64_t)sizeof(OW_T) <= 1 << 14;
+    for (int64_t p0 = 0; p0 < q->k || p0 == 0; p0 += OW_SUM_BLOCK) {
+        const int64_t k = q->k - p0 < OW_SUM_BLOCK ? q->k - p0 : OW_SUM_BLOCK;
+        const OW_T b = p0 ? 1 : (OW_T)q->b;
+        const OW_T *x = (const OW_T *)q->x + i0 * q->xr + p0 * q->xc;
+        for (int64_t from = j0; from < j1; from += BLOCK) {
+            const int64_t until = j1 - from < BLOCK ? j1 : from + BLOCK;
+            const OW_T *y = (const OW_T *)q->y + p0 * q->yr + from * q->yc;
+            const int64_t whole = in_place ? (until - from) / OW_WIDE * OW_WIDE : 0;
+            if (from + whole < until)
+                OW_N(ow_pack)(packed, y + whole * q->yc, q->yr, q->yc, k, until - from - whole);
+            for (int64_t j = from; j < until; j += OW_WIDE) {
+                const int64_t cols = until - j < OW_WIDE ? until - j : OW_WIDE;
+                const int copied = j - from >= whole;
+                const OW_T *panel = copied ? packed + (j - from - whole) * k : y + (j - from);
+                const int64_t step = copied ? OW_WIDE : q->yr;
+                OW_T *z = (OW_T *)q->z + i0 * q->zr + j;
+                OW_N(ow_panel)(cols > OW_LANES ? 2 : 1, i1 - i0, cols, k, a, x, q->xr, q->xc, panel,
+                               step, b, z, q->zr);
+            }
+        }
+    }
+}
+
+#undef OW_LANES
+#undef OW_WIDE
+#undef OW_ONE_TILE
