@@ -151,10 +151,36 @@ static void ow_gather_loop(const void *ctx, char **p, const int64_t *st, int64_t
     }
 }
 
+/* The most common case, without a walk: every operand is one run of all elements, or one number that
+ * may stand still. Returns 0 if it is not that. */
+static inline int ow_elemwise_flat(ow_step *s, int64_t still)
+{
+    const ow_cell *z = s->out[0];
+    const int64_t size = ow_size(z);
+    char *p[OW_MAXARG];
+    int64_t st[OW_MAXARG];
+    if (s->reals[0] * (double)size > OW_WORTH)
+        return 0;
+    for (int i = 0; i < s->nout + s->nin; i++) {
+        const ow_cell *c = i < s->nout ? s->out[i] : s->in[i - s->nout];
+        const int moves = i < s->nout || !(still >> (i - s->nout) & 1);
+        p[i] = c->data;
+        st[i] = moves ? c->itemsize : 0;
+        if (moves ? !ow_is_c_contiguous(c) || ow_size(c) != size : ow_size(c) != 1)
+            return 0;
+    }
+    if (size)
+        s->loop(s->ctx, p, st, size);
+    return 1;
+}
+
 static int ow_elemwise_run(ow_step *s)
 {
     ow_walk w;
     ow_cell *cells[OW_MAXARG];
+    const int64_t still = s->ints[1 + s->nout + s->nin];
+    if (still >= 0 && ow_elemwise_flat(s, still))
+        return OW_OK;
     for (int k = 0; k < s->nout; k++)
         cells[k] = s->out[k];
     for (int i = 0; i < s->nin; i++)
@@ -163,7 +189,6 @@ static int ow_elemwise_run(ow_step *s)
     int64_t size = ow_walk_start(&w, shape->ndim, shape->shape, s->nout + s->nin, cells, 0);
     if (!size)
         return OW_OK;
-    int64_t still = s->ints[1 + s->nout + s->nin];
     ow_gathered g = {s->loop, s->ctx, cells, s->nout, w.n, still, 0};
     int direct = still < 0 || ow_all_direct(&g, &w);
     double ns = s->reals[0] * (double)size;
