@@ -237,6 +237,7 @@ def map_reduce(node, kernels):
     loop = kernels.reduction(
         reduced.op.scalar_op.row,
         _accumulator(reduced.op, reduced.outputs[0]),
+        reduced.outputs[0].type.ndim == 0,
         ints[0],
         node.op.scalar_op,
         [v.type.dtype for v in node.inputs],

@@ -67,13 +67,14 @@ class Kernels:
             loops.elemwise_text, (), op, in_dtypes, out_dtypes, constant_inputs, maybe_broadcast
         )
 
-    def reduction(self, row, acc, reducer, op, in_dtypes, out_dtype, constant_inputs, maybe):
+    def reduction(self, row, acc, whole, reducer, op, in_dtypes, out_dtype, constant_inputs, maybe):
         """Return a Loop that folds what a scalar op computes by the operation ``row``, or None.
 
-        acc: dtype of the accumulator; reducer: index of the built-in reduction of plain elements.
+        acc: dtype of the accumulator; whole: the result is one number; reducer: index of the
+        built-in reduction of plain elements.
         """
         return self._loop(
-            loops.reduction_text, (row.name, acc), op, in_dtypes, [out_dtype], constant_inputs,
+            loops.reduction_text, (row.name, acc, whole), op, in_dtypes, [out_dtype], constant_inputs,
             maybe, reducer,
         )  # fmt: skip
 

@@ -139,15 +139,15 @@ def elemwise_text(name, steps, outs, in_dtypes, constant_inputs=(), maybe_broadc
 
 
 def reduction_text(
-    name, row_name, acc_dtype, steps, out, in_dtypes, constant_inputs=(), maybe_broadcast=(),
-    prefix="",
+    name, row_name, acc_dtype, whole, steps, out, in_dtypes, constant_inputs=(),
+    maybe_broadcast=(), prefix="",
 ):  # fmt: skip
     """Return the C text of a loop that folds what a program computes into accumulators, or None.
 
     Where the accumulator stands still, a run of elements is folded into it, in blocks that are
     joined pairwise, so that rounding errors grow with the logarithm of the length; otherwise each
-    element goes into the accumulator beside it. out: the slot to fold. prefix: C before the
-    function.
+    element goes into the accumulator beside it. whole: there is one accumulator, which stands still.
+    out: the slot to fold. prefix: C before the function.
     """
     body = body_text(name, steps, [out], in_dtypes)
     if body is None:
@@ -163,9 +163,12 @@ def reduction_text(
 
     def variant(still):
         pointers, args = _operands(in_dtypes, still, 1)
+        run = [*pointers, *lines.run(value(args))]
+        if whole:
+            return run
         return [
             "if (st[0] == 0) {",
-            *(f"    {line}" for line in (*pointers, *lines.run(value(args)))),
+            *(f"    {line}" for line in run),
             "    return;",
             "}",
             f"const ow_i64 rows = st[{1 + len(in_dtypes)}];",

@@ -111,7 +111,8 @@ static inline int ow_all_direct(const ow_gathered *g, ow_walk *w)
     int64_t *inner = w->stride[w->ndim - 1];
     for (int i = 0; i < g->n; i++) {
         /* a single element is contiguous, whatever the strides say */
-        if (w->shape[w->ndim - 1] == 1 && !(i >= g->nout && g->still >> (i - g->nout) & 1))
+        const int stays = i < g->nout ? g->accumulates && !inner[i] : g->still >> (i - g->nout) & 1;
+        if (w->shape[w->ndim - 1] == 1 && !stays)
             inner[i] = g->cells[i]->itemsize;
         if (!ow_direct(g, inner, i))
             return 0;
