@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import subprocess
 import sys
 from dataclasses import asdict
@@ -20,6 +21,7 @@ from benchmark.suite.measure import ROOT, Settings, line_of
 from benchmark.suite.results import Run
 from benchmark.suite.workloads import WORKLOADS
 
+BUSY = 0.5
 PACKAGES = "numpy scipy pytensor numba jax jaxlib numexpr torch".split()
 
 
@@ -56,6 +58,8 @@ def measured(args: argparse.Namespace) -> Run:
     """Measure, and keep what is finished after every workload."""
     names, chosen = selected(args.only), known(args.contenders)
     settings = Settings(args.rounds, args.timeout, not args.no_compile, args.small)
+    if os.getloadavg()[0] > BUSY:
+        print(f"this machine is busy: its load is {os.getloadavg()[0]:.1f}", file=sys.stderr)
     print("measuring the limits of this machine", file=sys.stderr)
     about = {**machine(PACKAGES), "opwise": f"{opwise.__version__}, commit {commit()}"}
     run = Run(about, asdict(settings), limits.measure())
@@ -66,11 +70,10 @@ def measured(args: argparse.Namespace) -> Run:
     return run
 
 
-def require(modules: list[str]) -> None:
+def require(module: str, purpose: str) -> None:
     """End before anything is measured if the result could not be shown."""
-    for module in modules:
-        if importlib.util.find_spec(module) is None:
-            raise SystemExit(f"{module} is missing: pip install -r requirements/peers.txt")
+    if importlib.util.find_spec(module) is None:
+        raise SystemExit(f"{purpose} needs {module}: pip install -r requirements/peers.txt")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -100,8 +103,10 @@ def main(argv: list[str] | None = None) -> int:
         print(*(f"{name:{width}}  {each.what}" for name, each in WORKLOADS.items()), sep="\n")
         print(f"\ncontenders: {', '.join(CONTENDERS)}")
         return 0
-    require([] if args.markdown else ["rich"])
-    require(["matplotlib"] if args.picture else [])
+    if not args.markdown:
+        require("rich", "a table other than that of --markdown")
+    if args.picture:
+        require("matplotlib", "--picture")
     run = Run.read(args.from_json) if args.from_json else measured(args)
     if args.markdown:
         print(report.markdown(run))

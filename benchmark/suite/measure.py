@@ -23,9 +23,6 @@ from benchmark.suite.workload import Workload
 
 ROOT = Path(__file__).resolve().parents[2]
 ROUND = 0.05
-# Threads of BLAS and OpenMP spin for a while after their work; the next contender waits for them
-# to go to sleep.
-PAUSE = 0.03
 LOADING = 120
 
 
@@ -50,7 +47,7 @@ class Failed(Exception):
 
 
 class Process:
-    """A worker, in a process group of its own so that its helpers end with it."""
+    """A worker, in a process group of its own so that its helpers halt and end with it."""
 
     def __init__(self, contender: str, workload: str, cache: Path, settings: Settings):
         command = [sys.executable, "-m", "benchmark.suite.worker", contender, workload]
@@ -109,9 +106,19 @@ class Process:
         self.errors.seek(max(0, size - 4000))
         return self.errors.read().decode(errors="replace")
 
-    def close(self) -> None:
+    def halt(self) -> None:
+        """Stop until ``go``: the threads of a BLAS wait for work in a loop, on the others' time."""
+        self.signal(signal.SIGSTOP)
+
+    def go(self) -> None:
+        self.signal(signal.SIGCONT)
+
+    def signal(self, which: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+            os.killpg(self.process.pid, which)
+
+    def close(self) -> None:
+        self.signal(signal.SIGKILL)
         self.process.wait()
         self.process.stdin.close()
         self.process.stdout.close()
@@ -165,6 +172,7 @@ class Turn:
         self.outcome.first = times["first"]
         self.compare(want)
         self.outcome.calls = self.ask("calibrate", seconds=ROUND)
+        self.process.halt()
 
     def compiled(self) -> dict[str, float]:
         """Seconds in a new process."""
@@ -185,8 +193,9 @@ class Turn:
         return self.process.ask(self.settings.timeout, do, **arguments)
 
     def sample(self, keep: bool) -> None:
-        time.sleep(PAUSE)
+        self.process.go()
         seconds = self.ask("time", calls=self.outcome.calls)
+        self.process.halt()
         if keep:
             self.outcome.samples.append(seconds)
 

@@ -268,6 +268,16 @@ def test_choices():
         program.known("opwise,nobody")
 
 
+@pytest.mark.null
+def test_what_is_needed_is_said_at_once(monkeypatch):
+    monkeypatch.setattr(program.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(program, "measured", None)
+    with pytest.raises(SystemExit, match=r"needs rich: pip install -r requirements/peers\.txt"):
+        program.main([])
+    with pytest.raises(SystemExit, match=r"--picture needs matplotlib"):
+        program.main(["--markdown", "--picture", "suite.png"])
+
+
 # --- processes ------------------------------------------------------------------------------------
 
 
