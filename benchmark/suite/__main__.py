@@ -67,6 +67,9 @@ def measured(args: argparse.Namespace) -> Run:
         run.lines.append(line_of(WORKLOADS[name], chosen, settings, run.limits))
         if args.json:
             run.write(args.json)
+    run.limit(limits.better(run.limits, limits.measure()))
+    if args.json:
+        run.write(args.json)
     return run
 
 

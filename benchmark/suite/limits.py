@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import partial
 from operator import neg
 from pathlib import Path
@@ -78,6 +78,19 @@ class Limits:
         triads = [max(row.triad, row.streaming_triad) for row in self.memory]
         place = math.log(max(footprint, 1))
         return float(np.interp(place, places, reads)), float(np.interp(place, places, triads))
+
+
+def better(first: Limits, second: Limits) -> Limits:
+    """What was possible at one time or the other."""
+    return Limits(
+        min(first.call, second.call),
+        {dtype: max(rate, second.flops[dtype]) for dtype, rate in first.flops.items()},
+        [
+            Bandwidth(a.footprint, *map(max, astuple(a)[1:], astuple(b)[1:]))
+            for a, b in zip(first.memory, second.memory, strict=True)
+        ],
+        first.notes,
+    )
 
 
 def measure() -> Limits:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmark.suite.contenders import PROFILED, SUBJECT, is_peer
 from benchmark.suite.limits import Bandwidth, Limits
+from benchmark.suite.workload import Least
 
 FORMAT = 1
 
@@ -99,6 +100,13 @@ class Run:
     settings: dict
     limits: Limits
     lines: list[Line] = field(default_factory=list)
+
+    def limit(self, limits: Limits) -> None:
+        """Compare with these limits."""
+        self.limits = limits
+        for line in self.lines:
+            least = Least(line.read, line.written, line.flops)
+            line.limit, line.bound = limits.seconds(least, line.dtype)
 
     def write(self, path: Path) -> None:
         """All or nothing: an interrupted run leaves the lines that were finished before."""

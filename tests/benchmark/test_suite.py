@@ -10,7 +10,7 @@ from benchmark.suite import __main__ as program
 from benchmark.suite import check, contenders, measure, report
 from benchmark.suite.contenders.base import Contender
 from benchmark.suite.contenders.symbolic import Opwise
-from benchmark.suite.limits import Bandwidth, Limits
+from benchmark.suite.limits import Bandwidth, Limits, better
 from benchmark.suite.results import (
     DECLINED,
     FAILED,
@@ -137,6 +137,20 @@ def test_bandwidth_lies_between_those_measured():
     assert LIMITS.at(2**15) == pytest.approx((2.5e9, 1.4e9))
     assert LIMITS.at(2**30) == (1e9, 8e8)
     assert replace(LIMITS, memory=[]).seconds(Least(2**30, 0, 0), "float64") == (1e-8, "call")
+
+
+@pytest.mark.null
+def test_the_better_of_two_limits_counts():
+    other = Limits(2e-8, {"float32": 1e9, "float64": 3e9}, [*LIMITS.memory])
+    other.memory[1] = Bandwidth(2**20, 5e8, 6e8, 9e8)
+    both = better(LIMITS, other)
+    assert (both.call, both.flops) == (1e-8, {"float32": 2e9, "float64": 3e9})
+    assert both.memory == [LIMITS.memory[0], Bandwidth(2**20, 1e9, 6e8, 9e8)]
+    run = recorded()
+    run.lines[0].flops = 6000
+    run.limit(both)
+    assert run.limits == both
+    assert (run.lines[0].limit, run.lines[0].bound) == (pytest.approx(2e-6), "matrix")
 
 
 # --- results and tables ---------------------------------------------------------------------------
