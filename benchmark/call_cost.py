@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -248,7 +248,7 @@ def installed(module: str) -> bool:
 # ---------------------------------------------------------------- the table
 
 
-def machine() -> dict[str, str]:
+def machine(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
     """What has to be told with every figure."""
     return {
         "date": datetime.date.today().isoformat(),
@@ -258,9 +258,7 @@ def machine() -> dict[str, str]:
         "system": platform.platform(),
         "compiler": compiler(),
         "python": platform.python_version(),
-        **{
-            name: version(name) for name in ("opwise", "numpy", "scipy", "pytensor", "torch", "jax")
-        },
+        **{name: version(name) for name in packages},
     }
 
 

@@ -1,0 +1,79 @@
+"""What a contender does for the worker process, and the namespace that it gives to programs.
+
+The namespace ``xp`` of a contender has, spelled as users of its library spell them:
+
+- ``exp log sqrt tanh sigmoid erf`` of an array, ``dot(a, b)``, and ``sum mean max`` with ``axis``;
+- ``softmax(x)`` along rows, ``layer_norm(x, gain, bias)`` of rows, and
+  ``cross_entropy(scores, labels)``, the mean over rows of the negative log likelihood;
+- ``take(table, index)`` for rows, and ``add_at(table, index, rows)`` for the table with them added;
+- ``value_and_grad(cost, *wrt)``, the cost at ``wrt`` and its gradients;
+- ``descend(state, grads, rate)`` for the state after a step downhill.
+
+Numpy has no ``value_and_grad``: what needs one is written for it by hand.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from benchmark.suite.workload import Workload
+
+EPSILON = 1e-5
+
+
+class Contender:
+    """A library in one way of using it. ``load`` is what imports the library."""
+
+    def __init__(self, name: str, needs: tuple[str, ...] = ()):
+        self.name = name
+        self.needs = needs
+
+    # ------------------------------------------------ asked by the coordinator
+
+    def missing(self) -> list[str]:
+        """The modules that are not installed."""
+        return [name for name in self.needs if importlib.util.find_spec(name) is None]
+
+    def environment(self, cache: Path) -> dict[str, str]:
+        """Variables that make the library keep what it compiles in this folder."""
+        return {}
+
+    def declines(self, workload: Workload) -> str:
+        """Why the workload says nothing about this contender; empty if it does."""
+        return ""
+
+    # ------------------------------------------------ asked in the worker, in this order
+
+    def load(self, workload: Workload) -> None:
+        """Import the library and put the data where it wants them."""
+        raise NotImplementedError
+
+    def build(self) -> Callable[[], object]:
+        """The callable that makes one call and returns when its outputs are there."""
+        raise NotImplementedError
+
+    def outputs(self, returned) -> list[np.ndarray]:
+        """What the callable returned, as arrays of numpy."""
+        return [np.array(value) for value in returned]
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The state as it is now, as arrays of numpy."""
+        raise NotImplementedError
+
+
+def layer_norm(xp, x, gain, bias):
+    """Layer normalisation, for libraries that have none."""
+    centred = x - xp.mean(x, axis=1, keepdims=True)
+    variance = xp.mean(centred * centred, axis=1, keepdims=True)
+    return centred / xp.sqrt(variance + EPSILON) * gain + bias
+
+
+def descend(state: dict, grads, rate: float) -> dict:
+    """New values; for libraries that do not overwrite."""
+    return {
+        name: value - rate * grad for (name, value), grad in zip(state.items(), grads, strict=True)
+    }

@@ -1,0 +1,94 @@
+"""JAX: one jitted function, the state donated to it."""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+
+from benchmark.suite.contenders import base
+
+
+def named(names, values) -> dict:
+    return dict(zip(names, values, strict=True))
+
+
+class Jax(base.Contender):
+    def __init__(self, name):
+        super().__init__(name, needs=("jax",))
+
+    def environment(self, cache):
+        """Its cache between processes is off unless asked for, and keeps only what took long."""
+        return {
+            "JAX_PLATFORMS": "cpu",
+            "JAX_COMPILATION_CACHE_DIR": str(cache),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        }
+
+    def load(self, workload):
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        self.jax = jax
+        self.workload = workload
+        data = workload.data()
+        self.inputs = {name: jax.numpy.asarray(v) for name, v in data.inputs.items()}
+        self.values = {name: jax.numpy.asarray(v) for name, v in data.state.items()}
+
+    def build(self):
+        jax, xp = self.jax, self.namespace()
+
+        inputs, state = list(self.inputs), list(self.values)
+
+        def program(before, *given):
+            """Lists, because jax would sort dictionaries."""
+            values = {**named(inputs, given), **named(state, before)}
+            outputs, after = self.workload.bind(xp, values)()
+            return outputs, [after[name] for name in state]
+
+        run = jax.jit(program, donate_argnums=0)
+        given, after = list(self.inputs.values()), list(self.values.values())
+
+        def step():
+            nonlocal after
+            outputs, after = run(after, *given)
+            return jax.block_until_ready(outputs)
+
+        self.now = lambda: named(state, after)
+
+        return step
+
+    def state(self):
+        return {name: np.array(value) for name, value in self.now().items()}
+
+    def namespace(self) -> SimpleNamespace:
+        jax, jnp = self.jax, self.jax.numpy
+        xp = SimpleNamespace(
+            exp=jnp.exp,
+            log=jnp.log,
+            sqrt=jnp.sqrt,
+            tanh=jnp.tanh,
+            sigmoid=jax.nn.sigmoid,
+            erf=jax.scipy.special.erf,
+            dot=jnp.dot,
+            sum=jnp.sum,
+            mean=jnp.mean,
+            max=jnp.max,
+            softmax=jax.nn.softmax,
+            take=lambda table, index: table[index],
+            add_at=lambda table, index, rows: table.at[index].add(rows),
+            descend=base.descend,
+        )
+        xp.layer_norm = partial(base.layer_norm, xp)
+
+        def cross_entropy(scores, labels):
+            return -jnp.mean(jax.nn.log_softmax(scores)[jnp.arange(len(labels)), labels])
+
+        def value_and_grad(cost_of, *wrt):
+            return jax.value_and_grad(cost_of, argnums=tuple(range(len(wrt))))(*wrt)
+
+        xp.cross_entropy = cross_entropy
+        xp.value_and_grad = value_and_grad
+        return xp

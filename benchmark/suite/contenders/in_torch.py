@@ -1,0 +1,99 @@
+"""PyTorch, operation by operation and compiled. State is overwritten, as its optimizers do."""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+
+from benchmark.suite.contenders import base
+
+
+class Torch(base.Contender):
+    """Operation by operation, with the gradients that autograd records."""
+
+    def __init__(self, name):
+        super().__init__(name, needs=("torch",))
+
+    def load(self, workload):
+        import torch
+
+        self.torch = torch
+        self.workload = workload
+        data = workload.data()
+        self.inputs = {name: torch.from_numpy(value) for name, value in data.inputs.items()}
+        self.values = {name: self.parameter(value) for name, value in data.state.items()}
+
+    def parameter(self, value):
+        return self.torch.from_numpy(value).requires_grad_()
+
+    def build(self):
+        return self.workload.bind(self.namespace(), {**self.inputs, **self.values})
+
+    def outputs(self, returned):
+        return [value.detach().numpy().copy() for value in returned[0]]
+
+    def state(self):
+        return {name: value.detach().numpy() for name, value in self.values.items()}
+
+    def namespace(self) -> SimpleNamespace:
+        torch, functional = self.torch, self.torch.nn.functional
+        return SimpleNamespace(
+            exp=torch.exp,
+            log=torch.log,
+            sqrt=torch.sqrt,
+            tanh=torch.tanh,
+            sigmoid=torch.sigmoid,
+            erf=torch.erf,
+            dot=torch.matmul,
+            sum=lambda x, axis=None: torch.sum(x, axis),
+            mean=lambda x, axis=None: torch.mean(x, axis),
+            max=lambda x, axis=None: torch.amax(x, () if axis is None else axis),
+            softmax=lambda x: torch.softmax(x, 1),
+            cross_entropy=functional.cross_entropy,
+            layer_norm=lambda x, gain, bias: functional.layer_norm(
+                x, gain.shape, gain, bias, base.EPSILON
+            ),
+            take=lambda table, index: functional.embedding(index, table),
+            add_at=self.add_at,
+            value_and_grad=self.value_and_grad,
+            descend=self.descend,
+        )
+
+    def value_and_grad(self, cost_of, *wrt):
+        leaves = [
+            value if value.requires_grad else value.detach().requires_grad_() for value in wrt
+        ]
+        cost = cost_of(*leaves)
+        return cost.detach(), self.torch.autograd.grad(cost, leaves)
+
+    def descend(self, state, grads, rate):
+        with self.torch.no_grad():
+            for value, grad in zip(state.values(), grads, strict=True):
+                value.sub_(grad, alpha=rate)
+        return state
+
+    def add_at(self, table, index, rows):
+        with self.torch.no_grad():
+            return table.index_add_(0, index, rows)
+
+
+class TorchCompile(Torch):
+    """The whole step compiled at once, with the gradients that torch.func derives."""
+
+    def environment(self, cache):
+        return {"TORCHINDUCTOR_CACHE_DIR": str(cache), "TRITON_CACHE_DIR": str(cache / "triton")}
+
+    def parameter(self, value):
+        return self.torch.from_numpy(value)
+
+    def build(self):
+        xp, values = self.namespace(), {**self.inputs, **self.values}
+
+        def program(values):
+            return self.workload.bind(xp, values)()
+
+        return partial(self.torch.compile(program, dynamic=False), values)
+
+    def value_and_grad(self, cost_of, *wrt):
+        grads, cost = self.torch.func.grad_and_value(cost_of, tuple(range(len(wrt))))(*wrt)
+        return cost, grads

@@ -1,0 +1,110 @@
+"""The libraries that speak Theano's language: opwise and PyTensor."""
+
+from __future__ import annotations
+
+import importlib
+from functools import partial
+from types import SimpleNamespace
+
+from benchmark.suite.contenders import base
+
+LETTERS = {"float32": "f", "float64": "d", "int64": "l"}
+RANKS = ("scalar", "vector", "matrix")
+
+
+class Symbolic(base.Contender):
+    """``mode`` is what ``function`` takes, or a function of the library that makes it."""
+
+    library: str
+    flags: str
+
+    def __init__(self, name, mode, needs=()):
+        super().__init__(name, (self.library, *needs))
+        self.mode = mode
+
+    def environment(self, cache):
+        return {self.flags: f"base_compiledir={cache}"}
+
+    def load(self, workload):
+        self.lib = importlib.import_module(self.library)
+        self.tensor = importlib.import_module(f"{self.library}.tensor")
+        self.lib.config.floatX = workload.dtype  # Python's numbers become of that dtype
+        self.workload = workload
+        self.data = workload.data()
+
+    def build(self):
+        symbols = {name: self.symbol(name, value) for name, value in self.data.inputs.items()}
+        self.shared = {name: self.lib.shared(v, name) for name, v in self.data.state.items()}
+        outputs, new = self.workload.bind(self.namespace(), {**symbols, **self.shared})()
+        function = self.lib.function(
+            list(symbols.values()),
+            list(outputs),
+            updates=[(self.shared[name], value) for name, value in new.items()],
+            mode=self.mode(self.lib) if callable(self.mode) else self.mode,
+        )
+        return partial(function, *self.data.inputs.values())
+
+    def symbol(self, name, value):
+        return getattr(self.tensor, LETTERS[value.dtype.name] + RANKS[value.ndim])(name)
+
+    def state(self):
+        return {name: shared.get_value() for name, shared in self.shared.items()}
+
+    def namespace(self) -> SimpleNamespace:
+        tensor = self.tensor
+        xp = SimpleNamespace(
+            exp=tensor.exp,
+            log=tensor.log,
+            sqrt=tensor.sqrt,
+            tanh=tensor.tanh,
+            sigmoid=tensor.sigmoid,
+            erf=tensor.erf,
+            dot=tensor.dot,
+            sum=tensor.sum,
+            mean=tensor.mean,
+            max=tensor.max,
+            take=lambda table, index: table[index],
+            add_at=lambda table, index, rows: tensor.inc_subtensor(table[index], rows),
+            value_and_grad=self.value_and_grad,
+            descend=base.descend,
+        )
+        xp.layer_norm = partial(base.layer_norm, xp)
+        return xp
+
+    def value_and_grad(self, cost_of, *wrt):
+        cost = cost_of(*wrt)
+        return cost, self.lib.grad(cost, list(wrt))
+
+
+class Opwise(Symbolic):
+    library, flags = "opwise", "OPWISE_FLAGS"
+
+    def namespace(self):
+        xp, tensor = super().namespace(), self.tensor
+        xp.softmax = tensor.nnet.softmax
+
+        def cross_entropy(scores, labels):
+            """As Theano's tutorials have it."""
+            likely = tensor.log(xp.softmax(scores))[tensor.arange(labels.shape[0]), labels]
+            return -tensor.mean(likely)
+
+        xp.cross_entropy = cross_entropy
+        return xp
+
+
+class Pytensor(Symbolic):
+    library, flags = "pytensor", "PYTENSOR_FLAGS"
+
+    def environment(self, cache):
+        return {**super().environment(cache), "NUMBA_CACHE_DIR": str(cache / "numba")}
+
+    def namespace(self):
+        xp, tensor = super().namespace(), self.tensor
+        xp.softmax = partial(tensor.special.softmax, axis=-1)
+
+        def cross_entropy(scores, labels):
+            likely = tensor.special.log_softmax(scores, axis=-1)
+            return -tensor.mean(likely[tensor.arange(labels.shape[0]), labels])
+
+        xp.cross_entropy = cross_entropy
+        return xp

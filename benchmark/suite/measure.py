@@ -1,0 +1,257 @@
+"""The coordinator: a process for every contender of a workload, rounds in which they take turns."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmark.suite import check
+from benchmark.suite.contenders import CONTENDERS
+from benchmark.suite.limits import Limits
+from benchmark.suite.results import DECLINED, FAILED, LATE, MISSING, WRONG, Line, Outcome
+from benchmark.suite.workload import Workload
+
+ROOT = Path(__file__).resolve().parents[2]
+ROUND = 0.05
+LOADING = 120
+
+
+@dataclass(frozen=True)
+class Settings:
+    """timeout: seconds for one compilation, and for any other request to a worker."""
+
+    rounds: int = 20
+    timeout: float = 300
+    compile: bool = True
+    small: bool = False
+
+
+class Failed(Exception):
+    """A request that was answered with an error or with silence; ends the contender's turn."""
+
+    def __init__(self, status: str, note: str, details: str = ""):
+        super().__init__(note)
+        self.status = status
+        self.note = note
+        self.details = details
+
+
+class Process:
+    """A worker, in a process group of its own so that its helpers halt and end with it."""
+
+    def __init__(self, contender: str, workload: str, cache: Path, settings: Settings):
+        command = [sys.executable, "-m", "benchmark.suite.worker", contender, workload]
+        flags = added(os.environ, CONTENDERS[contender].environment(cache))
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        self.process = subprocess.Popen(
+            command + ["--small"] * settings.small,
+            cwd=ROOT,
+            env=flags,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            start_new_session=True,
+        )
+        self.received = b""
+
+    def ask(self, timeout: float, do: str, **arguments):
+        """The value with which the worker answers. Raises Failed."""
+        request = json.dumps({"do": do, **arguments}) + "\n"
+        try:
+            self.process.stdin.write(request.encode())
+            self.process.stdin.flush()
+            line = self.line(time.monotonic() + timeout)
+        except (BrokenPipeError, EOFError):
+            raise self.died() from None
+        except TimeoutError:
+            raise Failed(LATE, f"over {timeout:g} s ({do})", self.tail()) from None
+        answer = json.loads(line)
+        if "error" in answer:
+            raise Failed(FAILED, answer["error"], answer["details"])
+        return answer["value"]
+
+    def line(self, deadline: float) -> bytes:
+        answers = self.process.stdout.fileno()
+        while b"\n" not in self.received:
+            left = max(0, deadline - time.monotonic())
+            if not select.select([answers], [], [], left)[0]:
+                raise TimeoutError
+            piece = os.read(answers, 1 << 16)
+            if not piece:
+                raise EOFError
+            self.received += piece
+        line, _, self.received = self.received.partition(b"\n")
+        return line
+
+    def died(self) -> Failed:
+        code = self.process.wait()
+        how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+        tail = self.tail()
+        last = tail.strip().rpartition("\n")[2]
+        return Failed(FAILED, f"the process ended ({how}): {last}".rstrip(": "), tail)
+
+    def tail(self) -> str:
+        """The end of what it wrote to its error output."""
+        size = self.errors.seek(0, os.SEEK_END)
+        self.errors.seek(max(0, size - 4000))
+        return self.errors.read().decode(errors="replace")
+
+    def halt(self) -> None:
+        """Stop until ``go``: the threads of a BLAS wait for work in a loop, on the others' time."""
+        self.signal(signal.SIGSTOP)
+
+    def go(self) -> None:
+        self.signal(signal.SIGCONT)
+
+    def signal(self, which: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, which)
+
+    def close(self) -> None:
+        self.signal(signal.SIGKILL)
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.errors.close()
+
+
+def added(environment, ours: dict[str, str]) -> dict[str, str]:
+    """The environment with ours; flags that are there already are kept beside ours."""
+    merged = dict(environment)
+    for name, value in ours.items():
+        given = merged.get(name) if name.endswith("_FLAGS") else None
+        merged[name] = f"{given},{value}" if given else value
+    return merged
+
+
+class Turn:
+    """One contender in one workload, from its first process to its last sample."""
+
+    def __init__(self, name: str, workload: Workload, settings: Settings, folder: Path):
+        self.outcome = Outcome(name)
+        self.workload = workload
+        self.settings = settings
+        self.folder = folder / name
+        self.process: Process | None = None
+        self.seconds: dict[str, float] = {}
+
+    def prepare(self, want: check.Results) -> None:
+        """Compile with an empty cache, again with a filled one, and compare with numpy."""
+        contender = CONTENDERS[self.outcome.contender]
+        if missing := contender.missing():
+            self.end(Failed(MISSING, f"not installed: {', '.join(missing)}"))
+        elif reason := contender.declines(self.workload):
+            self.end(Failed(DECLINED, reason))
+        else:
+            self.guarded(self.start, want)
+
+    def guarded(self, action, *arguments) -> None:
+        try:
+            action(*arguments)
+        except Failed as failure:
+            self.end(failure)
+
+    def start(self, want: check.Results) -> None:
+        self.folder.mkdir()
+        if self.settings.compile:
+            self.seconds["cold"] = sum(self.compiled().values())
+            self.process.close()
+        times = self.compiled()
+        if self.settings.compile:
+            self.seconds["warm"] = sum(times.values())
+        self.outcome.first = times["first"]
+        self.compare(want)
+        self.outcome.calls = self.ask("calibrate", seconds=ROUND)
+        self.process.halt()
+
+    def compiled(self) -> dict[str, float]:
+        """Seconds in a new process."""
+        name = self.outcome.contender
+        self.process = Process(name, self.workload.name, self.folder, self.settings)
+        self.process.ask(LOADING, "load")
+        return self.ask("compile")
+
+    def compare(self, want: check.Results) -> None:
+        path = self.folder / "results.npz"
+        self.ask("check", path=str(path))
+        wrong = check.difference(self.workload, check.Results.load(path), want)
+        path.unlink()
+        if wrong:
+            raise Failed(WRONG, wrong)
+
+    def ask(self, do: str, **arguments):
+        return self.process.ask(self.settings.timeout, do, **arguments)
+
+    def sample(self, keep: bool) -> None:
+        self.process.go()
+        seconds = self.ask("time", calls=self.outcome.calls)
+        self.process.halt()
+        if keep:
+            self.outcome.samples.append(seconds)
+
+    def end(self, failure: Failed | None = None) -> None:
+        if failure:
+            self.outcome.status = failure.status
+            self.outcome.note, self.outcome.details = failure.note, failure.details
+            self.outcome.samples.clear()
+        if self.process:
+            self.process.close()
+            self.process = None
+
+    def finish(self) -> Outcome:
+        """Compilation is what came before the first result beyond a later call."""
+        self.end()
+        for kind, seconds in self.seconds.items():
+            setattr(self.outcome, kind, max(0.0, seconds - (self.outcome.median or 0.0)))
+        return self.outcome
+
+
+def line_of(workload: Workload, contenders: list[str], settings: Settings, limits: Limits) -> Line:
+    """Measure one workload."""
+    if settings.small:
+        workload = workload.reduced()
+    want = check.expected(workload)
+    least = workload.least(want.outputs)
+    limit, bound = limits.seconds(least, workload.dtype)
+    with tempfile.TemporaryDirectory(prefix="opwise-suite-", ignore_cleanup_errors=True) as folder:
+        turns = [Turn(name, workload, settings, Path(folder)) for name in contenders]
+        try:
+            for turn in turns:
+                turn.prepare(want)
+                tell(workload, turn.outcome)
+            for lap in range(settings.rounds + 1):
+                for turn in running(turns):
+                    turn.guarded(turn.sample, lap > 0)
+        finally:
+            outcomes = [turn.finish() for turn in turns]
+    return Line(
+        name=workload.name,
+        what=workload.what,
+        dtype=workload.dtype,
+        sizes=workload.sizes,
+        read=least.read,
+        written=least.written,
+        flops=least.flops,
+        limit=limit,
+        bound=bound,
+        outcomes=outcomes,
+    )
+
+
+def running(turns: list[Turn]) -> Iterator[Turn]:
+    return (turn for turn in turns if turn.process)
+
+
+def tell(workload: Workload, outcome: Outcome) -> None:
+    """Progress, on the error output."""
+    print(f"{workload.name}: {outcome.contender}: {outcome.note or 'ready'}", file=sys.stderr)

@@ -1,0 +1,172 @@
+"""The table, as cells, on a terminal and in Markdown. ``rich`` is needed for the terminal alone."""
+
+from __future__ import annotations
+
+from benchmark.suite.contenders import PROFILED, SUBJECT, is_peer
+from benchmark.suite.results import DECLINED, FAILED, LATE, MISSING, OK, WRONG, Line, Outcome, Run
+
+HEADINGS = (
+    "workload",
+    "contender",
+    "compile cold",
+    "compile warm",
+    "first call",
+    "time a call",
+    "p10 - p90",
+    "profile/ fast_run",
+    "opwise/ best peer",
+    "/ limit",
+)
+WIDTH = 150  # of what is not printed on a terminal
+SHORT = {FAILED: "failed", WRONG: "wrong", MISSING: "not installed", DECLINED: "-"}
+LEGEND = (
+    "compile: until the first result, less a later call; cold with an empty cache, warm with a "
+    "filled one. * is the best peer. limit: the least that memory, matrix products or a call into "
+    "C take on this machine."
+)
+
+
+def amount(seconds: float | None) -> str:
+    """Three digits and a unit."""
+    if seconds is None:
+        return ""
+    name, size = unit_of(seconds)
+    return f"{digits(seconds / size)} {name}"
+
+
+def unit_of(seconds: float) -> tuple[str, float]:
+    """The largest unit of which there is one."""
+    for name, size in (("s", 1), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return name, size
+    return "ns", 1e-9
+
+
+def between(low: float, high: float, unit: float) -> str:
+    """A range, in the unit in which that time is shown."""
+    size = unit_of(unit)[1]
+    return f"{digits(low / size)} - {digits(high / size)}"
+
+
+def digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 99.95 else f"{value:#.3g}"
+
+
+def times(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}" if value < 99.5 else f"{value:.0f}"
+
+
+def short(outcome: Outcome) -> str:
+    """What stands in place of a time that there is not."""
+    return outcome.note.partition(" (")[0] if outcome.status == LATE else SHORT[outcome.status]
+
+
+def rows(line: Line) -> list[list[str]]:
+    """A row for the limit, then one for each contender that takes part."""
+    best = line.best_peer()
+    table = [[line.name, f"limit ({line.bound})", "", "", "", amount(line.limit), "", "", "", ""]]
+    for outcome in line.outcomes:
+        if outcome.status == DECLINED:
+            continue
+        name, ok = outcome.contender, outcome.status == OK
+        spread = outcome.spread if ok else None
+        table.append(
+            [
+                "",
+                name + (" *" if outcome is best else ""),
+                amount(outcome.cold),
+                amount(outcome.warm),
+                amount(outcome.first),
+                amount(outcome.median) if ok else short(outcome),
+                between(*spread, unit=outcome.median) if spread else "",
+                times(line.profiled()) if name == PROFILED else "",
+                times(line.to_best()) if name == SUBJECT else "",
+                times(line.to_limit(name)),
+            ]
+        )
+    return table
+
+
+def details(run: Run) -> list[str]:
+    """A line for everything that did not go well."""
+    return [
+        f"{line.name}: {outcome.contender}: {outcome.note}"
+        for line in run.lines
+        for outcome in line.outcomes
+        if outcome.status in (FAILED, WRONG, LATE)
+    ] + [f"not installed: {name}" for name in missing(run)]
+
+
+def missing(run: Run) -> list[str]:
+    outcomes = [outcome for line in run.lines for outcome in line.outcomes]
+    return sorted({each.contender for each in outcomes if each.status == MISSING})
+
+
+def show(run: Run) -> None:
+    """Print the table on the terminal."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    console = console if console.is_terminal else Console(highlight=False, width=WIDTH)
+    table = Table(box=SIMPLE_HEAD, caption=LEGEND, caption_justify="left")
+    for place, heading in enumerate(HEADINGS):
+        left, ratio = place < 2, place > 6
+        table.add_column(
+            heading, justify="left" if left else "right", no_wrap=not ratio, min_width=9
+        )
+    for line in run.lines:
+        for cells in rows(line):
+            style = "bold" if cells[1] == SUBJECT else "dim" if cells[1].startswith("limit") else ""
+            table.add_row(*map(escape, cells), style=style)
+        table.add_section()
+    for heading in (*about(run), ""):
+        console.print(escape(heading))
+    console.print(table)
+    for problem in details(run):
+        console.print(escape(problem), soft_wrap=True)
+
+
+def about(run: Run) -> list[str]:
+    """The machine, the versions, the limits."""
+    limits = run.limits
+    lines = [f"{name}: {value}" for name, value in run.machine.items()]
+    lines.append(f"a call into C: {amount(limits.call)}")
+    lines += [f"{d} products: {rate / 1e9:.0f} Gflop/s" for d, rate in limits.flops.items()]
+    lines += [
+        f"memory, {row.footprint / 2**20:g} MiB: read {row.read / 1e9:.0f} GB/s, "
+        f"triad {row.triad / 1e9:.0f} GB/s, past caches {row.streaming_triad / 1e9:.0f} GB/s"
+        for row in limits.memory
+    ]
+    return lines + limits.notes
+
+
+def markdown(run: Run) -> str:
+    """One row a workload: opwise and what it is compared with, then a column for every peer."""
+    names = [name for name in contenders(run) if is_peer(name)]
+    headings = ["workload", "opwise", "profile/fast_run", "/ best peer", "/ limit"]
+    headings += ["compile cold", "warm", *names]
+    table = [headings, ["---"] + ["---:"] * (len(headings) - 1)]
+    for line in run.lines:
+        ours, best = line.of(SUBJECT), line.best_peer()
+        cells = [line.name, cell(ours, False), times(line.profiled()), times(line.to_best())]
+        cells += [times(line.to_limit()), amount(ours and ours.cold), amount(ours and ours.warm)]
+        cells += [
+            cell(line.of(name), best is not None and best.contender == name) for name in names
+        ]
+        table.append(cells)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in table)
+
+
+def cell(outcome: Outcome | None, best: bool) -> str:
+    if outcome is None:
+        return ""
+    text = amount(outcome.median) if outcome.status == OK else short(outcome)
+    return f"**{text}**" if best else text
+
+
+def contenders(run: Run) -> list[str]:
+    """Their names, in the order of the run."""
+    return list(dict.fromkeys(each.contender for line in run.lines for each in line.outcomes))

@@ -1,0 +1,12 @@
+"""All workloads, in the order of the table."""
+
+from __future__ import annotations
+
+from benchmark.suite.workload import Workload
+from benchmark.suite.workloads import chains, elementwise, lookup, reductions, rows, training
+
+WORKLOADS: dict[str, Workload] = {
+    workload.name: workload
+    for module in (elementwise, reductions, rows, training, chains, lookup)
+    for workload in module.WORKLOADS
+}
