@@ -73,7 +73,7 @@ class SharedVariable(Variable):
     def clone(self):
         """Return another variable with the same storage, without the default update."""
         new = super().clone()
-        new.__dict__.pop("default_update", None)
+        new.container = self.container
         return new
 
     def __getitem__(self, *args):

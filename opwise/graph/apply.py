@@ -93,17 +93,19 @@ class Apply(Tagged):
 
     def clone(self):
         """Return a copy with the same inputs and new outputs."""
-        cp = object.__new__(type(self))  # copy() would resolve the trace, as pickling must
-        cp.__dict__.update(self.__dict__)
-        cp.__dict__.pop("fgraph", None)
-        cp.inputs = list(self.inputs)
-        cp.outputs = [out.clone() for out in self.outputs]
-        for i, out in enumerate(cp.outputs):
-            out.owner = cp
+        new = object.__new__(type(self))
+        new.op = self.op
+        new.inputs = list(self.inputs)
+        new.outputs = [out.clone() for out in self.outputs]
+        for i, out in enumerate(new.outputs):
+            out.owner = new
             out.index = i
+        new.trace = self.trace
+        if self._origins is not None:
+            new._origins = self._origins
         if self._tag is not None:
-            cp._tag = copy(self._tag)
-        return cp
+            new._tag = copy(self._tag)
+        return new
 
     def clone_with_new_inputs(self, inputs, strict=True):
         """Return a copy that reads ``inputs``.

@@ -295,7 +295,8 @@ class FunctionGraph:
         except AlreadyThere:
             return
         self._features.append(feature)
-        self._order = None
+        if hasattr(feature, "orderings"):
+            self._order = None
         for event, callbacks in self._callbacks.items():
             method = getattr(feature, event, None)
             if method is not None:
@@ -306,7 +307,8 @@ class FunctionGraph:
         if feature not in self._features:
             return
         self._features.remove(feature)
-        self._order = None
+        if hasattr(feature, "orderings"):
+            self._order = None
         for event, callbacks in self._callbacks.items():
             method = getattr(feature, event, None)
             if method in callbacks:

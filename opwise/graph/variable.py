@@ -90,11 +90,12 @@ class Variable(Tagged):
 
     def clone(self):
         """Return a new variable of this type and name, without an owner."""
-        new = object.__new__(type(self))  # the constructor would capture the frames of this call
-        new.__dict__.update(self.__dict__)
-        for key in ("_clients", "fgraph", "_eval_cache"):
-            new.__dict__.pop(key, None)
+        # not by the constructor, which would capture the frames of this call; nor through __dict__,
+        # which takes an object several times the memory and time from then on
+        new = object.__new__(type(self))
+        new.type = self.type
         new.owner = new.index = None
+        new.name = self.name
         new._trace = self.made_at
         if self._tag is not None:
             new._tag = copy(self._tag)
@@ -178,7 +179,13 @@ class Constant(AtomicVariable):
 
     def clone(self):
         """Return a constant of the same data."""
-        new = self.__class__(self.type, self.data, self.name)
+        new = object.__new__(type(self))
+        new.type = self.type
+        new.owner = new.index = None
+        new.name = self.name
+        new.data = self.data
+        if self._signature is not None:
+            new._signature = self._signature
         if self._tag is not None:
             new._tag = copy(self._tag)
         return new

@@ -36,15 +36,21 @@ class MergeOptimizer(Optimizer):
 def _equal_things(fgraph):
     """Return the constants and the Applys that can go, each with the equal one to keep."""
     first_constant: dict = {}
+    first_op: dict = {}
+    op_of: dict = {}
     first_apply: dict = {}
     kept_for: dict = {}
     constants, applys = [], []
     for node in fgraph.toposort():
-        key = [node.op]
+        op = op_of.get(id(node.op))
+        if op is None:
+            # one number for equal Ops: comparing them for each Apply would take most of the time
+            op = op_of[id(node.op)] = first_op.setdefault(node.op, len(first_op))
+        key = [op]
         for var in node.inputs:
             if var in kept_for:
                 var = kept_for[var]
-            elif isinstance(var, Constant):
+            elif var.owner is None and isinstance(var, Constant):
                 kept = first_constant.setdefault(var.cached_signature(), var)
                 kept_for[var] = kept
                 if kept is not var:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.rule import LocalOptimizer
+from opwise.tensor.creation import constant_number
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.variable import constant
 
@@ -83,6 +82,8 @@ class PatternSub(LocalOptimizer):
         self.name = name or f"{_text(in_pattern)} -> {_text(out_pattern)}"
         self.get_nodes = get_nodes
         self._tracks = list(tracks) if get_nodes is not None else [self.op]
+        #: the Ops that must compute some operand: most Applys lack them, and are done with at once
+        self._inner = [] if skip_identities_fn else _inner_heads(in_pattern)
         self.values_eq_approx = values_eq_approx
 
     def tracks(self):
@@ -98,8 +99,11 @@ class PatternSub(LocalOptimizer):
         return None
 
     def _rewritten(self, node):
-        if node.op != self.op or len(node.outputs) != 1:
+        if not _is_op(node.op, self.op) or len(node.outputs) != 1:
             return None
+        for op in self._inner:
+            if not any(x.owner is not None and _is_op(x.owner.op, op) for x in node.inputs):
+                return None
         (out,) = node.outputs
         bound = self._match(self.in_pattern, out, {}, first=True)
         if bound is None:
@@ -128,7 +132,7 @@ class PatternSub(LocalOptimizer):
 
     def _match_apply(self, pattern, var, bound, first):
         node = var.owner
-        if node is None or node.op != pattern[0] or len(node.inputs) != len(pattern) - 1:
+        if node is None or not _is_op(node.op, pattern[0]) or len(node.inputs) != len(pattern) - 1:
             return None
         if not first and not self.allow_multiple_clients and len(var._clients or ()) > 1:
             return None
@@ -144,6 +148,17 @@ class PatternSub(LocalOptimizer):
             else:
                 return found
         return None
+
+
+def _is_op(op, wanted):
+    return op is wanted or op == wanted
+
+
+def _inner_heads(pattern):
+    """Return the Ops with which patterns of the operands of a pattern start."""
+    while isinstance(pattern, dict):
+        pattern = pattern["pattern"]
+    return [head for head in map(_head, pattern[1:]) if head is not None]
 
 
 def _head(pattern):
@@ -168,7 +183,7 @@ def _is_value(var, value):
         return False
     if isinstance(value, Constant):
         return var.equals(value)
-    return bool(np.all(np.asarray(var.data) == value)) and np.size(var.data) > 0
+    return constant_number(var) == value
 
 
 def _build(pattern, bound):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opwise.graph.variable import Constant, Variable
-from opwise.optimizers.rules.canonizer import PRODUCTS, Terms
+from opwise.optimizers.rules.canonizer import MOST_TERMS, PRODUCTS, Terms
 from opwise.optimizers.rules.matching import is_private, number, operands, row_name, typed_like
 from opwise.scalar import dtypes
 
@@ -23,8 +23,8 @@ def distributed(out):
     """
     if out.type.dtype not in dtypes.CONTINUOUS:
         return None
-    product = PRODUCTS.opened(out)
-    if len(product.above) + len(product.below) < 2:
+    product = PRODUCTS.opened(out, most=MOST_TERMS)
+    if product is None or len(product.above) + len(product.below) < 2:
         return None
     best, most = None, 0
     for side, factors in enumerate((product.above, product.below)):
