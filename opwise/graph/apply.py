@@ -24,15 +24,17 @@ class Apply(Tagged):
             raise TypeError("The inputs of an Apply must be a list or tuple")
         if not isinstance(outputs, list | tuple):
             raise TypeError("The output of an Apply must be a list or tuple")
+        # all attributes from the start, as in Variable
         self.op = op
         self.inputs = list(inputs)
+        self.outputs = []
+        self.fgraph = self._origins = self.trace = self._tag = None
         for i, var in enumerate(self.inputs):
             if not isinstance(var, Variable):
                 raise TypeError(
                     f"The 'inputs' argument to Apply must contain Variable instances, not {var!r} "
                     f"(input {i} of {op})"
                 )
-        self.outputs = []
         trace = None
         for i, output in enumerate(outputs):
             if not isinstance(output, Variable):
@@ -100,11 +102,10 @@ class Apply(Tagged):
         for i, out in enumerate(new.outputs):
             out.owner = new
             out.index = i
+        new.fgraph = None
+        new._origins = self._origins
         new.trace = self.trace
-        if self._origins is not None:
-            new._origins = self._origins
-        if self._tag is not None:
-            new._tag = copy(self._tag)
+        new._tag = None if self._tag is None else copy(self._tag)
         return new
 
     def clone_with_new_inputs(self, inputs, strict=True):
@@ -116,7 +117,7 @@ class Apply(Tagged):
         remake = False
         new_inputs = list(inputs)
         for i, (old, new) in enumerate(zip(self.inputs, new_inputs, strict=True)):
-            if old.type == new.type:
+            if old.type is new.type or old.type == new.type:
                 continue
             if strict:
                 new_inputs[i] = old.type.filter_variable(new)

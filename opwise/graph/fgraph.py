@@ -37,7 +37,9 @@ class FunctionGraph:
         self._journal = None
         self._imported = None
         self._pruned = None
-        self._order = None
+        #: the order by what Applys read, the one that also keeps to orderings, and those; see
+        #: ``toposort``
+        self._plain_order = self._order = self._orderings = None
         self._destroyers = 0
         self.profile = None
         #: variables that may be overwritten only if they are listed here (inputs), set by compile
@@ -66,7 +68,7 @@ class FunctionGraph:
         self._import(var, reason)
         var._clients[("output", len(self.outputs))] = None
         self.outputs.append(var)
-        self._order = None
+        self._forget_order()
 
     def _own(self, var):
         if var.fgraph is not None and var.fgraph is not self:
@@ -90,7 +92,7 @@ class FunctionGraph:
             node.fgraph = None
         self.variables, self.apply_nodes = set(), set()
         self.inputs, self.outputs = [], []
-        self._order = None
+        self._forget_order()
 
     def _import(self, var, reason):
         """Own ``var`` and everything that computes it; call on_import in execution order."""
@@ -111,6 +113,7 @@ class FunctionGraph:
                         "exception_verbosity='high', for more information on this error.",
                         variable=inp,
                     )
+        callbacks = self._callbacks["on_import"]
         for node in nodes:
             node.fgraph = self
             self.apply_nodes.add(node)
@@ -124,9 +127,9 @@ class FunctionGraph:
                 inp._clients[(node, i)] = None
             if self._imported is not None:
                 self._imported.append(node)
-            for callback in self._callbacks["on_import"]:
+            for callback in callbacks:
                 callback(self, node, reason)
-        self._order = None
+        self._forget_order()
 
     def _remove_client(self, var, client, reason):
         """Drop a reader of ``var``, and whatever nobody needs any more."""
@@ -154,7 +157,7 @@ class FunctionGraph:
             for out in node.outputs:
                 self._disown_variable(out)
             stack.extend((inp, (node, i)) for i, inp in enumerate(node.inputs))
-        self._order = None
+        self._forget_order()
 
     def clients(self, var):
         """Return the readers of a variable as a list of (Apply, input index)."""
@@ -167,7 +170,7 @@ class FunctionGraph:
         old = self.outputs[i] if node == "output" else node.inputs[i]
         if old is new_var:
             return
-        if old.type != new_var.type:
+        if old.type is not new_var.type and old.type != new_var.type:
             raise TypeError(
                 f"The type of the replacement must be the same as the type of the original "
                 f"Variable: {old} has {old.type}, {new_var} has {new_var.type} ({reason})"
@@ -180,10 +183,30 @@ class FunctionGraph:
         new_var._clients[(node, i)] = None
         if self._journal is not None:
             self._journal.append((node, i, old))
-        self._order = None
+        self._forget_order()
         for callback in self._callbacks["on_change_input"]:
             callback(self, node, i, old, new_var, reason)
         self._remove_client(old, (node, i), reason)
+
+    def change_op(self, node, op, reason=None):
+        """Let ``node`` compute what it computes by another Op, of the same types."""
+        for callback in self._callbacks["on_prune"]:
+            callback(self, node, reason)
+        if self._journal is not None:
+            self._journal.append((node, None, node.op))
+        self._destroyers += bool(op.destroy_map) - bool(node.op.destroy_map)
+        node.op = op
+        self._order = self._orderings = None
+        for callback in self._callbacks["on_import"]:
+            callback(self, node, reason)
+
+    def _undo(self, journal):
+        self._journal = None
+        for node, i, old in reversed(journal):
+            if i is None:
+                self.change_op(node, old, reason="undo")
+            else:
+                self.change_input(node, i, old, reason="undo")
 
     def replace(self, var, new_var, reason=None, verbose=None):
         """Let every reader of ``var`` read ``new_var`` instead."""
@@ -202,7 +225,7 @@ class FunctionGraph:
             for var, new_var in pairs:
                 if var.fgraph is not self or var is new_var:
                     continue
-                if new_var.type != var.type:
+                if new_var.type is not var.type and new_var.type != var.type:
                     new_var = self._converted(var, new_var, reason)
                 if var.owner is not None:
                     sources.append(var.owner)
@@ -244,9 +267,7 @@ class FunctionGraph:
             self.validate()
         except Exception:
             # whatever went wrong, the graph must be as it was before
-            self._journal = None
-            for node, i, old in reversed(journal):
-                self.change_input(node, i, old, reason="undo")
+            self._undo(journal)
             self._journal = mark
             raise
         self._journal = mark
@@ -270,9 +291,7 @@ class FunctionGraph:
     def revert(self, mark):
         """Undo every edit since the checkpoint."""
         outer, journal = mark
-        self._journal = None
-        for node, i, old in reversed(journal):
-            self.change_input(node, i, old, reason="undo")
+        self._undo(journal)
         self._journal = outer
 
     def release(self, mark):
@@ -296,7 +315,7 @@ class FunctionGraph:
             return
         self._features.append(feature)
         if hasattr(feature, "orderings"):
-            self._order = None
+            self._forget_order()
         for event, callbacks in self._callbacks.items():
             method = getattr(feature, event, None)
             if method is not None:
@@ -308,7 +327,7 @@ class FunctionGraph:
             return
         self._features.remove(feature)
         if hasattr(feature, "orderings"):
-            self._order = None
+            self._forget_order()
         for event, callbacks in self._callbacks.items():
             method = getattr(feature, event, None)
             if method in callbacks:
@@ -350,21 +369,44 @@ class FunctionGraph:
     def toposort(self):
         """Return the Applys in an order in which they can run; the same one every time."""
         if self._order is None:
-            try:
-                self._order = traversal.io_toposort(self.inputs, self.outputs, self.orderings())
-            except ValueError as e:
-                raise InconsistencyError(str(e)) from None
+            order, orderings = self.read_order(), self.orderings()
+            if orderings:
+                order = self._sorted(orderings)
+            self._order = order
         return list(self._order)
 
+    def read_order(self):
+        """Return the Applys so that each comes after those that it reads, whatever they overwrite.
+
+        The caller must not change the list.
+        """
+        if self._plain_order is None:
+            self._plain_order = self._sorted()
+        return self._plain_order
+
+    def _sorted(self, orderings=None):
+        try:
+            return traversal.io_toposort(self.inputs, self.outputs, orderings)
+        except ValueError as e:
+            raise InconsistencyError(str(e)) from None
+
     def orderings(self):
-        """Return a dict from an Apply to those that must run before it although it reads none."""
-        merged = aliasing.orderings(self) if self._destroyers else {}
-        for feature in self._features:
-            method = getattr(feature, "orderings", None)
-            if method is not None:
-                for node, before in method(self).items():
-                    merged.setdefault(node, []).extend(before)
-        return merged
+        """Return a dict from an Apply to those that must run before it although it reads none.
+
+        The caller must not change it.
+        """
+        if self._orderings is None:
+            merged = aliasing.orderings(self) if self._destroyers else {}
+            for feature in self._features:
+                method = getattr(feature, "orderings", None)
+                if method is not None:
+                    for node, before in method(self).items():
+                        merged.setdefault(node, []).extend(before)
+            self._orderings = merged
+        return self._orderings
+
+    def _forget_order(self):
+        self._plain_order = self._order = self._orderings = None
 
     @property
     def has_destroyers(self):
@@ -422,7 +464,8 @@ class FunctionGraph:
 
     def __getstate__(self):
         state = self.__dict__.copy()
-        state.update(_journal=None, _imported=None, _pruned=None, _order=None)
+        state.update(_journal=None, _imported=None, _pruned=None)
+        state.update(_plain_order=None, _order=None, _orderings=None)
         state["_callbacks"] = None
         return state
 

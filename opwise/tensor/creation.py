@@ -552,7 +552,7 @@ def _number_in(x):
 
 def constant_number(v):
     """Return the number that all elements of a constant are, None where there is no such number."""
-    found = getattr(v, "_unique_value", None)
+    found = v._unique_value
     if found is None:
         # looked for once in each constant
         found = v._unique_value = _unique_value(v.data)
