@@ -102,7 +102,10 @@ class PatternSub(LocalOptimizer):
         if not _is_op(node.op, self.op) or len(node.outputs) != 1:
             return None
         for op in self._inner:
-            if not any(x.owner is not None and _is_op(x.owner.op, op) for x in node.inputs):
+            for x in node.inputs:
+                if x.owner is not None and _is_op(x.owner.op, op):
+                    break
+            else:
                 return None
         (out,) = node.outputs
         bound = self._match(self.in_pattern, out, {}, first=True)

@@ -331,6 +331,7 @@ class Elemwise(Op):
     def __eq__(self, other):
         return self is other or (
             type(self) is type(other)
+            and self.row_name == other.row_name  # tells most apart, and sooner
             and self.scalar_op == other.scalar_op
             and self.inplace_pattern == other.inplace_pattern
         )

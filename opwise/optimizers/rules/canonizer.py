@@ -94,6 +94,10 @@ class Canonizer:
         name = row_name(var.owner)
         return name if name in self._roles and var.type.dtype == dtype else None
 
+    def opens(self, var):
+        """Return whether a variable is computed by one of the rows."""
+        return row_name(var.owner) in self._roles
+
     def _reader(self, out):
         """Return the Apply that reads ``out`` alone and will open it, or None."""
         if not is_private(out):

@@ -70,6 +70,9 @@ class _Offer:
 
 def _offers(product, total, side):
     """Yield what it would be to have a factor inside a sum, for each that cancels in a term."""
+    divisors = product.below if side == ABOVE else product.above
+    if not divisors and not any(map(PRODUCTS.opens, total.owner.inputs)):
+        return  # a factor only cancels in a quotient
     terms = [_versions(term, total.type.dtype) for term in total.owner.inputs]
     for its_side, factors in enumerate((product.above, product.below)):
         divides = its_side != side

@@ -37,12 +37,15 @@ def number(var):
 
 def number_filled(var):
     """Return the number that all elements of ``var`` are: as ``number``, and of a fill."""
-    return _number_through(var, DimShuffle)
+    return _number_through(var, _REORDERS)
 
 
 def number_within(var):
     """Return the number that all elements of ``var`` are: as ``number``, and of a fill or Alloc."""
-    return _number_through(var, DimShuffle | Alloc)
+    return _number_through(var, _REPEATS)
+
+
+_REORDERS, _REPEATS = (DimShuffle,), (DimShuffle, Alloc)
 
 
 def _number_through(var, repeating):
