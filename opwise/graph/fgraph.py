@@ -37,9 +37,10 @@ class FunctionGraph:
         self._journal = None
         self._imported = None
         self._pruned = None
-        #: the order by what Applys read, the one that also keeps to orderings, and those; see
-        #: ``toposort``
-        self._plain_order = self._order = self._orderings = None
+        #: the order by what Applys read, the one that also keeps to orderings, those, and the Ops
+        self._plain_order = self._order = self._orderings = self._ops = None
+        #: how often an input or an Op was changed so far
+        self.edits = 0
         self._destroyers = 0
         self.profile = None
         #: variables that may be overwritten only if they are listed here (inputs), set by compile
@@ -52,9 +53,11 @@ class FunctionGraph:
             if var.owner is not None:
                 raise ValueError(f"One of the provided inputs is the output of a node: {var}")
             self.add_input(var)
+        order = []
         for i, out in enumerate(self.outputs):
-            self._import(out, reason="init")
+            order += self._import(out, reason="init")
             out._clients[("output", i)] = None
+        self._plain_order = order
 
     # --- membership -------------------------------------------------------------------------------
 
@@ -68,6 +71,7 @@ class FunctionGraph:
         self._import(var, reason)
         var._clients[("output", len(self.outputs))] = None
         self.outputs.append(var)
+        self.edits += 1
         self._forget_order()
 
     def _own(self, var):
@@ -95,14 +99,14 @@ class FunctionGraph:
         self._forget_order()
 
     def _import(self, var, reason):
-        """Own ``var`` and everything that computes it; call on_import in execution order."""
+        """Own ``var`` and all that computes it, which is returned in the order of execution."""
         if var.fgraph is self:
-            return
+            return ()
         if var.owner is None:
             if not isinstance(var, Constant):
                 raise MissingInputError(f"Undeclared input: {var}", variable=var)
             self._own(var)
-            return
+            return ()
         nodes = traversal.io_toposort(self.variables, [var])
         for node in nodes:
             for i, inp in enumerate(node.inputs):
@@ -130,6 +134,7 @@ class FunctionGraph:
             for callback in callbacks:
                 callback(self, node, reason)
         self._forget_order()
+        return nodes
 
     def _remove_client(self, var, client, reason):
         """Drop a reader of ``var``, and whatever nobody needs any more."""
@@ -144,9 +149,12 @@ class FunctionGraph:
                 if isinstance(var, Constant):
                     self._disown_variable(var)
                 continue
-            if any(out._clients for out in node.outputs) or node not in self.apply_nodes:
+            if len(node.outputs) > 1 and any(out._clients for out in node.outputs):
+                continue
+            if node not in self.apply_nodes:
                 continue
             self.apply_nodes.discard(node)
+            self._forget_order()
             if node.op.destroy_map:
                 self._destroyers -= 1
             if self._pruned is not None:
@@ -156,8 +164,8 @@ class FunctionGraph:
             node.fgraph = None
             for out in node.outputs:
                 self._disown_variable(out)
-            stack.extend((inp, (node, i)) for i, inp in enumerate(node.inputs))
-        self._forget_order()
+            for i, inp in enumerate(node.inputs):
+                stack.append((inp, (node, i)))
 
     def clients(self, var):
         """Return the readers of a variable as a list of (Apply, input index)."""
@@ -183,7 +191,9 @@ class FunctionGraph:
         new_var._clients[(node, i)] = None
         if self._journal is not None:
             self._journal.append((node, i, old))
-        self._forget_order()
+        self.edits += 1
+        if old.owner is not None or new_var.owner is not None or self._destroyers:
+            self._forget_order()
         for callback in self._callbacks["on_change_input"]:
             callback(self, node, i, old, new_var, reason)
         self._remove_client(old, (node, i), reason)
@@ -196,7 +206,8 @@ class FunctionGraph:
             self._journal.append((node, None, node.op))
         self._destroyers += bool(op.destroy_map) - bool(node.op.destroy_map)
         node.op = op
-        self._order = self._orderings = None
+        self.edits += 1
+        self._order = self._orderings = self._ops = None
         for callback in self._callbacks["on_import"]:
             callback(self, node, reason)
 
@@ -405,8 +416,14 @@ class FunctionGraph:
             self._orderings = merged
         return self._orderings
 
+    def ops(self):
+        """Return a dict from its id to each Op of the graph. The caller must not change it."""
+        if self._ops is None:
+            self._ops = {id(node.op): node.op for node in self.read_order()}
+        return self._ops
+
     def _forget_order(self):
-        self._plain_order = self._order = self._orderings = None
+        self._plain_order = self._order = self._orderings = self._ops = None
 
     @property
     def has_destroyers(self):
@@ -465,7 +482,7 @@ class FunctionGraph:
     def __getstate__(self):
         state = self.__dict__.copy()
         state.update(_journal=None, _imported=None, _pruned=None)
-        state.update(_plain_order=None, _order=None, _orderings=None)
+        state.update(_plain_order=None, _order=None, _orderings=None, _ops=None)
         state["_callbacks"] = None
         return state
 

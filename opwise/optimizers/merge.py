@@ -18,6 +18,8 @@ class MergeOptimizer(Optimizer):
     name = "merge"
 
     def apply(self, fgraph):
+        if getattr(fgraph, "merged_at", None) == fgraph.edits:
+            return PassRecord(counts={"merged": 0, "constants": 0, "failures": 0})
         constants, applys = _equal_things(fgraph)
         # in this order what is kept never loses its last reader before it gets another
         pairs = list(constants)
@@ -27,6 +29,8 @@ class MergeOptimizer(Optimizer):
         if pairs:
             _inherit(applys)
             failures = _replace(fgraph, pairs)
+        if not failures:
+            fgraph.merged_at = fgraph.edits  # nothing is equal any more until something changes
         merged = len(constants) + len(applys)
         return PassRecord(
             counts={"merged": merged, "constants": len(constants), "failures": failures}

@@ -311,7 +311,5 @@ class RuleIndex(dict):
 
     def lookers(self, fgraph):
         """Return the Applys of a graph, in order, of those Ops that some rule looks at."""
-        order = fgraph.toposort()
-        ops = {id(node.op): node.op for node in order}
-        looked_at = {key for key, op in ops.items() if self.of(op).calls}
-        return [node for node in order if id(node.op) in looked_at] if looked_at else []
+        looked_at = {key for key, op in fgraph.ops().items() if self.of(op).calls}
+        return [n for n in fgraph.toposort() if id(n.op) in looked_at] if looked_at else []

@@ -43,7 +43,7 @@ class InplacePass(Optimizer):
         raise NotImplementedError
 
     def apply(self, fgraph):
-        if not any(isinstance(node.op, self.classes) for node in fgraph.read_order()):
+        if not any(isinstance(op, self.classes) for op in fgraph.ops().values()):
             return
         order = _late_updates(fgraph, fgraph.toposort())
         books = _Books(fgraph, order)
@@ -184,6 +184,8 @@ class InplaceBlas(InplacePass):
 
 def _separate_empties(fgraph):
     """Give every reader of uninitialised memory memory of its own, so that it can overwrite it."""
+    if not any(isinstance(op, AllocEmpty) for op in fgraph.ops().values()):
+        return
     for node in fgraph.toposort():
         if isinstance(node.op, AllocEmpty):
             for client, i in list(node.outputs[0]._clients)[1:]:

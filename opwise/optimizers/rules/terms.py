@@ -96,7 +96,9 @@ def _may_hold_number(var):
     node = var.owner
     if node is None:
         return isinstance(var, Constant)
-    return not isinstance(node.op, Elemwise) or node.op.row_name in _NUMBERED
+    if isinstance(node.op, Elemwise):
+        return node.op.row_name in _NUMBERED
+    return number_within(var) is not None
 
 
 _NUMBERED = _SIGNED | {"second"}
