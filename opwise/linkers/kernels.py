@@ -19,6 +19,8 @@ from opwise.scalar.op import Cast
 VERSION = 3
 #: inputs that may broadcast along the innermost dimension and still get a loop of their own
 MAX_MAYBE = 2
+#: characters of loops for which another compiler is started: fewer take less time than its start
+SHARE = 1500
 
 
 class Loop:
@@ -52,6 +54,7 @@ class Kernels:
     def __init__(self, generate=True):
         self.generate = generate and cbuild.compiler() is not None
         self._loops: dict[tuple, Loop] = {}
+        self._builds = None
         #: filled by ``finish``: what the cache and the compiler did
         self.report: cbuild.Report | None = None
 
@@ -85,28 +88,50 @@ class Kernels:
         loop.still = sum(1 << i for i in (*constant_inputs, *maybe_broadcast[:MAX_MAYBE]))
         return loop
 
+    def start(self):
+        """Begin to compile, where the cache does not have them, all loops that were asked for."""
+        shares = _shares(list(self._loops.values())) if self.generate else []
+        self._builds = [
+            (loops, cbuild.Build(file_text([loop.source for loop in loops]))) for loops in shares
+        ]
+
     def finish(self):
-        """Compile, or take from the cache, all loops that were asked for."""
-        loops = list(self._loops.values())
-        if not loops:
-            return
-        if self.generate:
+        """Wait for the loops; those that cannot be had are left to the interpreter."""
+        if self._builds is None:
+            self.start()
+        failure = None
+        for loops, build in self._builds:
             try:
-                source = file_text([loop.source for loop in loops])
-                library, self.report = cbuild.load(source)
-                for loop in loops:
-                    loop.address = library.symbol(loop.name)
-                    loop.keep = library
-                return
+                library, report = build.result()
             except CompileError as e:
-                warnings.warn(
-                    f"opwise goes on with its built-in loops, which are slower: {e}", stacklevel=2
-                )
-        for loop in loops:
+                failure = e
+                continue
+            self.report = report if self.report is None else self.report + report
+            for loop in loops:
+                loop.address = library.symbol(loop.name)
+                loop.keep = library
+        if failure is not None:
+            warnings.warn(
+                f"opwise goes on with its built-in loops, which are slower: {failure}", stacklevel=2
+            )
+        for loop in self._loops.values():
             _, steps, outs, in_dtypes = loop.source
-            if interpretable(steps, in_dtypes):
+            if not loop.address and interpretable(steps, in_dtypes):
                 loop.keep = interpreter_code(steps, outs, in_dtypes)
                 loop.address, loop.context = opwise_c.INTERPRET, loop.keep.address
+
+
+def _shares(loops):
+    """Return the loops in as many groups as it pays to run compilers for, of about equal work."""
+    sizes = {loop: len(loop.source[0]) for loop in loops}
+    count = max(1, min(cbuild.processors(), len(loops), sum(sizes.values()) // SHARE))
+    groups = [[] for _ in range(count)]
+    work = [0] * count
+    for loop in sorted(loops, key=sizes.get, reverse=True):
+        least = work.index(min(work))
+        groups[least].append(loop)
+        work[least] += sizes[loop]
+    return [group for group in groups if group]
 
 
 # --- generated C --------------------------------------------------------------------------------
