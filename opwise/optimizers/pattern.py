@@ -82,12 +82,21 @@ class PatternSub(LocalOptimizer):
         self.name = name or f"{_text(in_pattern)} -> {_text(out_pattern)}"
         self.get_nodes = get_nodes
         self._tracks = list(tracks) if get_nodes is not None else [self.op]
-        #: the Ops that must compute some operand: most Applys lack them, and are done with at once
-        self._inner = [] if skip_identities_fn else _inner_heads(in_pattern)
+        #: what must compute some operand: most Applys lack it, and are done with at once
+        self._inner = [] if skip_identities_fn or get_nodes else _inner_kinds(in_pattern)
         self.values_eq_approx = values_eq_approx
 
     def tracks(self):
         return self._tracks
+
+    def __call__(self, fgraph, node):
+        for kind in self._inner:
+            for x in node.inputs:
+                if x.owner is not None and _kind(x.owner.op) == kind:
+                    break
+            else:
+                return None
+        return self.transform(node)
 
     def transform(self, node):
         if self.get_nodes is None:
@@ -101,12 +110,6 @@ class PatternSub(LocalOptimizer):
     def _rewritten(self, node):
         if not _is_op(node.op, self.op) or len(node.outputs) != 1:
             return None
-        for op in self._inner:
-            for x in node.inputs:
-                if x.owner is not None and _is_op(x.owner.op, op):
-                    break
-            else:
-                return None
         (out,) = node.outputs
         bound = self._match(self.in_pattern, out, {}, first=True)
         if bound is None:
@@ -157,11 +160,16 @@ def _is_op(op, wanted):
     return op is wanted or op == wanted
 
 
-def _inner_heads(pattern):
-    """Return the Ops with which patterns of the operands of a pattern start."""
+def _kind(op):
+    """Return what is the same for equal Ops, and tells most others apart."""
+    return getattr(op, "row_name", None) or type(op)
+
+
+def _inner_kinds(pattern):
+    """Return the kinds of the Ops with which patterns of the operands of a pattern start."""
     while isinstance(pattern, dict):
         pattern = pattern["pattern"]
-    return [head for head in map(_head, pattern[1:]) if head is not None]
+    return [_kind(head) for head in map(_head, pattern[1:]) if head is not None]
 
 
 def _head(pattern):

@@ -32,6 +32,7 @@ from opwise.tensor.creation import alloc
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, elemwise
 from opwise.tensor.shape import is_length, patternbroadcast, shape_i
+from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant
 
 _RUN = ("fast_run",)
@@ -119,7 +120,7 @@ def local_upcast_elemwise_constant_inputs(fgraph, node):
     if not any(isinstance(x, Constant) and x.type.dtype != dtype for x in node.inputs):
         return None
     inputs = [
-        x.type.clone(dtype=dtype).make_constant(x.data.astype(dtype))
+        tensor_type(dtype, x.type.broadcastable).make_constant(x.data.astype(dtype))
         if isinstance(x, Constant) and x.type.dtype != dtype
         else x
         for x in node.inputs
