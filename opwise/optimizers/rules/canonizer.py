@@ -26,7 +26,7 @@ from opwise.tensor.elemwise import cast, elemwise
 WIDEST = 16
 #: terms that are looked at where parts that others read too are opened, as sharing may multiply
 #: them, or where each product inside a product is looked at by itself, as that takes their square
-MOST_TERMS = 64
+MOST_TERMS = 32
 
 
 @dataclass
@@ -178,20 +178,23 @@ class Canonizer:
         shared: also of parts that others read too, up to MOST_TERMS.
         """
         terms = Terms()
-        dtype = out.type.dtype
+        dtype, roles = out.type.dtype, self._roles
         if shared:
             most = MOST_TERMS
         stack = [(out, False)]
         while stack:
             var, is_below = stack.pop()
-            row = self._role(var, dtype)
-            if row is not None and not (shared or var is out or is_private(var)):
+            row = row_name(var.owner)
+            if row not in roles or var.type.dtype != dtype:
+                row = None
+            elif not (shared or var is out or is_private(var)):
                 terms.met_shared = True
                 row = None
             if row is None:
                 (terms.below if is_below else terms.above).append(var)
             elif row == self.main:
-                stack.extend((x, is_below) for x in reversed(var.owner.inputs))
+                for x in reversed(var.owner.inputs):
+                    stack.append((x, is_below))
             elif row == self.inverse:
                 first, second = var.owner.inputs
                 stack += [(second, not is_below), (first, is_below)]

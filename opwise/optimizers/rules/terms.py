@@ -41,7 +41,8 @@ def signed_terms(var):
         if name not in _SIGNED or x.type.dtype not in dtypes.FLOATS:
             found.append((sign, x))
         elif name == "add":
-            stack.extend((sign, y) for y in reversed(x.owner.inputs))
+            for y in reversed(x.owner.inputs):
+                stack.append((sign, y))
         elif name == "sub":
             first, second = x.owner.inputs
             stack += [(-sign, second), (sign, first)]
@@ -142,7 +143,8 @@ def factors(var, opens=None):
         ):
             side.append(x)
         elif name == "mul":
-            stack.extend((y, side) for y in reversed(x.owner.inputs))
+            for y in reversed(x.owner.inputs):
+                stack.append((y, side))
         elif name == "true_div":
             first, second = x.owner.inputs
             stack += [(second, other), (first, side)]
