@@ -221,10 +221,10 @@ def resident_mib() -> float:
 # ---------------------------------------------------------------- processes
 
 
-def child(function: str, *arguments, **environment: str) -> list[float]:
-    """The numbers that a function of this module returns in a fresh process."""
+def child(function: str, *arguments, module: str = __spec__.name, **environment: str):
+    """The numbers that a function of this module, or another, returns in a fresh process."""
     call = f"{function}(*{list(arguments)!r})"
-    code = f"import json; from benchmark.call_cost import {function}; print(json.dumps({call}))"
+    code = f"import json; from {module} import {function}; print(json.dumps({call}))"
     return json.loads(fresh_python(code, **environment).splitlines()[-1])
 
 

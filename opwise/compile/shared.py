@@ -13,7 +13,7 @@ from opwise.graph.type import generic
 from opwise.graph.variable import Variable
 from opwise.linkers.storage import Container
 from opwise.scalar import dtypes
-from opwise.tensor.type import TensorType
+from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import _tensor_py_operators
 
 
@@ -73,7 +73,7 @@ class SharedVariable(Variable):
     def clone(self):
         """Return another variable with the same storage, without the default update."""
         new = super().clone()
-        new.__dict__.pop("default_update", None)
+        new.container = self.container
         return new
 
     def __getitem__(self, *args):
@@ -163,7 +163,7 @@ def tensor_constructor(
         # the next value may have another length along any dimension
         broadcastable = (False,) * value.ndim
     return TensorSharedVariable(
-        type=TensorType(value.dtype, broadcastable),
+        type=tensor_type(value.dtype.name, tuple(map(bool, broadcastable))),
         value=np.asarray(value) if borrow else np.array(value),
         name=name,
         strict=strict,
@@ -183,7 +183,7 @@ def scalar_constructor(
     if array.dtype.name not in dtypes.ALL:
         raise TypeError(f"{value!r} fits no dtype of tensors")
     return ScalarSharedVariable(
-        type=TensorType(array.dtype, ()),
+        type=tensor_type(array.dtype.name, ()),
         value=array,
         name=name,
         strict=strict,

@@ -6,7 +6,6 @@ Validation, in-place rewrites, the memory plan of linkers and DebugMode stand on
 from __future__ import annotations
 
 from opwise.errors import InconsistencyError
-from opwise.graph import traversal
 from opwise.graph.variable import Constant
 
 
@@ -40,9 +39,11 @@ def groups(fgraph, order=None):
     roots = {var: var for var in fgraph.inputs}
     for node in order if order is not None else fgraph.toposort():
         for var in node.inputs:
-            roots.setdefault(var, var)
+            if var not in roots:
+                roots[var] = var
+        shares = node.op.view_map or node.op.destroy_map
         for i, out in enumerate(node.outputs):
-            shared = viewed_inputs(node, i)
+            shared = viewed_inputs(node, i) if shares else ()
             roots[out] = roots[node.inputs[shared[0]]] if shared else out
     return roots
 
@@ -75,32 +76,39 @@ def orderings(fgraph):
     Apply that destroys it; those of earlier versions then do too, since that Apply reads a later
     one. Takes linear time, for graphs whose orderings are still to be found.
     """
+    order = fgraph.read_order()
     versions: dict = {}
-    readers: dict = {}
     destroyers = []
-
-    def version_of(var):
-        return versions.setdefault(var, (var,))
-
-    for node in traversal.io_toposort(fgraph.inputs, fgraph.outputs):
-        for var in node.inputs:
-            for first in version_of(var):
-                readers.setdefault(first, {})[node] = None
-        if node.op.destroy_map:
+    for node in order:
+        op = node.op
+        if op.destroy_map:
             destroyers.append(node)
-        for k, views in node.op.view_map.items():
-            if k not in node.op.destroy_map:
-                merged = (first for i in views for first in version_of(node.inputs[i]))
+        for k, views in op.view_map.items():
+            if k not in op.destroy_map:
+                merged = (
+                    first
+                    for var in (node.inputs[i] for i in views)
+                    for first in versions.get(var, (var,))
+                )
                 versions[node.outputs[k]] = tuple(dict.fromkeys(merged))
-    before = {}
-    for node in destroyers:
-        earlier = {
-            reader: None
+    destroyed = {
+        node: [
+            first
             for i in destroyed_inputs(node)
-            for first in version_of(node.inputs[i])
-            for reader in readers[first]
-            if reader is not node
-        }
+            for first in versions.get(node.inputs[i], (node.inputs[i],))
+        ]
+        for node in destroyers
+    }
+    readers: dict = {first: {} for firsts in destroyed.values() for first in firsts}
+    for node in order:
+        for var in node.inputs:
+            for first in versions.get(var, (var,)):
+                if first in readers:
+                    readers[first][node] = None
+    before = {}
+    for node, firsts in destroyed.items():
+        earlier = {reader: None for first in firsts for reader in readers[first]}
+        earlier.pop(node, None)
         if earlier:
             before[node] = list(earlier)
     return before

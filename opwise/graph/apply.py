@@ -24,15 +24,17 @@ class Apply(Tagged):
             raise TypeError("The inputs of an Apply must be a list or tuple")
         if not isinstance(outputs, list | tuple):
             raise TypeError("The output of an Apply must be a list or tuple")
+        # all attributes from the start, as in Variable
         self.op = op
         self.inputs = list(inputs)
+        self.outputs = []
+        self.fgraph = self._origins = self.trace = self._tag = None
         for i, var in enumerate(self.inputs):
             if not isinstance(var, Variable):
                 raise TypeError(
                     f"The 'inputs' argument to Apply must contain Variable instances, not {var!r} "
                     f"(input {i} of {op})"
                 )
-        self.outputs = []
         trace = None
         for i, output in enumerate(outputs):
             if not isinstance(output, Variable):
@@ -93,17 +95,18 @@ class Apply(Tagged):
 
     def clone(self):
         """Return a copy with the same inputs and new outputs."""
-        cp = object.__new__(type(self))  # copy() would resolve the trace, as pickling must
-        cp.__dict__.update(self.__dict__)
-        cp.__dict__.pop("fgraph", None)
-        cp.inputs = list(self.inputs)
-        cp.outputs = [out.clone() for out in self.outputs]
-        for i, out in enumerate(cp.outputs):
-            out.owner = cp
+        new = object.__new__(type(self))
+        new.op = self.op
+        new.inputs = list(self.inputs)
+        new.outputs = [out.clone() for out in self.outputs]
+        for i, out in enumerate(new.outputs):
+            out.owner = new
             out.index = i
-        if self._tag is not None:
-            cp._tag = copy(self._tag)
-        return cp
+        new.fgraph = None
+        new._origins = self._origins
+        new.trace = self.trace
+        new._tag = None if self._tag is None else copy(self._tag)
+        return new
 
     def clone_with_new_inputs(self, inputs, strict=True):
         """Return a copy that reads ``inputs``.
@@ -114,7 +117,7 @@ class Apply(Tagged):
         remake = False
         new_inputs = list(inputs)
         for i, (old, new) in enumerate(zip(self.inputs, new_inputs, strict=True)):
-            if old.type == new.type:
+            if old.type is new.type or old.type == new.type:
                 continue
             if strict:
                 new_inputs[i] = old.type.filter_variable(new)

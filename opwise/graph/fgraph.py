@@ -37,7 +37,10 @@ class FunctionGraph:
         self._journal = None
         self._imported = None
         self._pruned = None
-        self._order = None
+        #: the order by what Applys read, the one that also keeps to orderings, those, and the Ops
+        self._plain_order = self._order = self._orderings = self._ops = None
+        #: how often an input or an Op was changed so far
+        self.edits = 0
         self._destroyers = 0
         self.profile = None
         #: variables that may be overwritten only if they are listed here (inputs), set by compile
@@ -50,9 +53,11 @@ class FunctionGraph:
             if var.owner is not None:
                 raise ValueError(f"One of the provided inputs is the output of a node: {var}")
             self.add_input(var)
+        order = []
         for i, out in enumerate(self.outputs):
-            self._import(out, reason="init")
+            order += self._import(out, reason="init")
             out._clients[("output", i)] = None
+        self._plain_order = order
 
     # --- membership -------------------------------------------------------------------------------
 
@@ -66,7 +71,8 @@ class FunctionGraph:
         self._import(var, reason)
         var._clients[("output", len(self.outputs))] = None
         self.outputs.append(var)
-        self._order = None
+        self.edits += 1
+        self._forget_order()
 
     def _own(self, var):
         if var.fgraph is not None and var.fgraph is not self:
@@ -90,17 +96,17 @@ class FunctionGraph:
             node.fgraph = None
         self.variables, self.apply_nodes = set(), set()
         self.inputs, self.outputs = [], []
-        self._order = None
+        self._forget_order()
 
     def _import(self, var, reason):
-        """Own ``var`` and everything that computes it; call on_import in execution order."""
+        """Own ``var`` and all that computes it, which is returned in the order of execution."""
         if var.fgraph is self:
-            return
+            return ()
         if var.owner is None:
             if not isinstance(var, Constant):
                 raise MissingInputError(f"Undeclared input: {var}", variable=var)
             self._own(var)
-            return
+            return ()
         nodes = traversal.io_toposort(self.variables, [var])
         for node in nodes:
             for i, inp in enumerate(node.inputs):
@@ -111,6 +117,7 @@ class FunctionGraph:
                         "exception_verbosity='high', for more information on this error.",
                         variable=inp,
                     )
+        callbacks = self._callbacks["on_import"]
         for node in nodes:
             node.fgraph = self
             self.apply_nodes.add(node)
@@ -124,9 +131,10 @@ class FunctionGraph:
                 inp._clients[(node, i)] = None
             if self._imported is not None:
                 self._imported.append(node)
-            for callback in self._callbacks["on_import"]:
+            for callback in callbacks:
                 callback(self, node, reason)
-        self._order = None
+        self._forget_order()
+        return nodes
 
     def _remove_client(self, var, client, reason):
         """Drop a reader of ``var``, and whatever nobody needs any more."""
@@ -141,9 +149,12 @@ class FunctionGraph:
                 if isinstance(var, Constant):
                     self._disown_variable(var)
                 continue
-            if any(out._clients for out in node.outputs) or node not in self.apply_nodes:
+            if len(node.outputs) > 1 and any(out._clients for out in node.outputs):
+                continue
+            if node not in self.apply_nodes:
                 continue
             self.apply_nodes.discard(node)
+            self._forget_order()
             if node.op.destroy_map:
                 self._destroyers -= 1
             if self._pruned is not None:
@@ -153,8 +164,8 @@ class FunctionGraph:
             node.fgraph = None
             for out in node.outputs:
                 self._disown_variable(out)
-            stack.extend((inp, (node, i)) for i, inp in enumerate(node.inputs))
-        self._order = None
+            for i, inp in enumerate(node.inputs):
+                stack.append((inp, (node, i)))
 
     def clients(self, var):
         """Return the readers of a variable as a list of (Apply, input index)."""
@@ -167,7 +178,7 @@ class FunctionGraph:
         old = self.outputs[i] if node == "output" else node.inputs[i]
         if old is new_var:
             return
-        if old.type != new_var.type:
+        if old.type is not new_var.type and old.type != new_var.type:
             raise TypeError(
                 f"The type of the replacement must be the same as the type of the original "
                 f"Variable: {old} has {old.type}, {new_var} has {new_var.type} ({reason})"
@@ -180,10 +191,33 @@ class FunctionGraph:
         new_var._clients[(node, i)] = None
         if self._journal is not None:
             self._journal.append((node, i, old))
-        self._order = None
+        self.edits += 1
+        if old.owner is not None or new_var.owner is not None or self._destroyers:
+            self._forget_order()
         for callback in self._callbacks["on_change_input"]:
             callback(self, node, i, old, new_var, reason)
         self._remove_client(old, (node, i), reason)
+
+    def change_op(self, node, op, reason=None):
+        """Let ``node`` compute what it computes by another Op, of the same types."""
+        for callback in self._callbacks["on_prune"]:
+            callback(self, node, reason)
+        if self._journal is not None:
+            self._journal.append((node, None, node.op))
+        self._destroyers += bool(op.destroy_map) - bool(node.op.destroy_map)
+        node.op = op
+        self.edits += 1
+        self._order = self._orderings = self._ops = None
+        for callback in self._callbacks["on_import"]:
+            callback(self, node, reason)
+
+    def _undo(self, journal):
+        self._journal = None
+        for node, i, old in reversed(journal):
+            if i is None:
+                self.change_op(node, old, reason="undo")
+            else:
+                self.change_input(node, i, old, reason="undo")
 
     def replace(self, var, new_var, reason=None, verbose=None):
         """Let every reader of ``var`` read ``new_var`` instead."""
@@ -202,7 +236,7 @@ class FunctionGraph:
             for var, new_var in pairs:
                 if var.fgraph is not self or var is new_var:
                     continue
-                if new_var.type != var.type:
+                if new_var.type is not var.type and new_var.type != var.type:
                     new_var = self._converted(var, new_var, reason)
                 if var.owner is not None:
                     sources.append(var.owner)
@@ -244,9 +278,7 @@ class FunctionGraph:
             self.validate()
         except Exception:
             # whatever went wrong, the graph must be as it was before
-            self._journal = None
-            for node, i, old in reversed(journal):
-                self.change_input(node, i, old, reason="undo")
+            self._undo(journal)
             self._journal = mark
             raise
         self._journal = mark
@@ -270,9 +302,7 @@ class FunctionGraph:
     def revert(self, mark):
         """Undo every edit since the checkpoint."""
         outer, journal = mark
-        self._journal = None
-        for node, i, old in reversed(journal):
-            self.change_input(node, i, old, reason="undo")
+        self._undo(journal)
         self._journal = outer
 
     def release(self, mark):
@@ -295,7 +325,8 @@ class FunctionGraph:
         except AlreadyThere:
             return
         self._features.append(feature)
-        self._order = None
+        if hasattr(feature, "orderings"):
+            self._forget_order()
         for event, callbacks in self._callbacks.items():
             method = getattr(feature, event, None)
             if method is not None:
@@ -306,7 +337,8 @@ class FunctionGraph:
         if feature not in self._features:
             return
         self._features.remove(feature)
-        self._order = None
+        if hasattr(feature, "orderings"):
+            self._forget_order()
         for event, callbacks in self._callbacks.items():
             method = getattr(feature, event, None)
             if method in callbacks:
@@ -348,21 +380,50 @@ class FunctionGraph:
     def toposort(self):
         """Return the Applys in an order in which they can run; the same one every time."""
         if self._order is None:
-            try:
-                self._order = traversal.io_toposort(self.inputs, self.outputs, self.orderings())
-            except ValueError as e:
-                raise InconsistencyError(str(e)) from None
+            order, orderings = self.read_order(), self.orderings()
+            if orderings:
+                order = self._sorted(orderings)
+            self._order = order
         return list(self._order)
 
+    def read_order(self):
+        """Return the Applys so that each comes after those that it reads, whatever they overwrite.
+
+        The caller must not change the list.
+        """
+        if self._plain_order is None:
+            self._plain_order = self._sorted()
+        return self._plain_order
+
+    def _sorted(self, orderings=None):
+        try:
+            return traversal.io_toposort(self.inputs, self.outputs, orderings)
+        except ValueError as e:
+            raise InconsistencyError(str(e)) from None
+
     def orderings(self):
-        """Return a dict from an Apply to those that must run before it although it reads none."""
-        merged = aliasing.orderings(self) if self._destroyers else {}
-        for feature in self._features:
-            method = getattr(feature, "orderings", None)
-            if method is not None:
-                for node, before in method(self).items():
-                    merged.setdefault(node, []).extend(before)
-        return merged
+        """Return a dict from an Apply to those that must run before it although it reads none.
+
+        The caller must not change it.
+        """
+        if self._orderings is None:
+            merged = aliasing.orderings(self) if self._destroyers else {}
+            for feature in self._features:
+                method = getattr(feature, "orderings", None)
+                if method is not None:
+                    for node, before in method(self).items():
+                        merged.setdefault(node, []).extend(before)
+            self._orderings = merged
+        return self._orderings
+
+    def ops(self):
+        """Return a dict from its id to each Op of the graph. The caller must not change it."""
+        if self._ops is None:
+            self._ops = {id(node.op): node.op for node in self.read_order()}
+        return self._ops
+
+    def _forget_order(self):
+        self._plain_order = self._order = self._orderings = self._ops = None
 
     @property
     def has_destroyers(self):
@@ -420,7 +481,8 @@ class FunctionGraph:
 
     def __getstate__(self):
         state = self.__dict__.copy()
-        state.update(_journal=None, _imported=None, _pruned=None, _order=None)
+        state.update(_journal=None, _imported=None, _pruned=None)
+        state.update(_plain_order=None, _order=None, _orderings=None, _ops=None)
         state["_callbacks"] = None
         return state
 

@@ -75,32 +75,33 @@ def io_toposort(graph_inputs, outputs, orderings=None):
     the graph alone: depth first from the outputs, the last operand of an Apply first. Raises
     ValueError if the graph has a cycle.
     """
-    orderings = orderings or {}
     # copying the set of all variables for every edit of a graph would make the edits quadratic
     stop = graph_inputs if isinstance(graph_inputs, set | frozenset | dict) else set(graph_inputs)
     done = {}
-    opened = set()
+    opened = {}  # where on the stack each Apply lies that waits for others: a cycle comes above it
     stack = [out.owner for out in reversed(outputs) if out.owner is not None and out not in stop]
     while stack:
         node = stack[-1]
         if node in done:
             stack.pop()
             continue
-        pending = [
-            var.owner
-            for var in node.inputs
-            if var.owner is not None and var not in stop and var.owner not in done
-        ]
-        pending += [before for before in orderings.get(node, ()) if before not in done]
-        if not pending:
-            stack.pop()
-            done[node] = None
-            continue
-        if node in opened:
-            # everything pushed at the first visit is either done or waits below: a cycle
+        height = len(stack)
+        opened_at = opened.get(node)
+        if opened_at is None:
+            opened[node] = height
+            for var in node.inputs:
+                owner = var.owner
+                if owner is not None and owner not in done and var not in stop:
+                    stack.append(owner)
+            for before in orderings.get(node, ()) if orderings else ():
+                if before not in done:
+                    stack.append(before)
+            if len(stack) > height:
+                continue
+        elif opened_at != height:
             raise ValueError(f"graph contains cycles: {node} depends on itself")
-        opened.add(node)
-        stack.extend(pending)
+        stack.pop()
+        done[node] = None
     return list(done)
 
 

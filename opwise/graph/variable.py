@@ -59,10 +59,13 @@ class Variable(Tagged):
     def __init__(self, type, owner=None, index=None, name=None):
         if name is not None and not isinstance(name, str):
             raise TypeError(f"The name of a variable must be a string, got {name!r}.")
+        # all attributes from the start: objects to which some are added later share no table of
+        # names with others of their class, and take twice the memory
         self.type = type
         self.owner = owner
         self.index = index
         self.name = name
+        self.fgraph = self._clients = self._trace = self._tag = None
 
     @property
     def made_at(self):
@@ -90,11 +93,9 @@ class Variable(Tagged):
 
     def clone(self):
         """Return a new variable of this type and name, without an owner."""
-        new = object.__new__(type(self))  # the constructor would capture the frames of this call
-        new.__dict__.update(self.__dict__)
-        for key in ("_clients", "fgraph", "_eval_cache"):
-            new.__dict__.pop(key, None)
-        new.owner = new.index = None
+        # not by the constructor, which subclasses give other arguments
+        new = object.__new__(type(self))
+        Variable.__init__(new, self.type, name=self.name)
         new._trace = self.made_at
         if self._tag is not None:
             new._tag = copy(self._tag)
@@ -149,20 +150,17 @@ class AtomicVariable(Variable):
 class Constant(AtomicVariable):
     """A variable whose value is fixed: ``data``, which must not be changed in place."""
 
-    _signature = None
-
     def __init__(self, type, data, name=None):
-        self.type = type
-        self.owner = None
-        self.index = None
-        self.name = name
+        Variable.__init__(self, type, name=name)
         self.data = type.filter(data)
+        #: what was worked out of the data when first asked for: it does not change
+        self._signature = self._unique_value = None
 
     def signature(self):
         return (self.type, self.data)
 
     def cached_signature(self):
-        """Return ``signature()``, computed once: the data of a constant does not change."""
+        """Return ``signature()``, computed once."""
         signature = self._signature
         if signature is None:
             signature = self._signature = self.signature()
@@ -178,7 +176,10 @@ class Constant(AtomicVariable):
 
     def clone(self):
         """Return a constant of the same data."""
-        new = self.__class__(self.type, self.data, self.name)
+        new = object.__new__(type(self))
+        Variable.__init__(new, self.type, name=self.name)
+        new.data = self.data
+        new._signature, new._unique_value = self._signature, self._unique_value
         if self._tag is not None:
             new._tag = copy(self._tag)
         return new

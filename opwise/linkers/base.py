@@ -78,17 +78,20 @@ class Linker:
 
     def make_all(self, input_storage=None, output_storage=None, storage_map=None):
         """Return (machine, input containers, output containers, thunks, order)."""
+        resources.obey_flags()
+        kernels = Kernels(self.generate_kernels) if "c" in self.makers else None
+        c_steps = {node: self.c_step(node, kernels) for node in self.fgraph.toposort()}
+        if kernels is not None:
+            kernels.start()  # while they are compiled, the rest is prepared
         program = make_program(self.fgraph, self.schedule)
         storages = _storages(program, input_storage, output_storage, storage_map)
-        machine, thunks = self._machine(program, storages)
+        steps = [c_steps[step.node] for step in program.steps]
+        machine, thunks = self._machine(program, storages, steps, kernels)
         inputs = [Container(program.variables[c], storages[c]) for c in program.inputs]
         outputs = [Container(program.variables[c], storages[c]) for c in program.outputs]
         return machine, inputs, outputs, thunks, program.order
 
-    def _machine(self, program, storages):
-        resources.obey_flags()
-        kernels = Kernels(self.generate_kernels) if "c" in self.makers else None
-        steps = [self.c_step(step.node, kernels) for step in program.steps]
+    def _machine(self, program, storages, steps, kernels):
         if kernels is not None:
             kernels.finish()
             steps = [s if s is None or s.loop is None or s.loop.address else None for s in steps]

@@ -14,7 +14,9 @@ import platform
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
+import threading
 import time
 import warnings
 from dataclasses import dataclass
@@ -53,6 +55,15 @@ class Report:
     compile_seconds: float
     load_seconds: float
     path: str
+
+    def __add__(self, other):
+        """Return the report of two loads at the same time."""
+        return Report(
+            self.hit and other.hit,
+            max(self.compile_seconds, other.compile_seconds),
+            self.load_seconds + other.load_seconds,
+            self.path or other.path,
+        )
 
 
 @cache
@@ -98,6 +109,12 @@ def _environment(path):
     )
 
 
+def _libraries(text):
+    """Return what a library of this text is linked with: as little as can be takes least time."""
+    start = ("-nostdlib",) if sys.platform == "linux" else ()  # nothing runs when it is loaded
+    return (*start, "-lm") if csource.USES_LIBM in text else start
+
+
 def extra_flags():
     """Return the flags that the user added with gcc.cxxflags."""
     return tuple(config.gcc.cxxflags.split())
@@ -139,29 +156,59 @@ _loaded: dict[str, opwise_c.Library] = {}
 
 def load(text):
     """Return (library, Report) for a C text, compiling it if it is not in the cache."""
-    path = compiler()
-    if path is None:
-        raise CompileError("there is no C compiler")
-    flags = (*_level(path), *FLAGS, *extra_flags())
-    key = hashlib.sha256("\0".join((text, _environment(path), *flags)).encode()).hexdigest()[:32]
-    if key in _loaded:
-        return _loaded[key], Report(True, 0.0, 0.0, "")
-    where = folder()
-    target = os.path.join(where, f"{key}.so")
-    seconds = 0.0
-    hit = _trusted(target)
-    if not hit:
-        seconds = _compile(path, flags, text, where, target)
-    start = time.perf_counter()
-    try:
-        library = opwise_c.Library(target)
-    except OSError:
-        # an incomplete or foreign file: make it anew
-        seconds += _compile(path, flags, text, where, target)
-        hit = False
-        library = opwise_c.Library(target)
-    _loaded[key] = library
-    return library, Report(hit, seconds, time.perf_counter() - start, target)
+    return Build(text).result()
+
+
+class Build:
+    """A C text on the way to its library: if it is not in the cache, a compiler is at work on it.
+
+    Whoever made the Build can do other things, or make more of them, before asking for ``result``.
+    """
+
+    def __init__(self, text):
+        self._worker = self._error = self._key = None
+        self._seconds = 0.0
+        path = compiler()
+        if path is None:
+            self._error = CompileError("there is no C compiler")
+            return
+        flags = (*_level(path), *FLAGS, *extra_flags())
+        parts = "\0".join((text, _environment(path), *flags))
+        self._key = hashlib.sha256(parts.encode()).hexdigest()[:32]
+        if self._key in _loaded:
+            return
+        where = folder()
+        self._target = os.path.join(where, f"{self._key}.so")
+        self._arguments = path, flags, text, where, self._target
+        if not _trusted(self._target):
+            self._worker = threading.Thread(target=self._compile)
+            self._worker.start()
+
+    def _compile(self):
+        try:
+            self._seconds += _compile(*self._arguments)
+        except CompileError as e:
+            self._error = e
+
+    def result(self):
+        """Return (library, Report) once it is compiled and loaded; raises CompileError."""
+        hit = self._worker is None
+        if not hit:
+            self._worker.join()
+        if self._error is not None:
+            raise self._error
+        if hit and self._key in _loaded:
+            return _loaded[self._key], Report(True, 0.0, 0.0, "")
+        start = time.perf_counter()
+        try:
+            library = opwise_c.Library(self._target)
+        except OSError:
+            # an incomplete or foreign file: make it anew
+            self._seconds += _compile(*self._arguments)
+            hit = False
+            library = opwise_c.Library(self._target)
+        _loaded[self._key] = library
+        return library, Report(hit, self._seconds, time.perf_counter() - start, self._target)
 
 
 def _trusted(path):
@@ -196,7 +243,7 @@ def _compile(path, flags, text, where, target):
         handle, partial = tempfile.mkstemp(suffix=".so", dir=where)
         os.close(handle)
         done = subprocess.run(
-            [path, *flags, "-x", "c", "-", "-x", "none", "-o", partial, "-lm"],
+            [path, *flags, "-x", "c", "-", "-x", "none", "-o", partial, *_libraries(text)],
             input=text, capture_output=True, text=True, close_fds=False, check=False,
         )  # fmt: skip
         if done.returncode:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 
 from opwise.errors import CompileError
-from opwise.linkers import cbuild, opwise_c
+from opwise.linkers import cbuild, opwise_c, resources
 from opwise.linkers.cmakers import C_DTYPES
 from opwise.scalar import csource, loops
 from opwise.scalar.composite import Composite, Step
@@ -18,6 +18,8 @@ from opwise.scalar.op import Cast
 
 #: part of the cache key of generated code: change it when the text's meaning changes
 VERSION = 4
+#: characters of loops for which another compiler is started: fewer take less time than its start
+SHARE = 1500
 
 
 class Loop:
@@ -54,6 +56,7 @@ class Kernels:
     def __init__(self, generate=True):
         self.generate = generate and cbuild.compiler() is not None
         self._loops: dict[tuple, Loop] = {}
+        self._builds = None
         #: filled by ``finish``: what the cache and the compiler did
         self.report: cbuild.Report | None = None
 
@@ -99,31 +102,52 @@ class Kernels:
         self._loops[key] = loop
         return loop
 
+    def start(self):
+        """Begin to compile, where the cache does not have them, all loops that were asked for."""
+        shares = _shares(list(self._loops.values())) if self.generate else []
+        self._builds = [(wanted, cbuild.Build(source_text(wanted))) for wanted in shares]
+
     def finish(self):
-        """Compile, or take from the cache, all loops that were asked for."""
-        wanted = list(self._loops.values())
-        if not wanted:
-            return
-        if self.generate:
+        """Wait for the loops; those that cannot be had are left to the interpreter."""
+        if self._builds is None:
+            self.start()
+        failure = None
+        for wanted, build in self._builds:
             try:
-                library, self.report = cbuild.load(source_text(wanted))
-                for loop in wanted:
-                    loop.address = library.symbol(loop.name)
-                    loop.keep = library
-                return
+                library, report = build.result()
             except CompileError as e:
-                warnings.warn(
-                    f"opwise goes on with its built-in loops, which are slower: {e}", stacklevel=2
-                )
-        for loop in wanted:
+                failure = e
+                continue
+            self.report = report if self.report is None else self.report + report
+            for loop in wanted:
+                loop.address = library.symbol(loop.name)
+                loop.keep = library
+        if failure is not None:
+            warnings.warn(
+                f"opwise goes on with its built-in loops, which are slower: {failure}", stacklevel=2
+            )
+        for loop in self._loops.values():
             steps, _, in_dtypes = loop.program
-            if interpretable(steps, in_dtypes):
+            if not loop.address and interpretable(steps, in_dtypes):
                 loop.keep = interpreter_code(*loop.program, loop.reducer)
                 loop.address, loop.context = opwise_c.INTERPRET, loop.keep.address
 
 
+def _shares(wanted):
+    """Return the loops in as many groups as it pays to run compilers for, of about equal work."""
+    sizes = {loop: len(loop.text) for loop in wanted}
+    count = max(1, min(resources.processors(), len(wanted), sum(sizes.values()) // SHARE))
+    groups = [[] for _ in range(count)]
+    work = [0] * count
+    for loop in sorted(wanted, key=sizes.get, reverse=True):
+        least = work.index(min(work))
+        groups[least].append(loop)
+        work[least] += sizes[loop]
+    return [group for group in groups if group]
+
+
 def source_text(wanted):
-    """Return the C file of the loops of a function."""
+    """Return the C file of some loops of a function."""
     return loops.file_text(
         [loop.text for loop in wanted],
         [(loop.program[0], loop.program[2]) for loop in wanted],

@@ -18,6 +18,8 @@ class MergeOptimizer(Optimizer):
     name = "merge"
 
     def apply(self, fgraph):
+        if getattr(fgraph, "merged_at", None) == fgraph.edits:
+            return PassRecord(counts={"merged": 0, "constants": 0, "failures": 0})
         constants, applys = _equal_things(fgraph)
         # in this order what is kept never loses its last reader before it gets another
         pairs = list(constants)
@@ -27,6 +29,8 @@ class MergeOptimizer(Optimizer):
         if pairs:
             _inherit(applys)
             failures = _replace(fgraph, pairs)
+        if not failures:
+            fgraph.merged_at = fgraph.edits  # nothing is equal any more until something changes
         merged = len(constants) + len(applys)
         return PassRecord(
             counts={"merged": merged, "constants": len(constants), "failures": failures}
@@ -36,15 +40,21 @@ class MergeOptimizer(Optimizer):
 def _equal_things(fgraph):
     """Return the constants and the Applys that can go, each with the equal one to keep."""
     first_constant: dict = {}
+    first_op: dict = {}
+    op_of: dict = {}
     first_apply: dict = {}
     kept_for: dict = {}
     constants, applys = [], []
     for node in fgraph.toposort():
-        key = [node.op]
+        op = op_of.get(id(node.op))
+        if op is None:
+            # one number for equal Ops: comparing them for each Apply would take most of the time
+            op = op_of[id(node.op)] = first_op.setdefault(node.op, len(first_op))
+        key = [op]
         for var in node.inputs:
             if var in kept_for:
                 var = kept_for[var]
-            elif isinstance(var, Constant):
+            elif var.owner is None and isinstance(var, Constant):
                 kept = first_constant.setdefault(var.cached_signature(), var)
                 kept_for[var] = kept
                 if kept is not var:

@@ -131,9 +131,8 @@ class _Watcher(Feature):
 class _WorkList:
     """The Applys on which rules are still to be tried, each at most once, in a fixed order."""
 
-    def __init__(self, fgraph):
+    def __init__(self, fgraph, order):
         self.fgraph = fgraph
-        order = fgraph.toposort()
         self.queue = deque(order)
         self.pending = set(order)
         self.watcher = _Watcher()
@@ -251,7 +250,7 @@ class TopoOptimizer(NavigatorOptimizer):
         if not self._rules:
             return None
         index = self._index
-        queue = deque(n for n in fgraph.toposort() if index[n.op].calls)
+        queue = deque(index.lookers(fgraph))
         run = _TopoRun(self, fgraph)
         take = queue.popleft if self.order == "in_to_out" else queue.pop
         try:
@@ -261,7 +260,7 @@ class TopoOptimizer(NavigatorOptimizer):
                     continue
                 new = run.look_at(node)
                 if not self.ignore_newtrees:
-                    queue.extend(n for n in new if index[n.op].calls)
+                    queue.extend(n for n in new if index.of(n.op).calls)
         finally:
             run.close()
         return run.result()
@@ -286,7 +285,7 @@ class _TopoRun:
     def look_at(self, node):
         """Try rules on an Apply until one changes the graph; return the Applys that it brought."""
         fgraph, optimizer = self.fgraph, self.optimizer
-        for rule, call in optimizer._index[node.op].calls:
+        for rule, call in optimizer._index.of(node.op).calls:
             record = self.records[rule]
             record.tried += 1
             try:
@@ -382,6 +381,8 @@ class EquilibriumOptimizer(NavigatorOptimizer):
             return None
         run = _EquilibriumRun(self, fgraph)
         try:
+            run.rules()
+            run.passes()
             while run.work.queue:
                 run.rules()
                 run.passes()
@@ -396,7 +397,7 @@ class _EquilibriumRun:
     def __init__(self, optimizer, fgraph):
         self.optimizer = optimizer
         self.fgraph = fgraph
-        self.work = _WorkList(fgraph)
+        self.work = _WorkList(fgraph, optimizer._index.lookers(fgraph))
         self.timed = config.profile_optimizer
         self.records: dict = {}
         self.stopped: dict = {}
@@ -411,14 +412,14 @@ class _EquilibriumRun:
     def rules(self):
         """Try rules until the work list is empty."""
         fgraph, optimizer, timed = self.fgraph, self.optimizer, self.timed
-        queue, pending, index = self.work.queue, self.work.pending, optimizer._index
+        queue, pending, rules_of = self.work.queue, self.work.pending, optimizer._index.of
         started = 0.0
         while queue:
             node = queue.popleft()
             pending.discard(node)
             if node.fgraph is not fgraph:
                 continue
-            entry = index[node.op]
+            entry = rules_of(node.op)
             entry.visits += 1
             for rule, call in entry.calls:
                 if timed:

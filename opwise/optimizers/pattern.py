@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.rule import LocalOptimizer
+from opwise.tensor.creation import constant_number
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.variable import constant
 
@@ -83,10 +82,21 @@ class PatternSub(LocalOptimizer):
         self.name = name or f"{_text(in_pattern)} -> {_text(out_pattern)}"
         self.get_nodes = get_nodes
         self._tracks = list(tracks) if get_nodes is not None else [self.op]
+        #: what must compute some operand: most Applys lack it, and are done with at once
+        self._inner = [] if skip_identities_fn or get_nodes else _inner_kinds(in_pattern)
         self.values_eq_approx = values_eq_approx
 
     def tracks(self):
         return self._tracks
+
+    def __call__(self, fgraph, node):
+        for kind in self._inner:
+            for x in node.inputs:
+                if x.owner is not None and _kind(x.owner.op) == kind:
+                    break
+            else:
+                return None
+        return self.transform(node)
 
     def transform(self, node):
         if self.get_nodes is None:
@@ -98,7 +108,7 @@ class PatternSub(LocalOptimizer):
         return None
 
     def _rewritten(self, node):
-        if node.op != self.op or len(node.outputs) != 1:
+        if not _is_op(node.op, self.op) or len(node.outputs) != 1:
             return None
         (out,) = node.outputs
         bound = self._match(self.in_pattern, out, {}, first=True)
@@ -128,7 +138,7 @@ class PatternSub(LocalOptimizer):
 
     def _match_apply(self, pattern, var, bound, first):
         node = var.owner
-        if node is None or node.op != pattern[0] or len(node.inputs) != len(pattern) - 1:
+        if node is None or not _is_op(node.op, pattern[0]) or len(node.inputs) != len(pattern) - 1:
             return None
         if not first and not self.allow_multiple_clients and len(var._clients or ()) > 1:
             return None
@@ -144,6 +154,22 @@ class PatternSub(LocalOptimizer):
             else:
                 return found
         return None
+
+
+def _is_op(op, wanted):
+    return op is wanted or op == wanted
+
+
+def _kind(op):
+    """Return what is the same for equal Ops, and tells most others apart."""
+    return getattr(op, "row_name", None) or type(op)
+
+
+def _inner_kinds(pattern):
+    """Return the kinds of the Ops with which patterns of the operands of a pattern start."""
+    while isinstance(pattern, dict):
+        pattern = pattern["pattern"]
+    return [_kind(head) for head in map(_head, pattern[1:]) if head is not None]
 
 
 def _head(pattern):
@@ -168,7 +194,7 @@ def _is_value(var, value):
         return False
     if isinstance(value, Constant):
         return var.equals(value)
-    return bool(np.all(np.asarray(var.data) == value)) and np.size(var.data) > 0
+    return constant_number(var) == value
 
 
 def _build(pattern, bound):

@@ -234,7 +234,7 @@ class LocalOptGroup(LocalOptimizer):
         return self(node.fgraph, node)
 
     def __call__(self, fgraph, node):
-        for _, call in self._index[node.op].calls:
+        for _, call in self._index.of(node.op).calls:
             result = call(fgraph, node)
             if not says_nothing(result):
                 return result
@@ -285,6 +285,7 @@ class RuleIndex(dict):
     def __init__(self, rules):
         super().__init__()
         self._tracked = [(r, getattr(r, "function", r), r.tracks()) for r in rules]
+        self._of_object = {}
 
     def __missing__(self, op):
         if len(self) >= self.LIMIT:
@@ -297,3 +298,18 @@ class RuleIndex(dict):
             )
         )
         return found
+
+    def of(self, op):
+        """Return the rules of an Op as ``self[op]``, without computing its hash each time."""
+        found = self._of_object.get(id(op))
+        if found is None:
+            if len(self._of_object) >= self.LIMIT:
+                self._of_object.clear()
+            # with the Op, whose id nobody else can have as long as it is kept
+            found = self._of_object[id(op)] = self[op], op
+        return found[0]
+
+    def lookers(self, fgraph):
+        """Return the Applys of a graph, in order, of those Ops that some rule looks at."""
+        looked_at = {key for key, op in fgraph.ops().items() if self.of(op).calls}
+        return [n for n in fgraph.toposort() if id(n.op) in looked_at] if looked_at else []

@@ -27,6 +27,9 @@ FLAGS = (
     "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-ffp-contract=off", "-fopenmp-simd",
 )  # fmt: skip
 
+#: a text that holds this line calls functions of the mathematics library
+USES_LIBM = "/* links with libm */\n"
+
 _SHORT = {
     "bool": "b", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
     "uint16": "u16", "uint32": "u32", "uint64": "u64", "float32": "f32", "float64": "f64",
@@ -129,7 +132,7 @@ def prototypes(libm_functions: Iterable[str], dtypes: Iterable[str], simd: bool 
             arguments = ", ".join([type_] * _ARITY.get(name, 1))
             mark = '__attribute__((simd("notinbranch"), const)) ' if name in vector else ""
             lines.append(f"{mark}{type_} {name}{suffix}({arguments});\n")
-    return "".join(lines)
+    return "".join([USES_LIBM, *lines]) if lines else ""
 
 
 @cache

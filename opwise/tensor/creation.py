@@ -550,23 +550,35 @@ def _number_in(x):
     return data.reshape(-1)[0]
 
 
-def _number_in_constant(v):
-    """Return the number that all elements of a constant are; looked for once in each constant."""
-    found = v.__dict__.get("_unique_value")
+def constant_number(v):
+    """Return the number that all elements of a constant are, None where there is no such number."""
+    found = v._unique_value
     if found is None:
-        data = v.data
-        if isinstance(data, np.ndarray) and data.size > 1:
-            flat = data.reshape(-1)
-            # False, not None, where there is no such number: None says that nobody looked
-            found = (flat[0],) if data.dtype.kind in "biufc" and (flat == flat[0]).all() else False
-        elif isinstance(data, np.ndarray | np.generic | int | float | complex):
-            found = (_number_in(data),)
-        else:
-            found = False
-        v._unique_value = found
-    if found is False:
+        # looked for once in each constant
+        found = v._unique_value = _unique_value(v.data)
+    return found[0] if found else None
+
+
+def _unique_value(data):
+    """Return (number,) where all elements are that number, else ()."""
+    if isinstance(data, np.ndarray) and data.size > 1:
+        flat = data.reshape(-1)
+        return (flat[0],) if data.dtype.kind in "biufc" and (flat == flat[0]).all() else ()
+    if isinstance(data, np.ndarray | np.generic | int | float | complex):
+        try:
+            return (_number_in(data),)
+        except NotScalarConstantError:
+            pass
+    return ()
+
+
+def _number_in_constant(v):
+    number = constant_number(v)
+    if number is None:
+        if np.size(v.data) == 0:
+            raise EmptyConstantError(v)
         raise NotScalarConstantError(f"{v} has no elements, or not all of them equal")
-    return found[0]
+    return number
 
 
 def _through_elemwise(v, op, compute, max_recur):

@@ -155,6 +155,9 @@ class Elemwise(Op):
         self.nfunc_spec = nfunc_spec
         if self.inplace_pattern:
             self.destroy_map = {o: [i] for o, i in self.inplace_pattern.items()}
+        #: the scalar row that an Apply computes, for rules; they leave what overwrites alone
+        row = None if self.inplace_pattern else scalar_op.row
+        self.row_name = None if row is None else row.name
         self._hash = hash((scalar_op, tuple(sorted(self.inplace_pattern.items()))))
 
     def make_node(self, *inputs):
@@ -328,6 +331,7 @@ class Elemwise(Op):
     def __eq__(self, other):
         return self is other or (
             type(self) is type(other)
+            and self.row_name == other.row_name  # tells most apart, and sooner
             and self.scalar_op == other.scalar_op
             and self.inplace_pattern == other.inplace_pattern
         )

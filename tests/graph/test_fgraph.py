@@ -312,6 +312,46 @@ def test_a_feature_hears_of_every_change(graph, toy):
     assert listener.heard[-1] == "detach" and listener.heard.count("detach") == 1
 
 
+def test_an_apply_may_get_another_op(graph, toy):
+    """Its variables stay; features hear of it as of an Apply that leaves and one that comes."""
+    *_, f, g, fgraph = graph
+    listener, finder = Listener(), NodeFinder()
+    fgraph.attach_feature(listener)
+    fgraph.attach_feature(finder)
+    overwriting = toy("f!", destroys=0)
+    old, edits = f.owner.op, fgraph.edits
+    mark = fgraph.checkpoint()
+    fgraph.change_op(f.owner, overwriting, reason="why")
+    assert f.owner.op is overwriting and fgraph.outputs == [g]
+    assert listener.heard == ["-f why", "+f! why"]
+    assert finder.get_nodes(overwriting) == [f.owner] and not finder.get_nodes(old)
+    assert fgraph.has_destroyers and fgraph.edits > edits
+    assert overwriting in fgraph.ops().values()
+    fgraph.check_integrity()
+    fgraph.revert(mark)
+    assert f.owner.op is old and not fgraph.has_destroyers
+    assert list(fgraph.ops().values()) == [old, g.owner.op]
+    fgraph.check_integrity()
+
+
+def test_orders_are_kept_as_long_as_they_hold(graph, toy, monkeypatch):
+    x, _, f, g, fgraph = graph
+    genuine, calls = traversal.io_toposort, []
+
+    def counted(*args):
+        calls.append(args)
+        return genuine(*args)
+
+    monkeypatch.setattr(traversal, "io_toposort", counted)
+    assert fgraph.toposort() == [f.owner, g.owner]
+    fgraph.attach_feature(Listener())
+    fgraph.change_input(g.owner, 1, x)  # no Apply computes either
+    assert fgraph.toposort() == [f.owner, g.owner] and not calls, "known since the graph was made"
+    fgraph.replace(f, toy("h")(x))
+    assert [str(node.op) for node in fgraph.toposort()] == ["h", "g"]
+    assert len(calls) == 2  # what came, and all
+
+
 def test_a_feature_may_say_that_it_is_there_already(graph):
     *_, fgraph = graph
     first = Listener()

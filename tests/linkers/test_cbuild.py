@@ -12,6 +12,7 @@ import opwise
 from opwise.config import config
 from opwise.errors import CompileError
 from opwise.linkers import cbuild, opwise_c
+from opwise.scalar import csource
 
 pytestmark = [
     pytest.mark.c,
@@ -201,6 +202,22 @@ def test_the_private_folder_is_one(cache, monkeypatch):
     with unsafe():
         private = cbuild.folder()
     assert cbuild.folder() == private  # and no second warning
+
+
+def test_several_texts_are_compiled_at_the_same_time(cache):
+    builds = [cbuild.Build(TEXT % k) for k in (101, 102, 103)]
+    made = [build.result() for build in builds]
+    assert len(libraries(cache)) == 3 and not any(report.hit for _, report in made)
+    total = made[0][1] + made[1][1]
+    assert total.compile_seconds == max(report.compile_seconds for _, report in made[:2])
+    assert cbuild.Build(TEXT % 101).result()[0] is made[0][0]
+
+
+def test_a_text_may_call_the_mathematics_library(cache):
+    text = csource.prototypes(["lgamma"], ["float64"])
+    text += "double ow_answer(double x) { return lgamma(x); }\n"
+    assert cbuild.load(text)[0].symbol("ow_answer")
+    assert csource.prototypes([], ["float64"]) == ""
 
 
 def test_a_text_that_does_not_compile(cache):

@@ -317,6 +317,19 @@ def test_one_call_of_the_compiler_a_function(compilations):
 
 
 @pytest.mark.c
+def test_large_kernels_are_divided_among_compilers(compilations, monkeypatch):
+    monkeypatch.setattr(cbuild, "processors", lambda: 3)
+    monkeypatch.setattr(kernels, "SHARE", 1)
+    f = function(*several_kernels(0.94321), mode=Mode("c|py", "fast_run"))
+    assert len(compilations) == 3
+    assert all("void ow_k" in args[2] for args in compilations)
+    x, y = np.random.rand(3, 3), np.random.rand(4)
+    results = f(x, y)
+    np.testing.assert_allclose(results[0], np.exp(x * 0.94321).sum())
+    np.testing.assert_allclose(results[3], x**2 - 0.94321)
+
+
+@pytest.mark.c
 def test_equal_kernels_are_compiled_once(compilations):
     x, y = T.dmatrices("xy")
     a, b = T.exp(x) * 0.1234, T.exp(y) * 0.1234
@@ -378,7 +391,11 @@ def test_a_kernel_that_neither_the_compiler_nor_the_interpreter_makes(monkeypatc
     f = function([x], [op(x), x * x], mode=Mode("c|py", None))
     assert f.maker.linker.cimpl == [True, True]
     np.testing.assert_allclose(f([1.0, 2.0])[0], [201, 402])
-    monkeypatch.setattr(cbuild, "load", lambda text: (_ for _ in ()).throw(CompileError("broken")))
+
+    def fail(*args):
+        raise CompileError("broken")
+
+    monkeypatch.setattr(cbuild.Build, "result", fail)
     with pytest.warns(UserWarning, match="broken"):
         f = function([x], [op(x), x * x], mode=Mode("c|py", None))
     assert sorted(f.maker.linker.cimpl) == [False, True]

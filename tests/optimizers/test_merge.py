@@ -7,6 +7,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.features import DestroyHandler
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.op import Op
+from opwise.optimizers import merge
 from opwise.optimizers.merge import MergeOptimizer
 from opwise.scalar.op import OPS
 from opwise.tensor.elemwise import Elemwise, bare, elemwise
@@ -75,6 +76,19 @@ def test_constants_merge_by_type_and_bits(x):
     operands = [out.owner.inputs[1] for out in fgraph.outputs]
     assert operands[0] is operands[1] and operands[6] is operands[7]
     assert len(set(operands)) == 6 + (operands[8].owner is not None)
+
+
+def test_a_graph_that_was_merged_is_looked_at_again_only_when_it_changed(x, monkeypatch):
+    looks = []
+    genuine = merge._equal_things
+    monkeypatch.setattr(merge, "_equal_things", lambda g: looks.append(g) or genuine(g))
+    fgraph = FunctionGraph([x], [add(exp(x), exp(x)), neg(x)])
+    for _ in range(3):
+        MergeOptimizer().optimize(fgraph)
+    assert len(looks) == 1 and len(fgraph.apply_nodes) == 3
+    fgraph.replace(fgraph.outputs[1], exp(fgraph.inputs[0]))
+    MergeOptimizer().optimize(fgraph)
+    assert len(looks) == 2 and len(fgraph.apply_nodes) == 2
 
 
 def test_outputs_may_become_the_same_variable(x):

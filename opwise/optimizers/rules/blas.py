@@ -5,6 +5,8 @@ from __future__ import annotations
 from opwise.graph.variable import Constant
 from opwise.optimizers.passes import Optimizer
 from opwise.optimizers.rule import rule
+from opwise.optimizers.rules.canonizer import WIDEST
+from opwise.optimizers.rules.matching import row_name
 from opwise.scalar import dtypes
 from opwise.tensor.blas import (
     Dot22,
@@ -18,7 +20,7 @@ from opwise.tensor.blas import (
 )
 from opwise.tensor.creation import alloc_empty
 from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle, elemwise
+from opwise.tensor.elemwise import DimShuffle, cast, dimshuffle, elemwise
 from opwise.tensor.shape import shape_i
 from opwise.tensor.variable import constant
 
@@ -64,14 +66,9 @@ class GemmOptimizer(Optimizer):
                     waiting.append(new.owner)
 
 
-def _row_name(node):
-    op = node.op
-    return op.scalar_op.row.name if isinstance(op, Elemwise) and op.scalar_op.row else None
-
-
 def _is_sum(node):
     return (
-        _row_name(node) in ("add", "sub")
+        row_name(node) in ("add", "sub")
         and node.outputs[0].type.dtype in _FLOATS
         and node.outputs[0].type.ndim in (1, 2)
     )
@@ -85,34 +82,38 @@ def _is_part_of_sum(var):
     return client != "output" and _is_sum(client) and client.outputs[0].type == var.type
 
 
-def _terms(var, scale, out_type, found, root=True):
-    """Add the terms of a sum to ``found`` as (list of scalars, sign, variable)."""
-    scalars, sign = scale
-    node = var.owner
-    if node is not None and (root or len(var._clients) == 1) and var.type == out_type:
-        name = _row_name(node)
-        if name == "add":
-            for x in node.inputs:
-                _terms(x, scale, out_type, found, root=False)
-            return
-        if name == "sub":
-            _terms(node.inputs[0], scale, out_type, found, root=False)
-            _terms(node.inputs[1], (scalars, -sign), out_type, found, root=False)
-            return
-        if name == "neg":
-            _terms(node.inputs[0], (scalars, -sign), out_type, found, root=False)
-            return
-        if name == "mul":
-            split = _split_scalars(node, out_type)
-            if split is not None:
-                more, rest = split
-                _terms(rest, (scalars + more, sign), out_type, found, root=False)
-                return
-    if node is not None and isinstance(node.op, Dot22Scalar) and len(var._clients) == 1:
-        x, y, a = node.inputs
-        found.append(([*scalars, a], sign, _dot22(x, y), True))
-        return
-    found.append((scalars, sign, var, len(var._clients) == 1))
+def _terms(total):
+    """Return the terms of a sum as (scalars, sign, variable, whether nobody else reads that)."""
+    found = []
+    stack = [([], 1, total)]
+    while stack:
+        scalars, sign, var = stack.pop()
+        node = var.owner
+        alone = len(var._clients) == 1
+        if node is not None and (alone or var is total) and var.type == total.type:
+            name = row_name(node)
+            if name == "add":
+                stack.extend((scalars, sign, x) for x in reversed(node.inputs))
+                continue
+            if name == "sub":
+                first, second = node.inputs
+                stack += [(scalars, -sign, second), (scalars, sign, first)]
+                continue
+            if name == "neg":
+                stack.append((scalars, -sign, node.inputs[0]))
+                continue
+            if name == "mul":
+                split = _split_scalars(node, total.type)
+                if split is not None:
+                    more, rest = split
+                    stack.append((scalars + more, sign, rest))
+                    continue
+        if node is not None and alone and isinstance(node.op, Dot22Scalar):
+            x, y, a = node.inputs
+            found.append(([*scalars, a], sign, _dot22(x, y), True))
+        else:
+            found.append((scalars, sign, var, alone))
+    return found
 
 
 def _split_scalars(node, out_type):
@@ -145,30 +146,59 @@ def _as_scalar(x, dtype):
 
 
 def _with_product(node):
-    """Return a variable equal to a sum in which one product took up one other term, or None."""
+    """Return a variable equal to a sum in which products took up another term each, or None."""
     out = node.outputs[0]
-    terms = []
-    _terms(out, ([], 1), out.type, terms)
-    terms = _collected(terms, out.type.dtype)
-    if len(terms) < 2:
+    terms = _terms(out)
+    if len(terms) < 2 or all(_product(var) is None for _, _, var, _ in terms):
         return None
+    terms = _collected(terms, out.type.dtype)
     # a term that is no product first: what is left may then take up another product
     others = sorted(enumerate(terms), key=lambda k_term: _product(k_term[1][2]) is not None)
-    for i, (scalars, sign, var, alone) in enumerate(terms):
-        product = _product(var) if alone and var.type.dtype == out.type.dtype else None
-        if product is None:
+    for i, term in enumerate(terms):
+        if not _is_lone_product(term, out):
             continue
-        for j, (its_scalars, its_sign, other, _) in others:
-            if j == i or other.type != out.type:
+        for j, other in others:
+            if j == i or other[2].type != out.type:
                 continue
-            alpha = _scale(scalars, sign, out.type.dtype)
-            beta = _scale(its_scalars, its_sign, out.type.dtype)
-            new = _combine(product, other, alpha, beta)
-            if new is None or new.type != out.type:
-                continue
-            rest = [_rebuilt(t) for k, t in enumerate(terms) if k not in (i, j)]
-            return elemwise("add")(new, *rest) if rest else new
+            new = _combined(term, other, out)
+            if new is not None:
+                rest = [t for k, t in enumerate(terms) if k not in (i, j)]
+                return _with_more_products(new, rest, out)
     return None
+
+
+def _with_more_products(total, terms, out):
+    """Return ``total`` plus the terms, having taken up those that are products one by one."""
+    left = []
+    for term in terms:
+        new = None
+        if _is_lone_product(term, out):
+            new = _combined(term, ([], 1, total, True), out)
+        if new is None:
+            left.append(_rebuilt(term))
+        else:
+            total = new
+    while left:
+        total = elemwise("add")(total, *left[: WIDEST - 1])
+        left = left[WIDEST - 1 :]
+    return total
+
+
+def _is_lone_product(term, out):
+    _, _, var, alone = term
+    return alone and var.type.dtype == out.type.dtype and _product(var) is not None
+
+
+def _combined(term, other, out):
+    """Return a product, as a term of a sum, and another term as one Apply, or None."""
+    scalars, sign, var, _ = term
+    its_scalars, its_sign, its_var, _ = other
+    alpha = _scale(scalars, sign, out.type.dtype)
+    beta = _scale(its_scalars, its_sign, out.type.dtype)
+    kind, x, y = _product(var)
+    combine = gemm_no_inplace if kind == "mm" else cgemv_no_inplace
+    new = combine(its_var, alpha, x, y, beta)
+    return new if new.type == out.type else None
 
 
 def _collected(terms, dtype):
@@ -211,13 +241,6 @@ def _product(var):
             x, y = inner.owner.inputs
             return ("mv", x, dimshuffle(y, (0,)))
     return None
-
-
-def _combine(product, other, alpha, beta):
-    kind, x, y = product
-    if kind == "mm":
-        return gemm_no_inplace(other, alpha, x, y, beta)
-    return cgemv_no_inplace(other, alpha, x, y, beta)
 
 
 def _scale(scalars, sign, dtype):

@@ -32,6 +32,7 @@ from opwise.tensor.creation import alloc
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, elemwise
 from opwise.tensor.shape import is_length, patternbroadcast, shape_i
+from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant
 
 _RUN = ("fast_run",)
@@ -119,7 +120,7 @@ def local_upcast_elemwise_constant_inputs(fgraph, node):
     if not any(isinstance(x, Constant) and x.type.dtype != dtype for x in node.inputs):
         return None
     inputs = [
-        x.type.clone(dtype=dtype).make_constant(x.data.astype(dtype))
+        tensor_type(dtype, x.type.broadcastable).make_constant(x.data.astype(dtype))
         if isinstance(x, Constant) and x.type.dtype != dtype
         else x
         for x in node.inputs
@@ -401,9 +402,13 @@ _OF_SWITCHES = """
 @rule(*(f"row:{name}" for name in _OF_SWITCHES), stage="canonicalize")
 def local_merge_switch_same_cond(fgraph, node):
     """An operation on switches of one condition is a switch between the operations."""
-    parts = [operands(x, "switch") for x in node.inputs]
-    if len(parts) < 2 or None in parts:
+    if len(node.inputs) < 2:
         return None
+    parts = []
+    for x in node.inputs:
+        if row_name(x.owner) != "switch":
+            return None
+        parts.append(x.owner.inputs)
     condition = parts[0][0]
     if any(part[0] is not condition for part in parts) or not all(map(is_private, node.inputs)):
         return None
@@ -422,7 +427,7 @@ def local_mul_switch_sink(fgraph, node):
     """
     for i, x in enumerate(node.inputs):
         others = node.inputs[:i] + node.inputs[i + 1 :]
-        if others:
+        if others and row_name(x.owner) == "switch":
             new = _sunk(node, x, lambda branch, others=others: elemwise("mul")(*others, branch))
             if new is not None:
                 return new

@@ -11,16 +11,22 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from opwise.graph.variable import Constant, Variable
-from opwise.optimizers.rules.matching import is_private, number_filled, number_like, typed_like
+from opwise.optimizers.rules.matching import (
+    is_private,
+    number_filled,
+    number_like,
+    row_name,
+    typed_like,
+)
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS
-from opwise.scalar.row import ROWS
-from opwise.tensor.elemwise import Elemwise, cast, elemwise
+from opwise.tensor.elemwise import cast, elemwise
 
 #: operands of one sum or product: more would not fit into a fused kernel with what computes them
 WIDEST = 16
-#: terms that are looked at where parts that others read too are opened; sharing may multiply them
-MOST_TERMS = 64
+#: terms that are looked at where parts that others read too are opened, as sharing may multiply
+#: them, or where each product inside a product is looked at by itself, as that takes their square
+MOST_TERMS = 32
 
 
 @dataclass
@@ -67,7 +73,7 @@ class Canonizer:
         self.main, self.inverse, self.reciprocal = main, inverse, reciprocal
         self.neutral = neutral
         self.lone_reciprocal = lone_reciprocal
-        self._roles = {ROWS[name]: name for name in (main, inverse, reciprocal)}
+        self._roles = frozenset((main, inverse, reciprocal))
 
     def __call__(self, node):
         """Return the replacement for the output of an Apply of one of the rows, or None."""
@@ -85,11 +91,12 @@ class Canonizer:
 
     def _role(self, var, dtype):
         """Return the row that computes ``var`` if it is one of the three and of ``dtype``."""
-        node = var.owner
-        if node is None or var.type.dtype != dtype or not isinstance(node.op, Elemwise):
-            return None
-        row = node.op.scalar_op.row
-        return None if row is None or node.op.inplace_pattern else self._roles.get(row)
+        name = row_name(var.owner)
+        return name if name in self._roles and var.type.dtype == dtype else None
+
+    def opens(self, var):
+        """Return whether a variable is computed by one of the rows."""
+        return row_name(var.owner) in self._roles
 
     def _reader(self, out):
         """Return the Apply that reads ``out`` alone and will open it, or None."""
@@ -107,7 +114,7 @@ class Canonizer:
 
         Only sums of the same type are taken in: what broadcasts is added up before it is spread.
         """
-        if self._roles[node.op.scalar_op.row] != self.main:
+        if node.op.row_name != self.main:
             return None
         found, stack = [], node.inputs[::-1]
         room = WIDEST - len(node.inputs)
@@ -157,7 +164,7 @@ class Canonizer:
 
     def _is_plain(self, node, out):
         """Return whether an Apply obviously is in the one form: no number, nothing to open."""
-        row = self._roles[node.op.scalar_op.row]
+        row = node.op.row_name
         if row == self.reciprocal and not self.lone_reciprocal:
             return False
         for var in node.inputs:
@@ -165,28 +172,36 @@ class Canonizer:
                 return False
         return row != self.inverse or node.inputs[0] is not node.inputs[1]
 
-    def opened(self, out, shared=False):
-        """Return the terms of a variable; None if opening ``shared`` parts gives too many."""
+    def opened(self, out, shared=False, most=None):
+        """Return the terms of a variable; None if they are more than ``most``.
+
+        shared: also of parts that others read too, up to MOST_TERMS.
+        """
         terms = Terms()
-        dtype = out.type.dtype
+        dtype, roles = out.type.dtype, self._roles
+        if shared:
+            most = MOST_TERMS
         stack = [(out, False)]
         while stack:
             var, is_below = stack.pop()
-            row = self._role(var, dtype)
-            if row is not None and not (shared or var is out or is_private(var)):
+            row = row_name(var.owner)
+            if row not in roles or var.type.dtype != dtype:
+                row = None
+            elif not (shared or var is out or is_private(var)):
                 terms.met_shared = True
                 row = None
             if row is None:
                 (terms.below if is_below else terms.above).append(var)
             elif row == self.main:
-                stack.extend((x, is_below) for x in reversed(var.owner.inputs))
+                for x in reversed(var.owner.inputs):
+                    stack.append((x, is_below))
             elif row == self.inverse:
                 first, second = var.owner.inputs
                 stack += [(second, not is_below), (first, is_below)]
             else:
                 terms.inverted |= var is not out or not self.lone_reciprocal
                 stack.append((var.owner.inputs[0], not is_below))
-            if shared and len(terms.above) + len(terms.below) + len(stack) > MOST_TERMS:
+            if most and len(terms.above) + len(terms.below) + len(stack) > most:
                 return None
         return terms
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opwise.graph.variable import Constant, Variable
-from opwise.optimizers.rules.canonizer import PRODUCTS, Terms
+from opwise.optimizers.rules.canonizer import MOST_TERMS, PRODUCTS, Terms
 from opwise.optimizers.rules.matching import is_private, number, operands, row_name, typed_like
 from opwise.scalar import dtypes
 
@@ -23,8 +23,8 @@ def distributed(out):
     """
     if out.type.dtype not in dtypes.CONTINUOUS:
         return None
-    product = PRODUCTS.opened(out)
-    if len(product.above) + len(product.below) < 2:
+    product = PRODUCTS.opened(out, most=MOST_TERMS)
+    if product is None or len(product.above) + len(product.below) < 2:
         return None
     best, most = None, 0
     for side, factors in enumerate((product.above, product.below)):
@@ -70,6 +70,9 @@ class _Offer:
 
 def _offers(product, total, side):
     """Yield what it would be to have a factor inside a sum, for each that cancels in a term."""
+    divisors = product.below if side == ABOVE else product.above
+    if not divisors and not any(map(PRODUCTS.opens, total.owner.inputs)):
+        return  # a factor only cancels in a quotient
     terms = [_versions(term, total.type.dtype) for term in total.owner.inputs]
     for its_side, factors in enumerate((product.above, product.below)):
         divides = its_side != side

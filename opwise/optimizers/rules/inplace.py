@@ -7,6 +7,8 @@ one pass suffices.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from opwise.graph import aliasing
 from opwise.graph.variable import Constant
 from opwise.optimizers.passes import Optimizer
@@ -31,23 +33,27 @@ from opwise.tensor.subtensor import IncSubtensor
 class InplacePass(Optimizer):
     """Goes once through the graph and lets Applys overwrite operands.
 
-    candidates(node): yields (input index, function of the inputs that returns the new outputs), the
-    best first.
+    classes: of the Ops that it looks at. candidates(node): yields (input index, the Op that
+    overwrites that input), the best first.
     """
+
+    classes: tuple[type, ...] = ()
 
     def candidates(self, node):
         raise NotImplementedError
 
     def apply(self, fgraph):
+        if not any(isinstance(op, self.classes) for op in fgraph.ops().values()):
+            return
         order = _late_updates(fgraph, fgraph.toposort())
         books = _Books(fgraph, order)
         for node in order:
-            for i, make in self.candidates(node):
+            if not isinstance(node.op, self.classes):
+                continue
+            for i, op in self.candidates(node):
                 if books.allows(node, i):
-                    outputs = make(node.inputs)
-                    pairs = list(zip(node.outputs, outputs, strict=True))
-                    fgraph.replace_all(pairs, reason=str(self))
-                    books.overwritten(node, outputs[0].owner, i)
+                    fgraph.change_op(node, op, reason=str(self))
+                    books.overwritten(node, i)
                     break
 
 
@@ -58,15 +64,15 @@ def _late_updates(fgraph, order):
     """
     if not fgraph.mutable_inputs:
         return order
+    last = {out.owner for out in fgraph.outputs if out.owner is not None}
     late = {
         node
-        for node in order
+        for node in last
         if all(client == "output" for out in node.outputs for client, _ in out._clients)
         and any(aliasing.root(v) in fgraph.mutable_inputs for v in node.inputs)
     }
     # what must come before one of them (it overwrites memory already) stays before
-    bound = {before for befores in fgraph.orderings().values() for before in befores}
-    late -= bound
+    late.difference_update(*fgraph.orderings().values())
     return [n for n in order if n not in late] + [n for n in order if n in late]
 
 
@@ -76,16 +82,18 @@ class _Books:
     def __init__(self, fgraph, order):
         self.fgraph = fgraph
         self.position = {node: k for k, node in enumerate(order)}
-        self.roots = aliasing.groups(fgraph, order)
+        self.roots = roots = aliasing.groups(fgraph, order)
+        #: the variables that share memory with each root, where there are others than itself
         self.members = {}
-        for var, root in self.roots.items():
-            self.members.setdefault(root, []).append(var)
+        for var, root in roots.items():
+            if var is not root:
+                self.members.setdefault(root, [root]).append(var)
         self.last = {}
         for k, node in enumerate(order):
             for var in node.inputs:
-                self.last[self.roots[var]] = k
+                self.last[roots[var]] = k
         for out in fgraph.outputs:
-            self.last[self.roots.get(out, out)] = len(order)
+            self.last[roots.get(out, out)] = len(order)
 
     def allows(self, node, i):
         """Return whether ``node`` may overwrite its input ``i``."""
@@ -104,18 +112,17 @@ class _Books:
             for j, other in enumerate(node.inputs)
         )
 
-    def overwritten(self, node, new, i):
-        """Note that ``new`` took the place of ``node`` and its output the memory of input ``i``."""
-        k = self.position[new] = self.position[node]
-        root = self.roots[new.inputs[i]]
-        latest = k
-        for old_out, new_out in zip(node.outputs, new.outputs, strict=True):
-            old_root = self.roots.pop(old_out)
-            views = [v for v in self.members.pop(old_root) if v is not old_out]
-            latest = max(latest, self.last.pop(old_root, k))
-            for var in (new_out, *views):
+    def overwritten(self, node, i):
+        """Note that the output of ``node`` took the memory of its input ``i``."""
+        root = self.roots[node.inputs[i]]
+        latest = self.position[node]
+        shared = self.members.setdefault(root, [root])
+        for out in node.outputs:
+            old_root = self.roots[out]
+            latest = max(latest, self.last.pop(old_root, latest))
+            for var in self.members.pop(old_root, (out,)):
                 self.roots[var] = root
-                self.members[root].append(var)
+                shared.append(var)
         self.last[root] = latest
 
 
@@ -123,20 +130,27 @@ class InplaceElemwiseOptimizer(InplacePass):
     """An elementwise result takes the memory of an operand of its dtype and shape."""
 
     name = "inplace_elemwise_optimizer"
+    classes = (Elemwise,)
 
     def candidates(self, node):
         op = node.op
-        if not isinstance(op, Elemwise) or op.inplace_pattern or len(node.outputs) != 1:
+        if op.inplace_pattern or len(node.outputs) != 1:
             return
         out = node.outputs[0].type
-        fitting = [i for i, x in enumerate(node.inputs) if x.type == out]
-        preferred = _updated_input(node)
-        fitting.sort(key=lambda i: node.inputs[i] is not preferred)
+        fitting = [i for i, x in enumerate(node.inputs) if x.type is out or x.type == out]
+        if len(fitting) > 1:
+            preferred = _updated_input(node)
+            fitting.sort(key=lambda i: node.inputs[i] is not preferred)
         for i in fitting:
-            # a rewrite prints the class (Elemwise{Add}[(0, 0)]), what a user makes the operation
-            label = op.scalar_op.row.cls if op.scalar_op.row is not None else str(op.scalar_op)
-            new = Elemwise(op.scalar_op, {0: i}, name=f"Elemwise{{{label}}}[(0, {i})]")
-            yield i, lambda inputs, new=new: new.make_node(*inputs).outputs
+            yield i, _overwriting(op, i)
+
+
+@lru_cache(maxsize=1024)
+def _overwriting(op, i):
+    """Return an Elemwise as one that overwrites its input ``i``."""
+    # a rewrite prints the class (Elemwise{Add}[(0, 0)]), what a user makes the operation
+    label = op.scalar_op.row.cls if op.scalar_op.row is not None else str(op.scalar_op)
+    return Elemwise(op.scalar_op, {0: i}, name=f"Elemwise{{{label}}}[(0, {i})]")
 
 
 def _updated_input(node):
@@ -156,6 +170,7 @@ class InplaceBlas(InplacePass):
 
     _inplace = {Gemm: gemm_inplace, Gemv: gemv_inplace, CGemv: cgemv_inplace,
                 Ger: ger_destructive, CGer: cger_inplace}  # fmt: skip
+    classes = tuple(_inplace)
 
     def apply(self, fgraph):
         _separate_empties(fgraph)
@@ -164,11 +179,13 @@ class InplaceBlas(InplacePass):
     def candidates(self, node):
         inplace = self._inplace.get(type(node.op))
         if inplace is not None and not node.op.destroy_map:
-            yield 0, lambda inputs: inplace.make_node(*inputs).outputs
+            yield 0, inplace
 
 
 def _separate_empties(fgraph):
     """Give every reader of uninitialised memory memory of its own, so that it can overwrite it."""
+    if not any(isinstance(op, AllocEmpty) for op in fgraph.ops().values()):
+        return
     for node in fgraph.toposort():
         if isinstance(node.op, AllocEmpty):
             for client, i in list(node.outputs[0]._clients)[1:]:
@@ -181,6 +198,7 @@ class InplaceSubtensor(InplacePass):
     """Setting or adding to a part of an array overwrites it."""
 
     name = "local_inplace_setsubtensor"
+    classes = (IncSubtensor, AdvancedIncSubtensor1, BaseAdvancedIncSubtensor)
 
     def candidates(self, node):
         op = node.op
@@ -189,7 +207,6 @@ class InplaceSubtensor(InplacePass):
                 op.idx_list, inplace=True, set_instead_of_inc=op.set_instead_of_inc,
                 destroyhandler_tolerate_aliased=op.destroyhandler_tolerate_aliased,
             )  # fmt: skip
-            yield 0, lambda inputs: new.make_node(*inputs).outputs
+            yield 0, new
         elif isinstance(op, AdvancedIncSubtensor1 | BaseAdvancedIncSubtensor) and not op.inplace:
-            new = type(op)(inplace=True, set_instead_of_inc=op.set_instead_of_inc)
-            yield 0, lambda inputs: new.make_node(*inputs).outputs
+            yield 0, type(op)(inplace=True, set_instead_of_inc=op.set_instead_of_inc)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from opwise.errors import NotScalarConstantError
 from opwise.graph.variable import Constant
-from opwise.tensor.creation import Alloc, get_scalar_constant_value
-from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle_op, elemwise
+from opwise.tensor.creation import Alloc, constant_number
+from opwise.tensor.elemwise import DimShuffle, cast, dimshuffle_op, elemwise
 from opwise.tensor.type import tensor_type
 
 # --- reading --------------------------------------------------------------------------------------
@@ -18,10 +17,7 @@ def row_name(node):
 
     An Apply that overwrites an operand is another one.
     """
-    if node is None or not isinstance(node.op, Elemwise) or node.op.inplace_pattern:
-        return None
-    row = node.op.scalar_op.row
-    return None if row is None else row.name
+    return None if node is None else getattr(node.op, "row_name", None)
 
 
 def operands(var, name):
@@ -36,35 +32,32 @@ def is_private(var):
 
 def number(var):
     """Return the number that all elements of a constant are, as a numpy scalar; None if not so."""
-    if not isinstance(var, Constant):
-        return None
-    try:
-        return get_scalar_constant_value(var)
-    except NotScalarConstantError:
-        return None
+    return constant_number(var) if isinstance(var, Constant) else None
 
 
 def number_filled(var):
     """Return the number that all elements of ``var`` are: as ``number``, and of a fill."""
-    return _number_through(var, DimShuffle)
+    return _number_through(var, _REORDERS)
 
 
 def number_within(var):
     """Return the number that all elements of ``var`` are: as ``number``, and of a fill or Alloc."""
-    return _number_through(var, DimShuffle | Alloc)
+    return _number_through(var, _REPEATS)
+
+
+_REORDERS, _REPEATS = (DimShuffle,), (DimShuffle, Alloc)
 
 
 def _number_through(var, repeating):
-    while not isinstance(var, Constant):
-        node = var.owner
-        if node is None:
-            return None
+    node = var.owner
+    while node is not None:
         if isinstance(node.op, repeating):
             var = node.inputs[0]
         elif row_name(node) == "second":
             var = node.inputs[1]
         else:
             return None
+        node = var.owner
     return number(var)
 
 

@@ -278,20 +278,26 @@ def local_elemwise_alloc(fgraph, node):
 
 def _allocated_values(fgraph, node):
     """Return what is allocated to make each operand, see below; None where there is no such one."""
-    if node.op.inplace_pattern:
+    if node.op.inplace_pattern or not any(map(_allocation, node.inputs)):
         return None
     allocated = [_allocated_value(fgraph, x) for x in node.inputs]
     return None if all(value is None for value in allocated) else allocated
 
 
+def _allocation(x):
+    """Return the Alloc that makes ``x``, its dimensions reordered or not; else None."""
+    node = x.owner
+    if node is not None and type(node.op) is DimShuffle:
+        node = node.inputs[0].owner
+    return node if node is not None and type(node.op) is Alloc else None
+
+
 def _allocated_value(fgraph, x):
     """Return what is allocated to make ``x``, with as many dimensions; None if that is not so."""
-    node = x.owner
-    order = None
-    if node is not None and isinstance(node.op, DimShuffle):
-        order, node = node.op.new_order, node.inputs[0].owner
-    if node is None or type(node.op) is not Alloc:
+    node = _allocation(x)
+    if node is None:
         return None
+    order = None if node is x.owner else x.owner.op.new_order
     value, *lengths = node.inputs
     own = [d for d, one in enumerate(value.type.broadcastable) if not one]
     added = len(lengths) - value.type.ndim

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from opwise.graph.variable import Constant
 from opwise.optimizers.rules.matching import (
     number,
     number_like,
@@ -15,13 +16,16 @@ from opwise.optimizers.rules.matching import (
     row_name,
 )
 from opwise.scalar import dtypes
-from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 
 #: what has more terms or factors than this is taken for one: sharing may multiply them
 MOST = 32
 
 
 # --- sums -----------------------------------------------------------------------------------------
+
+
+_SIGNED = frozenset(("add", "sub", "neg", "mul"))
 
 
 def signed_terms(var):
@@ -33,9 +37,12 @@ def signed_terms(var):
     found, stack = [], [(1, var)]
     while stack:
         sign, x = stack.pop()
-        name = row_name(x.owner) if x.type.dtype in dtypes.FLOATS else None
-        if name == "add":
-            stack.extend((sign, y) for y in reversed(x.owner.inputs))
+        name = row_name(x.owner)
+        if name not in _SIGNED or x.type.dtype not in dtypes.FLOATS:
+            found.append((sign, x))
+        elif name == "add":
+            for y in reversed(x.owner.inputs):
+                stack.append((sign, y))
         elif name == "sub":
             first, second = x.owner.inputs
             stack += [(-sign, second), (sign, first)]
@@ -75,12 +82,27 @@ def rest_beside(var, value):
     """Return the terms of a sum beside the number ``value``; None where that is no term of it."""
     if row_name(var.owner) not in ("add", "sub"):
         return None
+    if not any(map(_may_hold_number, var.owner.inputs)):
+        return None
     terms = signed_terms(var)
     for i, (sign, term) in enumerate(terms):
         n = number_within(term)
         if n is not None and sign * n == value:
             return terms[:i] + terms[i + 1 :]
     return None
+
+
+def _may_hold_number(var):
+    """Return whether an operand of a sum may be a number, or a fill with one, or hold one."""
+    node = var.owner
+    if node is None:
+        return isinstance(var, Constant)
+    if isinstance(node.op, Elemwise):
+        return node.op.row_name in _NUMBERED
+    return number_within(var) is not None
+
+
+_NUMBERED = _SIGNED | {"second"}
 
 
 def function_beside(var, value, sign, name):
@@ -99,6 +121,7 @@ def function_beside(var, value, sign, name):
 
 #: how often a row takes its operand as a factor
 _POWERS = {"sqr": 2}
+_FACTORED = frozenset(("mul", "true_div", "inv", "neg", "pow", *_POWERS))
 
 
 def factors(var, opens=None):
@@ -112,11 +135,16 @@ def factors(var, opens=None):
     while stack:
         x, side = stack.pop()
         other = below if side is above else above
-        name = row_name(x.owner) if x is var or opens is None or opens(x) else None
-        if x.type.dtype not in dtypes.FLOATS:
-            name = None
-        if name == "mul":
-            stack.extend((y, side) for y in reversed(x.owner.inputs))
+        name = row_name(x.owner)
+        if (
+            name not in _FACTORED
+            or x.type.dtype not in dtypes.FLOATS
+            or not (x is var or opens is None or opens(x))
+        ):
+            side.append(x)
+        elif name == "mul":
+            for y in reversed(x.owner.inputs):
+                stack.append((y, side))
         elif name == "true_div":
             first, second = x.owner.inputs
             stack += [(second, other), (first, side)]
@@ -125,7 +153,7 @@ def factors(var, opens=None):
         elif name == "neg":
             above.append(number_like(x, -1))
             stack.append((x.owner.inputs[0], side))
-        elif name is not None and _power(x) is not None:
+        elif _power(x) is not None:
             base, n = _power(x)
             stack += [(base, side)] * n
         else:

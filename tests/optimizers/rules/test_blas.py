@@ -182,6 +182,22 @@ def test_vector_steps_are_one_call(shape):
     np.testing.assert_allclose(w.get_value(), wanted)
 
 
+def test_a_sum_takes_up_all_its_products():
+    """As the gradient by a matrix that is used again and again."""
+
+    def pairs(items):
+        return zip(items[1::2], items[2::2], strict=True)
+
+    matrices = [T.dmatrix() for _ in range(41)]
+    total = matrices[0] + sum(T.dot(a, b) for a, b in pairs(matrices))
+    f = function(matrices, total, mode=Mode("c|py", "fast_run"))
+    assert [type(node.op).__name__ for node in f.maker.order].count("Gemm") == 20
+    assert len(f.maker.order) == 20
+    values = list(np.random.rand(41, 3, 3))
+    expected = values[0] + sum(a @ b for a, b in pairs(values))
+    np.testing.assert_allclose(f(*values), expected)
+
+
 def test_a_product_with_two_readers_is_computed_once():
     x, y, z = T.dmatrices("xyz")
     d = T.dot(x, y)

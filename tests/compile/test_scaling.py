@@ -1,0 +1,147 @@
+"""What a compilation does for each Apply is the same in graphs of any size; counted, not timed."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import opwise
+import opwise.tensor as T
+from opwise import change_flags, function
+from opwise.graph import traversal
+from opwise.linkers import kernels
+
+
+def chain(n):
+    """Elementwise operations, one after the other."""
+    x = T.dvector("x")
+    y = x
+    for k in range(n):
+        y = (T.tanh, lambda v: v * 1.5, T.sqr, lambda v: v + 0.25)[k % 4](y)
+    return {"inputs": [x], "outputs": y}
+
+
+def sums(n):
+    """A sum written term by term, and products in it."""
+    x, ws = T.dvector("x"), T.dmatrix("ws")
+    y = x
+    for k in range(n):
+        y = y + ws[k % 7] * T.exp(x)
+    return {"inputs": [x, ws], "outputs": y}
+
+
+def recurrences(n):
+    """h = tanh(h w + x), with gradients."""
+    xs, first = T.dmatrix("xs"), T.dvector("h")
+    w = opwise.shared(np.full(3, 0.5), name="w")
+    h = first
+    for t in range(n):
+        h = T.tanh(h * w + xs[t])
+    cost = (h**2).sum()
+    return {"inputs": [xs, first], "outputs": [cost, *opwise.grad(cost, [w, first])]}
+
+
+def dot_blocks(n):
+    """h = tanh(dot(h, W) + b), with updates by gradients."""
+    x = T.dmatrix("x")
+    h, parameters = x, []
+    for k in range(n):
+        w = opwise.shared(np.eye(3) * (k + 1) / n, name=f"W{k}")
+        b = opwise.shared(np.zeros(3), name=f"b{k}")
+        parameters += [w, b]
+        h = T.tanh(T.dot(h, w) + b)
+    cost = (h**2).sum()
+    grads = opwise.grad(cost, parameters)
+    updates = [(p, p - 0.1 * g) for p, g in zip(parameters, grads, strict=True)]
+    return {"inputs": [x], "outputs": cost, "updates": updates}
+
+
+def shared_weights(n):
+    """The same matrix in every block: its gradient is a sum of n products."""
+    x, w = T.dmatrix("x"), T.dmatrix("w")
+    h = x
+    for _ in range(n):
+        h = T.tanh(T.dot(h, w))
+    cost = h.sum()
+    return {"inputs": [x, w], "outputs": [cost, opwise.grad(cost, w)]}
+
+
+FAMILIES = [chain, sums, recurrences, dot_blocks, shared_weights]
+
+
+def work(family, n, monkeypatch):
+    """Return what the compilation of a graph did, for each Apply as written."""
+    counts = {"sorted": 0}
+    genuine = traversal.io_toposort
+
+    def counted(*args):
+        order = genuine(*args)
+        counts["sorted"] += len(order)
+        return order
+
+    with monkeypatch.context() as patched:
+        patched.setattr(traversal, "io_toposort", counted)
+        with change_flags(profile_optimizer=True):
+            f = function(**family(n), mode="FAST_RUN")
+    record = f.maker.report.rewrites
+    for name in ("tried", "applied", "created"):
+        counts[name] = sum(getattr(r, name) for one in all_records(record) for r in one.rules)
+    return {name: count / record.nodes_before for name, count in counts.items()}
+
+
+def all_records(record):
+    found = [record]
+    for one in found:
+        found += one.passes
+    return found
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_work_for_each_apply_does_not_grow_with_the_graph(family, monkeypatch):
+    small, large = work(family, 40, monkeypatch), work(family, 160, monkeypatch)
+    for name, count in large.items():
+        assert count <= 1.15 * small[name] + 0.1, (name, small, large)
+
+
+@pytest.mark.c
+@pytest.mark.parametrize("family", FAMILIES)
+def test_equal_loops_are_generated_once(family, monkeypatch):
+    """However many Applys compute the same: only the few at the ends of the graph may differ."""
+    genuine, loops = kernels.file_text, []
+
+    def counted(sources):
+        loops.extend(sources)
+        return genuine(sources)
+
+    monkeypatch.setattr(kernels, "file_text", counted)
+    function(**family(60), mode="FAST_RUN")
+    small = len(loops)
+    loops.clear()
+    function(**family(120), mode="FAST_RUN")
+    assert len(loops) <= small + 2
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "FAST_COMPILE"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_depth_of_a_graph_is_no_limit(family, mode):
+    depth, frame = 0, sys._getframe()
+    while frame is not None:
+        depth, frame = depth + 1, frame.f_back
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(depth + 120)
+    try:
+        arguments = family(400)
+        f = function(**arguments, mode=mode)
+    finally:
+        sys.setrecursionlimit(before)
+    assert f.maker.report.rewrites.nodes_before >= 400
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_applys():
+    f = function(**chain(100_000), mode="FAST_COMPILE")
+    value = np.array([0.5, -2.0])
+    expected = value
+    for k in range(100_000):
+        expected = (np.tanh, lambda v: v * 1.5, np.square, lambda v: v + 0.25)[k % 4](expected)
+    np.testing.assert_allclose(f(value), expected, rtol=1e-6)
