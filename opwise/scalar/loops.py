@@ -219,7 +219,7 @@ class _Fold:
                 else []
             ),
             f"        s0 = {joined[0]};",
-            *(["        s0 = bad ? __builtin_nan(\"\") : s0;"] if self.nan else []),
+            *(['        s0 = bad ? __builtin_nan("") : s0;'] if self.nan else []),
             "        ow_i32 k = 0;",
             "        for (; blocks >> k & 1; k++)",
             f"            s0 = {self.join('part[k]', 's0')};",

@@ -99,22 +99,21 @@ static void ow_walk_innermost(ow_walk *w, int d)
     memcpy(w->stride[d], stride, size);
 }
 
-/* The dimension to share out: one of the result, so that threads have accumulators of their own; or
- * else the longest of those that are reduced. */
-static int ow_reduce_cut(const ow_walk *w, int *reduced)
+/* The dimension to share out: the longest of those that are reduced where each chunk gets
+ * accumulators of its own, which only the sizes decide, and so not how many threads there are; else
+ * one of the result, so that chunks have different accumulators. Or -1. */
+static int ow_reduce_cut(const ow_walk *w, int in_parts)
 {
-    int last = w->ndim - 1, longest = 0;
-    *reduced = 0;
+    int last = w->ndim - 1, longest = -1;
     for (int d = 0; d <= last; d++) {
-        if (w->stride[d][0] && w->shape[d] >= (d == last ? 1024 : 2 * ow_threads()))
+        int reduced = !w->stride[d][0];
+        if (reduced != in_parts)
+            continue;
+        if (!reduced && w->shape[d] >= (d == last ? 1024 : 2 * ow_threads()))
             return d;
-        if (w->shape[d] > w->shape[longest])
+        if (longest < 0 || w->shape[d] > w->shape[longest])
             longest = d;
     }
-    for (int d = 0; d <= last; d++)
-        if (!w->stride[d][0] && (w->stride[longest][0] || w->shape[d] > w->shape[longest]))
-            longest = d;
-    *reduced = !w->stride[longest][0];
     return longest;
 }
 
@@ -171,17 +170,19 @@ static int ow_reduce_run(ow_step *s)
     }
     double ns = s->reals[0] * (double)size;
     ow_reduction job = {&w, loop, ctx, 0, 1, 1, block, NULL, bytes};
-    int reduced;
-    job.cut = ow_reduce_cut(&w, &reduced);
-    job.step = job.cut == last ? OW_CHUNK : 1;
-    if (!reduced)
+    int in_parts = ow_reduce_in_parts(s, (double)size);
+    job.cut = ow_reduce_cut(&w, in_parts);
+    if (job.cut < 0)
+        job.cut = 0;
+    else if (!in_parts)
         job.chunks = ow_chunks(ns);
-    else if (ow_reduce_in_parts(s, (double)size)) {
+    else {
         int64_t parts = (int64_t)(ns / OW_CHUNK_NS);
         job.chunks = parts < OW_PARTS ? parts : OW_PARTS;
         job.parts = scratch;
         ow_fill(scratch, job.chunks * n_out, r->start, r->accsize);
     }
+    job.step = job.cut == last ? OW_CHUNK : 1;
     ow_parallel(ow_reduce_chunk, &job, job.chunks);
     if (job.parts) {
         const ow_reducer *join = &ow_reducers[s->ints[OW_RED_JOIN]];
