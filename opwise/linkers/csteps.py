@@ -233,7 +233,7 @@ def map_reduce(node, kernels):
     ints = _reduction(reduced.op, reduced.inputs[0], reduced.outputs[0])
     if ints is None:
         return None
-    ndim, patterns, still, maybe = _operands(node)
+    _, patterns, still, maybe = _operands(node)
     loop = kernels.reduction(
         reduced.op.scalar_op.row,
         _accumulator(reduced.op, reduced.outputs[0]),

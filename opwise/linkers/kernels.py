@@ -164,7 +164,7 @@ def interpretable(steps, in_dtypes):
 
 
 def interpreter_code(steps, outs, in_dtypes, reducer=-1):
-    """Return the program as instructions of the interpreter, which ends with a reduction if told."""
+    """Return the program as instructions of the interpreter; reducer: what it ends with."""
     itemsizes, results, instructions = _instructions(steps, in_dtypes)
     n = len(in_dtypes)
     return opwise_c.Code(n, itemsizes, [results[s] for s in outs], instructions, reducer)

@@ -1,4 +1,4 @@
-"""MapReduce: a reduction of what a scalar operation makes of its operands, without the array between."""
+"""MapReduce: a reduction of what a scalar operation makes of its operands, in one loop."""
 
 from __future__ import annotations
 
@@ -24,19 +24,17 @@ class MapReduce(Op):
 
     def make_node(self, *inputs):
         mapped, reduced = self._parts(inputs)
-        node = Apply(self, mapped.inputs, [reduced.outputs[0].type.make_variable()])
-        node.tag.parts = mapped, reduced
-        return node
+        return Apply(self, mapped.inputs, [reduced.outputs[0].type.make_variable()])
 
     def _parts(self, inputs):
         mapped = self._map.make_node(*inputs)
         return mapped, self.reduction.make_node(*mapped.outputs)
 
     def parts(self, node):
-        """Return the two Applys that one of this Op stands for."""
+        """Return two Applys like those that one of this Op stands for, of inputs of their own."""
         parts = getattr(node.tag, "parts", None)
         if parts is None or [v.type for v in parts[0].inputs] != [v.type for v in node.inputs]:
-            parts = node.tag.parts = self._parts(node.inputs)
+            parts = node.tag.parts = self._parts([v.type.make_variable() for v in node.inputs])
         return parts
 
     def perform(self, node, inputs, output_storage):

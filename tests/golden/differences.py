@@ -72,6 +72,29 @@ BOTH_READERS = (
     " Elemwise{Mul}[(0, 1)](TensorConstant{(1, 1) of 2.0}, Dot22.0)]]"
 )
 
+# The graph of a layer whose sum takes in the tanh.
+FUSED_LAYER = """\
+Elemwise{Mul}[(0, 1)] [id A] ''   3
+ |TensorConstant{(1,) of 2.0} [id B]
+ |MapReduce{Sum{axis=[0], acc_dtype=float64}, Composite{tanh((i0 + i1))}} [id C] ''   2
+   |Dot22 [id D] ''   1
+   | |x [id E]
+   | |y [id F]
+   |InplaceDimShuffle{x,0} [id G] ''   0
+     |v [id H]
+"""
+FUSED_LAYER_WITH_TYPES = """\
+Elemwise{Mul}[(0, 1)] [id A] <TensorType(float64, vector)> ''   3
+ |TensorConstant{(1,) of 2.0} [id B] <TensorType(float64, (True,))>
+ |MapReduce{Sum{axis=[0], acc_dtype=float64}, Composite{tanh((i0 + i1))}} [id C] \
+<TensorType(float64, vector)> ''   2
+   |Dot22 [id D] <TensorType(float64, matrix)> ''   1
+   | |x [id E] <TensorType(float64, matrix)>
+   | |y [id F] <TensorType(float64, matrix)>
+   |InplaceDimShuffle{x,0} [id G] <TensorType(float64, row)> ''   0
+     |v [id H] <TensorType(float64, vector)>
+"""
+
 # 1 / (x log(2)) at -2, -1, 0, 1, 2 and 30.
 LOG2_SLOPES = (
     "float64 (6): -0.7213475204444817 -1.4426950408889634 inf"
@@ -514,18 +537,8 @@ DIFFERENCES = (
                 without=["Elemwise{Sqr}[(0, 0)]"], but_with=["Elemwise{sqr}"]
             ),
             "names.training_steps:regression layer/FAST_RUN": names(
-                without=[
-                    "Elemwise{Composite{(i0 - (i1 * i2))}}",
-                    "Elemwise{Mul}[(0, 2)]",
-                    "Elemwise{Sqr}[(0, 0)]",
-                    "Elemwise{Sqr}[(0, 0)]",
-                ],
-                but_with=[
-                    "Elemwise{Composite{(i0 - (i1 * i2))}}[(0, 0)]",
-                    "Elemwise{Mul}[(0, 0)]",
-                    "Elemwise{sqr,no_inplace}",
-                    "Elemwise{sqr,no_inplace}",
-                ],
+                without=["Elemwise{Composite{(i0 - (i1 * i2))}}"],
+                but_with=["Elemwise{Composite{(i0 - (i1 * i2))}}[(0, 0)]"],
             ),
             "names.training_steps:regression layer/without fusion": names(
                 without=[
@@ -683,10 +696,6 @@ DIFFERENCES = (
                         "Elemwise{Composite{(((scalar_sigmoid(i0) * i1 * i2) / i3) - ((scalar_s"
                         "igmoid((-i0)) * i1 * i4) / i3))}}"
                     ),
-                    (
-                        "Elemwise{Composite{((i0 * scalar_softplus(i1)) - (i2 * log1p((-i3))))}"
-                        "}[(0, 1)]"
-                    ),
                     "Elemwise{Composite{scalar_sigmoid((-i0))}}",
                     "Elemwise{gt,no_inplace}",
                 ],
@@ -694,10 +703,6 @@ DIFFERENCES = (
                     (
                         "Elemwise{Composite{(((scalar_sigmoid(i0) * i1 * i2) / i3) + ((scalar_s"
                         "igmoid((-i0)) * i4) / i3))}}[(0, 0)]"
-                    ),
-                    (
-                        "Elemwise{Composite{((i0 * scalar_softplus(i1)) - (i2 * i3 * scalar_sof"
-                        "tplus(i4)))}}[(0, 4)]"
                     ),
                     "Elemwise{Composite{GT(scalar_sigmoid(i0), i1)}}",
                     "Elemwise{neg,no_inplace}",
@@ -709,7 +714,6 @@ DIFFERENCES = (
                         "Elemwise{Composite{(((scalar_sigmoid(i0) * i1 * i2) / i3) - ((scalar_s"
                         "igmoid((-i0)) * i1 * i4) / i3))}}"
                     ),
-                    "Elemwise{Composite{((i0 * scalar_softplus(i1)) - (i2 * log1p((-i3))))}}",
                     "Elemwise{Composite{scalar_sigmoid((-i0))}}",
                     "Elemwise{gt,no_inplace}",
                 ],
@@ -717,10 +721,6 @@ DIFFERENCES = (
                     (
                         "Elemwise{Composite{(((scalar_sigmoid(i0) * i1 * i2) / i3) + ((scalar_s"
                         "igmoid((-i0)) * i4) / i3))}}"
-                    ),
-                    (
-                        "Elemwise{Composite{((i0 * scalar_softplus(i1)) - (i2 * i3 * scalar_sof"
-                        "tplus(i4)))}}"
                     ),
                     "Elemwise{Composite{GT(scalar_sigmoid(i0), i1)}}",
                     "Elemwise{neg,no_inplace}",
@@ -765,7 +765,6 @@ DIFFERENCES = (
                         "Elemwise{Composite{(((scalar_sigmoid(i0) * i1 * i2) / i3) - ((scalar_s"
                         "igmoid((-i0)) * i1 * i4) / i3))}}"
                     ),
-                    "Elemwise{Composite{((i0 * scalar_softplus(i1)) - (i2 * log1p((-i3))))}}",
                     "Elemwise{Composite{scalar_sigmoid((-i0))}}",
                     "Elemwise{gt,no_inplace}",
                 ],
@@ -774,13 +773,230 @@ DIFFERENCES = (
                         "Elemwise{Composite{(((scalar_sigmoid(i0) * i1 * i2) / i3) + ((scalar_s"
                         "igmoid((-i0)) * i4) / i3))}}"
                     ),
-                    (
-                        "Elemwise{Composite{((i0 * scalar_softplus(i1)) - (i2 * i3 * scalar_sof"
-                        "tplus(i4)))}}"
-                    ),
                     "Elemwise{Composite{GT(scalar_sigmoid(i0), i1)}}",
                     "Elemwise{neg,no_inplace}",
                 ],
+            ),
+        },
+    ),
+    Difference(
+        "a reduction takes in the elementwise Apply that only it reads: no array between them",
+        {
+            "names.elemwise:log of sum of exp/FAST_RUN": names(
+                without=[
+                    "Elemwise{Composite{exp((i0 - i1))}}",
+                    "Sum{axis=[1], acc_dtype=float64}",
+                ],
+                but_with=[
+                    "MapReduce{Sum{axis=[1], acc_dtype=float64}, Composite{exp((i0 - i1))}}",
+                ],
+            ),
+            "names.elemwise:normalised/FAST_RUN": names(
+                without=[
+                    "Elemwise{sqr,no_inplace}",
+                    "Sum{axis=[0], acc_dtype=float64}",
+                ],
+                but_with=[
+                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, sqr}",
+                ],
+            ),
+            "names.elemwise:specialised mean of squares/FAST_RUN": names(
+                without=[
+                    "Elemwise{Composite{sqr((i0 - i1))}}",
+                    "Sum{acc_dtype=float64}",
+                ],
+                but_with=[
+                    "MapReduce{Sum{acc_dtype=float64}, Composite{sqr((i0 - i1))}}",
+                ],
+            ),
+            "names.nnet:crossentropy matrix/FAST_RUN": names(
+                without=[
+                    "Elemwise{Mul}[(0, 1)]",
+                    "Sum{axis=[1], acc_dtype=float64}",
+                ],
+                but_with=[
+                    "MapReduce{Sum{axis=[1], acc_dtype=float64}, mul}",
+                ],
+            ),
+            "names.nnet:error rate/FAST_RUN": names(
+                without=[
+                    "Elemwise{neq,no_inplace}",
+                    "Sum{acc_dtype=int64}",
+                ],
+                but_with=[
+                    "MapReduce{Sum{acc_dtype=int64}, NEQ}",
+                ],
+            ),
+            "names.reductions:all 0/FAST_RUN": names(
+                without=[
+                    "Elemwise{neq,no_inplace}",
+                    "All{0}",
+                ],
+                but_with=[
+                    "MapReduce{All{0}, NEQ}",
+                ],
+            ),
+            "names.reductions:any/FAST_RUN": names(
+                without=[
+                    "Elemwise{neq,no_inplace}",
+                    "Any",
+                ],
+                but_with=[
+                    "MapReduce{Any, NEQ}",
+                ],
+            ),
+            "names.reductions:any 0/FAST_RUN": names(
+                without=[
+                    "Elemwise{gt,no_inplace}",
+                    "Any{0}",
+                ],
+                but_with=[
+                    "MapReduce{Any{0}, GT}",
+                ],
+            ),
+            "names.reductions:norm/FAST_RUN": names(
+                without=[
+                    "Elemwise{Composite{sqr(Abs(i0))}}",
+                    "Sum{acc_dtype=float64}",
+                ],
+                but_with=[
+                    "MapReduce{Sum{acc_dtype=float64}, Composite{sqr(Abs(i0))}}",
+                ],
+            ),
+            "names.reductions:norm 1/FAST_RUN": names(
+                without=[
+                    "Elemwise{abs_,no_inplace}",
+                    "Sum{acc_dtype=float64}",
+                ],
+                but_with=[
+                    "MapReduce{Sum{acc_dtype=float64}, Abs}",
+                ],
+            ),
+            "names.reductions:std/FAST_RUN": names(
+                without=[
+                    "Elemwise{Composite{sqr((i0 - i1))}}",
+                    "Sum{axis=[0], acc_dtype=float64}",
+                ],
+                but_with=[
+                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, Composite{sqr((i0 - i1))}}",
+                ],
+            ),
+            "names.reductions:sum of squares/FAST_RUN": names(
+                without=[
+                    "Elemwise{sqr,no_inplace}",
+                    "Sum{acc_dtype=float64}",
+                ],
+                but_with=[
+                    "MapReduce{Sum{acc_dtype=float64}, sqr}",
+                ],
+            ),
+            "names.reductions:var/FAST_RUN": names(
+                without=[
+                    "Elemwise{Composite{sqr((i0 - i1))}}",
+                    "Sum{acc_dtype=float64}",
+                ],
+                but_with=[
+                    "MapReduce{Sum{acc_dtype=float64}, Composite{sqr((i0 - i1))}}",
+                ],
+            ),
+            "names.training_steps:logistic regression/FAST_RUN": names(
+                without=[
+                    (
+                        "Elemwise{Composite{((i0 * scalar_softplus(i1)) - (i2 * log1p((-i3))))}}"
+                        "[(0, 1)]"
+                    ),
+                    "Elemwise{sqr,no_inplace}",
+                    "Sum{acc_dtype=float64}",
+                    "Sum{acc_dtype=float64}",
+                ],
+                but_with=[
+                    (
+                        "MapReduce{Sum{acc_dtype=float64}, Composite{((i0 * scalar_softplus(i1))"
+                        " - (i2 * i3 * scalar_softplus(i4)))}}"
+                    ),
+                    "MapReduce{Sum{acc_dtype=float64}, sqr}",
+                ],
+            ),
+            "names.training_steps:logistic regression/o3": names(
+                without=[
+                    "Elemwise{Composite{((i0 * scalar_softplus(i1)) - (i2 * log1p((-i3))))}}",
+                    "Elemwise{sqr,no_inplace}",
+                    "Sum{acc_dtype=float64}",
+                    "Sum{acc_dtype=float64}",
+                ],
+                but_with=[
+                    (
+                        "MapReduce{Sum{acc_dtype=float64}, Composite{((i0 * scalar_softplus(i1))"
+                        " - (i2 * i3 * scalar_softplus(i4)))}}"
+                    ),
+                    "MapReduce{Sum{acc_dtype=float64}, sqr}",
+                ],
+            ),
+            "names.training_steps:logistic regression/without inplace": names(
+                without=[
+                    "Elemwise{Composite{((i0 * scalar_softplus(i1)) - (i2 * log1p((-i3))))}}",
+                    "Elemwise{sqr,no_inplace}",
+                    "Sum{acc_dtype=float64}",
+                    "Sum{acc_dtype=float64}",
+                ],
+                but_with=[
+                    (
+                        "MapReduce{Sum{acc_dtype=float64}, Composite{((i0 * scalar_softplus(i1))"
+                        " - (i2 * i3 * scalar_softplus(i4)))}}"
+                    ),
+                    "MapReduce{Sum{acc_dtype=float64}, sqr}",
+                ],
+            ),
+            "names.training_steps:regression layer/FAST_RUN": names(
+                without=[
+                    "Elemwise{Mul}[(0, 2)]",
+                    "Elemwise{Sqr}[(0, 0)]",
+                    "Elemwise{Sqr}[(0, 0)]",
+                    "Sum{acc_dtype=float64}",
+                    "Sum{acc_dtype=float64}",
+                    "Sum{axis=[0], acc_dtype=float64}",
+                ],
+                but_with=[
+                    "MapReduce{Sum{acc_dtype=float64}, sqr}",
+                    "MapReduce{Sum{acc_dtype=float64}, sqr}",
+                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, mul}",
+                ],
+            ),
+            "names.training_steps:regression layer/o3": names(
+                without=[
+                    "Elemwise{mul,no_inplace}",
+                    "Elemwise{sqr,no_inplace}",
+                    "Elemwise{sqr,no_inplace}",
+                    "Sum{acc_dtype=float64}",
+                    "Sum{acc_dtype=float64}",
+                    "Sum{axis=[0], acc_dtype=float64}",
+                ],
+                but_with=[
+                    "MapReduce{Sum{acc_dtype=float64}, sqr}",
+                    "MapReduce{Sum{acc_dtype=float64}, sqr}",
+                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, mul}",
+                ],
+            ),
+            "names.training_steps:regression layer/without inplace": names(
+                without=[
+                    "Elemwise{mul,no_inplace}",
+                    "Elemwise{sqr,no_inplace}",
+                    "Elemwise{sqr,no_inplace}",
+                    "Sum{acc_dtype=float64}",
+                    "Sum{acc_dtype=float64}",
+                    "Sum{axis=[0], acc_dtype=float64}",
+                ],
+                but_with=[
+                    "MapReduce{Sum{acc_dtype=float64}, sqr}",
+                    "MapReduce{Sum{acc_dtype=float64}, sqr}",
+                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, mul}",
+                ],
+            ),
+            "printing.debugprint_of_functions:layer": FUSED_LAYER,
+            "printing.debugprint_of_functions:layer with types": FUSED_LAYER_WITH_TYPES,
+            "printing.pprint:compiled/fused": (
+                "Elemwise{Mul}[(0, 1)](TensorConstant{(1,) of 2.0}, MapReduce{Sum{axis=[0], acc_dty"
+                "pe=float64}, Composite{tanh((i0 + i1))}}(Dot22(x, y), v))"
             ),
         },
     ),

@@ -15,10 +15,12 @@ from opwise.linkers import cmakers, csteps, opwise_c
 from opwise.linkers.cmakers import C_DTYPES
 from opwise.linkers.kernels import Kernels
 from opwise.modes.mode import Mode
+from opwise.scalar.op import OPS
 from opwise.tensor import blas
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar, deep_copy_op, view_op
 from opwise.tensor.creation import alloc_empty
-from opwise.tensor.reduce import Argmax
+from opwise.tensor.mapreduce import MapReduce
+from opwise.tensor.reduce import All, Any, Argmax, CAReduce, Prod, Sum
 from opwise.tensor.shape import shape_i_op
 from opwise.tensor.type import TensorType
 
@@ -344,6 +346,46 @@ def reduce_long(dtype):
 def reduce_in_another_precision(dtype):
     x = var(dtype, 2)
     return [x], [T.sum(x, acc_dtype="float64"), T.sum(x, dtype="float64", axis=0)]
+
+
+def _folded(name, *operands):
+    """Return all kinds of reductions of an elementwise operation."""
+    extremum = [CAReduce(OPS["maximum"], 2), CAReduce(OPS["minimum"], (1, 2))]
+    for reduction in (Sum(), Sum(0), Sum((0, 2)), Prod(1), *extremum):
+        yield MapReduce(OPS[name], reduction)(*operands)
+
+
+@case("reduce", [(3, 4, 5), (3, 4, 5)], [(1, 1, 2), (1, 1, 2)], dtypes=INTS + FLOATS)
+def map_reduce(dtype):
+    x, y = var(dtype, 3), var(dtype, 3)
+    return [x, y], list(_folded("mul", x, y))
+
+
+@case("reduce", [(2, 3, 4), (1, 1, 4), (2, 3, 1), (1, 1, 1)], dtypes=("float32", "int16"))
+def map_reduce_broadcasts(dtype):
+    patterns = [(False, False, False), (True, True, False), (False, False, True), (True,) * 3]
+    x, row, column, one = (var(dtype, p) for p in patterns)
+    operands = [x, row, column, one]
+    return operands, [*_folded("add", *operands), *_folded("mul", row, column, one)]
+
+
+@case("reduce", [(3, 0, 5)], [(0, 0, 0)], dtypes=("float64", "uint8"))
+def map_reduce_nothing(dtype):
+    x = var(dtype, 3)
+    return [x], [MapReduce(OPS["neg"], op)(x) for op in (Sum(), Sum(1), Prod((0, 1)), Sum(0))]
+
+
+@case("reduce", [(3, 4), (3, 4)], [(1, 1), (1, 1)], dtypes=NUMBERS)
+def map_reduce_truths(dtype):
+    x, y = var(dtype, 2), var(dtype, 2)
+    return [x, y], [MapReduce(OPS["lt"], op)(x, y) for op in (Any(), Any(0), All(1), All(), Sum())]
+
+
+@case("reduce", [(2, 3000), ((2, 3000), "int8")], [(3000, 2), ((3000, 2), "int8")], dtypes=FLOATS)
+def map_reduce_long(dtype):
+    x, i = var(dtype, 2), var("int8", 2)
+    ops = [Sum(), Sum(0), Sum(1, acc_dtype=dtype), CAReduce(OPS["maximum"], 0)]
+    return [x, i], [MapReduce(OPS["add"], op)(x, i) for op in ops]
 
 
 @case("argmax", [(3, 4, 5)], [(1, 1, 2)], [(2, 1, 1)], dtypes=("bool",) + INTS + FLOATS)
@@ -714,6 +756,10 @@ def _failures():
                         "the value has length 3 along dimension 0, the output 2"),
         "max": ([x], x.max(axis=1), [np.ones((3, 0))], ValueError, "zero-size on axis 1"),
         "argmax": ([x], T.argmax(x, axis=0), [np.ones((0, 3))], ValueError, "argmax of an empty"),
+        "map reduce": ([x, y], MapReduce(OPS["mul"], Sum(0))(x, y), [m, np.ones((3, 5))],
+                       ValueError, r"input\[0\].shape\[1\] = 4, input\[1\].shape\[1\] = 5"),
+        "max of a map": ([x], MapReduce(OPS["neg"], CAReduce(OPS["maximum"], 1))(x),
+                         [np.ones((3, 0))], ValueError, "zero-size on axis 1"),
         "arange": ([n], T.arange(0, 5, n), [np.array(0)], ZeroDivisionError, "the step is zero"),
         "rebroadcast": ([x], T.addbroadcast(x, 0), [m], ValueError,
                         r"Dimension 0 in Rebroadcast's input was supposed to be 1 \(got 3"),

@@ -268,6 +268,29 @@ def test_an_operand_read_twice_may_be_overwritten(run_with, generate):
         np.testing.assert_array_equal(run(value)[0], np.arange(float(n)) ** 2)
 
 
+@pytest.mark.parametrize("generate", [False, True], ids=["interpreter", "generated"])
+def test_results_lie_in_memory_as_the_operands_do(run_with, generate):
+    """Fortran's order where all operands that have an order have that one; else C's."""
+    x, y, row, number = (
+        var("float64", 2),
+        var("float64", 2),
+        var("float64", (True, False)),
+        var("float64", 0),
+    )
+    run, _ = run_with([x, y, row, number], [x + y, y * row * number], c=True, generate=generate)
+    c = np.arange(12.0).reshape(3, 4)
+    fortran, r, n = np.asfortranarray(c), c[:1], np.array(2.0)
+    for a, b, orders in [
+        (c, c, "CC"), (fortran, fortran, "FF"), (c, fortran, "CF"), (fortran, c, "CC"),
+        (fortran, np.repeat(fortran, 2, 0)[::2], "CC"), (fortran, fortran[:, ::-1], "CC"),
+    ]:  # fmt: skip
+        results = run(a, b, r, n)
+        assert ["CF"[result.flags.f_contiguous] for result in results] == list(orders)
+        assert all(result.flags.owndata for result in results)
+        for result, expected in zip(results, (a + b, b * r * n), strict=True):
+            np.testing.assert_array_equal(result, expected)
+
+
 # --- what is compiled, and how often ------------------------------------------------------------
 
 
@@ -418,12 +441,12 @@ def test_the_text_can_be_read():
     made.generate = True
     op = composite(
         "float64", "float64", outs=(3,),
-        steps=[("exp", (0,), "float64"), ("add", (2, 1), "float64")],
+        steps=[("sin", (0,), "float64"), ("add", (2, 1), "float64")],
     ).scalar_op  # fmt: skip
     loop = made.elemwise(op, ["float64"] * 2, ["float64"], [], [])
     text = kernels.source_text([loop])
     assert "#include" not in text
-    assert "const double t0 = exp(x0);" in text
+    assert "const double t0 = sin(x0);" in text
     assert "const double t1 = (t0 + x1);" in text
     assert "*z0 = t1;" in text
 

@@ -37,7 +37,7 @@ def ops(mode, expression=None):
     return [str(node.op) for node in function([x], y, mode=mode).maker.fgraph.toposort()]
 
 
-FUSED = ["Elemwise{Composite{(i0 + (i1 * i2))}}", "Sum{acc_dtype=float64}"]
+FUSED = ["MapReduce{Sum{acc_dtype=float64}, Composite{(i0 + (i1 * i2))}}"]
 PLAIN = ["Elemwise{mul,no_inplace}", "Elemwise{add,no_inplace}", "Sum{acc_dtype=float64}"]
 WRITTEN = ["InplaceDimShuffle{x,x}", "InplaceDimShuffle{x,x}", *PLAIN]
 
@@ -356,7 +356,7 @@ for mode in (None, "FAST_RUN"):
     "settings, expected",
     [
         ("mode=FAST_COMPILE,optimizer_including=fusion",
-         ["Elemwise{Composite{((i0 * i1) + i2)}}", "Sum{acc_dtype=float64}"]),
+         ["MapReduce{Sum{acc_dtype=float64}, Composite{((i0 * i1) + i2)}}"]),
         ("optimizer_excluding=fusion:inplace", PLAIN),
         ("mode=FAST_RUN,optimizer_excluding=fusion",
          ["Elemwise{mul,no_inplace}", "Elemwise{Add}[(0, 1)]", "Sum{acc_dtype=float64}"]),

@@ -45,9 +45,7 @@ _function(
 _function(
     "expm1", "Expm1", lambda F, x, z, g: g * F.exp(x), 3.0, doc="exp(x) - 1, exact for small x."
 )
-_function(
-    "log", "Log", lambda F, x, z, g: g / x, 1.8, _POSITIVE, "Natural logarithm.", own=True
-)
+_function("log", "Log", lambda F, x, z, g: g / x, 1.8, _POSITIVE, "Natural logarithm.", own=True)
 _function(
     "log2", "Log2", lambda F, x, z, g: g / (x * g.like(np.log(2))), 1.8, _POSITIVE,
     "Logarithm to base 2.",

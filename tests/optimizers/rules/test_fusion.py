@@ -13,9 +13,12 @@ from opwise.optimizers.rules.fusion import (
     MAX_STEPS,
     AddMulFusion,
     FusionOptimizer,
+    MapReduceOptimizer,
 )
-from opwise.scalar.composite import Composite
+from opwise.scalar.composite import Composite, Step
 from opwise.tensor.elemwise import DimShuffle, Elemwise
+from opwise.tensor.mapreduce import MapReduce
+from opwise.tensor.reduce import CAReduce, ProdWithoutZeros, Sum
 
 pytestmark = pytest.mark.null
 
@@ -269,6 +272,125 @@ def test_a_long_sum_stays_within_limits():
     assert sum(len(n.inputs) - 1 for n in graph.apply_nodes) == 199
 
 
+# --- reductions ---------------------------------------------------------------------------------
+
+
+def reduced(inputs, outputs):
+    """Return (names of the Ops in order, the graph) after Applys were fused, and reductions."""
+    graph = fused(inputs, outputs, FusionOptimizer(), MapReduceOptimizer())
+    return [str(n.op) for n in graph.toposort() if not isinstance(n.op, DimShuffle)], graph
+
+
+@pytest.mark.parametrize("axis", [None, 0, (1,), (0, 1)])
+@pytest.mark.parametrize("reduce", [T.sum, T.prod, T.max, T.min, T.any, T.all, T.mean])
+def test_a_reduction_takes_in_what_it_alone_reads(x, y, reduce, axis):
+    def out(condition):
+        return reduce(T.gt(x * y, y) if condition else T.exp(x) * y - x, axis=axis)
+
+    f = function([x, y], out(reduce in (T.any, T.all)), mode=Mode("py", "fast_run"))
+    assert [type(n.op) for n in f.maker.order].count(MapReduce) == 1
+    assert not [n for n in f.maker.order if isinstance(n.op, Elemwise) and x in n.inputs]
+    assert not [n for n in f.maker.order if isinstance(n.op, CAReduce)]
+    g = function([x, y], out(reduce in (T.any, T.all)), mode=Mode("py", None))
+    np.testing.assert_allclose(f(*V[:2]), g(*V[:2]), 1e-12)
+
+
+def test_a_fused_reduction_reads_the_operands(x, y):
+    names, graph = reduced([x, y], T.sum(T.exp(x) * y, axis=0))
+    assert names == ["MapReduce{Sum{axis=[0], acc_dtype=float64}, Composite{(exp(i0) * i1)}}"]
+    assert list(graph.outputs[0].owner.inputs) == graph.inputs
+    same_values(graph, [x, y], T.sum(T.exp(x) * y, axis=0), V[:2])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint32", "float32", "bool"])
+def test_reductions_of_other_dtypes(dtype):
+    a, b = T.TensorType(dtype, (False,))("a"), T.TensorType(dtype, (False,))("b")
+    outputs = [T.sum(a * b), T.sum(T.neq(a, b)), CAReduce(T.maximum.scalar_op)(a * b)]
+    names, graph = reduced([a, b], outputs)
+    assert [name.split("{")[0] for name in names] == ["MapReduce"] * 3
+    values = [np.array([1, 0, 1], dtype), np.array([1, 1, 0], dtype)]
+    same_values(graph, [a, b], outputs, values)
+
+
+def test_a_result_that_is_broadcast_and_reduced(x):
+    """The number of times that something is computed stays the same."""
+    v = T.dvector("v")
+    names, graph = reduced([x, v], T.sum(T.exp(v) + x, axis=0))
+    assert names == ["Elemwise{exp,no_inplace}",
+                     "MapReduce{Sum{axis=[0], acc_dtype=float64}, add}"]  # fmt: skip
+    same_values(graph, [x, v], T.sum(T.exp(v) + x, axis=0), [V[0], V[1][0]])
+
+
+def _two_readers(x, y):
+    a = T.exp(x)
+    return [T.sum(a), a * y]
+
+
+def _two_reductions(x, y):
+    a = T.exp(x)
+    return [T.sum(a, axis=0), T.sum(a, axis=1)]
+
+
+def _an_output(x, y):
+    a = T.exp(x)
+    return [a, T.sum(a)]
+
+
+def _in_place(x, y):
+    return [T.sum(Elemwise(T.exp.scalar_op, {0: 0})(x * y))]
+
+
+def _complex(x, y):
+    return [T.sum(T.cast(x, "complex128") * y)]
+
+
+def _half(x, y):
+    return [T.sum(T.cast(x, "float16") * T.cast(y, "float16"))]
+
+
+def _without_c(x, y):
+    return [T.sum(T.erfinv(x))]
+
+
+def _several_results(x, y):
+    step = Step(T.exp.scalar_op, (0,), "float64")
+    both = Composite.from_program(["float64"], [step], [1, 0])
+    return [T.sum(Elemwise(both)(x)[0])]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        _two_readers, _two_reductions, _an_output, _in_place, _complex, _half, _without_c,
+        _several_results,
+        lambda x, y: [T.sum(x), T.prod(y, axis=0)],
+        lambda x, y: [Sum(axis=())(x * y)],
+        lambda x, y: [T.sum(T.sort(x * y))],
+        lambda x, y: [T.sum((x * y).T)],
+        lambda x, y: [T.argmax(x * y)],
+        lambda x, y: [ProdWithoutZeros()(x * y)],
+        lambda x, y: [CAReduce(T.sub.scalar_op)(x * y)],
+    ],
+)  # fmt: skip
+def test_what_reductions_leave_alone(x, y, build):
+    names, _ = reduced([x, y], build(x, y))
+    assert not [name for name in names if name.startswith("MapReduce")]
+
+
+def test_more_dimensions_than_loops_walk_over():
+    a = T.TensorType("float64", (False,) * 9)("a")
+    assert not [name for name in reduced([a], T.sum(a * a))[0] if name.startswith("MapReduce")]
+
+
+def test_reductions_know_all_lines_they_came_from(x, y):
+    a = x * y
+    total = T.sum(a)
+    graph = FunctionGraph([x, y], [total], clone=False)
+    with rewriting():
+        MapReduceOptimizer().optimize(graph)
+    assert {a.owner, total.owner} <= set(graph.outputs[0].owner.origins)
+
+
 # --- by the modes -------------------------------------------------------------------------------
 
 
@@ -288,8 +410,24 @@ def test_which_modes_fuse(x, y, mode, count):
     assert len([n for n in f.maker.order if isinstance(n.op, Elemwise)]) == count
 
 
+@pytest.mark.parametrize(
+    ("mode", "count"),
+    [
+        (Mode("py", "fast_run"), 1),
+        (Mode("py", "fast_run").excluding("fusion"), 0),
+        (Mode("py", "fast_run").excluding("map_reduce_fusion"), 0),
+        (Mode("py", "fast_compile"), 0),
+        (Mode("py", None), 0),
+    ],
+)
+def test_which_modes_fuse_reductions(x, mode, count):
+    f = function([x], T.exp(x).sum(), mode=mode)
+    assert len([n for n in f.maker.order if isinstance(n.op, MapReduce)]) == count
+
+
 def test_the_flag_turns_it_off(x, y, flags):
     flags({"tensor.local_elemwise_fusion": False})
-    f = function([x, y], T.exp(x * y) + x, mode=Mode("py", "fast_run"))
+    f = function([x, y], T.sum(T.exp(x * y) + x), mode=Mode("py", "fast_run"))
     assert not [n for n in f.maker.order if isinstance(n.op, Elemwise)
                 and isinstance(n.op.scalar_op, Composite)]  # fmt: skip
+    assert not [n for n in f.maker.order if isinstance(n.op, MapReduce)]

@@ -1,0 +1,139 @@
+"""Functions of built-in loops and of generated C against long double: at most 4 units in the last
+place, and what special values give."""
+
+import numpy as np
+import pytest
+
+import opwise.tensor as T
+from opwise.compile.function import function
+from opwise.modes.mode import Mode
+from opwise.scalar.op import OPS
+from opwise.tensor.elemwise import Elemwise
+
+LONG = np.longdouble
+MAX_ULP = 4
+
+pytestmark = pytest.mark.skipif(
+    np.finfo(LONG).eps > 2e-19, reason="long double is no wider than double here"
+)
+
+
+def _erf(x):
+    """The series of which no term is negative."""
+    x = np.clip(x, -7, 7)
+    term = total = x
+    for n in range(1, 200):
+        term = term * 2 * x * x / (2 * n + 1)
+        total = total + term
+    return total * 2 / np.sqrt(4 * np.arctan(LONG(1))) * np.exp(-x * x)
+
+
+#: rows by name, and how long double computes them
+FUNCTIONS = {
+    "exp": np.exp,
+    "log": np.log,
+    "tanh": np.tanh,
+    "expm1": np.expm1,
+    "log1p": np.log1p,
+    "sin": np.sin,
+    "cos": np.cos,
+    "erf": _erf,
+    "scalar_sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "scalar_softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-abs(x))),
+}
+#: modes that have loops compiled, and that make do with those that opwise is built with
+MODES = {"generated": Mode("c|py", None), "built-in": Mode("c|py", "fast_compile")}
+
+
+def special(dtype):
+    f = np.finfo(dtype)
+    numbers = [
+        0.0,
+        np.inf,
+        np.nan,
+        f.max,
+        f.tiny,
+        f.smallest_subnormal,
+        1.0,
+        0.5,
+        2.0,
+        1 - f.epsneg,
+    ]
+    return np.array([sign * x for x in numbers for sign in (1, -1)], dtype)
+
+
+def points(dtype, n=3000):
+    """Return numbers of all magnitudes, more of them where functions bend, overflow or vanish."""
+    random, f = np.random.RandomState(1), np.finfo(dtype)
+    end = float(np.log(LONG(f.max)))
+    sign = random.choice([-1, 1], n)
+    parts = [
+        random.uniform(-1, 1, n), random.uniform(-20, 20, n), random.uniform(0.5, 2, n),
+        random.uniform(-1.06 * end, 1.01 * end, n),  # exp is denormal, or 0, and all but infinite
+        sign * 10 ** random.uniform(np.log10(float(f.tiny)), np.log10(float(f.max)) - 0.01, n),
+        random.uniform(-1, 1, n) * float(f.tiny), 1 + sign * 10 ** random.uniform(-16, -1, n),
+    ]  # fmt: skip
+    return np.concatenate([np.concatenate(parts).astype(dtype), special(dtype)])
+
+
+def worst(found, exact, inputs):
+    """Return the largest error in units in the last place, and where it is.
+
+    Infinities, NaN and the signs of zeros must be those of the exact result.
+    """
+    rounded = exact.astype(found.dtype)
+    finite = np.isfinite(rounded) & np.isfinite(found)
+    np.testing.assert_array_equal(found[~finite], rounded[~finite])
+    zeros = (rounded == 0) & (found == 0)
+    np.testing.assert_array_equal(np.signbit(found[zeros]), np.signbit(rounded[zeros]))
+    unit = np.spacing(abs(rounded)).astype(LONG)
+    error = np.where(finite, abs(found.astype(LONG) - exact) / unit, 0)
+    at = int(np.argmax(error))
+    return float(error[at]), [float(x[at]) for x in inputs]
+
+
+def compiled(mode, dtype, names, count):
+    inputs = [T.TensorType(dtype, (False,))() for _ in range(count)]
+    f = function(inputs, [Elemwise(OPS[name])(*inputs) for name in names], mode=MODES[mode])
+    assert all(f.maker.linker.cimpl)
+    return f
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("mode", MODES)
+def test_functions(mode, dtype):
+    x = points(dtype)
+    results = compiled(mode, dtype, FUNCTIONS, 1)(x)
+    for (name, exact), found in zip(FUNCTIONS.items(), results, strict=True):
+        with np.errstate(all="ignore"):
+            error, where = worst(found, exact(x.astype(LONG)), [x])
+        assert error <= MAX_ULP, (name, where)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("mode", MODES)
+def test_powers(mode, dtype):
+    random = np.random.RandomState(2)
+    end = float(np.log(LONG(np.finfo(dtype).max)))
+    base = np.exp(random.uniform(-5, 5, 9000))
+    power = random.uniform(-1.1 * end, 1.1 * end, base.size) / np.log(base)
+    pairs = [(base, power), (base, random.uniform(-3, 3, base.size)),
+             (-np.round(base), random.randint(-9, 10, base.size)),
+             np.meshgrid(special(dtype), special(dtype))]  # fmt: skip
+    x, y = (np.concatenate([np.ravel(p[k]) for p in pairs]).astype(dtype) for k in (0, 1))
+    (found,) = compiled(mode, dtype, ["pow"], 2)(x, y)
+    with np.errstate(all="ignore"):
+        error, where = worst(found, x.astype(LONG) ** y.astype(LONG), [x, y])
+    assert error <= MAX_ULP, where
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_loops_of_any_length_give_the_same(dtype):
+    """What is left of a run beside whole vectors is computed as accurately."""
+    f = compiled("generated", dtype, FUNCTIONS, 1)
+    x = points(dtype, 20)
+    for n in range(1, 40):
+        for name, found in zip(FUNCTIONS, f(x[:n]), strict=True):
+            with np.errstate(all="ignore"):
+                error, where = worst(found, FUNCTIONS[name](x[:n].astype(LONG)), [x[:n]])
+            assert error <= MAX_ULP, (name, n, where)
