@@ -77,8 +77,8 @@ class Kernels:
         built-in reduction of plain elements.
         """
         return self._loop(
-            loops.reduction_text, (row.name, acc, whole), op, in_dtypes, [out_dtype], constant_inputs,
-            maybe, reducer,
+            loops.reduction_text, (row.name, acc, whole), op, in_dtypes, [out_dtype],
+            constant_inputs, maybe, reducer,
         )  # fmt: skip
 
     def _loop(self, make, first, op, in_dtypes, out_dtypes, constant_inputs, maybe, reducer=-1):

@@ -8,6 +8,7 @@ objects. ``opwise.linkers.vm`` is the same machine in plain Python and is its sp
 
 cimport cython
 cimport numpy as cnp
+from cpython.exc cimport PyErr_CheckSignals
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.list cimport PyList_GET_ITEM
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
@@ -18,6 +19,7 @@ from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport int32_t, int64_t, uintptr_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
+from posix.unistd cimport usleep
 
 import copy
 
@@ -30,6 +32,9 @@ cdef extern from "numpy/arrayobject.h":
     bint PyArray_CheckExact(object)
     bint PyArray_ISBEHAVED_RO(object)
     bint PyArray_ISWRITEABLE(cnp.ndarray)
+
+cdef extern from "pythread.h":
+    unsigned long PyThread_get_thread_ident() nogil
 
 cdef extern from "runtime.h":
     int OW_MAXDIM, OW_MAXARG, OW_STATIC, OW_TOTAL, OW_CHECKED, OW_ERROR_SIZE
@@ -994,6 +999,7 @@ cdef class CallPath:
     cdef list outputs, updates
     cdef int noutputs, nupdates
     cdef bint single, slow, none, running
+    cdef unsigned long caller
     cdef public bint trust_input
     cdef public bint timed
     cdef readonly int64_t calls, total_ns, fn_ns, first_ns
@@ -1020,8 +1026,9 @@ cdef class CallPath:
     def __call__(self, *args, **kwargs):
         cdef int64_t start
         if self.running:  # before anything is touched that the call under way needs
-            raise RuntimeError(BUSY)
+            self._wait()
         self.running = True
+        self.caller = PyThread_get_thread_ident()
         try:
             if not self.timed:
                 return self._call(args, kwargs)
@@ -1035,6 +1042,16 @@ cdef class CallPath:
             return result
         finally:
             self.running = False
+
+    cdef int _wait(self) except -1:
+        """Wait for the call of another thread; raise if the call under way is this thread's own."""
+        if self.caller == PyThread_get_thread_ident():
+            raise RuntimeError(BUSY)
+        while self.running:
+            with nogil:
+                usleep(50)
+            PyErr_CheckSignals()
+        return 0
 
     def reset_calls(self):
         """Forget how often and how long the function was called."""

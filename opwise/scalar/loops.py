@@ -4,8 +4,9 @@ A loop is ``void name(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)``: 
 their steps in bytes in ``st``, outputs or the accumulator first. Operands are contiguous or stand
 still; whoever calls the loop copies others chunk by chunk.
 
-In a reduction an accumulator that stands still takes a whole run. Accumulators side by side take in
-as many rows as the number after the steps in ``st`` says; the operands' steps from row to row follow.
+In a reduction an accumulator that stands still takes a whole run. Accumulators side by side take
+in as many rows as the number after the steps in ``st`` says; the operands' steps from row to row
+follow.
 """
 
 from __future__ import annotations
@@ -133,9 +134,7 @@ def elemwise_text(name, steps, outs, in_dtypes, constant_inputs=(), maybe_broadc
         return [*lines, '_Pragma("GCC ivdep")', "for (ow_i64 i = 0; i < n; i++)",
                 f"    {name}_one({call});"]  # fmt: skip
 
-    return "\n".join(
-        [body, *_function(name, n_out, constant_inputs, maybe_broadcast, variant)]
-    )
+    return "\n".join([body, *_function(name, n_out, constant_inputs, maybe_broadcast, variant)])
 
 
 def reduction_text(
@@ -190,9 +189,7 @@ def reduction_text(
             "}",
         ]
 
-    return "\n".join(
-        [body, *_function(name, 1, constant_inputs, maybe_broadcast, variant, prefix)]
-    )
+    return "\n".join([body, *_function(name, 1, constant_inputs, maybe_broadcast, variant, prefix)])
 
 
 class _Fold:
@@ -213,7 +210,8 @@ class _Fold:
         step = self.fold.step.format(a=a, x=x)
         if self.nan:
             # a NaN stays: neither comparison holds for what comes after it
-            return f"(({x} {'>' if self.fold.clause == 'max' else '<'} {a}) | ({x} != {x}) ? {x} : {a})"
+            sign = ">" if self.fold.clause == "max" else "<"
+            return f"(({x} {sign} {a}) | ({x} != {x}) ? {x} : {a})"
         return f"({self.acc})({step})"
 
     def take(self, into, value, at):

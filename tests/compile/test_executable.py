@@ -532,28 +532,34 @@ def test_a_deep_graph_is_copied(deep, duplicate):
     assert again([2.0]).tolist() == [1.0]
 
 
-def test_a_second_thread_is_refused_while_a_call_runs(a):
+def test_a_second_thread_waits_while_a_call_runs(a):
     inside, go_on = threading.Event(), threading.Event()
+    order = []
 
     def wait():
-        inside.set()
-        assert go_on.wait(30)
+        order.append(threading.current_thread().name)
+        if len(order) == 1:
+            inside.set()
+            assert go_on.wait(30)
 
     f = function([a], Do(wait)(a) * 2, mode=QUICK)
-    results = []
-    thread = threading.Thread(target=lambda: results.append(f(1)))
-    thread.start()
+    results = {}
+    threads = [
+        threading.Thread(target=lambda k=k: results.update({k: f(k)}), name=str(k)) for k in (1, 2)
+    ]
+    threads[0].start()
     assert inside.wait(30)
     try:
-        with pytest.raises(RuntimeError, match="is being called already"):
-            f(100)
+        threads[1].start()
         with pytest.raises(RuntimeError, match="is running"):
             f.free()
         assert f.copy(name="other").name == "other"
+        assert order == ["1"]
     finally:
         go_on.set()
-        thread.join()
-    assert results == [2.0]
+        for thread in threads:
+            thread.join()
+    assert order == ["1", "2"] and results == {1: 2.0, 2: 4.0}
     assert f(3) == 6
 
 

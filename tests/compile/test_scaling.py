@@ -107,13 +107,13 @@ def test_work_for_each_apply_does_not_grow_with_the_graph(family, monkeypatch):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_equal_loops_are_generated_once(family, monkeypatch):
     """However many Applys compute the same: only the few at the ends of the graph may differ."""
-    genuine, loops = kernels.file_text, []
+    genuine, loops = kernels.source_text, []
 
     def counted(sources):
         loops.extend(sources)
         return genuine(sources)
 
-    monkeypatch.setattr(kernels, "file_text", counted)
+    monkeypatch.setattr(kernels, "source_text", counted)
     function(**family(60), mode="FAST_RUN")
     small = len(loops)
     loops.clear()

@@ -8,7 +8,7 @@ import pytest
 import opwise.tensor as T
 from opwise.compile.function import function
 from opwise.errors import CompileError
-from opwise.linkers import cbuild, kernels
+from opwise.linkers import cbuild, kernels, resources
 from opwise.linkers.base import OpWiseCLinker
 from opwise.linkers.cmakers import C_DTYPES
 from opwise.modes.mode import Mode
@@ -341,7 +341,7 @@ def test_one_call_of_the_compiler_a_function(compilations):
 
 @pytest.mark.c
 def test_large_kernels_are_divided_among_compilers(compilations, monkeypatch):
-    monkeypatch.setattr(cbuild, "processors", lambda: 3)
+    monkeypatch.setattr(resources, "processors", lambda: 3)
     monkeypatch.setattr(kernels, "SHARE", 1)
     f = function(*several_kernels(0.94321), mode=Mode("c|py", "fast_run"))
     assert len(compilations) == 3

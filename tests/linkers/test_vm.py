@@ -385,7 +385,7 @@ def test_a_second_thread_is_refused(mode):
     try:
         assert inside.wait(30)
         with pytest.raises(RuntimeError, match="another thread"):
-            f(np.full(100, np.nan))
+            f.fn()
         with pytest.raises(RuntimeError, match="running"):
             f.free()
     finally:

@@ -6,7 +6,7 @@
 
 /* How many accumulators side by side are kept in the second cache while many rows go into them. */
 #define OW_ROW_BLOCK 8192
-/* Rows of accumulators shorter than this are not worth a loop: each is reduced by itself. */
+/* Rows shorter than this are not worth a loop: the longest reduced dimension goes inside instead. */
 #define OW_SHORT_ROW 32
 
 /* Into how many parts a dimension is cut at most that several threads reduce, each with `n_out`
@@ -181,10 +181,11 @@ static int ow_reduce_run(ow_step *s)
     const void *ctx = s->ctx;
     int last = w.ndim - 1, inside = last;
     int64_t block = INT64_MAX / 2;
-    if (w.stride[last][0] && w.shape[last] < OW_SHORT_ROW) {
-        while (inside >= 0 && w.stride[inside][0])
-            inside--;
-        if (inside >= 0 && w.shape[inside] > w.shape[last]) {
+    if (last && w.shape[last] < OW_SHORT_ROW) {
+        for (int d = last - 1; d >= 0; d--)
+            if (!w.stride[d][0] && w.shape[d] > w.shape[inside])
+                inside = d;
+        if (inside != last) {
             ow_walk_innermost(&w, inside);
             block = OW_CHUNK;
         }

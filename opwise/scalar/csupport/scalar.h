@@ -222,7 +222,7 @@ OW_UPOW(u32, ow_u32)
 OW_UPOW(u64, ow_u64)
 /*@ end */
 
-/* --- exp, log, tanh: within 2 ulp, in vector instructions without a call ------------------------ */
+/* --- exp, log, tanh: within 3 ulp, in vector instructions without a call ------------------------ */
 /* x = k log(2) + r; exp(r) = 1 + r + r**2 q(r) with a minimax polynomial q; adding 1.5 times a power
  * of 2 rounds to the whole number k and leaves it in the low bits. */
 
