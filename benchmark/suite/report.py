@@ -27,9 +27,9 @@ LEGEND = (
 
 
 def amount(seconds: float | None) -> str:
-    """Three digits and a unit."""
-    if seconds is None:
-        return ""
+    """Three digits and a unit; of no time at all, 0."""
+    if not seconds:
+        return "" if seconds is None else "0"
     name, size = unit_of(seconds)
     return f"{digits(seconds / size)} {name}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from functools import partial
 from types import SimpleNamespace
 
@@ -97,6 +98,10 @@ class Pytensor(Symbolic):
 
     def environment(self, cache):
         return {**super().environment(cache), "NUMBA_CACHE_DIR": str(cache / "numba")}
+
+    def load(self, workload):
+        sys.setrecursionlimit(100_000)  # it walks along a graph by recursion
+        super().load(workload)
 
     def namespace(self):
         xp, tensor = super().namespace(), self.tensor
