@@ -104,8 +104,9 @@ def construct(
         specs.append(_shared_input(var, update))
         graph_inputs.append(var_copy)
 
-    _check_missing(graph_inputs, graph_outputs)
-    _check_unused(specs[:listed], graph_inputs[:listed], graph_outputs, on_unused_input)
+    read = traversal.inputs(graph_outputs, blockers=graph_inputs)
+    _check_missing(graph_inputs, graph_outputs, read)
+    _check_unused(specs[:listed], graph_inputs[:listed], read, on_unused_input)
     return Construction(
         specs, outs, graph_inputs, graph_outputs, update_of, unpack_single, keys, arguments
     )
@@ -295,14 +296,14 @@ def _copy_shared_updates(graph, updates, takes_default):
 # --- checks -------------------------------------------------------------------------------------
 
 
-def _check_missing(graph_inputs, graph_outputs):
-    """Raise MissingInputError if the outputs depend on a variable that nothing gives a value."""
+def _check_missing(graph_inputs, graph_outputs, read):
+    """Raise MissingInputError if a variable that is ``read`` has no value."""
     known = set(graph_inputs)
 
     def is_missing(var):
         return var.owner is None and var not in known and not isinstance(var, Constant)
 
-    if not any(map(is_missing, traversal.inputs(graph_outputs, blockers=graph_inputs))):
+    if not any(map(is_missing, read)):
         return
     for node in traversal.io_toposort(graph_inputs, graph_outputs):
         for i, var in enumerate(node.inputs):
@@ -327,7 +328,7 @@ def _creation(var):
     return f"\n\nBacktrace when that variable is created:\n\n{trace}" if trace else ""
 
 
-def _check_unused(specs, graph_inputs, computed, on_unused_input):
+def _check_unused(specs, graph_inputs, read, on_unused_input):
     action = config.on_unused_input if on_unused_input is None else on_unused_input
     if action not in ("raise", "warn", "ignore"):
         raise ValueError(
@@ -336,7 +337,7 @@ def _check_unused(specs, graph_inputs, computed, on_unused_input):
         )
     if action == "ignore":
         return
-    used = set(traversal.inputs(computed, blockers=graph_inputs))
+    used = set(read)
     for i, (spec, var) in enumerate(zip(specs, graph_inputs, strict=True)):
         if var in used or spec.update is not None:
             continue
@@ -388,7 +389,11 @@ class _Copy:
         """Return the copies of several variables and of all that computes them."""
         copies = self.copies
         for node in traversal.io_toposort(copies, expressions):
-            new = node.clone_with_new_inputs([self.variable(v) for v in node.inputs], self.strict)
+            inputs = []
+            for var in node.inputs:
+                copied = copies.get(var)
+                inputs.append(self.variable(var) if copied is None else copied)
+            new = node.clone_with_new_inputs(inputs, self.strict)
             new._origins = node.origins
             new.trace = node.trace
             for old_out, new_out in zip(node.outputs, new.outputs, strict=True):

@@ -412,14 +412,15 @@ class _EquilibriumRun:
     def rules(self):
         """Try rules until the work list is empty."""
         fgraph, optimizer, timed = self.fgraph, self.optimizer, self.timed
-        queue, pending, rules_of = self.work.queue, self.work.pending, optimizer._index.of
+        queue, pending, index = self.work.queue, self.work.pending, optimizer._index
+        known = index.by_id
         started = 0.0
         while queue:
             node = queue.popleft()
             pending.discard(node)
             if node.fgraph is not fgraph:
                 continue
-            entry = rules_of(node.op)
+            entry = known.get(id(node.op)) or index.of(node.op)
             entry.visits += 1
             for rule, call in entry.calls:
                 if timed:

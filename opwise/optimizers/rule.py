@@ -285,7 +285,9 @@ class RuleIndex(dict):
     def __init__(self, rules):
         super().__init__()
         self._tracked = [(r, getattr(r, "function", r), r.tracks()) for r in rules]
-        self._of_object = {}
+        #: rules by the ids of Ops, which nobody else can have as long as the Ops are kept
+        self.by_id = {}
+        self._kept = []
 
     def __missing__(self, op):
         if len(self) >= self.LIMIT:
@@ -301,13 +303,14 @@ class RuleIndex(dict):
 
     def of(self, op):
         """Return the rules of an Op as ``self[op]``, without computing its hash each time."""
-        found = self._of_object.get(id(op))
+        found = self.by_id.get(id(op))
         if found is None:
-            if len(self._of_object) >= self.LIMIT:
-                self._of_object.clear()
-            # with the Op, whose id nobody else can have as long as it is kept
-            found = self._of_object[id(op)] = self[op], op
-        return found[0]
+            if len(self._kept) >= self.LIMIT:
+                self.by_id.clear()
+                self._kept.clear()
+            self._kept.append(op)
+            found = self.by_id[id(op)] = self[op]
+        return found
 
     def lookers(self, fgraph):
         """Return the Applys of a graph, in order, of those Ops that some rule looks at."""

@@ -84,7 +84,7 @@ class FusionOptimizer(Optimizer):
         position = {node: k for k, node in enumerate(order)}
         taken = set()
         for node in reversed(order):
-            if node in taken or not _joins(node):
+            if not isinstance(node.op, Elemwise) or node in taken or not _joins(node):
                 continue
             group = self._group(node, position)
             if len(group) > 1:
@@ -103,8 +103,9 @@ class FusionOptimizer(Optimizer):
 
         def offer(node):
             for var in node.inputs:
-                if var.owner is not None and var.owner in position:
-                    heapq.heappush(waiting, (-position[var.owner], id(var.owner), var.owner))
+                owner = var.owner
+                if owner is not None and isinstance(owner.op, Elemwise) and owner in position:
+                    heapq.heappush(waiting, (-position[owner], id(owner), owner))
 
         offer(root)
         # the latest first: when an Apply's turn comes, all its readers have had theirs
