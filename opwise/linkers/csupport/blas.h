@@ -133,7 +133,7 @@ static void ow_own_gemm(int f64, const ow_mat *z, const ow_mat *x, const ow_mat 
 {
     ow_product q = {z->rows, z->cols, x->cols, a, b, x->data, y->data, z->data,
                     x->by_rows ? x->ld : 1, x->by_rows ? 1 : x->ld,
-                    y->by_rows ? y->ld : 1, y->by_rows ? 1 : y->ld, z->ld};
+                    y->by_rows ? y->ld : 1, y->by_rows ? 1 : y->ld, z->ld, NULL};
     double ns = (double)q.m * (double)q.n * (double)q.k / (f64 ? 12 : 24);
     ow_gemm_job job = {ow_kernels->gemm[f64], &q, ow_chunks(ns), 1, q.m >= q.n};
     if (job.chunks <= 1) {
@@ -141,7 +141,16 @@ static void ow_own_gemm(int f64, const ow_mat *z, const ow_mat *x, const ow_mat 
         return;
     }
     job.step = job.by_rows ? 12 : ow_kernels->wide[f64];
+    char *copy = NULL;
+    if (job.by_rows && q.n <= ow_kernels->pack_columns[f64]) {
+        /* once for all chunks; without memory each does it for itself */
+        copy = ow_alloc(q.k * ow_kernels->pack_columns[f64] * (f64 ? 8 : 4));
+        if (copy)
+            ow_kernels->pack[f64](&q, copy);
+        q.packed = copy;
+    }
     ow_parallel(ow_gemm_chunk, &job, job.chunks);
+    ow_free(copy);
 }
 
 /* z = b z + a M v for one row or column z, where M is a matrix as BLAS sees it (column-major) */

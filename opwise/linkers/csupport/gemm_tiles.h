@@ -108,6 +108,15 @@ OW_WITHIN void OW_N(ow_pack)(OW_T *to, const OW_T *y, int64_t yr, int64_t yc, in
         }
 }
 
+/* All of y: a block of OW_SUM_BLOCK rows after the other, each as ow_pack leaves it. */
+static void OW_N(ow_pack_all)(const ow_product *q, char *to)
+{
+    const int64_t width = (q->n + OW_WIDE - 1) / OW_WIDE * OW_WIDE;
+    for (int64_t p = 0; p < q->k; p += OW_SUM_BLOCK)
+        OW_N(ow_pack)((OW_T *)to + p * width, (const OW_T *)q->y + p * q->yr, q->yr, q->yc,
+                      q->k - p < OW_SUM_BLOCK ? q->k - p : OW_SUM_BLOCK, q->n);
+}
+
 /* Rows i0 to i1 and columns j0 to j1 of a product. */
 static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
 {
@@ -123,13 +132,16 @@ static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j
         for (int64_t from = j0; from < j1; from += BLOCK) {
             const int64_t until = j1 - from < BLOCK ? j1 : from + BLOCK;
             const OW_T *y = (const OW_T *)q->y + p0 * q->yr + from * q->yc;
-            const int64_t whole = in_place ? (until - from) / OW_WIDE * OW_WIDE : 0;
-            if (from + whole < until)
+            const int64_t whole = in_place && !q->packed ? (until - from) / OW_WIDE * OW_WIDE : 0;
+            const OW_T *copy = packed;
+            if (q->packed)
+                copy = (const OW_T *)q->packed + p0 * ((q->n + OW_WIDE - 1) / OW_WIDE * OW_WIDE);
+            else if (from + whole < until)
                 OW_N(ow_pack)(packed, y + whole * q->yc, q->yr, q->yc, k, until - from - whole);
             for (int64_t j = from; j < until; j += OW_WIDE) {
                 const int64_t cols = until - j < OW_WIDE ? until - j : OW_WIDE;
                 const int copied = j - from >= whole;
-                const OW_T *panel = copied ? packed + (j - from - whole) * k : y + (j - from);
+                const OW_T *panel = copied ? copy + (j - from - whole) * k : y + (j - from);
                 const int64_t step = copied ? OW_WIDE : q->yr;
                 OW_T *z = (OW_T *)q->z + i0 * q->zr + j;
                 OW_N(ow_panel)(cols > OW_LANES ? 2 : 1, i1 - i0, cols, k, a, x, q->xr, q->xc, panel,

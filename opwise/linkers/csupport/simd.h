@@ -26,10 +26,14 @@ typedef struct ow_product {
     const char *x, *y;
     char *z;
     int64_t xr, xc, yr, yc, zr;
+    const char *packed;  /* y as `pack` leaves it, or NULL */
 } ow_product;
 
 /* Rows i0 to i1 and columns j0 to j1 of a product. */
 typedef void (*ow_gemm_fn)(const ow_product *q, int64_t i0, int64_t i1, int64_t j0, int64_t j1);
+
+/* Copy all of y to `to`, which has room for k rows of `pack_columns` elements; n must not be more. */
+typedef void (*ow_pack_fn)(const ow_product *q, char *to);
 
 typedef struct ow_simd {
     const char *name;
@@ -39,7 +43,9 @@ typedef struct ow_simd {
     ow_rows_fn softmax[2], logsoftmax[2], softmax_grad[2], xent[2], xent_dx[2], onehot[2],
         onehot_grad[2];
     ow_gemm_fn gemm[2];
-    int wide[2];  /* columns of a tile of gemm */
+    ow_pack_fn pack[2];
+    int wide[2];          /* columns of a tile of gemm */
+    int pack_columns[2];
 } ow_simd;
 
 extern const ow_simd *ow_kernels;

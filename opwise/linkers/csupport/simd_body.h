@@ -66,6 +66,7 @@ const ow_simd OW_TABLE = {
     OW_TABLE_NAME,           ow_reducer_rows,          ow_reducer_rows_count,
     OW_BOTH(ow_softmax),     OW_BOTH(ow_logsoftmax),   OW_BOTH(ow_softmax_grad),
     OW_BOTH(ow_xent),        OW_BOTH(ow_xent_dx),      OW_BOTH(ow_onehot),
-    OW_BOTH(ow_onehot_grad), OW_BOTH(ow_gemm),
+    OW_BOTH(ow_onehot_grad), OW_BOTH(ow_gemm),         OW_BOTH(ow_pack_all),
     {2 * OW_VECTOR / (int)sizeof(float), 2 * OW_VECTOR / (int)sizeof(double)},
+    {OW_PANELS * 2 * OW_VECTOR / (int)sizeof(float), OW_PANELS * 2 * OW_VECTOR / (int)sizeof(double)},
 };
