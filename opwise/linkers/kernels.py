@@ -90,6 +90,8 @@ class Kernels:
             return loop
         steps, outs = as_program(op, in_dtypes, out_dtypes)
         loop = Loop((steps, outs, tuple(in_dtypes)), reducer)
+        if not loops.is_cheap(steps):
+            maybe = ()  # a copy of what stands still costs less than to compile such a loop twice
         if self.generate:
             loop.name = f"ow_k{len(self._loops)}"
             given = (*first, steps, outs[0]) if first else (steps, outs)

@@ -19,8 +19,8 @@ from opwise.scalar import csource, dtypes
 
 #: inputs that may broadcast along the innermost dimension and still get a loop of their own
 MAX_MAYBE = 2
-#: a program of so many steps, none of them a function, is cheap: what its reduction waits for is one
-#: addition after the other, and several accumulators let more of them go on at once
+#: a program of so many steps, none of them a function, is cheap: what its reduction waits for is
+#: one addition after the other, and several accumulators let more of them go on at once
 _CHEAP_STEPS = 8
 #: how many bytes of accumulators a cheap reduction has: four of the widest vectors
 _LANES_BYTES = 256
@@ -145,8 +145,8 @@ def reduction_text(
 
     Where the accumulator stands still, a run of elements is folded into it, in blocks that are
     joined pairwise, so that rounding errors grow with the logarithm of the length; otherwise each
-    element goes into the accumulator beside it. whole: there is one accumulator, which stands still.
-    out: the slot to fold. prefix: C before the function.
+    element goes into the accumulator beside it. whole: there is one accumulator, which stands
+    still. out: the slot to fold. prefix: C before the function.
     """
     body = body_text(name, steps, [out], in_dtypes)
     if body is None:
