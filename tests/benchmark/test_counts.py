@@ -1,0 +1,115 @@
+"""How often the programs of the benchmark suite go over memory: counted, so that none gets worse.
+
+A step is an Apply that computes, not one that only shows memory in another way. A pass is a large
+array, at least half the size of the largest, that one step reads or writes.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmark.suite.contenders.symbolic import Opwise
+from benchmark.suite.workloads import WORKLOADS
+from opwise.graph import aliasing
+from opwise.linkers.base import VM_Linker
+from opwise.modes.mode import Mode
+
+# name: (steps, passes)
+COUNTS = {
+    "scalar-add": (1, 3),
+    "polynomial-1e4": (1, 2),
+    "polynomial-1e7": (1, 2),
+    "polynomial-1e7-held": (1, 2),
+    "mix-1e3-f32": (1, 2),
+    "mix-1e3-f64": (1, 2),
+    "mix-1e6-f32": (1, 2),
+    "mix-1e6-f64": (1, 2),
+    "black-scholes-f32": (7, 25),
+    "black-scholes-f64": (7, 25),
+    "squares-all": (1, 1),
+    "squares-axis0": (1, 1),
+    "squares-axis1": (1, 1),
+    "sum-all": (1, 1),
+    "sum-axis0": (1, 1),
+    "sum-axis1": (1, 1),
+    "sum-all-transposed": (1, 1),
+    "sum-axis0-transposed": (1, 1),
+    "sum-axis1-transposed": (1, 1),
+    "sum-all-strided": (1, 0),
+    "sum-axis0-strided": (1, 0),
+    "sum-axis1-strided": (1, 0),
+    "mean-all": (4, 3),
+    "mean-axis0": (4, 2),
+    "mean-axis1": (4, 2),
+    "mean-all-transposed": (4, 3),
+    "mean-axis0-transposed": (4, 2),
+    "mean-axis1-transposed": (4, 2),
+    "mean-all-strided": (4, 2),
+    "mean-axis0-strided": (4, 1),
+    "mean-axis1-strided": (4, 1),
+    "max-all": (1, 1),
+    "max-axis0": (1, 1),
+    "max-axis1": (1, 1),
+    "max-all-transposed": (1, 1),
+    "max-axis0-transposed": (1, 1),
+    "max-axis1-transposed": (1, 1),
+    "max-all-strided": (1, 0),
+    "max-axis0-strided": (1, 0),
+    "max-axis1-strided": (1, 0),
+    "softmax-f32": (1, 2),
+    "softmax-grad-f32": (2, 5),
+    "layer-norm-f32": (8, 7),
+    "regression-4x10": (9, 2),
+    "logistic-f32": (11, 2),
+    "logistic-f64": (11, 2),
+    "mlp-batch20-f32": (18, 16),
+    "mlp-batch512-f32": (18, 16),
+    "recurrence-100": (90, 0),
+    "blocks-100": (211, 481),
+    "blocks-1000": (211, 481),
+    "take-rows": (1, 2),
+    "take-rows-grad": (7, 13),
+    "take-rows-update": (4, 9),
+}
+
+
+def counts(workload):
+    """Return (steps, passes) of one call of a workload, and check that all steps run C."""
+    seen = []
+
+    def note(node, thunk, storage_map, compute_map):
+        values = [storage_map[v][0] for v in (*node.inputs, *node.outputs)]
+        seen.append((node, [np.size(v) if isinstance(v, np.ndarray) else 1 for v in values]))
+
+    contender = Opwise("opwise", Mode(VM_Linker(use_cloop=False, callback=note), "fast_run"))
+    contender.load(workload)
+    step = contender.build()
+    step()
+    largest = max(size for _, sizes in seen for size in sizes)
+    steps = passes = 0
+    for node, sizes in seen:
+        if all(aliasing.parent(out) is not None for out in node.outputs) and not (
+            aliasing.destroyed_inputs(node)
+        ):
+            continue
+        steps += 1
+        variables = [*dict.fromkeys(node.inputs), *node.outputs]
+        size_of = dict(zip((*node.inputs, *node.outputs), sizes, strict=True))
+        passes += sum(2 * size_of[v] >= largest for v in variables)
+    return steps, passes
+
+
+@pytest.mark.c
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_no_program_goes_over_memory_more_often(name, flags):
+    flags(floatX="float64")  # the contender sets it, the end of the test sets it back
+    workload = WORKLOADS[name]
+    sizes = {
+        name: min(size, 30 + 3 * place) for place, (name, size) in enumerate(workload.sizes.items())
+    }
+    assert counts(replace(workload, sizes=sizes)) == COUNTS[name]
+
+
+def test_every_workload_is_counted():
+    assert COUNTS.keys() == WORKLOADS.keys()
