@@ -395,17 +395,23 @@ static inline int64_t ow_copy_run(char **p, const int64_t *st, int64_t n, int it
 {
     char *to = p[0];
     const char *from = p[1];
+    /* numbers that lie apart come late: they are asked for 64 steps early */
+    const int64_t ahead = 64 * st[1];
     if (st[0] == itemsize && st[1] == itemsize)
         memcpy(to, from, (size_t)(n * itemsize));
     else
         switch (itemsize) {
         case 8:
-            for (int64_t i = 0; i < n; i++)
+            for (int64_t i = 0; i < n; i++) {
+                __builtin_prefetch(from + i * st[1] + ahead);
                 *(int64_t *)(to + i * st[0]) = *(const int64_t *)(from + i * st[1]);
+            }
             break;
         case 4:
-            for (int64_t i = 0; i < n; i++)
+            for (int64_t i = 0; i < n; i++) {
+                __builtin_prefetch(from + i * st[1] + ahead);
                 *(int32_t *)(to + i * st[0]) = *(const int32_t *)(from + i * st[1]);
+            }
             break;
         default:
             for (int64_t i = 0; i < n; i++)
