@@ -104,9 +104,10 @@ static inline char *ow_get_mat(ow_cell *c, ow_mat *m, char **memory)
 /* Whether the tiles of simd.h are the better way to a product of these sizes. */
 static inline int ow_is_small(int64_t m, int64_t n, int64_t k)
 {
-    int64_t narrow = m < n ? m : n;
-    narrow = m > 1 && n > 1 && k < narrow ? k : narrow;
-    return m * n * (k + 1) <= OW_SMALL || (narrow > 1 && narrow <= OW_NARROW);
+    const int64_t narrow = m < n ? m : n, work = m * n * (k + 1);
+    if (narrow <= 1)
+        return work <= OW_SMALL_VECTOR;
+    return work <= OW_SMALL || narrow <= OW_NARROW || k <= OW_NARROW;
 }
 
 typedef struct ow_gemm_job {
