@@ -17,7 +17,7 @@ from opwise.scalar.composite import Composite, Step
 from opwise.scalar.op import Cast
 
 #: part of the cache key of generated code: change it when the text's meaning changes
-VERSION = 4
+VERSION = 5
 #: characters of loops for which another compiler is started: fewer take less time than its start
 SHARE = 1500
 
@@ -28,14 +28,14 @@ class Loop:
     The address stays 0 where no loop could be had: the Apply then runs ``perform``.
     """
 
-    __slots__ = ("address", "context", "keep", "name", "program", "reducer", "still", "text")
+    __slots__ = ("address", "context", "definitions", "keep", "name", "program", "reducer", "still")
 
     def __init__(self, program, reducer=-1):
         #: (steps, output slots, input dtypes)
         self.program = program
         #: index of the built-in reduction that the interpreter ends with, or -1
         self.reducer = reducer
-        self.name = self.text = None
+        self.name = self.definitions = None
         self.address = self.context = 0
         self.keep = None
         #: mask of the inputs that may stand still; -1 where the loop takes any strides
@@ -95,8 +95,8 @@ class Kernels:
         if self.generate:
             loop.name = f"ow_k{len(self._loops)}"
             given = (*first, steps, outs[0]) if first else (steps, outs)
-            loop.text = make(loop.name, *given, in_dtypes, constant_inputs, maybe)
-            if loop.text is None:
+            loop.definitions = make(loop.name, *given, in_dtypes, constant_inputs, maybe)
+            if loop.definitions is None:
                 return None
             loop.still = sum(1 << i for i in (*constant_inputs, *maybe[: loops.MAX_MAYBE]))
         elif not interpretable(steps, in_dtypes):
@@ -137,7 +137,7 @@ class Kernels:
 
 def _shares(wanted):
     """Return the loops in as many groups as it pays to run compilers for, of about equal work."""
-    sizes = {loop: len(loop.text) for loop in wanted}
+    sizes = {loop: sum(map(len, loop.definitions)) for loop in wanted}
     count = max(1, min(resources.processors(), len(wanted), sum(sizes.values()) // SHARE))
     groups = [[] for _ in range(count)]
     work = [0] * count
@@ -151,7 +151,7 @@ def _shares(wanted):
 def source_text(wanted):
     """Return the C file of some loops of a function."""
     return loops.file_text(
-        [loop.text for loop in wanted],
+        [text for loop in wanted for text in loop.definitions],
         [(loop.program[0], loop.program[2]) for loop in wanted],
         head=f"/* made by opwise, version {VERSION} of the generator */",
     )

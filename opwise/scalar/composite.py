@@ -6,6 +6,7 @@ It is kept as a straight-line program over numbered slots, which is also its ide
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -197,16 +198,22 @@ class Composite(ScalarOp):
 
     def __str__(self):
         if self._text is None:
-            self._text = f"Composite{{{', '.join(map(self._slot_text, self.outs))}}}"
+            self._text = f"Composite{{{self._program_text()}}}"
         return self._text
 
-    def _slot_text(self, slot):
+    def _program_text(self):
         texts = [f"i{i}" for i in range(self.nin)]
-        for step in self.steps:
+        read = Counter(a for step in self.steps for a in step.args) + Counter(self.outs)
+        named = []
+        for slot, step in enumerate(self.steps, self.nin):
             text = _step_text(step.op, [texts[a] for a in step.args])
-            # a slot that is read twice doubles the text: name it before that grows without bound
-            texts.append(text if len(text) < _MAX_TEXT else f"t{len(texts) - self.nin}")
-        return texts[slot]
+            # several outputs share most of what they compute; and a slot that is read twice doubles
+            # the text: name it before that grows without bound
+            if self.nout > 1 and read[slot] > 1 and step.args:
+                named.append(f"t{len(named)} = {text}; ")
+                text = f"t{len(named) - 1}"
+            texts.append(text if len(text) < _MAX_TEXT else f"s{slot - self.nin}")
+        return "".join(named) + ", ".join(texts[slot] for slot in self.outs)
 
 
 def _step_text(op, args):

@@ -1,5 +1,7 @@
 """C text of whole loops: elementwise ones, and reductions of what a scalar program computes.
 
+Programs with several functions run in stages, block by block (``opwise.scalar.stages``).
+
 A loop is ``void name(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)``: operands at ``p``,
 their steps in bytes in ``st``, outputs or the accumulator first. Operands are contiguous or stand
 still; whoever calls the loop copies others chunk by chunk.
@@ -11,11 +13,12 @@ follow.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
 
-from opwise.scalar import csource, dtypes
+from opwise.scalar import csource, dtypes, stages
 
 #: inputs that may broadcast along the innermost dimension and still get a loop of their own
 MAX_MAYBE = 2
@@ -24,6 +27,8 @@ MAX_MAYBE = 2
 _CHEAP_STEPS = 8
 #: how many bytes of accumulators a cheap reduction has: four of the widest vectors
 _LANES_BYTES = 256
+#: bytes of operands, results and what is between them that a block of a loop in stages has
+_BLOCK_BYTES = 16384
 #: how many rows go into accumulators side by side before these are written
 _ROWS = 4
 
@@ -114,34 +119,95 @@ def slot_dtype(slot, steps, in_dtypes):
 
 
 def elemwise_text(name, steps, outs, in_dtypes, constant_inputs=(), maybe_broadcast=()):
-    """Return the C text of an elementwise loop, or None if a scalar operation of it has no C.
+    """Return the C definitions of an elementwise loop, or None if a part of it has no C.
 
     constant_inputs: those that are one number in every call; maybe_broadcast: those that may stand
-    still along the innermost dimension.
+    still along the innermost dimension. The loop is the last of the definitions; others may be
+    those of other loops too.
     """
-    body = body_text(name, steps, outs, in_dtypes)
-    if body is None:
+    parts = stages.split(steps, outs, in_dtypes)
+    if any(body_text(name, p.steps, p.outs, p.in_dtypes) is None for p in parts):
         return None
     n_out = len(outs)
-    types = [csource.c_type(slot_dtype(s, steps, in_dtypes)) for s in outs]
+    results = [csource.c_type(slot_dtype(s, steps, in_dtypes)) for s in outs]
+    definitions = [body_text(name, steps, outs, in_dtypes)] if len(parts) == 1 else []
 
     def variant(still):
         lines, args = _operands(in_dtypes, still, n_out)
-        for k, type_ in enumerate(types):
-            lines.append(f"{type_} *z{k} = ({type_} *)p[{k}];")
-        call = ", ".join([*(a.format(i="i") for a in args), *(f"z{k} + i" for k in range(n_out))])
-        # an output may take an input's memory, but then element by element
-        return [*lines, '_Pragma("GCC ivdep")', "for (ow_i64 i = 0; i < n; i++)",
-                f"    {name}_one({call});"]  # fmt: skip
+        lines += [f"{type_} *z{k} = ({type_} *)p[{k}];" for k, type_ in enumerate(results)]
+        if len(parts) == 1:
+            return [*lines, *_each_element(name, args, n_out)]
+        more, block = _in_stages(parts, in_dtypes, still)
+        definitions.extend(more)
+        return [*lines, *block]
 
-    return "\n".join([body, *_function(name, n_out, constant_inputs, maybe_broadcast, variant)])
+    loop = _function(name, n_out, constant_inputs, maybe_broadcast, variant)
+    return [*definitions, "\n".join(loop)]
+
+
+def _each_element(name, args, n_out):
+    """Return the lines that run a program on n elements."""
+    call = ", ".join([*(a.format(i="i") for a in args), *(f"z{k} + i" for k in range(n_out))])
+    # an output may take an input's memory, but then element by element
+    return ['_Pragma("GCC ivdep")', "for (ow_i64 i = 0; i < n; i++)", f"    {name}_one({call});"]
+
+
+def _in_stages(parts, in_dtypes, still):
+    """Return (C definitions of the stages' functions, the lines that call them block by block)."""
+    dtypes, places = stages.buffers(parts, len(in_dtypes))
+    size = sum(np.dtype(d).itemsize for d in (*in_dtypes, *dtypes))
+    block = max(64, min(512, 1 << (_BLOCK_BYTES // size).bit_length() - 1))
+    args = {i: f"x{i}" if i in still else f"a{i} + from" for i in range(len(in_dtypes))}
+    args |= {slot: f"b{k}" for slot, k in places.items()}
+    definitions, calls = [], []
+    for part in parts:
+        name, text = _stage(part, [k for k, slot in enumerate(part.takes) if slot in still])
+        definitions.append(text)
+        # an output may take an input's memory, which is read no more only in the last stage
+        to = (
+            [f"z{k} + from" for k in range(len(part.gives))]
+            if part is parts[-1]
+            else [args[slot] for slot in part.gives]
+        )
+        calls.append(f"{name}({', '.join([*(args[slot] for slot in part.takes), *to, 'm'])});")
+    return definitions, [
+        *(f"{csource.c_type(d)} b{k}[{block}];" for k, d in enumerate(dtypes)),
+        f"for (ow_i64 from = 0; from < n; from += {block}) {{",
+        f"    const ow_i64 m = n - from < {block} ? n - from : {block};",
+        *(f"    {call}" for call in calls),
+        "}",
+    ]
+
+
+def _stage(part, still):
+    """Return (name, C definition) of the function that runs a stage on n elements.
+
+    The name tells the content, so equal ones are equal definitions.
+    """
+    types = [csource.c_type(d) for d in part.in_dtypes]
+    results = [csource.c_type(slot_dtype(s, part.steps, part.in_dtypes)) for s in part.outs]
+    args = [f"x{i}" if i in still else f"a{i}[{{i}}]" for i in range(len(types))]
+    parameters = [f"{t} x{i}" if i in still else f"const {t} *a{i}" for i, t in enumerate(types)]
+    parameters += [f"{t} *z{k}" for k, t in enumerate(results)]
+
+    def text(name):
+        return "\n".join([
+            body_text(name, part.steps, part.outs, part.in_dtypes),
+            f"static __attribute__((noinline)) void {name}({', '.join(parameters)}, ow_i64 n)",
+            "{",
+            *(f"    {line}" for line in _each_element(name, args, len(results))),
+            "}",
+        ])  # fmt: skip
+
+    name = f"ow_s{hashlib.blake2b(text('').encode(), digest_size=8).hexdigest()}"
+    return name, text(name)
 
 
 def reduction_text(
     name, row_name, acc_dtype, whole, steps, out, in_dtypes, constant_inputs=(),
     maybe_broadcast=(), prefix="",
 ):  # fmt: skip
-    """Return the C text of a loop that folds what a program computes into accumulators, or None.
+    """Return the C definitions of a loop that folds what a program computes, or None.
 
     Where the accumulator stands still, a run of elements is folded into it, in blocks that are
     joined pairwise, so that rounding errors grow with the logarithm of the length; otherwise each
@@ -189,7 +255,8 @@ def reduction_text(
             "}",
         ]
 
-    return "\n".join([body, *_function(name, 1, constant_inputs, maybe_broadcast, variant, prefix)])
+    loop = _function(name, 1, constant_inputs, maybe_broadcast, variant, prefix)
+    return [body, "\n".join(loop)]
 
 
 class _Fold:
@@ -329,8 +396,8 @@ def _function(name, n_out, constant_inputs, maybe_broadcast, variant, prefix="")
     return [*lines, "}"]
 
 
-def file_text(texts, programs, simd=True, head=""):
-    """Return a C file with loops and just the declarations that their programs need.
+def file_text(definitions, programs, simd=True, head=""):
+    """Return a C file with definitions and just the declarations that loops' programs need.
 
     programs: (steps, input dtypes) of each loop.
     """
@@ -349,7 +416,7 @@ def file_text(texts, programs, simd=True, head=""):
             "#define OW_INLINE static inline __attribute__((always_inline))",
             csource.prototypes(libm, used, simd),
             csource.support(support, used),
-            *texts,
+            *dict.fromkeys(definitions),
             "",
         ]
     )

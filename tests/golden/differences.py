@@ -692,38 +692,18 @@ DIFFERENCES = (
         {
             "names.training_steps:logistic regression/FAST_RUN": names(
                 without=[
-                    (
-                        "Elemwise{Composite{(((scalar_sigmoid(i0) * i1 * i2) / i3) - ((scalar_s"
-                        "igmoid((-i0)) * i1 * i4) / i3))}}"
-                    ),
+                    "Elemwise{Composite{(((scalar_sigmoid(i0) * i1 * i2) / i3) - "
+                    "((scalar_sigmoid((-i0)) * i1 * i4) / i3))}}",
                     "Elemwise{Composite{scalar_sigmoid((-i0))}}",
                     "Elemwise{gt,no_inplace}",
-                ],
-                but_with=[
-                    (
-                        "Elemwise{Composite{(((scalar_sigmoid(i0) * i1 * i2) / i3) + ((scalar_s"
-                        "igmoid((-i0)) * i4) / i3))}}[(0, 0)]"
-                    ),
-                    "Elemwise{Composite{GT(scalar_sigmoid(i0), i1)}}",
-                    "Elemwise{neg,no_inplace}",
                 ],
             ),
             "names.training_steps:logistic regression/o3": names(
                 without=[
-                    (
-                        "Elemwise{Composite{(((scalar_sigmoid(i0) * i1 * i2) / i3) - ((scalar_s"
-                        "igmoid((-i0)) * i1 * i4) / i3))}}"
-                    ),
+                    "Elemwise{Composite{(((scalar_sigmoid(i0) * i1 * i2) / i3) - "
+                    "((scalar_sigmoid((-i0)) * i1 * i4) / i3))}}",
                     "Elemwise{Composite{scalar_sigmoid((-i0))}}",
                     "Elemwise{gt,no_inplace}",
-                ],
-                but_with=[
-                    (
-                        "Elemwise{Composite{(((scalar_sigmoid(i0) * i1 * i2) / i3) + ((scalar_s"
-                        "igmoid((-i0)) * i4) / i3))}}"
-                    ),
-                    "Elemwise{Composite{GT(scalar_sigmoid(i0), i1)}}",
-                    "Elemwise{neg,no_inplace}",
                 ],
             ),
             "names.training_steps:logistic regression/stabilize": names(
@@ -761,20 +741,10 @@ DIFFERENCES = (
             ),
             "names.training_steps:logistic regression/without inplace": names(
                 without=[
-                    (
-                        "Elemwise{Composite{(((scalar_sigmoid(i0) * i1 * i2) / i3) - ((scalar_s"
-                        "igmoid((-i0)) * i1 * i4) / i3))}}"
-                    ),
+                    "Elemwise{Composite{(((scalar_sigmoid(i0) * i1 * i2) / i3) - "
+                    "((scalar_sigmoid((-i0)) * i1 * i4) / i3))}}",
                     "Elemwise{Composite{scalar_sigmoid((-i0))}}",
                     "Elemwise{gt,no_inplace}",
-                ],
-                but_with=[
-                    (
-                        "Elemwise{Composite{(((scalar_sigmoid(i0) * i1 * i2) / i3) + ((scalar_s"
-                        "igmoid((-i0)) * i4) / i3))}}"
-                    ),
-                    "Elemwise{Composite{GT(scalar_sigmoid(i0), i1)}}",
-                    "Elemwise{neg,no_inplace}",
                 ],
             ),
         },
@@ -792,13 +762,7 @@ DIFFERENCES = (
                 ],
             ),
             "names.elemwise:normalised/FAST_RUN": names(
-                without=[
-                    "Elemwise{sqr,no_inplace}",
-                    "Sum{axis=[0], acc_dtype=float64}",
-                ],
-                but_with=[
-                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, sqr}",
-                ],
+                without=["Elemwise{sqr,no_inplace}", "Sum{axis=[0], acc_dtype=float64}"],
             ),
             "names.elemwise:specialised mean of squares/FAST_RUN": names(
                 without=[
@@ -901,21 +865,13 @@ DIFFERENCES = (
             ),
             "names.training_steps:logistic regression/FAST_RUN": names(
                 without=[
-                    (
-                        "Elemwise{Composite{((i0 * scalar_softplus(i1)) - (i2 * log1p((-i3))))}}"
-                        "[(0, 1)]"
-                    ),
+                    "Elemwise{Composite{((i0 * scalar_softplus(i1)) - (i2 * log1p((-i3))))}}[(0, "
+                    "1)]",
                     "Elemwise{sqr,no_inplace}",
                     "Sum{acc_dtype=float64}",
                     "Sum{acc_dtype=float64}",
                 ],
-                but_with=[
-                    (
-                        "MapReduce{Sum{acc_dtype=float64}, Composite{((i0 * scalar_softplus(i1))"
-                        " - (i2 * i3 * scalar_softplus(i4)))}}"
-                    ),
-                    "MapReduce{Sum{acc_dtype=float64}, sqr}",
-                ],
+                but_with=["MapReduce{Sum{acc_dtype=float64}, sqr}"],
             ),
             "names.training_steps:logistic regression/o3": names(
                 without=[
@@ -924,13 +880,7 @@ DIFFERENCES = (
                     "Sum{acc_dtype=float64}",
                     "Sum{acc_dtype=float64}",
                 ],
-                but_with=[
-                    (
-                        "MapReduce{Sum{acc_dtype=float64}, Composite{((i0 * scalar_softplus(i1))"
-                        " - (i2 * i3 * scalar_softplus(i4)))}}"
-                    ),
-                    "MapReduce{Sum{acc_dtype=float64}, sqr}",
-                ],
+                but_with=["MapReduce{Sum{acc_dtype=float64}, sqr}"],
             ),
             "names.training_steps:logistic regression/without inplace": names(
                 without=[
@@ -939,13 +889,7 @@ DIFFERENCES = (
                     "Sum{acc_dtype=float64}",
                     "Sum{acc_dtype=float64}",
                 ],
-                but_with=[
-                    (
-                        "MapReduce{Sum{acc_dtype=float64}, Composite{((i0 * scalar_softplus(i1))"
-                        " - (i2 * i3 * scalar_softplus(i4)))}}"
-                    ),
-                    "MapReduce{Sum{acc_dtype=float64}, sqr}",
-                ],
+                but_with=["MapReduce{Sum{acc_dtype=float64}, sqr}"],
             ),
             "names.training_steps:regression layer/FAST_RUN": names(
                 without=[
@@ -959,7 +903,6 @@ DIFFERENCES = (
                 but_with=[
                     "MapReduce{Sum{acc_dtype=float64}, sqr}",
                     "MapReduce{Sum{acc_dtype=float64}, sqr}",
-                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, mul}",
                 ],
             ),
             "names.training_steps:regression layer/o3": names(
@@ -974,7 +917,6 @@ DIFFERENCES = (
                 but_with=[
                     "MapReduce{Sum{acc_dtype=float64}, sqr}",
                     "MapReduce{Sum{acc_dtype=float64}, sqr}",
-                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, mul}",
                 ],
             ),
             "names.training_steps:regression layer/without inplace": names(
@@ -989,7 +931,6 @@ DIFFERENCES = (
                 but_with=[
                     "MapReduce{Sum{acc_dtype=float64}, sqr}",
                     "MapReduce{Sum{acc_dtype=float64}, sqr}",
-                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, mul}",
                 ],
             ),
             "printing.debugprint_of_functions:layer": FUSED_LAYER,
@@ -1054,6 +995,151 @@ DIFFERENCES = (
                     "trace",
                 )
             },
+        },
+    ),
+    Difference(
+        "elementwise Applys that read each other are one loop, whoever else reads their results; a "
+        "cheap one is computed in each loop that reads it",
+        {
+            "names.elemwise:normalised/FAST_RUN": names(
+                without=["Elemwise{TrueDiv}[(0, 0)]", "Elemwise{sub,no_inplace}"],
+                but_with=[
+                    "Elemwise{Composite{((i0 - i1) / i2)}}",
+                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, Composite{sqr((i0 - i1))}}",
+                ],
+            ),
+            "names.elemwise:two outputs/FAST_RUN": names(
+                without=["Elemwise{exp,no_inplace}", "Elemwise{mul,no_inplace}"],
+                but_with=["Elemwise{Composite{t0 = exp(i0); t0, (i1 * t0)}}"],
+            ),
+            "names.training_steps:logistic regression/FAST_RUN": names(
+                without=["Elemwise{Composite{((-i0) - i1)}}[(0, 0)]", "Elemwise{sub,no_inplace}"],
+                but_with=[
+                    "Elemwise{Composite{(((scalar_sigmoid(((-i0) - i1)) * i2 * i3) / i4) + "
+                    "((scalar_sigmoid((-((-i0) - i1))) * (i5 - i3)) / i4))}}",
+                    "Elemwise{Composite{GT(scalar_sigmoid((-((-i0) - i1))), i2)}}",
+                    "MapReduce{Sum{acc_dtype=float64}, Composite{((i0 * scalar_softplus(((-i1) - "
+                    "i2))) - (i3 * (i4 - i0) * scalar_softplus((-((-i1) - i2)))))}}",
+                ],
+            ),
+            "names.training_steps:logistic regression/o2": names(
+                without=[
+                    "Elemwise{Cast{float64}}",
+                    "Elemwise{Composite{((i0 * log(i1)) - (i2 * log(i3)))}}",
+                    "Elemwise{Composite{((i0 / i1) + (i2 * i3))}}",
+                    "Elemwise{Composite{(-(((-((((second(i0, i1) * i2) / i3) + (-(((-second(i0, "
+                    "i1)) * i4) / i5))) * i6)) / (i7 * i7)) * i8))}}",
+                    "Elemwise{Composite{exp(((-i0) - i1))}}",
+                    "Elemwise{add,no_inplace}",
+                    "Elemwise{gt,no_inplace}",
+                    "Elemwise{neg,no_inplace}",
+                    "Elemwise{sub,no_inplace}",
+                    "Elemwise{sub,no_inplace}",
+                    "Elemwise{true_div,no_inplace}",
+                    "Elemwise{true_div}",
+                ],
+                but_with=[
+                    "Elemwise{Composite{(-(((-((((second(i0, i1) * (-i2)) / (i3 / (i3 + i4))) + "
+                    "(-(((-second(i0, i1)) * (i3 - i2)) / (i3 - (i3 / (i3 + i4)))))) * i3)) / "
+                    "((i3 + i4) * (i3 + i4))) * i4))}}",
+                    "Elemwise{Composite{t0 = Cast{float64}(i1); ((i0 / t0) + (i2 * i3)), (i4 / "
+                    "t0)}}",
+                    "Elemwise{Composite{t0 = exp(((-i0) - i1)); t1 = (i2 / (i2 + t0)); t0, GT(t1, "
+                    "i3), (((-i4) * log(t1)) - ((i2 - i4) * log((i2 - t1))))}}",
+                ],
+            ),
+            "names.training_steps:logistic regression/o3": names(
+                without=["Elemwise{Composite{((-i0) - i1)}}", "Elemwise{sub,no_inplace}"],
+                but_with=[
+                    "Elemwise{Composite{(((scalar_sigmoid(((-i0) - i1)) * i2 * i3) / i4) + "
+                    "((scalar_sigmoid((-((-i0) - i1))) * (i5 - i3)) / i4))}}",
+                    "Elemwise{Composite{GT(scalar_sigmoid((-((-i0) - i1))), i2)}}",
+                    "MapReduce{Sum{acc_dtype=float64}, Composite{((i0 * scalar_softplus(((-i1) - "
+                    "i2))) - (i3 * (i4 - i0) * scalar_softplus((-((-i1) - i2)))))}}",
+                ],
+            ),
+            "names.training_steps:logistic regression/without inplace": names(
+                without=["Elemwise{Composite{((-i0) - i1)}}", "Elemwise{sub,no_inplace}"],
+                but_with=[
+                    "Elemwise{Composite{(((scalar_sigmoid(((-i0) - i1)) * i2 * i3) / i4) + "
+                    "((scalar_sigmoid((-((-i0) - i1))) * (i5 - i3)) / i4))}}",
+                    "Elemwise{Composite{GT(scalar_sigmoid((-((-i0) - i1))), i2)}}",
+                    "MapReduce{Sum{acc_dtype=float64}, Composite{((i0 * scalar_softplus(((-i1) - "
+                    "i2))) - (i3 * (i4 - i0) * scalar_softplus((-((-i1) - i2)))))}}",
+                ],
+            ),
+            "names.training_steps:multilayer perceptron/o2": names(
+                without=[
+                    "Elemwise{Cast{float64}}",
+                    "Elemwise{Composite{(-(i0 / i1))}}",
+                    "Elemwise{true_div}",
+                ],
+                but_with=["Elemwise{Composite{t0 = Cast{float64}(i1); (-(i0 / t0)), (i2 / t0)}}"],
+            ),
+            "names.training_steps:regression layer/FAST_RUN": names(
+                without=[
+                    "Elemwise{Composite{(i0 - (i1 * i2))}}[(0, 0)]",
+                    "Elemwise{Composite{scalar_sigmoid((i0 + i1))}}[(0, 0)]",
+                    "Elemwise{Mul}[(0, 1)]",
+                    "Elemwise{mul,no_inplace}",
+                    "Elemwise{sub,no_inplace}",
+                    "Elemwise{sub,no_inplace}",
+                ],
+                but_with=[
+                    "Elemwise{Composite{t0 = (i0 * i1); t0, (i2 - (i3 * t0))}}[(0, 1), (1, 2)]",
+                    "Elemwise{Composite{t0 = scalar_sigmoid((i0 + i1)); t1 = (i2 - t0); t0, t1, "
+                    "(i3 * t1 * t0 * (i4 - t0))}}[(0, 0)]",
+                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, Composite{(i0 * i1 * (i2 - i1))}}",
+                ],
+            ),
+            "names.training_steps:regression layer/o2": names(
+                without=[
+                    "Elemwise{Composite{((-(second(i0, i1) * i2 * (i3 ** i4))) * i5 * (i6 - i5))}}",
+                    "Elemwise{Composite{(i0 + (second(i1, i2) * i3) + (second(i1, i2) * i3))}}",
+                    "Elemwise{Composite{(i0 - (i1 * i2))}}",
+                    "Elemwise{Composite{scalar_sigmoid((i0 + i1))}}",
+                    "Elemwise{pow,no_inplace}",
+                    "Elemwise{sub,no_inplace}",
+                ],
+                but_with=[
+                    "Elemwise{Composite{t0 = (second(i1, i2) * i3); t1 = (i0 + t0 + t0); t1, (i3 "
+                    "- (i2 * t1))}}",
+                    "Elemwise{Composite{t0 = scalar_sigmoid((i1 + i2)); t1 = (i0 - t0); t2 = (t1 "
+                    "** i3); t2, ((-(second(t2, i4) * i3 * (t1 ** i5))) * t0 * (i6 - t0))}}",
+                ],
+            ),
+            "names.training_steps:regression layer/o3": names(
+                without=[
+                    "Elemwise{Composite{(i0 - (i1 * i2))}}",
+                    "Elemwise{Composite{scalar_sigmoid((i0 + i1))}}",
+                    "Elemwise{mul,no_inplace}",
+                    "Elemwise{mul,no_inplace}",
+                    "Elemwise{sub,no_inplace}",
+                    "Elemwise{sub,no_inplace}",
+                ],
+                but_with=[
+                    "Elemwise{Composite{t0 = (i0 * i1); t0, (i2 - (i3 * t0))}}",
+                    "Elemwise{Composite{t0 = scalar_sigmoid((i0 + i1)); t1 = (i2 - t0); t0, t1, "
+                    "(i3 * t1 * t0 * (i4 - t0))}}",
+                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, Composite{(i0 * i1 * (i2 - i1))}}",
+                ],
+            ),
+            "names.training_steps:regression layer/without inplace": names(
+                without=[
+                    "Elemwise{Composite{(i0 - (i1 * i2))}}",
+                    "Elemwise{Composite{scalar_sigmoid((i0 + i1))}}",
+                    "Elemwise{mul,no_inplace}",
+                    "Elemwise{mul,no_inplace}",
+                    "Elemwise{sub,no_inplace}",
+                    "Elemwise{sub,no_inplace}",
+                ],
+                but_with=[
+                    "Elemwise{Composite{t0 = (i0 * i1); t0, (i2 - (i3 * t0))}}",
+                    "Elemwise{Composite{t0 = scalar_sigmoid((i0 + i1)); t1 = (i2 - t0); t0, t1, "
+                    "(i3 * t1 * t0 * (i4 - t0))}}",
+                    "MapReduce{Sum{axis=[0], acc_dtype=float64}, Composite{(i0 * i1 * (i2 - i1))}}",
+                ],
+            ),
         },
     ),
     Difference(

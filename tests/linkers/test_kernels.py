@@ -155,6 +155,19 @@ def _mixed():
     return [x, i, b], [op(x, i, b)]
 
 
+def _functions():
+    """Functions one after the other and beside each other, and results of several of them."""
+    x, y, a = var("float64", 2), var("float32", 2), var("float64", (True, True))
+    op = composite(
+        "float64", "float32", "float64", outs=(10, 5, 7),
+        steps=[("mul", (0, 2), "float64"), ("tanh", (3,), "float64"), ("add", (4, 1), "float64"),
+               ("exp", (1,), "float32"), ("mul", (6, 6), "float32"),
+               ("scalar_sigmoid", (5,), "float64"), ("tanh", (8,), "float64"),
+               ("sub", (9, 8), "float64")],
+    )  # fmt: skip
+    return [x, y, a], op(x, y, a)
+
+
 def _written(build, *types):
     def make():
         inputs = [var(dtype, pattern) for dtype, pattern in types]
@@ -198,6 +211,7 @@ PROGRAMS = {
     "numbers": _written(lambda x, y: x * y, ("float64", 0), ("float64", 0)),
     "two results": _two_results,
     "shared parts": _shared_parts,
+    "functions": _functions,
     "an operand itself": _an_operand_itself,
     "mixed dtypes": _mixed,
 }  # fmt: skip
@@ -256,6 +270,33 @@ def test_results_may_overwrite_an_operand(run_with, layouts, generate, which):
             np.testing.assert_array_equal(laid_out[1 - which], other)
             np.testing.assert_array_equal(target, expected)
             assert not target.size or np.shares_memory(found, target)
+
+
+@pytest.mark.parametrize("generate", [False, True], ids=["interpreter", "generated"])
+@pytest.mark.parametrize("pattern", [{0: 0, 1: 1}, {0: 1, 1: 0}, {1: 0}])
+def test_several_results_may_overwrite_operands(run_with, layouts, generate, pattern):
+    """Each operand is read by every stage, the results of the first one overwrite it."""
+    x, y = var("float64", 2), var("float64", 2)
+    op = composite(
+        "float64", "float64", outs=(2, 5),
+        steps=[("tanh", (0,), "float64"), ("exp", (1,), "float64"), ("add", (0, 3), "float64"),
+               ("mul", (4, 1), "float64")],
+    )  # fmt: skip
+    outputs = Elemwise(op.scalar_op, pattern)(x, y)
+    run, linker = run_with([x, y], outputs, c=True, generate=generate, mutable=[x, y])
+    assert linker.cimpl == [True]
+    for shape in [*SHAPES, (1, 1, 5000)]:
+        for choice, laid_out in layouts(shaped([x.type, y.type], shape)):
+            if not all(a.flags.writeable for a in laid_out):
+                continue
+            a, b = shaped([x.type, y.type], shape)
+            laid_out[0][...], laid_out[1][...] = a, b  # again: an earlier call overwrote them
+            expected = [np.tanh(a), (a + np.exp(b)) * b]
+            found = run(*laid_out)
+            for k, (wanted, result) in enumerate(zip(expected, found, strict=True)):
+                close(result, wanted, (shape, choice))
+                if k in pattern and result.size:
+                    assert np.shares_memory(result, laid_out[pattern[k]])
 
 
 @pytest.mark.parametrize("generate", [False, True], ids=["interpreter", "generated"])

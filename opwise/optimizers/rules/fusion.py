@@ -17,6 +17,10 @@ from opwise.tensor.reduce import CAReduce
 #: operands of a Composite, its output included: what a kernel takes
 MAX_OPERANDS = 32
 MAX_STEPS = 80
+#: operands of a Composite with several outputs: more take longer to compile than they save
+MAX_STREAMS = 16
+#: nanoseconds an element that may be spent again for each reader of a result
+MAX_FREE_COST = 1.5
 #: what C steps can walk over
 MAX_DIMENSIONS = 8
 
@@ -69,10 +73,12 @@ def _is_associative(node):
 
 
 class FusionOptimizer(Optimizer):
-    """Each elementwise Apply takes in those that only it, or others that it took in, reads.
+    """Elementwise Applys of one broadcast pattern that stand together become one loop.
 
-    Only Applys of the same broadcast pattern join, so nothing is computed twice; only those with
-    a C expression, so that no other falls back to Python. One pass, from the outputs.
+    One pass over a fixed order, from the last Apply to the first: each takes in those whose results
+    it reads, with all their readers that come before it. Those that come after it then read the
+    loop, which may have several outputs; no cycle can arise. Only Applys with a C expression join,
+    so that no other falls back to Python.
     """
 
     name = "composite_elemwise_fusion"
@@ -81,51 +87,131 @@ class FusionOptimizer(Optimizer):
         if not config.tensor.local_elemwise_fusion:
             return
         order = fgraph.toposort()
+        # an Apply that must read memory before another overwrites it stays where it is
+        bound = {node for earlier in fgraph.orderings().values() for node in earlier}
+        patterns = {n: _pattern(n) for n in order if n not in bound and _joins(n)}
+        if not bound:
+            order = _loops_first(order, patterns)
         position = {node: k for k, node in enumerate(order)}
         taken = set()
         for node in reversed(order):
-            if not isinstance(node.op, Elemwise) or node in taken or not _joins(node):
+            if node in taken or node not in patterns or node not in fgraph.apply_nodes:
                 continue
-            group = self._group(node, position)
-            if len(group) > 1:
-                taken.update(group)
-                new = _composite(node, group)
-                fgraph.replace_all([(node.outputs[0], new)], reason=self.name)
+            group = _Group(node, position, patterns)
+            group.grow()
+            if len(group.members) + len(group.copies) > 1:
+                taken.update(group.members)
+                results = sorted(group.results, key=lambda var: position[var.owner])
+                new = _composite(results, group.members | group.copies)
+                position[new[0].owner] = position[node]
+                patterns[new[0].owner] = patterns[node]
+                fgraph.replace_all(list(zip(results, new, strict=True)), reason=self.name)
 
-    @staticmethod
-    def _group(root, position):
-        """Return the Applys that ``root`` takes in, itself included."""
-        pattern = root.outputs[0].type.broadcastable
-        group = {root}
-        operands = set(root.inputs)
-        steps = _n_steps(root)
+
+def _loops_first(order, patterns):
+    """Return an order of a graph in which what can be part of a loop comes as early as it can, and
+    what reads it, but cannot, comes after all that can and does not need that.
+
+    patterns: holds the Applys that can. One that goes into a reduction counts as part of that.
+    """
+    round_of: dict = {}
+    loops_of = {node for node in patterns if not _is_reduced(node)}
+    for node in order:
+        owners = [var.owner for var in node.inputs if var.owner is not None]
+        step = node not in loops_of
+        round_of[node] = max((round_of[o] + (step and o in loops_of) for o in owners), default=0)
+    return sorted(order, key=lambda node: (round_of[node], node in loops_of))
+
+
+class _Group:
+    """Applys that one loop is to compute: ``root``, the last of them, and those that it takes in.
+
+    position: of each Apply in a fixed order; patterns: of those that may join. members: those in
+    whose place the loop comes; copies: those that it computes for itself alone, since others still
+    read them; results: the members' outputs that somebody outside reads.
+    """
+
+    def __init__(self, root, position, patterns):
+        self.position = position
+        self.patterns = patterns
+        self.root = root
+        self.members = {root}
+        self.copies = set()
+        self.results = {root.outputs[0]}
+        # a loop that ends in a reduction has no other result
+        self._only_root = _is_reduced(root)
+        self._operands = set(root.inputs)
+        self._steps = _n_steps(root)
+        self._pattern = patterns[root]
+
+    def grow(self):
         waiting = []
 
-        def offer(node):
-            for var in node.inputs:
-                owner = var.owner
-                if owner is not None and isinstance(owner.op, Elemwise) and owner in position:
-                    heapq.heappush(waiting, (-position[owner], id(owner), owner))
+        def offer(nodes):
+            for node in nodes:
+                for var in node.inputs:
+                    if var.owner in self.position:
+                        heapq.heappush(waiting, (-self.position[var.owner], id(var), var.owner))
 
-        offer(root)
-        # the latest first: when an Apply's turn comes, all its readers have had theirs
-        while waiting:
+        offer([self.root])
+        while waiting:  # the latest first: its readers have had their turn
             node = heapq.heappop(waiting)[2]
-            if node in group or not _joins(node):
+            if node in self.members or node in self.copies or not self._may_join(node):
                 continue
-            out = node.outputs[0]
-            if out.type.broadcastable != pattern:
-                continue
-            if any(client == "output" or client not in group for client, _ in out._clients):
-                continue
-            wider = (operands - {out}) | set(node.inputs)
-            if len(wider) >= MAX_OPERANDS or steps + _n_steps(node) > MAX_STEPS:
-                continue
-            operands = wider
-            steps += _n_steps(node)
-            group.add(node)
-            offer(node)
-        return group
+            members, copies = self._with_readers(node), []
+            if members is None or self._is_read_outside(node, members):
+                if _is_free(node):
+                    members, copies = [n for n in members or () if n is not node], [node]
+                elif members is None:
+                    continue
+            if self._take(members, copies):
+                offer([*members, *copies])
+
+    def _may_join(self, node):
+        return self.patterns.get(node) == self._pattern
+
+    def _with_readers(self, node):
+        """Return the Applys that must join so that ``node`` can, or None if one of them may not."""
+        joining = {node: None}
+        pending = [node]
+        while pending:
+            clients = pending.pop().outputs[0]._clients
+            if len(joining) + self._steps > MAX_STEPS or len(clients) > MAX_STEPS:
+                return None
+            for client, _ in clients:
+                if client == "output" or self.position[client] > self.position[self.root]:
+                    if self._only_root:
+                        return None
+                elif client not in self.members and client not in joining:
+                    if not self._may_join(client) or _is_reduced(client):
+                        return None
+                    joining[client] = None
+                    pending.append(client)
+        return joining
+
+    def _is_read_outside(self, node, joining):
+        clients = node.outputs[0]._clients
+        return any(c not in self.members and c not in joining for c, _ in clients)
+
+    def _take(self, members, copies):
+        """Add Applys if the loop can have so many more operands and steps; return whether."""
+        new = [node for node in (*members, *copies) if node not in self.copies]
+        steps = self._steps + sum(map(_n_steps, new))
+        operands = self._operands.union(*(node.inputs for node in new))
+        operands.difference_update(node.outputs[0] for node in new)
+        results = {
+            var
+            for var in (*self.results, *(node.outputs[0] for node in members))
+            if self._is_read_outside(var.owner, members)
+        }
+        most = MAX_OPERANDS if len(results) == 1 else MAX_STREAMS
+        if steps > MAX_STEPS or len(operands) + len(results) > most:
+            return False
+        self._steps, self._operands, self.results = steps, operands, results
+        self.members.update(members)
+        self.copies.update(copies)
+        self.copies.difference_update(members)
+        return True
 
 
 class MapReduceOptimizer(Optimizer):
@@ -137,17 +223,18 @@ class MapReduceOptimizer(Optimizer):
         if not config.tensor.local_elemwise_fusion:
             return
         for node in fgraph.toposort():
-            if _reduces_in_c(node) and (mapped := node.inputs[0].owner) is not None:
-                alone = len(node.inputs[0]._clients) == 1
-                if alone and _joins(mapped) and mapped.outputs[0].type.ndim <= MAX_DIMENSIONS:
-                    new = MapReduce(mapped.op.scalar_op, node.op)(*mapped.inputs)
-                    fgraph.replace_all([(node.outputs[0], new)], reason=self.name)
+            mapped = node.inputs[0].owner if _reduces_in_c(node) else None
+            if mapped is not None and _joins(mapped) and (_is_reduced(mapped) or _is_free(mapped)):
+                new = MapReduce(mapped.op.scalar_op, node.op)(*mapped.inputs)
+                fgraph.replace_all([(node.outputs[0], new)], reason=self.name)
 
 
 def _reduces_in_c(node):
     """Return whether a loop can do the reduction, and has something to reduce."""
     op = node.op
     if not isinstance(op, CAReduce) or op.scalar_op.row is None or op.axis == ():
+        return False
+    if node.inputs[0].type.ndim > MAX_DIMENSIONS:
         return False
     element, out = node.inputs[0].type.dtype, node.outputs[0].type.dtype
     acc = getattr(op, "acc_dtype", None) or out
@@ -156,7 +243,36 @@ def _reduces_in_c(node):
     )
 
 
+def _is_reduced(node):
+    """Return whether a reduction, that a loop can do, is all that reads an Apply's output."""
+    clients = node.outputs[0]._clients
+    return len(clients) == 1 and all(c != "output" and _reduces_in_c(c) for c, _ in clients)
+
+
+def _is_free(node):
+    """Return whether to compute an Apply in each loop that reads its output takes less time than
+    to write and read that: it does little, from one array, and only loops read it."""
+    op, out = node.op.scalar_op, node.outputs[0]
+    pattern = _pattern(node)
+    steps = op.steps if isinstance(op, Composite) else [Step(op, (), out.type.dtype)]
+    return (
+        loops.is_cheap(steps)
+        and sum(s.op.row.cost for s in steps if s.op.row is not None) <= MAX_FREE_COST
+        and sum(v.type.broadcastable == pattern for v in node.inputs) <= 1
+        and all(
+            client != "output"
+            and (_reduces_in_c(client) or (_joins(client) and _pattern(client) == pattern))
+            for client, _ in out._clients
+        )
+    )
+
+
+def _pattern(node):
+    return node.outputs[0].type.broadcastable
+
+
 def _joins(node):
+    """Return whether an Apply can be part of a loop."""
     op = node.op
     return (
         isinstance(op, Elemwise)
@@ -182,22 +298,27 @@ def _n_steps(node):
     return len(op.steps) if isinstance(op, Composite) else 1
 
 
-def _composite(root, group):
-    """Return the output of a group's Composite; operands in the order in which they are read."""
+def _composite(results, group):
+    """Return the outputs of a group's Composite; operands in the order in which they are read."""
     operands = {}
-    _operands_in_order(root, group, operands)
+    visited = set()
+    for var in results:
+        _operands_in_order(var.owner, group, operands, visited)
     inputs = list(operands)
     n = len(inputs)
     slots = dict(operands)
     steps = []
-    _emit(root, group, slots, steps, n)
-    op = Composite.from_program([v.type.dtype for v in inputs], steps, [slots[root.outputs[0]]])
-    return Elemwise(op)(*inputs)
+    for var in results:
+        _emit(var.owner, group, slots, steps, n)
+    op = Composite.from_program([v.type.dtype for v in inputs], steps, [slots[v] for v in results])
+    return Elemwise(op)(*inputs, return_list=True)
 
 
-def _operands_in_order(root, group, operands):
+def _operands_in_order(root, group, operands, visited):
+    if root in visited:
+        return
     stack = [root]
-    visited = {root}
+    visited.add(root)
     pending = [iter(root.inputs)]
     while stack:
         var = next(pending[-1], None)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from opwise.graph import aliasing
 from opwise.graph.variable import Constant
 from opwise.optimizers.passes import Optimizer
+from opwise.scalar.composite import Composite
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, BaseAdvancedIncSubtensor
 from opwise.tensor.blas import (
     CGemv,
@@ -33,13 +34,17 @@ from opwise.tensor.subtensor import IncSubtensor
 class InplacePass(Optimizer):
     """Goes once through the graph and lets Applys overwrite operands.
 
-    classes: of the Ops that it looks at. candidates(node): yields (input index, the Op that
-    overwrites that input), the best first.
+    classes: of the Ops that it looks at. candidates(node): yields (output index, input index), the
+    best first; overwriting(op, pairs): returns the Op as one that does so, pairs: a dict from
+    outputs to inputs.
     """
 
     classes: tuple[type, ...] = ()
 
     def candidates(self, node):
+        raise NotImplementedError
+
+    def overwriting(self, op, pairs):
         raise NotImplementedError
 
     def apply(self, fgraph):
@@ -50,11 +55,13 @@ class InplacePass(Optimizer):
         for node in order:
             if not isinstance(node.op, self.classes):
                 continue
-            for i, op in self.candidates(node):
-                if books.allows(node, i):
-                    fgraph.change_op(node, op, reason=str(self))
-                    books.overwritten(node, i)
-                    break
+            pairs: dict = {}
+            for k, i in self.candidates(node):
+                if k not in pairs and i not in pairs.values() and books.allows(node, i):
+                    pairs[k] = i
+                    books.overwritten(node, k, i)
+            if pairs:
+                fgraph.change_op(node, self.overwriting(node.op, pairs), reason=str(self))
 
 
 def _late_updates(fgraph, order):
@@ -112,18 +119,17 @@ class _Books:
             for j, other in enumerate(node.inputs)
         )
 
-    def overwritten(self, node, i):
-        """Note that the output of ``node`` took the memory of its input ``i``."""
+    def overwritten(self, node, k, i):
+        """Note that output ``k`` of ``node`` took the memory of its input ``i``."""
         root = self.roots[node.inputs[i]]
-        latest = self.position[node]
+        out = node.outputs[k]
+        old_root = self.roots[out]
         shared = self.members.setdefault(root, [root])
-        for out in node.outputs:
-            old_root = self.roots[out]
-            latest = max(latest, self.last.pop(old_root, latest))
-            for var in self.members.pop(old_root, (out,)):
-                self.roots[var] = root
-                shared.append(var)
-        self.last[root] = latest
+        for var in self.members.pop(old_root, (out,)):
+            self.roots[var] = root
+            shared.append(var)
+        here = self.position[node]
+        self.last[root] = max(here, self.last.pop(old_root, here))
 
 
 class InplaceElemwiseOptimizer(InplacePass):
@@ -134,30 +140,43 @@ class InplaceElemwiseOptimizer(InplacePass):
 
     def candidates(self, node):
         op = node.op
-        if op.inplace_pattern or len(node.outputs) != 1:
-            return
-        out = node.outputs[0].type
-        fitting = [i for i, x in enumerate(node.inputs) if x.type is out or x.type == out]
-        if len(fitting) > 1:
-            preferred = _updated_input(node)
-            fitting.sort(key=lambda i: node.inputs[i] is not preferred)
-        for i in fitting:
-            yield i, _overwriting(op, i)
+        if op.inplace_pattern:
+            return []
+        if len(node.outputs) > 1 and not _computes_all(op.scalar_op):
+            return []
+        pairs = [
+            (k, i)
+            for k, out in enumerate(node.outputs)
+            for i, x in enumerate(node.inputs)
+            if x.type is out.type or x.type == out.type
+        ]
+        if len(pairs) > 1:
+            preferred = [_updated_input(out) for out in node.outputs]
+            pairs.sort(key=lambda pair: node.inputs[pair[1]] is not preferred[pair[0]])
+        return pairs
+
+    def overwriting(self, op, pairs):
+        return _overwriting(op, tuple(sorted(pairs.items())))
+
+
+def _computes_all(op):
+    """Return whether no output of a scalar op is just an input, which must not be overwritten."""
+    return isinstance(op, Composite) and all(slot >= op.nin for slot in op.outs)
 
 
 @lru_cache(maxsize=1024)
-def _overwriting(op, i):
-    """Return an Elemwise as one that overwrites its input ``i``."""
+def _overwriting(op, pairs):
+    """Return an Elemwise as one whose outputs overwrite inputs, by pairs (output, input)."""
     # a rewrite prints the class (Elemwise{Add}[(0, 0)]), what a user makes the operation
     label = op.scalar_op.row.cls if op.scalar_op.row is not None else str(op.scalar_op)
-    return Elemwise(op.scalar_op, {0: i}, name=f"Elemwise{{{label}}}[(0, {i})]")
+    return Elemwise(op.scalar_op, dict(pairs), name=f"Elemwise{{{label}}}{list(pairs)}")
 
 
-def _updated_input(node):
-    """Return the input of the graph that the output of ``node`` is an update of, or None."""
-    fgraph = node.fgraph
+def _updated_input(out):
+    """Return the input of the graph that an output of an Apply is an update of, or None."""
+    fgraph = out.owner.fgraph
     updates = getattr(fgraph, "update_mapping", None) or {}
-    for client, k in node.outputs[0]._clients:
+    for client, k in out._clients:
         if client == "output" and k in updates:
             return fgraph.inputs[updates[k]]
     return None
@@ -177,9 +196,10 @@ class InplaceBlas(InplacePass):
         super().apply(fgraph)
 
     def candidates(self, node):
-        inplace = self._inplace.get(type(node.op))
-        if inplace is not None and not node.op.destroy_map:
-            yield 0, inplace
+        return [(0, 0)] if type(node.op) in self._inplace and not node.op.destroy_map else []
+
+    def overwriting(self, op, pairs):
+        return self._inplace[type(op)]
 
 
 def _separate_empties(fgraph):
@@ -201,12 +221,12 @@ class InplaceSubtensor(InplacePass):
     classes = (IncSubtensor, AdvancedIncSubtensor1, BaseAdvancedIncSubtensor)
 
     def candidates(self, node):
-        op = node.op
-        if isinstance(op, IncSubtensor) and not op.inplace:
-            new = IncSubtensor(
+        return [] if node.op.inplace else [(0, 0)]
+
+    def overwriting(self, op, pairs):
+        if isinstance(op, IncSubtensor):
+            return IncSubtensor(
                 op.idx_list, inplace=True, set_instead_of_inc=op.set_instead_of_inc,
                 destroyhandler_tolerate_aliased=op.destroyhandler_tolerate_aliased,
             )  # fmt: skip
-            yield 0, new
-        elif isinstance(op, AdvancedIncSubtensor1 | BaseAdvancedIncSubtensor) and not op.inplace:
-            yield 0, type(op)(inplace=True, set_instead_of_inc=op.set_instead_of_inc)
+        return type(op)(inplace=True, set_instead_of_inc=op.set_instead_of_inc)

@@ -11,6 +11,7 @@ from opwise.modes.mode import Mode
 from opwise.optimizers.rules.fusion import (
     MAX_OPERANDS,
     MAX_STEPS,
+    MAX_STREAMS,
     AddMulFusion,
     FusionOptimizer,
     MapReduceOptimizer,
@@ -47,6 +48,9 @@ def same_values(fgraph, inputs, outputs, values):
     for a, b in zip(f(*values), g(*values), strict=True):
         assert a.dtype == b.dtype
         np.testing.assert_allclose(a, b, 1e-6)
+
+
+BOTH = FusionOptimizer(), MapReduceOptimizer()
 
 
 @pytest.fixture
@@ -95,29 +99,121 @@ def test_a_part_with_two_readers_inside_is_computed_once(x):
     same_values(graph, [x], out, V[:1])
 
 
-def test_a_part_that_others_read_stays_apart(x, y):
+def test_a_part_that_others_read_is_an_output_of_the_loop(x, y):
     a = T.exp(x)
     outputs = [a * y + 1, T.sort(a)]
     graph = fused([x, y], outputs)
-    assert sorted(ops(graph)) == ["Composite{((i0 * i1) + i2)}", "exp"]
+    assert ops(graph) == ["Composite{t0 = exp(i0); t0, ((t0 * i1) + i2)}"]
     same_values(graph, [x, y], outputs, V[:2])
 
 
-def test_a_part_that_is_an_output_stays_apart(x):
+def test_a_part_that_is_an_output_is_one_of_the_loop(x):
     a = T.exp(x)
-    graph = fused([x], [a, T.tanh(a) * 2])
-    assert sorted(ops(graph)) == ["Composite{(tanh(i0) * i1)}", "exp"]
+    outputs = [T.tanh(a) * 2, a]
+    graph = fused([x], outputs)
+    assert ops(graph) == ["Composite{t0 = exp(i0); t0, (tanh(t0) * i1)}"]
+    same_values(graph, [x], outputs, V[:1])
 
 
-def test_two_loops_that_read_one_part(x, y):
-    """The part is computed once, not in both."""
+def test_what_reads_one_part_joins_it(x, y):
     a = T.exp(x) + 1
-    outputs = [T.tanh(a) * y, T.sqrt(a) - y]
+    outputs = [T.tanh(a) * y, T.sqrt(a) - y, T.log(a + y) * x]
     graph = fused([x, y], outputs)
-    counts = [str(op).count("exp") for op in ops(graph)]
-    assert sum(counts) == 1
-    assert len(ops(graph)) == 3
+    (text,) = ops(graph)
+    assert text.count("exp") == 1
     same_values(graph, [x, y], outputs, V[:2])
+
+
+def test_readers_of_a_reader_join_too(x, y):
+    a = T.exp(x)
+    b = a * y
+    outputs = [b, T.sqrt(b) + a, a - T.sin(b)]
+    graph = fused([x, y], outputs)
+    assert len(ops(graph)) == 1
+    same_values(graph, [x, y], outputs, V[:2])
+
+
+def test_a_reader_that_must_come_first_keeps_a_part_apart(x, y):
+    """The sum of a is needed for the last loop: a cannot be computed in it."""
+    a = T.exp(x) + y
+    out = a / a.sum()
+    graph = fused([x, y], out)
+    assert sorted(ops(graph)) == ["Composite{(exp(i0) + i1)}", "true_div"]
+    same_values(graph, [x, y], out, V[:2])
+
+
+def test_a_cheap_part_is_computed_in_each_loop(x):
+    """x - m is read by a sum and, after it, by a quotient: nobody writes it down."""
+    m = T.drow("m")
+    a = x - m
+    out = a / T.sqrt(T.sqr(a).sum(axis=0))
+    graph = fused([x, m], out, *BOTH)
+    (reduction,) = (n.op for n in graph.apply_nodes if isinstance(n.op, MapReduce))
+    assert str(reduction.scalar_op) == "Composite{sqr((i0 - i1))}"
+    assert "Composite{((i0 - i1) / i2)}" in ops(graph)
+    same_values(graph, [x, m], out, [V[0], V[1][:1]])
+
+
+def test_a_cheap_part_is_computed_in_each_reduction(x):
+    a = x * 2
+    outputs = [a.sum(), a.sum(axis=0)]
+    graph = fused([x], outputs, *BOTH)
+    assert not ops(graph)
+    assert sum(isinstance(n.op, MapReduce) for n in graph.apply_nodes) == 2
+    same_values(graph, [x], outputs, V[:1])
+
+
+@pytest.mark.parametrize(
+    "part", [lambda x, y: T.exp(x / y[0]), lambda x, y: x * y], ids=["long", "of two arrays"]
+)
+def test_other_parts_of_two_reductions_are_computed_once(x, y, part):
+    a = part(x, y)
+    outputs = [a.sum(), a.sum(axis=0)]
+    graph = fused([x, y], outputs, *BOTH)
+    assert len(ops(graph)) == 1
+    assert not any(isinstance(n.op, MapReduce) for n in graph.apply_nodes)
+    same_values(graph, [x, y], outputs, V[:2])
+
+
+def test_a_part_that_is_handed_out_is_not_computed_again(x):
+    a = x * 2
+    outputs = [a, T.sort(a) + a]
+    graph = fused([x], outputs)
+    assert ops(graph).count("mul") == 1
+    same_values(graph, [x], outputs, V[:1])
+
+
+def test_a_loop_that_goes_into_a_reduction_has_no_other_output(x, y):
+    a = T.exp(x)
+    outputs = [(T.sqr(a) * y).sum(), a]
+    graph = fused([x, y], outputs, *BOTH)
+    assert ops(graph) == ["exp"]
+    (reduction,) = (n.op for n in graph.apply_nodes if isinstance(n.op, MapReduce))
+    assert str(reduction.scalar_op) == "Composite{(sqr(i0) * i1)}"
+    same_values(graph, [x, y], outputs, V[:2])
+
+
+def test_reductions_wait_for_loops_that_do_not_need_them(x, y):
+    """The cost reads the error, and so does its gradient, which does not read the cost."""
+    a = T.tanh(x)
+    error = a - y
+    outputs = [T.sqr(error).sum(), error * 2 * (1 - T.sqr(a))]
+    graph = fused([x, y], outputs, *BOTH)
+    assert len(ops(graph)) == 1
+    same_values(graph, [x, y], outputs, V[:2])
+
+
+def test_loops_with_several_outputs_have_few_operands():
+    xs = [T.dmatrix() for _ in range(40)]
+    outputs, total = [], xs[0]
+    for x in xs[1:]:
+        total = T.tanh(total * x)
+        outputs.append(total)
+    graph = fused(xs, outputs)
+    nodes = [n for n in graph.apply_nodes if isinstance(n.op, Elemwise)]
+    assert max(len(n.inputs) + len(n.outputs) for n in nodes) == MAX_STREAMS
+    assert len(nodes) <= 39 // (MAX_STREAMS // 2 - 1) + 1
+    same_values(graph, xs, outputs, [V[k % 3] for k in range(40)])
 
 
 def test_a_cycle_is_not_made(x):
@@ -277,7 +373,7 @@ def test_a_long_sum_stays_within_limits():
 
 def reduced(inputs, outputs):
     """Return (names of the Ops in order, the graph) after Applys were fused, and reductions."""
-    graph = fused(inputs, outputs, FusionOptimizer(), MapReduceOptimizer())
+    graph = fused(inputs, outputs, *BOTH)
     return [str(n.op) for n in graph.toposort() if not isinstance(n.op, DimShuffle)], graph
 
 

@@ -11,6 +11,9 @@ from opwise.compile.io import In
 from opwise.compile.shared import shared
 from opwise.graph import aliasing
 from opwise.modes.mode import Mode
+from opwise.scalar.composite import Composite
+from opwise.scalar.op import OPS
+from opwise.scalar.types import get_scalar_type
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.subtensor import IncSubtensor
 
@@ -239,6 +242,55 @@ def test_one_kind_can_be_switched_off():
     off = function([x], [], updates=updates, mode=FAST.excluding("InplaceBlasOpt"))
     assert "Gemm{inplace}" in [str(n.op) for n in on.maker.order]
     assert "Gemm{no_inplace}" in [str(n.op) for n in off.maker.order]
+
+
+# --- several results ----------------------------------------------------------------------------
+
+
+def loop(f):
+    """Return the only elementwise Apply of a function."""
+    (node,) = (n for n in f.maker.order if isinstance(n.op, Elemwise))
+    return node
+
+
+def test_each_result_may_overwrite_an_operand():
+    """A step with momentum: one loop, in which both shared values are updated where they are."""
+    w, v = (shared(np.full((3, 4), k), name=n, borrow=True) for k, n in [(1.0, "w"), (2.0, "v")])
+    x = T.dmatrix("x")
+    velocity = v * 0.5 + x
+    f = function([x], [], updates=[(v, velocity), (w, w - velocity)], mode=FAST)
+    node = loop(f)
+    inputs = f.maker.fgraph.inputs
+    overwritten = {node.inputs[i] for i in node.op.inplace_pattern.values()}
+    assert overwritten == {inputs[1], inputs[2]}
+    check_order(f)
+    places = w.get_value(borrow=True).ctypes.data, v.get_value(borrow=True).ctypes.data
+    f(np.ones((3, 4)))
+    np.testing.assert_array_equal(v.get_value(), np.full((3, 4), 2.0))
+    np.testing.assert_array_equal(w.get_value(), np.full((3, 4), -1.0))
+    assert places == (w.get_value(borrow=True).ctypes.data, v.get_value(borrow=True).ctypes.data)
+
+
+def test_two_results_do_not_overwrite_one_operand():
+    x = T.dmatrix("x")
+    y = T.exp(x)
+    f = function([In(x, mutable=True)], [T.sort(y), T.sort(T.tanh(y))], mode=FAST)
+    assert sorted(loop(f).op.inplace_pattern.values()) == [0]
+    check_order(f)
+    a, b = f(np.array([[1.0, 0.0]]))
+    np.testing.assert_allclose(a, np.exp([[0.0, 1.0]]))
+    np.testing.assert_allclose(b, np.tanh(np.exp([[0.0, 1.0]])))
+
+
+def test_an_operand_that_is_a_result_is_not_overwritten():
+    """A Composite of a user's, one output of which is its input."""
+    x, y = get_scalar_type("float64")("x"), get_scalar_type("float64")("y")
+    both = Elemwise(Composite([x, y], [OPS["add"](x, y), x]))
+    a, b = T.dvectors("ab")
+    f = function([In(a, mutable=True), In(b, mutable=True)], both(a, b), mode=FAST)
+    assert not overwriting(f)
+    for found, expected in zip(f([1.0], [2.0]), ([3.0], [1.0]), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 # --- random graphs ------------------------------------------------------------------------------
