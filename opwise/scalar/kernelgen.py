@@ -68,7 +68,9 @@ def _reducers():
     for row, element, acc in loops.REDUCTIONS:
         kind = f"{row}_{csource.short(element)}_{csource.short(acc)}"
         name = f"ow_reduce_{kind}"
-        texts += loops.reduction_text(name, row, acc, False, [], 0, [element], prefix="static ")
+        texts += loops.reduction_text(
+            name, row, acc, False, [], 0, [element], prefix="static ", apart=True
+        )
         fold, type_ = loops.FOLDS[row], csource.c_type(acc)
         start = csource.literal(fold.start(acc), acc)
         texts.append(f"static const {type_} {name}_start = {start};")

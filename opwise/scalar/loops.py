@@ -205,14 +205,15 @@ def _stage(part, still):
 
 def reduction_text(
     name, row_name, acc_dtype, whole, steps, out, in_dtypes, constant_inputs=(),
-    maybe_broadcast=(), prefix="",
+    maybe_broadcast=(), prefix="", apart=False,
 ):  # fmt: skip
     """Return the C definitions of a loop that folds what a program computes, or None.
 
     Where the accumulator stands still, a run of elements is folded into it, in blocks that are
     joined pairwise, so that rounding errors grow with the logarithm of the length; otherwise each
     element goes into the accumulator beside it. whole: there is one accumulator, which stands
-    still. out: the slot to fold. prefix: C before the function.
+    still. out: the slot to fold. prefix: C before the function. apart: whether the elements of a
+    run, those of the only input, may lie apart.
     """
     body = body_text(name, steps, [out], in_dtypes)
     if body is None:
@@ -231,6 +232,16 @@ def reduction_text(
         run = [*pointers, *lines.run(value(args))]
         if whole:
             return run
+        if apart:
+            type_ = csource.c_type(in_dtypes[0])
+            anywhere = value([f"*(const {type_} *)(p[1] + ({{i}}) * st[1])"])
+            run = [
+                f"if (st[1] != sizeof({type_})) {{",
+                *(f"    {line}" for line in lines.run(anywhere)),
+                "    return;",
+                "}",
+                *run,
+            ]
         return [
             "if (st[0] == 0) {",
             *(f"    {line}" for line in run),

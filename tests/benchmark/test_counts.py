@@ -69,7 +69,7 @@ COUNTS = {
     "blocks-100": (209, 477),
     "blocks-1000": (209, 477),
     "take-rows": (1, 2),
-    "take-rows-grad": (7, 13),
+    "take-rows-grad": (4, 9),
     "take-rows-update": (4, 9),
 }
 

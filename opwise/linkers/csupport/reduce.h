@@ -8,6 +8,8 @@
 #define OW_ROW_BLOCK 8192
 /* Rows shorter than this are not worth a loop: the longest reduced dimension goes inside instead. */
 #define OW_SHORT_ROW 32
+/* Bytes between elements up to which they are read one by one where they lie, and not copied. */
+#define OW_NEAR 64
 
 /* Into how many parts a dimension is cut at most that several threads reduce, each with `n_out`
  * accumulators. It does not depend on how many threads there are, and so neither do the rounding
@@ -132,17 +134,31 @@ static void ow_walk_innermost(ow_walk *w, int d)
 }
 
 /* The dimension to share out: one of the result around the innermost, so that threads have
- * accumulators of their own; else the longest of those that are reduced, in parts; else the last. */
+ * accumulators of their own; else, in parts, the outermost of those that are reduced and long
+ * enough, or the longest; else the last. */
 static int ow_reduce_cut(const ow_walk *w, int64_t parts)
 {
     int last = w->ndim - 1, longest = last;
     for (int d = 0; d < last; d++)
         if (w->stride[d][0] && w->shape[d] >= 16)
             return d;
-    for (int d = 0; d <= last && parts > 1; d++)
-        if (!w->stride[d][0] && (w->stride[longest][0] || w->shape[d] > w->shape[longest]))
+    for (int d = 0; d <= last && parts > 1; d++) {
+        if (w->stride[d][0])
+            continue;
+        if (w->shape[d] >= 2 * parts)
+            return d;
+        if (w->stride[longest][0] || w->shape[d] > w->shape[longest])
             longest = d;
+    }
     return longest;
+}
+
+/* Whether a reduction of plain elements can read them where they lie: a run of them goes into one
+ * accumulator, and processors foresee such small steps. */
+static int ow_reads_apart(const ow_walk *w)
+{
+    const int64_t *inner = w->stride[w->ndim - 1];
+    return inner[0] == 0 && inner[1] >= -OW_NEAR && inner[1] <= OW_NEAR;
 }
 
 static int ow_reduce_run(ow_step *s)
@@ -192,7 +208,7 @@ static int ow_reduce_run(ow_step *s)
     } else if (w.stride[last][0] && last)
         block = OW_ROW_BLOCK;
     ow_gathered g = {loop, ctx, cells, 1, w.n, masks[s->nin], 1};
-    if (!ow_all_direct(&g, &w)) {
+    if (!ow_all_direct(&g, &w) && (s->loop || !ow_reads_apart(&w))) {
         loop = ow_gather_loop;
         ctx = &g;
         block = block < OW_CHUNK ? block : OW_CHUNK;

@@ -677,6 +677,43 @@ def local_IncSubtensor_serialize(fgraph, node):
     return [total] if total.type == out.type else None
 
 
+@rule("row:mul", "row:neg", "row:true_div", stage=_TWICE)
+def local_scaled_increment(fgraph, node):
+    """Zeros that were increased in parts, times a number, are zeros increased by that times it.
+
+    So the gradient of a few rows of a table costs what they cost, and not what the table does.
+    """
+    (out,) = node.outputs
+    x, *factors = sorted(node.inputs, key=lambda v: not _is_of_zeros(v, out.type))
+    if not _is_of_zeros(x, out.type) or not all(all(f.type.broadcastable) for f in factors):
+        return None
+    if node.op.row_name == "true_div" and x is not node.inputs[0]:
+        return None
+    zeros, y, *indices = x.owner.inputs
+    scaled = elemwise(node.op.row_name)(y, *(shuffled(f, ()) for f in factors))
+    return [x.owner.op(zeros, scaled, *indices)] if scaled.type.dtype == out.type.dtype else None
+
+
+@rule("row:sub", stage=_TWICE)
+def local_subtracted_increment(fgraph, node):
+    """An array less zeros that were increased in parts is the array, its parts decreased."""
+    (out,) = node.outputs
+    a, x = node.inputs
+    if a.type != out.type or not _is_of_zeros(x, out.type) or number_within(a) is not None:
+        return None
+    _, y, *indices = x.owner.inputs
+    return [x.owner.op(a, elemwise("neg")(y), *indices)]
+
+
+def _is_of_zeros(x, type_):
+    return (
+        _is_increment(x, type_)
+        and number_within(x.owner.inputs[0]) == 0
+        and x.owner.inputs[1].type.dtype == type_.dtype
+        and type_.dtype in dtypes.FLOATS
+    )
+
+
 def _is_increment(x, type_):
     return (
         x.owner is not None

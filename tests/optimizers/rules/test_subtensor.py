@@ -8,12 +8,14 @@ import pytest
 
 import opwise.tensor as T
 from opwise.compile.function import function
+from opwise.compile.shared import shared
 from opwise.gradient import grad
 from opwise.modes.mode import Mode
 from opwise.optimizers.rule import Rule
 from opwise.optimizers.rules import subtensor as rules
 from opwise.optimizers.rules.subtensor import _composed
 from opwise.optimizers.stages import optdb
+from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1
 from opwise.tensor.creation import Alloc
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.join import make_vector
@@ -29,6 +31,7 @@ STAGES = {
     "pre_local_IncSubtensor_serialize": "local_IncSubtensor_serialize",
     "canonicalize": """
         local_IncSubtensor_serialize local_adv_sub1_adv_inc_sub1 local_incsubtensor_of_zeros
+        local_scaled_increment local_subtracted_increment
         local_incsubtensor_of_zeros_to_setsubtensor local_set_to_inc_subtensor
         local_setsubtensor_of_constants local_subtensor_inc_subtensor local_subtensor_lift
         local_subtensor_make_vector local_subtensor_merge local_subtensor_of_alloc
@@ -41,6 +44,7 @@ STAGES = {
         local_subtensor_of_dot local_useless_inc_subtensor_alloc
     """,
     "specialize": """
+        local_scaled_increment local_subtracted_increment
         local_incsubtensor_of_its_dtype local_incsubtensor_of_zeros_to_setsubtensor
         local_subtensor_inc_subtensor
         local_subtensor_make_vector local_subtensor_merge local_subtensor_of_alloc
@@ -336,6 +340,28 @@ CASES = [
     ("local_IncSubtensor_serialize", lambda x, y, v: y + set_subtensor(x[1:], v), None),
     ("local_IncSubtensor_serialize", lambda f, y, v: y + inc_subtensor(f[1:], v), None),
     (
+        "local_scaled_increment",
+        lambda x, v, i, s: s * inc_subtensor(zeros(x)[i], v),
+        "AdvancedIncSubtensor1{no_inplace,inc}(second(x, DS{x,x}(0.0)), mul(v, DS{x}(s)), i)",
+    ),
+    (
+        "local_scaled_increment",
+        lambda x, v, s: inc_subtensor(zeros(x)[1:], v) / s,
+        "IncSubtensor{Inc;int64::}(second(x, DS{x,x}(0.0)), true_div(v, DS{x}(s)), 1)",
+    ),
+    ("local_scaled_increment", lambda x, v, s: s / inc_subtensor(zeros(x)[1:], v), None),
+    ("local_scaled_increment", lambda x, v, s: s * inc_subtensor(x[1:], v), None),
+    ("local_scaled_increment", lambda x, y, v: y * inc_subtensor(zeros(x)[1:], v), None),
+    ("local_scaled_increment", lambda x, v: 2 * set_subtensor(zeros(x)[1:], v), None),
+    (
+        "local_subtracted_increment",
+        lambda x, y, i, v: y - inc_subtensor(zeros(x)[i], v),
+        "AdvancedIncSubtensor1{no_inplace,inc}(y, neg(v), i)",
+    ),
+    ("local_subtracted_increment", lambda x, i, v: inc_subtensor(zeros(x)[i], v) - x, None),
+    ("local_subtracted_increment", lambda x, s, v: s - inc_subtensor(zeros(x)[1:], v), None),
+    ("local_subtracted_increment", lambda x, y, v: y - inc_subtensor(x[1:], v), None),
+    (
         "local_incsubtensor_of_its_dtype",
         lambda x: inc_subtensor(x[1:], 2.5),
         "IncSubtensor{Inc;int64::}(x, Cast{float64}(2.5), 1)",
@@ -383,6 +409,24 @@ def test_rules_stand_in_the_stages_that_programs_know(stage):
 )
 def test_rules_are_selected_by_their_other_names_too(rule, tag):
     assert tag in optdb["canonicalize"].tags_of(rule)
+
+
+def test_an_update_by_the_gradient_of_rows_touches_those_rows():
+    """Some are taken twice, some never: the table is updated where it is, without another one."""
+    rng = np.random.RandomState(0)
+    start = rng.randn(6, 3)
+    table, rows, w = shared(start), T.lvector("rows"), T.dmatrix("w")
+    cost = T.sum(w * T.tanh(table[rows]))
+    gradient = grad(cost, table)
+    f = function([rows, w], cost, updates=[(table, table - 0.1 * gradient)])
+    changing = [n.op for n in f.maker.order if isinstance(n.op, AdvancedIncSubtensor1)]
+    assert len(changing) == 1 and changing[0].inplace
+    assert not any(isinstance(n.op, Alloc) for n in f.maker.order)
+    taken, weights = np.array([4, 1, 4, -6]), rng.randn(4, 3)
+    f(taken, weights)
+    expected = start.copy()
+    np.add.at(expected, taken, -0.1 * weights * (1 - np.tanh(start[taken]) ** 2))
+    np.testing.assert_allclose(table.get_value(), expected, 1e-12)
 
 
 # --- slices of slices ---------------------------------------------------------------------------
