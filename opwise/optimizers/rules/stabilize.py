@@ -6,6 +6,7 @@ Softmax and cross entropies of classes are in ``nnet``.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from functools import reduce
 
 from opwise.optimizers.pattern import PatternSub
@@ -35,9 +36,9 @@ from opwise.optimizers.rules.terms import (
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS
 from opwise.tensor.elemwise import DimShuffle, cast, elemwise
-from opwise.tensor.nnet.rowsoftmax import softmax_op
+from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, logsoftmax_op, softmax_op
 from opwise.tensor.nnet.sigm import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
-from opwise.tensor.reduce import CAReduce, Sum
+from opwise.tensor.reduce import CAReduce, MaxAndArgmax, Sum
 
 _exp, _log, _neg, _abs = map(elemwise, ("exp", "log", "neg", "abs_"))
 _add, _sub, _mul, _div = map(elemwise, ("add", "sub", "mul", "true_div"))
@@ -179,6 +180,47 @@ def _summed_by_row(divisor):
         return None
     # the softmax of a row of one element warns, and it is 1 anyway
     return None if e.type.ndim != 2 or e.type.broadcastable[1] else e
+
+
+@rule("row:sub", stage="stabilize")
+def log_softmax_simplifier(fgraph, node):
+    """x less the logarithm of the sum of exp(x) in its row is the logarithm of its softmax."""
+    (out,) = node.outputs
+    if not _is_float(node):
+        return None
+    terms = signed_terms(out)
+    for term in terms:
+        inside = operands(term[1], "log") if term[0] < 0 else None
+        e = None if inside is None else _summed_by_row(inside[0])
+        if e is None or e.type != out.type:
+            continue
+        (x,) = e.owner.inputs
+        rest = Counter(terms) - Counter([term])
+        if Counter(signed_terms(x)) <= rest:
+            rest -= Counter(signed_terms(x))
+            return _typed(node, total([(1, logsoftmax_op(x)), *rest.elements()], x.type.dtype))
+    return None
+
+
+@rule(Softmax, LogSoftmax, stage=("canonicalize", "stabilize"))
+def local_softmax_of_shifted(fgraph, node):
+    """A softmax takes the maximum of a row away itself."""
+    difference = operands(node.inputs[0], "sub")
+    if difference is None:
+        return None
+    x, column = difference
+    if column.owner is None or not isinstance(column.owner.op, DimShuffle):
+        return None
+    (largest,) = column.owner.inputs
+    if column.owner.op.new_order != (0, "x") or largest.owner is None:
+        return None
+    op = largest.owner.op
+    is_maximum = isinstance(op, MaxAndArgmax) or (
+        isinstance(op, CAReduce) and op.scalar_op == OPS["maximum"]
+    )
+    if not is_maximum or op.axis != (1,) or largest.owner.inputs[0] is not x:
+        return None
+    return for_output(node, node.op(x))
 
 
 # --- the sigmoid ----------------------------------------------------------------------------------

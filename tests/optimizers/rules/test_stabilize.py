@@ -18,6 +18,11 @@ from opwise.tensor.nnet.crossentropy import binary_crossentropy
 
 sigmoid, softplus = T.nnet.sigmoid, T.nnet.softplus
 
+
+def shifted(x):
+    return x - x.max(axis=1, keepdims=True)
+
+
 #: (rules, graph, what it becomes; None where it stays)
 CASES = [
     ("local_log1p", lambda x: T.log(1 + x), "log1p(x)"),
@@ -69,6 +74,49 @@ CASES = [
     ("softmax_simplifier", lambda m: T.exp(m) / T.exp(m).sum(axis=1, keepdims=True), None),
     ("softmax_simplifier", lambda c: T.exp(c) / T.exp(c).sum(axis=1, keepdims=True), None),
     ("softmax_simplifier", lambda x: T.sqr(x) / T.sqr(x).sum(axis=1, keepdims=True), None),
+    (
+        "log_softmax_simplifier",
+        lambda x: x - T.log(T.exp(x).sum(axis=1, keepdims=True)),
+        "LogSoftmax(x)",
+    ),
+    (
+        "log_softmax_simplifier",
+        lambda x, y: shifted(x) - y - T.log(T.exp(shifted(x)).sum(axis=1, keepdims=True)),
+        "sub(LogSoftmax(sub(x, DS{0,x}(MaxAndArgmax{axis=(1,)}.0(x)))), y)",
+    ),
+    (
+        "log_softmax_simplifier",
+        lambda x: T.log(T.exp(x).sum(axis=1, keepdims=True)) - x,
+        None,
+    ),
+    (
+        "log_softmax_simplifier",
+        lambda x: x - T.log(T.exp(x).sum(axis=0, keepdims=True)),
+        None,
+    ),
+    (
+        "log_softmax_simplifier",
+        lambda x, y: y - T.log(T.exp(x).sum(axis=1, keepdims=True)),
+        None,
+    ),
+    ("local_softmax_of_shifted", lambda x: T.nnet.softmax(shifted(x)), "Softmax(x)"),
+    ("local_softmax_of_shifted", lambda x: T.nnet.logsoftmax(shifted(x)), "LogSoftmax(x)"),
+    ("local_softmax_of_shifted", lambda x, y: T.nnet.softmax(x - y), None),
+    (
+        "local_softmax_of_shifted",
+        lambda x, y: T.nnet.softmax(x - y.max(axis=1, keepdims=True)),
+        None,
+    ),
+    (
+        "local_softmax_of_shifted",
+        lambda x: T.nnet.softmax(x - x.min(axis=1, keepdims=True)),
+        None,
+    ),
+    (
+        "local_softmax_of_shifted",
+        lambda x: T.nnet.softmax(x - x.max(axis=0, keepdims=True)),
+        None,
+    ),
     ("local_inv_1_plus_exp", lambda x: 1 / (1 + T.exp(x)), "scalar_sigmoid(neg(x))"),
     ("local_inv_1_plus_exp", lambda x: 1 / (1 + T.exp(-x)), "scalar_sigmoid(x)"),
     ("local_inv_1_plus_exp", lambda x: T.inv(T.exp(x) + 1), "scalar_sigmoid(neg(x))"),
@@ -486,3 +534,23 @@ def test_approximations_are_only_made_when_asked_for(name):
     found = asked(points)
     assert found.dtype == "float32"
     assert 1e-4 < np.abs(found - exact(points)).max() < 0.1
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda x: x - T.log(T.exp(x).sum(axis=1, keepdims=True)),
+        lambda x: x - T.log(T.exp(x).sum(axis=1)).dimshuffle(0, "x"),
+        lambda x: shifted(x) - T.log(T.exp(shifted(x)).sum(axis=1, keepdims=True)),
+        lambda x: T.log(T.exp(x) / T.exp(x).sum(axis=1, keepdims=True)),
+        lambda x: T.log(T.exp(shifted(x)) / T.exp(shifted(x)).sum(axis=1, keepdims=True)),
+    ],
+)
+def test_the_logarithm_of_a_softmax_as_people_write_it(written):
+    """It is one Op, and exact where a sum of exponentials overflows or a quotient is 0."""
+    x = T.dmatrix("x")
+    f = function([x], written(x), mode=get_mode("FAST_RUN"))
+    assert [str(n.op) for n in f.maker.order] == ["LogSoftmax"]
+    found = f([[1000.0, 0.0, -1000.0], [1.0, 2.0, 3.0]])
+    np.testing.assert_allclose(found[0], [0.0, -1000.0, -2000.0])
+    np.testing.assert_allclose(np.exp(found[1]).sum(), 1.0)
