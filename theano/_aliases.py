@@ -34,6 +34,7 @@ _GOF = (
 _COMPILE = (
     *_all("compile", ("function", "maker", "executable", "io", "shared", "construct", "module")),
     *_all("modes", ("mode", "profilemode", "debugmode", "monitormode")),
+    "opwise.profiling.stats",
     "opwise.optimizers.stages",
     "opwise.tensor.convert",
     "opwise.errors",
@@ -50,6 +51,7 @@ SAME = {
     "theano.compile.monitormode": "opwise.modes.monitormode",
     "theano.compile.nanguardmode": "opwise.modes.nanguardmode",
     "theano.compile.profilemode": "opwise.modes.profilemode",
+    "theano.compile.profiling": "opwise.profiling.stats",
 }
 
 #: modules made of others: name -> where their names come from, the first that has one gives it

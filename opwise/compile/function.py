@@ -6,16 +6,11 @@ import sys
 import warnings
 
 from opwise.compile.construct import construct
-from opwise.compile.maker import FunctionMaker, collector_paused
+from opwise.compile.maker import FunctionMaker, collector_paused, stats_for
 from opwise.config import config
 from opwise.graph import hooks
 from opwise.graph.provenance import is_internal
 from opwise.modes.mode import get_mode
-
-_NO_PROFILE = (
-    "function(profile=...) and the flag profile record nothing in this version of opwise: compile "
-    "with mode='PROFILE_MODE' or a ProfileMode, and print its summary."
-)
 
 _NO_DEVICE = "opwise has no linker for the GPU yet, so functions run on the CPU."
 
@@ -43,20 +38,20 @@ def function(
     ``default_update`` of shared variables, of all or of a list. accept_inplace: allow Applys in the
     graph that overwrite inputs. rebuild_strict: replacements must have the type of what they
     replace. allow_input_downcast: True converts arguments even where that loses precision, False
-    never does. on_unused_input: 'raise', 'warn' or 'ignore'. profile: true values warn:
-    profiles are taken with ProfileMode.
+    never does. on_unused_input: 'raise', 'warn' or 'ignore'. profile: True, a text to print it by,
+    or a ProfileStats, which may be that of several functions, to record where the time of calls
+    goes; ``profile`` of the function is it. None: as the flag profile says; False: never.
 
     Returns a Function; a call returns arrays, one for each output.
     """
     mode = get_mode(mode)
-    if profile or (config.profile and profile is None):
-        warnings.warn(_NO_PROFILE, stacklevel=2)
     if config.device != "cpu":
         text = f"The flag device is {config.device}: {_NO_DEVICE}"
         if config.force_device:
             raise NotImplementedError(text)
         warnings.warn(text, stacklevel=2)
     name = name or _caller()
+    profile = stats_for(profile, name)
     with collector_paused():
         construction = construct(
             inputs,

@@ -7,8 +7,11 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from opwise.compile.construct import construct
 from opwise.compile.executable import Function
+from opwise.config import config
 from opwise.graph import aliasing, provenance, traversal
 from opwise.graph.features import PreserveNames
 from opwise.graph.fgraph import FunctionGraph
@@ -31,15 +34,41 @@ def collector_paused():
 
 @dataclass
 class CompileReport:
-    """Where the time of a compilation went, in seconds, and what the rewrites did."""
+    """Where the time of a compilation went, in seconds, and what the rewrites did.
+
+    thunks: seconds by Apply; validate is part of optimizer, thunks are of linker. rewrites: the
+    record of the optimizer. kernels: what the cache and the compiler did, or None.
+    """
 
     total: float = 0.0
     optimizer: float = 0.0
+    validate: float = 0.0
     linker: float = 0.0
+    thunks: dict = field(default_factory=dict)
     rewrites: object = None
     kernels: object = None
     applys: int = 0
-    phases: dict = field(default_factory=dict)
+
+
+def stats_for(profile, name):
+    """Return the ProfileStats that the argument ``profile`` asks for; None or False for none."""
+    if profile is None:
+        if not (config.profile or config.print_global_stats):
+            return None
+        profile = True
+    if isinstance(profile, bool | np.bool_ | int) and not profile:
+        return False
+    from opwise.profiling.stats import ProfileStats  # only those who profile wait for its import
+
+    if isinstance(profile, ProfileStats):
+        return profile
+    if isinstance(profile, str):
+        return ProfileStats(message=profile)
+    if isinstance(profile, bool | np.bool_):
+        return ProfileStats(message=name)
+    raise TypeError(
+        f"profile is {profile!r}; it must be True, False, None, a text or a ProfileStats"
+    )
 
 
 class FunctionMaker:
@@ -110,12 +139,25 @@ class FunctionMaker:
         self.linker = self.mode.bound_linker(self.fgraph)
         function = Function(self, input_storage, storage_map)
         self.report.kernels = getattr(self.linker, "report", None)
+        self.report.thunks = getattr(self.linker, "thunk_seconds", {})
+        self.report.validate = self.fgraph.validate_seconds
         now = time.perf_counter()
         self.report.linker = now - start
         self.mode.linker_time = getattr(self.mode, "linker_time", 0.0) + self.report.linker
         self.report.total = now - self._started
         self.mode.compiled(function)
+        if self.profile:
+            self._profile(function)
         return function
+
+    def _profile(self, function):
+        from opwise.modes.recording import record  # only those who profile wait for its import
+
+        stats = self.profile
+        recorder = record(function, stats.flag_time_thunks, stats.ignore_first_call)
+        if config.profile_optimizer:
+            recorder.rewrites = self.report.rewrites.as_dict()
+        stats.add(recorder)
 
     # --- copies -----------------------------------------------------------------------------------
 
@@ -157,7 +199,7 @@ class FunctionMaker:
             ]
         maker = FunctionMaker(
             construct(**arguments), self.mode, name=name or self.name,
-            accept_inplace=self.accept_inplace,
+            profile=stats_for(profile, name or self.name), accept_inplace=self.accept_inplace,
         )  # fmt: skip
         maker.output_none = self.output_none
         return maker.create()

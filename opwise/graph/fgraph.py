@@ -7,6 +7,8 @@ deterministic order.
 
 from __future__ import annotations
 
+from time import perf_counter
+
 from opwise.errors import InconsistencyError, MissingInputError
 from opwise.graph import aliasing, traversal
 from opwise.graph.apply import Apply
@@ -42,6 +44,8 @@ class FunctionGraph:
         #: how often an input or an Op was changed so far
         self.edits = 0
         self._destroyers = 0
+        #: seconds spent in ``validate``
+        self.validate_seconds = 0.0
         self.profile = None
         #: variables that may be overwritten only if they are listed here (inputs), set by compile
         self.mutable_inputs: set[Variable] = set()
@@ -365,7 +369,11 @@ class FunctionGraph:
 
     def validate(self):
         """Raise InconsistencyError if the graph has a cycle or breaks a rule of a feature."""
-        self.execute_callbacks("validate")
+        start = perf_counter()
+        try:
+            self.execute_callbacks("validate")
+        finally:
+            self.validate_seconds += perf_counter() - start
 
     def consistent(self):
         """Return whether ``validate`` passes."""

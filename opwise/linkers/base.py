@@ -6,6 +6,7 @@ The linkers by name are in one table at the end; the legacy classes are faces of
 from __future__ import annotations
 
 import copy
+from time import perf_counter
 
 from opwise.config import config
 from opwise.linkers import (  # noqa: F401  (csteps registers its makers)
@@ -40,11 +41,14 @@ class Linker:
         self.schedule = schedule
         self.generate_kernels = True
         self.fgraph = None
+        #: of each Apply, how long it took to choose and prepare what runs it
+        self.thunk_seconds = {}
 
     def clone(self, allow_gc=None):
         """Return a copy, with another ``allow_gc`` if told."""
         new = copy.copy(self)
         new.fgraph = None
+        new.thunk_seconds = {}
         if allow_gc is not None:
             new.allow_gc = allow_gc
         return new
@@ -80,7 +84,11 @@ class Linker:
         """Return (machine, input containers, output containers, thunks, order)."""
         resources.obey_flags()
         kernels = Kernels(self.generate_kernels) if "c" in self.makers else None
-        c_steps = {node: self.c_step(node, kernels) for node in self.fgraph.toposort()}
+        c_steps, now = {}, perf_counter()
+        for node in self.fgraph.toposort():
+            c_steps[node] = self.c_step(node, kernels)
+            started, now = now, perf_counter()
+            self.thunk_seconds[node] = now - started
         if kernels is not None:
             kernels.start()  # while they are compiled, the rest is prepared
         program = make_program(self.fgraph, self.schedule)

@@ -386,7 +386,7 @@ cdef class VM:
     cdef int nmemory
     cdef readonly bint allow_gc
     # timing: nanoseconds by step
-    cdef bint timed
+    cdef bint timed, ignoring
     cdef int64_t *t_count
     cdef int64_t *t_sum
     cdef int64_t *t_min
@@ -852,6 +852,9 @@ cdef class VM:
                 if self.calls == 0:
                     self.first_ns = start
                 self.calls += 1
+                if self.ignoring:
+                    self.ignoring = False
+                    self.reset_timing()
             else:
                 self._run_steps()
             self._finish()
@@ -899,9 +902,10 @@ cdef class VM:
 
     # --- timing ---------------------------------------------------------------------------------
 
-    def start_timing(self):
-        """Record the time of every step from now on."""
+    def start_timing(self, bint ignore_first_call=False):
+        """Record the time of every step from now on, or from the second call on."""
         cdef int n = max(1, self.nsteps)
+        self.ignoring = ignore_first_call
         ow_clock_calibrate()
         if self.t_count == NULL:
             self.t_count = <int64_t *>calloc(n * (4 + HISTOGRAM), sizeof(int64_t))
@@ -1001,7 +1005,7 @@ cdef class CallPath:
     cdef bint single, slow, none, running
     cdef unsigned long caller
     cdef public bint trust_input
-    cdef public bint timed
+    cdef bint timed, ignoring
     cdef readonly int64_t calls, total_ns, fn_ns, first_ns
 
     def set_path(self, fn, list slots, list outputs, list updates, bint single, bint none,
@@ -1039,6 +1043,9 @@ cdef class CallPath:
             if self.calls == 0:
                 self.first_ns = start
             self.calls += 1
+            if self.ignoring:
+                self.ignoring = False
+                self.reset_calls()
             return result
         finally:
             self.running = False
@@ -1052,6 +1059,10 @@ cdef class CallPath:
                 usleep(50)
             PyErr_CheckSignals()
         return 0
+
+    def start_timing(self, bint ignore_first_call=False):
+        """Count calls and their time from now on, or from the second one on."""
+        self.timed, self.ignoring = True, ignore_first_call
 
     def reset_calls(self):
         """Forget how often and how long the function was called."""

@@ -193,7 +193,7 @@ class _DebugMachine:
         self.c.free()
         self.python.free()
 
-    def start_timing(self):
+    def start_timing(self, ignore_first_call=False):
         raise Exception("DebugMode do not support profiling.")
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 
 from opwise.config import config
-from opwise.linkers import blasload, cmakers
 from opwise.modes.mode import Mode
-from opwise.profiling import aggregate, classic
-from opwise.profiling.recorder import Recorder, profile_of
+from opwise.modes.recording import record
+from opwise.profiling import aggregate
+from opwise.profiling.recorder import profile_of
+from opwise.profiling.reports import profilemode as text
 
 
 class ProfileMode(Mode):
@@ -38,16 +38,7 @@ class ProfileMode(Mode):
 
     def compiled(self, function):
         """Start to time a function."""
-        order = function.maker.order
-        cimpl = function.maker.linker.cimpl
-        if any(cimpl):
-            _load_blas()
-        why = ["" if c else cmakers.why_not(node) for c, node in zip(cimpl, order, strict=True)]
-        function.fn.start_timing()
-        function.timed = True
-        self._recorders.append(
-            Recorder(function.name, order, function.fn, function, cimpl, why, function.maker.report)
-        )
+        self._recorders.append(record(function))
 
     # --- figures ----------------------------------------------------------------------------------
 
@@ -110,7 +101,7 @@ class ProfileMode(Mode):
         n_apply, n_ops = _limits(n_apply_to_print, n_ops_to_print)
         profile = self.profile()
         self._calls_printed = _calls(profile)
-        print(classic.summary(profile, n_apply, n_ops), end="")
+        print(text.summary(profile, n_apply, n_ops), end="")
 
     def print_diff_summary(self, other, n_apply_to_print=None, n_ops_to_print=None):
         """Print the difference to another ProfileMode, self minus other, Apply by Apply.
@@ -119,7 +110,7 @@ class ProfileMode(Mode):
         device or the process. The arguments are those of ``print_summary``.
         """
         n_apply, n_ops = _limits(n_apply_to_print, n_ops_to_print)
-        print(classic.difference(self.profile(), other.profile(), n_apply, n_ops), end="")
+        print(text.difference(self.profile(), other.profile(), n_apply, n_ops), end="")
 
     def __getstate__(self):
         return {**super().__getstate__(), "message": self.message}
@@ -127,12 +118,6 @@ class ProfileMode(Mode):
     def __setstate__(self, state):
         super().__setstate__(state)
         self.message = state["message"]
-
-
-def _load_blas():
-    """Have BLAS loaded before the first call: its tens of milliseconds belong to no Apply."""
-    with contextlib.suppress(ImportError):  # the first step that needs it says so
-        blasload.load()
 
 
 def _by_name(profile, value):

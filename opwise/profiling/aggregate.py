@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass
 class Row:
-    """The sum of some Applys. ns: nanoseconds; calls: runs; applys: how many; c: all in C."""
+    """The sum of some Applys.
+
+    ns: nanoseconds; calls: runs; applys: how many; c: whether all run in C, python: all in Python.
+    """
 
     key: object
     label: str
@@ -15,6 +18,7 @@ class Row:
     calls: int = 0
     applys: int = 0
     c: bool = True
+    python: bool = True
     position: int = -1
 
     def add(self, apply):
@@ -23,6 +27,7 @@ class Row:
         self.calls += apply.count
         self.applys += 1
         self.c = self.c and apply.c
+        self.python = self.python and not apply.c
 
 
 def _group(applys, key, label):

@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 
 #: version of the JSON form
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,33 @@ class ApplyProfile:
 
 
 @dataclass(frozen=True)
+class CompileProfile:
+    """Seconds that it took to make a function.
+
+    total: all of it. optimizer: rewriting the graph, validate within that. linker: from the graph
+    to the machine; within that, thunks: choosing and preparing what runs each Apply; compiler:
+    waiting for it; load: loading kernels. cached: whether kernels came from the cache; None where
+    there are none. slowest: the Applys that took longest to prepare, with seconds.
+    """
+
+    total: float = 0.0
+    optimizer: float = 0.0
+    validate: float = 0.0
+    linker: float = 0.0
+    thunks: float = 0.0
+    compiler: float = 0.0
+    load: float = 0.0
+    cached: bool | None = None
+    slowest: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
 class FunctionProfile:
-    """What was recorded of one function; seconds of compilation are those of its maker."""
+    """What was recorded of one function.
+
+    calls: of the function; call_ns: nanoseconds in them; fn_ns: of these in the machine.
+    first_call_ns: of the first call. rewrites: the record of the optimizer as plain data, or None.
+    """
 
     name: str
     applys: tuple[ApplyProfile, ...]
@@ -52,9 +77,8 @@ class FunctionProfile:
     call_ns: int
     fn_ns: int
     first_call_ns: int
-    compile_seconds: float
-    optimizer_seconds: float
-    linker_seconds: float
+    compile: CompileProfile
+    rewrites: dict | None = None
 
     @property
     def thunk_ns(self):
@@ -95,7 +119,12 @@ class Profile:
                 f"{VERSION}."
             )
         functions = tuple(
-            _build(FunctionProfile, f, applys=tuple(_build(ApplyProfile, a) for a in f["applys"]))
+            _build(
+                FunctionProfile,
+                f,
+                applys=tuple(_build(ApplyProfile, a) for a in f["applys"]),
+                compile=_build(CompileProfile, f["compile"]),
+            )
             for f in data["functions"]
         )
         return _build(cls, data, functions=functions)

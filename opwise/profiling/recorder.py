@@ -6,21 +6,29 @@ so that what was recorded is not lost with it.
 
 from __future__ import annotations
 
+import heapq
 import os
 import platform
 import sys
 
 from opwise.graph import provenance
-from opwise.profiling.profile import ApplyProfile, FunctionProfile, Profile
+from opwise.profiling import totals
+from opwise.profiling.profile import ApplyProfile, CompileProfile, FunctionProfile, Profile
+
+#: Applys whose preparation is kept by name
+SLOWEST = 5
 
 
 class Recorder:
     """One compiled function: its Applys in order and where its times are.
 
     machine: has ``timing()``; calls: has calls, total_ns, fn_ns and first_ns of whole calls.
-    cimpl: for each Apply whether it runs in C; why: for each the reason if not. report: seconds of
-    compilation (total, optimizer, linker).
+    cimpl: for each Apply whether it runs in C; why: for each the reason if not. report: what its
+    maker measured: seconds total, optimizer, validate, linker, thunks by Apply; kernels.
     """
+
+    #: the record of the optimizer as plain data, where it is asked for
+    rewrites = None
 
     def __init__(self, name, order, machine, calls, cimpl, why, report):
         self.name = name
@@ -55,9 +63,30 @@ class Recorder:
             call_ns=self.calls.total_ns,
             fn_ns=self.calls.fn_ns,
             first_call_ns=self.calls.first_ns,
-            compile_seconds=self.report.total,
-            optimizer_seconds=self.report.optimizer,
-            linker_seconds=self.report.linker,
+            compile=self._compile(),
+            rewrites=self.rewrites,
+        )
+
+    def reset(self):
+        """Forget the calls up to now."""
+        self.machine.reset_timing()
+        self.calls.reset_calls()
+
+    def _compile(self):
+        report, kernels = self.report, self.report.kernels
+        return CompileProfile(
+            total=report.total,
+            optimizer=report.optimizer,
+            validate=report.validate,
+            linker=report.linker,
+            thunks=sum(report.thunks.values()),
+            compiler=kernels.compile_seconds if kernels is not None else 0.0,
+            load=kernels.load_seconds if kernels is not None else 0.0,
+            cached=kernels.hit if kernels is not None else None,
+            slowest=tuple(
+                (str(node), report.thunks[node])
+                for node in heapq.nlargest(SLOWEST, report.thunks, key=report.thunks.get)
+            ),
         )
 
     def _describe(self):
@@ -100,6 +129,8 @@ def environment():
         "system": platform.system(),
         "node": platform.node(),
         "process": os.getpid(),
+        "grad_seconds": totals.grad_seconds(),
+        "seconds_since_import": totals.since_import(),
     }
 
 

@@ -350,16 +350,6 @@ def test_graphs_that_overwrite_must_be_announced(x):
         assert value.tolist() == [1.0, 1.0]
 
 
-def test_profile_warns_that_it_records_nothing(a, flags):
-    with pytest.warns(UserWarning, match="mode='PROFILE_MODE' or a ProfileMode"):
-        f = function([a], a + 1, mode=QUICK, profile=True)
-    assert f(1) == 2
-    flags(profile=True)
-    with pytest.warns(UserWarning, match="profile"):
-        function([a], a + 1, mode=QUICK)
-    function([a], a + 1, mode=QUICK, profile=False)
-
-
 # --- conversion of arguments ----------------------------------------------------------------------
 
 LOST = TypeError

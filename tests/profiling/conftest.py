@@ -2,7 +2,7 @@
 
 import pytest
 
-from opwise.profiling.profile import ApplyProfile, FunctionProfile, Profile
+from opwise.profiling.profile import ApplyProfile, CompileProfile, FunctionProfile, Profile
 
 
 def an_apply(op, total, position=0, c=True, keys=(), count=1, op_class=None, lines=()):
@@ -37,9 +37,15 @@ def a_function(*applys, name="f", calls=1, call_ns=None):
         call_ns=2 * total if call_ns is None else call_ns,
         fn_ns=total,
         first_call_ns=total,
-        compile_seconds=0.3,
-        optimizer_seconds=0.1,
-        linker_seconds=0.2,
+        compile=CompileProfile(
+            total=0.3,
+            optimizer=0.1,
+            validate=0.01,
+            linker=0.2,
+            thunks=0.15,
+            load=0.001,
+            slowest=(("exp(x)", 0.1),),
+        ),
     )
 
 

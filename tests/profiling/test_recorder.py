@@ -25,7 +25,9 @@ class FakeCalls:
 
 
 class FakeReport:
-    total, optimizer, linker = 3.0, 2.0, 0.5
+    total, optimizer, validate, linker = 3.0, 2.0, 0.1, 0.5
+    kernels = None
+    thunks = {}
 
 
 def test_snapshot():
@@ -40,7 +42,7 @@ def test_snapshot():
     )  # fmt: skip
     profile = recorder.snapshot()
     assert (profile.calls, profile.call_ns, profile.first_call_ns) == (7, 1000, 300)
-    assert (profile.compile_seconds, profile.optimizer_seconds) == (3.0, 2.0)
+    assert (profile.compile.total, profile.compile.optimizer) == (3.0, 2.0)
     for k, apply in enumerate(profile.applys):
         assert (apply.position, apply.count, apply.total) == (k, k + 1, 10 * (k + 1))
         assert (apply.least, apply.most) == (k + 1, 2 * (k + 1))

@@ -1,4 +1,4 @@
-"""The classic text of a profile: Apply-wise, Op-wise and Type-Op-wise summaries of ProfileMode.
+"""The text of ProfileMode: Apply-wise, Op-wise and Type-Op-wise summaries, and their differences.
 
 Programs parse this form: every format string of it is here. What newer forms add follows the
 legend.
@@ -77,8 +77,8 @@ def _functions(profile):
         lines.append(
             "   %.6fs  %5.1f%%  %8d  %10.3f  %.3fs (%.3fs + %.3fs)  %s"
             % (
-                f.call_ns * 1e-9, 100 * share, f.calls, per_call, f.compile_seconds,
-                f.optimizer_seconds, f.linker_seconds,
+                f.call_ns * 1e-9, 100 * share, f.calls, per_call, f.compile.total,
+                f.compile.optimizer, f.compile.linker,
                 f.name if f.calls else f"{f.name} NOT CALLED",
             )
         )  # fmt: skip

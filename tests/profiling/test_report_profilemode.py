@@ -3,8 +3,8 @@
 
 import textwrap
 
-from opwise.profiling import classic
 from opwise.profiling.profile import Profile
+from opwise.profiling.reports import profilemode
 
 
 def lines_of(text):
@@ -34,7 +34,7 @@ def sample(build):
 
 
 def test_summary(build):
-    assert up_to_legend(classic.summary(sample(build), 2, 1)) == ["", *lines_of("""
+    assert up_to_legend(profilemode.summary(sample(build), 2, 1)) == ["", *lines_of("""
         ProfileMode.print_summary()
         ---------------------------
 
@@ -54,7 +54,7 @@ def test_summary(build):
 
 
 def test_summary_begins_with_a_blank_line_and_ends_with_a_newline(build):
-    text = classic.summary(sample(build), 15, 20)
+    text = profilemode.summary(sample(build), 15, 20)
     assert text.startswith(
         "\nProfileMode.print_summary()\n---------------------------\n\nlocal_time "
     )
@@ -62,7 +62,7 @@ def test_summary_begins_with_a_blank_line_and_ends_with_a_newline(build):
 
 
 def test_star_stands_where_all_applys_of_an_op_run_in_c(build):
-    text = classic.summary(sample(build), 15, 20)
+    text = profilemode.summary(sample(build), 15, 20)
     assert "\t0.050\t* exp\n" in text
     assert "\t0.700\t  mul\n" in text
 
@@ -70,19 +70,19 @@ def test_star_stands_where_all_applys_of_an_op_run_in_c(build):
 def test_ties_are_sorted_by_position_then_text_downwards(build):
     apply, function, _ = build
     profile = Profile((function(apply("b", 5, 0), apply("a", 5, 1), apply("c", 5, 1)),))
-    rows = [row for row in classic.summary(profile, 3, 3).splitlines() if row.startswith("\t")]
+    rows = [row for row in profilemode.summary(profile, 3, 3).splitlines() if row.startswith("\t")]
     assert [row.split("\t")[2:] for row in rows[:3]] == [["1", "c"], ["1", "a"], ["0", "b"]]
     assert [row.split("\t")[2] for row in rows[3:6]] == ["* c", "* b", "* a"]
 
 
 def test_nothing_recorded_prints_empty_sections():
-    text = classic.summary(Profile(), 15, 20)
+    text = profilemode.summary(Profile(), 15, 20)
     assert "local_time 0 (Time spent running thunks)" in text
     assert text.count("remaining 0") == 3
 
 
 def test_functions_follow_the_legend(build):
-    text = classic.summary(sample(build), 15, 20)
+    text = profilemode.summary(sample(build), 15, 20)
     after = text.split("(*) Op is running a c implementation\n")[1]
     assert "train" in after
     assert "apply NOT CALLED" in after
@@ -92,14 +92,14 @@ def test_functions_follow_the_legend(build):
 def test_local_time_has_twelve_digits(build):
     apply, function, _ = build
     profile = Profile((function(apply("mul", 74_919_701)),))
-    assert "local_time 0.074919701 (" in classic.summary(profile, 1, 1)
+    assert "local_time 0.074919701 (" in profilemode.summary(profile, 1, 1)
 
 
 def test_difference(build):
     apply, function, _ = build
     mine = Profile((function(apply("mul", 3000, 0, keys=["a"]), apply("exp", 1000, 1, c=False)),))
     theirs = Profile((function(apply("mul", 1000, 5, keys=["a"], c=False)),))
-    assert classic.difference(mine, theirs, 15, 20).splitlines() == ["", *lines_of("""
+    assert profilemode.difference(mine, theirs, 15, 20).splitlines() == ["", *lines_of("""
         ProfileMode.print_diff_summary()
         --------------------------------
 
@@ -123,6 +123,6 @@ def test_difference(build):
 def test_difference_says_what_its_remaining_rows_sum_to(build):
     apply, function, _ = build
     mine = Profile((function(apply("mul", 3000, 0), apply("exp", 1000, 1)),))
-    text = classic.difference(mine, Profile(), 1, 1)
+    text = profilemode.difference(mine, Profile(), 1, 1)
     assert "(remaining 1 Apply instances account for a difference of 1.000e-06s)" in text
     assert text.count("(only in self)") == 3

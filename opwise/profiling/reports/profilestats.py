@@ -1,0 +1,170 @@
+"""The text of ProfileStats: what Theano 0.6 to 1.0 print of a function, section by section.
+
+Programs parse this form: every format string of it is here. What it lacked follows the tips.
+"""
+
+from __future__ import annotations
+
+from opwise.profiling import aggregate, tips
+
+_CLASS_HEADER = "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Class name>"
+_OP_HEADER = "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Op name>"
+_APPLY_HEADER = "<% time> <sum %> <apply time> <time per call> <#call> <id> <Apply name>"
+_TIPS_HEADER = [
+    "Here are tips to potentially make your code run faster",
+    "                 (if you think of new ones, suggest them on the mailing list).",
+    "                 Test them first, as they are not guaranteed to always provide a speedup.",
+]
+_NO_TIMES = "  No execution time accumulated (hint: try config profiling.time_thunks=1)"
+
+
+def summary(profile, n_ops=20, n_apply=20, line_width=512):
+    """Return the text of a profile.
+
+    n_ops, n_apply: how many rows are shown of Ops and of Applys. line_width: where names are cut.
+    The text ends with a newline.
+    """
+    lines = [*function_section(profile), *globals_section(profile)]
+    if profile.local_ns > 0:
+        lines += class_section(profile, n_ops, line_width)
+        lines += op_section(profile, n_ops, line_width)
+        lines += apply_section(profile, n_apply, line_width)
+    elif any(f.calls for f in profile.functions):
+        lines.append(_NO_TIMES)
+    lines += tips_section(profile)
+    return "\n".join(lines) + "\n"
+
+
+def function_section(profile):
+    """Return the lines about calls and compilation."""
+    functions = profile.functions
+    calls, call_ns = sum(f.calls for f in functions), sum(f.call_ns for f in functions)
+    fn_ns, thunk_ns = sum(f.fn_ns for f in functions), profile.local_ns
+    lines = [
+        "Function profiling",
+        "==================",
+        "  Message: %s" % profile.message,
+        "  Time in %i calls to Function.__call__: %es" % (calls, call_ns * 1e-9),
+    ]
+    if call_ns > 0:
+        lines.append(
+            "  Time in Function.fn.__call__: %es (%.3f%%)" % (fn_ns * 1e-9, 100 * fn_ns / call_ns)
+        )
+        if thunk_ns > 0:
+            share = 100 * thunk_ns / call_ns
+            lines.append("  Time in thunks: %es (%.3f%%)" % (thunk_ns * 1e-9, share))
+    lines += _compile_lines(functions)
+    return [*lines, ""]
+
+
+def _compile_lines(functions):
+    def total(part):
+        return sum(getattr(f.compile, part) for f in functions)
+
+    slowest = sorted((s for f in functions for s in f.compile.slowest), key=lambda s: -s[1])[:5]
+    return [
+        "  Total compile time: %es" % total("total"),
+        "    Number of Apply nodes: %d" % sum(len(f.applys) for f in functions),
+        "    Theano Optimizer time: %es" % total("optimizer"),
+        "       Theano validate time: %es" % total("validate"),
+        "    Theano Linker time (includes C, CUDA code generation/compiling): %es"
+        % total("linker"),
+        "       Import time %es" % total("load"),
+        "       Node make_thunk time %es" % total("thunks"),
+        *("           Node %s time %es" % row for row in slowest),
+    ]
+
+
+def globals_section(profile):
+    """Return the lines about the process."""
+    about = profile.environment
+    return [
+        "Time in all call to theano.grad() %es" % about.get("grad_seconds", 0.0),
+        "Time since theano import %.3fs" % about.get("seconds_since_import", 0.0),
+    ]
+
+
+def class_section(profile, n, line_width=512):
+    """Return the lines about classes of Ops."""
+    rows = aggregate.by_class(profile)
+    for row in rows:
+        row.label = row.label.removeprefix("<class '").removesuffix("'>")
+    return ["Class", "---", *_summed(rows, n, _CLASS_HEADER, " %4d  ", "Classes", line_width)]
+
+
+def op_section(profile, n, line_width=512):
+    """Return the lines about Ops."""
+    rows = aggregate.by_op(profile)
+    return ["Ops", "---", *_summed(rows, n, _OP_HEADER, "  %4d  ", "Ops", line_width)]
+
+
+def _summed(rows, n, header, count_format, what, line_width):
+    """Return the rows of Ops or classes, the largest first, and what the others come to."""
+    local = sum(r.ns for r in rows)
+    rows = sorted(rows, key=lambda r: (r.ns, r.calls, r.applys), reverse=True)
+    lines, cumulative = [header], 0
+    for r in rows[:n]:
+        cumulative += r.ns
+        head = " ".join(
+            [
+                *_times(r.ns, r.calls, cumulative, local),
+                "   %2s " % ("C " if r.c else "Py" if r.python else "C Py"),
+                "%6d  " % r.calls,
+                count_format % r.applys,
+            ]
+        )
+        lines.append(f"{head} {_cut(r.label, header, line_width)}")
+    rest = sum(r.ns for r in rows[n:])
+    lines.append(
+        "   ... (remaining %i %s account for %6.2f%%(%.2fs) of the runtime)"
+        % (max(0, len(rows) - n), what, _percent(rest, local), rest * 1e-9)
+    )
+    return [*lines, ""]
+
+
+def apply_section(profile, n, line_width=512):
+    """Return the lines about Applys; the number before a name is the place in its function."""
+    local = profile.local_ns
+    applys = sorted(profile.applys, key=lambda a: (a.total, a.position), reverse=True)
+    lines, cumulative = [], 0
+    for a in applys[:n]:
+        cumulative += a.total
+        head = " ".join(
+            [*_times(a.total, a.count, cumulative, local), " %4d  " % a.count, "%3d" % a.position,
+             "", ""]
+        )  # fmt: skip
+        lines.append(f"{head} {_cut(a.text, _APPLY_HEADER, line_width)}")
+    rest = sum(a.total for a in applys[n:])
+    return [
+        "Apply",
+        "------",
+        _APPLY_HEADER,
+        *lines,
+        "   ... (remaining %i Apply instances account for %.2f%%(%.2fs) of the runtime)"
+        % (max(0, len(applys) - n), _percent(rest, local), rest * 1e-9),
+        "",
+    ]
+
+
+def _times(ns, calls, cumulative, local):
+    return [
+        "  %4.1f%% " % _percent(ns, local),
+        " %5.1f%% " % _percent(cumulative, local),
+        "   %7.3fs " % (ns * 1e-9),
+        "     %8.2es " % (ns * 1e-9 / calls if calls else 0.0),
+    ]
+
+
+def _percent(part, whole):
+    return 100 * part / whole if whole else 0.0
+
+
+def _cut(name, header, line_width):
+    """Return a name without what stands beyond the width of a line as long as its header."""
+    return name[: max(line_width - header.rindex("<"), 0)]
+
+
+def tips_section(profile):
+    """Return the lines with tips."""
+    found = [f"  - {tip}" for tip in tips.tips(profile)]
+    return [*_TIPS_HEADER, *(found or ["  Sorry, no tip for today."])]

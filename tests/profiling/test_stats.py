@@ -1,0 +1,335 @@
+"""ProfileStats: how functions get one, its figures, and what is printed when a program ends."""
+
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import opwise.tensor as T
+from opwise.compile.function import function
+from opwise.modes.mode import Mode
+from opwise.profiling.profile import Profile
+from opwise.profiling.stats import ProfileStats
+from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.sort import SortOp
+
+X = T.dvector("x")
+VALUE = [1.0, 2.0]
+
+
+def text_of(stats, **arguments):
+    out = io.StringIO()
+    stats.summary(out, **arguments)
+    return out.getvalue()
+
+
+def sections(text):
+    return [line for line in text.splitlines() if line in ("Class", "Ops", "Apply")]
+
+
+# --- how functions get one ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", [None, False, 0, np.False_])
+def test_functions_without(profile):
+    f = function([X], X * 2, profile=profile)
+    assert f.profile is (None if profile is None else False)
+
+
+@pytest.mark.parametrize("profile", [True, np.True_])
+def test_a_function_with_its_own(profile):
+    f = function([X], X * 2, profile=profile, name="double")
+    f(VALUE)
+    assert isinstance(f.profile, ProfileStats) and f.profile.fct_callcount == 1
+    assert "  Message: double\n" in text_of(f.profile)
+
+
+def test_the_message_is_the_line_where_there_is_no_name():
+    f = function([X], X * 2, profile=True)
+    assert f.profile.message.startswith(__file__)
+
+
+def test_a_text_is_the_message():
+    assert function([X], X * 2, profile="of mine").profile.message == "of mine"
+
+
+@pytest.mark.parametrize("profile", [3, 1.5, [True], object])
+def test_what_is_no_profile(profile):
+    with pytest.raises(TypeError, match="must be True, False, None, a text or a ProfileStats"):
+        function([X], X * 2, profile=profile)
+
+
+def test_the_flag(flags):
+    flags(profile=True)
+    assert isinstance(function([X], X * 2).profile, ProfileStats)
+    assert function([X], X * 2, profile=False).profile is False
+
+
+def test_a_copy_has_its_own():
+    f = function([X], X * 2, profile=True)
+    g = f.copy(profile=True)
+    g(VALUE)
+    assert (f.profile.fct_callcount, g.profile.fct_callcount) == (0, 1)
+    assert f.copy().profile is None
+
+
+def test_what_cannot_be_profiled_is_refused_when_compiling():
+    with pytest.raises(Exception, match="DebugMode do not support profiling"):
+        function([X], X * 2, profile=True, mode="DEBUG_MODE")
+
+
+@pytest.mark.parametrize("linker", ["py", "c|py", "c&py", "vm", "cvm"])
+def test_every_linker_times_its_thunks(linker):
+    f = function([X], T.sort(T.exp(X)), profile=True, mode=Mode(linker, "fast_run"))
+    f(VALUE)
+    f(VALUE)
+    stats = f.profile
+    assert set(stats.apply_callcount.values()) == {2}
+    assert 0 < sum(stats.apply_time.values()) <= stats.vm_call_time <= stats.fct_call_time
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shared():
+    """(the stats of two functions, these): the first was called once, the second twice."""
+    stats = ProfileStats(atexit_print=False, message="both")
+    f = function([X], T.sort(T.exp(X)), profile=stats, name="f")
+    g = function([X], T.exp(X) + 1, profile=stats, name="g")
+    f(VALUE)
+    g(VALUE)
+    g(VALUE)
+    return stats, f, g
+
+
+def test_two_functions_in_one(shared):
+    stats, f, g = shared
+    assert f.profile is stats and g.profile is stats
+    assert stats.fct_callcount == 3
+    assert stats.nb_nodes == len(g.maker.order)
+    nodes = [*f.maker.order, *g.maker.order]
+    assert set(stats.apply_cimpl) == set(nodes)
+    assert stats.apply_callcount == {n: 1 if n in f.maker.order else 2 for n in nodes}
+    assert stats.compile_time >= stats.optimizer_time + stats.linker_time > 0
+    assert stats.linker_node_make_thunks == pytest.approx(
+        sum(stats.linker_make_thunk_time.values())
+    )
+    assert set(stats.linker_make_thunk_time) == set(nodes)
+    assert text_of(stats).count("Function profiling") == 1
+
+
+def test_sums_by_op_and_class(shared):
+    stats, f, _ = shared
+    sorting = f.maker.order[-1].op
+    assert stats.class_callcount() == {Elemwise: 3, SortOp: 1}
+    assert stats.class_nodes() == {Elemwise: 2, SortOp: 1}
+    assert stats.class_impl()[SortOp] == stats.op_impl()[sorting] == "Py"
+    assert stats.class_impl()[Elemwise] == "C "
+    assert stats.op_callcount()[sorting] == stats.op_nodes()[sorting] == 1
+    total = sum(stats.apply_time.values())
+    assert sum(stats.class_time().values()) == pytest.approx(total)
+    assert sum(stats.op_time().values()) == pytest.approx(total)
+
+
+def test_times_with_what_comes_before(shared):
+    stats, f, _ = shared
+    first, last = f.maker.order
+    total, own = stats.compute_total_times(), stats.apply_time
+    assert total[last] == pytest.approx(own[first] + own[last])
+    assert total[first] == pytest.approx(own[first])
+
+
+def test_reset(shared):
+    stats, f, _ = shared
+    compiled = stats.compile_time
+    stats.reset()
+    assert stats.fct_callcount == stats.fct_call_time == 0 and stats.apply_time == {}
+    assert stats.compile_time == compiled
+    f(VALUE)
+    assert stats.fct_callcount == 1 and len(stats.apply_time) == 2
+
+
+def test_an_empty_one():
+    stats = ProfileStats(atexit_print=False)
+    assert (stats.nb_nodes, stats.fct_callcount, stats.compile_time) == (-1, 0, 0)
+    assert sections(text_of(stats)) == []
+
+
+def test_thunks_that_are_not_timed(flags):
+    stats = ProfileStats(atexit_print=False, flag_time_thunks=False)
+    flags({"profiling.time_thunks": False})
+    for f in (function([X], X * 2, profile=stats), function([X], X * 2, profile=True)):
+        f(VALUE)
+        assert f.profile.fct_callcount == 1 and f.profile.fct_call_time > 0
+        assert f.profile.apply_time == {}
+        assert "hint: try config profiling.time_thunks=1" in text_of(f.profile)
+
+
+@pytest.mark.parametrize("linker", ["py", "c|py"])
+def test_the_first_call_can_be_left_out(flags, linker):
+    flags({"profiling.ignore_first_call": True})
+    f = function([X], X * 2, profile=True, mode=Mode(linker, "fast_run"))
+    f(VALUE)
+    assert (f.profile.fct_callcount, f.profile.apply_callcount) == (0, {})
+    f(VALUE)
+    f(VALUE)
+    assert f.profile.fct_callcount == 2
+    assert list(f.profile.apply_callcount.values()) == [2]
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+
+def test_sections_one_by_one(shared):
+    stats, _, _ = shared
+    for print_section, line in [
+        (stats.summary_function, "Function profiling"),
+        (stats.summary_globals, "Time in all call to theano.grad()"),
+        (stats.summary_class, "Class"),
+        (stats.summary_ops, "Ops"),
+        (stats.summary_nodes, "Apply"),
+        (stats.print_tips, "Here are tips"),
+    ]:
+        out = io.StringIO()
+        print_section(out)
+        assert out.getvalue().startswith(line)
+        assert out.getvalue().rstrip("\n") in text_of(stats).rstrip("\n") or line.startswith("Time")
+
+
+def test_a_section_of_what_never_ran():
+    out = io.StringIO()
+    function([X], X * 2, profile=True).profile.summary_ops(out)
+    assert out.getvalue() == (
+        "ProfileStats.summary_ops: total time 0 (did you forget to enable counters?)\n"
+    )
+
+
+def test_it_is_printed_on_stderr(shared, capsys):
+    shared[0].print_summary()
+    assert capsys.readouterr().err.startswith("Function profiling\n")
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.5, "3", None])
+@pytest.mark.parametrize("which", ["n_ops_to_print", "n_apply_to_print"])
+def test_how_many_rows(shared, which, n):
+    with pytest.raises(ValueError, match=f"{which} is .*; it must be a whole number from 1"):
+        shared[0].summary(**{which: n})
+
+
+def test_a_saved_profile_prints_the_same(shared, tmp_path):
+    from opwise.profiling.reports import profilestats
+
+    stats, _, _ = shared
+    stats.save(tmp_path / "p.json")
+    loaded = Profile.from_json((tmp_path / "p.json").read_text())
+    shown = profilestats.summary(loaded).splitlines()
+    assert [line for line in text_of(stats).splitlines() if "since theano" not in line] == [
+        line for line in shown if "since theano" not in line
+    ]
+
+
+# --- when a program ends --------------------------------------------------------------------------
+
+PROGRAM = """
+import os, subprocess, sys
+import numpy as np, opwise, opwise.tensor as T
+x = T.dvector("x")
+f = opwise.function([x], T.exp(x), name="f")
+g = opwise.function([x], T.sort(x), name="g")
+h = opwise.function([x], T.log(x), name="h")
+own = opwise.function([x], T.tanh(x), name="own", profile=True)
+f([1.0]), g([1.0]), g([2.0]), own([1.0])
+if len(sys.argv) > 1:
+    subprocess.run([sys.executable, __file__], check=True)
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run the program under flags; return (stdout, stderr)."""
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+
+    def under(flags, *args):
+        import os
+
+        environment = {**os.environ, "OPWISE_FLAGS": flags, "THEANO_FLAGS": ""}
+        environment.pop("OPWISE_PROFILE_OWNER", None)
+        done = subprocess.run(
+            [sys.executable, script, *args], capture_output=True, text=True, check=True,
+            env=environment, cwd=tmp_path,
+        )  # fmt: skip
+        return done.stdout, done.stderr
+
+    return under
+
+
+def messages(text):
+    return [line[11:] for line in text.splitlines() if line.startswith("  Message: ")]
+
+
+def test_every_function_and_the_sum_of_all(run):
+    out, err = run("profile=True")
+    *each, total = messages(err)
+    assert sorted(each) == ["f", "g", "own"]
+    assert total == "Sum of all(3) printed profiles at exit excluding Scan op profile."
+    assert out == "Skipping empty Profile\n"
+    assert "  Time in 4 calls to Function.__call__" in err
+
+
+def test_nothing_without_the_flag(run):
+    assert run("") == ("", "")
+
+
+def test_the_sum_is_left_out_for_one(run):
+    _, err = run("profile=True,profiling.ignore_first_call=True")
+    assert messages(err) == ["g"]
+
+
+def test_how_much_is_printed(run):
+    _, err = run("profile=True,profiling.n_ops=1,profiling.n_apply=2")
+    rest = [line for line in err.splitlines() if "(remaining" in line][-3:]
+    assert ["remaining 1 Classes" in rest[0], "remaining 2 Ops" in rest[1],
+            "remaining 1 Apply instances" in rest[2]] == [True] * 3  # fmt: skip
+
+
+def test_on_stdout(run):
+    out, err = run("profile=True,profiling.destination=stdout")
+    assert err == "" and messages(out)[-1].startswith("Sum of all(3)")
+
+
+def test_in_a_file(run, tmp_path):
+    _, err = run("profile=True,profiling.destination=profile.txt")
+    assert err == "" and len(messages((tmp_path / "profile.txt").read_text())) == 4
+
+
+def test_as_json_a_file_for_each_process(run, tmp_path):
+    _, err = run("profile=True,profiling.destination=profile.json", "and another")
+    assert err == ""
+    files = sorted(tmp_path.glob("profile*.json"))
+    assert len(files) == 2 and (tmp_path / "profile.json") in files
+    processes = set()
+    for file in files:
+        profile = Profile.from_json(file.read_text())
+        assert sorted(f.name for f in profile.functions) == ["f", "g", "h", "own"]
+        assert sum(f.calls for f in profile.functions) == 4
+        processes.add(json.loads(file.read_text())["environment"]["process"])
+    assert len(processes) == 2
+
+
+def test_where_nothing_can_be_written(run):
+    _, err = run("profile=True,profiling.destination=no/such/folder.txt")
+    assert err.startswith("The profile cannot be written to no/such/folder.txt: ")
+    assert len(messages(err)) == 4
+
+
+def test_global_figures(run):
+    _, err = run("print_global_stats=True")
+    line, stats, again, *_ = err.splitlines()
+    assert line == again == "=" * 50
+    assert stats.startswith("Global stats:  Time elasped since Theano import =  ")
+    assert messages(err) == []
