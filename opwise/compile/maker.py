@@ -154,7 +154,9 @@ class FunctionMaker:
         from opwise.modes.recording import record  # only those who profile wait for its import
 
         stats = self.profile
-        recorder = record(function, stats.flag_time_thunks, stats.ignore_first_call)
+        recorder = record(
+            function, stats.flag_time_thunks, stats.ignore_first_call, config.profile_memory
+        )
         if config.profile_optimizer:
             recorder.rewrites = self.report.rewrites.as_dict()
         stats.add(recorder)

@@ -43,6 +43,7 @@ class Linker:
         self.fgraph = None
         #: of each Apply, how long it took to choose and prepare what runs it
         self.thunk_seconds = {}
+        self.program = None
 
     def clone(self, allow_gc=None):
         """Return a copy, with another ``allow_gc`` if told."""
@@ -91,7 +92,7 @@ class Linker:
             self.thunk_seconds[node] = now - started
         if kernels is not None:
             kernels.start()  # while they are compiled, the rest is prepared
-        program = make_program(self.fgraph, self.schedule)
+        program = self.program = make_program(self.fgraph, self.schedule)
         storages = _storages(program, input_storage, output_storage, storage_map)
         steps = [c_steps[step.node] for step in program.steps]
         machine, thunks = self._machine(program, storages, steps, kernels)

@@ -900,7 +900,26 @@ cdef class VM:
             total += self.steps[i].scratch_cap
         return total
 
-    # --- timing ---------------------------------------------------------------------------------
+    # --- what a profile reads -------------------------------------------------------------------
+
+    def layouts(self):
+        """Return (shape, strides in bytes) by cell, as of the last call; None for no array."""
+        cdef int i, d
+        cdef ow_cell *c
+        found = []
+        for i in range(self.ncells):
+            c = &self.cells[i]
+            if c.typenum < 0:
+                found.append(None)
+                continue
+            found.append((tuple([c.shape[d] for d in range(c.ndim)]),
+                          tuple([c.strides[d] for d in range(c.ndim)])))
+        return found
+
+    def scratch_bytes(self):
+        """Return the bytes of memory that each step keeps for itself."""
+        cdef int i
+        return [self.steps[i].scratch_cap for i in range(self.nsteps)]
 
     def start_timing(self, bint ignore_first_call=False):
         """Record the time of every step from now on, or from the second call on."""

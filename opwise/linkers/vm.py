@@ -94,6 +94,7 @@ class PlainVM:
         self._ends = [storages[c] for c in program.ends if c not in kept]
         self.running = False
         self.timed = self.ignoring = False
+        self._layouts = [None] * len(storages)
         self._times = [[0, 0, 0, 0, [0] * 64] for _ in thunks]
         self.calls = self.total_ns = self.first_ns = 0
 
@@ -116,6 +117,8 @@ class PlainVM:
         self._copy_read_only()
         if self.before is not None:
             self.before()
+        if self.timed:
+            self._note_layouts((*self.program.inputs, *self.program.constants))
         for k, thunk in enumerate(self.thunks):
             if k == self.program.commit:
                 saved = self._save()
@@ -127,6 +130,8 @@ class PlainVM:
                 self._clear()
                 self.on_error(k, e, values)
                 raise
+            if self.timed:
+                self._note_layouts(self.program.steps[k].outputs)
             if self.allow_gc:
                 for cell in self._dies[k]:
                     cell[0] = None
@@ -191,7 +196,21 @@ class PlainVM:
         """Return the bytes of the values kept between calls."""
         return sum(v[0].nbytes for v in self._owned if isinstance(v[0], np.ndarray))
 
-    # --- timing, as in the compiled machine -----------------------------------------------------
+    # --- what a profile reads, as in the compiled machine ---------------------------------------
+
+    def layouts(self):
+        """Return (shape, strides in bytes) by cell, as of the last timed call; None: no array."""
+        return list(self._layouts)
+
+    def scratch_bytes(self):
+        """Return the bytes of memory that each step keeps for itself: none."""
+        return [0] * len(self.thunks)
+
+    def _note_layouts(self, cells):
+        for cell in cells:
+            value = self.storages[cell][0]
+            if isinstance(value, np.ndarray | np.generic):
+                self._layouts[cell] = value.shape, value.strides
 
     def start_timing(self, ignore_first_call=False):
         """Record the time of every thunk from now on, or from the second call on."""

@@ -48,6 +48,7 @@ class WrapLinker(Linker):
             if i == 0:
                 self.cimpl = getattr(bound, "cimpl", [])
                 self.report = getattr(bound, "report", None)
+                self.program = getattr(bound, "program", None)
         machines = [m[0] for m in made]
         orders = [m[4] for m in made]
         if any(order != orders[0] for order in orders):

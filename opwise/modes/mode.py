@@ -37,6 +37,10 @@ OPT_O2 = OPT_FAST_COMPILE.including("fusion")
 OPT_O3 = OPT_FAST_RUN.excluding("inplace")
 OPT_UNSAFE = OPT_FAST_RUN.including("unsafe").excluding("inplace")
 
+for _name, _query in list(globals().items()):
+    if _name.startswith("OPT_") and isinstance(_query, Query):
+        _query.name = _name
+
 predefined_optimizers = {
     None: OPT_NONE,
     "None": OPT_NONE,

@@ -38,7 +38,7 @@ class ProfileMode(Mode):
 
     def compiled(self, function):
         """Start to time a function."""
-        self._recorders.append(record(function))
+        self._recorders.append(record(function, memory=config.ProfileMode.profile_memory))
 
     # --- figures ----------------------------------------------------------------------------------
 

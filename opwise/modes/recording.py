@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 
+from opwise.config import config
 from opwise.linkers import blasload, cmakers
 from opwise.profiling.recorder import Recorder
 
 
-def record(function, time_thunks=True, ignore_first_call=False):
+def record(function, time_thunks=True, ignore_first_call=False, memory=False):
     """Have the calls of a function timed from now on, and return the Recorder of it.
 
-    time_thunks: time each Apply too. ignore_first_call: begin with the second call.
+    time_thunks: time each Apply too. ignore_first_call: begin with the second call. memory: let the
+    profile tell what lived in the last call.
     """
     order = function.maker.order
     cimpl = function.maker.linker.cimpl
@@ -21,7 +23,13 @@ def record(function, time_thunks=True, ignore_first_call=False):
     if time_thunks:
         function.fn.start_timing(ignore_first_call)
     function.start_timing(ignore_first_call)
-    return Recorder(function.name, order, function.fn, function, cimpl, why, function.maker.report)
+    recorder = Recorder(
+        function.name, order, function.fn, function, cimpl, why, function.maker.report
+    )
+    recorder.program = function.maker.linker.program
+    recorder.with_memory = memory
+    recorder.with_least_memory = config.profiling.min_peak_memory
+    return recorder
 
 
 def _load_blas():

@@ -75,10 +75,11 @@ class Query:
         self.subquery = dict(subquery or {})
         self.position_cutoff = math.inf if position_cutoff is None else position_cutoff
         self.extra_optimizations = list(extra_optimizations or ())
+        #: what a profile calls it; those made of it have it too
         self.name: str | None = None
 
     def _changed(self, include=(), require=(), exclude=(), extra=()):
-        return Query(
+        new = Query(
             [*self.include, *include],
             [*self.require, *require],
             [*self.exclude, *exclude],
@@ -86,6 +87,8 @@ class Query:
             self.position_cutoff,
             [*self.extra_optimizations, *extra],
         )
+        new.name = self.name
+        return new
 
     def including(self, *tags):
         """Return a query that also takes what has one of ``tags``."""

@@ -39,14 +39,16 @@ class RuleRecord:
 class PassRecord:
     """What one pass did: seconds, Applys before and after, its rules, the passes inside it.
 
-    kind: the class of the pass. index: its place in the sequence. counts: figures of its own kind.
-    failed: whether it raised, so that the graph was put back.
+    kind: the class of the pass. index: its place in the sequence. validate: seconds of validating
+    the graph. counts: figures of its own kind. failed: whether it raised, so that the graph was put
+    back.
     """
 
     name: str = ""
     kind: str = ""
     index: int = 0
     seconds: float = 0.0
+    validate: float = 0.0
     nodes_before: int = 0
     nodes_after: int = 0
     rules: list[RuleRecord] = field(default_factory=list)
@@ -174,7 +176,7 @@ def run_pass(fgraph, one, index=0, name=None, on_failure=None):
 
     on_failure: function of the exception, the sequence and the pass, instead of ``failed``.
     """
-    nodes = len(fgraph.apply_nodes)
+    nodes, validated = len(fgraph.apply_nodes), fgraph.validate_seconds
     started = perf_counter()
     mark = fgraph.checkpoint()
     record, broke = None, False
@@ -200,6 +202,7 @@ def run_pass(fgraph, one, index=0, name=None, on_failure=None):
     record.kind = type(one).__name__
     record.index = index
     record.seconds = perf_counter() - started
+    record.validate = fgraph.validate_seconds - validated
     record.nodes_before = nodes
     record.nodes_after = len(fgraph.apply_nodes)
     return record

@@ -9,8 +9,20 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field, fields
 
+from opwise.profiling.memory import Live, MemoryProfile
+
 #: version of the JSON form
 VERSION = 2
+
+
+@dataclass(frozen=True)
+class ArrayProfile:
+    """An array as it was in the last call: strides and bytes are those of all its elements."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -22,6 +34,9 @@ class ApplyProfile:
     the types. keys: stable keys of the user's Applys that it computes; lines: where these were
     written. c: whether it ran in C; why: if not, why. count, total, least, most: calls and
     nanoseconds. histogram: how many calls took below 2**b nanoseconds but not below 2**(b-1), by b.
+    input_arrays, output_arrays: what they were in the last call, None for what is no array; empty
+    before there was one. shares: for each output 'c' (created), 'i' (overwrites an input) or 'v' (a
+    view). flops: floating-point operations of the last call, None where there is no exact count.
     """
 
     position: int
@@ -40,6 +55,10 @@ class ApplyProfile:
     least: int
     most: int
     histogram: tuple[int, ...] = ()
+    input_arrays: tuple[ArrayProfile | None, ...] = ()
+    output_arrays: tuple[ArrayProfile | None, ...] = ()
+    shares: tuple[str, ...] = ()
+    flops: int | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +88,7 @@ class FunctionProfile:
 
     calls: of the function; call_ns: nanoseconds in them; fn_ns: of these in the machine.
     first_call_ns: of the first call. rewrites: the record of the optimizer as plain data, or None.
+    memory: what lived in the last call, or None where that was not asked for.
     """
 
     name: str
@@ -79,6 +99,7 @@ class FunctionProfile:
     first_call_ns: int
     compile: CompileProfile
     rewrites: dict | None = None
+    memory: MemoryProfile | None = None
 
     @property
     def thunk_ns(self):
@@ -122,12 +143,31 @@ class Profile:
             _build(
                 FunctionProfile,
                 f,
-                applys=tuple(_build(ApplyProfile, a) for a in f["applys"]),
+                applys=tuple(map(_apply, f["applys"])),
                 compile=_build(CompileProfile, f["compile"]),
+                memory=_memory(f["memory"]),
             )
             for f in data["functions"]
         )
         return _build(cls, data, functions=functions)
+
+
+def _apply(data):
+    def arrays(found):
+        return tuple(None if a is None else _build(ArrayProfile, a) for a in found)
+
+    return _build(
+        ApplyProfile,
+        data,
+        input_arrays=arrays(data["input_arrays"]),
+        output_arrays=arrays(data["output_arrays"]),
+    )
+
+
+def _memory(data):
+    if data is None:
+        return None
+    return _build(MemoryProfile, data, live=tuple(_build(Live, one) for one in data["live"]))
 
 
 def _build(cls, data, **replaced):

@@ -7,13 +7,20 @@ so that what was recorded is not lost with it.
 from __future__ import annotations
 
 import heapq
+import math
 import os
 import platform
 import sys
 
 from opwise.graph import provenance
-from opwise.profiling import totals
-from opwise.profiling.profile import ApplyProfile, CompileProfile, FunctionProfile, Profile
+from opwise.profiling import memory, totals
+from opwise.profiling.profile import (
+    ApplyProfile,
+    ArrayProfile,
+    CompileProfile,
+    FunctionProfile,
+    Profile,
+)
 
 #: Applys whose preparation is kept by name
 SLOWEST = 5
@@ -29,6 +36,10 @@ class Recorder:
 
     #: the record of the optimizer as plain data, where it is asked for
     rewrites = None
+    #: the Program that the machine runs: its graph, and which cells Applys read and write
+    program = None
+    #: whether a snapshot tells what lived in the last call; and the order in which least would
+    with_memory = with_least_memory = False
 
     def __init__(self, name, order, machine, calls, cimpl, why, report):
         self.name = name
@@ -45,6 +56,7 @@ class Recorder:
         count, total, least, most, histogram = self.machine.timing()
         if self._static is None:
             self._static = self._describe()
+        arrays = self._arrays() if self.program is not None and count.any() else {}
         applys = tuple(
             ApplyProfile(
                 **static,
@@ -53,6 +65,7 @@ class Recorder:
                 least=int(least[k]),
                 most=int(most[k]),
                 histogram=_trimmed(histogram[k]),
+                **arrays.get(k, {}),
             )
             for k, static in enumerate(self._static)
         )
@@ -65,7 +78,44 @@ class Recorder:
             first_call_ns=self.calls.first_ns,
             compile=self._compile(),
             rewrites=self.rewrites,
+            memory=self._memory(applys) if self.with_memory and arrays else None,
         )
+
+    def _arrays(self):
+        """Return {position: what ApplyProfile tells of the arrays of the last call}."""
+        layouts = self.machine.layouts()
+        seen = {}
+
+        def array(cell):
+            if cell not in seen:
+                seen[cell] = _array(self.program.variables[cell], layouts[cell])
+            return seen[cell]
+
+        found = {}
+        for k, step in enumerate(self.program.steps):
+            inputs, outputs = tuple(map(array, step.inputs)), tuple(map(array, step.outputs))
+            found[k] = {
+                "input_arrays": inputs,
+                "output_arrays": outputs,
+                "shares": memory.codes(step.node),
+                "flops": _flops(step.node, inputs, outputs),
+            }
+        return found
+
+    def _memory(self, applys):
+        sizes = {
+            var: array.bytes if array is not None else 0
+            for node, apply in zip(self.order, applys, strict=True)
+            for var, array in zip(
+                (*node.inputs, *node.outputs),
+                (*apply.input_arrays, *apply.output_arrays),
+                strict=True,
+            )
+        }
+        return memory.measure(
+            self.program.fgraph, self.order, sizes, self.machine.scratch_bytes(),
+            self.machine.kept_bytes(), self.with_least_memory,
+        )  # fmt: skip
 
     def reset(self):
         """Forget the calls up to now."""
@@ -112,6 +162,25 @@ class Recorder:
                 }
             )
         return described
+
+
+def _array(var, layout):
+    dtype = getattr(var.type, "numpy_dtype", None)
+    if dtype is None or layout is None:
+        return None
+    shape, strides = layout
+    return ArrayProfile(dtype.name, shape, strides, dtype.itemsize * math.prod(shape))
+
+
+def _flops(node, inputs, outputs):
+    """Return how many floating-point operations an Apply does on such arrays, if that is exact."""
+    count = getattr(node.op, "flops", None)
+    if count is None or None in inputs or None in outputs:
+        return None
+    try:
+        return count([a.shape for a in inputs], [a.shape for a in outputs])
+    except Exception:  # a user's Op may raise anything; a profile is not lost for that
+        return None
 
 
 def _trimmed(buckets):

@@ -194,7 +194,10 @@ class ProfileStats:
         for name, n in (("n_ops_to_print", n_ops_to_print), ("n_apply_to_print", n_apply_to_print)):
             if not isinstance(n, int) or n < 1:
                 raise ValueError(f"{name} is {n!r}; it must be a whole number from 1")
-        shown = text.summary(self.profile(), n_ops_to_print, n_apply_to_print, self.line_width)
+        shown = text.summary(
+            self.profile(), n_ops_to_print, n_apply_to_print, self.line_width,
+            config.profiling.min_memory_size,
+        )  # fmt: skip
         print(shown, end="", file=sys.stderr if file is None else file)
 
     print_summary = summary
@@ -233,6 +236,12 @@ class ProfileStats:
             return
         self._section(section, file, sys.maxsize if n is None else n)
 
+    def summary_memory(self, file=None, N=None):
+        """Print the section about memory, with the N largest Applys."""
+        limit = sys.maxsize if N is None else N
+        lines = text.memory_section(self.profile(), limit, config.profiling.min_memory_size)
+        print("\n".join(lines), file=sys.stderr if file is None else file)
+
     def print_tips(self, file=None):
         """Print the section with tips."""
         self._section(text.tips_section, file)
@@ -265,9 +274,13 @@ def _total(profiles):
     return Profile(functions, _TOTAL % len(profiles), profiles[-1].environment)
 
 
+def _printed(profile, line_width):
+    flags = config.profiling
+    return text.summary(profile, flags.n_ops, flags.n_apply, line_width, flags.min_memory_size)
+
+
 def exit_text():
     """Return what is printed when the program ends: every profile, and their sum."""
-    flags = config.profiling
     profiles = [(stats, stats.profile()) for stats in _at_exit]
     profiles.sort(
         key=lambda pair: -sum(f.compile.total + f.call_ns * 1e-9 for f in pair[1].functions)
@@ -278,11 +291,9 @@ def exit_text():
             print("Skipping empty Profile")
             continue
         printed.append(profile)
-        parts.append(text.summary(profile, flags.n_ops, flags.n_apply, stats.line_width))
+        parts.append(_printed(profile, stats.line_width))
     if len(printed) > 1:
-        parts.append(
-            text.summary(_total(printed), flags.n_ops, flags.n_apply, flags.output_line_width)
-        )
+        parts.append(_printed(_total(printed), config.profiling.output_line_width))
     return "".join(parts)
 
 

@@ -40,6 +40,9 @@ class Literal(ScalarOp):
     def on_arrays(self, arrays, out_dtypes):
         return [np.asarray(self.value)]
 
+    def flops(self, n_inputs):
+        return 0
+
     def __eq__(self, other):
         return type(self) is type(other) and self._key == other._key
 
@@ -102,6 +105,10 @@ class Composite(ScalarOp):
         if tuple(in_dtypes) != self.in_dtypes:
             raise TypeError(f"{self} takes inputs of {self.in_dtypes}, not {tuple(in_dtypes)}")
         return [self.slot_dtype(s) for s in self.outs]
+
+    def flops(self, n_inputs):
+        counts = [step.op.flops(len(step.args)) for step in self.steps]
+        return None if None in counts else sum(counts)
 
     def impl(self, *inputs):
         values = [np.asarray(x, dtype=d) for x, d in zip(inputs, self.in_dtypes, strict=True)]

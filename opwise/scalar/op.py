@@ -80,6 +80,12 @@ class ScalarOp(Op):
         result = numpy_callable(row)(*arrays)
         return [np.asarray(result).astype(out_dtypes[0], copy=False)]
 
+    def flops(self, n_inputs):
+        """Return the floating-point operations for one element; None where there is no count."""
+        if self.row is None or self.row.flops is None:
+            return None
+        return self.row.flops * (n_inputs - 1 if self.row.nin < 0 else 1)
+
     def perform(self, node, inputs, output_storage):
         results = self.impl(*inputs)
         if self.nout == 1:
@@ -148,6 +154,9 @@ class Cast(UnaryScalarOp):
     def __init__(self, o_type, name=None):
         super().__init__(name=name)
         self.o_type = o_type if not isinstance(o_type, str) else get_scalar_type(o_type)
+
+    def flops(self, n_inputs):
+        return 0
 
     def output_dtypes(self, in_dtypes):
         if in_dtypes[0] in dtypes.COMPLEX and self.o_type.dtype not in dtypes.COMPLEX:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from opwise.errors import InconsistencyError
@@ -74,9 +76,16 @@ class GemmRelated(Op):
     """Base of the products of two matrices."""
 
     __props__ = ()
+    #: which inputs are multiplied
+    factors = (0, 1)
 
     def infer_shape(self, node, shapes):
         return [shapes[0]]
+
+    def flops(self, inputs, outputs):
+        """Return the multiplications and additions of the product, by the shapes of inputs."""
+        (m, k), (_, n) = (inputs[i] for i in self.factors)
+        return 2 * m * n * k
 
 
 class Gemm(GemmRelated):
@@ -86,6 +95,7 @@ class Gemm(GemmRelated):
     """
 
     __props__ = ("inplace",)
+    factors = (2, 3)
     E_rank = "gemm only works for rank 2"
     E_scalar = "gemm requires scalar argument"
     E_z_uniq = "argument z aliased to x or y"
@@ -152,6 +162,11 @@ class Gemv(Op):
                 raise TypeError(f"gemv: {factor} of {factor.type} does not fit into {dtype}")
         return Apply(self, [y, alpha, A, x, beta], [y.type.make_variable()])
 
+    def flops(self, inputs, outputs):
+        """Return the multiplications and additions of the product, by the shapes of inputs."""
+        m, n = inputs[2]
+        return 2 * m * n
+
     def perform(self, node, inputs, output_storage):
         y, alpha, A, x, beta = inputs
         if A.shape != (*y.shape, *x.shape):
@@ -191,6 +206,11 @@ class Ger(Op):
             if var.type.ndim != ndim:
                 raise TypeError(f"ger requires {name}", var.type)
         return Apply(self, [A, alpha, x, y], [A.type.make_variable()])
+
+    def flops(self, inputs, outputs):
+        """Return the multiplications and additions, by the shapes of inputs."""
+        m, n = inputs[0]
+        return 2 * m * n
 
     def perform(self, node, inputs, output_storage):
         A, alpha, x, y = inputs
@@ -302,6 +322,10 @@ class BatchedDot(Op):
         first = x.type.broadcastable[0] or y.type.broadcastable[0]
         pattern = (first, *x.type.broadcastable[1:-1], *y.type.broadcastable[2:])
         return Apply(self, [x, y], [tensor_type(dtype, pattern).make_variable()])
+
+    def flops(self, inputs, outputs):
+        """Return the multiplications and additions, by the shapes of inputs and outputs."""
+        return 2 * math.prod(outputs[0]) * inputs[0][-1]
 
     def perform(self, node, inputs, output_storage):
         x, y = inputs

@@ -5,6 +5,7 @@ The Ops that call BLAS are in ``opwise.tensor.blas``.
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 
 import numpy as np
@@ -45,6 +46,10 @@ class Dot(Op):
         pattern = x.type.broadcastable[:-1] + y.type.broadcastable[1:]
         dtype = dtypes.upcast(x.type.dtype, y.type.dtype)
         return Apply(self, [x, y], [tensor_type(dtype, pattern).make_variable()])
+
+    def flops(self, inputs, outputs):
+        """Return the multiplications and additions, by the shapes of inputs and outputs."""
+        return 2 * math.prod(outputs[0]) * inputs[0][-1]
 
     def perform(self, node, inputs, output_storage):
         x, y = inputs

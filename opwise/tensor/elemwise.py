@@ -5,6 +5,7 @@ Reductions are in ``opwise.tensor.reduce``.
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
@@ -190,6 +191,12 @@ class Elemwise(Op):
                 f"Cannot do an inplace operation on incompatible data types. "
                 f"({[x.type.dtype for x in inputs]}, {dtype}, {self.inplace_pattern})"
             )
+
+    def flops(self, inputs, outputs):
+        """Return the floating-point operations, by the shapes of inputs and outputs; None where a
+        scalar operation has no exact count."""
+        count = self.scalar_op.flops(len(inputs))
+        return None if count is None else count * math.prod(outputs[0])
 
     def perform(self, node, inputs, output_storage):
         self.check_shapes(node, inputs)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.tensor.elemwise import Elemwise
@@ -36,6 +38,13 @@ class MapReduce(Op):
         if parts is None or [v.type for v in parts[0].inputs] != [v.type for v in node.inputs]:
             parts = node.tag.parts = self._parts([v.type.make_variable() for v in node.inputs])
         return parts
+
+    def flops(self, inputs, outputs):
+        """Return the floating-point operations, by the shapes of inputs and outputs; None where a
+        scalar operation has no exact count."""
+        mapped = np.broadcast_shapes(*inputs)
+        both = self._map.flops(inputs, [mapped]), self.reduction.flops([mapped], outputs)
+        return None if None in both else sum(both)
 
     def perform(self, node, inputs, output_storage):
         mapped, reduced = self.parts(node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from copy import copy
 from functools import cache, partial
 
@@ -175,6 +176,13 @@ class CAReduce(Op):
 
     def _acc_dtype(self, idtype):
         return idtype
+
+    def flops(self, inputs, outputs):
+        """Return how often two numbers become one, by the shapes of inputs and outputs."""
+        if self.scalar_op.row is None or not self.scalar_op.row.flops:
+            return None
+        n = math.prod(inputs[0])
+        return n - math.prod(outputs[0]) if n else 0
 
     def perform(self, node, inputs, output_storage):
         (x,) = inputs

@@ -6,6 +6,7 @@ Programs parse this form: every format string of it is here. What it lacked foll
 from __future__ import annotations
 
 from opwise.profiling import aggregate, tips
+from opwise.profiling.reports import rewrites
 
 _CLASS_HEADER = "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Class name>"
 _OP_HEADER = "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Op name>"
@@ -18,11 +19,12 @@ _TIPS_HEADER = [
 _NO_TIMES = "  No execution time accumulated (hint: try config profiling.time_thunks=1)"
 
 
-def summary(profile, n_ops=20, n_apply=20, line_width=512):
+def summary(profile, n_ops=20, n_apply=20, line_width=512, min_memory_size=1024):
     """Return the text of a profile.
 
     n_ops, n_apply: how many rows are shown of Ops and of Applys. line_width: where names are cut.
-    The text ends with a newline.
+    min_memory_size: bytes; the section on memory shows no Apply with less. The text ends with a
+    newline.
     """
     lines = [*function_section(profile), *globals_section(profile)]
     if profile.local_ns > 0:
@@ -31,6 +33,8 @@ def summary(profile, n_ops=20, n_apply=20, line_width=512):
         lines += apply_section(profile, n_apply, line_width)
     elif any(f.calls for f in profile.functions):
         lines.append(_NO_TIMES)
+    lines += memory_section(profile, n_apply, min_memory_size)
+    lines += rewrites.section(profile)
     lines += tips_section(profile)
     return "\n".join(lines) + "\n"
 
@@ -125,25 +129,161 @@ def _summed(rows, n, header, count_format, what, line_width):
 def apply_section(profile, n, line_width=512):
     """Return the lines about Applys; the number before a name is the place in its function."""
     local = profile.local_ns
+    with_memory = any(f.memory for f in profile.functions)
+    header = _APPLY_HEADER
+    if with_memory:
+        header = header.replace("<Apply name>", "<Mflops> <Gflops/s> <Apply name>")
     applys = sorted(profile.applys, key=lambda a: (a.total, a.position), reverse=True)
     lines, cumulative = [], 0
     for a in applys[:n]:
         cumulative += a.total
         head = " ".join(
-            [*_times(a.total, a.count, cumulative, local), " %4d  " % a.count, "%3d" % a.position,
-             "", ""]
-        )  # fmt: skip
-        lines.append(f"{head} {_cut(a.text, _APPLY_HEADER, line_width)}")
+            [
+                *_times(a.total, a.count, cumulative, local),
+                " %4d  " % a.count,
+                "%3d" % a.position,
+                *(_flops(a) if with_memory else ("", "")),
+            ]
+        )
+        lines.append(f"{head} {_cut(a.text, header, line_width)}")
+        if with_memory:
+            lines += _arrays("input", a.input_arrays) + _arrays("output", a.output_arrays)
     rest = sum(a.total for a in applys[n:])
     return [
         "Apply",
         "------",
-        _APPLY_HEADER,
+        header,
         *lines,
         "   ... (remaining %i Apply instances account for %.2f%%(%.2fs) of the runtime)"
         % (max(0, len(applys) - n), _percent(rest, local), rest * 1e-9),
         "",
     ]
+
+
+def _flops(apply):
+    """Return the columns of millions of operations, and of billions a second."""
+    if not apply.flops or not apply.total:
+        return " " * 8, " " * 10
+    seconds = apply.total * 1e-9 / apply.count
+    return "%8.1f" % (apply.flops / 1024 / 1024), "%10.1f" % (apply.flops / seconds / 1e9)
+
+
+def _arrays(what, arrays):
+    return [
+        "    %s %d: dtype=%s, shape=%s, strides=%s"
+        % (
+            (what, i, "no dtype", "no shape", "no strides")
+            if a is None
+            else (what, i, a.dtype, a.shape, "c" if _is_contiguous(a) else a.strides)
+        )
+        for i, a in enumerate(arrays)
+    ]
+
+
+def _is_contiguous(array):
+    expected = array.bytes
+    for n, step in zip(array.shape, array.strides, strict=True):
+        expected //= max(n, 1)
+        if n > 1 and step != expected:
+            return False
+    return True
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def memory_section(profile, n=20, min_memory_size=1024):
+    """Return the lines about memory; none where it was not measured."""
+    memories = [f.memory for f in profile.functions if f.memory]
+    if not memories:
+        return []
+    several = len(profile.functions) > 1
+    lines = [
+        "Memory Profile (the max between all functions in that profile)"
+        if several
+        else "Memory Profile",
+        "(Sparse variables are ignored)",
+        "(For values in brackets, it's for linker = c|py",
+        "---",
+    ]
+
+    def block(title, value, bracket=None):
+        kb = "%dKB" % _kb(max(map(value, memories)))
+        gpu = "0KB"
+        if bracket is not None:
+            kb += " (%dKB)" % _kb(max(map(bracket, memories)))
+            gpu += " (0KB)"
+        return [f"    {title}", f"        CPU: {kb}", f"        GPU: {gpu}",
+                f"        CPU + GPU: {kb}"]  # fmt: skip
+
+    lines += block(
+        "Max peak memory with current setting", lambda m: m.peak, lambda m: m.peak_toposort
+    )
+    lines += block(
+        "Max peak memory with current setting and Theano flag optimizer_excluding=inplace",
+        lambda m: m.copying,
+        lambda m: m.copying_toposort,
+    )
+    lines += block(
+        "Max peak memory if allow_gc=False (linker don't make a difference)", lambda m: m.total
+    )
+    lines.append("---")
+    least = [m for m in memories if m.least is not None]
+    if least:
+        sure = "" if all(m.least_is_sure for m in least) else "at most "
+        lines += [
+            "    Minimum peak from all valid apply node order is %s%dKB(took %.3fs to compute)"
+            % (sure, _kb(max(m.least for m in least)), sum(m.least_seconds for m in least)),
+            "---",
+        ]
+    if several:
+        lines.append("    This list is based on all functions in the profile")
+    lines += [
+        "",
+        "    <Sum apply outputs (bytes)> <Apply outputs shape> <created/inplace/view> <Apply node>",
+        "",
+        *_memory_rows(profile, n, min_memory_size),
+        "",
+        "    <created/inplace/view> is taken from the Op's declaration.",
+        "    Apply nodes marked 'inplace' or 'view' may actually allocate memory, this is not "
+        "reported here. If you use DebugMode, warnings will be emitted in those cases.",
+        "",
+    ]
+    return lines
+
+
+def _memory_rows(profile, n, min_memory_size):
+    sized = [(sum(a.bytes for a in x.output_arrays if a), x) for x in profile.applys]
+    sized.sort(key=lambda pair: -pair[0])
+    shown = [pair for pair in sized[:n] if pair[0] >= min_memory_size]
+    lines = [
+        "     %9dB  %s %s %s"
+        % (
+            size,
+            [a.shape if a else "No shape" for a in apply.output_arrays],
+            " ".join(apply.shares),
+            apply.text,
+        )
+        for size, apply in shown
+    ]
+    if not shown:
+        lines.append(
+            f"    All Apply nodes have output sizes that take less than {min_memory_size}B."
+        )
+    rest, total = sum(size for size, _ in sized[len(shown) :]), sum(size for size, _ in sized)
+    share = "(%.2f%%)" % _percent(rest, total) if total else "0%"
+    lines.append(
+        "   ... (remaining %i Apply account for %4dB/%dB (%s) of the Apply with dense outputs "
+        "sizes)" % (len(sized) - len(shown), rest, total, share)
+    )
+    return lines
+
+
+def _kb(count):
+    return round(count / 1024)
+
+
+# --- columns --------------------------------------------------------------------------------------
 
 
 def _times(ns, calls, cumulative, local):
