@@ -26,6 +26,7 @@ of old programs keep working.
      +-- AsTensorError                 a value cannot become a tensor variable
     ValueError
      +-- DisconnectedInputError        the cost does not depend on a variable differentiated by
+     +-- ProfileFormatError            a text is no profile that this version can read
     TypeError
      +-- NullTypeGradError             a gradient was undefined and yet needed
     NotImplementedError
@@ -73,6 +74,10 @@ class NotScalarConstantError(Exception):
 
 class EmptyConstantError(NotScalarConstantError):
     """The constant has no element, hence no value."""
+
+
+class ProfileFormatError(ValueError):
+    """A file or text is no profile, is cut off, or was written by a newer version of opwise."""
 
 
 class ShapeError(Exception):

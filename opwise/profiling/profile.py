@@ -6,12 +6,20 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from dataclasses import asdict, dataclass, field, fields
+import os
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from types import UnionType
+from typing import get_args, get_origin, get_type_hints
 
-from opwise.profiling.memory import Live, MemoryProfile
+from opwise.errors import ProfileFormatError
+from opwise.profiling.memory import MemoryProfile
 
-#: version of the JSON form
+#: what the JSON form calls itself, and its version
+FORMAT = "opwise profile"
 VERSION = 2
 
 
@@ -128,53 +136,124 @@ class Profile:
 
     def to_json(self):
         """Return the profile as JSON text; ``from_json`` gives an equal Profile."""
-        return json.dumps(asdict(self), sort_keys=True)
+        return json.dumps({"format": FORMAT, **asdict(self)}, sort_keys=True)
 
     @classmethod
-    def from_json(cls, text):
-        """Return the Profile of a JSON text. Raises ValueError for another version."""
-        data = json.loads(text)
+    def from_json(cls, text, source="The text"):
+        """Return the Profile of a JSON text. source: what an error calls it.
+
+        Raises ProfileFormatError for what is no profile of this version.
+        """
+        data = _parsed(text, source)
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise ProfileFormatError(f"{source} is no profile of opwise.")
         if data.get("version") != VERSION:
-            raise ValueError(
-                f"This profile has version {data.get('version')}; this opwise reads version "
-                f"{VERSION}."
+            raise ProfileFormatError(
+                f"{source} is a profile of version {data.get('version')!r}; this opwise reads "
+                f"version {VERSION}."
             )
-        functions = tuple(
-            _build(
-                FunctionProfile,
-                f,
-                applys=tuple(map(_apply, f["applys"])),
-                compile=_build(CompileProfile, f["compile"]),
-                memory=_memory(f["memory"]),
-            )
-            for f in data["functions"]
-        )
-        return _build(cls, data, functions=functions)
+        import fastjsonschema  # slow to import
+
+        try:
+            _validator()(data)
+        except fastjsonschema.JsonSchemaValueException as error:
+            raise ProfileFormatError(f"{source} is no whole profile: {error.message}") from None
+        return _made(cls, data)
+
+    def save(self, path):
+        """Write the profile to a file as JSON. A file of that name is replaced as a whole."""
+        path = Path(path)
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        try:
+            part.write_text(self.to_json(), encoding="utf-8")
+            part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def load(cls, path):
+        """Return the Profile that ``save`` wrote. Raises ProfileFormatError, or OSError."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ProfileFormatError(f"{path} is no profile of opwise: {error}") from None
+        return cls.from_json(text, str(path))
 
 
-def _apply(data):
-    def arrays(found):
-        return tuple(None if a is None else _build(ArrayProfile, a) for a in found)
+def _parsed(text, source):
+    def refused(constant):
+        raise ValueError(f"{constant} is no number of JSON")
 
-    return _build(
-        ApplyProfile,
-        data,
-        input_arrays=arrays(data["input_arrays"]),
-        output_arrays=arrays(data["output_arrays"]),
-    )
+    try:
+        return json.loads(text, parse_constant=refused)
+    except (ValueError, RecursionError) as error:
+        raise ProfileFormatError(f"{source} is no profile of opwise: {error}") from None
 
 
-def _memory(data):
-    if data is None:
-        return None
-    return _build(MemoryProfile, data, live=tuple(_build(Live, one) for one in data["live"]))
+def _made(type_, value):
+    """Return what a type hint says out of plain data: dataclasses and tuples, deep inside too."""
+    if is_dataclass(type_):
+        hints = get_type_hints(type_)
+        return type_(**{f.name: _made(hints[f.name], value[f.name]) for f in fields(type_)})
+    if get_origin(type_) is tuple:
+        parts = get_args(type_)
+        if parts[-1] is Ellipsis:
+            return tuple(_made(parts[0], one) for one in value)
+        return tuple(map(_made, parts, value))
+    if get_origin(type_) is UnionType:
+        return None if value is None else _made(get_args(type_)[0], value)
+    return float(value) if type_ is float else value
 
 
-def _build(cls, data, **replaced):
-    values = {f.name: _tuples(data[f.name]) for f in fields(cls) if f.name in data}
-    values.update(replaced)
-    return cls(**values)
+# --- the schema -----------------------------------------------------------------------------------
+
+_PLAIN = {int: "integer", float: "number", str: "string", bool: "boolean", dict: "object"}
 
 
-def _tuples(value):
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+def schema():
+    """Return the JSON schema (draft 7) of the files that profiles are kept in."""
+    found = _schema(Profile)
+    found["properties"] = {
+        "format": {"const": FORMAT},
+        **found["properties"],
+        "version": {"const": VERSION},
+    }
+    found["required"] = ["format", *found["required"]]
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": f"A profile of opwise, version {VERSION}",
+        **found,
+    }
+
+
+def _schema(type_):
+    if is_dataclass(type_):
+        hints = get_type_hints(type_)
+        names = [f.name for f in fields(type_)]
+        return {
+            "type": "object",
+            "description": inspect.cleandoc(type_.__doc__),
+            "properties": {name: _schema(hints[name]) for name in names},
+            "required": names,
+        }
+    if get_origin(type_) is tuple:
+        parts = get_args(type_)
+        if parts[-1] is Ellipsis:
+            return {"type": "array", "items": _schema(parts[0])}
+        return {
+            "type": "array",
+            "items": list(map(_schema, parts)),
+            "minItems": len(parts),
+            "maxItems": len(parts),
+        }
+    if get_origin(type_) is UnionType:
+        return {"anyOf": [_schema(get_args(type_)[0]), {"type": "null"}]}
+    return {"type": _PLAIN[type_]}
+
+
+@cache
+def _validator():
+    import fastjsonschema  # slow to import
+
+    return fastjsonschema.compile(schema())

@@ -45,7 +45,7 @@ class ProfileStats:
 
     def profile(self):
         """Return what has been recorded up to now, as plain data."""
-        return profile_of(self._recorders, self.message)
+        return profile_of(self._recorders, self.message or "")
 
     def reset(self):
         """Forget all calls; what was recorded of the compilation stays."""
@@ -247,8 +247,8 @@ class ProfileStats:
         self._section(text.tips_section, file)
 
     def save(self, path):
-        """Write the profile to a file as JSON; ``Profile.from_json`` reads it."""
-        Path(path).write_text(self.profile().to_json(), encoding="utf-8")
+        """Write the profile to a file as JSON; ``Profile.load`` reads it."""
+        self.profile().save(path)
 
 
 # --- at the end of the program --------------------------------------------------------------------
@@ -343,16 +343,15 @@ def _at_end():
 
 def _write(path):
     """Write all profiles to a file, as JSON if it is called so; to stderr where that fails."""
-    if path.suffix == ".json":
-        functions = [f for stats in _at_exit for f in stats.profile().functions]
-        shown = Profile(tuple(functions), "", environment()).to_json()
-    else:
-        shown = exit_text()
     try:
-        path.write_text(shown, encoding="utf-8")
+        if path.suffix == ".json":
+            functions = [f for stats in _at_exit for f in stats.profile().functions]
+            Profile(tuple(functions), "", environment()).save(path)
+        else:
+            path.write_text(exit_text(), encoding="utf-8")
     except OSError as error:
         print(f"The profile cannot be written to {path}: {error}", file=sys.stderr)
-        print(shown, file=sys.stderr)
+        print(exit_text(), end="", file=sys.stderr)
 
 
 atexit.register(_at_end)

@@ -1,29 +1,63 @@
-"""Profile: plain data, and its JSON form."""
+"""Profile: plain data, its JSON form, and what is refused."""
 
 import dataclasses
 import json
+import sys
 
+import fastjsonschema
+import numpy as np
 import pytest
 
-from opwise.profiling.profile import VERSION, Profile
+import opwise.tensor as T
+from opwise.compile.function import function
+from opwise.errors import ProfileFormatError
+from opwise.profiling.profile import FORMAT, VERSION, Profile, schema
+
+pytestmark = pytest.mark.null
 
 
-def test_json_gives_an_equal_profile(build):
+@pytest.fixture
+def sample(build):
     apply, function, _ = build
-    profile = Profile(
+    return Profile(
         (function(apply("add", 5, lines=[("a.py", 3)]), apply("mul", 7, 1, keys=["k"])),),
         message="m",
         environment={"python": "3"},
     )
-    again = Profile.from_json(profile.to_json())
-    assert again == profile
+
+
+@pytest.fixture
+def whole(flags):
+    """A profile that was recorded, with all there is."""
+    flags({"profile_memory": True, "profile_optimizer": True, "profiling.min_peak_memory": True})
+    x = T.dmatrix("x")
+    f = function([x], [T.sort(T.exp(x), axis=0), x.sum()], profile=True, name="f")
+    f(np.ones((3, 4)))
+    return f.profile.profile()
+
+
+def test_json_gives_an_equal_profile(sample, whole):
+    for profile in (sample, whole):
+        assert Profile.from_json(profile.to_json()) == profile
+    again = Profile.from_json(sample.to_json())
     assert again.functions[0].applys[0].lines == (("a.py", 3),)
 
 
-def test_another_version_is_refused():
-    text = json.dumps({"version": VERSION + 1, "functions": []})
-    with pytest.raises(ValueError, match=f"version {VERSION + 1}"):
-        Profile.from_json(text)
+def test_files(sample, tmp_path):
+    path = tmp_path / "p.json"
+    sample.save(path)
+    sample.save(path)
+    assert Profile.load(path) == sample
+    assert [p.name for p in tmp_path.iterdir()] == ["p.json"]
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(sample, tmp_path):
+    with pytest.raises(OSError):
+        sample.save(tmp_path / "no folder" / "p.json")
+    (tmp_path / "p.json").mkdir()
+    with pytest.raises(OSError):
+        sample.save(tmp_path / "p.json")
+    assert [p.name for p in tmp_path.iterdir()] == ["p.json"]
 
 
 def test_sums(build):
@@ -38,3 +72,121 @@ def test_nothing_in_a_profile_can_be_changed(build):
     apply, _, _ = build
     with pytest.raises(dataclasses.FrozenInstanceError):
         apply("add", 5).total = 6
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+def changed(profile, **values):
+    return json.dumps({**json.loads(profile.to_json()), **values})
+
+
+def test_another_version_is_refused(sample):
+    with pytest.raises(
+        ProfileFormatError,
+        match=f"is a profile of version {VERSION + 1}; this opwise reads version",
+    ):
+        Profile.from_json(changed(sample, version=VERSION + 1))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", "1", '"text"', "{}", '{"format": "another"}', "[" * 100_000,
+     '{"a":' * 100_000, "NaN", '{"format": Infinity}', "9" * 10_000, "\x00"],
+)  # fmt: skip
+def test_what_is_no_profile(text):
+    with pytest.raises(ProfileFormatError, match="is no profile of opwise"):
+        Profile.from_json(text)
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9, 0.99])
+def test_a_file_that_is_cut_off(sample, tmp_path, part):
+    text = sample.to_json()
+    path = tmp_path / "p.json"
+    path.write_text(text[: int(len(text) * part)])
+    with pytest.raises(ProfileFormatError, match=r"p\.json is no profile of opwise"):
+        Profile.load(path)
+
+
+def test_a_file_of_bytes(tmp_path):
+    (tmp_path / "p.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ProfileFormatError, match=r"p\.json is no profile of opwise"):
+        Profile.load(tmp_path / "p.json")
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Profile.load(tmp_path / "p.json")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"functions": None}, "data.functions must be array"),
+        ({"functions": [{}]}, r"data.functions\[0\] must contain"),
+        ({"message": 3}, "data.message must be string"),
+        ({"environment": []}, "data.environment must be object"),
+    ],
+)
+def test_what_is_no_whole_profile(sample, values, message):
+    with pytest.raises(ProfileFormatError, match=f"is no whole profile: {message}"):
+        Profile.from_json(changed(sample, **values))
+
+
+def test_every_part_is_looked_at(whole):
+    """A text where a number is expected, wherever that is, is refused."""
+    data = json.loads(whole.to_json())
+
+    def spoilt(value, path=()):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, part in list(items):
+            if path[:1] in (("environment",), ("version",)) or "rewrites" in path:
+                continue
+            if isinstance(part, dict | list):
+                yield from spoilt(part, (*path, key))
+            elif isinstance(part, int | float) and key not in ("version", "cached"):
+                value[key] = "spoilt"
+                yield (*path, key)
+                value[key] = part
+
+    seen = 0
+    for path in spoilt(data):
+        with pytest.raises(ProfileFormatError):
+            Profile.from_json(json.dumps(data))
+        seen += 1
+        assert path
+    assert seen > 100
+
+
+# --- the schema -----------------------------------------------------------------------------------
+
+
+def test_the_schema_is_one_and_fits(whole):
+    """fastjsonschema refuses a schema that is none; the JSON of a profile fits ours."""
+    check = fastjsonschema.compile(schema())
+    check(json.loads(whole.to_json()))
+    with pytest.raises(fastjsonschema.JsonSchemaValueException):
+        check({"format": FORMAT, "version": VERSION})
+
+
+def test_every_field_is_described():
+    def objects(part):
+        if part.get("type") == "object" and "properties" in part:
+            yield part
+        for inner in (*part.get("properties", {}).values(), *part.get("anyOf", ())):
+            yield from objects(inner)
+        if isinstance(part.get("items"), dict):
+            yield from objects(part["items"])
+
+    found = list(objects(schema()))
+    assert len(found) == 8
+    for one in found:
+        assert set(one["required"]) == set(one["properties"])
+        assert one["description"]
+
+
+def test_importing_opwise_does_not_import_the_schema_checker():
+    import subprocess
+
+    code = "import opwise, sys; sys.exit('fastjsonschema' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

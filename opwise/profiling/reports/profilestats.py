@@ -47,7 +47,7 @@ def function_section(profile):
     lines = [
         "Function profiling",
         "==================",
-        "  Message: %s" % profile.message,
+        "  Message: %s" % (profile.message or None),
         "  Time in %i calls to Function.__call__: %es" % (calls, call_ns * 1e-9),
     ]
     if call_ns > 0:

@@ -1,0 +1,92 @@
+"""Merge: profiles of several runs, processes or machines as one.
+
+What is summed is what was counted; of what holds for one call only, the larger is kept. The order
+in which profiles are merged makes no difference.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields, replace
+from functools import reduce
+from itertools import zip_longest
+
+from opwise.profiling.profile import CompileProfile, Profile
+
+
+def merge(profiles):
+    """Return one Profile of several: functions that are the same become one, with the sums.
+
+    The same are those that have one name and the same Applys in the same order. The environments
+    are kept side by side under ``merged``.
+    """
+    profiles = list(profiles)
+    if not profiles:
+        return Profile()
+    functions: dict = {}
+    for profile in profiles:
+        for function in profile.functions:
+            functions.setdefault(_identity(function), []).append(function)
+    environments = [e for p in profiles for e in p.environment.get("merged", [p.environment])]
+    messages = {part for p in profiles for part in (p.message or "").split(" + ") if part}
+    return Profile(
+        functions=tuple(reduce(_functions, functions[key]) for key in sorted(functions)),
+        message=" + ".join(sorted(messages)),
+        environment={"merged": sorted(environments, key=_text)},
+    )
+
+
+def _identity(function):
+    """Return what equals for the same function: its name and what its Applys are."""
+    return function.name, tuple(
+        (a.op_key, a.text, a.keys, a.inputs, a.outputs, a.c) for a in function.applys
+    )
+
+
+def _functions(a, b):
+    return replace(
+        a,
+        applys=tuple(map(_applys, a.applys, b.applys)),
+        calls=a.calls + b.calls,
+        call_ns=a.call_ns + b.call_ns,
+        fn_ns=a.fn_ns + b.fn_ns,
+        first_call_ns=max(a.first_call_ns, b.first_call_ns),
+        compile=_compilations(a.compile, b.compile),
+        rewrites=max(a.rewrites, b.rewrites, key=_text),
+        memory=max(a.memory, b.memory, key=lambda m: (m.peak, _text(asdict(m))) if m else (-1, "")),
+    )
+
+
+def _applys(a, b):
+    called = [one for one in (a, b) if one.count]
+    larger = max(a, b, key=lambda one: (_bytes(one), _text(asdict(one))))
+    return replace(
+        larger,
+        lines=max(a.lines, b.lines),
+        count=a.count + b.count,
+        total=a.total + b.total,
+        least=min((one.least for one in called), default=0),
+        most=max(a.most, b.most),
+        histogram=tuple(
+            x + y for x, y in zip_longest(a.histogram, b.histogram, fillvalue=0)
+        ),
+    )  # fmt: skip
+
+
+def _bytes(apply):
+    return sum(x.bytes for x in (*apply.input_arrays, *apply.output_arrays) if x is not None)
+
+
+def _compilations(a, b):
+    sums = {
+        f.name: getattr(a, f.name) + getattr(b, f.name)
+        for f in fields(CompileProfile)
+        if f.name not in ("cached", "slowest")
+    }
+    cached = None if a.cached is None and b.cached is None else False not in (a.cached, b.cached)
+    slowest = sorted((*a.slowest, *b.slowest), key=lambda one: (-one[1], one[0]))[:5]
+    return CompileProfile(**sums, cached=cached, slowest=tuple(slowest))
+
+
+def _text(value):
+    return json.dumps(value, sort_keys=True, default=list)

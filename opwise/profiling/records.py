@@ -1,0 +1,49 @@
+"""Records: a profile as a flat table, a row for each Apply."""
+
+from __future__ import annotations
+
+import csv
+
+COLUMNS = (
+    "function", "position", "op", "op_class", "apply", "line", "c", "why", "calls", "seconds",
+    "seconds_least", "seconds_most", "bytes_read", "bytes_written", "flops", "dtypes", "shapes",
+)  # fmt: skip
+
+
+def records(profile):
+    """Return a list of dicts, one for each Apply, with the keys ``COLUMNS``.
+
+    seconds: in all calls; seconds_least, seconds_most: in one. bytes, flops, dtypes and shapes are
+    those of the last call: of inputs, then of outputs; None where they are not known.
+    """
+    return [_record(function, apply) for function in profile.functions for apply in function.applys]
+
+
+def _record(function, a):
+    arrays = (*a.input_arrays, *a.output_arrays)
+    known = bool(arrays) and None not in arrays
+    line = f"{a.lines[0][0]}:{a.lines[0][1]}" if a.lines else None
+    values = (
+        function.name, a.position, a.op, a.op_class, a.text, line, a.c, a.why, a.count,
+        a.total * 1e-9, a.least * 1e-9, a.most * 1e-9,
+        sum(x.bytes for x in a.input_arrays) if known else None,
+        sum(x.bytes for x in a.output_arrays) if known else None,
+        a.flops,
+        " ".join(x.dtype for x in arrays) if known else None,
+        " ".join("x".join(map(str, x.shape)) or "()" for x in arrays) if known else None,
+    )  # fmt: skip
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def write_csv(profile, file):
+    """Write the records to an open text file, a header first."""
+    writer = csv.DictWriter(file, COLUMNS)
+    writer.writeheader()
+    writer.writerows(records(profile))
+
+
+def to_pandas(profile):
+    """Return the records as a pandas DataFrame."""
+    import pandas  # not among what opwise needs
+
+    return pandas.DataFrame(records(profile), columns=list(COLUMNS))

@@ -1,0 +1,173 @@
+"""Merged profiles, and differences: what must hold for any profiles whatever."""
+
+import csv
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import opwise.tensor as T
+from opwise.compile.function import function
+from opwise.profiling import compare, records
+from opwise.profiling.merge import merge
+from opwise.profiling.profile import (
+    ApplyProfile,
+    ArrayProfile,
+    CompileProfile,
+    FunctionProfile,
+    Profile,
+)
+
+pytestmark = pytest.mark.null
+
+OPS = ["exp", "dot", "Sum{axis=[0]}"]
+numbers = st.integers(0, 10**6)
+arrays = st.one_of(
+    st.none(), st.builds(ArrayProfile, st.just("float64"), st.just((3,)), st.just((8,)), numbers)
+)
+
+
+@st.composite
+def applys(draw, position):
+    op, count = draw(st.sampled_from(OPS)), draw(st.integers(0, 5))
+    return ApplyProfile(
+        position=position, op=op, op_class=f"<class '{op[:3]}'>", op_key=op, text=f"{op}(x)",
+        inputs=("v",), outputs=("v",), keys=draw(st.sampled_from([(), ("k",), ("k", "l")])),
+        lines=draw(st.sampled_from([(), (("a.py", 1),)])), c=draw(st.booleans()), why="",
+        count=count, total=draw(numbers) if count else 0, least=draw(numbers) if count else 0,
+        most=draw(numbers) if count else 0, histogram=(0, count),
+        input_arrays=draw(st.sampled_from([(), (draw(arrays),)])), output_arrays=(),
+    )  # fmt: skip
+
+
+@st.composite
+def functions(draw):
+    n = draw(st.integers(0, 3))
+    return FunctionProfile(
+        name=draw(st.sampled_from("fg")), applys=tuple(draw(applys(k)) for k in range(n)),
+        calls=draw(numbers), call_ns=draw(numbers), fn_ns=draw(numbers),
+        first_call_ns=draw(numbers),
+        compile=CompileProfile(
+            total=draw(st.integers(0, 9)), cached=draw(st.sampled_from([None, True, False]))
+        ),
+    )  # fmt: skip
+
+
+profiles = st.builds(
+    Profile, st.lists(functions(), max_size=3).map(tuple), st.sampled_from(["", "a", "b"]),
+    st.sampled_from([{}, {"process": 1}, {"process": 2}]),
+)  # fmt: skip
+
+
+# --- merging --------------------------------------------------------------------------------------
+
+
+@given(profiles, profiles)
+def test_the_order_makes_no_difference(a, b):
+    assert merge([a, b]) == merge([b, a])
+
+
+@given(profiles, profiles, profiles)
+def test_nor_in_how_many_steps(a, b, c):
+    assert merge([merge([a, b]), c]) == merge([a, merge([b, c])]) == merge([a, b, c])
+
+
+@given(profiles, profiles)
+def test_nothing_is_lost(a, b):
+    both = merge([a, b])
+    assert both.local_ns == a.local_ns + b.local_ns
+    for figure in ("calls", "call_ns", "fn_ns"):
+        assert sum(getattr(f, figure) for f in both.functions) == sum(
+            getattr(f, figure) for p in (a, b) for f in p.functions
+        )
+    assert sum(x.count for x in both.applys) == sum(x.count for p in (a, b) for x in p.applys)
+
+
+def test_the_same_function_twice_is_one():
+    x = T.dvector("x")
+
+    def recorded(calls):
+        f = function([x], T.exp(x), name="f", profile=True)
+        for _ in range(calls):
+            f(np.ones(3))
+        return f.profile.profile()
+
+    both = merge([recorded(2), recorded(3)])
+    (f,) = both.functions
+    (apply,) = f.applys
+    assert (f.calls, apply.count, sum(apply.histogram)) == (5, 5, 5)
+    assert len(both.environment["merged"]) == 2
+
+
+def test_an_apply_that_never_ran_does_not_count_for_the_least():
+    apply = ApplyProfile(
+        0, "exp", "exp", "exp", "exp(x)", ("v",), ("v",), (), (), True, "", 1, 5, 5, 5
+    )
+    never = replace(apply, count=0, total=0, least=0, most=0)
+    function_of = FunctionProfile("f", (apply,), 1, 5, 5, 5, CompileProfile())
+    idle = replace(function_of, applys=(never,))
+    (merged,) = merge([Profile((function_of,)), Profile((idle,))]).applys
+    assert (merged.least, merged.most, merged.count) == (5, 5, 1)
+
+
+def test_nothing_merged():
+    assert merge([]) == Profile()
+
+
+# --- differences ----------------------------------------------------------------------------------
+
+WAYS = [compare.by_apply, compare.by_op, compare.by_class]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@given(a=profiles)
+def test_a_profile_does_not_differ_from_itself(way, a):
+    for row in way(a, a):
+        assert row.ns == 0 and not row.only
+
+
+@pytest.mark.parametrize("way", WAYS)
+@given(a=profiles, b=profiles)
+def test_the_other_way_round_is_the_negative(way, a, b):
+    there = {row.key: row.ns for row in way(a, b)}
+    back = {row.key: row.ns for row in way(b, a)}
+    assert there.keys() == back.keys()
+    assert sorted((repr(r.key), r.ns) for r in way(a, b)) == sorted(
+        (repr(r.key), -r.ns) for r in way(b, a)
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+@given(a=profiles, b=profiles)
+def test_differences_add_up(way, a, b):
+    assert sum(row.ns for row in way(a, b)) == a.local_ns - b.local_ns
+
+
+# --- as a table -----------------------------------------------------------------------------------
+
+
+def test_records():
+    x = T.fmatrix("x")
+    f = function([x], T.sort(T.exp(x + 1)), name="f", profile=True)
+    f(np.ones((2, 3), "f"))
+    first, last = records.records(f.profile.profile())
+    assert list(first) == list(records.COLUMNS)
+    assert (first["function"], first["position"], first["c"], first["calls"]) == ("f", 0, True, 1)
+    assert first["line"].startswith(f"{__file__}:")
+    assert (first["bytes_written"], last["bytes_read"]) == (24, 24 + 1)
+    assert last["dtypes"] == "float32 int8 float32" and last["shapes"] == "2x3 () 2x3"
+    assert not last["c"] and last["why"]
+    assert 0 < first["seconds_least"] <= first["seconds"]
+
+
+def test_csv():
+    x = T.dvector("x")
+    f = function([x], T.exp(x), name='a "name", with a comma', profile=True)
+    f(np.ones(3))
+    file = io.StringIO()
+    records.write_csv(f.profile.profile(), file)
+    header, row = csv.reader(io.StringIO(file.getvalue()))
+    assert header == list(records.COLUMNS) and row[0] == 'a "name", with a comma'
