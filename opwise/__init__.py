@@ -41,8 +41,7 @@ from opwise.linkers.wrap import DualLinker, WrapLinker, WrapLinkerMany
 from opwise.modes.mode import Mode, get_default_mode, get_mode, register_mode
 from opwise.modes.profilemode import ProfileMode
 from opwise.tensor.dot import dot
-
-__version__ = "0.1.0"
+from opwise.version import __version__
 
 # names of ``theano.tensor`` for things that are defined above or below the tensor layer
 for _name, _value in {
@@ -101,6 +100,7 @@ __all__ = [
     "Variable",
     "WrapLinker",
     "WrapLinkerMany",
+    "__version__",
     "change_flags",
     "clone",
     "config",

@@ -17,7 +17,7 @@ ROOT = Path(opwise.__file__).resolve().parents[1]
 
 #: from the bottom to the top: a module may import its own layer and those before it
 LAYERS = [
-    ("errors", "config"),
+    ("errors", "config", "version"),
     ("graph",),
     ("profiling",),
     ("scalar",),
@@ -28,7 +28,8 @@ LAYERS = [
     ("gpu",),
     ("modes",),
     ("compile",),
-    ("opwise",),
+    ("command",),
+    ("opwise", "__main__"),
     ("theano",),
 ]
 

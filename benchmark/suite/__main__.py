@@ -1,6 +1,6 @@
 """What programs cost in opwise, in its peers, and at the least on this machine: one table.
 
-python -m benchmark.suite [--only NAME] [--contenders a,b] [--json FILE] [--picture FILE]
+python -m benchmark.suite [--only NAME] [--contenders a,b] [--json FILE [--again]] [--picture FILE]
 """
 
 from __future__ import annotations
@@ -63,14 +63,29 @@ def measured(args: argparse.Namespace) -> Run:
     print("measuring the limits of this machine", file=sys.stderr)
     about = {**machine(PACKAGES), "opwise": f"{opwise.__version__}, commit {commit()}"}
     run = Run(about, asdict(settings), limits.measure())
+    if args.again:
+        run = _kept(args.json, run)
     for name in names:
-        run.lines.append(line_of(WORKLOADS[name], chosen, settings, run.limits))
+        run.put(line_of(WORKLOADS[name], chosen, settings, run.limits))
         if args.json:
             run.write(args.json)
     run.limit(limits.better(run.limits, limits.measure()))
     if args.json:
         run.write(args.json)
     return run
+
+
+def _kept(path: Path, new: Run) -> Run:
+    """The run in a file, to be measured again in part; SystemExit if that was something else."""
+    kept = Run.read(path)
+    for key in sorted(kept.machine.keys() | new.machine.keys()):
+        before, now = kept.machine.get(key), new.machine.get(key)
+        if before != now and key not in ("date", "load"):
+            raise SystemExit(f"{path} was measured with {key} {before}, this is {now}")
+    if kept.settings != new.settings:
+        raise SystemExit(f"{path} was measured with {kept.settings}, this is {new.settings}")
+    kept.limits = limits.better(kept.limits, new.limits)
+    return kept
 
 
 def require(module: str, purpose: str) -> None:
@@ -92,6 +107,11 @@ def parser() -> argparse.ArgumentParser:
     add("--no-compile", action="store_true", help="do not measure cold and warm compilation")
     add("--small", action="store_true", help="tiny sizes, to see that everything works")
     add("--json", type=Path, metavar="FILE", help="write everything that was measured")
+    add(
+        "--again",
+        action="store_true",
+        help="measure the workloads of --only, and put them among those in the file of --json",
+    )
     add("--picture", type=Path, metavar="FILE", help="draw it; the ending tells the format")
     add("--from-json", type=Path, metavar="FILE", help="measure nothing, show what was kept")
     add("--markdown", action="store_true", help="print a table for a README")
@@ -110,6 +130,8 @@ def main(argv: list[str] | None = None) -> int:
         require("rich", "a table other than that of --markdown")
     if args.picture:
         require("matplotlib", "--picture")
+    if args.again and not (args.json and args.json.exists()):
+        raise SystemExit("--again needs --json with the file of a run")
     run = Run.read(args.from_json) if args.from_json else measured(args)
     if args.markdown:
         print(report.markdown(run))

@@ -108,6 +108,14 @@ class Run:
             least = Least(line.read, line.written, line.flops)
             line.limit, line.bound = limits.seconds(least, line.dtype)
 
+    def put(self, line: Line) -> None:
+        """Take in a line, in the place of the one that stands for its workload if one does."""
+        for k, kept in enumerate(self.lines):
+            if kept.name == line.name:
+                self.lines[k] = line
+                return
+        self.lines.append(line)
+
     def write(self, path: Path) -> None:
         """All or nothing: an interrupted run leaves the lines that were finished before."""
         unfinished = path.with_name(path.name + ".part")

@@ -1,4 +1,7 @@
-"""ProfileMode: a Mode that records the time of every Apply and prints where it went."""
+"""ProfileMode: a Mode that records the time of every Apply and prints where it went.
+
+What reads and prints profiles is imported where it is used: only those who profile wait for it.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,6 @@ import atexit
 
 from opwise.config import config
 from opwise.modes.mode import Mode
-from opwise.modes.recording import record
-from opwise.profiling import aggregate
-from opwise.profiling.recorder import profile_of
-from opwise.profiling.reports import profilemode as text
 
 
 class ProfileMode(Mode):
@@ -38,13 +37,22 @@ class ProfileMode(Mode):
 
     def compiled(self, function):
         """Start to time a function."""
+        from opwise.modes.recording import record
+
         self._recorders.append(record(function, memory=config.ProfileMode.profile_memory))
 
     # --- figures ----------------------------------------------------------------------------------
 
     def profile(self):
         """Return what has been recorded up to now, as plain data."""
+        from opwise.profiling.recorder import profile_of
+
         return profile_of(self._recorders, self.message)
+
+    def _rows(self, how):
+        from opwise.profiling import aggregate
+
+        return getattr(aggregate, how)(self.profile())
 
     @property
     def local_time(self):
@@ -54,26 +62,22 @@ class ProfileMode(Mode):
     @property
     def apply_time(self):
         """{(position, Op text): seconds}."""
-        return {
-            (r.position, r.label): r.ns * 1e-9
-            for r in aggregate.by_apply(self.profile())
-            if r.calls
-        }
+        return {(r.position, r.label): r.ns * 1e-9 for r in self._rows("by_apply") if r.calls}
 
     @property
     def op_time(self):
         """{Op text: seconds}."""
-        return {r.label: r.ns * 1e-9 for r in aggregate.by_op(self.profile()) if r.calls}
+        return {r.label: r.ns * 1e-9 for r in self._rows("by_op") if r.calls}
 
     @property
     def op_cimpl(self):
         """{Op text: whether all its Applys run in C}."""
-        return {r.label: r.c for r in aggregate.by_op(self.profile())}
+        return {r.label: r.c for r in self._rows("by_op")}
 
     @property
     def apply_cimpl(self):
         """{(position, Op text): whether it runs in C}."""
-        return {(r.position, r.label): r.c for r in aggregate.by_apply(self.profile())}
+        return {(r.position, r.label): r.c for r in self._rows("by_apply")}
 
     @property
     def fct_call(self):
@@ -98,6 +102,8 @@ class ProfileMode(Mode):
         n_apply_to_print, n_ops_to_print: how many rows; None for the flags
         ProfileMode.n_apply_to_print (15) and ProfileMode.n_ops_to_print (20).
         """
+        from opwise.profiling.reports import profilemode as text
+
         n_apply, n_ops = _limits(n_apply_to_print, n_ops_to_print)
         profile = self.profile()
         self._calls_printed = _calls(profile)
@@ -109,6 +115,8 @@ class ProfileMode(Mode):
         Applys are matched by what they compute in the user's program, whatever the linker, the
         device or the process. The arguments are those of ``print_summary``.
         """
+        from opwise.profiling.reports import profilemode as text
+
         n_apply, n_ops = _limits(n_apply_to_print, n_ops_to_print)
         print(text.difference(self.profile(), other.profile(), n_apply, n_ops), end="")
 

@@ -36,6 +36,10 @@ def merge(profiles):
     )
 
 
+#: what an Apply has of all its calls
+_SUMMED = frozenset(("count", "total", "least", "most", "histogram", "lines"))
+
+
 def _identity(function):
     """Return what equals for the same function: its name and what its Applys are."""
     return function.name, tuple(
@@ -59,7 +63,7 @@ def _functions(a, b):
 
 def _applys(a, b):
     called = [one for one in (a, b) if one.count]
-    larger = max(a, b, key=lambda one: (_bytes(one), _text(asdict(one))))
+    larger = max(a, b, key=_of_one_call)
     return replace(
         larger,
         lines=max(a.lines, b.lines),
@@ -73,8 +77,11 @@ def _applys(a, b):
     )  # fmt: skip
 
 
-def _bytes(apply):
-    return sum(x.bytes for x in (*apply.input_arrays, *apply.output_arrays) if x is not None)
+def _of_one_call(apply):
+    """Return what orders Applys by what is kept of one of them: the larger arrays first."""
+    arrays = (*apply.input_arrays, *apply.output_arrays)
+    kept = {f.name: getattr(apply, f.name) for f in fields(apply) if f.name not in _SUMMED}
+    return sum(x.bytes for x in arrays if x is not None), repr(kept)
 
 
 def _compilations(a, b):

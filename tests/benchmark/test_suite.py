@@ -273,6 +273,42 @@ def test_a_kept_result_is_shown_again(tmp_path, capsys):
 
 
 @pytest.mark.null
+def test_workloads_measured_again_take_the_place_of_the_old(tmp_path, monkeypatch):
+    path, seen = tmp_path / "run.json", replace(recorded(), machine=program.machine(()))
+    seen.write(path)
+    new = replace(recorded().lines[1], what="measured again")
+    monkeypatch.setattr(program, "line_of", lambda *_: new)
+    monkeypatch.setattr(program, "machine", lambda _: dict(seen.machine, date="later"))
+    monkeypatch.setattr(program, "asdict", lambda _: seen.settings)
+    monkeypatch.setattr(program.limits, "measure", lambda: LIMITS)
+    arguments = ["--json", str(path), "--again", "--only", "scalar-add", "--markdown"]
+    kept = Run.read(path)
+    kept.machine["opwise"] = f"{program.opwise.__version__}, commit {program.commit()}"
+    kept.write(path)
+    assert program.main(arguments) == 0
+    found = Run.read(path)
+    assert [(each.name, each.what) for each in found.lines] == [
+        ("first", recorded().lines[0].what), ("second", "measured again"),
+    ]  # fmt: skip
+    kept.machine["cores"] = "many"
+    kept.write(path)
+    with pytest.raises(SystemExit, match=r"run\.json was measured with cores many, this is "):
+        program.main(arguments)
+    monkeypatch.setattr(program, "asdict", lambda _: {"rounds": 99})
+    kept.machine = Run.read(path).machine | {"cores": seen.machine["cores"]}
+    kept.write(path)
+    with pytest.raises(SystemExit, match="'rounds': 99"):
+        program.main(arguments)
+
+
+@pytest.mark.null
+def test_again_needs_a_file(tmp_path):
+    for more in ([], ["--json", str(tmp_path / "none.json")]):
+        with pytest.raises(SystemExit, match="--again needs --json with the file of a run"):
+            program.main(["--again", "--markdown", *more])
+
+
+@pytest.mark.null
 def test_choices():
     assert program.selected(["blocks-100"]) == ["blocks-100"]
     assert program.selected(["blocks", "scalar"]) == ["scalar-add", "blocks-100", "blocks-1000"]

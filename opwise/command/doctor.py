@@ -1,0 +1,121 @@
+"""What there is on a machine, and which names of a program there are."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import platform
+from pathlib import Path
+
+import numpy as np
+
+from opwise.config import config
+from opwise.linkers import blasload, cbuild, opwise_c, resources
+
+
+def machine():
+    """Return {name: text} of what opwise stands on."""
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "compiler": cbuild.compiler() or "none: kernels built with opwise are used, slower ones",
+        "vectors": opwise_c.VECTORS,
+        "processors": str(resources.processors()),
+        "BLAS": _blas(),
+        "cache": f"{config.compiledir}, {len(cached_files())} kernels",
+        "GPU": _gpu(),
+    }
+
+
+def _blas():
+    try:
+        blasload.load()
+    except ImportError as error:
+        return f"none: {error}"
+    return f"of scipy {importlib.import_module('scipy').__version__}"
+
+
+def _gpu():
+    if importlib.util.find_spec("cupy") is None:
+        return "none: cupy is not installed (the extra gpu brings it)"
+    return "cupy is installed; there is no linker for it yet"
+
+
+def cached_files():
+    """Return the compiled kernels in the cache."""
+    return sorted(Path(config.compiledir).glob("*.so"))
+
+
+# --- names of a program ---------------------------------------------------------------------------
+
+
+def names(script):
+    """Return ({name of theano that a script uses}, [(those that are missing, line)]).
+
+    Raises SyntaxError for what does not parse.
+    """
+    found = _Names()
+    found.visit(ast.parse(Path(script).read_bytes(), str(script)))
+    missing = [(name, line) for name, line in found.used.items() if not _there(name)]
+    return set(found.used), sorted(missing, key=lambda pair: (pair[1], pair[0]))
+
+
+class _Names(ast.NodeVisitor):
+    """Collects dotted names that start at an import of theano, with the first line of each."""
+
+    def __init__(self):
+        self.used: dict[str, int] = {}
+        self.known: dict[str, str] = {}
+
+    def _note(self, name, line):
+        self.used.setdefault(name, line)
+
+    def visit_Import(self, node):
+        for alias in node.names:
+            if alias.name.split(".")[0] == "theano":
+                self._note(alias.name, node.lineno)
+                self.known[alias.asname or "theano"] = alias.name if alias.asname else "theano"
+
+    def visit_ImportFrom(self, node):
+        if node.level or (node.module or "").split(".")[0] != "theano":
+            return
+        for alias in node.names:
+            name = node.module if alias.name == "*" else f"{node.module}.{alias.name}"
+            self._note(name, node.lineno)
+            if alias.name != "*":
+                self.known[alias.asname or alias.name] = name
+
+    def visit_Attribute(self, node):
+        name = self._dotted(node)
+        if name is None:
+            self.generic_visit(node)
+        else:
+            self._note(name, node.lineno)
+
+    def _dotted(self, node):
+        parts = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id not in self.known:
+            return None
+        return ".".join([self.known[node.id], *reversed(parts)])
+
+
+def _there(name):
+    """Return whether a dotted name leads to something: modules first, then attributes.
+
+    What hangs on an object that is no module or class is taken to be there: nobody knows before
+    the program runs.
+    """
+    parts = name.split(".")
+    value = importlib.import_module(parts[0])
+    for k, part in enumerate(parts[1:], 2):
+        if not hasattr(value, part):
+            try:
+                importlib.import_module(".".join(parts[:k]))
+            except ImportError:
+                return not isinstance(value, type(ast) | type)
+        value = getattr(value, part, None)
+    return True

@@ -1,0 +1,283 @@
+"""The command: what each subcommand prints, keeps and returns, and what it refuses."""
+
+import csv
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+import opwise as opwise_package
+from opwise.command import doctor, main
+from opwise.config import config
+from opwise.profiling.profile import Profile
+
+PROGRAM = """
+import sys
+import numpy as np
+import theano
+import theano.tensor as T
+
+x = T.dvector("x")
+f = theano.function([x], T.exp(x) * 2 + T.sort(x), name="f")
+for _ in range(3):
+    f(np.ones(1000))
+print("ran with", sys.argv[1:], theano.config.mode, theano.config.floatX)
+sys.exit(len(sys.argv) - 1)
+"""
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+@pytest.fixture
+def call():
+    """Run the command in this process; return click's result."""
+
+    def run(*args):
+        return CliRunner().invoke(main.main, list(map(str, args)))
+
+    return run
+
+
+def opwise(*args):
+    """Run the command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "opwise", *map(str, args)], capture_output=True, text=True
+    )
+
+
+@pytest.fixture
+def profile(build, tmp_path):
+    """Save a profile of Applys (op, nanoseconds, count, keys) and return its path."""
+    apply, function, _ = build
+
+    def saved(name, *applys):
+        made = [apply(op, ns, k, count=n, keys=keys) for k, (op, ns, n, keys) in enumerate(applys)]
+        path = tmp_path / name
+        Profile((function(*made),)).save(path)
+        return path
+
+    return saved
+
+
+# --- run ------------------------------------------------------------------------------------------
+
+
+def test_run_keeps_the_profile_and_passes_everything_on(script):
+    done = opwise("run", "--mode", "FAST_COMPILE", "--flags", "floatX=float32", script, "-x", "--n")
+    assert done.returncode == 2
+    assert done.stdout == "ran with ['-x', '--n'] FAST_COMPILE float32\n"
+    assert "1 functions, 3 calls, " in done.stderr
+    (f,) = Profile.load("program.profile.json").functions
+    assert (f.name, f.calls) == ("f", 3) and f.memory is not None
+    assert any(line[0] == str(script) for a in f.applys for line in a.lines)
+
+
+def test_run_says_where_there_is_no_profile(tmp_path):
+    script = tmp_path / "nothing.py"
+    script.write_text("print('no function')")
+    output = tmp_path / "p.json"
+    output.write_text("of another run")
+    done = opwise("run", "-o", output, script)
+    assert (done.returncode, done.stdout) == (0, "no function\n")
+    assert "no profile was kept" in done.stderr and not output.exists()
+
+
+def test_run_keeps_the_profile_of_a_program_that_fails(script):
+    script.write_text(PROGRAM.replace("sys.exit(", "raise RuntimeError("))
+    done = opwise("run", "-o", "own.json", "--no-memory", script)
+    assert done.returncode == 1 and "RuntimeError" in done.stderr
+    assert Profile.load("own.json").functions[0].memory is None
+
+
+@pytest.mark.parametrize("output", ["profile.txt", "a,b.json"])
+def test_run_refuses_other_files(call, script, output):
+    result = call("run", "-o", output, script)
+    assert result.exit_code == 2 and output.replace(",", ",") in result.output
+
+
+def test_a_script_that_is_not_there(call):
+    assert call("run", "no.py").exit_code == 2
+
+
+# --- report ---------------------------------------------------------------------------------------
+
+
+def test_report(call, profile):
+    path = profile("p.json", ("exp", 9000, 2, ()), ("dot", 1000, 2, ()))
+    result = call("report", path)
+    assert result.exit_code == 0 and result.output.startswith("Function profiling\n")
+    assert "  90.0%    90.0%" in result.output
+    rest = call("report", "-n", 1, path).output
+    assert "remaining 1 Apply instances account for 10.00%" in rest
+
+
+def test_report_of_several(call, profile):
+    one = profile("1.json", ("exp", 9000, 2, ()))
+    two = profile("2.json", ("exp", 1000, 3, ()))
+    assert "      5     0   exp(x)" in call("report", one, two).output
+
+
+def test_report_as_a_table(call, profile):
+    rows = list(
+        csv.DictReader(
+            io.StringIO(call("report", "--form", "csv", profile("p.json", ("e", 9, 2, ()))).output)
+        )
+    )
+    assert [(row["op"], row["calls"]) for row in rows] == [("e", "2")]
+
+
+@pytest.mark.parametrize("command", ["report", "diff"])
+@pytest.mark.parametrize("text", ["", "{}", "[1, 2"])
+def test_what_is_no_profile(call, profile, tmp_path, command, text):
+    (tmp_path / "bad.json").write_text(text)
+    args = [profile("good.json", ("e", 9, 2, ())), tmp_path / "bad.json"]
+    result = call(command, *args)
+    assert result.exit_code == 1
+    assert "bad.json is no profile of opwise" in result.output
+
+
+# --- diff -----------------------------------------------------------------------------------------
+
+A = ("exp", 6_000_000, 1, ("a",))
+B = ("dot", 4_000_000, 1, ("b",))
+SLOW = ("exp{inplace}", 9_000_000, 1, ("a",))
+
+
+def test_diff(call, profile):
+    one, two = profile("1.json", A, B), profile("2.json", SLOW)
+    lines = call("diff", one, two).output.splitlines()
+    assert lines[0].split() == ["before", "s", "after", "s", "difference", "s", "ratio", "apply"]
+    assert lines[1].split() == ["0.004000", "-0.004000", "only", "before", "dot"]
+    assert lines[2].split() == ["0.006000", "0.009000", "+0.003000", "1.500", "exp", "|",
+                                "exp{inplace}"]  # fmt: skip
+    assert lines[3] == (
+        "all: 0.010000 s before, 0.009000 s after; 0 rows not shown differ by +0.000000 s"
+    )
+
+
+def test_rows_that_are_not_shown_are_summed(call, profile):
+    one, two = profile("1.json", A, B), profile("2.json", SLOW)
+    assert "1 rows not shown differ by +0.003000 s" in call("diff", "-n", 1, one, two).output
+
+
+@pytest.mark.parametrize(("by", "labels"), [("op", {"exp", "dot"}), ("class", {"'ops.exp'"})])
+def test_by_op_and_class(call, profile, by, labels):
+    one = profile("1.json", A, B)
+    shown = call("diff", "--by", by, one, one).output
+    assert all(label in shown for label in labels) and by in shown.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--fail-above", 1.4], 1),
+        (["--fail-above", 1.6], 0),
+        (["--fail-above", 1.4, "--floor", 0.002], 1),
+        (["--fail-above", 1.4, "--floor", 0.004], 0),
+        ([], 0),
+    ],
+)
+def test_the_exit_code_for_a_slower_apply(call, profile, arguments, code):
+    one, two = profile("1.json", A, B), profile("2.json", SLOW, B)
+    result = call("diff", *arguments, one, two)
+    assert result.exit_code == code
+    assert ("slower by 1.50: exp | exp{inplace}" in result.output) == bool(code)
+
+
+def test_more_calls_are_not_slower(call, profile):
+    one = profile("1.json", A)
+    two = profile("2.json", ("exp", 60_000_000, 10, ("a",)))
+    result = call("diff", "--fail-above", 1.01, one, two)
+    assert result.exit_code == 0 and "1.000" in result.output
+
+
+def test_unrelated_programs(call, profile):
+    one, two = profile("1.json", A), profile("2.json", B)
+    assert "Nothing matches" in call("diff", one, two).output
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "fast"])
+def test_a_limit_that_is_none(call, profile, limit):
+    one = profile("1.json", A)
+    assert call("diff", "--fail-above", limit, one, one).exit_code == 2
+
+
+# --- doctor ---------------------------------------------------------------------------------------
+
+
+def test_doctor_tells_of_the_machine(call):
+    lines = dict(line.split(None, 1) for line in call("doctor").output.splitlines())
+    assert {"python", "numpy", "compiler", "processors", "BLAS", "cache", "GPU"} <= set(lines)
+    assert lines["python"] == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_doctor_finds_what_a_program_lacks(call, tmp_path):
+    script = tmp_path / "old.py"
+    script.write_text(
+        "import numpy\n"
+        "import theano, theano.tensor as T\n"
+        "from theano.tensor.signal import downsample\n"
+        "from theano import config as c\n"
+        "x = T.matrix()\n"
+        "y = T.nnet.sigmoid(x).no_such_method + T.nnet.no_such_function(x)\n"
+        "z = theano.shared(0).get_value() + numpy.no_such + c.floatX\n"
+        "theano.sandbox.cuda.use('gpu')\n"
+    )
+    result = call("doctor", script)
+    assert result.exit_code == 1
+    missing = [line.split(": ")[1] for line in result.output.splitlines() if f"{script}:" in line
+               and line.startswith("  ")]  # fmt: skip
+    assert "theano.tensor.nnet.no_such_function" in missing
+    assert not any("no_such_method" in name or "numpy" in name for name in missing)
+    assert f"  {script}:6: theano.tensor.nnet.no_such_function" in result.output
+
+
+def test_doctor_is_content(call, script):
+    result = call("doctor", script)
+    assert result.exit_code == 0 and "0 missing" in result.output
+
+
+def test_doctor_on_python_2(call, tmp_path):
+    (tmp_path / "old.py").write_text("print 'hello'")
+    result = call("doctor", tmp_path / "old.py")
+    assert result.exit_code == 1 and "is no Python that runs here" in result.output
+
+
+# --- cache ----------------------------------------------------------------------------------------
+
+
+def test_cache(call, tmp_path, monkeypatch):
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    for k in range(3):
+        (folder / f"{k}.so").write_bytes(b"x" * 500_000)
+    (folder / "notes.txt").write_text("mine")
+    monkeypatch.setattr(type(config), "compiledir", str(folder), raising=False)
+    monkeypatch.setattr(doctor, "config", type("Config", (), {"compiledir": str(folder)}))
+    monkeypatch.setattr(main, "config", doctor.config)
+    assert call("cache").output == f"{folder}: 3 kernels, 1.5 MB\n"
+    assert call("cache", "clear").output == "3 kernels deleted\n"
+    assert os.listdir(folder) == ["notes.txt"]
+
+
+# --- the command itself ---------------------------------------------------------------------------
+
+
+def test_help(call):
+    shown = call("--help").output
+    for name in ("run", "report", "diff", "doctor", "cache"):
+        assert f"  {name} " in shown
+        assert call(name, "--help").exit_code == 0
+
+
+def test_version(call):
+    assert call("--version").output == f"opwise, version {opwise_package.__version__}\n"
