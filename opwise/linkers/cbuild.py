@@ -13,9 +13,7 @@ import os
 import platform
 import shutil
 import stat
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 import warnings
@@ -141,6 +139,8 @@ def folder():
     if safe:
         return path
     if _private is None:
+        import tempfile  # not needed where kernels are in the cache, as the two below
+
         _private = tempfile.mkdtemp(prefix="opwise-")
         atexit.register(shutil.rmtree, _private, ignore_errors=True)
         warnings.warn(
@@ -237,6 +237,9 @@ def _seal(path):
 
 def _compile(path, flags, text, where, target):
     """Compile a text into ``target``; return the seconds it took."""
+    import subprocess
+    import tempfile
+
     start = time.perf_counter()
     partial = None
     try:

@@ -328,7 +328,7 @@ def out2in(*local_opts, name=None, **options):
 
 
 def _warn_of_loop(what, names):
-    logger.warning(
+    logger().warning(
         "%s stopped using %s: applied more than %s times per Apply of the graph, so perhaps "
         "without end. The graph is right all the same. Exclude it, or raise the flag "
         "optdb.max_use_ratio.",

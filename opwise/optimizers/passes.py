@@ -5,7 +5,6 @@ Passes that apply rules are in ``navigators``; which passes run stands in ``stag
 
 from __future__ import annotations
 
-import logging
 import sys
 import traceback
 from dataclasses import asdict, dataclass, field
@@ -15,7 +14,13 @@ from opwise.config import config
 from opwise.graph import provenance
 from opwise.optimizers.rule import check_destroyers
 
-logger = logging.getLogger("opwise.optimizers")
+
+def logger():
+    """Return the logger of this package; few programs wait for the import of logging."""
+    import logging
+
+    return logging.getLogger("opwise.optimizers")
+
 
 # --- records --------------------------------------------------------------------------------------
 
@@ -102,7 +107,7 @@ def failed(what, error, node=None):
 
         pdb.post_mortem(error.__traceback__)
     elif action == "warn":
-        logger.error(
+        logger().error(
             "%s The graph stays as it was before; exclude %s to be rid of this message.\n%s",
             message,
             what,

@@ -5,7 +5,6 @@ What shape an Op gives its outputs stands in its ``infer_shape``; nothing of tha
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
 import numpy as np
@@ -16,10 +15,8 @@ from opwise.graph import provenance
 from opwise.graph.features import AlreadyThere, Feature
 from opwise.graph.traversal import equal_computations
 from opwise.graph.variable import Constant
-from opwise.optimizers.passes import Optimizer
+from opwise.optimizers.passes import Optimizer, logger
 from opwise.tensor.shape import length, shape_i_op
-
-logger = logging.getLogger("opwise.optimizers")
 
 
 class ShapeFeature(Feature):
@@ -129,7 +126,7 @@ class ShapeFeature(Feature):
             if config.on_shape_error == "raise":
                 error.add_note(message)
                 raise
-            logger.warning("%s. Its outputs are taken to have any shape.", message)
+            logger().warning("%s. Its outputs are taken to have any shape.", message)
         return [self._unsaid(out) for out in node.outputs]
 
     def _checked(self, out, shape):

@@ -242,7 +242,7 @@ def test_a_full_disk(cache, monkeypatch):
     def fail(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cbuild.tempfile, "mkstemp", fail)
+    monkeypatch.setattr("tempfile.mkstemp", fail)
     with pytest.raises(CompileError, match="No space left"):
         cbuild.load(TEXT % 12)
 
