@@ -22,6 +22,8 @@ from benchmark.suite.results import Run
 from benchmark.suite.workloads import WORKLOADS
 
 BUSY = 0.5
+#: under which name a result tells of workloads that were measured later than the others
+AGAIN = "measured again"
 PACKAGES = "numpy scipy pytensor numba jax jaxlib numexpr torch".split()
 
 
@@ -64,7 +66,7 @@ def measured(args: argparse.Namespace) -> Run:
     about = {**machine(PACKAGES), "opwise": f"{opwise.__version__}, commit {commit()}"}
     run = Run(about, asdict(settings), limits.measure())
     if args.again:
-        run = _kept(args.json, run)
+        run = _kept(args.json, run, names)
     for name in names:
         run.put(line_of(WORKLOADS[name], chosen, settings, run.limits))
         if args.json:
@@ -75,16 +77,19 @@ def measured(args: argparse.Namespace) -> Run:
     return run
 
 
-def _kept(path: Path, new: Run) -> Run:
-    """The run in a file, to be measured again in part; SystemExit if that was something else."""
+def _kept(path: Path, new: Run, names: list[str]) -> Run:
+    """The run in a file, to be measured again in part; SystemExit if that was another machine."""
     kept = Run.read(path)
     for key in sorted(kept.machine.keys() | new.machine.keys()):
         before, now = kept.machine.get(key), new.machine.get(key)
-        if before != now and key not in ("date", "load"):
+        if before != now and key not in ("date", "load", "opwise", AGAIN):
             raise SystemExit(f"{path} was measured with {key} {before}, this is {now}")
     if kept.settings != new.settings:
         raise SystemExit(f"{path} was measured with {kept.settings}, this is {new.settings}")
     kept.limits = limits.better(kept.limits, new.limits)
+    before = kept.machine.get(AGAIN)
+    now = f"{', '.join(names)}: {new.machine['opwise']}"
+    kept.machine[AGAIN] = f"{before}; {now}" if before else now
     return kept
 
 

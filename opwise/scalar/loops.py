@@ -232,32 +232,31 @@ def reduction_text(
         run = [*pointers, *lines.run(value(args))]
         if whole:
             return run
-        if apart:
-            type_ = csource.c_type(in_dtypes[0])
-            anywhere = value([f"*(const {type_} *)(p[1] + ({{i}}) * st[1])"])
-            run = [
-                f"if (st[1] != sizeof({type_})) {{",
-                *(f"    {line}" for line in lines.run(anywhere)),
-                "    return;",
-                "}",
-                *run,
-            ]
-        return [
-            "if (st[0] == 0) {",
-            *(f"    {line}" for line in run),
-            "    return;",
-            "}",
+        side_by_side = [
             f"const ow_i64 rows = st[{1 + len(in_dtypes)}];",
             f"const ow_i64 *to_next = st + {2 + len(in_dtypes)};",
             "ow_i64 row = 0;",
-            *(rows(still, _ROWS) if lines.lanes > 1 else []),
-            *rows(still, 1),
+        ]
+        near = [*(rows(still, _ROWS) if lines.lanes > 1 else []), *rows(still, 1)]
+        if not apart:
+            return [*_if("st[0] == 0", run), *side_by_side, *near]
+        element = csource.c_type(in_dtypes[0])
+        steps = f"st[1] != sizeof({element})"
+        scattered = lines.run(value([f"*(const {element} *)(p[1] + ({{i}}) * st[1])"]))
+        return [
+            *_if("st[0] == 0", [*_if(steps, scattered), *run]),
+            *side_by_side,
+            *_if(steps, [*rows(still, _ROWS, True), *rows(still, 1, True)]),
+            *near,
         ]
 
-    def rows(still, count):
+    def rows(still, count, scattered=False):
         pointers, values = [], []
         for k in range(count):
             more, args = _operands(in_dtypes, still, 1, suffix=f"_{k}", row=f"(row + {k})")
+            if scattered:
+                element = csource.c_type(in_dtypes[0])
+                args = [f"*(const {element} *)((const char *)a0_{k} + ({{i}}) * st[1])"]
             pointers += more
             values.append(value(args))
         return [
@@ -268,6 +267,11 @@ def reduction_text(
 
     loop = _function(name, 1, constant_inputs, maybe_broadcast, variant, prefix)
     return [body, "\n".join(loop)]
+
+
+def _if(condition, lines):
+    """Return the lines of a function that does ``lines`` and no more if a condition holds."""
+    return [f"if ({condition}) {{", *(f"    {line}" for line in (*lines, "return;")), "}"]
 
 
 class _Fold:

@@ -283,13 +283,14 @@ def test_workloads_measured_again_take_the_place_of_the_old(tmp_path, monkeypatc
     monkeypatch.setattr(program.limits, "measure", lambda: LIMITS)
     arguments = ["--json", str(path), "--again", "--only", "scalar-add", "--markdown"]
     kept = Run.read(path)
-    kept.machine["opwise"] = f"{program.opwise.__version__}, commit {program.commit()}"
+    kept.machine["opwise"] = "of another day"
     kept.write(path)
     assert program.main(arguments) == 0
     found = Run.read(path)
     assert [(each.name, each.what) for each in found.lines] == [
         ("first", recorded().lines[0].what), ("second", "measured again"),
     ]  # fmt: skip
+    assert found.machine["measured again"].startswith("scalar-add: ")
     kept.machine["cores"] = "many"
     kept.write(path)
     with pytest.raises(SystemExit, match=r"run\.json was measured with cores many, this is "):

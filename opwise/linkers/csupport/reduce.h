@@ -153,12 +153,12 @@ static int ow_reduce_cut(const ow_walk *w, int64_t parts)
     return longest;
 }
 
-/* Whether a reduction of plain elements can read them where they lie: a run of them goes into one
- * accumulator, and processors foresee such small steps. */
-static int ow_reads_apart(const ow_walk *w)
+/* Whether a reduction of plain elements can read them where they lie, in small steps, which
+ * processors foresee; the accumulators, of `size` bytes, stand still or lie side by side. */
+static int ow_reads_apart(const ow_walk *w, int64_t size)
 {
     const int64_t *inner = w->stride[w->ndim - 1];
-    return inner[0] == 0 && inner[1] >= -OW_NEAR && inner[1] <= OW_NEAR;
+    return (inner[0] == 0 || inner[0] == size) && inner[1] >= -OW_NEAR && inner[1] <= OW_NEAR;
 }
 
 static int ow_reduce_run(ow_step *s)
@@ -208,7 +208,7 @@ static int ow_reduce_run(ow_step *s)
     } else if (w.stride[last][0] && last)
         block = OW_ROW_BLOCK;
     ow_gathered g = {loop, ctx, cells, 1, w.n, masks[s->nin], 1};
-    if (!ow_all_direct(&g, &w) && (s->loop || !ow_reads_apart(&w))) {
+    if (!ow_all_direct(&g, &w) && (s->loop || !ow_reads_apart(&w, r->accsize))) {
         loop = ow_gather_loop;
         ctx = &g;
         block = block < OW_CHUNK ? block : OW_CHUNK;
