@@ -248,6 +248,13 @@ def installed(module: str) -> bool:
 # ---------------------------------------------------------------- the table
 
 
+def _system():
+    """The kind of system: its kernel by two numbers, the processor's kind, the C library."""
+    kernel = ".".join(platform.release().split(".")[:2])
+    library = "".join(platform.libc_ver())
+    return f"{platform.system()}-{kernel}-{platform.machine()}-with-{library}"
+
+
 def machine(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
     """What has to be told with every figure."""
     return {
@@ -255,7 +262,7 @@ def machine(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
         "processor": processor(),
         "cores": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else "?"),
         "load": " ".join(f"{value:.1f}" for value in os.getloadavg()),
-        "system": platform.platform(),
+        "system": _system(),
         "compiler": compiler(),
         "python": platform.python_version(),
         **{name: version(name) for name in packages},
