@@ -121,7 +121,7 @@ _WAYS = {"apply": compare.by_apply, "op": compare.by_op, "class": compare.by_cla
 @click.option("-n", "--rows", type=click.IntRange(1), default=20, show_default=True)
 @click.option(
     "--fail-above", type=click.FloatRange(min=0, min_open=True), metavar="RATIO",
-    help="Exit with 1 if a row, or the sum, takes more than RATIO times as long in AFTER.",
+    help="Exit with 1 if a row takes more than RATIO times as long in AFTER.",
 )  # fmt: skip
 @click.option(
     "--floor", type=click.FloatRange(min=0), metavar="SECONDS",
@@ -190,9 +190,7 @@ def _ratio(row):
 
 def _fail(rows, limit, floor_ns):
     """Exit with 1 if a row is slower than allowed and above the noise."""
-    slower = [
-        r for r in rows if (_ratio(r) or 0) > limit and _per_run_gap(r) > floor_ns
-    ]  # fmt: skip
+    slower = [r for r in rows if (_ratio(r) or 0) > limit and _per_run_gap(r) > floor_ns]
     for r in slower:
         click.echo(f"slower by {_ratio(r):.2f}: {r.label}", err=True)
     if slower:

@@ -31,6 +31,8 @@ _LANES_BYTES = 256
 _BLOCK_BYTES = 16384
 #: how many rows go into accumulators side by side before these are written
 _ROWS = 4
+#: stands for the name of a function in a text that the name depends on; no C has it
+NAME = "@"
 
 
 @dataclass(frozen=True)
@@ -126,18 +128,22 @@ def elemwise_text(name, steps, outs, in_dtypes, constant_inputs=(), maybe_broadc
     those of other loops too.
     """
     parts = stages.split(steps, outs, in_dtypes)
-    if any(body_text(name, p.steps, p.outs, p.in_dtypes) is None for p in parts):
+    if len(parts) == 1:  # as a stage its slots would have other numbers
+        bodies = [body_text(name, steps, outs, in_dtypes)]
+    else:
+        bodies = [body_text(NAME, p.steps, p.outs, p.in_dtypes) for p in parts]
+    if None in bodies:
         return None
     n_out = len(outs)
     results = [csource.c_type(slot_dtype(s, steps, in_dtypes)) for s in outs]
-    definitions = [body_text(name, steps, outs, in_dtypes)] if len(parts) == 1 else []
+    definitions = bodies if len(parts) == 1 else []
 
     def variant(still):
         lines, args = _operands(in_dtypes, still, n_out)
         lines += [f"{type_} *z{k} = ({type_} *)p[{k}];" for k, type_ in enumerate(results)]
         if len(parts) == 1:
             return [*lines, *_each_element(name, args, n_out)]
-        more, block = _in_stages(parts, in_dtypes, still)
+        more, block = _in_stages(parts, bodies, in_dtypes, still)
         definitions.extend(more)
         return [*lines, *block]
 
@@ -152,7 +158,7 @@ def _each_element(name, args, n_out):
     return ['_Pragma("GCC ivdep")', "for (ow_i64 i = 0; i < n; i++)", f"    {name}_one({call});"]
 
 
-def _in_stages(parts, in_dtypes, still):
+def _in_stages(parts, bodies, in_dtypes, still):
     """Return (C definitions of the stages' functions, the lines that call them block by block)."""
     dtypes, places = stages.buffers(parts, len(in_dtypes))
     size = sum(np.dtype(d).itemsize for d in (*in_dtypes, *dtypes))
@@ -160,8 +166,8 @@ def _in_stages(parts, in_dtypes, still):
     args = {i: f"x{i}" if i in still else f"a{i} + from" for i in range(len(in_dtypes))}
     args |= {slot: f"b{k}" for slot, k in places.items()}
     definitions, calls = [], []
-    for part in parts:
-        name, text = _stage(part, [k for k, slot in enumerate(part.takes) if slot in still])
+    for part, body in zip(parts, bodies, strict=True):
+        name, text = _stage(part, body, [k for k, slot in enumerate(part.takes) if slot in still])
         definitions.append(text)
         # an output may take an input's memory, which is read no more only in the last stage
         to = (
@@ -179,7 +185,7 @@ def _in_stages(parts, in_dtypes, still):
     ]
 
 
-def _stage(part, still):
+def _stage(part, body, still):
     """Return (name, C definition) of the function that runs a stage on n elements.
 
     The name tells the content, so equal ones are equal definitions.
@@ -189,18 +195,15 @@ def _stage(part, still):
     args = [f"x{i}" if i in still else f"a{i}[{{i}}]" for i in range(len(types))]
     parameters = [f"{t} x{i}" if i in still else f"const {t} *a{i}" for i, t in enumerate(types)]
     parameters += [f"{t} *z{k}" for k, t in enumerate(results)]
-
-    def text(name):
-        return "\n".join([
-            body_text(name, part.steps, part.outs, part.in_dtypes),
-            f"static __attribute__((noinline)) void {name}({', '.join(parameters)}, ow_i64 n)",
-            "{",
-            *(f"    {line}" for line in _each_element(name, args, len(results))),
-            "}",
-        ])  # fmt: skip
-
-    name = f"ow_s{hashlib.blake2b(text('').encode(), digest_size=8).hexdigest()}"
-    return name, text(name)
+    text = "\n".join([
+        body,
+        f"static __attribute__((noinline)) void {NAME}({', '.join(parameters)}, ow_i64 n)",
+        "{",
+        *(f"    {line}" for line in _each_element(NAME, args, len(results))),
+        "}",
+    ])  # fmt: skip
+    name = f"ow_s{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
+    return name, text.replace(NAME, name)
 
 
 def reduction_text(
