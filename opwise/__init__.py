@@ -27,6 +27,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.op import Op, OpenMPOp
 from opwise.graph.printing import pp
+from opwise.graph.provenance import scope
 from opwise.graph.type import Generic, Type, generic
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers.base import (
@@ -116,6 +117,7 @@ __all__ = [
     "rebuild_collect_shared",
     "register_mode",
     "scalar",
+    "scope",
     "shared",
     "subgraph_grad",
     "tensor",

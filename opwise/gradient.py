@@ -245,7 +245,8 @@ def _starting_gradients(cost, known_grads) -> dict[Variable, Variable]:
                 f"cost must be real, but {cost} has dtype {_dtype(cost)}: differentiate its "
                 "absolute value, its real part or its imaginary part"
             )
-        known[cost] = _filled_like(cost, 1.0)
+        with provenance.differentiating(cost.owner):
+            known[cost] = _filled_like(cost, 1.0)
     for var, g in dict(known_grads or {}).items():
         _check_given_gradient(var, g)
         known[var] = g
@@ -407,7 +408,8 @@ class _Backward:
             return
         for node in reversed(io_toposort(self._constants, self._sources)):
             if node in nodes:
-                self._terms[node] = self._differentiate(node)
+                with provenance.differentiating(node):
+                    self._terms[node] = self._differentiate(node)
 
     def gradient(self, var) -> Variable:
         """Return the gradient by ``var``, once all that reads it has been differentiated."""

@@ -4,6 +4,7 @@ import atexit
 import os
 import shutil
 import tempfile
+from itertools import zip_longest
 
 import pytest
 
@@ -51,7 +52,14 @@ def flags():
 @pytest.fixture
 def build():
     """(an_apply, a_function, Profile): profiles with figures that a test chooses."""
-    from opwise.profiling.profile import ApplyProfile, CompileProfile, FunctionProfile, Profile
+    from opwise.profiling.histogram import bucket
+    from opwise.profiling.profile import (
+        ApplyProfile,
+        CompileProfile,
+        FunctionProfile,
+        OriginProfile,
+        Profile,
+    )
 
     def an_apply(op, total, position=0, c=True, keys=(), count=1, op_class=None, lines=()):
         """An Apply that took ``total`` nanoseconds."""
@@ -63,15 +71,18 @@ def build():
             text=f"{op}(x)",
             inputs=("TensorType(float64, vector)",),
             outputs=("TensorType(float64, vector)",),
-            keys=tuple(keys),
-            lines=tuple(lines),
+            origins=tuple(
+                OriginProfile(key or f"{op} at {place}", op, *place)
+                for key, place in zip_longest(keys, lines)
+                for place in [place or ("", 0)]
+            ),
             c=c,
             why="" if c else "no C implementation",
             count=count,
             total=total,
             least=total // max(1, count),
             most=total,
-            histogram=(0, count),
+            histogram=((bucket(total // max(1, count)), count),),
         )
 
     def a_function(*applys, name="f", calls=1, call_ns=None):

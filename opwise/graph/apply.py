@@ -13,11 +13,13 @@ class Apply(Tagged):
 
     ``trace`` holds where the user's program made it. ``origins`` are the user's Applys that it came
     from: itself for one that the user made, those that a rewrite removed for one that it made.
+    ``context``: the scope that it was made in, and what it is a gradient of.
     """
 
     fgraph = None
     _origins = None
     trace = None
+    context = None
 
     def __init__(self, op, inputs, outputs):
         if not isinstance(inputs, list | tuple):
@@ -28,7 +30,7 @@ class Apply(Tagged):
         self.op = op
         self.inputs = list(inputs)
         self.outputs = []
-        self.fgraph = self._origins = self.trace = self._tag = None
+        self.fgraph = self._origins = self.trace = self._tag = self.context = None
         for i, var in enumerate(self.inputs):
             if not isinstance(var, Variable):
                 raise TypeError(
@@ -56,6 +58,7 @@ class Apply(Tagged):
             self.outputs.append(output)
         if provenance.recording:
             self.trace = trace or provenance.capture()
+            self.context = provenance.context.get()
 
     @property
     def made_at(self):
@@ -105,6 +108,7 @@ class Apply(Tagged):
         new.fgraph = None
         new._origins = self._origins
         new.trace = self.trace
+        new.context = self.context
         new._tag = None if self._tag is None else copy(self._tag)
         return new
 
@@ -143,6 +147,8 @@ class Apply(Tagged):
         state.pop("fgraph", None)
         if state.get("trace"):
             state["trace"] = provenance.resolve(state["trace"])
+        if state.get("context"):
+            state["context"] = state["context"].resolved()
         return state
 
 

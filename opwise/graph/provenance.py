@@ -9,7 +9,9 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+from collections import namedtuple
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from opwise.config import config
 
@@ -71,6 +73,60 @@ def located(trace):
         _common = before
 
 
+class Context(namedtuple("Context", "scope gradient_of", defaults=("", None))):
+    """What an Apply belongs to beside its line: a scope; the trace of what it is a gradient of."""
+
+    __slots__ = ()
+
+    def resolved(self):
+        """Return the same without code objects, which cannot be pickled."""
+        return Context(self.scope, tuple(resolve(self.gradient_of)) or None)
+
+
+#: the Context of what is being made, None outside all scopes
+context: ContextVar[Context | None] = ContextVar("opwise_context", default=None)
+
+
+@contextmanager
+def scope(name):
+    """Name a part of the program: ``with scope("layer1"):``, or as a decorator.
+
+    Every Apply made inside, and every Apply of its gradient, belongs to it in profiles. Scopes
+    inside each other are joined by ``/``; gradients are in a part ``grad`` of their own. Raises
+    TypeError and ValueError for a name that is no text, or empty.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"The name of a scope is a text, not {name!r}")
+    if not name.strip("/"):
+        raise ValueError(f"The name of a scope must not be empty: {name!r}")
+    outer = context.get()
+    path = name.strip("/")
+    if outer is not None and outer.scope:
+        path = f"{outer.scope}/{path}"
+    token = context.set(Context(path, outer and outer.gradient_of))
+    try:
+        yield
+    finally:
+        context.reset(token)
+
+
+@contextmanager
+def differentiating(node):
+    """Have what is made inside belong to the scope of an Apply, as its gradient.
+
+    node: None for what no Apply made.
+    """
+    own, outer = (node and node.context) or Context(), context.get() or Context()
+    path = own.scope or outer.scope
+    if path and path.rpartition("/")[2] != "grad":
+        path += "/grad"
+    token = context.set(Context(path, own.gradient_of or (node and node.trace)))
+    try:
+        yield
+    finally:
+        context.reset(token)
+
+
 def _line(code, lasti):
     for start, end, line in code.co_lines():
         if start <= lasti < end and line is not None:
@@ -93,10 +149,20 @@ def resolve(trace):
 
 def user_line(node):
     """Return (filename, line number) of the user's line that made an Apply, or None."""
-    if not node.trace:
+    return line_of(node.trace)
+
+
+def line_of(trace):
+    """Return (filename, line number) of the innermost frame of a trace, or None."""
+    if not trace:
         return None
-    filename, line, *_ = resolve(node.trace)[-1]
+    filename, line, *_ = resolve(trace)[-1]
     return filename, line
+
+
+def gradient_line(node):
+    """Return (filename, line number) of what an Apply computes the gradient of, or None."""
+    return line_of(node.context.gradient_of) if node.context is not None else None
 
 
 def format_trace(trace):

@@ -139,12 +139,10 @@ cdef extern from *:
         PyArray_ENABLEFLAGS((PyArrayObject *)a, NPY_ARRAY_OWNDATA);
         return a;
     }
-    static inline int ow_bits(uint64_t v) { return v ? 64 - __builtin_clzll(v) : 0; }
     """
     const char *ow_set_blas(const char *, void *)
     void ow_set_loader(int (*)(char *))
     bint ow_has_blas()
-    int ow_bits(uint64_t) noexcept nogil
     object ow_wrap(int, int, cnp.npy_intp *, cnp.npy_intp *, void *, int)
 
 cdef extern from "simd.h":
@@ -177,6 +175,26 @@ cdef extern from "clock.h":
     void ow_clock_calibrate()
     int64_t ow_clock() noexcept nogil
 
+cdef extern from "timing.h":
+    int OW_BUCKETS, OW_KEPT
+    int64_t ow_timer_ns
+    ctypedef struct ow_times:
+        int64_t count, sum, least, most
+        int64_t *histogram
+    ctypedef struct ow_call:
+        int64_t number, start, total
+    ctypedef struct ow_timing:
+        int64_t nsteps
+        ow_times *steps
+        ow_call *kept
+        int64_t *rows
+    ow_timing *ow_timing_new(int64_t) noexcept nogil
+    void ow_timing_free(ow_timing *) noexcept nogil
+    void ow_timing_forget(ow_timing *) noexcept nogil
+    void ow_timer_measure() noexcept nogil
+    void ow_note(ow_timing *, int64_t, int64_t) noexcept nogil
+    void ow_keep(ow_timing *, int64_t, int64_t, int64_t) noexcept nogil
+
 cdef extern from "reduce.h":
     ctypedef struct ow_argmaxer:
         const char *name
@@ -203,7 +221,6 @@ MAXARG = OW_MAXARG
 MAXREG = OW_MAXREG
 #: for which vectors the built-in kernels in use were compiled
 VECTORS = ow_kernels.name.decode()
-HISTOGRAM = 64
 
 #: what a function says that is called while it runs
 BUSY = (
@@ -385,13 +402,9 @@ cdef class VM:
     cdef void **memory
     cdef int nmemory
     cdef readonly bint allow_gc
-    # timing: nanoseconds by step
+    # timing, where it is asked for
     cdef bint timed, ignoring
-    cdef int64_t *t_count
-    cdef int64_t *t_sum
-    cdef int64_t *t_min
-    cdef int64_t *t_max
-    cdef int64_t *t_hist
+    cdef ow_timing *times
     cdef readonly int64_t calls, total_ns, first_ns
 
     def __cinit__(self, list cells, list steps, list inputs, list outputs, dict constants,
@@ -508,7 +521,7 @@ cdef class VM:
         free(self.memory)
         free(self.cells)
         free(self.steps)
-        free(self.t_count)
+        ow_timing_free(self.times)
 
     # --- between cells and Python ---------------------------------------------------------------
 
@@ -774,7 +787,7 @@ cdef class VM:
             for k in range(self.commit):
                 self._step(k, True, True)
                 now = ow_clock()
-                self._note(k, now - before)
+                ow_note(self.times, k, now - before)
                 before = now
                 self._bury(k)
         else:
@@ -801,7 +814,7 @@ cdef class VM:
                 self._step(k, not self.atomic, True)
                 if self.timed:
                     now = ow_clock()
-                    self._note(k, now - before)
+                    ow_note(self.times, k, now - before)
                     before = now
                 self._bury(k)
         except BaseException:
@@ -838,7 +851,7 @@ cdef class VM:
 
     cdef int run(self) except -1:
         """Run the program on what the input storages hold; leave results in the output storages."""
-        cdef int64_t start
+        cdef int64_t start, elapsed
         if self.running:
             raise RuntimeError(BUSY)
         self.running = True
@@ -847,11 +860,12 @@ cdef class VM:
             if self.timed:
                 start = ow_clock()
                 self._run_steps()
-                start = ow_clock() - start
-                self.total_ns += start
+                elapsed = ow_clock() - start
+                self.total_ns += elapsed
                 if self.calls == 0:
-                    self.first_ns = start
+                    self.first_ns = elapsed
                 self.calls += 1
+                ow_keep(self.times, self.calls, start, elapsed)
                 if self.ignoring:
                     self.ignoring = False
                     self.reset_timing()
@@ -923,51 +937,50 @@ cdef class VM:
 
     def start_timing(self, bint ignore_first_call=False):
         """Record the time of every step from now on, or from the second call on."""
-        cdef int n = max(1, self.nsteps)
         self.ignoring = ignore_first_call
         ow_clock_calibrate()
-        if self.t_count == NULL:
-            self.t_count = <int64_t *>calloc(n * (4 + HISTOGRAM), sizeof(int64_t))
-            if self.t_count == NULL:
+        ow_timer_measure()
+        if self.times == NULL:
+            self.times = ow_timing_new(self.nsteps)
+            if self.times == NULL:
                 raise MemoryError()
-            self.t_sum = self.t_count + n
-            self.t_min = self.t_count + 2 * n
-            self.t_max = self.t_count + 3 * n
-            self.t_hist = self.t_count + 4 * n
         self.timed = True
 
     def reset_timing(self):
         """Forget all recorded times."""
-        cdef int n = max(1, self.nsteps)
-        if self.t_count != NULL:
-            memset(self.t_count, 0, n * (4 + HISTOGRAM) * sizeof(int64_t))
+        if self.times != NULL:
+            ow_timing_forget(self.times)
         self.calls = self.total_ns = self.first_ns = 0
 
-    cdef inline void _note(self, int k, int64_t ns) noexcept:
-        cdef uint64_t v = ns if ns > 0 else 0
-        if self.t_count[k] == 0 or ns < self.t_min[k]:
-            self.t_min[k] = ns
-        if ns > self.t_max[k]:
-            self.t_max[k] = ns
-        self.t_count[k] += 1
-        self.t_sum[k] += ns
-        self.t_hist[k * 64 + ow_bits(v)] += 1
+    @property
+    def timer_ns(self):
+        """What it costs to time a step, which is not in the times of steps, nanoseconds."""
+        return ow_timer_ns
 
     def timing(self):
-        """Return (count, sum, min, max, histogram) by step: int64 arrays, nanoseconds.
+        """Return (count, sum, least, most, ((bucket, count), ...)) of each step, nanoseconds."""
+        cdef int k, b
+        cdef ow_times *t
+        found = []
+        for k in range(self.nsteps if self.times != NULL else 0):
+            t = self.times.steps + k
+            found.append((t.count, t.sum, t.least, t.most,
+                          tuple([(b, t.histogram[b]) for b in range(OW_BUCKETS)
+                                 if t.histogram[b]])))
+        return found
 
-        Bucket b of the histogram counts times below 2**b that are not below 2**(b - 1).
-        """
-        cdef int n = self.nsteps, i
-        cdef cnp.ndarray a, histogram
-        columns = [np.zeros(n, np.int64) for _ in range(4)]
-        histogram = np.zeros((n, 64), np.int64)
-        if self.t_count != NULL and n > 0:
-            for i in range(4):
-                a = columns[i]
-                memcpy(cnp.PyArray_DATA(a), self.t_count + i * n, n * sizeof(int64_t))
-            memcpy(cnp.PyArray_DATA(histogram), self.t_hist, n * 64 * sizeof(int64_t))
-        return (*columns, histogram)
+    def detail(self):
+        """Return (number, start, [nanoseconds by step]) of the first calls and the slowest."""
+        cdef int i, k
+        cdef ow_call *kept
+        cdef int64_t *row
+        found = []
+        for i in range(OW_KEPT if self.times != NULL else 0):
+            kept = &self.times.kept[i]
+            if kept.number:
+                row = self.times.rows + i * self.times.nsteps
+                found.append((kept.number, kept.start, [row[k] for k in range(self.nsteps)]))
+        return sorted(found)
 
 
 @cython.final

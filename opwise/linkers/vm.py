@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import copy
 import time
+from collections import Counter
+from functools import cache
 
 import numpy as np
 
 from opwise.linkers.opwise_c import BUSY
+from opwise.profiling.histogram import bucket
+
+#: how many calls are kept with the times of all thunks: of the first, and of the slowest others
+_FIRST = _SLOWEST = 4
 
 
 class Thunk:
@@ -95,8 +101,7 @@ class PlainVM:
         self.running = False
         self.timed = self.ignoring = False
         self._layouts = [None] * len(storages)
-        self._times = [[0, 0, 0, 0, [0] * 64] for _ in thunks]
-        self.calls = self.total_ns = self.first_ns = 0
+        self.reset_timing()
 
     @property
     def thunk_groups(self):
@@ -143,6 +148,7 @@ class PlainVM:
             self.total_ns += elapsed
             self.first_ns = self.first_ns or elapsed
             self.calls += 1
+            self._keep(start, elapsed)
             if self.ignoring:
                 self.ignoring = False
                 self.reset_timing()
@@ -218,19 +224,59 @@ class PlainVM:
 
     def reset_timing(self):
         """Forget all recorded times."""
-        self._times = [[0, 0, 0, 0, [0] * 64] for _ in self.thunks]
+        self._times = [_Times() for _ in self.thunks]
+        self._now = [0] * len(self.thunks)
+        self._first, self._slowest = [], []
         self.calls = self.total_ns = self.first_ns = 0
 
+    @property
+    def timer_ns(self):
+        """What it costs to time a thunk, which is not in the times of thunks, nanoseconds."""
+        return _timer_ns()
+
     def _note(self, k, ns):
-        row = self._times[k]
-        row[2] = ns if row[0] == 0 else min(row[2], ns)
-        row[3] = max(row[3], ns)
-        row[0] += 1
-        row[1] += ns
-        row[4][ns.bit_length()] += 1
+        self._now[k] = ns = max(0, ns - _timer_ns())
+        self._times[k].add(ns)
+
+    def _keep(self, start, elapsed):
+        """Keep the times of the call that has ended if it is one of the first or the slowest."""
+        call = elapsed, self.calls, start, list(self._now)
+        if self.calls <= _FIRST:
+            self._first.append(call)
+        elif len(self._slowest) < _SLOWEST:
+            self._slowest.append(call)
+        elif elapsed > min(self._slowest)[0]:
+            self._slowest[self._slowest.index(min(self._slowest))] = call
 
     def timing(self):
-        """Return (count, sum, min, max, histogram) by step, as the compiled machine does."""
-        columns = [np.array([row[i] for row in self._times], np.int64) for i in range(4)]
-        histogram = np.array([row[4] for row in self._times], np.int64).reshape(-1, 64)
-        return (*columns, histogram)
+        """Return (count, sum, least, most, ((bucket, count), ...)) of each step, nanoseconds."""
+        return [
+            (t.count, t.sum, t.least, t.most, tuple(sorted(t.histogram.items())))
+            for t in self._times
+        ]
+
+    def detail(self):
+        """Return (number, start, [nanoseconds by step]) of the first calls and the slowest."""
+        return sorted(call[1:] for call in (*self._first, *self._slowest))
+
+
+class _Times:
+    """The times of one step: runs, sum, least, most, and a histogram."""
+
+    def __init__(self):
+        self.count = self.sum = self.least = self.most = 0
+        self.histogram = Counter()
+
+    def add(self, ns):
+        self.least = min(self.least, ns) if self.count else ns
+        self.most = max(self.most, ns)
+        self.count += 1
+        self.sum += ns
+        self.histogram[bucket(ns)] += 1
+
+
+@cache
+def _timer_ns():
+    """Return the least that two readings of the clock differ by, in nanoseconds."""
+    clock = time.perf_counter_ns
+    return min(-(clock() - clock()) for _ in range(1000))

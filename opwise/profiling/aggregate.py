@@ -1,15 +1,18 @@
-"""Sums over a profile: by Apply, by Op, by class of Op, by line of the user's program."""
+"""Sums over a profile: by Apply, Op, class of Op; by line and scope of the user's program."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from opwise.profiling.profile import OriginProfile
 
 
 @dataclass
 class Row:
     """The sum of some Applys.
 
-    ns: nanoseconds; calls: runs; applys: how many; c: whether all run in C, python: all in Python.
+    ns: nanoseconds, gradient: of these in gradients; calls: runs; applys: how many; c: whether all
+    run in C, python: all in Python.
     """
 
     key: object
@@ -20,12 +23,14 @@ class Row:
     c: bool = True
     python: bool = True
     position: int = -1
+    gradient: int = 0
 
-    def add(self, apply):
-        """Add an Apply."""
-        self.ns += apply.total
-        self.calls += apply.count
-        self.applys += 1
+    def add(self, apply, part=1, is_gradient=False, is_new=True):
+        """Add an Apply, or a part of its time. is_new: it has not been added before."""
+        self.ns += apply.total * part
+        self.gradient += apply.total * part * is_gradient
+        self.calls += apply.count * is_new
+        self.applys += is_new
         self.c = self.c and apply.c
         self.python = self.python and not apply.c
 
@@ -57,9 +62,36 @@ def by_class(profile):
 
 
 def by_line(profile):
-    """Return a row for each user line; an Apply from several lines counts for the first."""
-    return _group(
-        profile.applys,
-        lambda a: a.lines[0] if a.lines else None,
-        lambda a: f"{a.lines[0][0]}:{a.lines[0][1]}" if a.lines else "(unknown line)",
-    )
+    """Return a row for each user line; an Apply's time is divided among the user's Applys in it.
+
+    A gradient counts for the line of what it is the gradient of, and its part is ``gradient``.
+    """
+    return _shared(profile.applys, _line_of, lambda key: "%s:%d" % key if key else "(unknown line)")
+
+
+def by_scope(profile):
+    """Return a row for each scope; an Apply's time is divided among the user's Applys in it."""
+    return _shared(profile.applys, lambda o: o.scope, lambda key: key or "(no scope)")
+
+
+def _line_of(origin):
+    return origin.gradient_of or ((origin.file, origin.line) if origin.file else None)
+
+
+_UNKNOWN = OriginProfile(key="", op="")
+
+
+def _shared(applys, key, label):
+    """Return a row for each key of the origins of Applys, which take equal parts of its time."""
+    rows = {}
+    for apply in applys:
+        origins = apply.origins or (_UNKNOWN,)
+        met = set()
+        for origin in origins:
+            k = key(origin)
+            row = rows.get(k)
+            if row is None:
+                row = rows[k] = Row(k, label(k))
+            row.add(apply, 1 / len(origins), bool(origin.gradient_of), k not in met)
+            met.add(k)
+    return list(rows.values())

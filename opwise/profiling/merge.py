@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, fields, replace
 from functools import reduce
-from itertools import zip_longest
 
+from opwise.profiling import histogram
 from opwise.profiling.profile import CompileProfile, Profile
 
 
@@ -33,11 +33,21 @@ def merge(profiles):
         functions=tuple(reduce(_functions, functions[key]) for key in sorted(functions)),
         message=" + ".join(sorted(messages)),
         environment={"merged": sorted(environments, key=_text)},
+        sources=dict(max(item) for item in _by_place(profiles).values()),
     )
 
 
+def _by_place(profiles):
+    """Return {place: the (place, text) pairs that profiles have for it}."""
+    found: dict = {}
+    for profile in profiles:
+        for pair in profile.sources.items():
+            found.setdefault(pair[0], set()).add(pair)
+    return found
+
+
 #: what an Apply has of all its calls
-_SUMMED = frozenset(("count", "total", "least", "most", "histogram", "lines"))
+_SUMMED = frozenset(("count", "total", "least", "most", "histogram", "origins"))
 
 
 def _identity(function):
@@ -55,6 +65,8 @@ def _functions(a, b):
         call_ns=a.call_ns + b.call_ns,
         fn_ns=a.fn_ns + b.fn_ns,
         first_call_ns=max(a.first_call_ns, b.first_call_ns),
+        timing_ns=a.timing_ns + b.timing_ns,
+        detail=max(a.detail, b.detail, key=repr),
         compile=_compilations(a.compile, b.compile),
         rewrites=max(a.rewrites, b.rewrites, key=_text),
         memory=max(a.memory, b.memory, key=lambda m: (m.peak, _text(asdict(m))) if m else (-1, "")),
@@ -66,15 +78,13 @@ def _applys(a, b):
     larger = max(a, b, key=_of_one_call)
     return replace(
         larger,
-        lines=max(a.lines, b.lines),
+        origins=max(a.origins, b.origins, key=repr),
         count=a.count + b.count,
         total=a.total + b.total,
         least=min((one.least for one in called), default=0),
         most=max(a.most, b.most),
-        histogram=tuple(
-            x + y for x, y in zip_longest(a.histogram, b.histogram, fillvalue=0)
-        ),
-    )  # fmt: skip
+        histogram=histogram.merged(a.histogram, b.histogram),
+    )
 
 
 def _of_one_call(apply):

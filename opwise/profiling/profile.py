@@ -9,18 +9,19 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from functools import cache
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from types import UnionType
 from typing import get_args, get_origin, get_type_hints
 
 from opwise.errors import ProfileFormatError
+from opwise.profiling import histogram
 from opwise.profiling.memory import MemoryProfile
 
 #: what the JSON form calls itself, and its version
 FORMAT = "opwise profile"
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -33,18 +34,35 @@ class ArrayProfile:
     bytes: int
 
 
+@dataclass(frozen=True, order=True)
+class OriginProfile:
+    """An Apply of the user's program that another computes, alone or with others.
+
+    key: equal for what computes the same, in every process. op: text of the Op. file, line: where
+    it was written; "" and 0 where nobody knows. scope: names of the scopes around it, joined by
+    ``/``. gradient_of: (file, line) of what it is the gradient of, or None.
+    """
+
+    key: str
+    op: str
+    file: str = ""
+    line: int = 0
+    scope: str = ""
+    gradient_of: tuple[str, int] | None = None
+
+
 @dataclass(frozen=True)
 class ApplyProfile:
     """What was recorded of one Apply of one function.
 
     position: in the order of execution. op: text of the Op; op_class: its class, as Python prints
     it; op_key: equal for equal Ops. text: the Apply with its operands. inputs, outputs: texts of
-    the types. keys: stable keys of the user's Applys that it computes; lines: where these were
-    written. c: whether it ran in C; why: if not, why. count, total, least, most: calls and
-    nanoseconds. histogram: how many calls took below 2**b nanoseconds but not below 2**(b-1), by b.
-    input_arrays, output_arrays: what they were in the last call, None for what is no array; empty
-    before there was one. shares: for each output 'c' (created), 'i' (overwrites an input) or 'v' (a
-    view). flops: floating-point operations of the last call, None where there is no exact count.
+    the types. origins: the user's Applys that it computes. c: whether it ran in C; why: if not,
+    why. count, total, least, most: calls and nanoseconds, without the time of reading the clock.
+    histogram: (bucket, calls) pairs, by the buckets of ``profiling/histogram.py``. input_arrays,
+    output_arrays: what they were in the last call, None for what is no array; empty before there
+    was one. shares: for each output 'c' (created), 'i' (overwrites an input) or 'v' (a view).
+    flops: floating-point operations of the last call, None where there is no exact count.
     """
 
     position: int
@@ -54,19 +72,35 @@ class ApplyProfile:
     text: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    keys: tuple[str, ...]
-    lines: tuple[tuple[str, int], ...]
+    origins: tuple[OriginProfile, ...]
     c: bool
     why: str
     count: int
     total: int
     least: int
     most: int
-    histogram: tuple[int, ...] = ()
+    histogram: tuple[tuple[int, int], ...] = ()
     input_arrays: tuple[ArrayProfile | None, ...] = ()
     output_arrays: tuple[ArrayProfile | None, ...] = ()
     shares: tuple[str, ...] = ()
     flops: int | None = None
+
+    @cached_property
+    def keys(self):
+        """The stable keys of the user's Applys that it computes."""
+        return tuple(origin.key for origin in self.origins)
+
+    @cached_property
+    def lines(self):
+        """The (file, line) pairs where these were written, each once."""
+        return tuple(dict.fromkeys((o.file, o.line) for o in self.origins if o.file))
+
+    def quantile(self, share):
+        """Return the nanoseconds that a share of the calls did not exceed, as near as buckets tell.
+
+        Within 7 % for times of 8 nanoseconds and more.
+        """
+        return min(max(histogram.quantile(self.histogram, share), self.least), self.most)
 
 
 @dataclass(frozen=True)
@@ -91,12 +125,32 @@ class CompileProfile:
 
 
 @dataclass(frozen=True)
+class CallProfile:
+    """One call in detail.
+
+    number: which call of the function, from 1. start_ns: when its first Apply began, since an
+    arbitrary moment that all functions of a process share. apply_ns: nanoseconds of each Apply.
+    """
+
+    number: int
+    start_ns: int
+    apply_ns: tuple[int, ...]
+
+    @property
+    def ns(self):
+        """Nanoseconds in all Applys."""
+        return sum(self.apply_ns)
+
+
+@dataclass(frozen=True)
 class FunctionProfile:
     """What was recorded of one function.
 
     calls: of the function; call_ns: nanoseconds in them; fn_ns: of these in the machine.
-    first_call_ns: of the first call. rewrites: the record of the optimizer as plain data, or None.
-    memory: what lived in the last call, or None where that was not asked for.
+    first_call_ns: of the first call. timing_ns: what it took to time the Applys, which is in fn_ns
+    and not in their times. detail: the first calls and the slowest ones. rewrites:
+    the record of the optimizer as plain data, or None. memory: what lived in the last call, or None
+    where that was not asked for.
     """
 
     name: str
@@ -106,6 +160,8 @@ class FunctionProfile:
     fn_ns: int
     first_call_ns: int
     compile: CompileProfile
+    timing_ns: int = 0
+    detail: tuple[CallProfile, ...] = ()
     rewrites: dict | None = None
     memory: MemoryProfile | None = None
 
@@ -117,11 +173,15 @@ class FunctionProfile:
 
 @dataclass(frozen=True)
 class Profile:
-    """What was recorded of several functions under one name."""
+    """What was recorded of several functions under one name.
+
+    sources: the text of the user's lines, by ``file:line``.
+    """
 
     functions: tuple[FunctionProfile, ...] = ()
     message: str = ""
     environment: dict = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
     version: int = VERSION
 
     @property
@@ -136,7 +196,7 @@ class Profile:
 
     def to_json(self):
         """Return the profile as JSON text; ``from_json`` gives an equal Profile."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, sort_keys=True)
+        return json.dumps({"format": FORMAT, **vars(self)}, default=_plain, sort_keys=True)
 
     @classmethod
     def from_json(cls, text, source="The text"):
@@ -158,7 +218,7 @@ class Profile:
             _validator()(data)
         except fastjsonschema.JsonSchemaValueException as error:
             raise ProfileFormatError(f"{source} is no whole profile: {error.message}") from None
-        return _made(cls, data)
+        return _maker(cls)(data)
 
     def save(self, path):
         """Write the profile to a file as JSON. A file of that name is replaced as a whole."""
@@ -181,6 +241,11 @@ class Profile:
         return cls.from_json(text, str(path))
 
 
+def _plain(value):
+    """Return the fields of a dataclass as a dict; those inside are asked for in their turn."""
+    return {f.name: getattr(value, f.name) for f in fields(value)}
+
+
 def _parsed(text, source):
     def refused(constant):
         raise ValueError(f"{constant} is no number of JSON")
@@ -191,19 +256,23 @@ def _parsed(text, source):
         raise ProfileFormatError(f"{source} is no profile of opwise: {error}") from None
 
 
-def _made(type_, value):
-    """Return what a type hint says out of plain data: dataclasses and tuples, deep inside too."""
+@cache
+def _maker(type_):
+    """Return the function that makes a value of a type hint out of plain data."""
     if is_dataclass(type_):
         hints = get_type_hints(type_)
-        return type_(**{f.name: _made(hints[f.name], value[f.name]) for f in fields(type_)})
+        makers = [(f.name, _maker(hints[f.name])) for f in fields(type_)]
+        return lambda value: type_(**{name: make(value[name]) for name, make in makers})
     if get_origin(type_) is tuple:
-        parts = get_args(type_)
-        if parts[-1] is Ellipsis:
-            return tuple(_made(parts[0], one) for one in value)
-        return tuple(map(_made, parts, value))
+        makers = [_maker(part) for part in get_args(type_) if part is not Ellipsis]
+        if get_args(type_)[-1] is Ellipsis:
+            (make,) = makers
+            return lambda value: tuple(map(make, value))
+        return lambda value: tuple(make(v) for make, v in zip(makers, value, strict=True))
     if get_origin(type_) is UnionType:
-        return None if value is None else _made(get_args(type_)[0], value)
-    return float(value) if type_ is float else value
+        make = _maker(get_args(type_)[0])
+        return lambda value: None if value is None else make(value)
+    return float if type_ is float else lambda value: value
 
 
 # --- the schema -----------------------------------------------------------------------------------
@@ -249,6 +318,8 @@ def _schema(type_):
         }
     if get_origin(type_) is UnionType:
         return {"anyOf": [_schema(get_args(type_)[0]), {"type": "null"}]}
+    if get_origin(type_) is dict:
+        return {"type": "object", "additionalProperties": _schema(get_args(type_)[1])}
     return {"type": _PLAIN[type_]}
 
 

@@ -7,18 +7,22 @@ so that what was recorded is not lost with it.
 from __future__ import annotations
 
 import heapq
+import linecache
 import math
 import os
 import platform
 import sys
+from functools import cache
 
 from opwise.graph import provenance
 from opwise.profiling import memory, totals
 from opwise.profiling.profile import (
     ApplyProfile,
     ArrayProfile,
+    CallProfile,
     CompileProfile,
     FunctionProfile,
+    OriginProfile,
     Profile,
 )
 
@@ -53,21 +57,18 @@ class Recorder:
 
     def snapshot(self):
         """Return what has been recorded up to now, as a FunctionProfile."""
-        count, total, least, most, histogram = self.machine.timing()
+        times = self.machine.timing() or [(0, 0, 0, 0, ())] * len(self.order)
         if self._static is None:
             self._static = self._describe()
-        arrays = self._arrays() if self.program is not None and count.any() else {}
+        has_run = any(count for count, *_ in times)
+        arrays = self._arrays() if self.program is not None and has_run else {}
         applys = tuple(
             ApplyProfile(
                 **static,
-                count=int(count[k]),
-                total=int(total[k]),
-                least=int(least[k]),
-                most=int(most[k]),
-                histogram=_trimmed(histogram[k]),
+                **dict(zip(("count", "total", "least", "most", "histogram"), row, strict=True)),
                 **arrays.get(k, {}),
             )
-            for k, static in enumerate(self._static)
+            for k, (static, row) in enumerate(zip(self._static, times, strict=True))
         )
         return FunctionProfile(
             name=str(self.name),
@@ -77,6 +78,10 @@ class Recorder:
             fn_ns=self.calls.fn_ns,
             first_call_ns=self.calls.first_ns,
             compile=self._compile(),
+            timing_ns=self.machine.timer_ns * sum(count for count, *_ in times),
+            detail=tuple(
+                CallProfile(number, start, tuple(ns)) for number, start, ns in self.machine.detail()
+            ),
             rewrites=self.rewrites,
             memory=self._memory(applys) if self.with_memory and arrays else None,
         )
@@ -142,10 +147,17 @@ class Recorder:
     def _describe(self):
         """Return what of each Apply does not change while it runs."""
         keys = provenance.Keys()
+
+        @cache
+        def origin(node):
+            file, line = provenance.user_line(node) or ("", 0)
+            scope = node.context.scope if node.context is not None else ""
+            of = provenance.gradient_line(node)
+            return OriginProfile(keys.node(node), str(node.op), file, line, scope, of)
+
         described = []
         for k, node in enumerate(self.order):
             op_class = type(node.op)
-            lines = dict.fromkeys(filter(None, map(provenance.user_line, node.origins)))
             described.append(
                 {
                     "position": k,
@@ -155,8 +167,7 @@ class Recorder:
                     "text": str(node),
                     "inputs": tuple(str(v.type) for v in node.inputs),
                     "outputs": tuple(str(v.type) for v in node.outputs),
-                    "keys": tuple(keys.node(origin) for origin in node.origins),
-                    "lines": tuple(lines),
+                    "origins": tuple(origin(each) for each in node.origins),
                     "c": bool(self.cimpl[k]),
                     "why": "" if self.cimpl[k] else self.why[k],
                 }
@@ -169,7 +180,7 @@ def _array(var, layout):
     if dtype is None or layout is None:
         return None
     shape, strides = layout
-    return ArrayProfile(dtype.name, shape, strides, dtype.itemsize * math.prod(shape))
+    return ArrayProfile(var.type.dtype, shape, strides, dtype.itemsize * math.prod(shape))
 
 
 def _flops(node, inputs, outputs):
@@ -181,13 +192,6 @@ def _flops(node, inputs, outputs):
         return count([a.shape for a in inputs], [a.shape for a in outputs])
     except Exception:  # a user's Op may raise anything; a profile is not lost for that
         return None
-
-
-def _trimmed(buckets):
-    values = [int(b) for b in buckets]
-    while values and not values[-1]:
-        values.pop()
-    return tuple(values)
 
 
 def environment():
@@ -205,4 +209,13 @@ def environment():
 
 def profile_of(recorders, message=""):
     """Return a Profile of several recorders, as of now."""
-    return Profile(tuple(r.snapshot() for r in recorders), message, environment())
+    functions = tuple(r.snapshot() for r in recorders)
+    return Profile(functions, message, environment(), sources(functions))
+
+
+def sources(functions):
+    """Return {``file:line``: text} of the user's lines that functions come from."""
+    origins = {o for f in functions for a in f.applys for o in a.origins}
+    places = {(o.file, o.line) for o in origins if o.file}
+    places.update(o.gradient_of for o in origins if o.gradient_of)
+    return {f"{file}:{line}": linecache.getline(file, line).strip() for file, line in places}

@@ -5,16 +5,17 @@ from __future__ import annotations
 import csv
 
 COLUMNS = (
-    "function", "position", "op", "op_class", "apply", "line", "c", "why", "calls", "seconds",
-    "seconds_least", "seconds_most", "bytes_read", "bytes_written", "flops", "dtypes", "shapes",
+    "function", "position", "op", "op_class", "apply", "line", "scope", "c", "why", "calls",
+    "seconds", "seconds_least", "seconds_median", "seconds_p95", "seconds_most", "bytes_read",
+    "bytes_written", "flops", "dtypes", "shapes",
 )  # fmt: skip
 
 
 def records(profile):
     """Return a list of dicts, one for each Apply, with the keys ``COLUMNS``.
 
-    seconds: in all calls; seconds_least, seconds_most: in one. bytes, flops, dtypes and shapes are
-    those of the last call: of inputs, then of outputs; None where they are not known.
+    seconds: in all calls; seconds_least, _median, _p95, _most: in one. bytes, flops, dtypes and
+    shapes are those of the last call: of inputs, then of outputs; None where they are not known.
     """
     return [_record(function, apply) for function in profile.functions for apply in function.applys]
 
@@ -23,9 +24,11 @@ def _record(function, a):
     arrays = (*a.input_arrays, *a.output_arrays)
     known = bool(arrays) and None not in arrays
     line = f"{a.lines[0][0]}:{a.lines[0][1]}" if a.lines else None
+    scope = a.origins[0].scope if a.origins else ""
     values = (
-        function.name, a.position, a.op, a.op_class, a.text, line, a.c, a.why, a.count,
-        a.total * 1e-9, a.least * 1e-9, a.most * 1e-9,
+        function.name, a.position, a.op, a.op_class, a.text, line, scope, a.c, a.why, a.count,
+        a.total * 1e-9,
+        *(ns * 1e-9 for ns in (a.least, a.quantile(0.5), a.quantile(0.95), a.most)),
         sum(x.bytes for x in a.input_arrays) if known else None,
         sum(x.bytes for x in a.output_arrays) if known else None,
         a.flops,

@@ -13,7 +13,7 @@ from pathlib import Path
 from opwise.config import config
 from opwise.profiling import totals
 from opwise.profiling.profile import Profile
-from opwise.profiling.recorder import environment, profile_of
+from opwise.profiling.recorder import environment, profile_of, sources
 from opwise.profiling.reports import profilestats as text
 
 
@@ -345,8 +345,8 @@ def _write(path):
     """Write all profiles to a file, as JSON if it is called so; to stderr where that fails."""
     try:
         if path.suffix == ".json":
-            functions = [f for stats in _at_exit for f in stats.profile().functions]
-            Profile(tuple(functions), "", environment()).save(path)
+            functions = tuple(f for stats in _at_exit for f in stats.profile().functions)
+            Profile(functions, "", environment(), sources(functions)).save(path)
         else:
             path.write_text(exit_text(), encoding="utf-8")
     except OSError as error:

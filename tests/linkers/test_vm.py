@@ -19,6 +19,7 @@ from opwise.linkers.base import OpWiseCLinker, PerformLinker, VM_Linker
 from opwise.linkers.vm import PlainVM
 from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
+from opwise.profiling.histogram import bucket
 
 LINKERS = {
     "plain": PerformLinker,
@@ -563,12 +564,11 @@ def test_every_step_of_every_call_is_counted(profiled):
     f = profiled
     for _ in range(5):
         f([1.0], [2.0])
-    count, total, least, most, histogram = f.fn.timing()
-    steps = len(f.maker.order)
-    np.testing.assert_array_equal(count, [5] * steps)
-    np.testing.assert_array_equal(histogram.sum(axis=1), count)
-    assert histogram.shape == (steps, 64)
-    assert (least <= most).all() and (total >= most).all() and (total <= 5 * most).all()
+    times = f.fn.timing()
+    assert len(times) == len(f.maker.order)
+    for count, total, least, most, histogram in times:
+        assert count == 5 == sum(n for _, n in histogram)
+        assert least <= most <= total <= 5 * most
     assert f.fn.calls == f.calls == 5
     assert f.total_ns >= f.fn_ns > 0
     assert f.fn.total_ns > 0 and 0 < f.fn.first_ns <= f.fn.total_ns
@@ -577,10 +577,21 @@ def test_every_step_of_every_call_is_counted(profiled):
 def test_histograms_hold_least_and_most(profiled):
     for _ in range(20):
         profiled([1.0], [2.0])
-    _, _, least, most, histogram = profiled.fn.timing()
-    for k, buckets in enumerate(histogram):
-        used = np.flatnonzero(buckets)
-        assert used[0] == int(least[k]).bit_length() and used[-1] == int(most[k]).bit_length()
+    for _, _, least, most, histogram in profiled.fn.timing():
+        assert histogram == tuple(sorted(histogram)) and all(n for _, n in histogram)
+        assert (histogram[0][0], histogram[-1][0]) == (bucket(least), bucket(most))
+
+
+def test_first_and_slowest_calls_are_kept(profiled):
+    for _ in range(50):
+        profiled([1.0], [2.0])
+    calls = profiled.fn.detail()
+    assert [number for number, *_ in calls[:4]] == [1, 2, 3, 4] and len(calls) == 8
+    assert [start for _, start, _ in calls] == sorted(start for _, start, _ in calls)
+    times = profiled.fn.timing()
+    for _, _, by_step in calls:
+        assert all(row[2] <= ns <= row[3] for row, ns in zip(times, by_step, strict=True))
+    assert profiled.fn.timer_ns >= 0
 
 
 def test_a_failing_call_counts_the_steps_that_ran(profiled):
@@ -588,25 +599,26 @@ def test_a_failing_call_counts_the_steps_that_ran(profiled):
     f([1.0], [2.0])
     with pytest.raises(ValueError):
         f([1.0], [2.0, 3.0])
-    count = f.fn.timing()[0]
-    assert count[-1] == 1 and (count[:-1] == 2).all()
+    count = [row[0] for row in f.fn.timing()]
+    assert count[-1] == 1 and set(count[:-1]) == {2}
+    assert [number for number, *_ in f.fn.detail()] == [1]
     assert f.fn.calls == f.calls == 1
 
 
 def test_times_can_be_forgotten(profiled):
     profiled([1.0], [2.0])
     profiled.fn.reset_timing()
-    assert all(not np.any(a) for a in profiled.fn.timing())
+    assert not any(any(row) for row in profiled.fn.timing()) and not profiled.fn.detail()
     assert profiled.fn.calls == profiled.fn.total_ns == profiled.fn.first_ns == 0
     profiled([1.0], [2.0])
-    assert (profiled.fn.timing()[0] == 1).all()
+    assert {row[0] for row in profiled.fn.timing()} == {1}
 
 
 def test_without_profiling_nothing_is_counted(mode):
     x = T.dvector("x")
     f = function([x], x + 1, mode=mode)
     f([1.0])
-    assert f.fn.calls == 0 and not f.fn.timing()[0].any() and f.calls == 0
+    assert f.fn.calls == 0 and not any(row[0] for row in f.fn.timing()) and f.calls == 0
 
 
 def test_in_place_updates_are_counted(linker):
@@ -614,7 +626,7 @@ def test_in_place_updates_are_counted(linker):
     f = function([], [], updates=[(w, w + 1)], mode=ProfileMode(linker(), "fast_run"))
     for _ in range(4):
         f()
-    assert (f.fn.timing()[0] == 4).all() and len(f.maker.order) >= 1
+    assert {row[0] for row in f.fn.timing()} == {4}
     np.testing.assert_array_equal(w.get_value(), [4] * 3)
 
 

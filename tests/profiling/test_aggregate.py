@@ -1,7 +1,11 @@
 """Sums over a profile."""
 
+from dataclasses import replace
+
+import pytest
+
 from opwise.profiling import aggregate
-from opwise.profiling.profile import Profile
+from opwise.profiling.profile import OriginProfile, Profile
 
 
 def profile(build):
@@ -9,7 +13,7 @@ def profile(build):
     return Profile(
         (
             function(
-                apply("mul", 10, 0, count=2, lines=[("a.py", 1), ("a.py", 2)]),
+                apply("mul", 10, 0, count=2, lines=[("a.py", 1), ("a.py", 2), ("a.py", 1)]),
                 apply("add", 5, 1, c=False),
                 apply("mul", 1, 2, lines=[("a.py", 1)]),
             ),
@@ -39,8 +43,28 @@ def test_by_class(build):
     assert rows(aggregate.by_class(profile(build)))["<class 'ops.sub'>"] == (3, 1, 1, True)
 
 
-def test_by_line_counts_an_apply_once(build):
+def test_by_line_divides_an_apply_among_what_it_computes(build):
     found = rows(aggregate.by_line(profile(build)))
-    assert found["a.py:1"][0] == 11
+    assert found["a.py:1"] == (pytest.approx(10 * 2 / 3 + 1), 3, 2, True)
+    assert found["a.py:2"] == (pytest.approx(10 / 3), 2, 1, True)
     assert found["(unknown line)"][0] == 12
-    assert sum(ns for ns, *_ in found.values()) == profile(build).local_ns
+    assert sum(ns for ns, *_ in found.values()) == pytest.approx(profile(build).local_ns)
+
+
+def test_a_gradient_counts_for_the_line_it_is_the_gradient_of(build):
+    apply, function, _ = build
+    origins = (
+        OriginProfile("k", "exp", "a.py", 9, "layer/grad", ("a.py", 1)),
+        OriginProfile("l", "exp", "a.py", 1, "layer"),
+    )
+    one = Profile((function(replace(apply("mul", 10), origins=origins)),))
+    (row,) = aggregate.by_line(one)
+    assert (row.label, row.ns, row.gradient, row.applys) == ("a.py:1", 10, 5, 1)
+    assert {r.label: (r.ns, r.gradient) for r in aggregate.by_scope(one)} == {
+        "layer/grad": (5, 5), "layer": (5, 0)
+    }  # fmt: skip
+
+
+def test_by_scope_of_what_is_in_none(build):
+    (row,) = aggregate.by_scope(profile(build))
+    assert (row.label, row.ns) == ("(no scope)", pytest.approx(23))

@@ -16,13 +16,17 @@ from opwise.profiling.merge import merge
 from opwise.profiling.profile import (
     ApplyProfile,
     ArrayProfile,
+    CallProfile,
     CompileProfile,
     FunctionProfile,
+    OriginProfile,
     Profile,
 )
 
 pytestmark = pytest.mark.null
 
+HERE, THERE = (OriginProfile("k", "exp", "a.py", n) for n in (1, 2))
+ORIGINS = [(), (HERE,), (THERE,), (HERE, OriginProfile("l", "dot", gradient_of=("a.py", 1)))]
 OPS = ["exp", "dot", "Sum{axis=[0]}"]
 numbers = st.integers(0, 10**6)
 arrays = st.one_of(
@@ -35,10 +39,11 @@ def applys(draw, position):
     op, count = draw(st.sampled_from(OPS)), draw(st.integers(0, 5))
     return ApplyProfile(
         position=position, op=op, op_class=f"<class '{op[:3]}'>", op_key=op, text=f"{op}(x)",
-        inputs=("v",), outputs=("v",), keys=draw(st.sampled_from([(), ("k",), ("k", "l")])),
-        lines=draw(st.sampled_from([(), (("a.py", 1),)])), c=draw(st.booleans()), why="",
+        inputs=("v",), outputs=("v",), origins=draw(st.sampled_from(ORIGINS)),
+        c=draw(st.booleans()), why="",
         count=count, total=draw(numbers) if count else 0, least=draw(numbers) if count else 0,
-        most=draw(numbers) if count else 0, histogram=(0, count),
+        most=draw(numbers) if count else 0,
+        histogram=draw(st.sampled_from([((0, count),), ((7, count),)])),
         input_arrays=draw(st.sampled_from([(), (draw(arrays),)])), output_arrays=(),
     )  # fmt: skip
 
@@ -49,7 +54,8 @@ def functions(draw):
     return FunctionProfile(
         name=draw(st.sampled_from("fg")), applys=tuple(draw(applys(k)) for k in range(n)),
         calls=draw(numbers), call_ns=draw(numbers), fn_ns=draw(numbers),
-        first_call_ns=draw(numbers),
+        first_call_ns=draw(numbers), timing_ns=draw(numbers),
+        detail=draw(st.sampled_from([(), (CallProfile(1, 5, (1,) * n),)])),
         compile=CompileProfile(
             total=draw(st.integers(0, 9)), cached=draw(st.sampled_from([None, True, False]))
         ),
@@ -59,6 +65,7 @@ def functions(draw):
 profiles = st.builds(
     Profile, st.lists(functions(), max_size=3).map(tuple), st.sampled_from(["", "a", "b"]),
     st.sampled_from([{}, {"process": 1}, {"process": 2}]),
+    st.sampled_from([{}, {"a.py:1": "x"}, {"a.py:1": "y", "a.py:2": "z"}]),
 )  # fmt: skip
 
 
@@ -98,14 +105,12 @@ def test_the_same_function_twice_is_one():
     both = merge([recorded(2), recorded(3)])
     (f,) = both.functions
     (apply,) = f.applys
-    assert (f.calls, apply.count, sum(apply.histogram)) == (5, 5, 5)
+    assert (f.calls, apply.count, sum(n for _, n in apply.histogram)) == (5, 5, 5)
     assert len(both.environment["merged"]) == 2
 
 
 def test_an_apply_that_never_ran_does_not_count_for_the_least():
-    apply = ApplyProfile(
-        0, "exp", "exp", "exp", "exp(x)", ("v",), ("v",), (), (), True, "", 1, 5, 5, 5
-    )
+    apply = ApplyProfile(0, "exp", "exp", "exp", "exp(x)", ("v",), ("v",), (), True, "", 1, 5, 5, 5)
     never = replace(apply, count=0, total=0, least=0, most=0)
     function_of = FunctionProfile("f", (apply,), 1, 5, 5, 5, CompileProfile())
     idle = replace(function_of, applys=(never,))

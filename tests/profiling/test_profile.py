@@ -155,7 +155,7 @@ def test_every_part_is_looked_at(whole):
             Profile.from_json(json.dumps(data))
         seen += 1
         assert path
-    assert seen > 100
+    assert seen > 80
 
 
 # --- the schema -----------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_every_field_is_described():
             yield from objects(part["items"])
 
     found = list(objects(schema()))
-    assert len(found) == 8
+    assert len(found) == 10
     for one in found:
         assert set(one["required"]) == set(one["properties"])
         assert one["description"]

@@ -1,7 +1,5 @@
 """Recorder: a snapshot holds what the machine counted, and what it counted it for."""
 
-import numpy as np
-
 import opwise
 import opwise.tensor as T
 from opwise.profiling.recorder import Recorder
@@ -14,10 +12,12 @@ class FakeMachine:
         self.n = n
 
     def timing(self):
-        count = np.arange(1, self.n + 1)
-        histogram = np.zeros((self.n, 64), np.int64)
-        histogram[:, 3] = count
-        return count, count * 10, count, count * 2, histogram
+        return [(k, k * 10, k, k * 2, ((3, k),)) for k in range(1, self.n + 1)]
+
+    def detail(self):
+        return [(1, 500, list(range(self.n)))]
+
+    timer_ns = 8
 
 
 class FakeCalls:
@@ -46,7 +46,7 @@ def test_snapshot():
     for k, apply in enumerate(profile.applys):
         assert (apply.position, apply.count, apply.total) == (k, k + 1, 10 * (k + 1))
         assert (apply.least, apply.most) == (k + 1, 2 * (k + 1))
-        assert apply.histogram == (0, 0, 0, k + 1)
+        assert apply.histogram == ((3, k + 1),)
         assert apply.text == str(order[k])
         (filename, number), *_ = apply.lines
         with open(filename) as f:

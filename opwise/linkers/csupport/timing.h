@@ -1,0 +1,131 @@
+/* What a machine keeps of the times of its steps: of each the number of runs, their sum, least, most
+ * and a histogram (opwise/profiling/histogram.py says of which buckets); and all times of the first
+ * calls and of the slowest ones. */
+#ifndef OW_TIMING_H
+#define OW_TIMING_H
+
+#include <stdlib.h>
+#include "clock.h"
+
+enum { OW_BUCKETS = 320, OW_FIRST = 4, OW_SLOWEST = 4, OW_KEPT = OW_FIRST + OW_SLOWEST };
+
+typedef struct {
+    int64_t count, sum, least, most;
+    int64_t histogram[OW_BUCKETS];
+} ow_times;
+
+/* A call whose times are kept; number 0: none. Its times are in the row of this number. */
+typedef struct {
+    int64_t number, start, total;
+} ow_call;
+
+typedef struct {
+    int64_t nsteps;
+    ow_times *steps;
+    ow_call kept[OW_KEPT];
+    int64_t *rows; /* nsteps times for each kept call; behind them those of the call under way */
+    int64_t *now;
+} ow_timing;
+
+/* What it costs to time a step; part of what the clock shows of each, and taken from it. */
+static int64_t ow_timer_ns;
+
+static inline int ow_bucket(int64_t ns)
+{
+    if (ns < 8)
+        return (int)ns;
+    const int power = 63 - __builtin_clzll((uint64_t)ns);
+    const int bucket = 8 * (power - 2) + (int)(ns >> (power - 3) & 7);
+    return bucket < OW_BUCKETS ? bucket : OW_BUCKETS - 1;
+}
+
+static inline void ow_note(ow_timing *t, int64_t k, int64_t ns)
+{
+    ow_times *step = t->steps + k;
+    ns -= ow_timer_ns;
+    if (ns < 0)
+        ns = 0;
+    if (step->count == 0 || ns < step->least)
+        step->least = ns;
+    if (ns > step->most)
+        step->most = ns;
+    step->count++;
+    step->sum += ns;
+    step->histogram[ow_bucket(ns)]++;
+    t->now[k] = ns;
+}
+
+/* Keep the call that has ended if it is one of the first, or slower than the slowest up to now. */
+static inline void ow_keep(ow_timing *t, int64_t number, int64_t start, int64_t total)
+{
+    int at = (int)number - 1;
+    if (number > OW_FIRST) {
+        at = OW_FIRST;
+        for (int i = OW_FIRST + 1; i < OW_KEPT; i++)
+            if (t->kept[i].total < t->kept[at].total)
+                at = i;
+        if (t->kept[at].number != 0 && t->kept[at].total >= total)
+            return;
+    }
+    t->kept[at].number = number;
+    t->kept[at].start = start;
+    t->kept[at].total = total;
+    memcpy(t->rows + at * t->nsteps, t->now, (size_t)t->nsteps * sizeof(int64_t));
+}
+
+static inline void ow_timing_forget(ow_timing *t)
+{
+    memset(t->steps, 0, (size_t)t->nsteps * sizeof(ow_times));
+    memset(t->kept, 0, sizeof t->kept);
+}
+
+static inline void ow_timing_free(ow_timing *t)
+{
+    if (t != NULL) {
+        free(t->steps);
+        free(t->rows);
+        free(t);
+    }
+}
+
+/* Room for the times of so many steps, or NULL. */
+static inline ow_timing *ow_timing_new(int64_t nsteps)
+{
+    const size_t n = nsteps > 0 ? (size_t)nsteps : 1;
+    ow_timing *t = (ow_timing *)calloc(1, sizeof(ow_timing));
+    if (t == NULL)
+        return NULL;
+    t->nsteps = (int64_t)n;
+    t->steps = (ow_times *)calloc(n, sizeof(ow_times));
+    t->rows = (int64_t *)calloc(n * (OW_KEPT + 1), sizeof(int64_t));
+    t->now = t->rows + n * OW_KEPT;
+    if (t->steps == NULL || t->rows == NULL) {
+        ow_timing_free(t);
+        return NULL;
+    }
+    return t;
+}
+
+/* Measure what it costs to time a step that does nothing: the least of many. */
+static inline void ow_timer_measure(void)
+{
+    ow_timing *t = ow_timer_ns != 0 ? NULL : ow_timing_new(1);
+    if (t == NULL)
+        return;
+    int64_t least = 1000;
+    for (int round = 0; round < 20; round++) {
+        const int64_t begin = ow_clock();
+        int64_t before = begin;
+        for (int i = 0; i < 200; i++) {
+            const int64_t now = ow_clock();
+            ow_note(t, 0, now - before);
+            before = now;
+        }
+        if ((before - begin) / 200 < least)
+            least = (before - begin) / 200;
+    }
+    ow_timing_free(t);
+    ow_timer_ns = least;
+}
+
+#endif
