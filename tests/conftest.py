@@ -71,6 +71,7 @@ def build():
             text=f"{op}(x)",
             inputs=("TensorType(float64, vector)",),
             outputs=("TensorType(float64, vector)",),
+            reads=(-1,),
             origins=tuple(
                 OriginProfile(key or f"{op} at {place}", op, *place)
                 for key, place in zip_longest(keys, lines)

@@ -57,7 +57,8 @@ class ApplyProfile:
 
     position: in the order of execution. op: text of the Op; op_class: its class, as Python prints
     it; op_key: equal for equal Ops. text: the Apply with its operands. inputs, outputs: texts of
-    the types. origins: the user's Applys that it computes. c: whether it ran in C; why: if not,
+    the types. reads: for each input the position of the Apply that makes it, -1 for what is given.
+    origins: the user's Applys that it computes. c: whether it ran in C; why: if not,
     why. count, total, least, most: calls and nanoseconds, without the time of reading the clock.
     histogram: (bucket, calls) pairs, by the buckets of ``profiling/histogram.py``. input_arrays,
     output_arrays: what they were in the last call, None for what is no array; empty before there
@@ -72,6 +73,7 @@ class ApplyProfile:
     text: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    reads: tuple[int, ...]
     origins: tuple[OriginProfile, ...]
     c: bool
     why: str

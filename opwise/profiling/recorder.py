@@ -156,6 +156,7 @@ class Recorder:
             return OriginProfile(keys.node(node), str(node.op), file, line, scope, of)
 
         described = []
+        position = {node: k for k, node in enumerate(self.order)}
         for k, node in enumerate(self.order):
             op_class = type(node.op)
             described.append(
@@ -167,6 +168,7 @@ class Recorder:
                     "text": str(node),
                     "inputs": tuple(str(v.type) for v in node.inputs),
                     "outputs": tuple(str(v.type) for v in node.outputs),
+                    "reads": tuple(position.get(v.owner, -1) for v in node.inputs),
                     "origins": tuple(origin(each) for each in node.origins),
                     "c": bool(self.cimpl[k]),
                     "why": "" if self.cimpl[k] else self.why[k],

@@ -39,7 +39,7 @@ def applys(draw, position):
     op, count = draw(st.sampled_from(OPS)), draw(st.integers(0, 5))
     return ApplyProfile(
         position=position, op=op, op_class=f"<class '{op[:3]}'>", op_key=op, text=f"{op}(x)",
-        inputs=("v",), outputs=("v",), origins=draw(st.sampled_from(ORIGINS)),
+        inputs=("v",), outputs=("v",), reads=(-1,), origins=draw(st.sampled_from(ORIGINS)),
         c=draw(st.booleans()), why="",
         count=count, total=draw(numbers) if count else 0, least=draw(numbers) if count else 0,
         most=draw(numbers) if count else 0,
@@ -110,7 +110,9 @@ def test_the_same_function_twice_is_one():
 
 
 def test_an_apply_that_never_ran_does_not_count_for_the_least():
-    apply = ApplyProfile(0, "exp", "exp", "exp", "exp(x)", ("v",), ("v",), (), True, "", 1, 5, 5, 5)
+    apply = ApplyProfile(
+        0, "exp", "exp", "exp", "exp(x)", ("v",), ("v",), (-1,), (), True, "", 1, 5, 5, 5
+    )
     never = replace(apply, count=0, total=0, least=0, most=0)
     function_of = FunctionProfile("f", (apply,), 1, 5, 5, 5, CompileProfile())
     idle = replace(function_of, applys=(never,))

@@ -48,6 +48,9 @@ def test_snapshot():
         assert (apply.least, apply.most) == (k + 1, 2 * (k + 1))
         assert apply.histogram == ((3, k + 1),)
         assert apply.text == str(order[k])
+        assert apply.reads == tuple(
+            order.index(v.owner) if v.owner in order else -1 for v in order[k].inputs
+        )
         (filename, number), *_ = apply.lines
         with open(filename) as f:
             assert line in f.read().splitlines()[number - 1]
