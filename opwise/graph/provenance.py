@@ -9,9 +9,11 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+from bisect import bisect_right
 from collections import namedtuple
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 
 from opwise.config import config
 
@@ -128,23 +130,31 @@ def differentiating(node):
 
 
 def _line(code, lasti):
+    starts, lines = _table(code)
+    return lines[bisect_right(starts, lasti) - 1]
+
+
+@lru_cache(maxsize=1024)
+def _table(code):
+    """Return (where lines begin in the instructions of a code object, these lines)."""
+    starts, lines = [0], [code.co_firstlineno]
     for start, end, line in code.co_lines():
-        if start <= lasti < end and line is not None:
-            return line
-    return code.co_firstlineno
+        if line is not None:
+            starts += start, end
+            lines += line, code.co_firstlineno
+    return starts, lines
 
 
 def resolve(trace):
     """Return a trace as a list of (filename, line number, function, text), outermost first."""
+    if not trace or len(trace[0]) != 2:
+        return list(trace or ())
     resolved = []
-    for entry in reversed(trace or ()):
-        if len(entry) == 2:
-            code, lasti = entry
-            line = _line(code, lasti)
-            text = linecache.getline(code.co_filename, line).strip()
-            entry = (code.co_filename, line, code.co_name, text)
-        resolved.append(entry)
-    return resolved if not trace or len(trace[0]) == 2 else list(trace)
+    for code, lasti in reversed(trace):
+        line = _line(code, lasti)
+        text = linecache.getline(code.co_filename, line).strip()
+        resolved.append((code.co_filename, line, code.co_name, text))
+    return resolved
 
 
 def user_line(node):
@@ -156,7 +166,10 @@ def line_of(trace):
     """Return (filename, line number) of the innermost frame of a trace, or None."""
     if not trace:
         return None
-    filename, line, *_ = resolve(trace)[-1]
+    if len(trace[0]) == 2:
+        code, lasti = trace[0]
+        return code.co_filename, _line(code, lasti)
+    filename, line, *_ = trace[-1]
     return filename, line
 
 

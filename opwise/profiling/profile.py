@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import json
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -206,6 +208,11 @@ class Profile:
 
         Raises ProfileFormatError for what is no profile of this version.
         """
+        with no_collection():
+            return cls._from_json(text, source)
+
+    @classmethod
+    def _from_json(cls, text, source):
         data = _parsed(text, source)
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise ProfileFormatError(f"{source} is no profile of opwise.")
@@ -243,6 +250,21 @@ class Profile:
         return cls.from_json(text, str(path))
 
 
+@contextmanager
+def no_collection():
+    """Keep the garbage collector still while data are made that hold no garbage.
+
+    It would walk through all graphs of the process again and again, which takes most of the time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def _plain(value):
     """Return the fields of a dataclass as a dict; those inside are asked for in their turn."""
     return {f.name: getattr(value, f.name) for f in fields(value)}
@@ -260,21 +282,42 @@ def _parsed(text, source):
 
 @cache
 def _maker(type_):
-    """Return the function that makes a value of a type hint out of plain data."""
+    """Return the function that makes a value of a type hint out of plain data, None: it is one."""
     if is_dataclass(type_):
-        hints = get_type_hints(type_)
-        makers = [(f.name, _maker(hints[f.name])) for f in fields(type_)]
-        return lambda value: type_(**{name: make(value[name]) for name, make in makers})
+        return _dataclass_maker(type_)
     if get_origin(type_) is tuple:
         makers = [_maker(part) for part in get_args(type_) if part is not Ellipsis]
+        if not any(makers):
+            return tuple
         if get_args(type_)[-1] is Ellipsis:
             (make,) = makers
             return lambda value: tuple(map(make, value))
-        return lambda value: tuple(make(v) for make, v in zip(makers, value, strict=True))
+        return lambda value: tuple(
+            make(v) if make else v for make, v in zip(makers, value, strict=True)
+        )
     if get_origin(type_) is UnionType:
         make = _maker(get_args(type_)[0])
-        return lambda value: None if value is None else make(value)
-    return float if type_ is float else lambda value: value
+        return make and (lambda value: None if value is None else make(value))
+    return float if type_ is float else None
+
+
+def _dataclass_maker(type_):
+    hints = get_type_hints(type_)
+    names = [f.name for f in fields(type_)]
+    makers = [(name, _maker(hints[name])) for name in names]
+    makers = [(name, make) for name, make in makers if make]
+
+    def make(value):
+        # what __init__ of a frozen dataclass does, field by field and slowly
+        made = object.__new__(type_)
+        attributes = vars(made)
+        for name in names:
+            attributes[name] = value[name]
+        for name, make in makers:
+            attributes[name] = make(value[name])
+        return made
+
+    return make
 
 
 # --- the schema -----------------------------------------------------------------------------------
@@ -319,7 +362,9 @@ def _schema(type_):
             "maxItems": len(parts),
         }
     if get_origin(type_) is UnionType:
-        return {"anyOf": [_schema(get_args(type_)[0]), {"type": "null"}]}
+        found = _schema(get_args(type_)[0])
+        # the words that say more hold for values of the first type alone
+        return {**found, "type": [found["type"], "null"]}
     if get_origin(type_) is dict:
         return {"type": "object", "additionalProperties": _schema(get_args(type_)[1])}
     return {"type": _PLAIN[type_]}

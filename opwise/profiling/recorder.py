@@ -24,6 +24,7 @@ from opwise.profiling.profile import (
     FunctionProfile,
     OriginProfile,
     Profile,
+    no_collection,
 )
 
 #: Applys whose preparation is kept by name
@@ -211,8 +212,9 @@ def environment():
 
 def profile_of(recorders, message=""):
     """Return a Profile of several recorders, as of now."""
-    functions = tuple(r.snapshot() for r in recorders)
-    return Profile(functions, message, environment(), sources(functions))
+    with no_collection():
+        functions = tuple(r.snapshot() for r in recorders)
+        return Profile(functions, message, environment(), sources(functions))
 
 
 def sources(functions):

@@ -1,8 +1,10 @@
 """The lines that made Applys, and keys that are the same in every process."""
 
+import inspect
 import pickle
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -24,6 +26,18 @@ def test_an_apply_knows_the_line_that_made_it(toy):
         'node = toy("f").make_node(generic("x"))',
     )
     assert f'File "{__file__}"' in provenance.format_trace(node.trace)
+
+
+@pytest.mark.parametrize("written", [provenance, pickle, subprocess])
+def test_the_line_of_every_instruction(written):
+    """As Python itself tells it, instruction by instruction."""
+    todo = [compile(inspect.getsource(written), written.__file__, "exec")]
+    for code in todo:
+        todo += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+        for k, (line, *_) in enumerate(code.co_positions()):
+            found = provenance.line_of(((code, 2 * k),))
+            assert found == (code.co_filename, code.co_firstlineno if line is None else line)
+    assert len(todo) > 10
 
 
 def test_the_limit_says_how_many_frames_are_kept(toy):
@@ -69,6 +83,7 @@ def test_a_trace_survives_pickling(toy):
     expected = provenance.resolve(x.made_at)
     new = pickle.loads(pickle.dumps(x))
     assert provenance.resolve(new.made_at) == expected
+    assert provenance.line_of(new.made_at) == expected[-1][:2] == provenance.line_of(x.made_at)
     # and once more, from what is resolved already
     assert provenance.resolve(pickle.loads(pickle.dumps(new)).made_at) == expected
 
