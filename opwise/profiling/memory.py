@@ -31,7 +31,8 @@ class MemoryProfile:
     timeline: while each Apply runs, its scratch included. peak: the most without scratch, at: the
     Apply where that is; live: what lives there, the largest first. peak_toposort: the peak in the
     order of the graph. copying, copying_toposort: both, if nothing were overwritten. total: if
-    nothing were let go. kept: what the machine keeps between calls. least: the lowest peak of any
+    nothing were let go; total_copying: if nothing were overwritten either; total_apart: if there
+    were no views either. kept: what the machine keeps between calls. least: the lowest peak of any
     order, or None where it was not asked for; least_seconds: the time to find it; least_is_sure:
     whether all orders were looked at.
     """
@@ -44,6 +45,8 @@ class MemoryProfile:
     copying: int
     copying_toposort: int
     total: int
+    total_copying: int
+    total_apart: int
     kept: int
     least: int | None = None
     least_seconds: float = 0.0
@@ -74,7 +77,9 @@ def measure(fgraph, order, sizes, scratch, kept, least=False):
         peak_toposort=max(overwriting.lives(sorted_order, sizes), default=0),
         copying=max(copying.lives(order, sizes), default=0),
         copying_toposort=max(copying.lives(sorted_order, sizes), default=0),
-        total=sum(sizes[var] for node in order for var in overwriting.created(node)),
+        total=overwriting.total(order, sizes),
+        total_copying=copying.total(order, sizes),
+        total_apart=sum(sizes[var] for node in order for var in node.outputs),
         kept=kept,
         least=found,
         least_seconds=seconds,
@@ -113,6 +118,10 @@ class _Sharing:
     def created(self, node):
         """Return the outputs of an Apply that are pieces of memory of their own."""
         return [var for var in node.outputs if self.root[var] is var]
+
+    def total(self, order, sizes):
+        """Return the bytes of all pieces of memory."""
+        return sum(sizes[var] for node in order for var in self.created(node))
 
     def last_readers(self, order):
         """Return {position: pieces of memory that nobody needs after the Apply there}."""

@@ -3,6 +3,7 @@
 # ruff: noqa: E501  (the lines are as long as what is printed)
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -193,6 +194,13 @@ Memory Profile
         GPU: 0KB
         CPU + GPU: 23KB
 ---
+    Max if no gc, inplace and view: 23KB
+    Max if linker=cvm (default): 23KB
+    Max if no gc (allow_gc=False): 23KB
+    Max if linker=c|py: 23KB
+    Memory saved if views are used: 0KB
+    Memory saved if inplace ops are used: 0KB
+    Memory saved if gc is enabled (linker=c|py): 0KB
 
     <Sum apply outputs (bytes)> <Apply outputs shape> <created/inplace/view> <Apply node>
 
@@ -213,8 +221,53 @@ def test_small_arrays_are_not_shown(measured, flags):
     f, _ = measured([X], chain())
     out = io.StringIO()
     f.profile.summary(out)
-    assert "    All Apply nodes have output sizes that take less than 10000B.\n" in out.getvalue()
-    assert "(remaining 3 Apply account for 24000B/24000B ((100.00%))" in out.getvalue()
+    assert """ <created/inplace/view> <Apply node>
+
+   ... (remaining 3 Apply account for 24000B/24000B ((100.00%)) of the Apply with dense outputs sizes)
+
+    All Apply nodes have output sizes that take less than 10000B.
+    <created/inplace/view> is taken from the Op's declaration.
+""" in out.getvalue()
+
+
+def test_what_is_saved_by_what(measured):
+    """Of four outputs, one overwrites another and one is a view; of six, two live at a time."""
+    mode = Mode("py", "fast_run").requiring("inplace").excluding("fusion")
+    f, profile = measured([X], T.sort(T.exp(T.sort(X))[::-1]), mode=mode)
+    assert sorted(a.shares for a in profile.applys) == [("c",), ("c",), ("i",), ("v",)]
+    memory = profile.memory
+    assert (memory.total_apart, memory.total_copying, memory.total) == (4 * KB, 3 * KB, 2 * KB)
+    f, _ = measured([X], T.sort(T.sort(T.sort(T.exp(T.sort(X))[::-1]))), mode=mode)
+    lines = profilestats.memory_section(f.profile.profile())
+    first = lines.index("    Max if no gc, inplace and view: 47KB")
+    assert lines[first + 1 : first + 7] == [
+        "    Max if linker=cvm (default): 16KB",
+        "    Max if no gc (allow_gc=False): 31KB",
+        "    Max if linker=c|py: 16KB",
+        "    Memory saved if views are used: 8KB",
+        "    Memory saved if inplace ops are used: 8KB",
+        "    Memory saved if gc is enabled (linker=c|py): 16KB",
+    ]
+
+
+def test_two_savings_of_several_functions(build):
+    """They are differences of maxima, which may belong to different functions."""
+    _, function, _ = build
+    names = ("peak", "peak_toposort", "total", "total_copying", "total_apart")
+    none = memory.MemoryProfile((), 0, -1, (), 0, 0, 0, 0, 0, 0, 0)
+    functions = [
+        replace(
+            function(),
+            memory=replace(none, **{n: kb << 10 for n, kb in zip(names, kbs, strict=True)}),
+        )
+        for kbs in ((2, 3, 5, 6, 10), (1, 1, 4, 8, 9))
+    ]
+    lines = profilestats.memory_section(Profile(tuple(functions)))
+    at = lines.index("    Max if no gc, inplace and view: 10KB")
+    assert [line.split(": ")[1] for line in lines[at + 1 : at + 7]] == [
+        "2KB", "5KB", "3KB", "2KB", "3KB", "2KB",
+    ]  # fmt: skip
+    assert lines[at + 7] == "    This list is based on all functions in the profile"
 
 
 def test_applys_show_their_arrays_and_rates(measured):

@@ -236,6 +236,7 @@ def memory_section(profile, n=20, min_memory_size=1024):
             % (sure, _kb(max(m.least for m in least)), sum(m.least_seconds for m in least)),
             "---",
         ]
+    lines += _classic_memory(memories)
     if several:
         lines.append("    This list is based on all functions in the profile")
     lines += [
@@ -243,13 +244,35 @@ def memory_section(profile, n=20, min_memory_size=1024):
         "    <Sum apply outputs (bytes)> <Apply outputs shape> <created/inplace/view> <Apply node>",
         "",
         *_memory_rows(profile, n, min_memory_size),
-        "",
         "    <created/inplace/view> is taken from the Op's declaration.",
         "    Apply nodes marked 'inplace' or 'view' may actually allocate memory, this is not "
         "reported here. If you use DebugMode, warnings will be emitted in those cases.",
         "",
     ]
     return lines
+
+
+def _classic_memory(memories):
+    """Return the lines that older releases had: what sharing and freeing memory save.
+
+    These are maxima over all functions; what is saved is the difference of two of them.
+    """
+    apart, copying, total, vm, c_py = (
+        max(getattr(m, name) for m in memories)
+        for name in ("total_apart", "total_copying", "total", "peak", "peak_toposort")
+    )
+    return [
+        "    %s: %dKB" % (title, _kb(size))
+        for title, size in (
+            ("Max if no gc, inplace and view", apart),
+            ("Max if linker=cvm (default)", vm),
+            ("Max if no gc (allow_gc=False)", total),
+            ("Max if linker=c|py", c_py),
+            ("Memory saved if views are used", apart - copying),
+            ("Memory saved if inplace ops are used", copying - total),
+            ("Memory saved if gc is enabled (linker=c|py)", total - c_py),
+        )
+    ]
 
 
 def _memory_rows(profile, n, min_memory_size):
@@ -266,16 +289,17 @@ def _memory_rows(profile, n, min_memory_size):
         )
         for size, apply in shown
     ]
-    if not shown:
-        lines.append(
-            f"    All Apply nodes have output sizes that take less than {min_memory_size}B."
-        )
     rest, total = sum(size for size, _ in sized[len(shown) :]), sum(size for size, _ in sized)
     share = "(%.2f%%)" % _percent(rest, total) if total else "0%"
     lines.append(
         "   ... (remaining %i Apply account for %4dB/%dB (%s) of the Apply with dense outputs "
         "sizes)" % (len(sized) - len(shown), rest, total, share)
     )
+    lines.append("")
+    if not shown:
+        lines.append(
+            f"    All Apply nodes have output sizes that take less than {min_memory_size}B."
+        )
     return lines
 
 
