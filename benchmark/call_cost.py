@@ -59,12 +59,14 @@ QUICK = Effort(rounds=5, batch_seconds=0.005, processes=2, million=20_000)
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: the samples that were taken, in the unit given."""
+    """One line of the table: the samples, in the unit given, and the bar that their median is to
+    stay below, if there is one."""
 
     section: str
     name: str
     unit: str
     samples: list[float]
+    bar: float | None = None
 
 
 class Missing(Exception):
@@ -293,22 +295,25 @@ def version(package: str) -> str:
         return "not installed"
 
 
-def print_table(rows: list[Row]) -> None:
+def print_table(rows: list[Row], titles: dict[str, str]) -> None:
     width = max(len(row.name) for row in rows)
     section = None
     for row in rows:
         if row.section != section:
             section = row.section
-            print(f"\n{TITLES[section]}")
+            print(f"\n{titles[section]}")
             print(f"  {'':{width}}  {'median':>10}  {'least':>10}  {'most':>10}  {'n':>3}")
         if not row.samples:
             print(f"  {row.name}")
             continue
         figures = (statistics.median(row.samples), min(row.samples), max(row.samples))
+        bar = ""
+        if row.bar is not None:
+            bar = f"  {'below' if figures[0] < row.bar else 'NOT BELOW'} {row.bar:g}"
         print(
             f"  {row.name:{width}}",
             *(f"{figure:10.2f}" for figure in figures),
-            f"{len(row.samples):3}  {row.unit}",
+            f"{len(row.samples):3}  {row.unit}{bar}",
             sep="  ",
         )
 
@@ -340,7 +345,7 @@ def main(argv: list[str] | None = None) -> int:
     about = machine()
     print(*(f"{name}: {value}" for name, value in about.items()), sep="\n")
     rows = [row for section in args.only for row in SECTIONS[section](effort)]
-    print_table(rows)
+    print_table(rows, TITLES)
     if args.json:
         result = {"machine": about, "effort": asdict(effort), "rows": [asdict(row) for row in rows]}
         args.json.write_text(json.dumps(result, indent=1) + "\n")
