@@ -64,6 +64,7 @@ class ApplyProfile:
     output_arrays: what they were in the last call, None for what is no array; empty before there
     was one. shares: for each output 'c' (created), 'i' (overwrites an input) or 'v' (a view).
     flops: floating-point operations of the last call, None where there is no exact count.
+    traffic: bytes that it must read and write, each once; None where that is not exact.
     """
 
     position: int
@@ -86,6 +87,7 @@ class ApplyProfile:
     output_arrays: tuple[ArrayProfile | None, ...] = ()
     shares: tuple[str, ...] = ()
     flops: int | None = None
+    traffic: int | None = None
 
     @cached_property
     def keys(self):

@@ -15,7 +15,7 @@ import sys
 from functools import cache
 
 from opwise.graph import provenance
-from opwise.profiling import memory, totals
+from opwise.profiling import memory, totals, traffic
 from opwise.profiling.profile import (
     ApplyProfile,
     ArrayProfile,
@@ -96,7 +96,7 @@ class Recorder:
                 seen[cell] = _array(self.program.variables[cell], layouts[cell])
             return seen[cell]
 
-        found = {}
+        found, meter = {}, traffic.Meter(array)
         for k, step in enumerate(self.program.steps):
             inputs, outputs = tuple(map(array, step.inputs)), tuple(map(array, step.outputs))
             found[k] = {
@@ -104,6 +104,7 @@ class Recorder:
                 "output_arrays": outputs,
                 "shares": memory.codes(step.node),
                 "flops": _flops(step.node, inputs, outputs),
+                "traffic": meter.measure(step, inputs, outputs),
             }
         return found
 
@@ -188,10 +189,10 @@ def _array(var, layout):
 def _flops(node, inputs, outputs):
     """Return how many floating-point operations an Apply does on such arrays, if that is exact."""
     count = getattr(node.op, "flops", None)
-    if count is None or None in inputs or None in outputs:
+    if count is None:
         return None
     try:
-        return count([a.shape for a in inputs], [a.shape for a in outputs])
+        return count(*([a and a.shape for a in arrays] for arrays in (inputs, outputs)))
     except Exception:  # a user's Op may raise anything; a profile is not lost for that
         return None
 
