@@ -63,10 +63,7 @@ def _in_python(subject):
     yield from _most(
         "Python",
         [
-            (
-                share,
-                f"{name(node)}, {share:.0%} of the time: {cmakers.why_not(node)}; {_cure(node)}",
-            )
+            (share, f"{name(node)}, {share:.0%} of the time: {_why(node)}")
             for share, node in slow
             if share >= WORTH
         ],

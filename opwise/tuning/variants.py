@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -53,8 +54,11 @@ class Subject:
         self.given = _given(function, args, kwargs)
         self.mode, self.calls_back = private_mode(function.maker.mode)
         self.original = Candidate(copied(function, self.mode), args, kwargs)
-        #: the same with arguments that need no conversion
-        self.plain = self.with_arguments(self.converted())
+
+    @cached_property
+    def plain(self):
+        """The original with arguments that need no conversion."""
+        return self.with_arguments(self.converted())
 
     def with_arguments(self, values):
         """Return the original with other arguments, those by keyword last."""
@@ -187,7 +191,7 @@ def _of_modes(subject):
     if subject.query is None:
         yield Finding("not tried", "other rewrites: the optimizer of the mode is no query")
         return
-    python = Mode("py", subject.query)
+    python = Mode("py", "fast_run")
     if getattr(subject.mode.linker, "makers", ()) != ("perform",):
         yield Variant(
             "linker py", "mode=opwise.Mode('py', 'fast_run')", lambda: subject.under(python)
