@@ -128,7 +128,7 @@ def variants(subject, call):
     found, findings = [], []
     for made in (
         *_of_arguments(subject, call), *_of_dtypes(subject), *_of_threads(subject),
-        *_of_modes(subject), *_of_rewrites(subject), _gpu(),
+        *_of_modes(subject), *_of_rewrites(subject), *_in_python(subject), _gpu(),
     ):  # fmt: skip
         (findings if isinstance(made, Finding) else found).append(made)
     return found, findings
@@ -191,17 +191,21 @@ def _of_modes(subject):
     if subject.query is None:
         yield Finding("not tried", "other rewrites: the optimizer of the mode is no query")
         return
-    python = Mode("py", "fast_run")
-    if getattr(subject.mode.linker, "makers", ()) != ("perform",):
-        yield Variant(
-            "linker py", "mode=opwise.Mode('py', 'fast_run')", lambda: subject.under(python)
-        )
     if getattr(subject.mode.linker, "allow_gc", False) and type(subject.mode) is Mode:
         keeping = subject.mode.clone(link_kwargs={"allow_gc": False})
         yield Variant(
             "intermediate arrays kept between calls", "OPWISE_FLAGS=allow_gc=False",
             lambda: subject.under(keeping),
         )  # fmt: skip
+
+
+def _in_python(subject):
+    # comes last: numpy's BLAS and scipy's each have threads, which get in each other's way
+    python = Mode("py", "fast_run")
+    if getattr(subject.mode.linker, "makers", ()) != ("perform",):
+        yield Variant(
+            "linker py", "mode=opwise.Mode('py', 'fast_run')", lambda: subject.under(python)
+        )
 
 
 def _of_rewrites(subject):
