@@ -12,6 +12,7 @@ import click
 from opwise.command import diff as comparing
 from opwise.command import doctor as examine
 from opwise.command import files
+from opwise.command.tune import tune
 from opwise.config import config
 from opwise.profiling import records
 from opwise.profiling.profile import Profile
@@ -27,6 +28,7 @@ def main():
 
 main.add_command(comparing.diff)
 main.add_command(comparing.versus)
+main.add_command(tune)
 
 
 # --- run ------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from opwise.config import config
+from opwise.graph import hooks
 from opwise.profiling import totals
 from opwise.profiling.profile import Profile
 from opwise.profiling.recorder import environment, profile_of, sources
@@ -245,6 +246,10 @@ class ProfileStats:
     def print_tips(self, file=None):
         """Print the section with tips."""
         self._section(text.tips_section, file)
+
+    def advise(self, f, *args, budget=5.0, file=None):
+        """Try on a function and its arguments what might make it faster; see ``opwise.advise``."""
+        return hooks.advise(f, *args, budget=budget, file=file)
 
     def save(self, path):
         """Write the profile to a file as JSON; ``Profile.load`` reads it."""
