@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -14,9 +15,11 @@ from opwise.command import doctor as examine
 from opwise.command import files
 from opwise.command.tune import tune
 from opwise.config import config
+from opwise.linkers import probe
 from opwise.profiling import records
 from opwise.profiling.profile import Profile
 from opwise.profiling.reports import profilestats
+from opwise.profiling.roofline import QUIET
 from opwise.version import __version__
 
 
@@ -42,12 +45,16 @@ main.add_command(tune)
 @click.option("--flags", default="", metavar="NAME=VALUE,...", help="Flags, as in OPWISE_FLAGS.")
 @click.option("--memory/--no-memory", default=True, help="Whether to measure memory too.")
 @click.option(
+    "--limits/--no-limits", default=True,
+    help="Whether to tell what the machine could do at best; measured once, in a second or two.",
+)  # fmt: skip
+@click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
     help="The file for the profile; otherwise the script's name and .profile.json.",
 )  # fmt: skip
 @click.argument("script", type=files.SCRIPT)
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-def run(mode, flags, memory, output, script, args):
+def run(mode, flags, memory, limits, output, script, args):
     """Run SCRIPT with its ARGS as Python would, and keep the profile of all its functions.
 
     Programs that import theano run as they are. The exit code is that of the program. Processes
@@ -56,12 +63,23 @@ def run(mode, flags, memory, output, script, args):
     output = (output or Path(f"{script.stem}.profile.json")).absolute()
     environment = files.profiled(output, mode, flags, memory)
     output.unlink(missing_ok=True)
+    if limits:
+        _measured()
     done = subprocess.run([sys.executable, str(script), *args], env=environment)
     if output.exists():
         _tell_about(output)
     else:
         click.echo("no profile was kept: the program compiled no function, or was killed", err=True)
     sys.exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
+
+
+def _measured(refresh=False):
+    """Return what this machine can do at best, measured if that was not done while it was quiet."""
+    known = probe.known()
+    if refresh or known is None or known.quiet < QUIET:
+        click.echo("measuring what this machine can do at best...", err=True)
+        return probe.machine(refresh=True)
+    return known
 
 
 def _tell_about(output):
@@ -80,10 +98,16 @@ def _tell_about(output):
 @main.command(short_help="Show a profile, or several as one.")
 @click.option("--form", type=click.Choice(["text", "csv"]), default="text", show_default=True)
 @click.option("-n", "--rows", type=click.IntRange(1), default=20, show_default=True)
+@click.option(
+    "--limits", is_flag=True,
+    help="Compare with what this machine can do at best, measured anew, not the one it ran on.",
+)  # fmt: skip
 @click.argument("paths", metavar="FILES...", nargs=-1, required=True, type=files.PROFILES)
-def report(form, rows, paths):
+def report(form, rows, limits, paths):
     """Show the profile in FILES; several, or those of a folder, are merged."""
     profile = files.one(paths)
+    if limits:
+        profile = replace(profile, machine=_measured(refresh=True))
     if form == "csv":
         records.write_csv(profile, sys.stdout)
         return

@@ -5,6 +5,7 @@ What it finds is a ``roofline.Machine``; the measuring loops are in csupport/pro
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import os
@@ -42,19 +43,33 @@ _CACHES = "/sys/devices/system/cpu/cpu0/cache"
 def machine(refresh=False, duration=1.0, largest=None):
     """Return the Machine that this process runs on, measured if nobody has done so before.
 
-    refresh: measure again. duration: about how many seconds the probe may take. largest: bytes of
-    the largest arrays, altogether (None: enough to leave every cache). What was measured is kept in
-    ``config.compiledir``, for a model of processor, a number of processors and of threads.
+    refresh: measure again; of both times the best is kept. duration: about how many seconds the
+    probe may take. largest: bytes of the largest arrays, altogether (None: enough to leave every
+    cache). What was measured is kept in ``config.compiledir``, for a model of processor, a number
+    of processors and of threads.
     """
     resources.obey_flags()
     path = Path(cbuild.folder(), f"machine-{_key()}.json")
-    if not refresh:
-        found = _read(path)
-        if found is not None:
-            return found
+    before = _read(path)
+    if before is not None and not refresh:
+        return before
     found = measure(duration, largest)
+    if before is not None:
+        found = found.best(before)
     _write(path, found.to_json())
+    _known.cache_clear()
     return found
+
+
+def known():
+    """Return the Machine that this process runs on if it has been measured, else None."""
+    resources.obey_flags()
+    return _known(str(Path(cbuild.folder(), f"machine-{_key()}.json")))
+
+
+@functools.cache
+def _known(path):
+    return _read(Path(path))
 
 
 def measure(duration=1.0, largest=None):

@@ -42,6 +42,8 @@ class Recorder:
     rewrites = None
     #: the Program that the machine runs: its graph, and which cells Applys read and write
     program = None
+    #: called without arguments: the roofline.Machine that it runs on, as far as that is known
+    limits = None
     #: whether a snapshot tells what lived in the last call; and the order in which least would
     with_memory = with_least_memory = False
 
@@ -213,10 +215,11 @@ def environment():
 def profile_of(recorders, message=""):
     """Return a Profile of several recorders, as of now."""
     functions = tuple(r.snapshot() for r in recorders)
-    return Profile(functions, message, environment(), sources(functions))
+    machine = next((r.limits() for r in recorders if r.limits is not None), None)
+    return Profile(functions, message, environment(), _sources(functions), machine)
 
 
-def sources(functions):
+def _sources(functions):
     """Return {``file:line``: text} of the user's lines that functions come from."""
     origins = {o for f in functions for a in f.applys for o in a.origins}
     places = {(o.file, o.line) for o in origins if o.file}

@@ -10,7 +10,10 @@ from __future__ import annotations
 import json
 import math
 from bisect import bisect_left
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+
+#: below this share of the processors the probe was disturbed
+QUIET = 0.8
 
 #: what the JSON form of a Machine calls itself
 FORMAT = "opwise machine"
@@ -78,6 +81,29 @@ class Machine:
             if (peak.dtype, peak.fused) == (dtype, fused):
                 return self._shared(peak.one, peak.all, threads)
         return None
+
+    def best(self, other):
+        """Return what two measurements of one machine show that it can do."""
+
+        def rates(one, other):
+            found = dict(one)
+            for size, rate in other:
+                found[size] = max(rate, found.get(size, 0.0))
+            return tuple(sorted(found.items()))
+
+        peaks = {(p.dtype, p.fused): p for p in other.peaks}
+        return replace(
+            self,
+            one=rates(self.one, other.one),
+            all=rates(self.all, other.all),
+            peaks=tuple(
+                replace(p, one=max(p.one, q.one), all=max(p.all, q.all))
+                for p in self.peaks
+                for q in [peaks.get((p.dtype, p.fused), p)]
+            ),
+            step_ns=min(self.step_ns, other.step_ns),
+            quiet=max(self.quiet, other.quiet),
+        )
 
     def _shared(self, one, all_, threads):
         if threads <= 1 or self.threads <= 1:

@@ -232,3 +232,18 @@ def test_blanks(build):
     assert no_traffic.bandwidth is None and no_traffic.rate == pytest.approx(70 / 900)
     for row in (no_flops, no_traffic):
         assert row.attainable is row.share is row.bound is row.gain is None
+
+
+def test_of_two_measurements_the_best_is_kept():
+    other = replace(
+        MACHINE,
+        one=tuple((size, 2 * rate) for size, rate in MACHINE.one[:1]),
+        peaks=tuple(replace(p, one=p.one / 2, all=p.all * 3) for p in MACHINE.peaks),
+        step_ns=MACHINE.step_ns / 2,
+        quiet=MACHINE.quiet / 2,
+    )
+    best = MACHINE.best(other)
+    assert best == other.best(MACHINE)
+    assert best.one == ((MACHINE.one[0][0], 2 * MACHINE.one[0][1]), *MACHINE.one[1:])
+    assert [(p.one, p.all) for p in best.peaks] == [(p.one, p.all * 3) for p in MACHINE.peaks]
+    assert (best.step_ns, best.quiet) == (MACHINE.step_ns / 2, MACHINE.quiet)

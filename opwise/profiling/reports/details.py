@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from opwise.profiling import aggregate
+from opwise.profiling.reports import roofline
 
 #: an Apply that takes less than so many readings of the clock is hardly measured
 _READINGS = 10
@@ -19,7 +20,7 @@ def sections(profile, n):
     """Return the lines of all sections, with up to n rows each, an empty line before each."""
     found = (
         calls(profile), spread(profile, n), lines(profile, n), scopes(profile, n),
-        in_python(profile, n), peak(profile),
+        in_python(profile, n), peak(profile), limits(profile, n),
     )  # fmt: skip
     return [line for section in found if section for line in ("", *section)]
 
@@ -128,6 +129,13 @@ def in_python(profile, n):
         *("  %10.6f  %5.1f%%  %s: %s" % (*_share(r.ns, local), _short(r.label), why[r.key])
           for r in rows[:n]),
     ]  # fmt: skip
+
+
+def limits(profile, n):
+    """Return what Applys take beyond what the machine needs, where that has been measured."""
+    if profile.machine is None or not any(a.total for a in profile.applys):
+        return []
+    return roofline.section(profile, profile.machine, n)[:-1]
 
 
 # --- the user's program ---------------------------------------------------------------------------

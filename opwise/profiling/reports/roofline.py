@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from opwise.profiling import roofline
 
-#: below this share of the processors the probe was disturbed
-_QUIET = 0.8
-
 _HEADER = (
     "<gain> <apply time> <#call> <GB/s> <GFLOP/s> <share of peak> <bound by> <id> <Apply name>"
 )
@@ -63,7 +60,7 @@ def machine_lines(machine):
             )
         )
     lines.append("  A step that does nothing: %.0f ns" % machine.step_ns)
-    if machine.quiet < _QUIET:
+    if machine.quiet < roofline.QUIET:
         lines.append(
             "  Other programs were at work when this was measured, which got %.0f%% of the "
             "processors: limits may be too low" % (100 * machine.quiet)
@@ -83,8 +80,8 @@ def _with_all(rate, threads):
 def _line(row):
     return " ".join(
         [
-            _cell("%8.3fs", row.gain),
-            "%8.3fs" % row.total,
+            _cell("%10.6fs", row.gain),
+            "%10.6fs" % row.total,
             "%7d" % row.calls,
             _cell("%7.1f", row.bandwidth),
             _cell("%8.1f", row.rate),
