@@ -42,6 +42,7 @@ from opwise.linkers.wrap import DualLinker, WrapLinker, WrapLinkerMany
 from opwise.modes.mode import Mode, get_default_mode, get_mode, register_mode
 from opwise.modes.profilemode import ProfileMode
 from opwise.tensor.dot import dot
+from opwise.tuning.advise import advise
 from opwise.version import __version__
 
 # names of ``theano.tensor`` for things that are defined above or below the tensor layer
@@ -102,6 +103,7 @@ __all__ = [
     "WrapLinker",
     "WrapLinkerMany",
     "__version__",
+    "advise",
     "change_flags",
     "clone",
     "config",

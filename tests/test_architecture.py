@@ -28,6 +28,7 @@ LAYERS = [
     ("gpu",),
     ("modes",),
     ("compile",),
+    ("tuning",),
     ("command",),
     ("opwise", "__main__"),
     ("theano",),

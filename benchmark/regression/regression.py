@@ -68,7 +68,8 @@ class PrintEverythingMode(theano.Mode):
             thunk()
             print("    ->", [cell[0] for cell in thunk.outputs])
 
-        super().__init__(theano.gof.WrapLinkerMany([linker], [print_eval]), optimizer)
+        wrapped = theano.Mode(linker, None).linker
+        super().__init__(theano.gof.WrapLinkerMany([wrapped], [print_eval]), optimizer)
 
 
 @dataclass(frozen=True)

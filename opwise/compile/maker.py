@@ -12,7 +12,7 @@ import numpy as np
 from opwise.compile.construct import construct
 from opwise.compile.executable import Function
 from opwise.config import config
-from opwise.graph import aliasing, provenance, traversal
+from opwise.graph import aliasing, hooks, provenance, traversal
 from opwise.graph.features import PreserveNames
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Constant, Variable
@@ -148,6 +148,8 @@ class FunctionMaker:
         self.mode.compiled(function)
         if self.profile:
             self._profile(function)
+        if config.tuning.functions:
+            hooks.remember(function)
         return function
 
     def _profile(self, function):

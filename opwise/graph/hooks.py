@@ -10,3 +10,10 @@ evaluate = _unfilled
 
 #: (inputs, outputs, mode=, name=, allow_input_downcast=) -> callable; filled by compile.function
 compile_function = _unfilled
+
+#: (function, *arguments, budget=, file=) -> Advice; filled by tuning.advise
+advise = _unfilled
+
+#: (function) -> None: keeps the arguments of its calls, to advise at the end of the program; filled
+#: by tuning.advise
+remember = _unfilled

@@ -24,6 +24,11 @@ def processors():
     told = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if told.isdigit() and int(told) > 0:
         return int(told)
+    return available()
+
+
+def available():
+    """Return how many processors this process may run on, whatever the environment says."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from opwise.config import config
-from opwise.linkers import blasload, cmakers
+from opwise.linkers import blasload, cmakers, probe
 from opwise.profiling.recorder import Recorder
 
 
@@ -27,6 +27,7 @@ def record(function, time_thunks=True, ignore_first_call=False, memory=False):
         function.name, order, function.fn, function, cimpl, why, function.maker.report
     )
     recorder.program = function.maker.linker.program
+    recorder.limits = probe.known
     recorder.with_memory = memory
     recorder.with_least_memory = config.profiling.min_peak_memory
     return recorder

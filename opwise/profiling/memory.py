@@ -45,12 +45,12 @@ class MemoryProfile:
     copying: int
     copying_toposort: int
     total: int
-    total_copying: int
-    total_apart: int
     kept: int
     least: int | None = None
     least_seconds: float = 0.0
     least_is_sure: bool = True
+    total_copying: int = 0
+    total_apart: int = 0
 
 
 def measure(fgraph, order, sizes, scratch, kept, least=False):
@@ -78,12 +78,12 @@ def measure(fgraph, order, sizes, scratch, kept, least=False):
         copying=max(copying.lives(order, sizes), default=0),
         copying_toposort=max(copying.lives(sorted_order, sizes), default=0),
         total=overwriting.total(order, sizes),
-        total_copying=copying.total(order, sizes),
-        total_apart=sum(sizes[var] for node in order for var in node.outputs),
         kept=kept,
         least=found,
         least_seconds=seconds,
         least_is_sure=sure,
+        total_copying=copying.total(order, sizes),
+        total_apart=sum(sizes[var] for node in order for var in node.outputs),
     )
 
 

@@ -33,6 +33,7 @@ def merge(profiles):
         functions=tuple(reduce(_functions, functions[key]) for key in sorted(functions)),
         message=" + ".join(sorted(messages)),
         environment={"merged": sorted(environments, key=_text)},
+        machine=max((p.machine for p in profiles), key=lambda m: (m is not None, repr(m))),
         sources=dict(max(item) for item in _by_place(profiles).values()),
     )
 

@@ -20,6 +20,7 @@ from typing import get_args, get_origin, get_type_hints
 from opwise.errors import ProfileFormatError
 from opwise.profiling import histogram
 from opwise.profiling.memory import MemoryProfile
+from opwise.profiling.roofline import Machine
 
 #: what the JSON form calls itself, and its version
 FORMAT = "opwise profile"
@@ -66,6 +67,7 @@ class ApplyProfile:
     output_arrays: what they were in the last call, None for what is no array; empty before there
     was one. shares: for each output 'c' (created), 'i' (overwrites an input) or 'v' (a view).
     flops: floating-point operations of the last call, None where there is no exact count.
+    traffic: bytes that it must read and write, each once; None where that is not exact.
     """
 
     position: int
@@ -88,6 +90,7 @@ class ApplyProfile:
     output_arrays: tuple[ArrayProfile | None, ...] = ()
     shares: tuple[str, ...] = ()
     flops: int | None = None
+    traffic: int | None = None
 
     @cached_property
     def keys(self):
@@ -179,13 +182,15 @@ class FunctionProfile:
 class Profile:
     """What was recorded of several functions under one name.
 
-    sources: the text of the user's lines, by ``file:line``.
+    sources: the text of the user's lines, by ``file:line``. machine: what the machine it ran on can
+    do at best, or None where that was never measured.
     """
 
     functions: tuple[FunctionProfile, ...] = ()
     message: str = ""
     environment: dict = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
+    machine: Machine | None = None
     version: int = VERSION
 
     @property
@@ -227,7 +232,12 @@ class Profile:
             _validator()(data)
         except fastjsonschema.JsonSchemaValueException as error:
             raise ProfileFormatError(f"{source} is no whole profile: {error.message}") from None
-        return _maker(cls)(data)
+        profile = _maker(cls)(data)
+        try:
+            _check(profile)
+        except ValueError as error:
+            raise ProfileFormatError(f"{source} is no whole profile: {error}") from None
+        return profile
 
     def save(self, path):
         """Write the profile to a file as JSON. A file of that name is replaced as a whole."""
@@ -278,6 +288,29 @@ def _parsed(text, source):
         return json.loads(text, parse_constant=refused)
     except (ValueError, RecursionError) as error:
         raise ProfileFormatError(f"{source} is no profile of opwise: {error}") from None
+
+
+def _check(profile):
+    """Raise ValueError where what a schema cannot tell does not fit together."""
+    for f in profile.functions:
+        n = len(f.applys)
+        positions = set(range(n))
+        for k, a in enumerate(f.applys):
+            if a.position != k:
+                raise ValueError(f"Apply {k} of {f.name!r} has the position {a.position}")
+            if not all(-1 <= position < k for position in a.reads):
+                raise ValueError(f"Apply {k} of {f.name!r} reads what comes behind it")
+            if len(a.output_arrays) != len(a.shares):
+                raise ValueError(f"Apply {k} of {f.name!r} has {len(a.shares)} shares of memory")
+        if any(len(call.apply_ns) != n for call in f.detail):
+            raise ValueError(f"a call of {f.name!r} has times of other Applys")
+        m = f.memory
+        if m and not (
+            len(m.timeline) == n and {m.at, *(one.position for one in m.live)} <= positions | {-1}
+        ):
+            raise ValueError(f"the memory of {f.name!r} is that of other Applys")
+    if profile.machine is not None:
+        Machine.from_json(profile.machine.to_json())
 
 
 @cache

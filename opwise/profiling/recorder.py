@@ -15,7 +15,7 @@ import sys
 from functools import cache
 
 from opwise.graph import provenance
-from opwise.profiling import memory, totals
+from opwise.profiling import memory, totals, traffic
 from opwise.profiling.profile import (
     ApplyProfile,
     ArrayProfile,
@@ -43,6 +43,8 @@ class Recorder:
     rewrites = None
     #: the Program that the machine runs: its graph, and which cells Applys read and write
     program = None
+    #: called without arguments: the roofline.Machine that it runs on, as far as that is known
+    limits = None
     #: whether a snapshot tells what lived in the last call; and the order in which least would
     with_memory = with_least_memory = False
 
@@ -97,7 +99,7 @@ class Recorder:
                 seen[cell] = _array(self.program.variables[cell], layouts[cell])
             return seen[cell]
 
-        found = {}
+        found, meter = {}, traffic.Meter(array)
         for k, step in enumerate(self.program.steps):
             inputs, outputs = tuple(map(array, step.inputs)), tuple(map(array, step.outputs))
             found[k] = {
@@ -105,6 +107,7 @@ class Recorder:
                 "output_arrays": outputs,
                 "shares": memory.codes(step.node),
                 "flops": _flops(step.node, inputs, outputs),
+                "traffic": meter.measure(step, inputs, outputs),
             }
         return found
 
@@ -189,10 +192,10 @@ def _array(var, layout):
 def _flops(node, inputs, outputs):
     """Return how many floating-point operations an Apply does on such arrays, if that is exact."""
     count = getattr(node.op, "flops", None)
-    if count is None or None in inputs or None in outputs:
+    if count is None:
         return None
     try:
-        return count([a.shape for a in inputs], [a.shape for a in outputs])
+        return count(*([a and a.shape for a in arrays] for arrays in (inputs, outputs)))
     except Exception:  # a user's Op may raise anything; a profile is not lost for that
         return None
 
@@ -214,10 +217,11 @@ def profile_of(recorders, message=""):
     """Return a Profile of several recorders, as of now."""
     with no_collection():
         functions = tuple(r.snapshot() for r in recorders)
-        return Profile(functions, message, environment(), sources(functions))
+        machine = next((r.limits() for r in recorders if r.limits is not None), None)
+        return Profile(functions, message, environment(), _sources(functions), machine)
 
 
-def sources(functions):
+def _sources(functions):
     """Return {``file:line``: text} of the user's lines that functions come from."""
     origins = {o for f in functions for a in f.applys for o in a.origins}
     places = {(o.file, o.line) for o in origins if o.file}

@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 
 from opwise.config import config
+from opwise.graph import hooks
 from opwise.profiling import totals
 from opwise.profiling.profile import Profile
-from opwise.profiling.recorder import environment, profile_of, sources
+from opwise.profiling.recorder import profile_of
 from opwise.profiling.reports import profilestats as text
 
 
@@ -246,6 +247,10 @@ class ProfileStats:
         """Print the section with tips."""
         self._section(text.tips_section, file)
 
+    def advise(self, f, *args, budget=5.0, file=None):
+        """Try on a function and its arguments what might make it faster; see ``opwise.advise``."""
+        return hooks.advise(f, *args, budget=budget, file=file)
+
     def save(self, path):
         """Write the profile to a file as JSON; ``Profile.load`` reads it."""
         self.profile().save(path)
@@ -345,8 +350,7 @@ def _write(path):
     """Write all profiles to a file, as JSON if it is called so; to stderr where that fails."""
     try:
         if path.suffix == ".json":
-            functions = tuple(f for stats in _at_exit for f in stats.profile().functions)
-            Profile(functions, "", environment(), sources(functions)).save(path)
+            profile_of([r for stats in _at_exit for r in stats._recorders]).save(path)
         else:
             path.write_text(exit_text(), encoding="utf-8")
     except OSError as error:

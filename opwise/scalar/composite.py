@@ -110,6 +110,13 @@ class Composite(ScalarOp):
         counts = [step.op.flops(len(step.args)) for step in self.steps]
         return None if None in counts else sum(counts)
 
+    def unread(self):
+        read = set(self.outs)
+        for step in self.steps:
+            unread = step.op.unread()
+            read.update(a for i, a in enumerate(step.args) if i not in unread)
+        return set(range(self.nin)) - read
+
     def impl(self, *inputs):
         values = [np.asarray(x, dtype=d) for x, d in zip(inputs, self.in_dtypes, strict=True)]
         results = [r[()] for r in self.on_arrays(values, None)]

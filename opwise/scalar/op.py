@@ -86,6 +86,10 @@ class ScalarOp(Op):
             return None
         return self.row.flops * (n_inputs - 1 if self.row.nin < 0 else 1)
 
+    def unread(self):
+        """Return the inputs, by position, that a loop over elements has no need to read."""
+        return {0} if self.row is not None and "ignores_first" in self.row.extra else set()
+
     def perform(self, node, inputs, output_storage):
         results = self.impl(*inputs)
         if self.nout == 1:

@@ -13,6 +13,7 @@ from opwise.errors import InconsistencyError
 from opwise.graph.aliasing import root
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.tensor.dot import dot, matched, product_rule
 from opwise.tensor.elemwise import cast, dimshuffle
@@ -78,6 +79,7 @@ class GemmRelated(Op):
     __props__ = ()
     #: which inputs are multiplied
     factors = (0, 1)
+    traffic = traffic.each_once
 
     def infer_shape(self, node, shapes):
         return [shapes[0]]
@@ -96,6 +98,7 @@ class Gemm(GemmRelated):
 
     __props__ = ("inplace",)
     factors = (2, 3)
+    traffic = traffic.accumulates(4)
     E_rank = "gemm only works for rank 2"
     E_scalar = "gemm requires scalar argument"
     E_z_uniq = "argument z aliased to x or y"
@@ -142,6 +145,7 @@ class Gemv(Op):
     """
 
     __props__ = ("inplace",)
+    traffic = traffic.accumulates(4)
 
     def __init__(self, inplace):
         self.inplace = bool(inplace)
@@ -191,6 +195,7 @@ class Ger(Op):
     """
 
     __props__ = ("destructive",)
+    traffic = traffic.each_once
 
     def __init__(self, destructive):
         self.destructive = bool(destructive)
@@ -304,6 +309,7 @@ class BatchedDot(Op):
     """
 
     __props__ = ()
+    traffic = traffic.each_once
 
     def make_node(self, *inputs):
         if len(inputs) != 2:

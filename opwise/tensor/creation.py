@@ -15,6 +15,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
+from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.scalar.op import Cast, ScalarOp
 from opwise.scalar.row import ROWS
@@ -105,6 +106,7 @@ class Alloc(Op):
     """
 
     __props__ = ()
+    flops, traffic = traffic.no_flops, traffic.each_once
 
     def make_node(self, value, *shape):
         value = as_tensor_variable(value)
@@ -178,6 +180,7 @@ class AllocEmpty(Op):
     """A tensor of ``dtype`` of the shape given by the inputs; its elements hold anything."""
 
     __props__ = ("dtype",)
+    flops, traffic = traffic.no_flops, traffic.nothing
 
     def __init__(self, dtype):
         self.dtype = _dtype_name(dtype)

@@ -14,6 +14,7 @@ from opwise.config import config
 from opwise.graph.apply import Apply
 from opwise.graph.null import NullType, disconnected_type, is_disconnected, is_null
 from opwise.graph.op import Op
+from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS, ScalarOp, cast_op
 from opwise.scalar.row import ROWS, Algebra
@@ -31,6 +32,7 @@ class DimShuffle(Op):
     """
 
     view_map = {0: [0]}
+    flops, traffic = traffic.no_flops, traffic.nothing
 
     def __init__(self, input_broadcastable, new_order, inplace=True):
         self.input_broadcastable = tuple(input_broadcastable)
@@ -197,6 +199,12 @@ class Elemwise(Op):
         scalar operation has no exact count."""
         count = self.scalar_op.flops(len(inputs))
         return None if count is None else count * math.prod(outputs[0])
+
+    def traffic(self, node, inputs, outputs):
+        """Return the bytes of the inputs that are read, and of the outputs."""
+        unread = self.scalar_op.unread()
+        read = [0 if i in unread else a.bytes for i, a in enumerate(inputs)]
+        return read, [a.bytes for a in outputs]
 
     def perform(self, node, inputs, output_storage):
         self.check_shapes(node, inputs)

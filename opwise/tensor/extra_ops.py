@@ -14,6 +14,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant
+from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.tensor.advanced_subtensor import (
     advanced_inc_subtensor1,
@@ -49,6 +50,7 @@ class CpuContiguous(Op):
 
     __props__ = ()
     view_map = {0: [0]}
+    flops, traffic = traffic.no_flops, traffic.view_or_copy
 
     def make_node(self, x):
         x = as_tensor_variable(x)

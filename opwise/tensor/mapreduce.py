@@ -46,6 +46,10 @@ class MapReduce(Op):
         both = self._map.flops(inputs, [mapped]), self.reduction.flops([mapped], outputs)
         return None if None in both else sum(both)
 
+    def traffic(self, node, inputs, outputs):
+        """Return the bytes of the inputs that are read, and of the output."""
+        return self._map.traffic(node, inputs, outputs)
+
     def perform(self, node, inputs, output_storage):
         mapped, reduced = self.parts(node)
         between = [None]

@@ -14,6 +14,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.null import NullType, disconnected_type, is_disconnected
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
+from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS, BinaryScalarOp
 from opwise.tensor.creation import arange, zeros_like
@@ -143,6 +144,7 @@ class CAReduce(Op):
     """
 
     __props__ = ("scalar_op", "axis")
+    traffic = traffic.each_once
 
     def __init__(self, scalar_op, axis=None):
         if scalar_op.nin not in (-1, 2) or scalar_op.nout != 1:
@@ -473,6 +475,7 @@ class _Extremum(Op):
     """What MaxAndArgmax and Argmax share: axes, and positions in them."""
 
     __props__ = ("axis",)
+    traffic = traffic.each_once
 
     def __init__(self, axis):
         axes = _axis_list(axis)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 
 import opwise as opwise_package
 from opwise.command import doctor, main
@@ -37,35 +36,11 @@ def script(tmp_path, monkeypatch):
     return path
 
 
-@pytest.fixture
-def call():
-    """Run the command in this process; return click's result."""
-
-    def run(*args):
-        return CliRunner().invoke(main.main, list(map(str, args)))
-
-    return run
-
-
 def opwise(*args):
     """Run the command in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "opwise", *map(str, args)], capture_output=True, text=True
     )
-
-
-@pytest.fixture
-def profile(build, tmp_path):
-    """Save a profile of Applys (op, nanoseconds, count, keys) and return its path."""
-    apply, function, _ = build
-
-    def saved(name, *applys):
-        made = [apply(op, ns, k, count=n, keys=keys) for k, (op, ns, n, keys) in enumerate(applys)]
-        path = tmp_path / name
-        Profile((function(*made),)).save(path)
-        return path
-
-    return saved
 
 
 # --- run ------------------------------------------------------------------------------------------
@@ -143,72 +118,6 @@ def test_what_is_no_profile(call, profile, tmp_path, command, text):
     result = call(command, *args)
     assert result.exit_code == 1
     assert "bad.json is no profile of opwise" in result.output
-
-
-# --- diff -----------------------------------------------------------------------------------------
-
-A = ("exp", 6_000_000, 1, ("a",))
-B = ("dot", 4_000_000, 1, ("b",))
-SLOW = ("exp{inplace}", 9_000_000, 1, ("a",))
-
-
-def test_diff(call, profile):
-    one, two = profile("1.json", A, B), profile("2.json", SLOW)
-    lines = call("diff", one, two).output.splitlines()
-    assert lines[0].split() == ["before", "s", "after", "s", "difference", "s", "ratio", "apply"]
-    assert lines[1].split() == ["0.004000", "-0.004000", "only", "before", "dot"]
-    assert lines[2].split() == ["0.006000", "0.009000", "+0.003000", "1.500", "exp", "|",
-                                "exp{inplace}"]  # fmt: skip
-    assert lines[3] == (
-        "all: 0.010000 s before, 0.009000 s after; 0 rows not shown differ by +0.000000 s"
-    )
-
-
-def test_rows_that_are_not_shown_are_summed(call, profile):
-    one, two = profile("1.json", A, B), profile("2.json", SLOW)
-    assert "1 rows not shown differ by +0.003000 s" in call("diff", "-n", 1, one, two).output
-
-
-@pytest.mark.parametrize(("by", "labels"), [("op", {"exp", "dot"}), ("class", {"'ops.exp'"})])
-def test_by_op_and_class(call, profile, by, labels):
-    one = profile("1.json", A, B)
-    shown = call("diff", "--by", by, one, one).output
-    assert all(label in shown for label in labels) and by in shown.splitlines()[0]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (["--fail-above", 1.4], 1),
-        (["--fail-above", 1.6], 0),
-        (["--fail-above", 1.4, "--floor", 0.002], 1),
-        (["--fail-above", 1.4, "--floor", 0.004], 0),
-        ([], 0),
-    ],
-)
-def test_the_exit_code_for_a_slower_apply(call, profile, arguments, code):
-    one, two = profile("1.json", A, B), profile("2.json", SLOW, B)
-    result = call("diff", *arguments, one, two)
-    assert result.exit_code == code
-    assert ("slower by 1.50: exp | exp{inplace}" in result.output) == bool(code)
-
-
-def test_more_calls_are_not_slower(call, profile):
-    one = profile("1.json", A)
-    two = profile("2.json", ("exp", 60_000_000, 10, ("a",)))
-    result = call("diff", "--fail-above", 1.01, one, two)
-    assert result.exit_code == 0 and "1.000" in result.output
-
-
-def test_unrelated_programs(call, profile):
-    one, two = profile("1.json", A), profile("2.json", B)
-    assert "Nothing matches" in call("diff", one, two).output
-
-
-@pytest.mark.parametrize("limit", ["0", "-1", "fast"])
-def test_a_limit_that_is_none(call, profile, limit):
-    one = profile("1.json", A)
-    assert call("diff", "--fail-above", limit, one, one).exit_code == 2
 
 
 # --- doctor ---------------------------------------------------------------------------------------

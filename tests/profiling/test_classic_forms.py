@@ -234,7 +234,11 @@ def test_profile_mode_with_more_applys_than_are_shown(summary):
 
 
 def profiled(name, flags):
-    """Run a program of golden/ in a fresh process; return its output, and its masked errors."""
+    """Run a program of golden/ in a fresh process.
+
+    Return its output, and masked what it writes of its profile up to the tips, behind which stands
+    what no older form had.
+    """
     ran = subprocess.run(
         [sys.executable, GOLDEN / f"{name}.py"],
         env={**os.environ, "THEANO_FLAGS": flags, "PYTHONPATH": str(ROOT)},
@@ -242,7 +246,8 @@ def profiled(name, flags):
         text=True,
         check=True,
     )
-    return ran.stdout, [masked(line) for line in ran.stderr.splitlines()]
+    lines = [masked(line) for line in ran.stderr.splitlines()]
+    return ran.stdout, lines[: lines.index(TIPS[-1]) + 1]
 
 
 #: (pattern of what was printed, what stands there today)

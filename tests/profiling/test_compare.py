@@ -21,15 +21,103 @@ def test_matches_by_the_users_applys_not_by_op_or_position(build):
     }
 
 
-def test_equal_applys_are_matched_from_the_last(build):
+def profiles_of(build, mine, theirs):
+    """Two Profiles of one function each; an Apply is (Op, nanoseconds, keys)."""
     apply, function, _ = build
-    mine = Profile((function(apply("alloc", 10, 0, keys=["a"]), apply("gemv", 20, 1, keys=["a"])),))
-    theirs = Profile((function(apply("dot", 1, 0, keys=["a"])),))
-    rows = compare.by_apply(mine, theirs)
-    assert [(r.label, r.ns, r.only) for r in rows] == [
-        ("alloc", 10, "self"),
-        ("gemv | dot", 19, ""),
+    return [
+        Profile(
+            (function(*(apply(op, ns, k, keys=keys) for k, (op, ns, keys) in enumerate(side))),)
+        )
+        for side in (mine, theirs)
     ]
+
+
+def rows_of(mine, theirs):
+    return [(r.label, r.ns, r.relation or r.only) for r in compare.by_apply(mine, theirs)]
+
+
+def test_equal_applys_are_matched_from_the_last(build):
+    mine, theirs = profiles_of(
+        build, [("b", 1, "k"), ("c", 2, "k")], [("d", 10, "k"), ("e", 20, "k")]
+    )
+    assert rows_of(mine, theirs) == [("b | d", -9, ""), ("c | e", -18, "")]
+
+
+def test_several_that_are_one_elsewhere_are_one_row(build):
+    mine, theirs = profiles_of(
+        build,
+        [("alloc", 10, "a"), ("gemv", 20, "a"), ("exp", 5, "b"), ("mul", 7, "c"), ("add", 1, "d")],
+        [("dot", 1, "a"), ("Composite", 4, "bc"), ("add", 2, "d")],
+    )
+    assert rows_of(mine, theirs) == [
+        ("alloc + gemv | dot", 29, "fused"),
+        ("exp + mul | Composite", 8, "fused"),
+        ("add", -1, ""),
+    ]
+    assert rows_of(theirs, mine) == [
+        ("dot | alloc + gemv", -29, "split"),
+        ("Composite | exp + mul", -8, "split"),
+        ("add", 1, ""),
+    ]
+    fused = compare.by_apply(mine, theirs)[1]
+    assert fused.ratio == pytest.approx(4 / 12) and fused.position == -1
+
+
+def test_applys_that_are_cut_otherwise_are_regrouped(build):
+    mine, theirs = profiles_of(
+        build, [("x", 1, "abc"), ("y", 2, "d")], [("z", 4, "abd"), ("w", 8, "c")]
+    )
+    assert rows_of(mine, theirs) == [("x + y | z + w", -9, "regrouped")]
+
+
+def test_an_apply_goes_to_the_one_that_shares_most(build):
+    mine, theirs = profiles_of(
+        build, [("x", 1, "abc")], [("y", 2, "a"), ("z", 4, "bc"), ("w", 8, "d")]
+    )
+    assert rows_of(mine, theirs) == [("x | y + z", -5, "split"), ("w", -8, "other")]
+
+
+def test_what_was_changed_is_matched_by_its_line(build):
+    """The keys of everything behind a change are others; lines that moved are the same lines."""
+    apply, function, _ = build
+    before = Profile(
+        (function(apply("exp", 10, 0, keys="a", lines=[("m/net.py", 3)]),
+                  apply("dot", 20, 1, keys="b", lines=[("m/net.py", 4)])),),
+        sources={"m/net.py:3": "y = exp(x)", "m/net.py:4": "z = dot(y, w)"},
+    )  # fmt: skip
+    after = Profile(
+        (function(apply("exp", 11, 0, keys="c", lines=[("n/net.py", 5)]),
+                  apply("dot", 22, 1, keys="d", lines=[("n/net.py", 7)]),
+                  apply("dot", 33, 2, keys="e", lines=[("n/net.py", 8)])),),
+        sources={"n/net.py:5": "y = exp(2 * x)", "n/net.py:7": "z = dot(y, w)",
+                 "n/net.py:8": "q = dot(z, w)"},
+    )  # fmt: skip
+    assert sorted(rows_of(before, after)) == [
+        ("dot", -33, "other"), ("dot", -2, "similar"), ("exp", -11, "other"), ("exp", 10, "self")
+    ]  # fmt: skip
+
+
+def test_lines_are_matched_by_their_text_and_order(build):
+    apply, function, _ = build
+    sides = [
+        Profile(
+            (
+                function(
+                    apply("exp", ns, lines=[("a.py", n)]), apply("exp", ns, lines=[("a.py", n + 1)])
+                ),
+            ),
+            sources={f"a.py:{n}": "y = exp(y)", f"a.py:{n + 1}": "y = exp(y)"},
+        )
+        for n, ns in ((3, 10), (7, 4))
+    ]
+    assert [(r.label, r.ns) for r in compare.by_line(*sides)] == [
+        ("a.py:3 | a.py:7", 6), ("a.py:4 | a.py:8", 6)
+    ]  # fmt: skip
+
+
+def test_programs_that_share_nothing_do_not_match(build):
+    mine, theirs = profiles_of(build, [("x", 1, "a")], [("x", 2, "b")])
+    assert rows_of(mine, theirs) == [("x", 1, "self"), ("x", -2, "other")]
 
 
 def test_differences_of_groups_add_up(build):
@@ -62,14 +150,18 @@ def test_two_compilations_of_one_program_match_apply_by_apply(linkers):
     assert sum(r.ns for r in rows) == mine.local_ns - theirs.local_ns
 
 
-def test_what_only_one_optimizer_leaves_is_in_one_side_only():
+def test_what_an_optimizer_fuses_is_matched_with_what_it_was():
     mine = trained(opwise.ProfileMode("py", "fast_run")).profile()
     theirs = trained(opwise.ProfileMode("py", None)).profile()
     rows = compare.by_apply(mine, theirs)
-    assert {r.only for r in rows} == {"", "self", "other"}
     assert sum(r.ns for r in rows) == mine.local_ns - theirs.local_ns
-    dot = [r for r in rows if r.mine and "Gemv" in r.mine.label and r.theirs]
-    assert dot and dot[0].theirs.label == "dot"
+    assert sum(len(side) for r in rows for side in r.parts) == len(mine.applys + theirs.applys)
+    relations = {r.relation or r.only for r in rows}
+    assert "split" in relations and "self" not in relations
+    (dot,) = [r for r in rows if r.mine and r.mine.label.startswith("CGemv")]
+    assert "dot" in [a.op for a in dot.parts[1]]
+    (sigmoid,) = [r for r in rows if r.mine and "scalar_sigmoid" in r.mine.label]
+    assert "sigmoid" in [a.op for a in sigmoid.parts[1]]
 
 
 def test_a_profile_that_was_stored_matches_one_that_was_not():

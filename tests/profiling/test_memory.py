@@ -254,7 +254,7 @@ def test_two_savings_of_several_functions(build):
     """They are differences of maxima, which may belong to different functions."""
     _, function, _ = build
     names = ("peak", "peak_toposort", "total", "total_copying", "total_apart")
-    none = memory.MemoryProfile((), 0, -1, (), 0, 0, 0, 0, 0, 0, 0)
+    none = memory.MemoryProfile((), 0, -1, (), 0, 0, 0, 0, 0)
     functions = [
         replace(
             function(),

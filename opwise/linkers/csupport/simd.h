@@ -35,6 +35,9 @@ typedef void (*ow_gemm_fn)(const ow_product *q, int64_t i0, int64_t i1, int64_t 
 /* Copy all of y to `to`, which has room for k rows of `pack_columns` elements; n must not be more. */
 typedef void (*ow_pack_fn)(const ow_product *q, char *to);
 
+/* What probe_body.h computes. */
+typedef int64_t (*ow_rate_fn)(double *values, int64_t n);
+
 typedef struct ow_simd {
     const char *name;
     const ow_reducer *reducers;
@@ -46,6 +49,9 @@ typedef struct ow_simd {
     ow_pack_fn pack[2];
     int wide[2];          /* columns of a tile of gemm */
     int pack_columns[2];
+    /* what the machine is measured with */
+    void (*probe_add)(double *z, const double *x, const double *y, int64_t n);
+    ow_rate_fn probe_rate[2][2];  /* for float and double; rounded twice, rounded once */
 } ow_simd;
 
 extern const ow_simd *ow_kernels;

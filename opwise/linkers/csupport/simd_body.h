@@ -38,6 +38,29 @@
 #define OW_VECTOR 16
 #define OW_TILE_ROWS 4
 #endif
+
+/* z = x + y, as elementwise steps do it; unrolled, so that it does not matter where the code lies */
+static void ow_probe_add(double *restrict z, const double *restrict x, const double *restrict y,
+                         int64_t n)
+{
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < n; i++)
+        z[i] = x[i] + y[i];
+}
+
+#define OW_T float
+#define OW_S f32
+#define OW_RATE ow_rate
+#include "probe_body.h"
+#undef OW_T
+#undef OW_S
+#define OW_T double
+#define OW_S f64
+#include "probe_body.h"
+#undef OW_T
+#undef OW_S
+#undef OW_RATE
+
 #define OW_SUM_BLOCK 256 /* terms of a sum for which a panel of y stays in the first cache */
 #define OW_PANELS 8      /* panels that are copied together, and stay in the second cache */
 
@@ -48,14 +71,18 @@
 #endif
 #define OW_T float
 #define OW_S f32
+#define OW_RATE ow_fused_rate
 #include "gemm_tiles.h"
+#include "probe_body.h"
 #undef OW_T
 #undef OW_S
 #define OW_T double
 #define OW_S f64
 #include "gemm_tiles.h"
+#include "probe_body.h"
 #undef OW_T
 #undef OW_S
+#undef OW_RATE
 #ifndef __clang__
 #pragma GCC pop_options
 #endif
@@ -69,4 +96,6 @@ const ow_simd OW_TABLE = {
     OW_BOTH(ow_onehot_grad), OW_BOTH(ow_gemm),         OW_BOTH(ow_pack_all),
     {2 * OW_VECTOR / (int)sizeof(float), 2 * OW_VECTOR / (int)sizeof(double)},
     {OW_PANELS * 2 * OW_VECTOR / (int)sizeof(float), OW_PANELS * 2 * OW_VECTOR / (int)sizeof(double)},
+    ow_probe_add,
+    {{ow_rate_f32, ow_fused_rate_f32}, {ow_rate_f64, ow_fused_rate_f64}},
 };

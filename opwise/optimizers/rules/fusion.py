@@ -6,6 +6,7 @@ from __future__ import annotations
 import heapq
 
 from opwise.config import config
+from opwise.graph import traversal
 from opwise.optimizers.passes import Optimizer
 from opwise.scalar import csource, loops
 from opwise.scalar.composite import Composite, Step
@@ -21,6 +22,8 @@ MAX_STEPS = 80
 MAX_STREAMS = 16
 #: nanoseconds an element that may be spent again for each reader of a result
 MAX_FREE_COST = 1.5
+#: characters of the name of an Op
+_LONG = 60
 #: what C steps can walk over
 MAX_DIMENSIONS = 8
 
@@ -84,28 +87,40 @@ class FusionOptimizer(Optimizer):
     name = "composite_elemwise_fusion"
 
     def apply(self, fgraph):
-        if not config.tensor.local_elemwise_fusion:
-            return
-        order = fgraph.toposort()
-        # an Apply that must read memory before another overwrites it stays where it is
-        bound = {node for earlier in fgraph.orderings().values() for node in earlier}
-        patterns = {n: _pattern(n) for n in order if n not in bound and _joins(n)}
-        if not bound:
-            order = _loops_first(order, patterns)
-        position = {node: k for k, node in enumerate(order)}
-        taken = set()
+        if config.tensor.local_elemwise_fusion:
+            self.fuse(fgraph)
+
+    def fuse(self, fgraph, grown=lambda group: None):
+        """Edit the graph. grown: called with each group of Applys that become one loop, also with
+        those that are a single Apply; returns the loops, {Apply: that which it became}."""
+        order, patterns, position = _plan(fgraph)
+        taken = {}
         for node in reversed(order):
             if node in taken or node not in patterns or node not in fgraph.apply_nodes:
                 continue
             group = _Group(node, position, patterns)
             group.grow()
+            grown(group)
             if len(group.members) + len(group.copies) > 1:
-                taken.update(group.members)
                 results = sorted(group.results, key=lambda var: position[var.owner])
                 new = _composite(results, group.members | group.copies)
+                taken.update(dict.fromkeys(group.members, new[0].owner))
                 position[new[0].owner] = position[node]
                 patterns[new[0].owner] = patterns[node]
                 fgraph.replace_all(list(zip(results, new, strict=True)), reason=self.name)
+        return taken
+
+
+def _plan(fgraph):
+    """Return (the order against which fusion decides, the patterns of the Applys that may join, the
+    positions in that order)."""
+    order = fgraph.toposort()
+    # an Apply that must read memory before another overwrites it stays where it is
+    bound = {node for earlier in fgraph.orderings().values() for node in earlier}
+    patterns = {n: _pattern(n) for n in order if n not in bound and _joins(n)}
+    if not bound:
+        order = _loops_first(order, patterns)
+    return order, patterns, {node: k for k, node in enumerate(order)}
 
 
 def _loops_first(order, patterns):
@@ -138,6 +153,7 @@ class _Group:
         self.members = {root}
         self.copies = set()
         self.results = {root.outputs[0]}
+        self.refused = {}
         # a loop that ends in a reduction has no other result
         self._only_root = _is_reduced(root)
         self._operands = set(root.inputs)
@@ -156,18 +172,28 @@ class _Group:
         offer([self.root])
         while waiting:  # the latest first: its readers have had their turn
             node = heapq.heappop(waiting)[2]
-            if node in self.members or node in self.copies or not self._may_join(node):
+            if node in self.members or node in self.copies or not self.may_join(node):
                 continue
             members, copies = self._with_readers(node), []
             if members is None or self._is_read_outside(node, members):
                 if _is_free(node):
                     members, copies = [n for n in members or () if n is not node], [node]
                 elif members is None:
+                    self.refused[node] = self._obstacle
                     continue
             if self._take(members, copies):
                 offer([*members, *copies])
+            else:
+                self.refused[node] = self._obstacle
 
-    def _may_join(self, node):
+    def read(self):
+        """Return the Applys outside whose results the loop reads."""
+        inside = self.members | self.copies
+        owners = [var.owner for node in inside for var in node.inputs if var.owner is not None]
+        return [node for node in dict.fromkeys(owners) if node not in inside]
+
+    def may_join(self, node):
+        """Return whether the loop goes over the elements of an Apply's output as they come."""
         return self.patterns.get(node) == self._pattern
 
     def _with_readers(self, node):
@@ -177,13 +203,16 @@ class _Group:
         while pending:
             clients = pending.pop().outputs[0]._clients
             if len(joining) + self._steps > MAX_STEPS or len(clients) > MAX_STEPS:
+                self._obstacle = "size", None
                 return None
             for client, _ in clients:
                 if client == "output" or self.position[client] > self.position[self.root]:
                     if self._only_root:
+                        self._obstacle = "outside", client
                         return None
                 elif client not in self.members and client not in joining:
-                    if not self._may_join(client) or _is_reduced(client):
+                    if not self.may_join(client) or _is_reduced(client):
+                        self._obstacle = "between", client
                         return None
                     joining[client] = None
                     pending.append(client)
@@ -205,7 +234,11 @@ class _Group:
             if self._is_read_outside(var.owner, members)
         }
         most = MAX_OPERANDS if len(results) == 1 else MAX_STREAMS
-        if steps > MAX_STEPS or len(operands) + len(results) > most:
+        if steps > MAX_STEPS:
+            self._obstacle = "size", None
+            return False
+        if len(operands) + len(results) > most:
+            self._obstacle = "operands", (len(operands) + len(results), most)
             return False
         self._steps, self._operands, self.results = steps, operands, results
         self.members.update(members)
@@ -223,10 +256,16 @@ class MapReduceOptimizer(Optimizer):
         if not config.tensor.local_elemwise_fusion:
             return
         for node in fgraph.toposort():
-            mapped = node.inputs[0].owner if _reduces_in_c(node) else None
-            if mapped is not None and _joins(mapped) and (_is_reduced(mapped) or _is_free(mapped)):
+            if _maps(node):
+                mapped = node.inputs[0].owner
                 new = MapReduce(mapped.op.scalar_op, node.op)(*mapped.inputs)
                 fgraph.replace_all([(node.outputs[0], new)], reason=self.name)
+
+
+def _maps(node):
+    """Return whether an Apply is a reduction that takes in the elementwise Apply it reads."""
+    mapped = node.inputs[0].owner if _reduces_in_c(node) else None
+    return mapped is not None and _joins(mapped) and (_is_reduced(mapped) or _is_free(mapped))
 
 
 def _reduces_in_c(node):
@@ -273,13 +312,20 @@ def _pattern(node):
 
 def _joins(node):
     """Return whether an Apply can be part of a loop."""
-    op = node.op
-    return (
-        isinstance(op, Elemwise)
-        and not op.inplace_pattern
-        and len(node.outputs) == 1
-        and _has_c(op.scalar_op, node)
-    )
+    return isinstance(node.op, Elemwise) and _why_alone(node) is None
+
+
+def _why_alone(node):
+    """Return why an elementwise Apply can be part of no loop with others, or None if it can."""
+    if node.op.inplace_pattern:
+        return "overwrites its operand"
+    if len(node.outputs) > 1:
+        return "has several results already"
+    if not _has_c(node.op.scalar_op, node):
+        types = dict.fromkeys(v.type.dtype for v in (*node.inputs, *node.outputs))
+        without = ", ".join(dtype for dtype in types if not csource.has_c(dtype))
+        return f"has no C implementation{' for ' * bool(without)}{without}"
+    return None
 
 
 def _has_c(op, node):
@@ -362,3 +408,86 @@ def _emit(root, group, slots, steps, n):
         else:
             steps.append(Step(op, tuple(args), out.type.dtype))
             slots[out] = n + len(steps) - 1
+
+
+# --- what was not fused, and why ------------------------------------------------------------------
+
+
+def fuse_and_tell(fgraph):
+    """Fuse the elementwise Applys of a graph, and return [(reader, Apply, why)] for each Apply that
+    still reads what an elementwise Apply wrote to memory, and is one itself or a reduction.
+
+    fgraph: what all rewrites before fusion made; nothing overwrites memory yet. why: a sentence in
+    which ``it`` is what is read.
+    """
+    AddMulFusion().apply(fgraph)
+    kept_apart = []
+
+    def note(group):
+        for node in group.read():
+            why = _why_apart(group, node)
+            if why is not None:
+                kept_apart.append((group.root, node, why))
+
+    became = FusionOptimizer().fuse(fgraph, note)
+    found = [(became.get(a, a), became.get(b, b), why) for a, b, why in kept_apart]
+    for reader in fgraph.toposort():
+        read = {v.owner: None for v in reader.inputs if v.owner is not None}
+        mapped = [node for node in read if isinstance(node.op, Elemwise)]
+        if isinstance(reader.op, Elemwise) and not _joins(reader) and len(reader.outputs) == 1:
+            found += [(reader, node, f"its reader {_why_alone(reader)}") for node in mapped]
+        elif mapped and isinstance(reader.op, CAReduce) and not _maps(reader):
+            found.append((reader, mapped[0], _why_not_mapped(reader, mapped[0])))
+    return found
+
+
+def named(op):
+    """Return an Op in few words."""
+    text = str(op.scalar_op if isinstance(op, Elemwise) else op)
+    return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."
+
+
+def _why_apart(group, node):
+    """Return why a group reads what an elementwise Apply wrote, or None if it is no such Apply."""
+    if not isinstance(node.op, Elemwise):
+        return None
+    if node not in group.patterns:
+        return f"it {_why_alone(node) or 'must read memory before another Apply overwrites it'}"
+    if not group.may_join(node):
+        return "its result is broadcast: the loop would compute it again for each element"
+    return _told(group, node)
+
+
+def _told(group, node):
+    """Return a sentence about what kept an Apply out of a group that it might have joined."""
+    kind, what = group.refused[node]
+    if kind == "size":
+        return f"a loop has at most {MAX_STEPS} operations"
+    if kind == "operands":
+        return f"the loop would have {what[0]} operands and results, and {what[1]} are the limit"
+    if kind == "outside":
+        return f"a loop that ends in a reduction gives nothing else, and {_reads(what)}"
+    needed = {var.owner for var in traversal.ancestors(group.root.inputs)}
+    direct = [client for client, _ in node.outputs[0]._clients if client != "output"]
+    for client in (what, *direct):
+        if client in needed and not group.may_join(client):
+            return f"{named(client.op)} comes between: it needs the one, and the other needs it"
+    return f"{named(what.op)} needs it too, and runs before the other"
+
+
+def _why_not_mapped(reduction, mapped):
+    """Return why a reduction does not take in the elementwise Apply that it reads."""
+    if len(mapped.outputs) > 1:
+        return "it has other results, and a loop that ends in a reduction gives nothing else"
+    if not _joins(mapped):
+        return f"it {_why_alone(mapped)}"
+    if not _reduces_in_c(reduction):
+        return "the reduction has no loop for these dtypes"
+    other = next(c for c, _ in mapped.outputs[0]._clients if c is not reduction)
+    return f"{_reads(other)}, so it must be written down"
+
+
+def _reads(client):
+    if client == "output":
+        return "it is a result of the function"
+    return f"{named(client.op)} reads it too"

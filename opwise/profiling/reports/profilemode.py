@@ -7,7 +7,10 @@ legend.
 from __future__ import annotations
 
 from opwise.profiling import aggregate, compare
+from opwise.profiling.reports import details
 
+#: how many rows at most what follows the classic form has
+_DETAILS = 10
 _LEGEND = "(*) Op is running a c implementation"
 _APPLY_HEADER = (
     "Apply-wise summary: <fraction of local_time spent at this position> "
@@ -17,6 +20,12 @@ _OP_HEADER = "Op-wise summary: <fraction of local_time spent on this kind of Op>
 _TYPE_HEADER = (
     "Type-Op-wise summary: <fraction of local_time spent on this type of Op> <Op type name>"
 )
+_RELATIONS = {
+    "fused": "several of self, one of other",
+    "split": "one of self, several of other",
+    "regrouped": "several of self, several others of other",
+    "similar": "the same line, which computes something else",
+}
 _APPLY_REST = "   ... (remaining %i Apply instances account for %.2f of the runtime)"
 _OP_REST = "   ... (remaining %i Ops account for %.2f of the runtime)"
 _TYPE_REST = "   ... (remaining %i Op types account for %.2f of the runtime)"
@@ -51,6 +60,7 @@ def summary(profile, n_apply, n_ops):
         lines += _rows(rows, n_ops, local, lambda r: f"{_star(r.c)} {r.label}", rest)
     lines.append(_LEGEND)
     lines += _functions(profile)
+    lines += details.sections(profile, min(n_apply, _DETAILS))
     return "\n".join(lines) + "\n"
 
 
@@ -82,13 +92,6 @@ def _functions(profile):
                 f.name if f.calls else f"{f.name} NOT CALLED",
             )
         )  # fmt: skip
-    calls = sum(f.calls for f in profile.functions)
-    in_calls = sum(f.call_ns for f in profile.functions)
-    outside = in_calls - profile.local_ns
-    lines.append(
-        "%d calls took %.6fs, %.6fs of them outside thunks (arguments, machine, updates, clock)"
-        % (calls, in_calls * 1e-9, max(0, outside) * 1e-9)
-    )
     return lines
 
 
@@ -128,7 +131,8 @@ def _difference_row(r):
     ratio = "%8.3gx" % (theirs / mine) if mine and theirs else "        -"
     stars = "".join(_star(row is not None and row.c) for row in (r.mine, r.theirs))
     position = "%i\t" % r.position if r.position >= 0 else ""
-    only = f"  (only in {r.only})" if r.only else ""
+    note = _RELATIONS[r.relation] if r.relation else f"only in {r.only}" if r.only else ""
+    note = f"  ({note})" if note else ""
     return "\t%+.3e\t%.3e\t%.3e\t%s\t%s %s%s%s" % (
-        r.ns * 1e-9, mine * 1e-9, theirs * 1e-9, ratio, stars, position, r.label, only,
+        r.ns * 1e-9, mine * 1e-9, theirs * 1e-9, ratio, stars, position, r.label, note,
     )  # fmt: skip

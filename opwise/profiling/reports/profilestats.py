@@ -6,7 +6,7 @@ Programs parse this form: every format string of it is here. What it lacked foll
 from __future__ import annotations
 
 from opwise.profiling import aggregate, tips
-from opwise.profiling.reports import rewrites
+from opwise.profiling.reports import details, rewrites
 
 _CLASS_HEADER = "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Class name>"
 _OP_HEADER = "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Op name>"
@@ -16,16 +16,24 @@ _TIPS_HEADER = [
     "                 (if you think of new ones, suggest them on the mailing list).",
     "                 Test them first, as they are not guaranteed to always provide a speedup.",
 ]
+#: how many rows at most what follows the tips has
+_DETAILS = 10
 _NO_TIMES = "  No execution time accumulated (hint: try config profiling.time_thunks=1)"
 
 
 def summary(profile, n_ops=20, n_apply=20, line_width=512, min_memory_size=1024):
-    """Return the text of a profile.
+    """Return the text of a profile: the classic form, and the details that it lacked.
 
     n_ops, n_apply: how many rows are shown of Ops and of Applys. line_width: where names are cut.
     min_memory_size: bytes; the section on memory shows no Apply with less. The text ends with a
     newline.
     """
+    lines = classic(profile, n_ops, n_apply, line_width, min_memory_size)
+    return "\n".join([*lines, *details.sections(profile, min(n_apply, _DETAILS))]) + "\n"
+
+
+def classic(profile, n_ops=20, n_apply=20, line_width=512, min_memory_size=1024):
+    """Return the lines of the classic form; the arguments are those of ``summary``."""
     lines = [*function_section(profile), *globals_section(profile)]
     if profile.local_ns > 0:
         lines += class_section(profile, n_ops, line_width)
@@ -35,8 +43,7 @@ def summary(profile, n_ops=20, n_apply=20, line_width=512, min_memory_size=1024)
         lines.append(_NO_TIMES)
     lines += memory_section(profile, n_apply, min_memory_size)
     lines += rewrites.section(profile)
-    lines += tips_section(profile)
-    return "\n".join(lines) + "\n"
+    return [*lines, *tips_section(profile)]
 
 
 def function_section(profile):

@@ -207,10 +207,10 @@ row(
 row(
     "second", "Second", 2, lambda x, y: y, lambda x, y: np.broadcast_arrays(x, y)[1].copy(), "{y}",
     lambda F, x, y, z, g: (0, g),
-    label="second", extra={"ignores_first": True},
+    label="second", flops=0, extra={"ignores_first": True},
     doc="The second operand, with the shape of both.",
 )  # fmt: skip
 row(
     "identity", "Identity", 1, d.same, lambda x: np.array(x), "{x}", lambda F, x, z, g: g,
-    label="identity", doc="x",
+    label="identity", flops=0, doc="x",
 )  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.graph.variable import Variable
+from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.tensor.elemwise import dimshuffle, elemwise
 from opwise.tensor.reduce import sum as sum_
@@ -84,6 +85,7 @@ class Softmax(Op):
     """exp(x) over the sum of exp(x) in each row of a matrix of floats; a vector is one row."""
 
     __props__ = ()
+    traffic = traffic.each_once
     nin = nout = 1
 
     def make_node(self, x):
@@ -112,6 +114,7 @@ class SoftmaxWithBias(Op):
     """The softmax of each row of x + b: x a matrix of floats, b a vector of floats."""
 
     __props__ = ()
+    traffic = traffic.each_once
     nin, nout = 2, 1
 
     def make_node(self, x, b):
@@ -152,6 +155,7 @@ class SoftmaxGrad(Op):
     """The gradient by x of a softmax with output ``sm``, given that by the output, ``dy``."""
 
     __props__ = ()
+    traffic = traffic.each_once
     nin, nout = 2, 1
 
     def make_node(self, dy, sm):
@@ -192,6 +196,7 @@ class LogSoftmax(Op):
     """The logarithm of the softmax of each row, without the underflow of log(softmax(x))."""
 
     __props__ = ()
+    traffic = traffic.each_once
     nin = nout = 1
 
     def make_node(self, x):

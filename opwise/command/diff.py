@@ -1,0 +1,290 @@
+"""The subcommands that compare: two profiles, or two ways to run a program."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from opwise.command import files, tables
+from opwise.profiling import compare, noise
+
+#: what is taken for noise unless told: a share of the first side's time
+NOISE = 0.01
+
+
+def _options(command):
+    """Give a command the options about what is shown of a difference."""
+    for option in reversed([
+        click.option("--by", type=click.Choice(list(compare.WAYS)), default="apply",
+                     show_default=True, help="What the rows are."),
+        click.option("-n", "--rows", type=click.IntRange(1), default=20, show_default=True),
+        click.option("--fail-above", type=click.FloatRange(min=0, min_open=True), metavar="RATIO",
+                     help="Exit with 1 if a row, or all together, takes more than RATIO times as "
+                          "long after; with several runs only if that is no noise."),
+        click.option("--floor", type=click.FloatRange(min=0), metavar="SECONDS",
+                     help="Rows that differ by less do not fail; otherwise one percent of the time "
+                          "before."),
+    ]):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@click.command(short_help="Compare two profiles, Apply by Apply.")
+@_options
+@click.argument("before", type=files.PROFILES)
+@click.argument("after", type=files.PROFILES)
+def diff(by, rows, fail_above, floor, before, after):
+    """Compare the profiles in BEFORE and AFTER: files, or folders with a profile for each run.
+
+    Applys are matched by what they compute in the user's program, whatever the optimizer, the
+    linker or the device; what is one Apply here and several there is one row. Times are those of
+    all calls, or with several runs the median of a call; a ratio is that of the time of one call,
+    so profiles with more and with fewer calls can be compared.
+    """
+    show(files.runs(before), files.runs(after), by, rows, fail_above, floor)
+
+
+def show(mine, theirs, by, n, fail_above, floor):
+    """Print the difference of some runs to others; exit with 1 if it is more than allowed."""
+    total, *found = noise.repeated(compare.WAYS[by], mine, theirs)
+    if not any(r.row.mine and r.row.theirs for r in found):
+        click.echo("Nothing matches: these are profiles of programs that share no Apply.", err=True)
+    found.sort(key=_weight, reverse=True)
+    several = len(mine) > 1 or len(theirs) > 1
+    table = _table_of_runs if several else _table
+    tables.show(table([total, *found[:n]], by))
+    rest = sum(-r.row.ns for r in found[n:]) * 1e-9
+    if len(found) > n:
+        click.echo(f"{len(found) - n} more rows differ by {rest:+.6f} s in all calls")
+    for line in _explained(found[:n], several, len(mine), len(theirs)):
+        click.echo(line)
+    if fail_above is not None:
+        _fail([total, *found], fail_above, floor)
+
+
+def _weight(found):
+    row = found.row
+    return abs(row.ns), max(side.ns for side in (row.mine, row.theirs) if side)
+
+
+_MEANINGS = {
+    "fused": "several Applys before, one after",
+    "split": "one Apply before, several after",
+    "regrouped": "several Applys before, several others after",
+    "similar": "the same line of the program, which computes something else",
+}
+
+
+def _explained(found, several, n_mine, n_theirs):
+    """Return the lines that say what the words in a table mean, and what stands behind verdicts."""
+    met = {r.row.relation for r in found}
+    lines = [f"{name}: {meaning}" for name, meaning in _MEANINGS.items() if name in met]
+    if not several:
+        lines.append("One run each: what is noise is not known. `opwise versus` makes several.")
+    elif min(n_mine, n_theirs) < noise.FEWEST:
+        lines.append(f"Fewer than {noise.FEWEST} runs of a side: what is noise cannot be told.")
+    else:
+        lines.append(
+            f"{n_mine} runs before, {n_theirs} after. noise: a Mann-Whitney test on the runs, "
+            f"corrected for the number of rows (Benjamini-Hochberg), gives p >= {noise.LEVEL}; in "
+            "brackets the ratio's 95 % interval (bootstrap)."
+        )
+    return lines
+
+
+def _table(found, by):
+    table = tables.table(("before s", "after s", "difference s", "ratio", ""), by)
+    for r in found:
+        mine, theirs = r.row.mine, r.row.theirs
+        table.add_row(
+            f"{mine.ns * 1e-9:.6f}" if mine else "",
+            f"{theirs.ns * 1e-9:.6f}" if theirs else "",
+            f"{-r.row.ns * 1e-9:+.6f}",
+            f"{r.row.ratio:.3f}" if r.row.ratio is not None else "",
+            _how(r.row),
+            tables.name(r.row),
+            style=_style(r.row.ratio),
+        )
+    return table
+
+
+def _table_of_runs(found, by):
+    columns = ("before us", "after us", "difference us", "ratio", "[95 %]", "verdict", "p", "")
+    table = tables.table(columns, by)
+    for r in found:
+        known = r.ratio is not None
+        low_high = "%.3f-%.3f" % r.interval() if known and r.p is not None else ""
+        table.add_row(
+            f"{r.before * 1e-3:.3f}" if r.before is not None else "",
+            f"{r.after * 1e-3:.3f}" if r.after is not None else "",
+            f"{(r.after - r.before) * 1e-3:+.3f}" if known else "",
+            f"{r.ratio:.3f}" if known else "",
+            low_high,
+            r.verdict,
+            f"{r.p:.1g}" if r.p is not None else "",
+            _how(r.row),
+            tables.name(r.row),
+            style=None if r.verdict == "noise" else _style(r.ratio),
+        )
+    return table
+
+
+def _how(row):
+    """Return how the sides of a row belong together."""
+    only = {"self": "only before", "other": "only after", "": ""}[row.only]
+    return row.relation or only
+
+
+def _style(ratio):
+    return None if ratio is None or 0.9 < ratio < 1.1 else "red" if ratio > 1 else "green"
+
+
+def _fail(found, limit, floor):
+    """Exit with 1 if a row is slower than allowed, by more than the floor, and not by noise."""
+    floor_ns = found[0].row.mine.ns * NOISE if floor is None else floor * 1e9
+    slower = [
+        r
+        for r in found
+        if r.ratio is not None
+        and r.ratio > limit
+        and r.verdict in ("slower", "")
+        and (r.after - r.before) * r.row.mine.calls / r.row.mine.applys > floor_ns
+    ]
+    for r in slower:
+        click.echo(f"slower by {r.ratio:.2f}: {r.row.label}", err=True)
+    if slower:
+        sys.exit(1)
+
+
+# --- versus ---------------------------------------------------------------------------------------
+
+
+@click.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    short_help="Run a program in two ways, in turn, and compare.",
+)
+@click.option(
+    "--base",
+    metavar="REVISION",
+    help="Before: the program as of this revision of its git repository.",
+)
+@click.option("--before", "other", type=files.SCRIPT, help="Before: another program.")
+@click.option(
+    "--before-flags",
+    metavar="NAME=VALUE,...",
+    default="",
+    help="Flags of the runs before, as in OPWISE_FLAGS.",
+)
+@click.option("--after-flags", metavar="NAME=VALUE,...", default="", help="Flags of those after.")
+@click.option(
+    "--runs",
+    type=click.IntRange(1),
+    default=7,
+    show_default=True,
+    help="How often each is run, after one run that does not count.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="A folder to keep the profiles in.",
+)
+@_options
+@click.argument("script", type=files.SCRIPT)
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def versus(
+    base, other, before_flags, after_flags, runs, output, by, rows, fail_above, floor, script, args
+):  # fmt: skip
+    """Run SCRIPT with its ARGS before and after a change, in turn, and say what differs.
+
+    What is before is said by --base, --before or --before-flags. Runs alternate, so what else the
+    machine does meets both sides; a test tells real differences from noise.
+    """
+    if base and other:
+        raise click.UsageError("--base and --before exclude each other")
+    if not (base or other or before_flags or after_flags):
+        raise click.UsageError("say what to compare with: --base, --before or --before-flags")
+    with contextlib.ExitStack() as stack:
+        folder = output or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        after = _Side(folder / "after", script, args, after_flags)
+        if base:
+            moved = stack.enter_context(_checkout(base, script))
+            before = _Side(folder / "before", script, args, before_flags, moved)
+        else:
+            before = _Side(folder / "before", other or script, args, before_flags)
+        with tables.progress("running", 2 * (runs + 1)) as advance:
+            for number in range(runs + 1):
+                for side in (before, after):
+                    side.run(number)
+                    advance()
+        show(files.runs(before.folder), files.runs(after.folder), by, rows, fail_above, floor)
+
+
+class _Side:
+    """One way to run a program.
+
+    folder: where the profile of each run goes. moved: (folder, folder): what lies in the first is
+    taken from the other.
+    """
+
+    def __init__(self, folder, script, args, flags, moved=None):
+        self.folder = folder.absolute()
+        self.flags = flags
+        self.moved = moved
+        self.command = [sys.executable, str(self._place(script.absolute())), *args]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for old in self.folder.glob("*.json"):
+            old.unlink()
+
+    def _place(self, path):
+        if self.moved and path.is_relative_to(self.moved[0]):
+            return self.moved[1] / path.relative_to(self.moved[0])
+        return path
+
+    def run(self, number):
+        """Run it once; run 0 fills the caches, and is not kept."""
+        path = self.folder / f"{number:03}.json"
+        environment = files.profiled(path, flags=self.flags)
+        if "PYTHONPATH" in environment:
+            parts = environment["PYTHONPATH"].split(os.pathsep)
+            environment["PYTHONPATH"] = os.pathsep.join(
+                str(self._place(Path(part).absolute())) if part else part for part in parts
+            )
+        done = subprocess.run(
+            self.command, env=environment, cwd=self._place(Path.cwd()), capture_output=True,
+            text=True,
+        )  # fmt: skip
+        if done.returncode or not path.exists():
+            said = done.stderr.strip() or "it compiled no function, so there is no profile"
+            raise click.ClickException(f"{' '.join(self.command)} failed:\n{said}")
+        if number == 0:
+            path.unlink()
+
+
+@contextlib.contextmanager
+def _checkout(revision, script):
+    """Have a revision of a script's repository in a folder of its own: (repository, folder)."""
+    root = Path(_git(script.absolute().parent, "rev-parse", "--show-toplevel"))
+    with tempfile.TemporaryDirectory() as folder:
+        there = Path(folder) / root.name
+        _git(root, "worktree", "add", "--detach", str(there), revision)
+        try:
+            yield root, there
+        finally:
+            _git(root, "worktree", "remove", "--force", str(there))
+
+
+def _git(folder, *words):
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True)
+    except FileNotFoundError:
+        raise click.ClickException("--base needs git, which is not installed") from None
+    if done.returncode:
+        raise click.ClickException(f"git {words[0]}: {done.stderr.strip()}")
+    return done.stdout.strip()

@@ -1,0 +1,56 @@
+"""What subcommands take and give: files of profiles, and the environment of a program under one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from opwise.errors import ProfileFormatError
+from opwise.profiling.merge import merge
+from opwise.profiling.profile import Profile
+
+SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
+#: a file of a profile, or a folder of several
+PROFILES = click.Path(exists=True, path_type=Path)
+
+
+def runs(path):
+    """Return the Profiles in a file, or in the files of a folder, by name."""
+    paths = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    if not paths:
+        raise click.ClickException(f"{path} holds no file that ends in .json")
+    return list(map(_loaded, paths))
+
+
+def one(paths):
+    """Return the Profile of one file, or what is in several merged into one."""
+    found = [profile for path in paths for profile in runs(path)]
+    return found[0] if len(found) == 1 else merge(found)
+
+
+def _loaded(path):
+    try:
+        return Profile.load(path)
+    except ProfileFormatError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def profiled(output, mode=None, flags="", memory=True):
+    """Return the environment in which a program leaves the profile of all it does in a file.
+
+    mode, flags: those of functions that name none, as in OPWISE_FLAGS; memory: whether to measure
+    that too. Raises click.BadParameter for a name of a file that cannot stand in a flag.
+    """
+    if output.suffix != ".json":
+        raise click.BadParameter(f"{output} does not end in .json", param_hint="--output")
+    if "," in str(output):
+        raise click.BadParameter(f"{output} has a comma, which ends a flag", param_hint="--output")
+    own = ["profile=True", f"profile_memory={memory}", f"profiling.destination={output}"]
+    if mode:
+        own.append(f"mode={mode}")
+    given = [part for part in (os.environ.get("OPWISE_FLAGS"), flags) if part]
+    environment = {**os.environ, "OPWISE_FLAGS": ",".join([*given, *own])}
+    environment.pop("OPWISE_PROFILE_OWNER", None)
+    return environment

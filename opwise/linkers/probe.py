@@ -1,0 +1,235 @@
+"""Probe: measures once how fast this machine moves bytes and computes, and keeps what it found.
+
+What it finds is a ``roofline.Machine``; the measuring loops are in csupport/probe.c.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import os
+import platform
+import tempfile
+from pathlib import Path
+from time import perf_counter, process_time
+
+import numpy as np
+
+from opwise.graph.fgraph import FunctionGraph
+from opwise.linkers import base, cbuild, opwise_c, resources
+from opwise.profiling.roofline import Machine, Peak
+from opwise.tensor.convert import view_op
+from opwise.tensor.type import tensor_type
+
+#: what has another version was measured in another way
+VERSION = 1
+
+#: bytes: the least that is measured, the least that all threads share, the most; and by how much
+#: the most exceeds the last cache where that is known
+_LEAST = 16 << 10
+_SHARED = 1 << 20
+_MOST = 256 << 20
+_BEYOND = 4
+
+_DTYPES = ("float32", "float64")
+#: how often everything is measured
+_ROUNDS = 3
+#: steps of the function that does nothing
+_STEPS = 64
+_CACHES = "/sys/devices/system/cpu/cpu0/cache"
+
+
+def machine(refresh=False, duration=1.0, largest=None):
+    """Return the Machine that this process runs on, measured if nobody has done so before.
+
+    refresh: measure again; of both times the best is kept. duration: about how many seconds the
+    probe may take. largest: bytes of the largest arrays, altogether (None: enough to leave every
+    cache). What was measured is kept in ``config.compiledir``, for a model of processor, a number
+    of processors and of threads.
+    """
+    resources.obey_flags()
+    path = Path(cbuild.folder(), f"machine-{_key()}.json")
+    before = _read(path)
+    if before is not None and not refresh:
+        return before
+    found = measure(duration, largest)
+    if before is not None:
+        found = found.best(before)
+    _write(path, found.to_json())
+    _known.cache_clear()
+    return found
+
+
+def known():
+    """Return the Machine that this process runs on if it has been measured, else None."""
+    resources.obey_flags()
+    return _known(str(Path(cbuild.folder(), f"machine-{_key()}.json")))
+
+
+@functools.cache
+def _known(path):
+    return _read(Path(path))
+
+
+def measure(duration=1.0, largest=None):
+    """Return the Machine as it is now; takes about ``duration`` seconds."""
+    resources.obey_flags()
+    caches = _caches()
+    if largest is None:
+        largest = min(_MOST, _BEYOND * max(caches, default=_MOST))
+    sizes = _powers_of_two(_LEAST, largest)
+    shared = [size for size in sizes if size >= _SHARED] or sizes[-1:]
+    rates, quiet = _rates(sizes, shared, duration)
+    return Machine(
+        probe=VERSION,
+        processor=processor(),
+        processors=processors(),
+        threads=opwise_c.threads(),
+        vectors=opwise_c.VECTORS,
+        caches=tuple(caches),
+        one=tuple((size, rates["stream", size, False]) for size in sizes),
+        all=tuple((size, rates["stream", size, True]) for size in shared),
+        peaks=tuple(
+            Peak(dtype, fused, rates[dtype, fused, False], rates[dtype, fused, True])
+            for dtype in _DTYPES
+            for fused in (False, True)
+        ),
+        step_ns=_step_ns(duration / 20),
+        quiet=quiet,
+    )
+
+
+def _rates(sizes, shared, duration):
+    """Return a dict of rates, and the share of the processors that all threads got.
+
+    The dict is {('stream', bytes, by all threads) or (dtype, fused, by all threads): rate}.
+    Everything is measured several times, with the rest in between: other programs that are at work
+    for a while shall not spoil all that is found of one size.
+    """
+    memory = np.zeros(sizes[-1] + opwise_c.PROBE_SLACK, np.uint8)
+    memory.fill(0)  # now its pages are there
+    jobs = [("stream", size, False) for size in sizes] + [("stream", size, True) for size in shared]
+    jobs += itertools.product(_DTYPES, (False, True), (False, True))
+    seconds = duration / _ROUNDS / len(jobs)
+    rates = dict.fromkeys(jobs, 0.0)
+    used = passed = 0.0
+    for _ in range(_ROUNDS):
+        for job in jobs:
+            what, size_or_fused, together = job
+            if what == "stream":
+                rate = opwise_c.probe_stream(memory, size_or_fused, together, seconds)
+            else:
+                started = perf_counter(), process_time()
+                rate = opwise_c.probe_rate(what == "float64", size_or_fused, together, seconds)
+                if together:
+                    passed += perf_counter() - started[0]
+                    used += process_time() - started[1]
+            rates[job] = max(rates[job], rate)
+    return rates, min(1.0, used / passed / opwise_c.threads())
+
+
+def _powers_of_two(least, most):
+    sizes = [least]
+    while 2 * sizes[-1] <= most:
+        sizes.append(2 * sizes[-1])
+    return sizes
+
+
+def _step_ns(seconds):
+    """Return the nanoseconds that a profile shows for a step that does nothing: the best mean."""
+    vector = tensor_type("float64", (False,))
+    x = view = vector.make_variable()
+    for _ in range(_STEPS):
+        view = view_op(view)
+    linker = base.OpWiseCLinker().accept(FunctionGraph([x], [view], clone=False))
+    run, (given,), _ = linker.make_thunk()
+    run.start_timing()
+    best, spent = None, 0
+    while best is None or spent < seconds * 1e9:
+        run.reset_timing()
+        for _ in range(10):
+            given.data = np.zeros(1)
+            run()
+        counts, totals, *_ = zip(*run.timing(), strict=True)
+        mean = sum(totals) / sum(counts)
+        # calling it, and the clock, take longer than its steps
+        spent += 3 * sum(totals) + run.timer_ns * sum(counts)
+        best = mean if best is None else min(best, mean)
+    return max(best, 1.0)
+
+
+# --- what the machine is --------------------------------------------------------------------------
+
+
+def processor():
+    """Return the model of the processor as the system names it."""
+    try:
+        with open("/proc/cpuinfo") as f:
+            for line in f:
+                name, _, value = line.partition(":")
+                if name.strip() in ("model name", "cpu model", "cpu") and value.strip():
+                    return value.strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def processors():
+    """Return how many processors this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _caches(folder=_CACHES):
+    """Return the bytes of the caches for data, the nearest first; nothing where nobody tells."""
+    found = []
+    for path in Path(folder).glob("index*"):
+        try:
+            if (path / "type").read_text().strip() != "Instruction":
+                level = int((path / "level").read_text())
+                found.append((level, _bytes((path / "size").read_text().strip())))
+        except (OSError, ValueError):
+            continue
+    return [size for _, size in sorted(found)]
+
+
+def _bytes(text):
+    """Return the bytes that a size of the system's says: a number of K, M or G."""
+    shift = {"K": 10, "M": 20, "G": 30}.get(text[-1:])
+    return int(text) if shift is None else int(text[:-1]) << shift
+
+
+# --- what was found before ------------------------------------------------------------------------
+
+
+def _about():
+    return VERSION, processor(), processors(), opwise_c.threads(), opwise_c.VECTORS
+
+
+def _key():
+    return hashlib.sha256("\0".join(map(str, _about())).encode()).hexdigest()[:16]
+
+
+def _read(path):
+    """Return the Machine in a file, None where there is none of this probe and machine."""
+    try:
+        found = Machine.from_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    about = (found.probe, found.processor, found.processors, found.threads, found.vectors)
+    return found if about == _about() else None
+
+
+def _write(path, text):
+    """Replace a file as a whole. A disk that cannot be written to costs a measurement each time."""
+    partial = None
+    try:
+        handle, partial = tempfile.mkstemp(suffix=".json", dir=path.parent)
+        with open(handle, "w", encoding="utf-8") as f:
+            f.write(text)
+        os.replace(partial, path)
+    except OSError:
+        if partial is not None and os.path.exists(partial):
+            os.unlink(partial)

@@ -1,0 +1,117 @@
+"""Noise: whether a difference between repeated runs is real.
+
+Each run is one observation of every row. Two sides differ if a rank test (Mann-Whitney, two-sided)
+says so after correction for the number of rows (Benjamini and Hochberg).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+from opwise.profiling.aggregate import Row
+from opwise.profiling.compare import Difference
+from opwise.profiling.merge import merge
+
+#: how often a difference that is none may be taken for one
+LEVEL = 0.05
+#: runs of either side below which the test cannot tell anything
+FEWEST = 4
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A row of a comparison of several runs with several others.
+
+    row: the sums of all runs. mine, theirs: by run, the nanoseconds of one call. p: how likely so
+    large a difference is without one, corrected; None where a side has too few runs or none.
+    """
+
+    row: Difference
+    mine: tuple[float, ...]
+    theirs: tuple[float, ...]
+    p: float | None = None
+
+    @property
+    def before(self):
+        """The median of the first side, nanoseconds a call; None without any."""
+        return statistics.median(self.mine) if self.mine else None
+
+    @property
+    def after(self):
+        """The median of the other side, nanoseconds a call; None without any."""
+        return statistics.median(self.theirs) if self.theirs else None
+
+    @property
+    def ratio(self):
+        """The second median by the first; None where there is none."""
+        return self.after / self.before if self.before and self.after else None
+
+    @property
+    def verdict(self):
+        """'slower', 'faster', 'noise'; '' where nothing can be said."""
+        if self.p is None or self.ratio is None:
+            return ""
+        if self.p >= LEVEL:
+            return "noise"
+        return "slower" if self.ratio > 1 else "faster"
+
+    def interval(self, resamples=999):
+        """Return (low, high): the ratio is between them in 95 % of resampled runs (bootstrap)."""
+        import numpy as np
+        from scipy import stats  # takes a second to import
+
+        def ratio(a, b, axis):
+            return np.median(b, axis=axis) / np.median(a, axis=axis)
+
+        found = stats.bootstrap(
+            (self.mine, self.theirs), ratio, n_resamples=resamples, vectorized=True,
+            method="percentile", rng=np.random.default_rng(0),
+        )  # fmt: skip
+        return tuple(map(float, found.confidence_interval))
+
+
+def repeated(way, mine, theirs):
+    """Return a Repeated for each row of a comparison, and one for all Applys together, in front.
+
+    way: a function of two Profiles, as in ``compare.WAYS``. mine, theirs: the Profiles of the runs.
+    """
+    # as merged, so that equal Applys are counted in the same order
+    mine, theirs = ([merge([run]) for run in runs] for runs in (mine, theirs))
+    whole = merge(mine), merge(theirs)
+    seen: tuple = defaultdict(list), defaultdict(list)
+    for run in mine:
+        for row in way(run, whole[1]):
+            if row.mine and row.mine.calls:
+                seen[0][row.key].append(row.mine.each_ns)
+    for run in theirs:
+        for row in way(whole[0], run):
+            if row.theirs and row.theirs.calls:
+                seen[1][row.key].append(row.theirs.each_ns)
+    rows = [Repeated(row, tuple(seen[0][row.key]), tuple(seen[1][row.key])) for row in way(*whole)]
+    total = Repeated(
+        Difference("all", *(_sum(p) for p in whole)),
+        tuple(_sum(run).each_ns for run in mine), tuple(_sum(run).each_ns for run in theirs),
+    )  # fmt: skip
+    return _judged([total, *rows])
+
+
+def _sum(profile):
+    row = Row("all", "all Applys")
+    for apply in profile.applys:
+        row.add(apply)
+    return row
+
+
+def _judged(rows):
+    """Return the rows with p where it can be told."""
+    told = [r for r in rows if min(len(r.mine), len(r.theirs)) >= FEWEST and r.ratio is not None]
+    if not told:
+        return rows
+    from scipy import stats  # takes a second to import
+
+    found = [stats.mannwhitneyu(r.mine, r.theirs, method="auto").pvalue for r in told]
+    corrected = stats.false_discovery_control(found)
+    p_of = {id(r): float(p) for r, p in zip(told, corrected, strict=True)}
+    return [replace(r, p=p_of.get(id(r))) for r in rows]

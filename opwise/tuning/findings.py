@@ -1,0 +1,178 @@
+"""What is seen in a function: Applys that run in Python and why, loops that were not fused and why.
+
+Nobody is asked to do anything about these; what can be tried about them is among the variants.
+"""
+
+from __future__ import annotations
+
+import math
+
+from opwise.graph.printing import Print
+from opwise.linkers import cmakers
+from opwise.modes.mode import Mode
+from opwise.modes.profilemode import ProfileMode
+from opwise.modes.recording import record
+from opwise.optimizers.rules import fusion
+from opwise.tensor.elemwise import Elemwise
+from opwise.tuning.candidate import Candidate
+from opwise.tuning.copies import as_written, copied, maker_of
+from opwise.tuning.tips import Finding
+from opwise.tuning.variants import where
+
+#: what takes a smaller share of the time, or of the memory, is not told
+WORTH = 0.01
+#: how many Applys of a kind are told
+MOST = 6
+#: bytes that are not worth a word
+_LITTLE = 1000
+
+
+def findings(subject):
+    """Return the Findings about a function."""
+    found = list(_about_calls(subject))
+    if type(subject.mode) not in (Mode, ProfileMode):
+        return found
+    if "c" in getattr(subject.mode.linker, "makers", ()):
+        found += _in_python(subject)
+    found += _not_fused(subject)
+    return found
+
+
+def _about_calls(subject):
+    if subject.calls_back:
+        yield Finding("call", "its mode calls functions of yours: measured without, under c|py")
+    if any(isinstance(node.op, Print) for node in as_written(subject.function)):
+        yield Finding("call", "it prints: measured without")
+
+
+# --- Applys in Python -----------------------------------------------------------------------------
+
+
+def _in_python(subject):
+    order = subject.original.function.maker.order
+    cimpl = subject.original.function.maker.linker.cimpl
+    if all(cimpl):
+        return
+    applys = _applys(copied(subject.function, subject.mode), subject)
+    everything = sum(a.total for a in applys) or 1
+    slow = [
+        (a.total / everything, node)
+        for node, c, a in zip(order, cimpl, applys, strict=True)
+        if not c
+    ]
+    yield from _most(
+        "Python",
+        [
+            (share, f"{name(node)}, {share:.0%} of the time: {_why(node)}")
+            for share, node in slow
+            if share >= WORTH
+        ],
+    )
+
+
+def _why(node):
+    """Return why an Apply runs in Python, and what was tried about it or why nothing was."""
+    return f"{cmakers.why_not(node)}; {_cure(node)}"
+
+
+def _cure(node):
+    dtypes = {getattr(v.type, "dtype", None) for v in (*node.inputs, *node.outputs)}
+    if "float16" in dtypes:
+        return "tried: float32 instead of float16"
+    if dtypes & {"complex64", "complex128"}:
+        return "not tried: no other dtype holds complex numbers"
+    return "not tried: no other dtype would give it C"
+
+
+# --- loops that were not fused --------------------------------------------------------------------
+
+
+def _not_fused(subject):
+    fgraph = subject.original.function.maker.fgraph
+    reads = any(
+        isinstance(node.op, Elemwise)
+        and any(v.owner is not None and isinstance(v.owner.op, Elemwise) for v in node.inputs)
+        for node in fgraph.apply_nodes
+    )
+    mapped = any(
+        isinstance(client.op, fusion.CAReduce | fusion.MapReduce)
+        for node in fgraph.apply_nodes
+        if isinstance(node.op, Elemwise)
+        for var in node.outputs
+        for client, _ in var._clients
+        if client != "output"
+    )
+    if not (reads or mapped) or subject.query is None:
+        return
+    if not _fuses(subject.original.function):
+        yield Finding("fusion", "elementwise Applys: the rewrites of this mode do not fuse")
+        return
+    maker = maker_of(subject.function, subject.mode.excluding("fusion", "inplace"))
+    blocked = fusion.fuse_and_tell(maker.fgraph)
+    sizes = _bytes(maker.create(), subject)
+    most = max(sizes.values(), default=0)
+    told = [
+        (sizes.get(node, 0), f"{name(node)} into {name(reader)}: {why}")
+        for reader, node, why in blocked
+    ]
+    yield from _most(
+        "fusion",
+        [
+            (size, f"{text} ({_size(size)} written and read)")
+            for size, text in told
+            if size >= max(_LITTLE, WORTH * most)
+        ],
+    )
+
+
+def _fuses(function):
+    """Return whether fusion was among the rewrites of a function."""
+    stack = list(function.maker.report.rewrites.passes)
+    while stack:
+        record = stack.pop()
+        if record.kind == fusion.FusionOptimizer.__name__:
+            return True
+        stack.extend(record.passes)
+    return False
+
+
+def _bytes(function, subject):
+    """Return {Apply: bytes of its first output} of a call."""
+    applys = _applys(function, subject)
+    return {
+        node: a.output_arrays[0].bytes
+        for node, a in zip(function.maker.order, applys, strict=True)
+        if a.output_arrays and a.output_arrays[0] is not None
+    }
+
+
+# --- measuring and telling ------------------------------------------------------------------------
+
+
+def _applys(function, subject):
+    """Return the ApplyProfiles of a function after two calls from the start."""
+    recorder = record(function)
+    candidate = Candidate(function, subject.args, subject.kwargs)
+    candidate.results()
+    recorder.reset()
+    candidate.results()
+    return recorder.snapshot().applys
+
+
+def _most(subject, found):
+    """Yield the findings with the largest figures; the last says how many are left out."""
+    found = sorted({text: (size, text) for size, text in found}.values(), reverse=True)
+    for _, text in found[:MOST]:
+        yield Finding(subject, text)
+    if len(found) > MOST:
+        yield Finding(subject, f"and {len(found) - MOST} more")
+
+
+def name(node):
+    """Return an Apply in a few words: its Op, and where the user wrote it."""
+    return f"{fusion.named(node.op)}{where(node)}"
+
+
+def _size(n):
+    power = min(3, int(math.log(n, 1000))) if n else 0
+    return f"{n / 1000**power:.3g} {('B', 'kB', 'MB', 'GB')[power]}"

@@ -1,0 +1,31 @@
+"""The command in the process of the test, and profiles for it."""
+
+import pytest
+from click.testing import CliRunner
+
+from opwise.command import main
+from opwise.profiling.profile import Profile
+
+
+@pytest.fixture
+def call():
+    """Run the command in this process; return click's result."""
+
+    def run(*args):
+        return CliRunner().invoke(main.main, list(map(str, args)))
+
+    return run
+
+
+@pytest.fixture
+def profile(build, tmp_path):
+    """Save a profile of Applys (op, nanoseconds, count, keys) and return its path."""
+    apply, function, _ = build
+
+    def saved(name, *applys):
+        made = [apply(op, ns, k, count=n, keys=keys) for k, (op, ns, n, keys) in enumerate(applys)]
+        path = tmp_path / name
+        Profile((function(*made),)).save(path)
+        return path
+
+    return saved

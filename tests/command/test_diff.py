@@ -1,0 +1,207 @@
+"""The subcommands that compare: what they print, when they fail, and what they refuse."""
+
+import json
+import subprocess
+
+import pytest
+
+A = ("exp", 6_000_000, 1, ("a",))
+B = ("dot", 4_000_000, 1, ("b",))
+SLOW = ("exp{inplace}", 9_000_000, 1, ("a",))
+
+
+def test_diff(call, profile):
+    one, two = profile("1.json", A, B), profile("2.json", SLOW)
+    lines = call("diff", one, two).output.splitlines()
+    assert lines[0].split() == ["before", "s", "after", "s", "difference", "s", "ratio", "apply"]
+    assert lines[1].split() == ["0.010000", "0.009000", "-0.001000", "0.900", "all", "Applys"]
+    assert lines[2].split() == ["0.004000", "-0.004000", "only", "before", "dot"]
+    assert lines[3].split() == ["0.006000", "0.009000", "+0.003000", "1.500", "exp", "|",
+                                "exp{inplace}"]  # fmt: skip
+    assert lines[4].startswith("One run each: what is noise is not known.")
+    assert not [line for line in lines if line.endswith(" ")]
+
+
+def test_rows_that_are_not_shown_are_summed(call, profile):
+    one, two = profile("1.json", A, B), profile("2.json", SLOW)
+    assert "1 more rows differ by +0.003000 s" in call("diff", "-n", 1, one, two).output
+
+
+@pytest.mark.parametrize(("by", "labels"), [("op", {"exp", "dot"}), ("class", {"'ops.exp'"})])
+def test_by_op_and_class(call, profile, by, labels):
+    one = profile("1.json", A, B)
+    shown = call("diff", "--by", by, one, one).output
+    assert all(label in shown for label in labels) and by in shown.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--fail-above", 1.4], 1),
+        (["--fail-above", 1.6], 0),
+        (["--fail-above", 1.4, "--floor", 0.002], 1),
+        (["--fail-above", 1.4, "--floor", 0.004], 0),
+        ([], 0),
+    ],
+)
+def test_the_exit_code_for_a_slower_apply(call, profile, arguments, code):
+    one, two = profile("1.json", A, B), profile("2.json", SLOW, B)
+    result = call("diff", *arguments, one, two)
+    assert result.exit_code == code
+    assert ("slower by 1.50: exp | exp{inplace}" in result.output) == bool(code)
+
+
+def test_more_calls_are_not_slower(call, profile):
+    one = profile("1.json", A)
+    two = profile("2.json", ("exp", 60_000_000, 10, ("a",)))
+    result = call("diff", "--fail-above", 1.01, one, two)
+    assert result.exit_code == 0 and "1.000" in result.output
+
+
+def test_unrelated_programs(call, profile):
+    one, two = profile("1.json", A), profile("2.json", B)
+    assert "Nothing matches" in call("diff", one, two).output
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "fast"])
+def test_a_limit_that_is_none(call, profile, limit):
+    one = profile("1.json", A)
+    assert call("diff", "--fail-above", limit, one, one).exit_code == 2
+
+
+def test_names_are_shown_as_they_are(call, profile):
+    one = profile("1.json", ("Sum[red]{a}[/] \x1b[31m:smile:", 5, 1, ("a",)))
+    assert "Sum[red]{a}[/] ?[31m:smile:" in call("diff", one, one).output
+
+
+def test_what_is_fused_is_one_row(call, profile):
+    one = profile("1.json", ("exp", 5, 1, ("a",)), ("mul", 7, 1, ("b",)))
+    two = profile("2.json", ("Composite", 6, 1, ("a", "b")))
+    shown = call("diff", one, two).output
+    assert "0.500  fused  exp + mul | Composite" in shown
+    assert "fused: several Applys before, one after" in shown
+
+
+# --- several runs ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(profile, tmp_path):
+    """Save a folder of runs of one Apply with such nanoseconds, and return its path."""
+
+    def saved(name, *runs):
+        (tmp_path / name).mkdir()
+        for k, ns in enumerate(runs):
+            profile(f"{name}/{k}.json", ("exp", ns, 1, ("a",)), ("dot", 10_000, 1, ("b",)))
+        return tmp_path / name
+
+    return saved
+
+
+def test_runs_tell_what_is_noise(call, folder):
+    before = folder("before", 1000, 1010, 1020, 1030, 1040, 1050)
+    after = folder("after", 2000, 2010, 2020, 2030, 2040, 2050)
+    lines = call("diff", before, after).output.splitlines()
+    (exp,) = [line.split() for line in lines if line.endswith("exp")]
+    assert exp[:4] == ["1.025", "2.025", "+1.000", "1.976"] and exp[5] == "slower"
+    (dot,) = [line.split() for line in lines if line.endswith("dot")]
+    assert dot[5] == "noise"
+    assert lines[-1].startswith("6 runs before, 6 after. noise: a Mann-Whitney test")
+
+
+def test_noise_does_not_fail(call, folder):
+    before = folder("before", 1000, 2000, 3000, 4000, 5000, 6000)
+    same = folder("same", 1100, 2200, 3300, 4400, 5500, 9000)
+    slower = folder("slower", 8000, 8100, 8200, 8300, 8400, 8500)
+    limit = ["diff", "--fail-above", 1.05]
+    assert call(*limit, before, same).exit_code == 0
+    assert call(*limit, before, slower).exit_code == 1
+
+
+def test_too_few_runs_are_said_to_be(call, folder):
+    before, after = folder("before", 1, 2), folder("after", 3, 4)
+    assert "Fewer than 4 runs" in call("diff", before, after).output
+
+
+def test_a_folder_without_profiles(call, tmp_path, profile):
+    (tmp_path / "empty").mkdir()
+    result = call("diff", tmp_path / "empty", profile("1.json", A))
+    assert result.exit_code == 1 and "holds no file that ends in .json" in result.output
+
+
+# --- versus ---------------------------------------------------------------------------------------
+
+PROGRAM = """
+import numpy as np
+import theano
+import theano.tensor as T
+
+x = T.dvector("x")
+f = theano.function([x], EXPRESSION, name="f")
+f(np.ones(1000))
+"""
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A program in a repository of git: it was T.exp(x) and is T.exp(x) + 1."""
+    folder = tmp_path / "repository"
+    (folder / "source").mkdir(parents=True)
+    script = folder / "source" / "program.py"
+    script.write_text(PROGRAM.replace("EXPRESSION", "T.exp(x)"))
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *words], cwd=folder, check=True)
+    script.write_text(PROGRAM.replace("EXPRESSION", "T.exp(x) + 1"))
+    monkeypatch.chdir(folder)
+    return script
+
+
+def test_versus_a_revision(call, repository, tmp_path):
+    result = call("versus", "--base", "HEAD", "--runs", 2, "-o", tmp_path / "kept", repository)
+    assert result.exit_code == 0, result.output
+    assert "Elemwise{exp,no_inplace} | Elemwise{Composite{(i0 + exp(i1))}}" in result.output
+    kept = {side: sorted((tmp_path / "kept" / side).iterdir()) for side in ("before", "after")}
+    assert all(len(files) == 2 for files in kept.values())
+    lines = subprocess.run(["git", "worktree", "list"], capture_output=True, text=True).stdout
+    assert len(lines.splitlines()) == 1
+    assert "T.exp(x) + 1" in repository.read_text()
+
+
+def test_versus_other_flags(call, repository, tmp_path):
+    flags = ["--before-flags", "mode=FAST_COMPILE", "--runs", 1, "-o", tmp_path / "kept"]
+    result = call("versus", *flags, repository)
+    assert result.exit_code == 0, result.output
+    before, after = (
+        json.loads((tmp_path / "kept" / side / "001.json").read_text())["functions"][0]["applys"]
+        for side in ("before", "after")
+    )
+    assert (len(before), len(after)) == (2, 1)
+
+
+def test_versus_another_program(call, repository, tmp_path):
+    other = tmp_path / "other.py"
+    other.write_text(PROGRAM.replace("EXPRESSION", "T.tanh(x)"))
+    result = call("versus", "--before", other, "--runs", 1, repository)
+    assert result.exit_code == 0 and "Nothing matches" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([], 2, "say what to compare with"),
+        (["--base", "HEAD", "--before", "source/program.py"], 2, "exclude each other"),
+        (["--base", "no-such-revision"], 1, "invalid reference: no-such-revision"),
+        (["--after-flags", "mode=NO_MODE"], 1, "NO_MODE"),
+    ],
+)
+def test_versus_what_it_cannot(call, repository, arguments, code, said):
+    result = call("versus", *arguments, "--runs", 1, repository)
+    assert result.exit_code == code and said in result.output
+
+
+def test_versus_a_program_without_functions(call, tmp_path):
+    script = tmp_path / "empty.py"
+    script.write_text("print('nothing')")
+    result = call("versus", "--after-flags", "floatX=float32", "--runs", 1, script)
+    assert result.exit_code == 1 and "it compiled no function" in result.output

@@ -1,0 +1,78 @@
+"""Repeated runs: what differs is told from what varies."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opwise.profiling import compare, noise
+from opwise.profiling.profile import Profile
+
+pytestmark = pytest.mark.null
+
+
+def runs(build, means, seed, n=7, spread=0.05, rows=1):
+    """Profiles of n runs: Applys of such means, each with a spread of its own in each run."""
+    apply, function, _ = build
+    rng = np.random.default_rng(seed)
+    return [
+        Profile((function(*(
+            apply(f"op{k}", int(1000 * mean * (1 + spread * rng.standard_normal())), k,
+                  keys=[f"k{k}"], count=10)
+            for k, mean in enumerate(np.repeat(means, rows))
+        )),))
+        for _ in range(n)
+    ]  # fmt: skip
+
+
+def test_a_real_difference_is_found_among_rows_that_vary(build):
+    before, after = runs(build, [1000, 2000, 3000], 1), runs(build, [1000, 2600, 2000], 2)
+    total, *rows = noise.repeated(compare.by_apply, before, after)
+    assert [r.verdict for r in rows] == ["noise", "slower", "faster"]
+    assert rows[1].ratio == pytest.approx(1.3, abs=0.1)
+    low, high = rows[1].interval()
+    assert 1 < low < rows[1].ratio < high < 1.6
+    assert (total.row.label, len(total.mine)) == ("all Applys", 7)
+
+
+def test_nothing_is_found_where_nothing_is(build):
+    """Hundreds of rows of noise: with the correction for their number hardly one stands out."""
+    before, after = (runs(build, [1000], seed, n=7, rows=300) for seed in (3, 4))
+    rows = noise.repeated(compare.by_apply, before, after)[1:]
+    assert len(rows) == 300
+    assert sum(r.verdict != "noise" for r in rows) <= 1
+
+
+@pytest.mark.parametrize("n", [1, noise.FEWEST - 1])
+def test_too_few_runs_say_nothing(build, n):
+    rows = noise.repeated(compare.by_apply, *(runs(build, [m], 5, n=n) for m in (100, 900)))
+    assert [r.verdict for r in rows] == ["", ""]
+    assert rows[1].ratio == pytest.approx(9, abs=2)
+
+
+def test_what_one_side_lacks_has_no_verdict(build):
+    before, after = runs(build, [100], 6), runs(build, [100, 200], 7)
+    _, _, only = noise.repeated(compare.by_apply, before, after)
+    assert (only.row.only, only.verdict, only.ratio, only.before) == ("other", "", None, None)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.permutations(range(6)))
+def test_the_order_of_runs_makes_no_difference(order):
+    first = [noise.Repeated(None, tuple(range(1, 7)), tuple(range(3, 9)))]
+    other = [noise.Repeated(None, tuple(order[i] + 1 for i in range(6)), tuple(range(3, 9)))]
+    assert noise._judged(first)[0].p == noise._judged(other)[0].p
+
+
+def test_equal_functions_of_one_program_keep_their_runs_apart(build):
+    """The same Apply in two functions: the observations of each stay with it."""
+    apply, function, _ = build
+
+    def run(jitter):
+        return Profile((
+            function(apply("exp", 1000 + jitter, keys="a"), name="slow"),
+            function(apply("exp", 10 + jitter, keys="a"), name="fast"),
+        ))  # fmt: skip
+
+    rows = noise.repeated(compare.by_apply, *([run(k) for k in range(5)] for _ in range(2)))
+    assert sorted(r.before for r in rows[1:]) == [12, 1002]

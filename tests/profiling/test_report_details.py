@@ -1,0 +1,129 @@
+"""What follows the classic summaries: its sums agree with the profile, its words with the facts."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import opwise
+import opwise.tensor as T
+from opwise.profiling.memory import Live, MemoryProfile
+from opwise.profiling.profile import OriginProfile, Profile
+from opwise.profiling.reports import details
+
+pytestmark = pytest.mark.null
+
+
+def test_calls_are_divided_without_a_rest(build):
+    apply, function, _ = build
+    one = function(apply("exp", 6_000, count=3), apply("dot", 1_000, 1, count=3), calls=3)
+    one = replace(one, call_ns=12_000, fn_ns=9_000, timing_ns=600, first_call_ns=6_000)
+    lines = details.calls(Profile((one,)))
+    assert lines[0] == "Time of 3 calls: <seconds> <share> <microseconds a call>"
+    figures = {what: line.split()[:3] for line in lines[1:6] for what in [line[34:].strip()]}
+    assert figures == {
+        "calls": ["0.000012", "100.0%", "4.000"],
+        "call path: arguments, results, updates": ["0.000003", "25.0%", "1.000"],
+        "machine: memory of results, order of Applys": ["0.000001", "11.7%", "0.467"],
+        "Applys": ["0.000007", "58.3%", "2.333"],
+        "timing them: 6 times 100 ns, not in their times": ["0.000001", "5.0%", "0.200"],
+    }
+    shares = [float(s.rstrip("%")) for _, s, _ in list(figures.values())[1:]]
+    assert sum(shares) == pytest.approx(100, abs=0.1)
+    assert lines[6] == "  first calls: 0.000006 s; later ones 3.000 us on average"
+
+
+def test_applys_that_the_clock_hardly_measures(build):
+    apply, function, _ = build
+    one = replace(function(apply("a", 90, count=10), apply("b", 2000, 1, count=10)), timing_ns=200)
+    (line,) = [x for x in details.calls(Profile((one,))) if "readings" in x]
+    assert line.startswith("  1 Applys take less than 10 readings of the clock (100 ns) a run")
+    exact = replace(one, timing_ns=10)
+    assert not [x for x in details.calls(Profile((exact,))) if "readings" in x]
+
+
+def test_compiling(build):
+    apply, function, _ = build
+    one = function(apply("exp", 1))
+    cached = replace(one, compile=replace(one.compile, cached=True))
+    compiled = replace(one, compile=replace(one.compile, cached=False, compiler=0.125))
+    (line,) = details.compiling(Profile((one, cached, compiled)))
+    assert line == (
+        "  compiling 3 functions: 0.900 s, of them rewrites 0.300, linking 0.600 (C compiler 0.125,"
+        " loading 0.003); kernels of 1 functions from the cache, of 1 compiled"
+    )
+
+
+def test_spread(build):
+    apply, function, _ = build
+    one = replace(
+        apply("exp", 10_000, 4, count=10), least=500, most=4_500, histogram=((64, 9), (83, 1))
+    )
+    title, row = details.spread(Profile((function(one, apply("once", 5, 1)),)), 10)
+    assert "<median> <95%>" in title
+    least, median, p95, most, *rest = row.split()
+    assert (least, most, rest) == ("0.500", "4.500", ["10", "4", "exp(x)"])
+    assert 1.0 <= float(median) <= 1.2 < 3.5 < float(p95) <= 4.5
+
+
+def test_by_line_and_scope(build):
+    apply, function, _ = build
+    here = OriginProfile("k", "exp", "/far/a.py", 3, "layer", None)
+    back = OriginProfile("l", "mul", "/far/a.py", 9, "layer/grad", ("/far/a.py", 3))
+    applys = [replace(apply("exp", 3_000_000), origins=(here, back)), apply("add", 1_000_000, 1)]
+    profile = Profile((function(*applys),), sources={"/far/a.py:3": "y = exp(x)"})
+    _, line, unknown = details.lines(profile, 10)
+    assert line.split() == "0.003000 75.0% 50.0% /far/a.py:3 y = exp(x)".split()
+    assert unknown.split() == "0.001000 25.0% 0.0% (unknown line)".split()
+    _, *rows = details.scopes(profile, 2)
+    assert [row.split()[-1] for row in rows[:2]] == ["layer", "layer/grad"]
+    assert rows[2] == "  ... (1 more: 0.001000 s)"
+
+
+def test_nothing_is_told_where_nothing_is_known(build):
+    apply, function, _ = build
+    profile = Profile((function(apply("exp", 5)),))
+    assert details.lines(profile, 5) == details.scopes(profile, 5) == details.peak(profile) == []
+    assert details.in_python(profile, 5) == details.spread(profile, 5) == []
+    assert details.sections(Profile(), 5) == []
+
+
+def test_why_in_python(build):
+    apply, function, _ = build
+    profile = Profile((function(apply("exp", 75), apply("sort", 25, 1, c=False)),))
+    assert details.in_python(profile, 5)[1].split() == (
+        "0.000000 25.0% sort: no C implementation".split()
+    )
+
+
+def test_the_peak_has_an_owner(build):
+    apply, function, _ = build
+    memory = MemoryProfile(
+        (8, 3000, 8), 2500, 1, (Live(0, 1500), Live(1, 1000), Live(-1, 500)), 1, 1, 1, 1, 0
+    )
+    one = function(apply("exp", 1, lines=[("/far/a.py", 3)]), apply("dot", 1, 1))
+    lines = details.peak(Profile((replace(one, memory=memory),)))
+    assert lines[0] == "Memory at its peak: 2.5 kB while f ran dot(x) (id 1)"
+    assert lines[1].startswith("  with the scratch memory of Applys at most 3 kB")
+    assert [line.split(maxsplit=1) for line in lines[2:]] == [
+        ["1500", "exp(x) (id 0, /far/a.py:3)"],
+        ["1000", "dot(x) (id 1)"],
+        ["500", "scratch of the Apply itself"],
+    ]
+
+
+def test_of_a_real_function():
+    x = T.dmatrix("x")
+    with opwise.scope("layer"):
+        y = T.sort(T.exp(x), axis=0).sum()
+    f = opwise.function([x], T.grad(y, x), profile=True, name="f")
+    for _ in range(3):
+        f(np.ones((3, 3)))
+    profile = f.profile.profile()
+    text = "\n".join(details.sections(profile, 10))
+    assert re.search(r"layer/grad$", text, re.M) and "In Python:" in text
+    (here,) = re.findall(r"^ .*test_report_details.py:\d+  y = T.sort.*$", text, re.M)
+    share = float(here.split()[1].rstrip("%"))
+    assert 0 < share <= 100
+    assert profile.functions[0].timing_ns == 3 * len(profile.applys) * f.fn.timer_ns
