@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+from click import shell_completion
 
 from opwise.command import diff as comparing
 from opwise.command import doctor as examine
@@ -157,3 +158,17 @@ def clear():
     for file in files:
         file.unlink(missing_ok=True)
     click.echo(f"{len(files)} kernels deleted")
+
+
+# --- completion -----------------------------------------------------------------------------------
+
+
+@main.command(short_help="Print what makes a shell complete opwise's words.")
+@click.argument("shell", type=click.Choice(["bash", "fish", "zsh"]))
+def completion(shell):
+    """Print the lines that make SHELL complete subcommands, options and files.
+
+    For bash: opwise completion bash >> ~/.bashrc
+    """
+    kind = shell_completion.get_completion_class(shell)
+    click.echo(kind(main, {}, "opwise", "_OPWISE_COMPLETE").source())

@@ -190,3 +190,20 @@ def test_help(call):
 
 def test_version(call):
     assert call("--version").output == f"opwise, version {opwise_package.__version__}\n"
+
+
+# --- completion -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish", "zsh"])
+def test_completion(call, shell):
+    result = call("completion", shell)
+    assert result.exit_code == 0 and "_OPWISE_COMPLETE" in result.output
+
+
+def test_the_words_of_a_shell_are_completed():
+    asked = {**os.environ, "_OPWISE_COMPLETE": "bash_complete", "COMP_WORDS": "opwise di",
+             "COMP_CWORD": "1"}  # fmt: skip
+    code = "from opwise.command.main import main; main(prog_name='opwise')"
+    done = subprocess.run([sys.executable, "-c", code], env=asked, capture_output=True, text=True)
+    assert done.stdout.split(",")[-1].strip() == "diff"

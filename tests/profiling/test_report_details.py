@@ -81,10 +81,25 @@ def test_by_line_and_scope(build):
     assert rows[2] == "  ... (1 more: 0.001000 s)"
 
 
+def test_a_fused_apply_shows_its_parts(build):
+    apply, function, _ = build
+    parts = [
+        OriginProfile("k", "exp", "/far/a.py", 3, "layer"),
+        OriginProfile("l", "mul", "/far/a.py", 3, "layer"),
+        OriginProfile("m", "sub", "/far/a.py", 9),
+    ]
+    one = replace(apply("Composite", 2_000_000, 5), origins=tuple(parts))
+    lines = details.fused(Profile((function(apply("exp", 1, lines=[("a.py", 1)]), one),)), 5)
+    assert [line.strip() for line in lines[1:]] == [
+        "0.002000     5  Composite(x)", "/far/a.py:3 [layer]: exp, mul", "/far/a.py:9: sub"
+    ]  # fmt: skip
+
+
 def test_nothing_is_told_where_nothing_is_known(build):
     apply, function, _ = build
     profile = Profile((function(apply("exp", 5)),))
     assert details.lines(profile, 5) == details.scopes(profile, 5) == details.peak(profile) == []
+    assert details.fused(profile, 5) == details.limits(profile, 5) == []
     assert details.in_python(profile, 5) == details.spread(profile, 5) == []
     assert details.sections(Profile(), 5) == []
 

@@ -20,7 +20,7 @@ def sections(profile, n):
     """Return the lines of all sections, with up to n rows each, an empty line before each."""
     found = (
         calls(profile), spread(profile, n), lines(profile, n), scopes(profile, n),
-        in_python(profile, n), peak(profile), limits(profile, n),
+        fused(profile, n), in_python(profile, n), peak(profile), limits(profile, n),
     )  # fmt: skip
     return [line for section in found if section for line in ("", *section)]
 
@@ -111,6 +111,26 @@ def spread(profile, n):
         for a in applys[:n]
     ]  # fmt: skip
     return ["Spread, microseconds: <least> <median> <95%> <most> <runs> <id> <Apply name>", *rows]
+
+
+def fused(profile, n):
+    """Return what Applys are made of that compute several of the user's, by line."""
+    several = [a for a in profile.applys if a.total and len(a.lines) and len(a.origins) > 1]
+    several.sort(key=lambda a: -a.total)
+    if not several:
+        return []
+    found = ["Fused: <seconds> <id> <Apply name>, then <line>: <its part>"]
+    for a in several[:n]:
+        found.append("  %10.6f  %4d  %s" % (a.total * 1e-9, a.position, _short(a.text)))
+        parts = {}
+        for origin in a.origins:
+            place = (origin.file, origin.line, origin.scope)
+            parts.setdefault(place, {}).setdefault(origin.op)
+        for (file, line, scope), ops in parts.items():
+            where = f"{_from_here(file)}:{line}" if file else "(unknown line)"
+            scope = f" [{scope}]" if scope else ""
+            found.append(f"                    {where}{scope}: {_short(', '.join(ops))}")
+    return found
 
 
 def in_python(profile, n):
