@@ -289,7 +289,7 @@ def _adder(node):
         return None
     if node.op.set_instead_of_inc:
         return -1
-    return opwise_c.ADDERS.get(csource.short(x.type.dtype))
+    return opwise_c.ADDERS.get(csource.short(x.type.dtype)) if plain(x) else None
 
 
 @c_maker(IncSubtensor)

@@ -1,0 +1,172 @@
+"""``python -m opwise.testing.fuzz``: searches for programs that modes disagree on, for hours."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from pathlib import Path
+from time import monotonic
+
+from opwise.testing.ways import REFERENCE, WAYS
+
+#: ways that every program runs; one of the others comes to each in turn
+QUICK = ["no optimizer, c|py", "FAST_COMPILE", "FAST_RUN, built-in kernels"]
+OTHERS = [w for w in WAYS if w not in QUICK and w not in (REFERENCE, "FAST_RUN")]
+#: of how many programs one goes through a C compiler
+COMPILED = 12
+
+
+class _Search:
+    """A search: what it has run and found so far."""
+
+    def __init__(self, args):
+        self.args = args
+        self.end = monotonic() + 60 * args.minutes
+        self.started = self.shown = monotonic()
+        self.graphs = 0
+        self.statements = 0
+        self.faults = {}
+        self.refused = {}
+        self.failing = False
+
+    def ways(self, program):
+        """Return the ways that a program runs."""
+        if self.args.modes:
+            return self.args.modes
+        ways = [*QUICK, OTHERS[program.seed % len(OTHERS)]]
+        if program.seed % COMPILED == 0:
+            ways.append("FAST_RUN")
+        return ways
+
+    def batch(self, seed, special):
+        """Run one search of Hypothesis; return the Fault that it shrank to, or None."""
+        from hypothesis import HealthCheck, Phase, given, settings
+        from hypothesis import seed as seeded
+        from hypothesis.errors import Flaky
+
+        from opwise.testing.fuzz.examine import examine
+        from opwise.testing.fuzz.grow import Fault
+        from opwise.testing.fuzz.strategy import programs
+
+        self.last = None
+
+        @seeded(seed)
+        @settings(
+            max_examples=self.args.batch, database=None, deadline=None, print_blob=False,
+            phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck),
+            report_multiple_bugs=False,
+        )  # fmt: skip
+        @given(programs(self.args.steps, special, self.refused))
+        def run(program):
+            self.graphs += 1
+            self.statements += len(program.statements)
+            self.progress()
+            if monotonic() > self.end and self.last is None:
+                raise KeyboardInterrupt
+            try:
+                examine(program, self.ways(program))
+            except Fault as fault:
+                self.last = fault
+                raise
+
+        try:
+            run()
+        except Fault as fault:
+            return fault
+        except (Flaky, ExceptionGroup):
+            return self.last
+        return None
+
+    def progress(self):
+        """Say every few seconds how far the search is."""
+        now = monotonic()
+        if now - self.shown < self.args.every:
+            return
+        self.shown = now
+        print(self.figures(), flush=True)
+
+    def figures(self):
+        """Return how far the search is."""
+        seconds = max(monotonic() - self.started, 1e-9)
+        return (
+            f"{seconds / 60:6.1f} min  {self.graphs} graphs ({self.graphs / seconds:.1f}/s), "
+            f"{self.statements} statements, {len(self.faults)} faults"
+        )
+
+    def keep(self, fault):
+        """Write a fault's program into the folder, unless one like it is there."""
+        text = str(fault)
+        program, way = fault.program, fault.way
+        if program is None:
+            key, source = text[:80], f'"""{text}"""\n'
+        else:
+            if fault.outputs and not text.startswith("the "):
+                program = program.without(fault.outputs)
+            source = program.source(way, f"{way}: {text}")
+            key = "; ".join(_shape_of(t) for t in program.statements.values())
+        known = key in self.faults
+        self.faults[key] = self.faults.get(key, 0) + 1
+        if known:
+            return
+        folder = Path(self.args.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"test_seed{self.args.seed}_{len(self.faults)}.py"
+        path.write_text(source)
+        print(f"FAULT {path}: {way}: {text.splitlines()[0][:160]}", flush=True)
+        for name, statement in getattr(program, "statements", {}).items():
+            print(f"    {name} = {statement}", flush=True)
+
+
+def _shape_of(statement):
+    import re
+
+    return re.sub(r"-?\d+(\.\d+)?", "#", statement)
+
+
+def _arguments(argv):
+    parser = argparse.ArgumentParser(prog="python -m opwise.testing.fuzz", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=1.0, help="how long to search")
+    parser.add_argument("--seed", type=int, default=0, help="another seed finds other programs")
+    parser.add_argument("--steps", type=int, default=10, help="most statements of a program")
+    parser.add_argument("--batch", type=int, default=400, help="programs of one search")
+    parser.add_argument("--every", type=float, default=10.0, help="seconds between two reports")
+    parser.add_argument("--folder", default="fuzz-faults", help="where failing programs are put")
+    parser.add_argument("--refused", action="store_true", help="show what was refused, and why")
+    parser.add_argument("--modes", type=lambda text: [w.strip() for w in text.split(";")],
+                        help=f"ways, divided by semicolons, out of: {'; '.join(WAYS)}")  # fmt: skip
+    args = parser.parse_args(argv)
+    for way in args.modes or ():
+        if way not in WAYS:
+            parser.error(f"no way is called {way!r}; there are: {'; '.join(WAYS)}")
+    return args
+
+
+def main(argv=None):
+    """Search, and return 1 if something was found, else 0."""
+    args = _arguments(argv)
+    try:
+        import hypothesis  # noqa: F401
+    except ImportError:
+        print("The search needs hypothesis: pip install hypothesis", file=sys.stderr)
+        return 2
+    warnings.simplefilter("ignore")
+    search = _Search(args)
+    seed = args.seed * 1_000_003
+    try:
+        while monotonic() < search.end:
+            fault = search.batch(seed, special=seed % 4 == 3)
+            if fault is not None:
+                search.keep(fault)
+            seed += 1
+    except KeyboardInterrupt:
+        pass  # the time is over, or somebody has seen enough
+    print(search.figures())
+    if args.refused:
+        for text, count in sorted(search.refused.items(), key=lambda item: -item[1]):
+            print(f"{count:7} {text}")
+    return 1 if search.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

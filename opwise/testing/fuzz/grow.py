@@ -1,0 +1,359 @@
+"""Grower: a random program, statement by statement; the value of everything is known at once.
+
+Comparisons, roundings and positions take exact numbers alone (``Shaken.exact``), and a statement
+whose result depends on how numbers are rounded is taken back. Values with NaN and infinities go
+through one operation of arithmetic at most, since x - x is 0 by intention, whatever x is.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+import opwise
+import opwise.tensor as T
+from opwise.config import change_flags
+from opwise.tensor import extra_ops, selection
+from opwise.testing.fuzz.layouts import LAYOUTS
+from opwise.testing.fuzz.program import Leaf, Program
+from opwise.testing.shaking import beyond
+from opwise.testing.ways import REFERENCE
+
+#: what refuses operands politely; anything else that is raised is a fault
+REFUSALS = (TypeError, ValueError, NotImplementedError, IndexError)
+#: larger floats are not made: rewrites may multiply what was divided, and so overflow
+_LARGEST = {"e": 200.0, "f": 1e6, "d": 1e9, "F": 1e6, "D": 1e9}
+_DTYPES = (
+    "float64", "float32", "int64", "float64", "int32", "float32", "bool", "int8", "uint8", "float16",
+    "int16", "uint16", "uint32", "uint64", "complex128", "complex64",
+)  # fmt: skip
+MOST_ELEMENTS = 400
+
+
+class Fault(AssertionError):
+    """Something that opwise computes is wrong."""
+
+    def __init__(self, text, program=None, way=None, outputs=()):
+        super().__init__(text)
+        self.program, self.way, self.outputs = program, way, outputs
+
+
+class Rejected(Exception):
+    """A statement does not fit: nothing was added."""
+
+
+class Grower:
+    """Draws statements and keeps those that can be computed.
+
+    below: a function from n to a random whole number below n.
+    """
+
+    names = {
+        "T": T, "np": np, "theano": opwise, "bincount": extra_ops.bincount,
+        "compress": selection.compress, "diff": extra_ops.diff,
+        "searchsorted": extra_ops.searchsorted, "to_one_hot": extra_ops.to_one_hot,
+    }  # fmt: skip
+
+    def __init__(self, below, special=False, most_dtypes=3):
+        self.below = below
+        self.program = Program()
+        self.special = special
+        self.numbers = np.random.RandomState(below(1 << 16))
+        self.dtypes = [self._dtype() for _ in range(1 + below(most_dtypes))]
+        sizes = [0, 1, 1, 2, 3, 4, 5] if self.chance(30) else [1, 2, 3, 4]
+        if self.chance(4):
+            sizes = [1, 3, 17, 130]
+        self.sizes = [self.choice(sizes) for _ in range(3)]
+        self.names = dict(Grower.names)
+        self.order = []
+        #: 0: finite; 1: NaN and infinities as they came; 2: some arithmetic was done with them
+        self.level = {}
+        self.refused = {}
+
+    # --- draws ------------------------------------------------------------------------------------
+
+    def chance(self, percent):
+        return self.below(100) >= 100 - percent  # the simplest draw is 0: no
+
+    def choice(self, things):
+        things = list(things)
+        if not things:
+            raise Rejected
+        return things[self.below(len(things))]
+
+    def between(self, low, high):
+        return low + self.below(high - low + 1)
+
+    def _dtype(self):
+        """Mostly floats and the usual integers."""
+        return _DTYPES[self.below(6) if self.chance(60) else self.below(len(_DTYPES))]
+
+    # --- what there is ----------------------------------------------------------------------------
+
+    def var(self, name):
+        return self.program.variables[name]
+
+    def value(self, name):
+        return self.program.value(name)
+
+    def shape(self, name):
+        return np.shape(self.value(name))
+
+    def ndim(self, name):
+        return self.var(name).type.ndim
+
+    def dtype(self, name):
+        return self.var(name).type.dtype
+
+    def kind(self, name):
+        return np.dtype(self.dtype(name)).kind
+
+    def exact(self, name):
+        return self.program.shaken.exact[self.var(name)]
+
+    def pick(self, kinds="biufc", low=0, high=4, exact=False, level=2, where=None):
+        """Return the name of some tensor: of these kinds of dtypes and numbers of dimensions.
+
+        Half of the time one of the latest, so that one statement follows the other.
+        """
+        fitting = [
+            name
+            for name in self.order
+            if self.kind(name) in kinds
+            and low <= self.ndim(name) <= high
+            and (not exact or self.exact(name))
+            and self.level[name] <= level
+            and (where is None or where(name))
+        ]
+        if not fitting or self.chance(12):
+            shape = [self.choice(self.sizes) for _ in range(self.between(low, min(high, 3)))]
+            dtypes = [d for d in self.dtypes if np.dtype(d).kind in kinds]
+            dtype = self.choice(dtypes or [d for d in _DTYPES if np.dtype(d).kind in kinds])
+            name = self.leaf(dtype, shape, exact)
+            if where is not None and not where(name):
+                raise Rejected
+            return name
+        return fitting[-1 - self.below(min(3, len(fitting)))] if self.chance(55) else self.choice(
+            fitting)  # fmt: skip
+
+    def beside(self, *names, kinds="biufc", exact=False, level=2, same_dtype=False):
+        """Return the name of an operand that broadcasts with others, and they with it."""
+        name = names[0]
+        shape = np.broadcast_shapes(*map(self.shape, names))
+
+        def fits(other):
+            return not (same_dtype and self.dtype(other) != self.dtype(name)) and all(
+                self._broadcasts(other, one) for one in names
+            )
+
+        fitting = [
+            other
+            for other in self.order
+            if self.kind(other) in kinds and (not exact or self.exact(other))
+            and self.level[other] <= level and fits(other)
+        ]  # fmt: skip
+        if fitting and self.chance(80):
+            return self.choice(fitting)
+        kept = self.below(len(shape) + 1)
+        new = [1 if self.chance(25) else n for n in shape[kept:]]
+        dtypes = [self.dtype(name)] if same_dtype else [
+            d for d in [*self.dtypes, self.dtype(name)] if np.dtype(d).kind in kinds
+        ]  # fmt: skip
+        dtype = self.choice(dtypes or [d for d in _DTYPES if np.dtype(d).kind in kinds])
+        ones = [True if n == 1 and s != 1 else None for n, s in zip(new, shape[kept:], strict=True)]
+        return self.leaf(dtype, new, exact, ones)
+
+    def _broadcasts(self, a, b):
+        sides = zip(
+            self.shape(a)[::-1], self.shape(b)[::-1], self.var(a).type.broadcastable[::-1],
+            self.var(b).type.broadcastable[::-1], strict=False,
+        )  # fmt: skip
+        return all(n == m or (n == 1 and one) or (m == 1 and two) for n, m, one, two in sides)
+
+    def like(self, name, same_dtype=False):
+        """Return the name of a tensor of the same shape, maybe the same one."""
+        return self.choice(
+            [o for o in self.order if self.shape(o) == self.shape(name)
+             and (not same_dtype or self.dtype(o) == self.dtype(name))]
+        )  # fmt: skip
+
+    # --- what is added ----------------------------------------------------------------------------
+
+    def leaf(self, dtype, shape, exact=False, broadcast=None):
+        """Add an input or a shared variable and return its name."""
+        shape = tuple(shape)
+        name = f"v{len(self.program.variables)}"
+        pattern = [
+            one if one is not None else n == 1 and self.chance(50)
+            for n, one in zip(shape, broadcast or [None] * len(shape), strict=True)
+        ]
+        value, level = self._numbers(dtype, shape, exact)
+        draw = self.below(100)
+        kind = "shared" if draw >= 82 else "mutable" if draw >= 76 else "input"
+        layout = self.choice(LAYOUTS) if self.chance(35) else "plain"
+        if kind == "shared":
+            layout = "plain"
+            declaration = (
+                f"theano.shared({{value}}, {name!r}, broadcastable={tuple(pattern)})"
+                if shape else f"theano.shared({{value}}, {name!r})"
+            )  # fmt: skip
+        else:
+            declaration = f"T.TensorType({dtype!r}, {tuple(pattern)})({name!r})"
+        leaf = Leaf(name, declaration, value, layout, kind)
+        with change_flags(compute_test_value="off"):
+            if kind == "shared":
+                var = opwise.shared(value.copy(), name, **(
+                    {"broadcastable": tuple(pattern)} if shape else {}))  # fmt: skip
+            else:
+                var = T.TensorType(dtype, tuple(pattern))(name)
+        self.program.leaves[name] = leaf
+        self._known(name, var, level)
+        self.program.shaken.add(var, value)
+        return name
+
+    def _known(self, name, var, level):
+        self.program.variables[name] = self.names[name] = var
+        self.level[name] = level
+        self.order.append(name)
+
+    def _numbers(self, dtype, shape, exact):
+        """Return (an array, its level of special values)."""
+        kind, r = np.dtype(dtype).kind, self.numbers
+        if kind == "b":
+            return np.asarray(r.randint(0, 2, shape)).astype(bool), 0
+        if kind in "iu":
+            values = np.asarray(r.randint(0 if kind == "u" else -4, 6, shape)).astype(dtype)
+            if self.chance(8) and values.size:
+                info = np.iinfo(dtype)
+                values = r.choice(np.array([info.min, info.max, 0, 1], dtype), shape)
+            return np.asarray(values), 0
+        style = self.below(4)
+        if exact or style == 1:
+            values = np.asarray(r.randint(-3, 5, shape), float)
+        elif style == 2:
+            values = np.asarray(r.randint(-8, 9, shape)) / (2.0 if dtype != "float16" else 1.0)
+        else:
+            values = np.asarray(r.uniform(-2, 2, shape))
+        if kind == "c":
+            values = values + 1j * r.randint(-2, 3, shape)
+        values = np.asarray(values).astype(dtype)
+        if self.special and kind == "f" and values.size and self.chance(40):
+            chosen = r.choice([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0], shape)
+            values = np.where(r.randint(0, 3, shape) == 0, chosen, values).astype(dtype)
+            return values, int(not np.isfinite(values).all())
+        return values, 0
+
+    def add(self, text, arithmetic=True, reference=None, loose=False):
+        """Add the statement of a text, if opwise takes it and its value is sound.
+
+        arithmetic: whether it computes with what it reads, so that special values must not go
+        through it twice. reference: text in numpy that gives the same; compared at once. loose:
+        rounding may change everything, which the caller has thought of. Returns the new name.
+        """
+        read = [n for n in dict.fromkeys(re.findall(r"\bv\d+\b", text)) if n in self.names]
+        level = max((self.level[n] for n in read), default=0)
+        if arithmetic and level > 1:
+            raise Rejected
+        if arithmetic and level == 1:
+            if any(n in self.program.statements for n in read) or len(set(read)) < len(
+                re.findall(r"\bv\d+\b", text)
+            ):
+                raise Rejected
+            level = 2
+        name = f"v{len(self.program.variables)}"
+        try:
+            with change_flags(compute_test_value="off"):
+                var = eval(text, self.names)
+        except REFUSALS as error:
+            self._refuse(text, error)
+        except Exception as error:
+            raise Fault(f"{text} raises {type(error).__name__}: {error}", self._with(name, text),
+                        REFERENCE) from error  # fmt: skip
+        if not isinstance(var, T.TensorVariable) or var.type.ndim > 5 or var.owner is None:
+            raise Rejected
+        if var in self.program.shaken.values and var in self.program.variables.values():
+            raise Rejected
+        try:
+            with np.errstate(all="ignore"):
+                [value] = self.program.shaken.compute([var])
+        except REFUSALS as error:
+            self._refuse(text, error)
+        except Exception as error:
+            raise Fault(f"{text}: perform raises {type(error).__name__}: {error}",
+                        self._with(name, text), REFERENCE) from error  # fmt: skip
+        self._check_sound(name, text, var, value, level, loose)
+        if reference is not None:
+            self._check_reference(name, text, var, value, reference)
+        self.program.statements[name] = text
+        self._known(name, var, level)
+        return name
+
+    def _refuse(self, text, error):
+        key = f"{re.sub(r'v[0-9]+', 'v', text)[:50]}: {str(error).splitlines()[0][:90]}"
+        self.refused[key] = self.refused.get(key, 0) + 1
+        raise Rejected from error
+
+    def _with(self, name, text):
+        program = self.program
+        program.statements[name] = text
+        program.outputs = [name]
+        program.updates = {}
+        return program.without([name])
+
+    def _check_sound(self, name, text, var, value, level, loose):
+        wrong = None
+        if not isinstance(value, np.ndarray):
+            wrong = f"perform gives a {type(value).__name__}"
+        elif value.dtype.name != var.type.dtype:
+            wrong = f"the type has dtype {var.type.dtype}, the value {value.dtype}"
+        elif value.ndim != var.type.ndim:
+            wrong = f"the type has {var.type.ndim} dimensions, the value {value.ndim}"
+        elif any(one and n != 1 for one, n in zip(var.broadcastable, value.shape, strict=True)):
+            wrong = f"the type broadcasts {var.broadcastable}, the shape is {value.shape}"
+        if wrong:
+            raise Fault(f"{text}: {wrong}", self._with(name, text), REFERENCE)
+        if value.size > MOST_ELEMENTS and max(self.sizes) < 10 or value.size > 40000:
+            raise Rejected
+        if value.dtype.kind in "fc":
+            finite = np.isfinite(value)
+            if not level and not finite.all():
+                raise Rejected
+            if finite.any() and np.abs(value[finite]).max() > _LARGEST[value.dtype.char]:
+                raise Rejected
+        spread = self.program.shaken.spread(var)
+        if not np.isfinite(spread).all():
+            raise Rejected
+        if spread.size and value.dtype.kind in "fc" and not loose:
+            size = np.abs(np.where(np.isfinite(value), value, 0)).max(initial=0)
+            if spread.max() > 1e-3 * size + 1e-30 and not self.exact_value(var):
+                raise Rejected  # nothing is left of it after cancellation
+
+    def exact_value(self, var):
+        return self.program.shaken.exact[var]
+
+    def _check_reference(self, name, text, var, value, reference):
+        names = {n: self.value(n) for n in self.order} | {"np": np}
+        try:
+            with np.errstate(all="ignore"):
+                expected = np.asarray(eval(reference, names))
+        except REFUSALS:
+            return  # numpy refuses what opwise takes: nothing to compare with
+        how = None
+        if expected.shape != value.shape:
+            how = f"the shape is {value.shape}, numpy's {expected.shape}"
+        elif value.dtype.kind in "fc":
+            dtypes = [d for d in (value.dtype, expected.dtype) if d.kind in "fc"]
+            eps = max(float(np.finfo(d).eps) for d in dtypes)
+            wide = np.complex128 if "c" in (value.dtype.kind, expected.dtype.kind) else np.float64
+            with np.errstate(all="ignore"):
+                size = np.abs(np.where(np.isfinite(expected), expected, 0)).max(initial=0)
+                allowed = np.full(value.shape, 200 * eps * float(size) + 1e-300)
+                allowed = np.maximum(allowed, self.program.shaken.allowed(var))
+                how = beyond(expected.astype(wide), value.astype(wide), allowed)
+        elif expected.dtype.kind in "biu":
+            with np.errstate(all="ignore"):
+                how = beyond(expected.astype(value.dtype), value, np.zeros(value.shape))
+        if how is not None:
+            raise Fault(f"{text} against {reference}: {how}", self._with(name, text),
+                        REFERENCE)  # fmt: skip

@@ -1,0 +1,32 @@
+"""Arrays in every layout that numpy has, and Python text that makes them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+#: name -> Python text with {a} for a C-contiguous array; the values stay the same
+LAYOUTS = {
+    "plain": "{a}",
+    "fortran": "np.asfortranarray({a})",
+    "transposed": "np.ascontiguousarray({a}.T).T",
+    "reversed": "np.flip(np.flip({a}).copy())",
+    "strided": "np.repeat({a}, 2, axis=-1)[..., ::2]",
+    "rows apart": "np.repeat({a}, 2, axis=0)[::2]",
+}
+def laid_out(array, layout):
+    """Return a copy of an array in a layout of ``LAYOUTS``, which a 0-d array has none of."""
+    if not array.ndim:
+        return array.copy()
+    return eval(LAYOUTS[layout].format(a="a"), {"np": np, "a": array.copy()})
+
+
+def array_text(array, layout):
+    """Return Python text for an array in a layout; in its namespace are np, nan and inf."""
+    flat = np.array2string(
+        array.ravel(), separator=", ", threshold=array.size + 1, max_line_width=88,
+        floatmode="unique", formatter={"bool": str},
+    )  # fmt: skip
+    text = f"np.array({flat}, {array.dtype.name!r})"
+    if array.ndim != 1:
+        text += f".reshape({array.shape})"
+    return text if not array.ndim else LAYOUTS[layout].format(a=text)
