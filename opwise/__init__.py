@@ -125,3 +125,12 @@ __all__ = [
     "tensor",
     "verify_grad",
 ]
+
+
+def __getattr__(name):
+    """Import ``opwise.testing`` when somebody asks for it: most programs never do."""
+    if name == "testing":
+        import opwise.testing
+
+        return opwise.testing
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

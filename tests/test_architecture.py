@@ -29,6 +29,7 @@ LAYERS = [
     ("modes",),
     ("compile",),
     ("tuning",),
+    ("testing",),
     ("command",),
     ("opwise", "__main__"),
     ("theano",),

@@ -6,15 +6,19 @@ import argparse
 import sys
 import warnings
 from pathlib import Path
-from time import monotonic
+from time import monotonic, process_time
 
+from opwise.testing.fuzz.examine import examine
+from opwise.testing.fuzz.grow import Fault, Rejected
+from opwise.testing.fuzz.shrink import Recorded, shrunk
+from opwise.testing.fuzz.whole import grown
 from opwise.testing.ways import REFERENCE, WAYS
 
 #: ways that every program runs; one of the others comes to each in turn
 QUICK = ["no optimizer, c|py", "FAST_COMPILE", "FAST_RUN, built-in kernels"]
 OTHERS = [w for w in WAYS if w not in QUICK and w not in (REFERENCE, "FAST_RUN")]
 #: of how many programs one goes through a C compiler
-COMPILED = 12
+COMPILED = 25
 
 
 class _Search:
@@ -28,7 +32,6 @@ class _Search:
         self.statements = 0
         self.faults = {}
         self.refused = {}
-        self.failing = False
 
     def ways(self, program):
         """Return the ways that a program runs."""
@@ -39,44 +42,49 @@ class _Search:
             ways.append("FAST_RUN")
         return ways
 
-    def batch(self, seed, special):
-        """Run one search of Hypothesis; return the Fault that it shrank to, or None."""
-        from hypothesis import HealthCheck, Phase, given, settings
-        from hypothesis import seed as seeded
-        from hypothesis.errors import Flaky
-
-        from opwise.testing.fuzz.examine import examine
-        from opwise.testing.fuzz.grow import Fault
-        from opwise.testing.fuzz.strategy import programs
-
-        self.last = None
-
-        @seeded(seed)
-        @settings(
-            max_examples=self.args.batch, database=None, deadline=None, print_blob=False,
-            phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck),
-            report_multiple_bugs=False,
-        )  # fmt: skip
-        @given(programs(self.args.steps, special, self.refused))
-        def run(program):
-            self.graphs += 1
-            self.statements += len(program.statements)
-            self.progress()
-            if monotonic() > self.end and self.last is None:
-                raise KeyboardInterrupt
-            try:
-                examine(program, self.ways(program))
-            except Fault as fault:
-                self.last = fault
-                raise
-
+    def one(self, seed):
+        """Run one random program; keep what failed, shrunk."""
+        source = Recorded(seed=seed)
+        self.graphs += 1
         try:
-            run()
+            fault = self.fault_of(source, seed % 5 == 4, count=True)
+        except RecursionError:  # a program that is too deep for Python is no fault
+            return
+        self.progress()
+        if fault is not None:
+            self.keep(self.shrunk(source.choices, seed % 5 == 4, fault))
+
+    def fault_of(self, source, special, count=False, ways=None):
+        """Return the Fault of the program that a source of choices makes, or None."""
+        try:
+            program = grown(source, self.args.steps, special, self.refused if count else None)
+            if program is None:
+                return None
+            if count:
+                self.statements += len(program.statements)
+            examine(program, ways or self.ways(program))
         except Fault as fault:
             return fault
-        except (Flaky, ExceptionGroup):
-            return self.last
+        except Rejected:
+            return None
         return None
+
+    def shrunk(self, choices, special, fault):
+        """Return the simplest Fault that is found from one, of the same way."""
+        found = [fault]
+        ways = None if fault.way == REFERENCE else [fault.way]
+
+        def fails(given):
+            source = Recorded(given)
+            again = self.fault_of(source, special, ways=ways)
+            if again is None or again.way != fault.way:
+                return None
+            found.append(again)
+            return source.choices
+
+        best = shrunk(choices, fails, self.args.shrink)
+        again = self.fault_of(Recorded(best), special, ways=ways)
+        return again if again is not None else found[-1]
 
     def progress(self):
         """Say every few seconds how far the search is."""
@@ -88,9 +96,10 @@ class _Search:
 
     def figures(self):
         """Return how far the search is."""
-        seconds = max(monotonic() - self.started, 1e-9)
+        seconds, busy = monotonic() - self.started, process_time()
         return (
-            f"{seconds / 60:6.1f} min  {self.graphs} graphs ({self.graphs / seconds:.1f}/s), "
+            f"{seconds / 60:6.1f} min  {self.graphs} graphs ({self.graphs / busy:.1f} a second of "
+            f"one core), "
             f"{self.statements} statements, {len(self.faults)} faults"
         )
 
@@ -128,8 +137,9 @@ def _arguments(argv):
     parser = argparse.ArgumentParser(prog="python -m opwise.testing.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0, help="how long to search")
     parser.add_argument("--seed", type=int, default=0, help="another seed finds other programs")
-    parser.add_argument("--steps", type=int, default=10, help="most statements of a program")
-    parser.add_argument("--batch", type=int, default=400, help="programs of one search")
+    parser.add_argument("--steps", type=int, default=16, help="most statements of a program")
+    parser.add_argument("--graphs", type=int, default=-1, help="stop after as many programs")
+    parser.add_argument("--shrink", type=float, default=30.0, help="seconds to simplify a failure")
     parser.add_argument("--every", type=float, default=10.0, help="seconds between two reports")
     parser.add_argument("--folder", default="fuzz-faults", help="where failing programs are put")
     parser.add_argument("--refused", action="store_true", help="show what was refused, and why")
@@ -145,22 +155,15 @@ def _arguments(argv):
 def main(argv=None):
     """Search, and return 1 if something was found, else 0."""
     args = _arguments(argv)
-    try:
-        import hypothesis  # noqa: F401
-    except ImportError:
-        print("The search needs hypothesis: pip install hypothesis", file=sys.stderr)
-        return 2
     warnings.simplefilter("ignore")
     search = _Search(args)
-    seed = args.seed * 1_000_003
+    seed = args.seed * 1_000_000_007
     try:
-        while monotonic() < search.end:
-            fault = search.batch(seed, special=seed % 4 == 3)
-            if fault is not None:
-                search.keep(fault)
+        while monotonic() < search.end and search.graphs != args.graphs:
+            search.one(seed)
             seed += 1
     except KeyboardInterrupt:
-        pass  # the time is over, or somebody has seen enough
+        pass  # somebody has seen enough
     print(search.figures())
     if args.refused:
         for text, count in sorted(search.refused.items(), key=lambda item: -item[1]):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-import opwise
+from opwise.compile.function import function
+from opwise.compile.io import In
 from opwise.config import change_flags
 from opwise.testing.fuzz.grow import Fault
 from opwise.testing.shaking import Shaken, beyond
@@ -16,7 +17,7 @@ def examine(program, ways):
 
     Outputs, new values of shared variables, and arguments, which must be as they were.
     """
-    before = {name: opwise_value(program, name) for name in program.leaves}
+    before = {name: program.leaves[name].value for name in program.leaves}
     for way in ways:
         try:
             _examine(program, way)
@@ -30,21 +31,16 @@ def examine(program, ways):
                     program.variables[name].set_value(before[name].copy())
 
 
-def opwise_value(program, name):
-    """Return the value that a leaf has in the beginning."""
-    return program.leaves[name].value
-
-
 def compiled(program, way):
     """Return the function of a program under a way."""
     variables = program.variables
     inputs = [
-        opwise.In(variables[leaf.name], mutable=leaf.kind == "mutable",
+        In(variables[leaf.name], mutable=leaf.kind == "mutable",
                   borrow=leaf.kind == "mutable")
         for leaf in program.arguments()
     ]  # fmt: skip
     with change_flags(on_opt_error="raise", compute_test_value="off"):
-        return opwise.function(
+        return function(
             inputs, [variables[name] for name in program.outputs], mode=mode_of(way),
             updates=[(variables[s], variables[v]) for s, v in program.updates.items()],
             on_unused_input="ignore",

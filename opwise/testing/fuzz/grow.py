@@ -8,11 +8,13 @@ through one operation of arithmetic at most, since x - x is 0 by intention, what
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 
-import opwise
 import opwise.tensor as T
+from opwise import gradient
+from opwise.compile.shared import shared
 from opwise.config import change_flags
 from opwise.tensor import extra_ops, selection
 from opwise.testing.fuzz.layouts import LAYOUTS
@@ -25,9 +27,10 @@ REFUSALS = (TypeError, ValueError, NotImplementedError, IndexError)
 #: larger floats are not made: rewrites may multiply what was divided, and so overflow
 _LARGEST = {"e": 200.0, "f": 1e6, "d": 1e9, "F": 1e6, "D": 1e9}
 _DTYPES = (
-    "float64", "float32", "int64", "float64", "int32", "float32", "bool", "int8", "uint8", "float16",
-    "int16", "uint16", "uint32", "uint64", "complex128", "complex64",
+    "float64", "float32", "int64", "float64", "int32", "float32", "bool", "int8", "uint8",
+    "float16", "int16", "uint16", "uint32", "uint64", "complex128", "complex64",
 )  # fmt: skip
+#: larger results are not made, but of the few large leaves
 MOST_ELEMENTS = 400
 
 
@@ -50,7 +53,8 @@ class Grower:
     """
 
     names = {
-        "T": T, "np": np, "theano": opwise, "bincount": extra_ops.bincount,
+        "T": T, "np": np, "theano": SimpleNamespace(gradient=gradient),
+        "bincount": extra_ops.bincount,
         "compress": selection.compress, "diff": extra_ops.diff,
         "searchsorted": extra_ops.searchsorted, "to_one_hot": extra_ops.to_one_hot,
     }  # fmt: skip
@@ -203,7 +207,7 @@ class Grower:
         leaf = Leaf(name, declaration, value, layout, kind)
         with change_flags(compute_test_value="off"):
             if kind == "shared":
-                var = opwise.shared(value.copy(), name, **(
+                var = shared(value.copy(), name, **(
                     {"broadcastable": tuple(pattern)} if shape else {}))  # fmt: skip
             else:
                 var = T.TensorType(dtype, tuple(pattern))(name)
@@ -313,7 +317,7 @@ class Grower:
             wrong = f"the type broadcasts {var.broadcastable}, the shape is {value.shape}"
         if wrong:
             raise Fault(f"{text}: {wrong}", self._with(name, text), REFERENCE)
-        if value.size > MOST_ELEMENTS and max(self.sizes) < 10 or value.size > 40000:
+        if (value.size > MOST_ELEMENTS and max(self.sizes) < 10) or value.size > 40000:
             raise Rejected
         if value.dtype.kind in "fc":
             finite = np.isfinite(value)

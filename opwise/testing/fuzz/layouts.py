@@ -13,6 +13,8 @@ LAYOUTS = {
     "strided": "np.repeat({a}, 2, axis=-1)[..., ::2]",
     "rows apart": "np.repeat({a}, 2, axis=0)[::2]",
 }
+
+
 def laid_out(array, layout):
     """Return a copy of an array in a layout of ``LAYOUTS``, which a 0-d array has none of."""
     if not array.ndim:

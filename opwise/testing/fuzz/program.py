@@ -78,11 +78,12 @@ class Program:
         from opwise.testing.ways import WAYS
 
         cls, linker, query = WAYS[way]
-        used = [leaf for leaf in self.leaves.values()]
+        used = list(self.leaves.values())
         lines = [f'"""{_as_comment(trouble)}\n"""', "import numpy as np", "import theano",
                  "import theano.tensor as T", "from numpy import inf, nan  # noqa: F401",
                  "from theano.compile.mode import Mode",
-             "from theano.tensor.extra_ops import bincount, compress, diff, searchsorted, to_one_hot",
+             "from theano.tensor.extra_ops import (",
+             "    bincount, compress, diff, searchsorted, to_one_hot)",
              ""]  # fmt: skip
         for leaf in used:
             lines.append(f"value_{leaf.name} = {array_text(leaf.value, leaf.layout)}")
@@ -121,8 +122,8 @@ class Program:
             "",
             "def test_modes_agree():",
             '    expected = run(Mode("py", None))',
-            f"    # the way that failed: {way}" + ("" if cls.__name__ == "Mode" else
-                                                  ", with built-in kernels (flag cxx=)"),
+            f"    # the way that failed: {way}"
+            + ("" if cls.__name__ == "Mode" else ", with built-in kernels (flag cxx=)"),
             f"    mode = Mode({linker!r}, {optimizer})"
             + (f".excluding({excluded})" if excluded else ""),
             "    for found, wanted in zip(run(mode), expected):",

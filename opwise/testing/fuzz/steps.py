@@ -25,8 +25,8 @@ _AS_NUMPY = {
     "add", "mul", "sub", "true_div", "neg", "sqr", "abs_", "ceil", "floor", "trunc", "maximum",
     "minimum", "lt", "gt", "le", "ge", "eq", "neq", "isnan", "isinf", "exp", "exp2", "expm1", "log",
     "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh",
-    "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "arctan2", "deg2rad", "rad2deg", "real", "imag",
-    "conj", "sgn",
+    "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "arctan2", "deg2rad", "rad2deg", "real",
+    "imag", "conj", "sgn",
 }  # fmt: skip
 _NUMPY_NAMES = {
     "mul": "multiply", "sub": "subtract", "add": "add", "true_div": "true_divide", "sqr": "square",
@@ -98,7 +98,9 @@ def unary(g):
 
 @step(4)
 def common_unary(g):
-    row = ROWS[g.choice("exp log tanh neg sqr abs_ sqrt inv scalar_sigmoid scalar_softplus".split())]
+    row = ROWS[
+        g.choice("exp log tanh neg sqr abs_ sqrt inv scalar_sigmoid scalar_softplus".split())
+    ]
     return _row(g, row, [g.pick("f")])
 
 
@@ -205,26 +207,29 @@ def of_complex(g):
 # --- patterns that rewrites look for --------------------------------------------------------------
 
 _PATTERNS = """T.log(1 + {p}); T.log(1 - T.nnet.sigmoid({f})); T.log(T.nnet.sigmoid({f}))
-T.log(1 + T.exp({f})); 1 / (1 + T.exp(-{f})); T.exp({f}) / (1 + T.exp({f})); 1 - T.nnet.sigmoid({f})
-T.exp({f}) - 1; 1 - T.erf({f}); T.erfc({f}) - 1; 1 + T.erf(-{f}); 1 - T.erfc({f}); T.erf({f}) - 1
-T.log(T.erfc({f})); T.exp(T.log({p})); T.log(T.exp({f})); T.sqr(T.sqrt({p})); T.sqrt(T.sqr({f}))
-T.log(T.sum(T.exp({f}), axis=-1)); T.log(T.exp({f}) + T.exp({g})); T.nnet.sigmoid({f}) * T.exp(-{f})
-abs({f}) * abs({g}); abs({f}) / abs({p}); -(-{f}); (-{f}) / (-{p}); {f} - (-{g}); -{f} + {g}
-{f} * {p} / {p}; {f} * {g} * {f}; {f} * {f} * {f}; {p} ** 0.5; {p} ** -1; {p} ** 1.5; {p} ** {q}
-{f} + {f}; {f} - {f}; {f} * 0 + {g}; 2 * {f} + 3 * {f}; ({f} + {g}) - {g}; {f} / {p} / {q}
+T.log(1 + T.exp({f})); 1 / (1 + T.exp(-{f})); T.exp({f}) / (1 + T.exp({f}))
+1 - T.nnet.sigmoid({f}); T.exp({f}) - 1; 1 - T.erf({f}); T.erfc({f}) - 1; 1 + T.erf(-{f})
+1 - T.erfc({f}); T.erf({f}) - 1; T.log(T.erfc({f})); T.exp(T.log({p})); T.log(T.exp({f}))
+T.sqr(T.sqrt({p})); T.sqrt(T.sqr({f})); T.log(T.sum(T.exp({f}), axis=-1))
+T.log(T.exp({f}) + T.exp({g})); T.nnet.sigmoid({f}) * T.exp(-{f}); abs({f}) * abs({g})
+abs({f}) / abs({p}); -(-{f}); (-{f}) / (-{p}); {f} - (-{g}); -{f} + {g}; {f} * {p} / {p}
+{f} * {g} * {f}; {f} * {f} * {f}; {p} ** 0.5; {p} ** -1; {p} ** 1.5; {p} ** {q}; {f} + {f}
+{f} - {f}; {f} * 0 + {g}; 2 * {f} + 3 * {f}; ({f} + {g}) - {g}; {f} / {p} / {q}
 {f} / ({p} / {q}); ({f} / {p}) * ({q} / {p}); T.sum(2 * {f}, axis=0); T.sum({f} / 3.0)
 T.sum({f}.T, axis=-1); T.sum(T.sum({f}, axis=-1), axis=-1); T.prod(T.prod({p}, axis=0), axis=0)
 T.max(-{f}); -T.max(-{f}, axis=-1); T.min(-{f}, axis=0); T.sum(-{f}); T.mean({f} * 2 + {g})
 T.exp({f}) / T.sum(T.exp({f}), axis=-1, keepdims=True); T.sum(T.sqr({f} - {g}))
 T.sqrt(T.sum(T.sqr({f}), axis=-1)); {f} * T.ones_like({f}); {f} + T.zeros_like({g})
-T.fill({f}, 2.0) * {g}; T.fill({f}, {g}); T.zeros_like({f}) - {g}; T.dot({m}, {m}.T); T.dot({m}.T, {m})
-T.ones_like({f}) * 3 + {g}; T.sum(T.alloc(1.5, {m}.shape[0], {m}.shape[1]) * {m})
-T.nnet.sigmoid({f}) * (1 - T.nnet.sigmoid({f})); {f} / T.sqrt(T.sqr({p})); 1 / T.sqrt({p}); -{f} * -{g}
-T.log1p(-T.nnet.sigmoid({f})); T.log1p(T.exp({f})); T.nnet.softplus({f}) - {f}; T.exp(-{f}) * T.exp({f})
-T.switch(T.gt({e}, 0), {f}, 0) * {g}; T.switch(T.gt({e}, 0), {f}, {g}) / {p}; T.maximum(0, {f}) + {g}
-T.log(T.prod({p}, axis=-1)); T.sum({f}, axis=()); T.sum({f} * {p}, axis=0) / 2; T.sqr({f}) * {g}
-T.exp({f}) * T.exp({g}); T.exp({f} + {g}) / T.exp({g}); {f} ** 2 * {f}; T.log({p}) + T.log({q})
-T.log({p} * {q}); T.log({p} ** 2); {f} * 1; {f} / 1; {f} + 0; {f} ** 1; 1 * {f} - 0; {f} / 2 * 2"""
+T.fill({f}, 2.0) * {g}; T.fill({f}, {g}); T.zeros_like({f}) - {g}; T.dot({m}, {m}.T)
+T.dot({m}.T, {m}); T.ones_like({f}) * 3 + {g}
+T.sum(T.alloc(1.5, {m}.shape[0], {m}.shape[1]) * {m})
+T.nnet.sigmoid({f}) * (1 - T.nnet.sigmoid({f})); {f} / T.sqrt(T.sqr({p})); 1 / T.sqrt({p})
+-{f} * -{g}; T.log1p(-T.nnet.sigmoid({f})); T.log1p(T.exp({f})); T.nnet.softplus({f}) - {f}
+T.exp(-{f}) * T.exp({f}); T.switch(T.gt({e}, 0), {f}, 0) * {g}
+T.switch(T.gt({e}, 0), {f}, {g}) / {p}; T.maximum(0, {f}) + {g}; T.log(T.prod({p}, axis=-1))
+T.sum({f}, axis=()); T.sum({f} * {p}, axis=0) / 2; T.sqr({f}) * {g}; T.exp({f}) * T.exp({g})
+T.exp({f} + {g}) / T.exp({g}); {f} ** 2 * {f}; T.log({p}) + T.log({q}); T.log({p} * {q})
+T.log({p} ** 2); {f} * 1; {f} / 1; {f} + 0; {f} ** 1; 1 * {f} - 0; {f} / 2 * 2"""
 PATTERNS = [p.strip() for p in _PATTERNS.replace("\n", ";").split(";") if p.strip()]
 
 
@@ -287,7 +292,8 @@ def reduced_otherwise(g):
     x = g.pick("f", 1, level=0)
     return g.add(g.choice([
         f"T.var({x}, axis={_axes(g, x, False)})", f"T.std({x}, axis={_axes(g, x, False)})",
-        f"T.ptp({x}, axis={_axes(g, x, False)})", f"T.sum({x}, dtype='float64', axis={_axes(g, x)})",
+        f"T.ptp({x}, axis={_axes(g, x, False)})",
+        f"T.sum({x}, dtype='float64', axis={_axes(g, x)})",
         f"{x}.norm(2, axis={_axes(g, x, False)})", f"T.prod({x}, no_zeros_in_input=True)",
         f"T.max_and_argmax({x}, axis={_axes(g, x, False)})[0]",
         f"T.sum({x}, acc_dtype='float64', axis={_axes(g, x)})",
@@ -426,8 +432,14 @@ def reshaped(g):
 def joined(g):
     x = g.pick(low=1)
     axis = g.below(g.ndim(x))
-    others = [o for o in g.order if g.ndim(o) == g.ndim(x) and all(
-        n == m for d, (n, m) in enumerate(zip(g.shape(o), g.shape(x), strict=True)) if d != axis)]
+    others = [
+        o
+        for o in g.order
+        if g.ndim(o) == g.ndim(x)
+        and all(
+            n == m for d, (n, m) in enumerate(zip(g.shape(o), g.shape(x), strict=True)) if d != axis
+        )
+    ]
     parts = ", ".join(g.choice(others) for _ in range(g.between(1, 3)))
     return g.add(f"T.concatenate([{x}, {parts}], axis={axis})", arithmetic=False,
                  reference=f"np.concatenate([{x}, {parts}], axis={axis})")  # fmt: skip
@@ -461,17 +473,25 @@ def made(g):
              f"T.alloc({x}, 2, {shape})" if n < 4 else f"T.zeros_like({x})", f"T.arange({x}.size)",
              f"T.shape({x}).sum()"]  # fmt: skip
     if n:
-        forms += [f"T.zeros(({shape},), {g.choice(g.dtypes)!r})", f"{x}.shape[{g.below(n)}] + 0",
-                  f"T.eye({x}.shape[0], {g.choice(['3', '2', 'None'])}, {g.between(-1, 1)})",
-                  f"T.arange({g.between(-3, 3)}, {g.between(-3, 6)}, {g.choice([1, 2, -1, -2])})",
-                  f"T.tri({x}.shape[0], 3, {g.between(-1, 2)})",
-                  f"T.alloc({x}, {g.between(1, 2)}, {shape})" if n < 4 else f"T.ones_like({x})",
-                  f"T.alloc(1.5, {shape})", f"{x}.shape.max()", f"T.unbroadcast({x}, 0)"]
+        forms += [
+            f"T.zeros(({shape},), {g.choice(g.dtypes)!r})",
+            f"{x}.shape[{g.below(n)}] + 0",
+            f"T.eye({x}.shape[0], {g.choice(['3', '2', 'None'])}, {g.between(-1, 1)})",
+            f"T.arange({g.between(-3, 3)}, {g.between(-3, 6)}, {g.choice([1, 2, -1, -2])})",
+            f"T.tri({x}.shape[0], 3, {g.between(-1, 2)})",
+            f"T.alloc({x}, {g.between(1, 2)}, {shape})" if n < 4 else f"T.ones_like({x})",
+            f"T.alloc(1.5, {shape})",
+            f"{x}.shape.max()",
+            f"T.unbroadcast({x}, 0)",
+        ]
     if n == 2:
         forms += [f"T.identity_like({x})", f"T.tril({x}, {g.between(-1, 1)})",
                   f"T.triu({x}, {g.between(-1, 1)})"]  # fmt: skip
     if n and g.shape(x)[0] == 1:
-        forms += [f"T.addbroadcast({x}, 0)", f"T.patternbroadcast({x}, {(True,) + (False,) * (n - 1)})"]
+        forms += [
+            f"T.addbroadcast({x}, 0)",
+            f"T.patternbroadcast({x}, {(True,) + (False,) * (n - 1)})",
+        ]
     forms += [f"T.specify_shape({x}, {g.shape(x)})", f"T.squeeze({x})", f"T.shape_padleft({x})",
               f"theano.gradient.disconnected_grad({x})", f"T.tensor_copy({x})"]  # fmt: skip
     return g.add(g.choice(forms), arithmetic=False)
@@ -490,8 +510,10 @@ def moved(g):
     if g.ndim(x) == 2:
         forms += [(f"T.diagonal({x}, {g.between(-1, 1)})", None), (f"T.diag({x})", None)]
         if g.kind(x) == "f":
-            forms += [(f"T.fill_diagonal({x}, {g.choice(['0', '2'])})", None),
-                      (f"T.fill_diagonal_offset({x}, 1, {g.between(-1, 1)})", None)]
+            forms += [
+                (f"T.fill_diagonal({x}, {g.choice(['0', '2'])})", None),
+                (f"T.fill_diagonal_offset({x}, 1, {g.between(-1, 1)})", None),
+            ]
     if g.ndim(x) == 1:
         forms.append((f"T.diag({x})", f"np.diag({x})"))
     text, reference = g.choice(forms)
@@ -601,10 +623,19 @@ def changed(g):
     if g.chance(30):
         value = g.choice(["0", "2", "1.0" if g.kind(x) in "fc" else "1"])
     else:
-        fitting = [o for o in g.order if g.dtype(o) == g.dtype(x) and g.level[o] == 0
-                   and g.ndim(o) <= len(shape) and all(
-            n == m or (n == 1 and one) for n, m, one in zip(
-                g.shape(o)[::-1], shape[::-1], g.var(o).broadcastable[::-1], strict=False))]
+        fitting = [
+            o
+            for o in g.order
+            if g.dtype(o) == g.dtype(x)
+            and g.level[o] == 0
+            and g.ndim(o) <= len(shape)
+            and all(
+                n == m or (n == 1 and one)
+                for n, m, one in zip(
+                    g.shape(o)[::-1], shape[::-1], g.var(o).broadcastable[::-1], strict=False
+                )
+            )
+        ]
         value = g.choice(fitting)
     whole = x if g.chance(75) else f"T.zeros_like({x})"
     how = g.choice(["inc", "set"])

@@ -1,0 +1,40 @@
+"""``grown``: a whole random Program, with outputs and updates, from a source of choices."""
+
+from __future__ import annotations
+
+from opwise.testing.fuzz.grow import Grower, Rejected
+from opwise.testing.fuzz.steps import STEPS
+
+
+def grown(below, steps=16, special=False, refused=None):
+    """Return a Program of some statements, its choices made by ``below``; None if it has none."""
+    g = Grower(below, special)
+    for _ in range(2 + below(steps)):
+        try:
+            g.choice(STEPS)(g)
+        except Rejected:
+            continue
+    if refused is not None:
+        for text, n in g.refused.items():
+            refused[text] = refused.get(text, 0) + n
+    program = g.program
+    made = list(program.statements)
+    if not made:
+        return None
+    read = {n for name in made for n in program.needed([name]) - {name}}
+    # mostly what nothing else reads, so that little of the program is lost
+    ends = [name for name in made if name not in read]
+    program.outputs = [ends[-1], *(name for name in ends[:-1] if below(3))]
+    for _ in range(below(3)):
+        program.outputs.append(g.choice(made))
+    if g.chance(15):
+        program.outputs.append(g.choice(program.leaves))
+    for leaf in list(program.leaves.values()):
+        if leaf.kind == "shared" and g.chance(60):
+            fitting = [n for n in [*made, *program.leaves] if n != leaf.name
+                       and g.var(n).type == g.var(leaf.name).type]  # fmt: skip
+            if fitting:
+                program.updates[leaf.name] = g.choice(fitting)
+    program = program.without(program.outputs)
+    program.seed = below(1 << 16)
+    return program
