@@ -744,7 +744,8 @@ def _turned(x):
     if dtype in dtypes.UNSIGNED:
         turn = partial(elemwise("sub"), constant(np.iinfo(dtype).max, dtype=dtype))
     else:
-        turn = elemwise("invert" if dtype == "bool" else "neg")
+        # ~x is -1 - x: unlike -x it turns the least integer around too
+        turn = elemwise("neg" if dtype in dtypes.FLOATS else "invert")
     return turn(x), turn
 
 

@@ -86,6 +86,10 @@ class _Search:
         again = self.fault_of(Recorded(best), special, ways=ways)
         return again if again is not None else found[-1]
 
+    def enough(self):
+        """Return whether as many programs ran, or faults were found, as somebody asked for."""
+        return self.graphs == self.args.graphs or len(self.faults) == self.args.faults
+
     def progress(self):
         """Say every few seconds how far the search is."""
         now = monotonic()
@@ -139,6 +143,7 @@ def _arguments(argv):
     parser.add_argument("--seed", type=int, default=0, help="another seed finds other programs")
     parser.add_argument("--steps", type=int, default=16, help="most statements of a program")
     parser.add_argument("--graphs", type=int, default=-1, help="stop after as many programs")
+    parser.add_argument("--faults", type=int, default=-1, help="stop after as many faults")
     parser.add_argument("--shrink", type=float, default=30.0, help="seconds to simplify a failure")
     parser.add_argument("--every", type=float, default=10.0, help="seconds between two reports")
     parser.add_argument("--folder", default="fuzz-faults", help="where failing programs are put")
@@ -159,7 +164,7 @@ def main(argv=None):
     search = _Search(args)
     seed = args.seed * 1_000_000_007
     try:
-        while monotonic() < search.end and search.graphs != args.graphs:
+        while monotonic() < search.end and not search.enough():
             search.one(seed)
             seed += 1
     except KeyboardInterrupt:

@@ -30,8 +30,9 @@ _DTYPES = (
     "float64", "float32", "int64", "float64", "int32", "float32", "bool", "int8", "uint8",
     "float16", "int16", "uint16", "uint32", "uint64", "complex128", "complex64",
 )  # fmt: skip
-#: larger results are not made, but of the few large leaves
+#: larger results are not made, unless lengths are large to begin with
 MOST_ELEMENTS = 400
+LARGEST_LEAF = 20000
 
 
 class Fault(AssertionError):
@@ -187,6 +188,8 @@ class Grower:
     def leaf(self, dtype, shape, exact=False, broadcast=None):
         """Add an input or a shared variable and return its name."""
         shape = tuple(shape)
+        if np.prod(shape, dtype=int) > LARGEST_LEAF:
+            raise Rejected
         name = f"v{len(self.program.variables)}"
         pattern = [
             one if one is not None else n == 1 and self.chance(50)
@@ -317,7 +320,7 @@ class Grower:
             wrong = f"the type broadcasts {var.broadcastable}, the shape is {value.shape}"
         if wrong:
             raise Fault(f"{text}: {wrong}", self._with(name, text), REFERENCE)
-        if (value.size > MOST_ELEMENTS and max(self.sizes) < 10) or value.size > 40000:
+        if (value.size > MOST_ELEMENTS and max(self.sizes) < 10) or value.size > 2 * LARGEST_LEAF:
             raise Rejected
         if value.dtype.kind in "fc":
             finite = np.isfinite(value)

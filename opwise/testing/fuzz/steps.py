@@ -20,7 +20,7 @@ _JUMPS = frozenset(
     "int_div mod sgn ceil floor trunc round_half_to_even round_half_away_from_zero lt gt le ge eq "
     "neq isnan isinf".split()
 )
-#: rows that are one numpy function, which takes the same arguments
+#: rows that numpy has one function for
 _AS_NUMPY = {
     "add", "mul", "sub", "true_div", "neg", "sqr", "abs_", "ceil", "floor", "trunc", "maximum",
     "minimum", "lt", "gt", "le", "ge", "eq", "neq", "isnan", "isinf", "exp", "exp2", "expm1", "log",
@@ -33,8 +33,6 @@ _NUMPY_NAMES = {
     "neg": "negative", "abs_": "abs", "lt": "less", "gt": "greater", "le": "less_equal",
     "ge": "greater_equal", "eq": "equal", "neq": "not_equal", "sgn": "sign",
 }  # fmt: skip
-#: rows whose own series lose digits where scipy's do not, or whose poles lie in the domain
-_SPECIAL_ROWS = ("angle",)
 
 
 def step(weight):
@@ -71,7 +69,8 @@ def _fitted(g, name, row, k):
     return f"({low} + {high - low:.3g} * T.nnet.sigmoid({name}))"
 
 
-def _row(g, row, names):
+def apply_row(g, row, names):
+    """Add a scalar row, elementwise, of names whose values are brought into its domain."""
     texts = [_fitted(g, name, row, k) for k, name in enumerate(names)]
     reference = None
     if row.name in _AS_NUMPY and texts == names and _same_domain(g, row, names):
@@ -93,7 +92,7 @@ def _same_domain(g, row, names):
 @step(10)
 def unary(g):
     row = g.choice(_BY_COUNT[1])
-    return _row(g, row, [g.pick(row.kinds, exact=row.name in _JUMPS)])
+    return apply_row(g, row, [g.pick(row.kinds, exact=row.name in _JUMPS)])
 
 
 @step(4)
@@ -101,7 +100,7 @@ def common_unary(g):
     row = ROWS[
         g.choice("exp log tanh neg sqr abs_ sqrt inv scalar_sigmoid scalar_softplus".split())
     ]
-    return _row(g, row, [g.pick("f")])
+    return apply_row(g, row, [g.pick("f")])
 
 
 @step(12)
@@ -109,7 +108,7 @@ def binary(g):
     row = g.choice(_BY_COUNT[2])
     exact = row.name in _JUMPS
     x = g.pick(row.kinds, exact=exact)
-    return _row(g, row, _either(g, x, g.beside(x, kinds=row.kinds, exact=exact)))
+    return apply_row(g, row, _either(g, x, g.beside(x, kinds=row.kinds, exact=exact)))
 
 
 @step(16)
@@ -117,7 +116,7 @@ def arithmetic(g):
     row = ROWS[g.choice("add sub mul true_div mul add maximum minimum".split())]
     x = g.pick("fiu" if row.name == "sub" else "fiufc")
     y = g.beside(x, kinds="iuf" if row.name in ("maximum", "minimum") else row.kinds)
-    return _row(g, row, _either(g, x, y))
+    return apply_row(g, row, _either(g, x, y))
 
 
 def _either(g, x, y):
@@ -543,7 +542,9 @@ def _basic(g, name, scalars=()):
             parts.append(f"{start}:{stop}" + (f":{step}" if step else ""))
     if g.chance(6):
         parts.insert(0, "...")
-    if g.chance(6) and len(shape) < 4:
+    if g.chance(6) and len(shape) < 4 and "..." not in parts:
+        # beside None, indices must name all dimensions: the others are dropped, as in Theano
+        parts += [":"] * (len(shape) - len(parts))
         parts.insert(g.below(len(parts) + 1), "None")
     return ", ".join(parts)
 

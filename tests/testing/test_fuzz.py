@@ -1,0 +1,202 @@
+"""Random programs of all Ops: every way to run them gives the same; the search finds what does not.
+
+The programs are the same in each run; ``python -m opwise.testing.fuzz`` runs others, for hours.
+"""
+
+import ast
+import runpy
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+import opwise.tensor as T
+from opwise.modes.mode import OPT_FAST_RUN, Mode
+from opwise.optimizers.navigators import TopoOptimizer
+from opwise.optimizers.rule import Rule
+from opwise.scalar.row import ROWS
+from opwise.testing import ways
+from opwise.testing.fuzz import __main__ as search
+from opwise.testing.fuzz.examine import examine
+from opwise.testing.fuzz.grow import Fault, Grower, Rejected
+from opwise.testing.fuzz.layouts import LAYOUTS, array_text, laid_out
+from opwise.testing.fuzz.shrink import Recorded, shrunk
+from opwise.testing.fuzz.steps import PATTERNS, STEPS, apply_row
+from opwise.testing.fuzz.strategy import programs
+from opwise.testing.fuzz.whole import grown
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # numpy's, of values far out
+
+_FIXED = settings(
+    max_examples=60, derandomize=True, database=None, deadline=None, phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+
+
+@given(programs())
+@_FIXED
+def test_programs_mean_the_same_every_way(program):
+    examine(program, [*search.QUICK, search.OTHERS[program.seed % len(search.OTHERS)]])
+
+
+@given(programs(special=True))
+@_FIXED
+def test_programs_with_nan_and_infinities_do_too(program):
+    examine(program, search.QUICK)
+
+
+@pytest.mark.parametrize("start", range(0, 100, 25))
+def test_programs_of_seeds(start):
+    for seed in range(start, start + 25):
+        program = grown(Recorded(seed=seed))
+        examine(program, [*search.QUICK, search.OTHERS[seed % len(search.OTHERS)]])
+
+
+@pytest.mark.c
+def test_programs_with_generated_kernels():
+    for seed in range(200, 215):
+        examine(grown(Recorded(seed=seed)), ["FAST_RUN"])
+
+
+# --- what programs are made of --------------------------------------------------------------------
+
+
+def test_every_kind_of_statement_can_be_made():
+    made = set()
+    for seed in range(60):
+        g = Grower(Recorded(seed=seed))
+        for step in {*STEPS} - made:
+            try:
+                step(g)
+                made.add(step)
+            except Rejected:
+                continue
+    assert made == {*STEPS}
+
+
+@pytest.mark.parametrize("name", [row.name for row in ROWS.values() if row.nin in (1, 2)])
+def test_every_row_can_be_drawn(name):
+    row = ROWS[name]
+    for seed in range(40):
+        g = Grower(Recorded(seed=seed))
+        try:
+            x = g.pick(row.kinds, exact=True)
+            names = [x] if row.nin == 1 else [x, g.beside(x, kinds=row.kinds, exact=True)]
+            found = apply_row(g, row, names)
+        except Rejected:
+            continue
+        assert g.program.statements[found].startswith("T.")
+        return
+    pytest.fail(f"nothing was made of {name} with 40 seeds")
+
+
+@pytest.mark.parametrize("text", PATTERNS)
+def test_patterns_are_graphs(text):
+    names = {n: T.dmatrix(n) for n in "fgpqm"} | {"e": T.imatrix("e")}
+    assert eval(text.format(**{n: n for n in names}), {"T": T, **names}).owner is not None
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_keep_values(layout):
+    for shape in [(), (3,), (2, 3), (0, 2), (2, 1, 3)]:
+        array = np.arange(0.5, np.prod(shape, dtype=int), dtype="float32").reshape(shape)
+        made = laid_out(array, layout)
+        np.testing.assert_array_equal(made, array)
+        assert made.flags.writeable
+        text = array_text(array, layout)
+        again = eval(text, {"np": np})
+        np.testing.assert_array_equal(again, array)
+        assert again.dtype == array.dtype
+        assert again.strides == made.strides or not array.size
+    assert laid_out(np.zeros((4, 6)), "reversed").strides == (-48, -8)
+    assert laid_out(np.zeros((4, 6)), "fortran").flags.f_contiguous
+
+
+# --- shrinking ------------------------------------------------------------------------------------
+
+
+def test_recorded_choices_make_the_same_program():
+    source = Recorded(seed=5)
+    program = grown(source)
+    again = grown(Recorded(source.choices))
+    assert again.statements == program.statements
+    assert again.outputs == program.outputs
+    for name, leaf in program.leaves.items():
+        np.testing.assert_array_equal(leaf.value, again.leaves[name].value)
+
+
+def test_shrunk_choices_are_the_simplest_that_fail():
+    def fails(choices):
+        return choices if sum(c >= 10 for c in choices) >= 2 else None
+
+    found = shrunk([3, 40, 0, 7, 99, 12, 5], fails)
+    assert len(found) == 2
+    assert all(10 <= c < 20 for c in found)
+
+
+def test_shrinking_keeps_what_it_cannot_simplify():
+    assert shrunk([1, 2], lambda choices: None) == [1, 2]
+
+
+# --- the search -----------------------------------------------------------------------------------
+
+
+def _wrong(fgraph, node):
+    """Adds instead of subtracting."""
+    return [T.cast(T.add(*node.inputs), node.outputs[0].type.dtype)]
+
+
+@pytest.fixture
+def a_wrong_way(monkeypatch):
+    wrong = TopoOptimizer(Rule(_wrong, ("row:sub",)), name="wrong")
+    query = OPT_FAST_RUN.register((wrong, 0.3))
+    monkeypatch.setitem(ways.WAYS, "wrong", (Mode, "py", query))
+    return "wrong"
+
+
+def test_the_search_finds_a_wrong_rewrite_and_writes_a_test(a_wrong_way, tmp_path, capsys):
+    folder = tmp_path / "faults"
+    code = search.main(
+        ["--minutes", "1", "--faults", "1", "--modes", a_wrong_way, "--folder", str(folder),
+         "--shrink", "2", "--seed", "3"]
+    )  # fmt: skip
+    assert code == 1
+    printed = capsys.readouterr().out
+    assert "FAULT" in printed
+    assert "1 faults" in printed
+    written = sorted(folder.glob("test_*.py"))
+    assert written
+    texts = [path.read_text() for path in written]
+    names = [n.name for n in ast.parse(texts[0]).body if isinstance(n, ast.FunctionDef)]
+    assert "test_modes_agree" in names
+    # it was shrunk to few statements, and the file is a whole program: opwise itself is right here
+    assert min(sum(line.startswith("v") and " = " in line for line in text.splitlines())
+               for text in texts) <= 8  # fmt: skip
+    runpy.run_path(str(written[0]), run_name="__main__")
+
+
+def test_the_search_finds_nothing_where_nothing_is_wrong(tmp_path, capsys):
+    code = search.main(["--minutes", "1", "--graphs", "10", "--folder", str(tmp_path / "none"),
+                        "--refused"])  # fmt: skip
+    assert code == 0
+    assert "0 faults" in capsys.readouterr().out
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_search_names_the_ways_there_are(capsys):
+    with pytest.raises(SystemExit):
+        search.main(["--modes", "FAST"])
+    assert "no way is called 'FAST'" in capsys.readouterr().err
+
+
+def test_a_fault_names_program_and_way(a_wrong_way):
+    found = None
+    for seed in range(80):
+        try:
+            examine(grown(Recorded(seed=seed)), [a_wrong_way])
+        except Fault as fault:
+            found = fault
+            break
+    assert found is not None
+    assert found.way == a_wrong_way
+    assert found.program.statements
