@@ -850,3 +850,18 @@ def test_why_an_apply_has_no_c():
 
 def test_the_table_of_makers_is_filled_by_one_module():
     assert {m.__module__ for m in cmakers._makers.values()} == {csteps.__name__}
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+def test_dtypes_without_c_are_added_to_by_perform(dtype):
+    """inc_subtensor, and the same for rows, asked for the C name of a dtype that has none."""
+    x, y = var(dtype, 2), var(dtype, 1)
+    outputs = [T.inc_subtensor(x[1], y), T.inc_subtensor(x[[0, 0]], y)]
+    f = function([x, y], outputs, mode=Mode("c|py", None))
+    a, b = values(dtype, (3, 4)), values(dtype, (4,), seed=1)
+    part, rows = a.copy(), a.copy()
+    part[1] += b
+    rows[0] += b
+    rows[0] += b
+    for expected, found in zip([part, rows], f(a, b), strict=True):
+        agree(expected, found, dtype)

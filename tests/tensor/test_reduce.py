@@ -427,3 +427,23 @@ def test_what_has_no_gradient_says_so():
     node = reduce.max(v).owner
     nothing = [disconnected_type.make_variable() for _ in range(2)]
     assert is_disconnected(node.op.L_op(node.inputs, node.outputs, nothing)[0])
+
+
+@pytest.mark.parametrize("optimizer", [None, "fast_run"])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint64"])
+def test_minimum_of_the_least_integer(dtype, optimizer):
+    """-x of the least integer is that integer: it would count as the largest."""
+    from opwise.compile.function import function
+    from opwise.modes.mode import Mode
+
+    info = np.iinfo(dtype)
+    value = np.array([[3, info.min, 0], [info.max, 1, 2]], dtype)
+    x = tensor_type(dtype, (False, False))("x")
+    f = function(
+        [x], [reduce.min(x, axis=1), argmin(x, axis=1), reduce.min(x)], mode=Mode("py", optimizer)
+    )
+    lowest, at, least = f(value)
+    np.testing.assert_array_equal(lowest, value.min(axis=1))
+    np.testing.assert_array_equal(at, value.argmin(axis=1))
+    assert least == info.min
+    assert lowest.dtype == dtype
