@@ -186,7 +186,8 @@ def _with_more_products(total, terms, out):
 
 def _is_lone_product(term, out):
     _, _, var, alone = term
-    return alone and var.type.dtype == out.type.dtype and _product(var) is not None
+    # one that broadcasts to the sum has not its shape
+    return alone and var.type == out.type and _product(var) is not None
 
 
 def _combined(term, other, out):

@@ -50,6 +50,7 @@ from opwise.tensor.reduce import Sum
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.shape import Shape, Shape_i, shape_i
 from opwise.tensor.subtensor import Subtensor
+from opwise.tensor.type import TensorType
 from opwise.tensor.variable import constant
 
 #: FAST_COMPILE applies these too
@@ -221,7 +222,9 @@ def local_advanced_indexing_crossentropy_onehot(fgraph, node):
 
 def _is_one_of_each_row(fgraph, matrix, rows, labels):
     """Return whether ``matrix[rows, labels]`` is one element of each row: rows are 0, 1, 2, ..."""
-    if labels.type.ndim != 1 or labels.type.dtype not in dtypes.INTEGERS or not _is(rows, ARange):
+    if not isinstance(labels.type, TensorType) or labels.type.ndim != 1:
+        return False
+    if labels.type.dtype not in dtypes.INTEGERS or not _is(rows, ARange):
         return False
     start, stop, step = rows.owner.inputs
     if number(start) != 0 or number(step) != 1:

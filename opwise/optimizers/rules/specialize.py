@@ -134,7 +134,10 @@ def local_abs_merge(fgraph, node):
     if len(found) < 2 or any(x.type.dtype not in dtypes.CONTINUOUS for x in found):
         return None
     rest = [x for x, part in zip(node.inputs, inside, strict=True) if part is None]
-    new = elemwise("abs_")(node.op(*found))
+    merged = node.op(*found)
+    if merged.type.dtype != node.outputs[0].type.dtype:
+        return None  # the product of the narrower ones would be rounded, and might not fit
+    new = elemwise("abs_")(merged)
     if rest:
         new = node.op(*rest, new)
     return for_output(node, new)

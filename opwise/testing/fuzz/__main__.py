@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic, process_time
 
@@ -114,8 +115,7 @@ class _Search:
         if program is None:
             key, source = text[:80], f'"""{text}"""\n'
         else:
-            if fault.outputs and not text.startswith("the "):
-                program = program.without(fault.outputs)
+            program = _smallest(program, way)
             source = program.source(way, f"{way}: {text}")
             key = "; ".join(_shape_of(t) for t in program.statements.values())
         known = key in self.faults
@@ -129,6 +129,19 @@ class _Search:
         print(f"FAULT {path}: {way}: {text.splitlines()[0][:160]}", flush=True)
         for name, statement in getattr(program, "statements", {}).items():
             print(f"    {name} = {statement}", flush=True)
+
+
+def _smallest(program, way):
+    """Return a program of one output, or without updates, if that fails too."""
+    tried = [(outputs, updates) for updates in ({}, program.updates)
+             for outputs in [*([name] for name in program.outputs), program.outputs]]  # fmt: skip
+    for outputs, updates in tried:
+        part = replace(program, updates=dict(updates)).without(outputs)
+        try:
+            examine(part, [way])
+        except Fault:
+            return part
+    return program
 
 
 def _shape_of(statement):

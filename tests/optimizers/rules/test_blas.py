@@ -73,6 +73,8 @@ PROGRAMS = [
     ("[z + dot(x, y), dot(x, y)]", "Dot22"),
     ("row + dot(x, y)", "Dot22"),
     ("col + dot(x, y)", "Dot22"),
+    ("z + dot(vrow, y)", "Dot22"),
+    ("dot(x, vcol) - z", "Dot22"),
     ("z * dot(x, y)", "Dot22"),
     ("f + dot(x, y)", "Dot22"),
     ("z + w * dot(x, y)", "Dot22"),

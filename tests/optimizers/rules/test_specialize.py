@@ -54,6 +54,8 @@ EXACT = [
     ("local_abs_merge", lambda x, y: abs(x) / abs(y), "Abs(true_div(x, y))"),
     ("local_abs_merge", lambda x, y, z: mul(abs(x), z, abs(y)), "mul(z, Abs(mul(x, y)))"),
     ("local_abs_merge", lambda b: abs(b) * abs(b), None),
+    # the product of the two would be float32
+    ("local_abs_merge", lambda x, f, g: mul(x, abs(f), abs(g)), None),
     ("local_abs_merge", lambda x, y: abs(x) * y, None),
     ("local_abs_merge", lambda x, y: abs(x) / y, None),
     ("local_div_to_inv", lambda x: 1 / x, "inv(x)"),
