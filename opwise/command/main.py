@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from opwise.command import doctor as examine
+from opwise.command.export import export
 from opwise.config import config
 from opwise.errors import ProfileFormatError
 from opwise.profiling import compare, records
@@ -31,6 +32,9 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.version_option(__version__, prog_name="opwise")
 def main():
     """Compile and profile array programs written in Theano's language."""
+
+
+main.add_command(export)
 
 
 def _loaded(paths):

@@ -9,9 +9,10 @@ import atexit
 
 from opwise.config import config
 from opwise.modes.mode import Mode
+from opwise.profiling.profiled import Profiled
 
 
-class ProfileMode(Mode):
+class ProfileMode(Mode, Profiled):
     """Times every Apply of every function compiled under it.
 
     linker, optimizer: as for Mode; the linker comes first. message: not printed, but kept

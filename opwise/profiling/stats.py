@@ -11,13 +11,14 @@ import sys
 from pathlib import Path
 
 from opwise.config import config
-from opwise.profiling import totals
+from opwise.profiling import limits, totals
 from opwise.profiling.profile import Profile
+from opwise.profiling.profiled import Profiled
 from opwise.profiling.recorder import environment, profile_of, sources
 from opwise.profiling.reports import profilestats as text
 
 
-class ProfileStats:
+class ProfileStats(Profiled):
     """What was recorded of the functions compiled with ``profile=`` this object.
 
     atexit_print: whether it is printed when the program ends, if the flag profile is still on.
@@ -191,9 +192,7 @@ class ProfileStats:
         file: what has ``write`` (stderr unless told). n_ops_to_print, n_apply_to_print: how many
         rows, at least 1.
         """
-        for name, n in (("n_ops_to_print", n_ops_to_print), ("n_apply_to_print", n_apply_to_print)):
-            if not isinstance(n, int) or n < 1:
-                raise ValueError(f"{name} is {n!r}; it must be a whole number from 1")
+        limits.check(n_ops_to_print=n_ops_to_print, n_apply_to_print=n_apply_to_print)
         shown = text.summary(
             self.profile(), n_ops_to_print, n_apply_to_print, self.line_width,
             config.profiling.min_memory_size,

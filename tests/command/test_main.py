@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import os
 import subprocess
 import sys
@@ -209,6 +210,30 @@ def test_unrelated_programs(call, profile):
 def test_a_limit_that_is_none(call, profile, limit):
     one = profile("1.json", A)
     assert call("diff", "--fail-above", limit, one, one).exit_code == 2
+
+
+# --- export ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key"),
+    [([], "traceEvents"), (["--form", "chrome"], "traceEvents"),
+     (["--form", "speedscope"], "shared")],
+)  # fmt: skip
+def test_export(call, profile, tmp_path, arguments, key):
+    result = call("export", *arguments, profile("p.json", A, B), tmp_path / "out.json")
+    assert (result.exit_code, result.output) == (0, "")
+    assert key in json.loads((tmp_path / "out.json").read_text())
+
+
+def test_export_refuses(call, profile, tmp_path):
+    (tmp_path / "bad.json").write_text("[]")
+    result = call("export", tmp_path / "bad.json", tmp_path / "out.json")
+    assert result.exit_code == 1 and "bad.json is no profile of opwise" in result.output
+    nowhere = tmp_path / "no" / "out.json"
+    result = call("export", profile("p.json", A), nowhere)
+    assert result.exit_code == 1 and f"{nowhere} cannot be written: " in result.output
+    assert call("export", "--form", "csv", profile("p.json", A), nowhere).exit_code == 2
 
 
 # --- doctor ---------------------------------------------------------------------------------------
