@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
@@ -32,6 +33,9 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.version_option(__version__, prog_name="opwise")
 def main():
     """Compile and profile array programs written in Theano's language."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that cannot be encoded is escaped
+            stream.reconfigure(errors="backslashreplace")
 
 
 main.add_command(export)
@@ -111,7 +115,7 @@ def report(form, rows, files):
     if form == "csv":
         records.write_csv(profile, sys.stdout)
         return
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 512
+    width = shutil.get_terminal_size().columns if _is_terminal() else 512
     click.echo(profilestats.summary(profile, rows, rows, width), nl=False)
 
 
@@ -161,7 +165,11 @@ def _weight(row):
 
 def _console():
     """Return a console as wide as the terminal; as wide as need be where there is none."""
-    return Console() if sys.stdout.isatty() else Console(width=200)
+    return Console() if _is_terminal() else Console(width=200)
+
+
+def _is_terminal():
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def _difference_table(rows, by):

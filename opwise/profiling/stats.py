@@ -12,10 +12,12 @@ from pathlib import Path
 
 from opwise.config import config
 from opwise.profiling import limits, totals
+from opwise.profiling.files import write_whole
 from opwise.profiling.profile import Profile
 from opwise.profiling.profiled import Profiled
 from opwise.profiling.recorder import environment, profile_of, sources
 from opwise.profiling.reports import profilestats as text
+from opwise.profiling.showing import show, write
 
 
 class ProfileStats(Profiled):
@@ -197,14 +199,13 @@ class ProfileStats(Profiled):
             self.profile(), n_ops_to_print, n_apply_to_print, self.line_width,
             config.profiling.min_memory_size,
         )  # fmt: skip
-        print(shown, end="", file=sys.stderr if file is None else file)
+        _show(shown, file)
 
     print_summary = summary
 
     def _section(self, section, file, n=None):
         profile = self.profile()
-        lines = section(profile) if n is None else section(profile, n, self.line_width)
-        print("\n".join(lines), file=sys.stderr if file is None else file)
+        _show_lines(section(profile) if n is None else section(profile, n, self.line_width), file)
 
     def summary_function(self, file=None):
         """Print the section about calls and compilation."""
@@ -228,10 +229,8 @@ class ProfileStats(Profiled):
 
     def _timed_section(self, section, name, file, n):
         if not self.profile().local_ns:
-            print(
-                f"ProfileStats.{name}: total time 0 (did you forget to enable counters?)",
-                file=sys.stderr if file is None else file,
-            )
+            line = f"ProfileStats.{name}: total time 0 (did you forget to enable counters?)"
+            _show_lines([line], file)
             return
         self._section(section, file, sys.maxsize if n is None else n)
 
@@ -239,7 +238,7 @@ class ProfileStats(Profiled):
         """Print the section about memory, with the N largest Applys."""
         limit = sys.maxsize if N is None else N
         lines = text.memory_section(self.profile(), limit, config.profiling.min_memory_size)
-        print("\n".join(lines), file=sys.stderr if file is None else file)
+        _show_lines(lines, file)
 
     def print_tips(self, file=None):
         """Print the section with tips."""
@@ -248,6 +247,18 @@ class ProfileStats(Profiled):
     def save(self, path):
         """Write the profile to a file as JSON; ``Profile.load`` reads it."""
         self.profile().save(path)
+
+
+def _show(shown, file):
+    """Print a text on stderr, or write it to what the caller gave."""
+    if file is None:
+        show(shown, "stderr")
+    else:
+        write(shown, file)
+
+
+def _show_lines(lines, file):
+    _show("\n".join([*lines, ""]), file)
 
 
 # --- at the end of the program --------------------------------------------------------------------
@@ -274,26 +285,31 @@ def _total(profiles):
 
 
 def _printed(profile, line_width):
+    """Return the text of a profile, or why there is none."""
     flags = config.profiling
-    return text.summary(profile, flags.n_ops, flags.n_apply, line_width, flags.min_memory_size)
+    try:
+        return text.summary(profile, flags.n_ops, flags.n_apply, line_width, flags.min_memory_size)
+    except Exception as error:  # a fault in one text must not cost the others
+        return f"The profile of {profile.message} cannot be shown: {error!r}\n"
 
 
 def exit_text():
     """Return what is printed when the program ends: every profile, and their sum."""
+    return "".join(_exit_parts()[0])
+
+
+def _exit_parts():
+    """Return (the texts of the profiles that are printed and of their sum, how many are not)."""
     profiles = [(stats, stats.profile()) for stats in _at_exit]
     profiles.sort(
         key=lambda pair: -sum(f.compile.total + f.call_ns * 1e-9 for f in pair[1].functions)
     )
-    parts, printed = [], []
-    for stats, profile in profiles:
-        if not _worth_printing(profile):
-            print("Skipping empty Profile")
-            continue
-        printed.append(profile)
-        parts.append(_printed(profile, stats.line_width))
-    if len(printed) > 1:
-        parts.append(_printed(_total(printed), config.profiling.output_line_width))
-    return "".join(parts)
+    worth = [(stats, profile) for stats, profile in profiles if _worth_printing(profile)]
+    parts = [_printed(profile, stats.line_width) for stats, profile in worth]
+    if len(worth) > 1:
+        total = _total([profile for _, profile in worth])
+        parts.append(_printed(total, config.profiling.output_line_width))
+    return parts, len(profiles) - len(worth)
 
 
 def global_text():
@@ -332,25 +348,40 @@ def _first_process():
 def _at_end():
     if config.profile and _at_exit:
         where = destination()
-        if isinstance(where, Path):
-            _write(where)
+        if isinstance(where, Path) and where.suffix == ".json":
+            _write(where, lambda: _everything().to_json())
         else:
-            print(exit_text(), end="", file=getattr(sys, where))
+            _print_at_end(where)
     if config.print_global_stats:
-        print("=" * 50, global_text(), "=" * 50, sep="\n", file=sys.stderr)
+        line = "=" * 50
+        show(f"{line}\n{global_text()}\n{line}\n", "stderr", at_end=True)
 
 
-def _write(path):
-    """Write all profiles to a file, as JSON if it is called so; to stderr where that fails."""
+def _everything():
+    """Return one Profile of all functions."""
+    functions = tuple(f for stats in _at_exit for f in stats.profile().functions)
+    return Profile(functions, "", environment(), sources(functions))
+
+
+def _print_at_end(where):
+    """Print all profiles on a stream or into a file, then how many were empty."""
+    parts, empty = _exit_parts()
+    shown = "".join(parts)
+    if isinstance(where, Path):
+        _write(where, lambda: shown)
+    else:
+        show(shown, where, at_end=True)
+    if empty:
+        show("Skipping empty Profile\n" * empty, at_end=True)
+
+
+def _write(path, content):
+    """Write what ``content`` returns to a file; all profiles to stderr where that fails."""
     try:
-        if path.suffix == ".json":
-            functions = tuple(f for stats in _at_exit for f in stats.profile().functions)
-            Profile(functions, "", environment(), sources(functions)).save(path)
-        else:
-            path.write_text(exit_text(), encoding="utf-8")
-    except OSError as error:
-        print(f"The profile cannot be written to {path}: {error}", file=sys.stderr)
-        print(exit_text(), end="", file=sys.stderr)
+        write_whole(path, content())
+    except Exception as error:  # whatever is in the way, the profile is not lost for it
+        reason = f"The profile cannot be written to {path}: {error}\n"
+        show(reason + exit_text(), "stderr", at_end=True)
 
 
 atexit.register(_at_end)
