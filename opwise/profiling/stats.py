@@ -244,6 +244,12 @@ class ProfileStats(Profiled):
         """Print the section with tips."""
         self._section(text.tips_section, file)
 
+    def graphs(self):
+        """Return the text of ``debugprint`` of the functions, with the times of their Applys."""
+        from opwise.graph.printing import debugprint  # few ask for it
+
+        return debugprint([r.calls for r in self._recorders], print_type=True, file="str")
+
     def save(self, path):
         """Write the profile to a file as JSON; ``Profile.load`` reads it."""
         self.profile().save(path)
@@ -285,12 +291,16 @@ def _total(profiles):
 
 
 def _printed(profile, line_width):
-    """Return the text of a profile, or why there is none."""
     flags = config.profiling
+    return text.summary(profile, flags.n_ops, flags.n_apply, line_width, flags.min_memory_size)
+
+
+def _told(what, make):
+    """Return the text that ``make`` returns, or why there is none."""
     try:
-        return text.summary(profile, flags.n_ops, flags.n_apply, line_width, flags.min_memory_size)
+        return make()
     except Exception as error:  # a fault in one text must not cost the others
-        return f"The profile of {profile.message} cannot be shown: {error!r}\n"
+        return f"{what} cannot be shown: {error!r}\n"
 
 
 def exit_text():
@@ -305,11 +315,19 @@ def _exit_parts():
         key=lambda pair: -sum(f.compile.total + f.call_ns * 1e-9 for f in pair[1].functions)
     )
     worth = [(stats, profile) for stats, profile in profiles if _worth_printing(profile)]
-    parts = [_printed(profile, stats.line_width) for stats, profile in worth]
+    parts = [part for stats, profile in worth for part in _parts(stats, profile)]
     if len(worth) > 1:
         total = _total([profile for _, profile in worth])
-        parts.append(_printed(total, config.profiling.output_line_width))
+        width = config.profiling.output_line_width
+        parts.append(_told("The sum of all profiles", lambda: _printed(total, width)))
     return parts, len(profiles) - len(worth)
+
+
+def _parts(stats, profile):
+    """Yield the text of a profile, and of the graphs of its functions where that is asked for."""
+    yield _told(f"The profile of {profile.message}", lambda: _printed(profile, stats.line_width))
+    if config.profiling.debugprint:
+        yield _told(f"The graph of {profile.message}", stats.graphs)
 
 
 def global_text():
