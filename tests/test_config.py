@@ -109,9 +109,9 @@ def test_every_flag_has_a_sentence_and_one_place(load):
     names = [param.fullname for param in params]
     assert len(names) == len(set(names))
     assert all(param.doc.strip() and param.source == "default" for param in params)
-    # Those of Theano 1.0.5, four of 0.6 for ProfileMode, two that old programs still set, and two
-    # of opwise's own: threads and recycle_bytes.
-    assert len(names) == 140 + 4 + 2 + 2
+    # Those of Theano 1.0.5, four of 0.6 for ProfileMode, two that old programs still set, and four
+    # of opwise's own: threads, recycle_bytes, profiling.nvtx and profiling.nvtx_library.
+    assert len(names) == 140 + 4 + 2 + 4
 
 
 def test_flags_that_count_as_used_are_read_somewhere(defaults):
@@ -133,7 +133,7 @@ def test_print_lists_each_flag_with_its_value(defaults):
         f"floatX (('float64', 'float32', 'float16')) \n    Doc:  {doc}\n    Value:  float64\n\n"
     )
     assert "\nprofiling.n_apply (<class 'int'>) \n" in text
-    assert text.count("    Value:  ") == 148
+    assert text.count("    Value:  ") == 150
     assert str(defaults.dnn.conv).count("    Value:  ") == 7
 
 
