@@ -31,6 +31,24 @@ class Profiled:
 
         traces.export_speedscope(self.profile(), path, by)
 
+    def plot(self, path=None, n=15):
+        """Return a matplotlib Figure of the n largest Applys, and of memory where it is known.
+
+        path: where to save it too. Needs the extra ``plot``.
+        """
+        from opwise.profiling import plots
+
+        return plots.plot(self.profile(), path, n)
+
+    def plot_diff(self, other, path=None, n=15):
+        """Return a matplotlib Figure of the n largest differences, self minus other.
+
+        other: a ProfileMode, ProfileStats or Profile, else TypeError.
+        """
+        from opwise.profiling import plots
+
+        return plots.plot_difference(self.profile(), profile_from(other, "other"), path, n)
+
 
 def profile_from(value, name):
     """Return the Profile of what is one or records one; TypeError, which names the argument."""
