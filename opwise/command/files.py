@@ -33,7 +33,7 @@ def one(paths):
 def _loaded(path):
     try:
         return Profile.load(path)
-    except ProfileFormatError as error:
+    except (ProfileFormatError, OSError) as error:
         raise click.ClickException(str(error)) from None
 
 

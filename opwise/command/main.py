@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,8 @@ from click import shell_completion
 
 from opwise.command import diff as comparing
 from opwise.command import doctor as examine
-from opwise.command import files
+from opwise.command import files, tables
+from opwise.command.export import export
 from opwise.command.tune import tune
 from opwise.config import config
 from opwise.linkers import probe
@@ -28,11 +30,13 @@ from opwise.version import __version__
 @click.version_option(__version__, prog_name="opwise")
 def main():
     """Compile and profile array programs written in Theano's language."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that cannot be encoded is escaped
+            stream.reconfigure(errors="backslashreplace")
 
 
-main.add_command(comparing.diff)
-main.add_command(comparing.versus)
-main.add_command(tune)
+for command in (comparing.diff, comparing.versus, export, tune):
+    main.add_command(command)
 
 
 # --- run ------------------------------------------------------------------------------------------
@@ -112,7 +116,7 @@ def report(form, rows, limits, paths):
     if form == "csv":
         records.write_csv(profile, sys.stdout)
         return
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 512
+    width = shutil.get_terminal_size().columns if tables.is_terminal() else 512
     click.echo(profilestats.summary(profile, rows, rows, width), nl=False)
 
 

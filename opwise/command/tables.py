@@ -32,9 +32,14 @@ def name(row):
     return Text("".join(c if c.isprintable() else "?" for c in row.label))
 
 
+def is_terminal():
+    """Return whether what is printed is read in a terminal."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
 def show(what):
     """Print a table: as wide as the terminal; without colours and trailing blanks elsewhere."""
-    if sys.stdout.isatty():
+    if is_terminal():
         Console(markup=False, highlight=False).print(what)
         return
     console = Console(width=_WIDE, markup=False, highlight=False, color_system=None)
@@ -50,7 +55,7 @@ def progress(what, total):
 
     Nothing is shown of what ends within a second.
     """
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield lambda: None
         return
     shown = Progress(console=Console(stderr=True), transient=True)

@@ -68,7 +68,7 @@ def by_line(profile):
 
     A gradient counts for the line of what it is the gradient of, and its part is ``gradient``.
     """
-    return _shared(profile.applys, _line_of, lambda key: "%s:%d" % key if key else "(unknown line)")
+    return _shared(profile.applys, line_of, lambda key: "%s:%d" % key if key else "(unknown line)")
 
 
 def by_scope(profile):
@@ -76,8 +76,14 @@ def by_scope(profile):
     return _shared(profile.applys, lambda o: o.scope, lambda key: key or "(no scope)")
 
 
-def _line_of(origin):
+def line_of(origin):
+    """Return the (file, line) that an origin counts for, or None."""
     return origin.gradient_of or ((origin.file, origin.line) if origin.file else None)
+
+
+def origins_of(apply):
+    """Return the user's Applys that take equal parts of the time of one; one at least."""
+    return apply.origins or (_UNKNOWN,)
 
 
 _UNKNOWN = OriginProfile(key="", op="")
@@ -87,7 +93,7 @@ def _shared(applys, key, label):
     """Return a row for each key of the origins of Applys, which take equal parts of its time."""
     rows = {}
     for apply in applys:
-        origins = apply.origins or (_UNKNOWN,)
+        origins = origins_of(apply)
         met = set()
         for origin in origins:
             k = key(origin)

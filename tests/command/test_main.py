@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import os
 import subprocess
 import sys
@@ -118,6 +119,33 @@ def test_what_is_no_profile(call, profile, tmp_path, command, text):
     result = call(command, *args)
     assert result.exit_code == 1
     assert "bad.json is no profile of opwise" in result.output
+
+
+A, B = ("exp", 6_000_000, 1, ("a",)), ("dot", 4_000_000, 1, ("b",))
+
+
+# --- export ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key"),
+    [([], "traceEvents"), (["--form", "chrome"], "traceEvents"),
+     (["--form", "speedscope"], "shared")],
+)  # fmt: skip
+def test_export(call, profile, tmp_path, arguments, key):
+    result = call("export", *arguments, profile("p.json", A, B), tmp_path / "out.json")
+    assert (result.exit_code, result.output) == (0, "")
+    assert key in json.loads((tmp_path / "out.json").read_text())
+
+
+def test_export_refuses(call, profile, tmp_path):
+    (tmp_path / "bad.json").write_text("[]")
+    result = call("export", tmp_path / "bad.json", tmp_path / "out.json")
+    assert result.exit_code == 1 and "bad.json is no profile of opwise" in result.output
+    nowhere = tmp_path / "no" / "out.json"
+    result = call("export", profile("p.json", A), nowhere)
+    assert result.exit_code == 1 and f"{nowhere} cannot be written: " in result.output
+    assert call("export", "--form", "csv", profile("p.json", A), nowhere).exit_code == 2
 
 
 # --- doctor ---------------------------------------------------------------------------------------
