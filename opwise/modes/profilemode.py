@@ -120,6 +120,13 @@ class ProfileMode(Mode):
         n_apply, n_ops = _limits(n_apply_to_print, n_ops_to_print)
         print(text.difference(self.profile(), other.profile(), n_apply, n_ops), end="")
 
+    def report(self, path):
+        """Write a page of the profile to a file: one HTML file that needs no network."""
+        self.profile().report(path)
+
+    def _repr_html_(self):
+        return self.profile()._repr_html_()
+
     def __getstate__(self):
         return {**super().__getstate__(), "message": self.message}
 

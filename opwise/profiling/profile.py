@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -16,7 +15,7 @@ from types import UnionType
 from typing import get_args, get_origin, get_type_hints
 
 from opwise.errors import ProfileFormatError
-from opwise.profiling import histogram
+from opwise.profiling import histogram, wholefile
 from opwise.profiling.memory import MemoryProfile
 
 #: what the JSON form calls itself, and its version
@@ -224,14 +223,22 @@ class Profile:
 
     def save(self, path):
         """Write the profile to a file as JSON. A file of that name is replaced as a whole."""
-        path = Path(path)
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        try:
-            part.write_text(self.to_json(), encoding="utf-8")
-            part.replace(path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+        wholefile.write(path, self.to_json().encode())
+
+    def report(self, path, limits=None, machine=None):
+        """Write a page of the profile to a file: one HTML file that needs no network.
+
+        A file of that name is replaced as a whole. limits, machine: what the machine could do, as
+        ``profiling/html/data.of_profile`` takes it. Raises OSError.
+        """
+        from opwise.profiling.html import page  # slow to import
+
+        page.write(self, path, limits, machine)
+
+    def _repr_html_(self):
+        from opwise.profiling.html import page  # slow to import
+
+        return page.brief(self)
 
     @classmethod
     def load(cls, path):

@@ -250,6 +250,13 @@ class ProfileStats:
         """Write the profile to a file as JSON; ``Profile.load`` reads it."""
         self.profile().save(path)
 
+    def report(self, path):
+        """Write a page of the profile to a file: one HTML file that needs no network."""
+        self.profile().report(path)
+
+    def _repr_html_(self):
+        return self.profile()._repr_html_()
+
 
 # --- at the end of the program --------------------------------------------------------------------
 
