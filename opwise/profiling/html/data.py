@@ -48,10 +48,7 @@ def of_profile(profile, limits=None, machine=None):
         "functions": [_function(f, texts) for f in profile.functions],
         "applys": _applys(profile, texts, origins, ops),
         "histograms": _histograms(profile.applys),
-        "tables": [
-            {name: _rows(table(part), texts, key) for name, table, key in _tables(texts, lines, ops)}
-            for part in selections(profile)
-        ],
+        "tables": [_sums(part, texts, lines, ops) for part in selections(profile)],
         "flames": [_flame(part, texts, lines, ops) for part in selections(profile)],
         "tips": [texts(tip) for tip in tips(profile)],
         "roofline": _roofline(profile, starts, texts, limits, machine),
@@ -98,11 +95,11 @@ class Texts:
 class _Numbered:
     """Rows kept as columns, each once; called with a row, it returns the number of it."""
 
-    names = ()
+    names: tuple[str, ...] = ()
 
     def __init__(self):
-        self.columns = {name: [] for name in self.names}
-        self._numbers = {}
+        self.columns: dict = {name: [] for name in self.names}
+        self._numbers: dict = {}
 
     def number(self, *row):
         found = self._numbers.get(row)
@@ -314,14 +311,14 @@ def _histograms(applys):
 # --- sums -----------------------------------------------------------------------------------------
 
 
-def _tables(texts, lines, ops):
-    """Return (name, how to sum, number of a row's key) of the tables beside that of Applys."""
-    return (
-        ("op", aggregate.by_op, ops.of_key),
-        ("class", aggregate.by_class, texts),
-        ("line", aggregate.by_line, lines),
-        ("scope", aggregate.by_scope, texts),
-    )
+def _sums(profile, texts, lines, ops):
+    """Return the tables beside that of Applys, by name."""
+    return {
+        "op": _rows(aggregate.by_op(profile), texts, ops.of_key),
+        "class": _rows(aggregate.by_class(profile), texts, texts),
+        "line": _rows(aggregate.by_line(profile), texts, lines),
+        "scope": _rows(aggregate.by_scope(profile), texts, texts),
+    }
 
 
 def _rows(rows, texts, key):
@@ -362,7 +359,7 @@ class _Part:
 
 
 def _flame(profile, texts, lines, ops):
-    """Return the tree of function, scopes, line, Op; Applys' times are divided as in ``by_line``."""
+    """Return the tree of function, scopes, line and Op, with times divided as in ``by_line``."""
     root = _Part("all", texts(""))
     for number, function in enumerate(profile.functions):
         for apply in function.applys:
@@ -413,7 +410,7 @@ def _roofline(profile, starts, texts, limits, machine):
     machine = machine or {}
     return {
         **rows,
-        "bandwidth": [[finite(size), finite(gbs)] for size, gbs in machine.get("bandwidth", ())],
+        "bandwidth": [[int(size), finite(gbs)] for size, gbs in machine.get("bandwidth", ())],
         "peaks": [[texts(str(name)), finite(v)] for name, v in machine.get("peaks", {}).items()],
     }
 

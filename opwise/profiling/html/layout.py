@@ -19,7 +19,7 @@ def layered(reads):
     row are at least 1 apart.
     """
     above = [sorted({r for r in mine if 0 <= r < k}) for k, mine in enumerate(reads)]
-    below = [[] for _ in above]
+    below: list[list[int]] = [[] for _ in above]
     for k, mine in enumerate(above):
         for r in mine:
             below[r].append(k)
@@ -46,7 +46,7 @@ def _layers(above, below):
     for k in reversed(range(len(above))):
         if below[k]:
             depth[k] = min(depth[r] for r in below[k]) - 1
-    layers = [[] for _ in range(max(depth, default=-1) + 1)]
+    layers: list[list[int]] = [[] for _ in range(max(depth, default=-1) + 1)]
     for k, d in enumerate(depth):
         layers[d].append(k)
     return [layer for layer in layers if layer]

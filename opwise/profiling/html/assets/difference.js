@@ -46,7 +46,7 @@ function showCards() {
 
 // --- the largest ----------------------------------------------------------------------------------
 
-const MOST = 16;
+const MOST = 12;
 const current = { table: null, rows: null };
 
 const largest = () => [...current.table.rows].filter((row) => row.difference)
@@ -164,8 +164,8 @@ function options(select, values, all) {
 }
 
 function start() {
-  const name = (one) => text(one.title) || "no name";
-  byId("title").textContent = `${name(D.before)} → ${name(D.after)}`;
+  const name = (one, otherwise) => text(one.title) || otherwise;
+  byId("title").textContent = `${name(D.before, "before")} → ${name(D.after, "after")}`;
   showEnvironment([["before: ", D.before.environment], ["after: ", D.after.environment]]);
   showCards();
   options(byId("verdict"), D.verdicts, "all");

@@ -69,7 +69,7 @@ function percent(share) {
 /** A figure with its unit set apart, for cells and cards. */
 function figureNode(value, units) {
   const [number, unit] = figure(value, units);
-  return el("span", { class: "figure" }, number, unit ? el("span", { class: "unit" }, unit) : null);
+  return el("span", { class: "figure" }, number, unit ? el("span", { class: "unit" }, `\u202f${unit}`) : null);
 }
 
 const baseName = (path) => path.slice(path.lastIndexOf("/") + 1);
