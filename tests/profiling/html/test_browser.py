@@ -12,10 +12,11 @@ from opwise.profiling.html import page
 pytestmark = pytest.mark.slow
 
 
-def cells(view, field, table=".table:not([hidden])"):
-    """Return the texts of a column, from the top."""
-    rows = view.locator(f"{table} .tabulator-row .tabulator-cell[tabulator-field={field}]")
-    return rows.all_inner_texts()
+def cells(view, field):
+    """Return the texts of a column of the table that is shown, from the top, once it is made."""
+    row = ".table:not([hidden]) .tabulator-row"
+    view.locator(row).first.wait_for()
+    return view.locator(f"{row} .tabulator-cell[tabulator-field={field}]").all_inner_texts()
 
 
 def sort_by(view, field):
@@ -28,7 +29,7 @@ def chosen(view):
 
 def shows(view, rows):
     """Wait until the table has so many rows: the filter waits for the end of typing."""
-    view.locator("#shown", has_text=re.compile(f"^{rows} rows$")).wait_for()
+    view.locator("#shown", has_text=re.compile(f"^{rows} rows?$")).wait_for()
 
 
 def click_node(view, number):

@@ -18,6 +18,7 @@ function keepChart(host, option, click) {
     },
   };
   const start = () => {
+    if (chart) return;
     chart = echarts.init(host);
     if (click) chart.on("click", click);
     kept.update();
@@ -28,6 +29,8 @@ function keepChart(host, option, click) {
       start();
     }
   }, { rootMargin: "300px" }).observe(host);
+  // On paper all is in sight.
+  window.addEventListener("beforeprint", () => host.clientWidth && start());
   new ResizeObserver(() => {
     if (chart && host.clientWidth) {
       chart.resize();

@@ -174,7 +174,7 @@ function start() {
   const shown = (title, table) => {
     current.table = TABLES.find((each) => each.name === title);
     table.onShown = () => {
-      byId("shown").textContent = `${whole(table.shown)} rows`;
+      byId("shown").textContent = plural(table.shown, "row");
     };
     filterAll();
     const rows = largest();

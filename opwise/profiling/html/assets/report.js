@@ -161,7 +161,7 @@ function makeTables() {
   byId("chosen").hidden = true;
   tabs = makeTabs(byId("tabs"), host, entries, (name, table) => {
     table.onShown = () => {
-      if (table === current()) byId("shown").textContent = `${whole(table.shown)} rows`;
+      if (table === current()) byId("shown").textContent = plural(table.shown, "row");
     };
     filterAll();
     table.onShown();
@@ -372,7 +372,7 @@ const memoryChart = keepChart(byId("memory-chart"), () => {
   return {
     grid: { left: 70, right: 24, top: 34, bottom: 40 },
     xAxis: axis({ type: "value", min: 0, max: Math.max(points.length - 1, 1), name: "position of the Apply", nameLocation: "middle", nameGap: 26, splitLine: { show: false }, minInterval: 1 }),
-    yAxis: axis({ type: "value", min: 0, max: step * Math.ceil((1.04 * most) / step), interval: step, axisLabel: { formatter: (v) => size(v) } }),
+    yAxis: axis({ type: "value", min: 0, max: step * Math.ceil((1.14 * most) / step), interval: step, axisLabel: { formatter: (v) => size(v) } }),
     tooltip: tooltip(([point]) => {
       const id = f.start + point.value[0];
       return tipBody(`#${A.position[id]} ${opText(id)}`, [["lives", size(point.value[1])], ["time", time(A.ns[id])]]);
@@ -382,7 +382,7 @@ const memoryChart = keepChart(byId("memory-chart"), () => {
       lineStyle: { color: color("s1"), width: 1.5 }, areaStyle: { color: color("s1"), opacity: 0.16 },
       markPoint: {
         symbol: "circle", symbolSize: 9, itemStyle: { color: color("hot"), borderColor: color("panel"), borderWidth: 2 },
-        label: { show: true, position: memory.at > points.length * 0.8 ? "left" : "right", color: color("ink"), fontWeight: 600, fontSize: 12, distance: 8, formatter: () => `peak ${size(memory.peak)}` },
+        label: { show: true, position: memory.at > (points.length - 1) * 0.8 ? "left" : memory.at < (points.length - 1) * 0.1 ? "right" : "top", color: color("ink"), fontWeight: 600, fontSize: 12, distance: 8, formatter: () => `peak ${size(memory.peak)}` },
         data: memory.at >= 0 ? [{ coord: [memory.at, memory.peak] }] : [],
       },
       markLine: chosen === null ? undefined : {
