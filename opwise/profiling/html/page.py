@@ -11,7 +11,7 @@ import json
 from functools import cache
 from pathlib import Path
 
-from opwise.profiling import aggregate, wholefile
+from opwise.profiling import wholefile
 from opwise.profiling.html import data, differencedata
 
 _HERE = Path(__file__).parent
@@ -53,7 +53,7 @@ def difference_page(before, after, tables):
 
 def brief(profile, rows=10):
     """Return the main figures and the slowest Applys as a piece of HTML without scripts."""
-    applys = sorted(aggregate.by_apply(profile), key=lambda row: -row.ns)
+    applys = sorted(profile.applys, key=lambda apply: -apply.total)
     return _environment().get_template("brief.html.j2").render(
         profile=profile,
         calls=sum(f.calls for f in profile.functions),

@@ -1,5 +1,7 @@
 // The graph of a function on a canvas: 10 000 nodes are too many for elements and chart libraries.
 
+/** Edges over more rows are pale: of thousands, nobody can follow one. */
+const FAR = 12;
 const BOX = { width: 168, height: 40, across: 186, down: 66 };
 
 /** Make the graph in an element. choose: called with the Apply that is clicked. */
@@ -64,6 +66,7 @@ function makeGraph(host, choose) {
 
   function paintEdges(seen) {
     const usual = new Path2D();
+    const far = new Path2D();
     const near = new Path2D();
     for (const [from, to] of edges) {
       const y1 = y(from) + BOX.height;
@@ -72,7 +75,8 @@ function makeGraph(host, choose) {
       const x1 = x(from) + BOX.width / 2;
       const x2 = x(to) + BOX.width / 2;
       if (Math.min(x1, x2) > seen.right || Math.max(x1, x2) < seen.left) continue;
-      const path = from === chosen || to === chosen ? near : usual;
+      const isNear = from === chosen || to === chosen;
+      const path = isNear ? near : y2 - y1 > FAR * BOX.down ? far : usual;
       path.moveTo(x1, y1);
       if (view.scale < 0.15) path.lineTo(x2, y2);
       else {
@@ -83,6 +87,9 @@ function makeGraph(host, choose) {
     pen.lineWidth = Math.max(1.1, 0.7 / view.scale);
     pen.strokeStyle = colors.edge;
     pen.stroke(usual);
+    pen.globalAlpha = 0.25;
+    pen.stroke(far);
+    pen.globalAlpha = 1;
     pen.lineWidth = Math.max(2, 1.6 / view.scale);
     pen.strokeStyle = colors.accent;
     pen.stroke(near);
@@ -337,7 +344,9 @@ function makeGraph(host, choose) {
       const right = event.offsetX > width / 2;
       tip.style.left = right ? "auto" : `${event.offsetX + 14}px`;
       tip.style.right = right ? `${width - event.offsetX + 14}px` : "auto";
-      tip.style.top = `${Math.min(event.offsetY + 12, Math.max(height - 90, 0))}px`;
+      const low = event.offsetY > height / 2;
+      tip.style.top = low ? "auto" : `${event.offsetY + 14}px`;
+      tip.style.bottom = low ? `${height - event.offsetY + 10}px` : "auto";
     }
   }
 
@@ -426,6 +435,7 @@ function makeGraph(host, choose) {
     },
     zoom,
     fit,
+    reveal,
     /** Where the middle of a node is on the page. */
     place(id) {
       const box = canvas.getBoundingClientRect();

@@ -218,6 +218,9 @@ function makeGraphPanel() {
     byId("graph-panel").classList.toggle("is-large", is);
     large.setAttribute("aria-pressed", String(is));
     large.textContent = is ? "Small" : "Large";
+    // Once it has its new size.
+    const later = (steps) => requestAnimationFrame(() => (steps ? later(steps - 1) : graph.reveal(state.apply)));
+    if (state.apply !== null) later(2);
   };
   large.onclick = () => enlarge(!byId("graph-panel").classList.contains("is-large"));
   byId("graph-panel").addEventListener("keydown", (event) => {
