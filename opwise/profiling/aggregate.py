@@ -71,9 +71,13 @@ def by_line(profile):
     return _shared(profile.applys, line_of, lambda key: "%s:%d" % key if key else "(unknown line)")
 
 
+#: the label of what is in no scope
+NO_SCOPE = "(no scope)"
+
+
 def by_scope(profile):
     """Return a row for each scope; an Apply's time is divided among the user's Applys in it."""
-    return _shared(profile.applys, lambda o: o.scope, lambda key: key or "(no scope)")
+    return _shared(profile.applys, lambda o: o.scope, lambda key: key or NO_SCOPE)
 
 
 def line_of(origin):

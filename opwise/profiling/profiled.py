@@ -31,6 +31,26 @@ class Profiled:
 
         traces.export_speedscope(self.profile(), path, by)
 
+    def report(self, path):
+        """Write a page of the profile to a file: one HTML file that needs no network. OSError."""
+        from opwise.profiling.html import page
+
+        page.write(self.profile(), path)
+
+    def report_diff(self, other, path):
+        """Write a page of the difference to another profile to a file; self is what was before.
+
+        other: a ProfileMode, ProfileStats or Profile, else TypeError.
+        """
+        from opwise.profiling.html import page
+
+        page.write_difference([self.profile()], [profile_from(other, "other")], path)
+
+    def _repr_html_(self):
+        from opwise.profiling.html import page
+
+        return page.brief(self.profile())
+
     def plot(self, path=None, n=15):
         """Return a matplotlib Figure of the n largest Applys, and of memory where it is known.
 
