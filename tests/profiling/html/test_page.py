@@ -177,11 +177,12 @@ def test_names_that_are_no_utf8_can_be_written(build, tmp_path):
     assert b"\\udcff" in (tmp_path / "out.html").read_bytes()
 
 
-@pytest.mark.c
 def test_what_records_writes_pages(tmp_path):
     x = T.dvector("x")
-    mode, stats = ProfileMode(message="by mode"), ProfileStats(atexit_print=False)
-    for name, options in {"mode": {"mode": mode}, "stats": {"profile": stats}}.items():
+    mode = ProfileMode("py", "fast_compile", message="by mode")
+    stats = ProfileStats(atexit_print=False)
+    options_of = {"mode": {"mode": mode}, "stats": {"mode": "FAST_COMPILE", "profile": stats}}
+    for name, options in options_of.items():
         f = function([x], T.exp(x).sum(), name=f"f by {name}", **options)
         f(np.ones(3))
     mode.report(tmp_path / "mode.html")
