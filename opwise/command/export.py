@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from opwise.command import files
@@ -18,13 +16,11 @@ _FORMS = {"chrome": Profile.export_chrome_trace, "speedscope": Profile.export_sp
     help="chrome: kept calls on a time line; speedscope: flame graphs.",
 )  # fmt: skip
 @click.argument("file", type=files.PROFILES)
-@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("out", type=files.OUT)
 def export(form, file, out):
     """Write the profile in FILE, or those in a folder, to OUT, in the format of another program.
 
     Perfetto (ui.perfetto.dev) and chrome://tracing open the one, speedscope.app the other.
     """
-    try:
-        _FORMS[form](files.one([file]), out)
-    except OSError as error:
-        raise click.ClickException(f"{out} cannot be written: {error}") from None
+    profile = files.one([file])
+    files.written(out, lambda path: _FORMS[form](profile, path))

@@ -102,17 +102,21 @@ def _tell_about(output):
 
 @main.command(short_help="Show a profile, or several as one.")
 @click.option("--form", type=click.Choice(["text", "csv"]), default="text", show_default=True)
+@click.option("--html", type=files.OUT, help="Write a page to this file, which works offline.")
 @click.option("-n", "--rows", type=click.IntRange(1), default=20, show_default=True)
 @click.option(
     "--limits", is_flag=True,
     help="Compare with what this machine can do at best, measured anew, not the one it ran on.",
 )  # fmt: skip
 @click.argument("paths", metavar="FILES...", nargs=-1, required=True, type=files.PROFILES)
-def report(form, rows, limits, paths):
+def report(form, html, rows, limits, paths):
     """Show the profile in FILES; several, or those of a folder, are merged."""
     profile = files.one(paths)
     if limits:
         profile = replace(profile, machine=_measured(refresh=True))
+    if html:
+        files.written(html, profile.report)
+        return
     if form == "csv":
         records.write_csv(profile, sys.stdout)
         return

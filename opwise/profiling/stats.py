@@ -259,6 +259,7 @@ class ProfileStats(Profiled):
         """Write the profile to a file as JSON; ``Profile.load`` reads it."""
         self.profile().save(path)
 
+
 def _show(shown, file):
     """Print a text on stderr, or write it to what the caller gave."""
     if file is None:
