@@ -73,8 +73,11 @@ def show(mine, theirs, by, n, html, fail_above, floor):
 
 
 def _weight(found):
+    """Return what orders rows: what is no noise first, then by the size of the difference."""
     row = found.row
-    return abs(row.ns), max(side.ns for side in (row.mine, row.theirs) if side)
+    real = found.verdict in ("slower", "faster")
+    gap = abs(found.after - found.before) * row.mine.runs if found.verdict else abs(row.ns)
+    return real, gap, max(side.ns for side in (row.mine, row.theirs) if side)
 
 
 _MEANINGS = {
@@ -158,7 +161,7 @@ def _fail(found, limit, floor):
         if r.ratio is not None
         and r.ratio > limit
         and r.verdict in ("slower", "")
-        and (r.after - r.before) * r.row.mine.calls / r.row.mine.applys > floor_ns
+        and (r.after - r.before) * r.row.mine.runs > floor_ns
     ]
     for r in slower:
         click.echo(f"slower by {r.ratio:.2f}: {r.row.label}", err=True)

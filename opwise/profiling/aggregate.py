@@ -11,8 +11,8 @@ from opwise.profiling.profile import OriginProfile
 class Row:
     """The sum of some Applys.
 
-    ns: nanoseconds, gradient: of these in gradients; each_ns: the sum of what a run of each Apply
-    takes; calls: runs; applys: how many; c: whether all run in C, python: all in Python.
+    ns: nanoseconds, gradient: of these in gradients; calls: runs of all, runs: of the one with
+    most; applys: how many; c: whether all run in C, python: all in Python.
     """
 
     key: object
@@ -24,13 +24,18 @@ class Row:
     python: bool = True
     position: int = -1
     gradient: int = 0
-    each_ns: float = 0.0
+    runs: int = 0
+
+    @property
+    def each_ns(self):
+        """Nanoseconds for each run of the Apply with most runs: what a call takes."""
+        return self.ns / self.runs if self.runs else 0.0
 
     def add(self, apply, part=1, is_gradient=False, is_new=True):
         """Add an Apply, or a part of its time. is_new: it has not been added before."""
         self.ns += apply.total * part
         self.gradient += apply.total * part * is_gradient
-        self.each_ns += apply.total * part / apply.count if apply.count else 0.0
+        self.runs = max(self.runs, apply.count)
         self.calls += apply.count * is_new
         self.applys += is_new
         self.c = self.c and apply.c

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+import opwise
 import opwise.tensor as T
 from opwise.compile.function import function
 from opwise.modes.mode import Mode
@@ -373,3 +374,14 @@ def test_global_figures(run):
     assert line == again == "=" * 50
     assert stats.startswith("Global stats:  Time elasped since Theano import =  ")
     assert messages(err) == []
+
+
+def test_the_methods_of_a_module_obey_the_flag(flags):
+    flags(profile=True)
+    m = opwise.Module()
+    m.x = T.dvector()
+    m.double = opwise.Method(m.x, m.x * 2)
+    made = m.make()
+    made.double(np.ones(3))
+    profile = made.double.profile.profile()
+    assert [f.calls for f in profile.functions] == [1] and profile.message == "double"

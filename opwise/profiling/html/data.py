@@ -68,11 +68,9 @@ def limits(profile):
         return None, None
     found = []
     for number, function in enumerate(profile.functions):
-        for apply in function.applys:
-            if not (apply.traffic and apply.flops and apply.total):
-                continue
-            row = roofline.row(function.name, apply, profile.machine)
-            if row.share is not None:
+        for row in roofline.rows(Profile((function,)), profile.machine):
+            apply = function.applys[row.position]
+            if row.share is not None and apply.traffic and apply.flops:
                 found.append({
                     "function": number, "position": apply.position, "bound": row.bound,
                     "intensity": apply.flops / apply.traffic, "gflops": row.rate,
@@ -81,9 +79,10 @@ def limits(profile):
     rates, peaks = dict(profile.machine.one), {}
     for size, rate in profile.machine.all:
         rates[size] = max(rate, rates.get(size, 0.0))
+    used = {a.dtype for apply in profile.applys for a in apply.output_arrays if a is not None}
     for peak in profile.machine.peaks:
-        what = "products" if peak.fused else "loops"
-        peaks[f"{peak.dtype}, {what}"] = max(peak.one, peak.all)
+        if peak.dtype in used:
+            peaks[peak.dtype] = max(peak.one, peak.all, peaks.get(peak.dtype, 0.0))
     return found, {"bandwidth": sorted(rates.items()), "peaks": peaks}
 
 

@@ -8,6 +8,7 @@ import pytest
 from opwise.profiling import aggregate
 from opwise.profiling.html import data, differencedata
 from opwise.profiling.profile import ArrayProfile, CallProfile, Profile
+from opwise.profiling.roofline import Machine, Peak
 
 pytestmark = pytest.mark.null
 
@@ -192,3 +193,47 @@ def test_an_unknown_relation_is_refused(sample, difference_rows, more):
     rows = [difference_rows[0] | more]
     with pytest.raises(ValueError, match="it must be of"):
         differencedata.of_difference(sample, sample, {"Apply": rows})
+
+
+# --- what is measured elsewhere -------------------------------------------------------------------
+
+
+def machine():
+    return Machine(
+        1, "one", 1, 1, "none", (1 << 15,), ((1 << 14, 100.0), (1 << 20, 10.0)), ((1 << 20, 20.0),),
+        (Peak("float64", False, 10.0, 10.0), Peak("float64", True, 20.0, 30.0)), 1.0, 1.0,
+    )  # fmt: skip
+
+
+def test_limits_come_from_the_machine_of_the_profile(build):
+    apply, function, _ = build
+    arrays = (ArrayProfile("float64", (1000,), (8,), 8000),)
+    known = replace(apply("mul", 4000, 1, count=2), traffic=16000, flops=8000, shares=("c",),
+                    input_arrays=arrays, output_arrays=arrays)  # fmt: skip
+    both = (function(apply("exp", 5)), function(apply("exp", 5), known, name="g"))
+    assert data.limits(Profile(both)) == (None, None)
+    (found,), told = data.limits(Profile(both, machine=machine()))
+    assert (found["function"], found["position"], found["bound"]) == (1, 1, "arithmetic")
+    assert (found["intensity"], found["gflops"], found["gbs"]) == (0.5, 4.0, 8.0)
+    assert found["share"] == pytest.approx(801 / 2000)
+    assert found["gain_s"] == pytest.approx((4000 - 2 * 801) * 1e-9)
+    assert told == {
+        "bandwidth": [(1 << 14, 100.0), (1 << 20, 20.0)],
+        "peaks": {"float64": 30.0},
+    }
+    assert data.of_profile(Profile(both, machine=machine()), [found], told)["roofline"]
+
+
+def test_the_rows_of_a_difference(build):
+    apply, function, _ = build
+    before = Profile((function(apply("exp", 10, keys="a"), apply("mul", 20, 1, keys="b")),))
+    after = Profile((function(apply("both", 12, keys="ab", count=2), apply("x", 1, 1)),))
+    tables = differencedata.tables([before], [after])
+    assert list(tables) == ["Apply", "Op", "Class", "Line"]
+    fused, only = tables["Apply"]
+    assert (fused["before_ns"], fused["after_ns"], fused["difference_ns"]) == (30, 12, -18)
+    assert (fused["relation"], fused["ratio"], fused["verdict"]) == ("fused", 0.2, "")
+    assert (only["relation"], only["before_ns"], only["label_after"]) == ("only after", None, "x")
+    several = differencedata.tables([before] * 4, [after] * 4)["Apply"][0]
+    assert (several["before_ns"], several["after_ns"], several["verdict"]) == (30, 6, "faster")
+    assert differencedata.of_difference(before, after, tables)["tables"]

@@ -76,6 +76,7 @@ const baseName = (path) => path.slice(path.lastIndexOf("/") + 1);
 
 /** The text of an Op without what every elementwise one has around it. */
 function shortOp(op) {
+  if (op.includes("} + ") || op.includes(" + Elemwise{")) return op; // the names of several
   const found = /^Elemwise\{([^]*?)(,no_inplace)?\}(\[[^\]]*\])?$/.exec(op);
   return (found ? found[1] : op).replace(/^Composite\{([^]*)\}$/, "$1");
 }
