@@ -115,7 +115,7 @@ def _table(found, by):
             f"{-r.row.ns * 1e-9:+.6f}",
             f"{r.row.ratio:.3f}" if r.row.ratio is not None else "",
             _how(r.row),
-            tables.name(r.row),
+            tables.cell(r.row.label),
             style=_style(r.row.ratio),
         )
     return table
@@ -136,7 +136,7 @@ def _table_of_runs(found, by):
             r.verdict,
             f"{r.p:.1g}" if r.p is not None else "",
             _how(r.row),
-            tables.name(r.row),
+            tables.cell(r.row.label),
             style=None if r.verdict == "noise" else _style(r.ratio),
         )
     return table

@@ -14,7 +14,7 @@ from click import shell_completion
 
 from opwise.command import diff as comparing
 from opwise.command import doctor as examine
-from opwise.command import files, tables
+from opwise.command import files, overview, tables
 from opwise.command.export import export
 from opwise.command.tune import tune
 from opwise.config import config
@@ -101,7 +101,14 @@ def _tell_about(output):
 
 
 @main.command(short_help="Show a profile, or several as one.")
-@click.option("--form", type=click.Choice(["text", "csv"]), default="text", show_default=True)
+@click.option(
+    "--form", type=click.Choice(["table", "text", "csv"]), default="table", show_default=True,
+    help="table: at a glance; text: every section, as Theano; csv: a row for each Apply.",
+)  # fmt: skip
+@click.option(
+    "--sort", type=click.Choice(overview.SORTS), default="time", show_default=True,
+    help="What comes first in the table: what took longest, or what could gain most.",
+)  # fmt: skip
 @click.option("--html", type=files.OUT, help="Write a page to this file, which works offline.")
 @click.option("-n", "--rows", type=click.IntRange(1), default=20, show_default=True)
 @click.option(
@@ -109,7 +116,7 @@ def _tell_about(output):
     help="Compare with what this machine can do at best, measured anew, not the one it ran on.",
 )  # fmt: skip
 @click.argument("paths", metavar="FILES...", nargs=-1, required=True, type=files.PROFILES)
-def report(form, html, rows, limits, paths):
+def report(form, sort, html, rows, limits, paths):
     """Show the profile in FILES; several, or those of a folder, are merged."""
     profile = files.one(paths)
     if limits:
@@ -119,6 +126,9 @@ def report(form, html, rows, limits, paths):
         return
     if form == "csv":
         records.write_csv(profile, sys.stdout)
+        return
+    if form == "table":
+        overview.show(profile, rows, sort)
         return
     width = shutil.get_terminal_size().columns if tables.is_terminal() else 512
     click.echo(profilestats.summary(profile, rows, rows, width), nl=False)

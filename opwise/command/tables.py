@@ -21,15 +21,20 @@ _PATIENCE = 1.0
 def table(numbers, last):
     """Return a table with columns of numbers, and a wide one behind them."""
     made = Table(box=None, pad_edge=False, header_style="bold")
-    for name in numbers:
-        made.add_column(name, justify="right", no_wrap=True)
+    for heading in numbers:
+        made.add_column(heading, justify="right", no_wrap=True)
     made.add_column(last, overflow="fold")
     return made
 
 
-def name(row):
-    """Return the cell of a row's name: as it is, but for what would move the cursor."""
-    return Text("".join(c if c.isprintable() else "?" for c in row.label))
+def cell(text):
+    """Return the cell of a name: as it is, but for what would move the cursor."""
+    return Text(printable(text))
+
+
+def printable(text):
+    """Return a text without what would move the cursor or change colours."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def is_terminal():

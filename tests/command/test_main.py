@@ -89,20 +89,20 @@ def test_a_script_that_is_not_there(call):
 
 def test_report(call, profile):
     path = profile("p.json", ("exp", 9000, 2, ()), ("dot", 1000, 2, ()))
-    result = call("report", path)
+    result = call("report", "--form", "text", path)
     assert result.exit_code == 0 and result.output.startswith("Function profiling\n")
     assert "  90.0%    90.0%" in result.output
-    rest = call("report", "-n", 1, path).output
+    rest = call("report", "--form", "text", "-n", 1, path).output
     assert "remaining 1 Apply instances account for 10.00%" in rest
 
 
 def test_report_of_several(call, profile):
     one = profile("1.json", ("exp", 9000, 2, ()))
     two = profile("2.json", ("exp", 1000, 3, ()))
-    assert "      5     0   exp(x)" in call("report", one, two).output
+    assert "      5     0   exp(x)" in call("report", "--form", "text", one, two).output
 
 
-def test_report_as_a_table(call, profile):
+def test_report_for_other_programs(call, profile):
     rows = list(
         csv.DictReader(
             io.StringIO(call("report", "--form", "csv", profile("p.json", ("e", 9, 2, ()))).output)
