@@ -72,7 +72,7 @@ def _applys(profile, n, sort):
     columns = ["time ms", "share", "runs", "us a run", "median", "95 %"]
     if limits:
         columns += ["GB/s", "GFLOP/s", "of limit", "gain ms"]
-    table = tables.table([*columns, "in", "id"], "Apply")
+    table = tables.table([*columns, "in", "id"], "Apply", fold=False)
     for f, a in rows:
         share = a.total / profile.local_ns
         known = limit(f, a)
@@ -106,13 +106,13 @@ def _against(row):
 
 def _named(function, apply, several):
     where = details.short_line(apply)
-    return "  ".join(
-        part for part in (f"{function.name}:" if several else "", apply.text, where) if part
+    return " ".join(
+        part for part in (f"{function.name}:" if several else "", where, apply.text) if part
     )
 
 
 def _sums(profile, rows, n):
-    table = tables.table(("time ms", "share", "in gradients"), "")
+    table = tables.table(("time ms", "share", "in gradients"), "", fold=False)
     for row in sorted(rows, key=lambda r: (-r.ns, r.label))[:n]:
         share = row.ns / profile.local_ns
         text = profile.sources.get(row.label, "") if isinstance(row.key, tuple) else ""

@@ -18,12 +18,17 @@ _WIDE = 10_000
 _PATIENCE = 1.0
 
 
-def table(numbers, last):
-    """Return a table with columns of numbers, and a wide one behind them."""
-    made = Table(box=None, pad_edge=False, header_style="bold")
+def table(numbers, last, fold=True):
+    """Return a table with columns of numbers, and a wide one behind them.
+
+    fold: whether what a terminal is too narrow for goes on below; otherwise it is cut.
+    """
+    # so wide that the last column, and no other, has what the others leave
+    made = Table(box=None, pad_edge=False, header_style="bold", expand=is_terminal())
     for heading in numbers:
         made.add_column(heading, justify="right", no_wrap=True)
-    made.add_column(last, overflow="fold")
+    overflow = "fold" if fold else "ellipsis"
+    made.add_column(last, overflow=overflow, no_wrap=not fold, ratio=1 if is_terminal() else None)
     return made
 
 
