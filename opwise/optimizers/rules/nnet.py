@@ -353,7 +353,10 @@ def _gradient_of_picked_logsoftmax(fgraph, node):
     if g is None or len(terms) != 2 or len(g.owner.inputs) != 4:
         return None
     zeros, y, rows, labels = g.owner.inputs
-    ((sign, change),) = (term for term in terms if term[1] is not g)
+    rest = [term for term in terms if term[1] is not g]
+    if len(rest) != 1:
+        return None
+    ((sign, change),) = rest
     above, below = factors(change)
     signs = [number(x) for x in above if number(x) is not None]
     others = [x for x in above if number(x) is None]

@@ -135,7 +135,7 @@ class Grower:
             shape = [self.choice(self.sizes) for _ in range(self.between(low, min(high, 3)))]
             dtypes = [d for d in self.dtypes if np.dtype(d).kind in kinds]
             dtype = self.choice(dtypes or [d for d in _DTYPES if np.dtype(d).kind in kinds])
-            name = self.leaf(dtype, shape, exact)
+            name = self.leaf(dtype, shape, exact, finite=not level)
             if where is not None and not where(name):
                 raise Rejected
             return name
@@ -167,7 +167,7 @@ class Grower:
         ]  # fmt: skip
         dtype = self.choice(dtypes or [d for d in _DTYPES if np.dtype(d).kind in kinds])
         ones = [True if n == 1 and s != 1 else None for n, s in zip(new, shape[kept:], strict=True)]
-        return self.leaf(dtype, new, exact, ones)
+        return self.leaf(dtype, new, exact, ones, finite=not level)
 
     def _broadcasts(self, a, b):
         sides = zip(
@@ -185,8 +185,12 @@ class Grower:
 
     # --- what is added ----------------------------------------------------------------------------
 
-    def leaf(self, dtype, shape, exact=False, broadcast=None):
-        """Add an input or a shared variable and return its name."""
+    def leaf(self, dtype, shape, exact=False, broadcast=None, finite=False):
+        """Add an input or a shared variable and return its name.
+
+        broadcast: for each dimension True, False or None, for which it is drawn. finite: without
+        NaN and infinities, in programs that have them.
+        """
         shape = tuple(shape)
         if np.prod(shape, dtype=int) > LARGEST_LEAF:
             raise Rejected
@@ -195,7 +199,7 @@ class Grower:
             one if one is not None else n == 1 and self.chance(50)
             for n, one in zip(shape, broadcast or [None] * len(shape), strict=True)
         ]
-        value, level = self._numbers(dtype, shape, exact)
+        value, level = self._numbers(dtype, shape, exact, finite)
         draw = self.below(100)
         kind = "shared" if draw >= 82 else "mutable" if draw >= 76 else "input"
         layout = self.choice(LAYOUTS) if self.chance(35) else "plain"
@@ -224,7 +228,7 @@ class Grower:
         self.level[name] = level
         self.order.append(name)
 
-    def _numbers(self, dtype, shape, exact):
+    def _numbers(self, dtype, shape, exact, finite):
         """Return (an array, its level of special values)."""
         kind, r = np.dtype(dtype).kind, self.numbers
         if kind == "b":
@@ -245,7 +249,7 @@ class Grower:
         if kind == "c":
             values = values + 1j * r.randint(-2, 3, shape)
         values = np.asarray(values).astype(dtype)
-        if self.special and kind == "f" and values.size and self.chance(40):
+        if self.special and not finite and kind == "f" and values.size and self.chance(40):
             chosen = r.choice([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0], shape)
             values = np.where(r.randint(0, 3, shape) == 0, chosen, values).astype(dtype)
             return values, int(not np.isfinite(values).all())

@@ -291,8 +291,8 @@ def reduced(g):
         reference = reference.replace(f"({x}", f"({x}.astype('float64')")
     if name in ("max", "min") and g.kind(x) in "bu":
         reference = None
-    if name == "mean" and not g.value(x).size:
-        raise Rejected
+    if name == "mean" and (not g.value(x).size or _far(g.value(x))):
+        raise Rejected  # integers are summed as int64, which may wrap around
     return g.add(text, arithmetic=name not in ("max", "min"), reference=reference)
 
 
@@ -686,7 +686,7 @@ def of_network(g):
              f"T.nnet.hard_sigmoid({x})", f"T.nnet.softsign({x})", f"T.argmax({soft}, axis=1)[:0]",
              f"T.nnet.binary_crossentropy(T.nnet.sigmoid({x}), T.clip({x}, 0, 1))"]  # fmt: skip
     if columns:
-        b = g.leaf(g.dtype(x), (columns,), broadcast=[False])
+        b = g.leaf(g.dtype(x), (columns,), broadcast=[False], finite=True)
         forms += [f"T.nnet.softmax({x} + {b})", f"T.nnet.softmax_op({x} + {b})"]
         labels = g.leaf("int64", (rows,), broadcast=[False])
         label = f"({labels} % {columns})"
