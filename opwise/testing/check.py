@@ -288,7 +288,7 @@ def _values(f, made, args):
 
 
 def _depths(order):
-    depths = {}
+    depths: dict = {}
     for node in order:
         depth = 1 + max((depths.get(var, 0) for var in node.inputs), default=0)
         depths.update(dict.fromkeys(node.outputs, depth))

@@ -236,14 +236,22 @@ T.exp(-{f}) * T.exp({f}); T.switch(T.gt({e}, 0), {f}, 0) * {g}
 T.switch(T.gt({e}, 0), {f}, {g}) / {p}; T.maximum(0, {f}) + {g}; T.log(T.prod({p}, axis=-1))
 T.sum({f}, axis=()); T.sum({f} * {p}, axis=0) / 2; T.sqr({f}) * {g}; T.exp({f}) * T.exp({g})
 T.exp({f} + {g}) / T.exp({g}); {f} ** 2 * {f}; T.log({p}) + T.log({q}); T.log({p} * {q})
-T.log({p} ** 2); {f} * 1; {f} / 1; {f} + 0; {f} ** 1; 1 * {f} - 0; {f} / 2 * 2"""
+T.log({p} ** 2); {f} * 1; {f} / 1; {f} + 0; {f} ** 1; 1 * {f} - 0; {f} / 2 * 2
+T.exp({m}) / T.sum(T.exp({m}), axis=1, keepdims=True); T.deg2rad(T.rad2deg({f}))
+T.log(T.exp({m}) / T.sum(T.exp({m}), axis=1, keepdims=True)); T.sum(T.stack([{f}, {f}]), axis=0)
+T.nnet.softmax({m} - T.max({m}, axis=1, keepdims=True)); T.max(T.stack([{f}, {f}]), axis=0)
+T.set_subtensor({m}[1:], {m}[:-1])[1:]; T.inc_subtensor({m}[:1], 2)[:1]; 1 + -1 * T.erf({f})
+T.switch(T.gt({e}, 0), 0, {f}) / {p}; T.nnet.sigmoid({f}) / T.nnet.sigmoid(-{f}); 1 + -T.erfc({f})
+{m} - 0.5 * T.set_subtensor(T.zeros_like({m})[:1], 1); T.erfc(-{f}) - 1; -T.nnet.softmax({m}) * {m}
+T.set_subtensor(T.zeros_like({m})[:1], 2) + T.inc_subtensor(T.zeros_like({m})[1:], 3)
+T.split({f}, [{f}.shape[0]], 1, axis=0); T.nnet.sigmoid({f}) * T.exp(-{f}) + {g}"""
 PATTERNS = [p.strip() for p in _PATTERNS.replace("\n", ";").split(";") if p.strip()]
 
 
 @step(14)
 def pattern(g):
     text = g.choice(PATTERNS)
-    f = g.pick("f", level=0, low=1 if "axis=" in text or ".T" in text else 0)
+    f = g.pick("f", level=0, low=1 if "axis=" in text or ".T" in text or "shape[0]" in text else 0)
     with_other = g.beside(f, kinds="f", level=0)
     filled = {"f": f, "g": with_other}
     for letter, of in (("p", f), ("q", with_other)):
@@ -399,7 +407,7 @@ def other_products(g):
 @step(7)
 def shuffled(g):
     x = g.pick(low=1)
-    order = list(range(g.ndim(x)))
+    order: list = list(range(g.ndim(x)))
     for i in range(len(order) - 1, 0, -1):
         j = g.below(i + 1)
         order[i], order[j] = order[j], order[i]
