@@ -26,11 +26,6 @@ class Row:
     gradient: int = 0
     runs: int = 0
 
-    @property
-    def each_ns(self):
-        """Nanoseconds for each run of the Apply with most runs: what a call takes."""
-        return self.ns / self.runs if self.runs else 0.0
-
     def add(self, apply, part=1, is_gradient=False, is_new=True):
         """Add an Apply, or a part of its time. is_new: it has not been added before."""
         self.ns += apply.total * part
