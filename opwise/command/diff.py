@@ -15,6 +15,7 @@ import click
 from opwise.command import files, tables
 from opwise.profiling import compare, noise
 from opwise.profiling.html import page
+from opwise.profiling.reports import details
 
 #: what is taken for noise unless told: a share of the first side's time
 NOISE = 0.01
@@ -128,7 +129,7 @@ def _table(found, by):
             f"{0.0 - r.row.ns * 1e-9:+.6f}",
             f"{r.row.ratio:.3f}" if r.row.ratio is not None else "",
             _how(r.row),
-            tables.cell(r.row.label),
+            tables.cell(_named(r.row)),
             style=_style(r.row.ratio),
         )
     return table
@@ -149,10 +150,16 @@ def _table_of_runs(found, by):
             r.verdict,
             f"{r.p:.1g}" if r.p is not None else "",
             _how(r.row),
-            tables.cell(r.row.label),
+            tables.cell(_named(r.row)),
             style=None if r.verdict == "noise" else _style(r.ratio),
         )
     return table
+
+
+def _named(row):
+    """Return the label of a row, behind the line of the program that it comes from."""
+    where = next((details.short_line(a) for side in row.parts for a in side if a.lines), "")
+    return f"{where} {row.label}".strip()
 
 
 def _how(row):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from opwise.profiling.profile import OriginProfile
@@ -86,11 +87,21 @@ def line_of(origin):
 
 
 def origins_of(apply):
-    """Return the user's Applys that take equal parts of the time of one; one at least."""
-    return apply.origins or (_UNKNOWN,)
+    """Return the user's Applys that take equal parts of the time of one; one at least.
+
+    Beside a product what else one does (scale, add) costs next to nothing: it counts for the
+    products alone.
+    """
+    products = ()
+    if _PRODUCTS.search(apply.op_class):
+        products = tuple(o for o in apply.origins if _PRODUCT.match(o.op))
+    return products or apply.origins or (_UNKNOWN,)
 
 
 _UNKNOWN = OriginProfile(key="", op="")
+#: classes of Ops, and texts of the user's Ops, that are products of matrices
+_PRODUCTS = re.compile(r"\.tensor\.(blas|dot)\.")
+_PRODUCT = re.compile(r"(?i)(batched_?)?dot|gem[mv]|ger\b")
 
 
 def _shared(applys, key, label):
