@@ -83,10 +83,11 @@ def test_c_and_python_differ(c_copies):
     assert issubclass(errors.BadCLinkerOutput, errors.BadThunkOutput)
     for part in (
         "  Apply   : Planted{what='plus one'}(x)",
-        "  op      : <class", "  Outputs Type: [TensorType(float64, vector)]",
-        "  Inputs Shape: [(3,)]", "  Inputs Strides: [(8,)]", "  Inputs values: ['[1. 2. 3.]']",
-        "  thunk1  : perform", "  thunk2  : c_code", "Expected: shape (3,), dtype float64",
-        "Max Abs Diff: 1.0", "at index (0,): expected 2.0, got 1.0", __file__,
+        "  op      : <class", "  Outputs Type: TensorType(float64, vector)\n",
+        "  Inputs Shape: [(3,)]", "  Inputs Strides: [(8,)]",
+        "  Inputs values: [array([1., 2., 3.])]", "  thunk1  : perform", "  thunk2  : c_code",
+        "  Expected : (3,) float64 (8,) 2.0 4.0 0 0", "  Max Abs Diff:  1.0", "  Max Rel Diff:  0.5",
+        "at index (0,): expected 2.0, got 1.0", __file__,
     ):  # fmt: skip
         assert part in text, part
 
@@ -96,8 +97,7 @@ def test_each_implementation_can_be_left_out(c_copies):
     python = function([X], out, mode=DebugMode(optimizer=None, check_c_code=False))
     np.testing.assert_array_equal(python([1.0]), [2.0])
     c = function([X], out, mode=DebugMode(optimizer=None, check_py_code=False))
-    with pytest.raises(errors.BadOptimization):  # the graph as written runs in numpy all the same
-        c([1.0])
+    np.testing.assert_array_equal(c([1.0]), [1.0])
 
 
 def test_agreement_within_rounding_is_agreement():
