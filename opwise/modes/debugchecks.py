@@ -199,7 +199,10 @@ class Memory:
         """
         variables = self.node.inputs
         for i, (old, new) in enumerate(zip(before, inputs, strict=True)):
-            if i not in self.destroyed and not unchanged(old, new, variables[i].type):
+            if i in self.destroyed or unchanged(old, new, variables[i].type):
+                continue
+            # it may be, or lie in, the memory of an input that is overwritten by declaration
+            if not any(share(new, inputs[j]) for j in self.destroyed):
                 raise debugreports.bad_destroy_map(self.node, i, old, new, perform)
         for k, value in enumerate(outputs):
             if isinstance(value, np.ndarray) and value.size:

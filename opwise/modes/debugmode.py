@@ -211,6 +211,8 @@ class _Machine:
                 raise
             if step.different is not None:
                 raise self._bad_value(k)
+        if self.replay.error is not None:  # what was written fails, what is left of it does not
+            raise self.replay.error
         self._compare_with_written()
 
     def _check_input(self, var, fits, value):
@@ -300,7 +302,9 @@ class _Step:
         self.memory = Memory(node)
         self.agree = [comparison(var) for var in node.outputs]
         # the value is known if the Apply is still what it was when it came in
-        self.as_it_came = replayed is not None and replayed.op is node.op and replayed.c is None
+        self.as_it_came = (
+            replayed if replayed is not None and replayed.op is node.op and not replayed.c else None
+        )
         self.checked_before = replayed is not None and not is_of_the_library(node.op)
         self.before = []
         #: (variable, expected value, value) of an output that differs from what was computed of
@@ -365,9 +369,9 @@ class _Step:
 
     def _known(self, inputs):
         """Return the outputs that the replay computed from the same inputs, or None."""
-        if not self.as_it_came or self.memory.destroyed:
+        if self.as_it_came is None or self.memory.destroyed:
             return None
-        for var, value in zip(self.node.inputs, inputs, strict=True):
+        for var, value in zip(self.as_it_came.inputs, inputs, strict=True):
             known = self.replay.value(var)
             if known is None or not unchanged(known, value, var.type):
                 return None

@@ -22,10 +22,15 @@ from opwise.modes.debugchecks import (
     private_copies,
 )
 
-#: rewrites of these stages, and of rules inside, may make a number of NaN or an infinity
+#: stages, and rules of other stages, that may make a number of NaN or an infinity: what they bring
+#: does not overflow where what was written does
 STABILIZING = frozenset(
-    ("stabilize", "local_log_sum_exp", "crossentropy_to_crossentropy_with_softmax")
-)
+    (
+        "stabilize", "local_log_sum_exp", "crossentropy_to_crossentropy_with_softmax",
+        "crossentropy_to_crossentropy_with_softmax_with_bias", "local_logsoftmax",
+        "local_advanced_indexing_crossentropy_onehot", "softmax_simplifier",
+    )
+)  # fmt: skip
 _MISSING = object()
 
 
@@ -44,6 +49,7 @@ class Replay:
         self.known = self._known()
         self.runs = [run for run in self.runs if run.outputs[0] not in self.known]
         self.values = dict(self.known)
+        self.error = None
 
     def _copy_of(self, node):
         return self.copies[node.outputs[0]].owner
@@ -61,7 +67,11 @@ class Replay:
         return known
 
     def __call__(self, given):
-        """Run on values of the inputs; raise BadOptimization for the first wrong replacement."""
+        """Run on values of the inputs; raise BadOptimization for the first wrong replacement.
+
+        What is raised by an Apply that the user wrote is kept in ``error``.
+        """
+        self.error = None
         values = self.values = dict(self.known)
         values.update(zip(self.inputs, given, strict=True))
         for run in self.runs:
@@ -73,7 +83,8 @@ class Replay:
                 elif isinstance(error, DebugModeError):
                     raise
                 else:
-                    raise self._annotated(run, error, values) from error.__cause__
+                    results = [_MISSING] * len(run.outputs)
+                    self.error = self.error or self._annotated(run, error, values)
             for var, value in zip(run.outputs, results, strict=True):
                 values[var] = value
         for pair in self.pairs:
@@ -94,22 +105,25 @@ class Replay:
 
     def forget(self):
         """Drop the values of the last call."""
-        self.values = dict(self.known)
+        self.values, self.error = dict(self.known), None
 
     # --- replacements that differ -----------------------------------------------------------------
 
     def repaired(self):
         """Return the variables whose values say nothing in this call.
 
-        What a stabilizing rewrite replaced was NaN or infinite and no longer is; so is whatever
-        was computed of it.
+        What a stabilizing rewrite replaced was NaN or infinite and no longer is; the same holds
+        of whatever was computed of it, and of what it had replaced itself.
         """
         found = set()
         for pair in self.pairs:
             expected, value = self.values[pair.old], self.values[pair.new]
             if expected is not _MISSING and pair.repairs(expected, value):
                 found.add(pair.old)
-        if found:
+        size = 0
+        while len(found) > size:
+            size = len(found)
+            found.update(pair.old for pair in self.pairs if pair.new in found)
             for run in self.runs:
                 if any(v in found for v in run.inputs):
                     found.update(run.outputs)
