@@ -64,5 +64,3 @@ def pytest_runtest_protocol(item, nextitem):
 def pytest_unconfigure(config):
     with open(os.environ["OPWISE_DEBUGGED"], "a") as file:
         file.write(json.dumps({"functions": _made[0]}) + "\n")
-
-

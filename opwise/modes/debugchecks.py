@@ -207,8 +207,7 @@ class Memory:
         for k, value in enumerate(outputs):
             if isinstance(value, np.ndarray) and value.size:
                 self._check_views(k, value, inputs)
-        if len(outputs) > 1:
-            self._check_outputs(outputs)
+        self.check_outputs(outputs)
 
     def _check_views(self, k, value, inputs):
         declared = self.viewed[k]
@@ -222,7 +221,10 @@ class Memory:
         if found:
             raise debugreports.bad_view_map(self.node, k, value, inputs=found)
 
-    def _check_outputs(self, outputs):
+    def check_outputs(self, outputs):
+        """Raise BadViewMap if two outputs that are both read share memory."""
+        if len(outputs) < 2:
+            return
         node = self.node
         for k, value in enumerate(outputs):
             if self.viewed[k] or not _is_read(node.outputs[k]):

@@ -234,10 +234,11 @@ class _Machine:
             if expected is None or agree(expected, cell[0]) or written[k] in self._excused():
                 continue
             new = fgraph.outputs[k]
+            story, cause = self._overwritten(new, len(self.steps))
             raise debugreports.bad_optimization(
                 self.replay.copies.get(written[k], written[k]), new, expected, cell[0],
-                "all rewrites together", "", written[k].owner or new.owner,
-                f"  Output {k} of the function; each rewrite by itself is within the tolerance\n",
+                cause.reason if cause else "all rewrites together", cause.stage if cause else "",
+                written[k].owner or new.owner, f"  Output {k} of the function\n" + story,
             )  # fmt: skip
 
     def _excused(self):
@@ -257,11 +258,9 @@ class _Machine:
             known = self.replay.value(var)
             if known is None or comparison(var)(known, step.before[i]):
                 continue
-            culprit = self._overwriter(k, var)
-            story = f"  Input {i}, {var}, no longer holds what was computed for it\n"
-            if culprit is not None:
-                story += f"  Its memory was overwritten by {culprit}\n"
-                cause = history.reason_of(culprit) or history.made_by(culprit)
+            told, blamed = self._overwritten(var, k)
+            story = f"  Input {i}, {var}, no longer holds what was computed for it\n" + told
+            cause = blamed or cause
             break
         reason = cause.reason if cause is not None else "the order of execution, or memory in use"
         return debugreports.bad_optimization(
@@ -270,14 +269,16 @@ class _Machine:
             f"  First Apply that differs: {step.node}, Apply {k} of the optimized graph\n" + story,
         )  # fmt: skip
 
-    def _overwriter(self, k, var):
-        """Return the last Apply before step ``k`` that overwrote the memory of a variable."""
-        root = aliasing.root(var)
-        for step in reversed(self.steps[:k]):
-            for i in step.memory.destroyed:
-                if aliasing.root(step.node.inputs[i]) is root and var not in step.node.outputs:
-                    return step.node
-        return None
+    def _overwritten(self, var, end):
+        """Return (text, rewrite) on the Apply before step ``end`` that overwrote a variable."""
+        root, history = aliasing.root(var), self.replay.history
+        for step in reversed(self.steps[:end]):
+            if var in step.node.outputs:
+                break
+            if any(aliasing.root(step.node.inputs[i]) is root for i in step.memory.destroyed):
+                cause = history.reason_of(step.node) or history.made_by(step.node)
+                return f"  The memory of {var} was overwritten by {step.node}\n", cause
+        return "", None
 
     def free(self):
         """Forget every value between inputs and outputs."""
@@ -336,6 +337,7 @@ class _Step:
         """Run ``perform`` where nothing else runs; it works in the memory of the graph."""
         known = self._known(inputs) if self.checked_before else None
         if known is not None and not self.node.op.view_map:
+            self.memory.check_outputs(known)
             outputs = private_copies(known)
             self._same_as_known = True
         else:
@@ -420,13 +422,20 @@ class _Step:
         ):  # fmt: skip
             if settings.check_py_code or self.c is None:
                 storage = [[given.get(k)] for k in range(len(outputs))]
-                results = self.python(private_copies(self.before), storage)
+                results = self._python_with(storage, name)
                 self._compare_storage(reference, results, f"py with {name} output")
             if self.c is not None and not self.memory.destroyed:
                 results = self._c_with(given)
                 for cell, value in zip(self.cells_out, outputs, strict=True):
                     cell[0] = value
                 self._compare_storage(reference, results, f"c with {name} output")
+
+    def _python_with(self, storage, name):
+        try:
+            return self.python(private_copies(self.before), storage)
+        except Exception as error:  # whatever perform raises, it did not without this storage
+            error.add_note(f"This was raised with output storage of the kind {name}.")
+            raise
 
     def _c_with(self, given):
         for k, value in given.items():

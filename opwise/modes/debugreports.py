@@ -39,7 +39,7 @@ def bad_output(variable, thunk1, expected, thunk2, value, inputs, error=errors.B
         f"  expected    : {_short(expected)}\n"
         f"  value    : {_short(value)}\n"
     )
-    apart = _Differences(expected, value)
+    apart = _Differences(variable, expected, value)
     text += apart.table(relative_to_both=False) + apart.largest() + _tolerances(variable)
     return error(
         text + where(node), r=variable, thunk1=thunk1, val1=expected, thunk2=thunk2, val2=value,
@@ -168,7 +168,7 @@ def bad_optimization(old, new, expected, value, reason, stage, node, story=""):
     the user's program are shown. story: what else there is to tell.
     """
     old_graph, new_graph = _graph(old), _graph(new)
-    apart = _Differences(expected, value)
+    apart = _Differences(old, expected, value)
     text = (
         f"{errors.BadOptimization.__name__} Error \n"
         f"  Variable: id {id(new)} {new}\n"
@@ -217,8 +217,9 @@ def where(node):
 class _Differences:
     """How far two values are apart, where both are arrays of numbers of one shape."""
 
-    def __init__(self, expected, value):
+    def __init__(self, variable, expected, value):
         self.expected, self.value = expected, value
+        self.tolerances = getattr(variable.type, "tolerances", lambda: (0, 0))()
         self.told = (
             isinstance(expected, np.ndarray)
             and isinstance(value, np.ndarray)
@@ -263,7 +264,9 @@ class _Differences:
                 apart = np.where(np.isnan(self.expected) & np.isnan(self.value), 0, apart)
             unit = " ulp"
         at = _index(_worst(apart), apart.shape)
-        differing = int(np.count_nonzero(_differ(self.expected, self.value)))
+        rtol, atol = self.tolerances
+        close = np.isclose(self.expected, self.value, rtol=rtol, atol=atol, equal_nan=True)
+        differing = int(np.count_nonzero(~close))
         return (
             f"  Largest difference: {apart[at]:.6g}{unit} at index {at}: expected "
             f"{self.expected[at]}, got {self.value[at]}; {differing} of {apart.size} elements "

@@ -90,7 +90,7 @@ def _with_steps(node, k, value, steps):
         step = steps[dim - free] if dim >= free and not pattern[dim] else 1
         shape.append(n * abs(step))
         index.append(slice(None, None, step))
-    return filled(np.empty(shape, value.dtype))[tuple(index)]
+    return filled(np.empty(shape, value.dtype))[(*index, ...)]
 
 
 def _wrong_sizes(node, given, ndim):

@@ -200,9 +200,7 @@ class _Pair:
 
     def repairs(self, expected, value):
         """Return whether values agree only because a number may stand for NaN or an infinity."""
-        return (
-            self.may_repair and self.agree(expected, value) and not self.strict(expected, value)
-        )
+        return self.may_repair and self.agree(expected, value) and not self.strict(expected, value)
 
 
 class _Untagged:

@@ -219,7 +219,7 @@ class Elemwise(Op):
                 continue
             if result.shape != shape:
                 result = np.broadcast_to(result, shape).copy()
-            if result.base is not None or any([result is x for x in inputs]):
+            if result.base is not None or any(result is x for x in inputs):
                 result = result.copy()
             cell[0] = result
 
@@ -231,7 +231,7 @@ class Elemwise(Op):
         """
         if inputs:
             first = inputs[0].shape
-            if all([x.shape == first for x in inputs]):
+            if all(x.shape == first for x in inputs):
                 return first
         shape = []
         patterns = [v.type.broadcastable for v in node.inputs]
