@@ -109,14 +109,15 @@ def test_every_flag_has_a_sentence_and_one_place(load):
     names = [param.fullname for param in params]
     assert len(names) == len(set(names))
     assert all(param.doc.strip() and param.source == "default" for param in params)
-    # Those of Theano 1.0.5, four of 0.6 for ProfileMode, two that old programs still set, and four
-    # of opwise's own: threads, recycle_bytes, tuning.functions and tuning.budget.
-    assert len(names) == 140 + 4 + 2 + 4
+    # Those of Theano 1.0.5, four of 0.6 for ProfileMode, two that old programs still set, and six
+    # of opwise's own: threads, recycle_bytes, tuning.functions, tuning.budget, profiling.nvtx and
+    # profiling.nvtx_library.
+    assert len(names) == 140 + 4 + 2 + 6
 
 
 def test_flags_that_count_as_used_are_read_somewhere(defaults):
     unused = {param.fullname for param in defaults.unused()}
-    assert {"lib.amdlibm", "dnn.enabled", "warn.round", "vm.lazy", "profiling.debugprint"} <= unused
+    assert {"lib.amdlibm", "dnn.enabled", "warn.round", "vm.lazy", "scan.debug"} <= unused
     sources = [path for path in SOURCE.parent.rglob("*.py") if path != SOURCE]
     text = "".join(path.read_text() for path in sources)
     # where the cache lies is decided inside the table
@@ -133,7 +134,7 @@ def test_print_lists_each_flag_with_its_value(defaults):
         f"floatX (('float64', 'float32', 'float16')) \n    Doc:  {doc}\n    Value:  float64\n\n"
     )
     assert "\nprofiling.n_apply (<class 'int'>) \n" in text
-    assert text.count("    Value:  ") == 150
+    assert text.count("    Value:  ") == 152
     assert str(defaults.dnn.conv).count("    Value:  ") == 7
 
 

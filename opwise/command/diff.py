@@ -13,6 +13,7 @@ import click
 
 from opwise.command import files, tables
 from opwise.profiling import compare, noise
+from opwise.profiling.html import page
 
 #: what is taken for noise unless told: a share of the first side's time
 NOISE = 0.01
@@ -24,6 +25,7 @@ def _options(command):
         click.option("--by", type=click.Choice(list(compare.WAYS)), default="apply",
                      show_default=True, help="What the rows are."),
         click.option("-n", "--rows", type=click.IntRange(1), default=20, show_default=True),
+        click.option("--html", type=files.OUT, help="Write a page to this file too."),
         click.option("--fail-above", type=click.FloatRange(min=0, min_open=True), metavar="RATIO",
                      help="Exit with 1 if a row, or all together, takes more than RATIO times as "
                           "long after; with several runs only if that is no noise."),
@@ -39,7 +41,7 @@ def _options(command):
 @_options
 @click.argument("before", type=files.PROFILES)
 @click.argument("after", type=files.PROFILES)
-def diff(by, rows, fail_above, floor, before, after):
+def diff(by, rows, html, fail_above, floor, before, after):
     """Compare the profiles in BEFORE and AFTER: files, or folders with a profile for each run.
 
     Applys are matched by what they compute in the user's program, whatever the optimizer, the
@@ -47,11 +49,13 @@ def diff(by, rows, fail_above, floor, before, after):
     all calls, or with several runs the median of a call; a ratio is that of the time of one call,
     so profiles with more and with fewer calls can be compared.
     """
-    show(files.runs(before), files.runs(after), by, rows, fail_above, floor)
+    show(files.runs(before), files.runs(after), by, rows, html, fail_above, floor)
 
 
-def show(mine, theirs, by, n, fail_above, floor):
+def show(mine, theirs, by, n, html, fail_above, floor):
     """Print the difference of some runs to others; exit with 1 if it is more than allowed."""
+    if html:
+        files.written(html, lambda path: page.write_difference(mine, theirs, path))
     total, *found = noise.repeated(compare.WAYS[by], mine, theirs)
     if not any(r.row.mine and r.row.theirs for r in found):
         click.echo("Nothing matches: these are profiles of programs that share no Apply.", err=True)
@@ -69,8 +73,11 @@ def show(mine, theirs, by, n, fail_above, floor):
 
 
 def _weight(found):
+    """Return what orders rows: what is no noise first, then by the size of the difference."""
     row = found.row
-    return abs(row.ns), max(side.ns for side in (row.mine, row.theirs) if side)
+    real = found.verdict in ("slower", "faster")
+    gap = abs(found.after - found.before) * row.mine.runs if found.verdict else abs(row.ns)
+    return real, gap, max(side.ns for side in (row.mine, row.theirs) if side)
 
 
 _MEANINGS = {
@@ -108,7 +115,7 @@ def _table(found, by):
             f"{-r.row.ns * 1e-9:+.6f}",
             f"{r.row.ratio:.3f}" if r.row.ratio is not None else "",
             _how(r.row),
-            tables.name(r.row),
+            tables.cell(r.row.label),
             style=_style(r.row.ratio),
         )
     return table
@@ -129,7 +136,7 @@ def _table_of_runs(found, by):
             r.verdict,
             f"{r.p:.1g}" if r.p is not None else "",
             _how(r.row),
-            tables.name(r.row),
+            tables.cell(r.row.label),
             style=None if r.verdict == "noise" else _style(r.ratio),
         )
     return table
@@ -154,7 +161,7 @@ def _fail(found, limit, floor):
         if r.ratio is not None
         and r.ratio > limit
         and r.verdict in ("slower", "")
-        and (r.after - r.before) * r.row.mine.calls / r.row.mine.applys > floor_ns
+        and (r.after - r.before) * r.row.mine.runs > floor_ns
     ]
     for r in slower:
         click.echo(f"slower by {r.ratio:.2f}: {r.row.label}", err=True)
@@ -199,7 +206,8 @@ def _fail(found, limit, floor):
 @click.argument("script", type=files.SCRIPT)
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def versus(
-    base, other, before_flags, after_flags, runs, output, by, rows, fail_above, floor, script, args
+    base, other, before_flags, after_flags, runs, output, by, rows, html, fail_above, floor, script,
+    args,
 ):  # fmt: skip
     """Run SCRIPT with its ARGS before and after a change, in turn, and say what differs.
 
@@ -223,7 +231,7 @@ def versus(
                 for side in (before, after):
                     side.run(number)
                     advance()
-        show(files.runs(before.folder), files.runs(after.folder), by, rows, fail_above, floor)
+        show(files.runs(before.folder), files.runs(after.folder), by, rows, html, fail_above, floor)
 
 
 class _Side:

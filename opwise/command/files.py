@@ -14,6 +14,8 @@ from opwise.profiling.profile import Profile
 SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
 #: a file of a profile, or a folder of several
 PROFILES = click.Path(exists=True, path_type=Path)
+#: a file to write
+OUT = click.Path(dir_okay=False, path_type=Path)
 
 
 def runs(path):
@@ -33,8 +35,16 @@ def one(paths):
 def _loaded(path):
     try:
         return Profile.load(path)
-    except ProfileFormatError as error:
+    except (ProfileFormatError, OSError) as error:
         raise click.ClickException(str(error)) from None
+
+
+def written(path, write):
+    """Have a function write a file."""
+    try:
+        write(path)
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error}") from None
 
 
 def profiled(output, mode=None, flags="", memory=True):

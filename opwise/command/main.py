@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,8 @@ from click import shell_completion
 
 from opwise.command import diff as comparing
 from opwise.command import doctor as examine
-from opwise.command import files
+from opwise.command import files, overview, tables
+from opwise.command.export import export
 from opwise.command.tune import tune
 from opwise.config import config
 from opwise.linkers import probe
@@ -28,11 +30,13 @@ from opwise.version import __version__
 @click.version_option(__version__, prog_name="opwise")
 def main():
     """Compile and profile array programs written in Theano's language."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that cannot be encoded is escaped
+            stream.reconfigure(errors="backslashreplace")
 
 
-main.add_command(comparing.diff)
-main.add_command(comparing.versus)
-main.add_command(tune)
+for command in (comparing.diff, comparing.versus, export, tune):
+    main.add_command(command)
 
 
 # --- run ------------------------------------------------------------------------------------------
@@ -97,22 +101,36 @@ def _tell_about(output):
 
 
 @main.command(short_help="Show a profile, or several as one.")
-@click.option("--form", type=click.Choice(["text", "csv"]), default="text", show_default=True)
+@click.option(
+    "--form", type=click.Choice(["table", "text", "csv"]), default="table", show_default=True,
+    help="table: at a glance; text: every section, as Theano; csv: a row for each Apply.",
+)  # fmt: skip
+@click.option(
+    "--sort", type=click.Choice(overview.SORTS), default="time", show_default=True,
+    help="What comes first in the table: what took longest, or what could gain most.",
+)  # fmt: skip
+@click.option("--html", type=files.OUT, help="Write a page to this file, which works offline.")
 @click.option("-n", "--rows", type=click.IntRange(1), default=20, show_default=True)
 @click.option(
     "--limits", is_flag=True,
     help="Compare with what this machine can do at best, measured anew, not the one it ran on.",
 )  # fmt: skip
 @click.argument("paths", metavar="FILES...", nargs=-1, required=True, type=files.PROFILES)
-def report(form, rows, limits, paths):
+def report(form, sort, html, rows, limits, paths):
     """Show the profile in FILES; several, or those of a folder, are merged."""
     profile = files.one(paths)
     if limits:
         profile = replace(profile, machine=_measured(refresh=True))
+    if html:
+        files.written(html, profile.report)
+        return
     if form == "csv":
         records.write_csv(profile, sys.stdout)
         return
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 512
+    if form == "table":
+        overview.show(profile, rows, sort)
+        return
+    width = shutil.get_terminal_size().columns if tables.is_terminal() else 512
     click.echo(profilestats.summary(profile, rows, rows, width), nl=False)
 
 

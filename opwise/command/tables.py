@@ -18,23 +18,38 @@ _WIDE = 10_000
 _PATIENCE = 1.0
 
 
-def table(numbers, last):
-    """Return a table with columns of numbers, and a wide one behind them."""
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for name in numbers:
-        made.add_column(name, justify="right", no_wrap=True)
-    made.add_column(last, overflow="fold")
+def table(numbers, last, fold=True):
+    """Return a table with columns of numbers, and a wide one behind them.
+
+    fold: whether what a terminal is too narrow for goes on below; otherwise it is cut.
+    """
+    # so wide that the last column, and no other, has what the others leave
+    made = Table(box=None, pad_edge=False, header_style="bold", expand=is_terminal())
+    for heading in numbers:
+        made.add_column(heading, justify="right", no_wrap=True)
+    overflow = "fold" if fold else "ellipsis"
+    made.add_column(last, overflow=overflow, no_wrap=not fold, ratio=1 if is_terminal() else None)
     return made
 
 
-def name(row):
-    """Return the cell of a row's name: as it is, but for what would move the cursor."""
-    return Text("".join(c if c.isprintable() else "?" for c in row.label))
+def cell(text):
+    """Return the cell of a name: as it is, but for what would move the cursor."""
+    return Text(printable(text))
+
+
+def printable(text):
+    """Return a text without what would move the cursor or change colours."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def is_terminal():
+    """Return whether what is printed is read in a terminal."""
+    return sys.stdout is not None and sys.stdout.isatty()
 
 
 def show(what):
     """Print a table: as wide as the terminal; without colours and trailing blanks elsewhere."""
-    if sys.stdout.isatty():
+    if is_terminal():
         Console(markup=False, highlight=False).print(what)
         return
     console = Console(width=_WIDE, markup=False, highlight=False, color_system=None)
@@ -50,7 +65,7 @@ def progress(what, total):
 
     Nothing is shown of what ends within a second.
     """
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield lambda: None
         return
     shown = Progress(console=Console(stderr=True), transient=True)

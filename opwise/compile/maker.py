@@ -146,6 +146,10 @@ class FunctionMaker:
         self.mode.linker_time = getattr(self.mode, "linker_time", 0.0) + self.report.linker
         self.report.total = now - self._started
         self.mode.compiled(function)
+        if config.profiling.nvtx:
+            from opwise.linkers import nvtx  # few ask for it
+
+            nvtx.mark(function)
         if self.profile:
             self._profile(function)
         if config.tuning.functions:

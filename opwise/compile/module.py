@@ -11,7 +11,7 @@ import warnings
 
 from opwise.compile import io
 from opwise.compile.construct import construct, update_expression
-from opwise.compile.maker import FunctionMaker
+from opwise.compile.maker import FunctionMaker, stats_for
 from opwise.compile.shared import SharedVariable
 from opwise.errors import AllocationError
 from opwise.graph import traversal
@@ -194,7 +194,8 @@ class Method(Component):
             if var not in known and not isinstance(var, Constant | SharedVariable):
                 inputs.append(self._state(var, memo))
         construction = construct(inputs, outputs, shared_updates, on_unused_input="ignore")
-        maker = FunctionMaker(construction, get_mode(mode), name=self.name or None)
+        name = self.name or None
+        maker = FunctionMaker(construction, get_mode(mode), name, stats_for(None, name))
         maker.output_none = self.outputs is None
         return maker.create()
 

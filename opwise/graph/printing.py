@@ -177,7 +177,7 @@ class _Tree:
         self.lines: list[str] = []
         #: results of Ops that have a graph inside, in the order in which they were met
         self.inner: list[Variable] = []
-        #: total times of the Applys of each profile met, by its id
+        #: of each profile met, by its id: times of Applys, their total times, time of calls
         self.profiled: dict = {}
         self.inner_to_outer: dict[Variable, Variable] = {}
 
@@ -185,14 +185,20 @@ class _Tree:
         if root.text is not None:
             self.lines.append(root.text)
             return
-        profile = root.profile
-        if profile is not None and getattr(profile, "apply_time", None):
-            if id(profile) not in self.profiled:
-                self.profiled[id(profile)] = profile.compute_total_times()
-                self.lines.extend(_PROFILE_LEGEND.split("\n"))
-        else:
-            root.profile = None
+        self._read_profile(root)
         self.print_variable(root.var, depth, root)
+
+    def _read_profile(self, root):
+        """Read the figures of a profile, once: each costs a look at all of it."""
+        profile = root.profile
+        if id(profile) in self.profiled:
+            return
+        times = getattr(profile, "apply_time", None)
+        if not times:
+            root.profile = None
+            return
+        self.profiled[id(profile)] = times, profile.compute_total_times(), profile.fct_call_time
+        self.lines.extend(_PROFILE_LEGEND.split("\n"))
 
     def print_variable(self, var, depth, root, lead="") -> None:
         """Print a variable and what computes it; ``lead`` starts every line."""
@@ -275,11 +281,12 @@ class _Tree:
         return f"{letter}={content}" if wanted and content else ""
 
     def _times(self, node, root) -> str:
-        profile = root.profile
-        if profile is None or node not in profile.apply_time:
+        if root.profile is None:
             return ""
-        whole = profile.fct_call_time
-        time, total = profile.apply_time[node], self.profiled[id(profile)][node]
+        times, totals, whole = self.profiled[id(root.profile)]
+        if node not in times:
+            return ""
+        time, total = times[node], totals[node]
         shares = [100 * t / whole if whole else 0.0 for t in (time, total)]
         return f" --> {time:8.2e}s {shares[0]:4.1f}% {total:8.2e}s {shares[1]:4.1f}%"
 

@@ -238,9 +238,9 @@ class Keys:
                 continue
             stack.pop()
             content = _digest(
-                str(node.op),
+                text_of(node.op),
                 *(self.variable(v) for v in node.inputs),
-                *(str(o.type) for o in node.outputs),
+                *(text_of(o.type) for o in node.outputs),
             )
             position = self._seen.get(content, 0)
             self._seen[content] = position + 1
@@ -255,12 +255,20 @@ def _leaf_text(var):
     if data is not None:
         to_bytes = getattr(data, "tobytes", None)
         value = _hash(to_bytes()) if to_bytes else repr(data)
-        return f"{var.type} {value}"
-    return f"{var.type} {var.name or ''}"
+        return f"{text_of(var.type)} {value}"
+    return f"{text_of(var.type)} {var.name or ''}"
+
+
+def text_of(thing):
+    """Return what something prints as; its class where a user's ``__str__`` raises."""
+    try:
+        return str(thing)
+    except Exception:  # a user's class may raise anything; a profile is not lost for that
+        return f"<{type(thing).__qualname__}>"
 
 
 def _digest(*parts):
-    return _hash("\0".join(parts).encode())
+    return _hash("\0".join(parts).encode("utf-8", "surrogatepass"))
 
 
 def _hash(data):

@@ -8,6 +8,7 @@ objects. ``opwise.linkers.vm`` is the same machine in plain Python and is its sp
 
 cimport cython
 cimport numpy as cnp
+from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.list cimport PyList_GET_ITEM
@@ -373,9 +374,20 @@ cdef inline bint _read_only(object value):
     return isinstance(value, cnp.ndarray) and not PyArray_ISWRITEABLE(value)
 
 
+def _address(function):
+    """Return the address of a C function of ctypes."""
+    import ctypes
+
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
 cdef object _copied(value):
     """Return a copy of an input that is about to be overwritten."""
     return np.array(value) if isinstance(value, np.ndarray) else copy.deepcopy(value)
+
+
+ctypedef int (*ow_push)(const char *) noexcept nogil
+ctypedef int (*ow_pop)() noexcept nogil
 
 
 @cython.final
@@ -412,6 +424,14 @@ cdef class VM:
     cdef bint timed, ignoring
     cdef ow_timing *times
     cdef readonly int64_t calls, total_ns, first_ns
+    # ranges for system profilers, where they are asked for
+    cdef bint marked
+    cdef ow_push push
+    cdef ow_pop pop
+    cdef bytes call_label
+    cdef list labels
+    cdef object keep_marks
+    cdef int open_ranges
 
     def __cinit__(self, list cells, list steps, list inputs, list outputs, dict constants,
                   list parents, list dies, list ends, int commit, list destroyed, on_error,
@@ -786,43 +806,60 @@ cdef class VM:
                 c.cap = 0
 
     cdef int _run_steps(self) except -1:
-        cdef int k
-        cdef int64_t before, now
-        if self.timed:
-            before = ow_clock()
-            for k in range(self.commit):
-                self._step(k, True, True)
-                now = ow_clock()
-                ow_note(self.times, k, now - before)
-                before = now
-                self._bury(k)
-        else:
-            for k in range(self.commit):
-                self._step(k, True, True)
-                self._bury(k)
+        self._run_range(0, self.commit, True)
         if self.commit < self.nsteps:
             self._run_committed()
         return 0
 
+    cdef int _run_range(self, int first, int end, bint prepare) except -1:
+        """Run some steps; each way to do so is a loop of its own, without tests for the others."""
+        if self.marked:
+            return self._loop(first, end, prepare, self.timed, True)
+        if self.timed:
+            return self._loop(first, end, prepare, True, False)
+        return self._loop(first, end, prepare, False, False)
+
+    cdef inline int _loop(self, int first, int end, bint prepare, bint timed,
+                          bint marked) except -1:
+        cdef int k
+        cdef int64_t before, now
+        before = ow_clock() if timed else 0
+        for k in range(first, end):
+            if marked:
+                self._open(<bytes>PyList_GET_ITEM(self.labels, k))
+            if marked and timed:
+                before = ow_clock()
+            self._step(k, prepare, True)
+            if timed:
+                now = ow_clock()
+                ow_note(self.times, k, now - before)
+                before = now
+            if marked:
+                self._close()
+            self._bury(k)
+        return 0
+
+    cdef inline void _open(self, bytes label) noexcept:
+        """Push a range."""
+        self.push(PyBytes_AS_STRING(label))
+        self.open_ranges += 1
+
+    cdef inline void _close(self) noexcept:
+        """Pop the range that was pushed last."""
+        self.open_ranges -= 1
+        self.pop()
+
     cdef int _run_committed(self) except -1:
         """Run the steps that overwrite inputs: all of them, or none as far as callers can see."""
         cdef int k
-        cdef int64_t before, now
         copies = None
         if self.atomic:
             for k in range(self.commit, self.nsteps):
                 self._step(k, True, False)
         else:
             copies = [(i, _copied(self._array(i))) for i in self.destroyed]
-        before = ow_clock() if self.timed else 0
         try:
-            for k in range(self.commit, self.nsteps):
-                self._step(k, not self.atomic, True)
-                if self.timed:
-                    now = ow_clock()
-                    ow_note(self.times, k, now - before)
-                    before = now
-                self._bury(k)
+            self._run_range(self.commit, self.nsteps, not self.atomic)
         except BaseException:
             if copies is not None:
                 self._put_back(copies)
@@ -862,6 +899,8 @@ cdef class VM:
             raise RuntimeError(BUSY)
         self.running = True
         try:
+            if self.marked:
+                self._open(self.call_label)
             self._load_inputs()
             if self.timed:
                 start = ow_clock()
@@ -882,8 +921,20 @@ cdef class VM:
             self._abandon()
             raise
         finally:
+            while self.open_ranges:  # that of the call; where it fails, that of a step too
+                self._close()
             self.running = False
         return 0
+
+    def start_marking(self, push, pop, bytes label, list labels):
+        """Push a range for each call and each step from now on, and pop it at its end.
+
+        push, pop: C functions, of ctypes. label: that of a call; labels: of steps.
+        """
+        self.push = <ow_push><uintptr_t>_address(push)
+        self.pop = <ow_pop><uintptr_t>_address(pop)
+        self.call_label, self.labels, self.keep_marks = label, labels, (push, pop)
+        self.marked = True
 
     cdef void _abandon(self) noexcept:
         """Forget every value of a failed call; memory stays."""
@@ -960,8 +1011,8 @@ cdef class VM:
 
     @property
     def timer_ns(self):
-        """What it costs to time a step, which is not in the times of steps, nanoseconds."""
-        return ow_timer_ns
+        """What timing adds to a step, which is not in the times of steps, nanoseconds."""
+        return max(0, ow_timer_ns)
 
     def timing(self):
         """Return (count, sum, least, most, ((bucket, count), ...)) of each step, nanoseconds."""

@@ -100,6 +100,7 @@ class PlainVM:
         self._ends = [storages[c] for c in program.ends if c not in kept]
         self.running = False
         self.timed = self.ignoring = False
+        self._marks = None
         self._layouts = [None] * len(storages)
         self.reset_timing()
 
@@ -112,11 +113,37 @@ class PlainVM:
             raise RuntimeError(BUSY)
         self.running = True
         try:
-            self._run_all()
+            if self._marks is None:
+                self._run_all(self._run)
+            else:
+                self._run_marked()
         finally:
             self.running = False
 
-    def _run_all(self):
+    def start_marking(self, push, pop, label, labels):
+        """Push a range for each call and each thunk from now on, and pop it at its end.
+
+        push, pop: C functions, of ctypes. label: that of a call; labels: of thunks; bytes.
+        """
+        self._marks = push, pop, label, labels
+
+    def _run_marked(self):
+        push, pop, label, labels = self._marks
+
+        def run(k, thunk):
+            push(labels[k])
+            try:
+                self._run(k, thunk)
+            finally:
+                pop()
+
+        push(label)
+        try:
+            self._run_all(run)
+        finally:
+            pop()
+
+    def _run_all(self, run):
         start = time.perf_counter_ns()
         saved = None
         self._copy_read_only()
@@ -128,7 +155,7 @@ class PlainVM:
             if k == self.program.commit:
                 saved = self._save()
             try:
-                self._run(k, thunk)
+                run(k, thunk)
             except BaseException as e:
                 values = [cell[0] for cell in thunk.inputs]
                 self._restore(saved)

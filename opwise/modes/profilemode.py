@@ -9,9 +9,12 @@ import atexit
 
 from opwise.config import config
 from opwise.modes.mode import Mode
+from opwise.profiling import limits
+from opwise.profiling.profiled import Profiled, profile_from
+from opwise.profiling.showing import show
 
 
-class ProfileMode(Mode):
+class ProfileMode(Mode, Profiled):
     """Times every Apply of every function compiled under it.
 
     linker, optimizer: as for Mode; the linker comes first. message: not printed, but kept
@@ -99,26 +102,30 @@ class ProfileMode(Mode):
     def print_summary(self, n_apply_to_print=None, n_ops_to_print=None):
         """Print where the time of all calls went: by Apply, by Op, by type of Op.
 
-        n_apply_to_print, n_ops_to_print: how many rows; None for the flags
+        n_apply_to_print, n_ops_to_print: how many rows, at least 1; None for the flags
         ProfileMode.n_apply_to_print (15) and ProfileMode.n_ops_to_print (20).
         """
+        self._print_summary(*_limits(n_apply_to_print, n_ops_to_print))
+
+    def _print_summary(self, n_apply, n_ops, at_end=False):
         from opwise.profiling.reports import profilemode as text
 
-        n_apply, n_ops = _limits(n_apply_to_print, n_ops_to_print)
         profile = self.profile()
         self._calls_printed = _calls(profile)
-        print(text.summary(profile, n_apply, n_ops), end="")
+        show(text.summary(profile, n_apply, n_ops), at_end=at_end)
 
     def print_diff_summary(self, other, n_apply_to_print=None, n_ops_to_print=None):
-        """Print the difference to another ProfileMode, self minus other, Apply by Apply.
+        """Print the difference to another profile, self minus other, Apply by Apply.
 
         Applys are matched by what they compute in the user's program, whatever the linker, the
-        device or the process. The arguments are those of ``print_summary``.
+        device or the process. other: a ProfileMode, ProfileStats or Profile, else TypeError; the
+        other arguments are those of ``print_summary``.
         """
         from opwise.profiling.reports import profilemode as text
 
         n_apply, n_ops = _limits(n_apply_to_print, n_ops_to_print)
-        print(text.difference(self.profile(), other.profile(), n_apply, n_ops), end="")
+        theirs = profile_from(other, "other")
+        show(text.difference(self.profile(), theirs, n_apply, n_ops))
 
     def __getstate__(self):
         return {**super().__getstate__(), "message": self.message}
@@ -135,12 +142,12 @@ def _by_name(profile, value):
     return sums
 
 
-def _limits(n_apply, n_ops):
+def _limits(n_apply_to_print, n_ops_to_print):
+    """Return both numbers of rows: what was given, or else what the flags say."""
+    given = {"n_apply_to_print": n_apply_to_print, "n_ops_to_print": n_ops_to_print}
+    limits.check(**{name: n for name, n in given.items() if n is not None})
     flags = config.ProfileMode
-    return (
-        flags.n_apply_to_print if n_apply is None else n_apply,
-        flags.n_ops_to_print if n_ops is None else n_ops,
-    )
+    return [getattr(flags, name) if n is None else n for name, n in given.items()]
 
 
 _at_exit = []
@@ -168,4 +175,7 @@ def _print_at_exit():
     """Print the summaries that the program itself has not printed since the last call."""
     for mode in _at_exit:
         if _calls(mode.profile()) > mode._calls_printed:
-            mode.print_summary()
+            try:
+                mode._print_summary(*_limits(None, None), at_end=True)
+            except Exception as error:  # a fault in one text must not cost the others
+                show(f"The profile of {mode} cannot be shown: {error!r}\n", "stderr", at_end=True)

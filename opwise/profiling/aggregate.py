@@ -11,8 +11,8 @@ from opwise.profiling.profile import OriginProfile
 class Row:
     """The sum of some Applys.
 
-    ns: nanoseconds, gradient: of these in gradients; each_ns: the sum of what a run of each Apply
-    takes; calls: runs; applys: how many; c: whether all run in C, python: all in Python.
+    ns: nanoseconds, gradient: of these in gradients; calls: runs of all, runs: of the one with
+    most; applys: how many; c: whether all run in C, python: all in Python.
     """
 
     key: object
@@ -24,13 +24,18 @@ class Row:
     python: bool = True
     position: int = -1
     gradient: int = 0
-    each_ns: float = 0.0
+    runs: int = 0
+
+    @property
+    def each_ns(self):
+        """Nanoseconds for each run of the Apply with most runs: what a call takes."""
+        return self.ns / self.runs if self.runs else 0.0
 
     def add(self, apply, part=1, is_gradient=False, is_new=True):
         """Add an Apply, or a part of its time. is_new: it has not been added before."""
         self.ns += apply.total * part
         self.gradient += apply.total * part * is_gradient
-        self.each_ns += apply.total * part / apply.count if apply.count else 0.0
+        self.runs = max(self.runs, apply.count)
         self.calls += apply.count * is_new
         self.applys += is_new
         self.c = self.c and apply.c
@@ -68,16 +73,26 @@ def by_line(profile):
 
     A gradient counts for the line of what it is the gradient of, and its part is ``gradient``.
     """
-    return _shared(profile.applys, _line_of, lambda key: "%s:%d" % key if key else "(unknown line)")
+    return _shared(profile.applys, line_of, lambda key: "%s:%d" % key if key else "(unknown line)")
+
+
+#: the label of what is in no scope
+NO_SCOPE = "(no scope)"
 
 
 def by_scope(profile):
     """Return a row for each scope; an Apply's time is divided among the user's Applys in it."""
-    return _shared(profile.applys, lambda o: o.scope, lambda key: key or "(no scope)")
+    return _shared(profile.applys, lambda o: o.scope, lambda key: key or NO_SCOPE)
 
 
-def _line_of(origin):
+def line_of(origin):
+    """Return the (file, line) that an origin counts for, or None."""
     return origin.gradient_of or ((origin.file, origin.line) if origin.file else None)
+
+
+def origins_of(apply):
+    """Return the user's Applys that take equal parts of the time of one; one at least."""
+    return apply.origins or (_UNKNOWN,)
 
 
 _UNKNOWN = OriginProfile(key="", op="")
@@ -87,7 +102,7 @@ def _shared(applys, key, label):
     """Return a row for each key of the origins of Applys, which take equal parts of its time."""
     rows = {}
     for apply in applys:
-        origins = apply.origins or (_UNKNOWN,)
+        origins = origins_of(apply)
         met = set()
         for origin in origins:
             k = key(origin)

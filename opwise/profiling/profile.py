@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import inspect
 import json
-import os
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache, cached_property
@@ -19,7 +18,9 @@ from typing import get_args, get_origin, get_type_hints
 
 from opwise.errors import ProfileFormatError
 from opwise.profiling import histogram
+from opwise.profiling.files import write_whole
 from opwise.profiling.memory import MemoryProfile
+from opwise.profiling.profiled import Profiled
 from opwise.profiling.roofline import Machine
 
 #: what the JSON form calls itself, and its version
@@ -179,7 +180,7 @@ class FunctionProfile:
 
 
 @dataclass(frozen=True)
-class Profile:
+class Profile(Profiled):
     """What was recorded of several functions under one name.
 
     sources: the text of the user's lines, by ``file:line``. machine: what the machine it ran on can
@@ -192,6 +193,10 @@ class Profile:
     sources: dict[str, str] = field(default_factory=dict)
     machine: Machine | None = None
     version: int = VERSION
+
+    def profile(self):
+        """Return the profile itself."""
+        return self
 
     @property
     def local_ns(self):
@@ -241,14 +246,7 @@ class Profile:
 
     def save(self, path):
         """Write the profile to a file as JSON. A file of that name is replaced as a whole."""
-        path = Path(path)
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        try:
-            part.write_text(self.to_json(), encoding="utf-8")
-            part.replace(path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+        write_whole(path, self.to_json())
 
     @classmethod
     def load(cls, path):

@@ -15,6 +15,7 @@ import sys
 from functools import cache
 
 from opwise.graph import provenance
+from opwise.graph.provenance import text_of
 from opwise.profiling import memory, totals, traffic
 from opwise.profiling.profile import (
     ApplyProfile,
@@ -74,7 +75,7 @@ class Recorder:
             for k, (static, row) in enumerate(zip(self._static, times, strict=True))
         )
         return FunctionProfile(
-            name=str(self.name),
+            name=text_of(self.name),
             applys=applys,
             calls=self.calls.calls,
             call_ns=self.calls.total_ns,
@@ -143,7 +144,7 @@ class Recorder:
             load=kernels.load_seconds if kernels is not None else 0.0,
             cached=kernels.hit if kernels is not None else None,
             slowest=tuple(
-                (str(node), report.thunks[node])
+                (_apply_text(node), report.thunks[node])
                 for node in heapq.nlargest(SLOWEST, report.thunks, key=report.thunks.get)
             ),
         )
@@ -157,21 +158,21 @@ class Recorder:
             file, line = provenance.user_line(node) or ("", 0)
             scope = node.context.scope if node.context is not None else ""
             of = provenance.gradient_line(node)
-            return OriginProfile(keys.node(node), str(node.op), file, line, scope, of)
+            return OriginProfile(keys.node(node), text_of(node.op), file, line, scope, of)
 
         described = []
         position = {node: k for k, node in enumerate(self.order)}
         for k, node in enumerate(self.order):
-            op_class = type(node.op)
+            op, op_class = text_of(node.op), type(node.op)
             described.append(
                 {
                     "position": k,
-                    "op": str(node.op),
-                    "op_class": str(op_class),
-                    "op_key": f"{op_class.__module__}.{op_class.__qualname__} {node.op}",
-                    "text": str(node),
-                    "inputs": tuple(str(v.type) for v in node.inputs),
-                    "outputs": tuple(str(v.type) for v in node.outputs),
+                    "op": op,
+                    "op_class": text_of(op_class),
+                    "op_key": f"{op_class.__module__}.{op_class.__qualname__} {op}",
+                    "text": _apply_text(node),
+                    "inputs": tuple(text_of(v.type) for v in node.inputs),
+                    "outputs": tuple(text_of(v.type) for v in node.outputs),
                     "reads": tuple(position.get(v.owner, -1) for v in node.inputs),
                     "origins": tuple(origin(each) for each in node.origins),
                     "c": bool(self.cimpl[k]),
@@ -179,6 +180,14 @@ class Recorder:
                 }
             )
         return described
+
+
+def _apply_text(node):
+    """Return what an Apply prints as, or as much of it as prints."""
+    try:
+        return str(node)
+    except Exception:  # as text_of: what a user's Op raises
+        return f"{text_of(node.op)}({', '.join(map(text_of, node.inputs))})"
 
 
 def _array(var, layout):
@@ -218,7 +227,7 @@ def profile_of(recorders, message=""):
     with no_collection():
         functions = tuple(r.snapshot() for r in recorders)
         machine = next((r.limits() for r in recorders if r.limits is not None), None)
-        return Profile(functions, message, environment(), _sources(functions), machine)
+        return Profile(functions, text_of(message), environment(), _sources(functions), machine)
 
 
 def _sources(functions):

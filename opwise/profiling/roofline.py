@@ -11,6 +11,7 @@ import json
 import math
 from bisect import bisect_left
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cache, partial
 
 #: below this share of the processors the probe was disturbed
 QUIET = 0.8
@@ -203,8 +204,9 @@ def rows(profile, machine):
 
     Those of which the gain is not known come last, the longest first.
     """
+    limit = cache(partial(_limit, machine))  # most Applys of a long program are like others
     found = [
-        row(function.name, apply, machine)
+        _row(function.name, apply, limit)
         for function in profile.functions
         for apply in function.applys
         if apply.count and apply.total
@@ -212,14 +214,14 @@ def rows(profile, machine):
     return sorted(found, key=lambda r: (r.gain is None, -(r.gain or 0), -r.total, r.position))
 
 
-def row(function, apply, machine):
-    """Return the Row of an ApplyProfile that was called."""
+def _row(function, apply, limit):
+    """Return the Row of an ApplyProfile that was called. limit: ``_limit`` of the machine."""
     ns = apply.total / apply.count
     traffic, flops = apply.traffic, apply.flops
-    limit = attainable(apply, machine)
+    attained = _attainable(apply, limit)
     known = {}
-    if limit is not None:
-        best, bound = limit
+    if attained is not None:
+        best, bound = attained
         known = {
             "attainable": best * 1e-9,
             "share": best / ns,
@@ -244,17 +246,25 @@ def attainable(apply, machine):
 
     None where traffic or flops are not known, or the machine was not measured for the dtype.
     """
+    return _attainable(apply, partial(_limit, machine))
+
+
+def _attainable(apply, limit):
     if apply.traffic is None or apply.flops is None:
         return None
-    dtype, fused = _dtype(apply), apply.op_key.startswith(_FUSED)
-    if apply.flops and machine.peak(dtype, fused) is None:
+    fused = apply.op_key.startswith(_FUSED)
+    return limit(touched(apply), apply.flops, _dtype(apply), fused)
+
+
+def _limit(machine, size, flops, dtype, fused):
+    """Return the same for bytes that are touched and operations of a dtype."""
+    if flops and machine.peak(dtype, fused) is None:
         return None
 
     def limits(threads):
         """Return nanoseconds for the bytes and for the operations."""
-        size = touched(apply)
         memory = size / machine.bandwidth(size, threads)
-        work = apply.flops / machine.peak(dtype, fused, threads) if apply.flops else 0.0
+        work = flops / machine.peak(dtype, fused, threads) if flops else 0.0
         return memory, work
 
     alone = max(limits(1))

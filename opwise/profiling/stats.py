@@ -12,13 +12,16 @@ from pathlib import Path
 
 from opwise.config import config
 from opwise.graph import hooks
-from opwise.profiling import totals
+from opwise.profiling import limits, totals
+from opwise.profiling.files import write_whole
 from opwise.profiling.profile import Profile
+from opwise.profiling.profiled import Profiled
 from opwise.profiling.recorder import profile_of
 from opwise.profiling.reports import profilestats as text
+from opwise.profiling.showing import show, write
 
 
-class ProfileStats:
+class ProfileStats(Profiled):
     """What was recorded of the functions compiled with ``profile=`` this object.
 
     atexit_print: whether it is printed when the program ends, if the flag profile is still on.
@@ -192,21 +195,18 @@ class ProfileStats:
         file: what has ``write`` (stderr unless told). n_ops_to_print, n_apply_to_print: how many
         rows, at least 1.
         """
-        for name, n in (("n_ops_to_print", n_ops_to_print), ("n_apply_to_print", n_apply_to_print)):
-            if not isinstance(n, int) or n < 1:
-                raise ValueError(f"{name} is {n!r}; it must be a whole number from 1")
+        limits.check(n_ops_to_print=n_ops_to_print, n_apply_to_print=n_apply_to_print)
         shown = text.summary(
             self.profile(), n_ops_to_print, n_apply_to_print, self.line_width,
             config.profiling.min_memory_size,
         )  # fmt: skip
-        print(shown, end="", file=sys.stderr if file is None else file)
+        _show(shown, file)
 
     print_summary = summary
 
     def _section(self, section, file, n=None):
         profile = self.profile()
-        lines = section(profile) if n is None else section(profile, n, self.line_width)
-        print("\n".join(lines), file=sys.stderr if file is None else file)
+        _show_lines(section(profile) if n is None else section(profile, n, self.line_width), file)
 
     def summary_function(self, file=None):
         """Print the section about calls and compilation."""
@@ -230,10 +230,8 @@ class ProfileStats:
 
     def _timed_section(self, section, name, file, n):
         if not self.profile().local_ns:
-            print(
-                f"ProfileStats.{name}: total time 0 (did you forget to enable counters?)",
-                file=sys.stderr if file is None else file,
-            )
+            line = f"ProfileStats.{name}: total time 0 (did you forget to enable counters?)"
+            _show_lines([line], file)
             return
         self._section(section, file, sys.maxsize if n is None else n)
 
@@ -241,7 +239,7 @@ class ProfileStats:
         """Print the section about memory, with the N largest Applys."""
         limit = sys.maxsize if N is None else N
         lines = text.memory_section(self.profile(), limit, config.profiling.min_memory_size)
-        print("\n".join(lines), file=sys.stderr if file is None else file)
+        _show_lines(lines, file)
 
     def print_tips(self, file=None):
         """Print the section with tips."""
@@ -251,9 +249,27 @@ class ProfileStats:
         """Try on a function and its arguments what might make it faster; see ``opwise.advise``."""
         return hooks.advise(f, *args, budget=budget, file=file)
 
+    def graphs(self):
+        """Return the text of ``debugprint`` of the functions, with the times of their Applys."""
+        from opwise.graph.printing import debugprint  # few ask for it
+
+        return debugprint([r.calls for r in self._recorders], print_type=True, file="str")
+
     def save(self, path):
         """Write the profile to a file as JSON; ``Profile.load`` reads it."""
         self.profile().save(path)
+
+
+def _show(shown, file):
+    """Print a text on stderr, or write it to what the caller gave."""
+    if file is None:
+        show(shown, "stderr")
+    else:
+        write(shown, file)
+
+
+def _show_lines(lines, file):
+    _show("\n".join([*lines, ""]), file)
 
 
 # --- at the end of the program --------------------------------------------------------------------
@@ -284,22 +300,39 @@ def _printed(profile, line_width):
     return text.summary(profile, flags.n_ops, flags.n_apply, line_width, flags.min_memory_size)
 
 
+def _told(what, make):
+    """Return the text that ``make`` returns, or why there is none."""
+    try:
+        return make()
+    except Exception as error:  # a fault in one text must not cost the others
+        return f"{what} cannot be shown: {error!r}\n"
+
+
 def exit_text():
     """Return what is printed when the program ends: every profile, and their sum."""
+    return "".join(_exit_parts()[0])
+
+
+def _exit_parts():
+    """Return (the texts of the profiles that are printed and of their sum, how many are not)."""
     profiles = [(stats, stats.profile()) for stats in _at_exit]
     profiles.sort(
         key=lambda pair: -sum(f.compile.total + f.call_ns * 1e-9 for f in pair[1].functions)
     )
-    parts, printed = [], []
-    for stats, profile in profiles:
-        if not _worth_printing(profile):
-            print("Skipping empty Profile")
-            continue
-        printed.append(profile)
-        parts.append(_printed(profile, stats.line_width))
-    if len(printed) > 1:
-        parts.append(_printed(_total(printed), config.profiling.output_line_width))
-    return "".join(parts)
+    worth = [(stats, profile) for stats, profile in profiles if _worth_printing(profile)]
+    parts = [part for stats, profile in worth for part in _parts(stats, profile)]
+    if len(worth) > 1:
+        total = _total([profile for _, profile in worth])
+        width = config.profiling.output_line_width
+        parts.append(_told("The sum of all profiles", lambda: _printed(total, width)))
+    return parts, len(profiles) - len(worth)
+
+
+def _parts(stats, profile):
+    """Yield the text of a profile, and of the graphs of its functions where that is asked for."""
+    yield _told(f"The profile of {profile.message}", lambda: _printed(profile, stats.line_width))
+    if config.profiling.debugprint:
+        yield _told(f"The graph of {profile.message}", stats.graphs)
 
 
 def global_text():
@@ -338,24 +371,39 @@ def _first_process():
 def _at_end():
     if config.profile and _at_exit:
         where = destination()
-        if isinstance(where, Path):
-            _write(where)
+        if isinstance(where, Path) and where.suffix == ".json":
+            _write(where, lambda: _everything().to_json())
         else:
-            print(exit_text(), end="", file=getattr(sys, where))
+            _print_at_end(where)
     if config.print_global_stats:
-        print("=" * 50, global_text(), "=" * 50, sep="\n", file=sys.stderr)
+        line = "=" * 50
+        show(f"{line}\n{global_text()}\n{line}\n", "stderr", at_end=True)
 
 
-def _write(path):
-    """Write all profiles to a file, as JSON if it is called so; to stderr where that fails."""
+def _everything():
+    """Return one Profile of all functions."""
+    return profile_of([r for stats in _at_exit for r in stats._recorders])
+
+
+def _print_at_end(where):
+    """Print all profiles on a stream or into a file, then how many were empty."""
+    parts, empty = _exit_parts()
+    shown = "".join(parts)
+    if isinstance(where, Path):
+        _write(where, lambda: shown)
+    else:
+        show(shown, where, at_end=True)
+    if empty:
+        show("Skipping empty Profile\n" * empty, at_end=True)
+
+
+def _write(path, content):
+    """Write what ``content`` returns to a file; all profiles to stderr where that fails."""
     try:
-        if path.suffix == ".json":
-            profile_of([r for stats in _at_exit for r in stats._recorders]).save(path)
-        else:
-            path.write_text(exit_text(), encoding="utf-8")
-    except OSError as error:
-        print(f"The profile cannot be written to {path}: {error}", file=sys.stderr)
-        print(exit_text(), end="", file=sys.stderr)
+        write_whole(path, content())
+    except Exception as error:  # whatever is in the way, the profile is not lost for it
+        reason = f"The profile cannot be written to {path}: {error}\n"
+        show(reason + exit_text(), "stderr", at_end=True)
 
 
 atexit.register(_at_end)

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import os
 import subprocess
 import sys
@@ -88,20 +89,20 @@ def test_a_script_that_is_not_there(call):
 
 def test_report(call, profile):
     path = profile("p.json", ("exp", 9000, 2, ()), ("dot", 1000, 2, ()))
-    result = call("report", path)
+    result = call("report", "--form", "text", path)
     assert result.exit_code == 0 and result.output.startswith("Function profiling\n")
     assert "  90.0%    90.0%" in result.output
-    rest = call("report", "-n", 1, path).output
+    rest = call("report", "--form", "text", "-n", 1, path).output
     assert "remaining 1 Apply instances account for 10.00%" in rest
 
 
 def test_report_of_several(call, profile):
     one = profile("1.json", ("exp", 9000, 2, ()))
     two = profile("2.json", ("exp", 1000, 3, ()))
-    assert "      5     0   exp(x)" in call("report", one, two).output
+    assert "      5     0   exp(x)" in call("report", "--form", "text", one, two).output
 
 
-def test_report_as_a_table(call, profile):
+def test_report_for_other_programs(call, profile):
     rows = list(
         csv.DictReader(
             io.StringIO(call("report", "--form", "csv", profile("p.json", ("e", 9, 2, ()))).output)
@@ -118,6 +119,33 @@ def test_what_is_no_profile(call, profile, tmp_path, command, text):
     result = call(command, *args)
     assert result.exit_code == 1
     assert "bad.json is no profile of opwise" in result.output
+
+
+A, B = ("exp", 6_000_000, 1, ("a",)), ("dot", 4_000_000, 1, ("b",))
+
+
+# --- export ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key"),
+    [([], "traceEvents"), (["--form", "chrome"], "traceEvents"),
+     (["--form", "speedscope"], "shared")],
+)  # fmt: skip
+def test_export(call, profile, tmp_path, arguments, key):
+    result = call("export", *arguments, profile("p.json", A, B), tmp_path / "out.json")
+    assert (result.exit_code, result.output) == (0, "")
+    assert key in json.loads((tmp_path / "out.json").read_text())
+
+
+def test_export_refuses(call, profile, tmp_path):
+    (tmp_path / "bad.json").write_text("[]")
+    result = call("export", tmp_path / "bad.json", tmp_path / "out.json")
+    assert result.exit_code == 1 and "bad.json is no profile of opwise" in result.output
+    nowhere = tmp_path / "no" / "out.json"
+    result = call("export", profile("p.json", A), nowhere)
+    assert result.exit_code == 1 and f"{nowhere} cannot be written: " in result.output
+    assert call("export", "--form", "csv", profile("p.json", A), nowhere).exit_code == 2
 
 
 # --- doctor ---------------------------------------------------------------------------------------

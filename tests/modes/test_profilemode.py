@@ -91,13 +91,30 @@ def test_python_linker_has_no_star(capsys):
         ((1,), {}, 1, 3),
         ((2, 1), {}, 2, 1),
         ((), {"n_apply_to_print": 1, "n_ops_to_print": 2}, 1, 2),
-        ((0, 0), {}, 0, 0),
+        ((np.int64(2), None), {}, 2, 3),
     ],
 )
 def test_rows_to_print(used, capsys, args, kwargs, applys, ops):
     used.print_summary(*args, **kwargs)
     rows = [len(part.split("\n\t")) - 1 for part in capsys.readouterr().out.split("summary: ")]
     assert rows[1:] == [applys, ops, ops]
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.5, "3", True, float("nan")])
+@pytest.mark.parametrize("which", ["n_apply_to_print", "n_ops_to_print"])
+def test_numbers_of_rows_that_are_none(used, capsys, which, n):
+    message = rf"^{which} is {n!r}; it must be a whole number from 1$"
+    with pytest.raises(ValueError, match=message):
+        used.print_summary(**{which: n})
+    with pytest.raises(ValueError, match=message):
+        used.print_diff_summary(used, **{which: n})
+    assert capsys.readouterr().out == ""
+
+
+def test_flags_may_ask_for_no_rows(used, capsys, flags):
+    flags({"ProfileMode.n_apply_to_print": 0, "ProfileMode.n_ops_to_print": 0})
+    used.print_summary()
+    assert capsys.readouterr().out.count("\t0.") == 0
 
 
 def test_flags_say_how_many_rows(used, capsys, flags):
@@ -167,6 +184,36 @@ def test_diff_summary(used, capsys):
     figures = [float(field) for field in sections[1][0].split("\t")[:3]]
     assert figures[0] == pytest.approx(figures[1] - figures[2], rel=1e-2)
     assert figures[0] < 0, "self is the C linker: it takes less than numpy"
+
+
+def test_a_diff_to_anything_that_has_a_profile(used, capsys):
+    x = T.dmatrix("x")
+    f = opwise.function([x], T.dot(x, x.T), profile=True, name="f")
+    f(X)
+    texts = []
+    for other in (f.profile, f.profile.profile()):
+        used.print_diff_summary(other)
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1] and "Dot22" in texts[0]
+
+
+@pytest.mark.parametrize("other", [None, 3, "profile.json", opwise.Mode("py"), ProfileMode])
+def test_a_diff_to_what_is_no_profile(used, other):
+    expected = rf"^other is {type(other).__name__}; it must be a ProfileMode, a ProfileStats or a"
+    with pytest.raises(TypeError, match=expected):
+        used.print_diff_summary(other)
+
+
+def test_a_diff_of_unrelated_programs_says_so(used, capsys):
+    other = ProfileMode("py")
+    x = T.dvector("z")
+    opwise.function([x], T.sort(x), mode=other)([1.0])
+    line = "Nothing matches: self and other share no Apply"
+    for unrelated in (other, ProfileMode()):
+        used.print_diff_summary(unrelated)
+        assert capsys.readouterr().out.splitlines()[5] == line
+    used.print_diff_summary(used)
+    assert line not in capsys.readouterr().out
 
 
 def test_profile_survives_the_function(used):

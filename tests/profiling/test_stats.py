@@ -2,12 +2,14 @@
 
 import io
 import json
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+import opwise
 import opwise.tensor as T
 from opwise.compile.function import function
 from opwise.modes.mode import Mode
@@ -321,6 +323,45 @@ def test_as_json_a_file_for_each_process(run, tmp_path):
     assert len(processes) == 2
 
 
+@pytest.mark.parametrize("where", ["stderr", "stdout", "profile.txt"])
+def test_graphs_with_times(run, tmp_path, where):
+    out, err = run(f"profile=True,profiling.debugprint=True,profiling.destination={where}")
+    shown = {"stdout": out, "stderr": err}.get(where) or (tmp_path / where).read_text()
+    *each, total = shown.split("Function profiling\n")[1:]
+    lines = [part.split("Timing Info\n")[1].splitlines()[15:] for part in each]
+    named = {part.split("  Message: ")[1].split("\n")[0]: rows for part, rows in
+             zip(each, lines, strict=True)}  # fmt: skip
+    figures = r"\d\.\d\de-\d\ds +\d+\.\d%"
+    for name, op in (("f", "exp"), ("own", "tanh")):
+        first, second = named[name]
+        assert re.fullmatch(
+            rf"Elemwise{{{op},no_inplace}} \[id A\] <TensorType\(float64, vector\)> ''   0 "
+            rf"--> {figures} {figures}",
+            first,
+        )
+        assert second == " |x [id B] <TensorType(float64, vector)>"
+    assert named["g"][0].startswith("SortOp{quicksort, None} [id A]")
+    assert "Timing Info" not in total, "the sum has no graph"
+
+
+def test_figures_of_graphs_are_read_once(monkeypatch):
+    """A line of a graph costs no look at the whole profile."""
+    reads = []
+    profile = ProfileStats.profile
+    monkeypatch.setattr(ProfileStats, "profile", lambda self: reads.append(1) or profile(self))
+    counts = []
+    for n in (2, 40):
+        y = X
+        for _ in range(n):
+            y = T.sort(y) + 1
+        f = function([X], y, profile=True)
+        f(VALUE)
+        del reads[:]
+        assert f.profile.graphs().count("-->") > n
+        counts.append(len(reads))
+    assert counts[0] == counts[1]
+
+
 def test_where_nothing_can_be_written(run):
     _, err = run("profile=True,profiling.destination=no/such/folder.txt")
     assert err.startswith("The profile cannot be written to no/such/folder.txt: ")
@@ -333,3 +374,14 @@ def test_global_figures(run):
     assert line == again == "=" * 50
     assert stats.startswith("Global stats:  Time elasped since Theano import =  ")
     assert messages(err) == []
+
+
+def test_the_methods_of_a_module_obey_the_flag(flags):
+    flags(profile=True)
+    m = opwise.Module()
+    m.x = T.dvector()
+    m.double = opwise.Method(m.x, m.x * 2)
+    made = m.make()
+    made.double(np.ones(3))
+    profile = made.double.profile.profile()
+    assert [f.calls for f in profile.functions] == [1] and profile.message == "double"

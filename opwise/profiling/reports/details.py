@@ -169,8 +169,7 @@ def lines(profile, n):
 
     def name(row):
         text = profile.sources.get(row.label, "")
-        file, line = row.key or ("", 0)
-        return f"{_from_here(file)}:{line}  {text}" if row.key else row.label
+        return f"{place(row)}  {text}" if text else place(row)
 
     return [
         "By line: <seconds> <share> <of which in gradients> <line>; an Apply's time is divided "
@@ -247,7 +246,19 @@ def peak(profile):
 
 
 def _line(apply):
-    return f", {_from_here(apply.lines[0][0])}:{apply.lines[0][1]}" if apply.lines else ""
+    return f", {short_line(apply)}" if apply.lines else ""
+
+
+def short_line(apply):
+    """Return ``file:line`` of an Apply, the path from here; "" where nobody knows."""
+    return f"{_from_here(apply.lines[0][0])}:{apply.lines[0][1]}" if apply.lines else ""
+
+
+def place(row):
+    """Return what a row of ``aggregate.by_line`` or ``by_scope`` is about, a path from here."""
+    if isinstance(row.key, tuple):
+        return f"{_from_here(row.key[0])}:{row.key[1]}"
+    return row.label
 
 
 def _bytes(count):

@@ -7,6 +7,7 @@ legend.
 from __future__ import annotations
 
 from opwise.profiling import aggregate, compare
+from opwise.profiling.profile import no_collection
 from opwise.profiling.reports import details
 
 #: how many rows at most what follows the classic form has
@@ -36,6 +37,7 @@ def _title(method):
     return ["", title, "-" * len(title), ""]
 
 
+@no_collection()
 def summary(profile, n_apply, n_ops):
     """Return the text of a profile.
 
@@ -106,10 +108,13 @@ def difference(mine, theirs, n_apply, n_ops):
         "local_time %.12g (Time spent running thunks: self %.12g - other %.12g)"
         % ((mine.local_ns - theirs.local_ns) * 1e-9, mine.local_ns * 1e-9, theirs.local_ns * 1e-9)
     )
+    applys = compare.by_apply(mine, theirs)
+    if all(row.only for row in applys):
+        lines.append("Nothing matches: self and other share no Apply")
     columns = "<self - other, seconds> <self> <other> <other / self>"
     for title, rows, limit, what in (
         (f"Apply-wise difference: {columns} (<Apply position>, <Apply Op name>)",
-         compare.by_apply(mine, theirs), n_apply, "Apply instances"),
+         applys, n_apply, "Apply instances"),
         (f"Op-wise difference: {columns} <Op name>",
          compare.by_op(mine, theirs), n_ops, "Ops"),
         (f"Type-Op-wise difference: {columns} <Op type name>",

@@ -1,0 +1,26 @@
+"""The subcommand that writes a profile in the formats of other programs."""
+
+from __future__ import annotations
+
+import click
+
+from opwise.command import files
+from opwise.profiling.profile import Profile
+
+_FORMS = {"chrome": Profile.export_chrome_trace, "speedscope": Profile.export_speedscope}
+
+
+@click.command(short_help="Write a profile for Perfetto or speedscope.")
+@click.option(
+    "--form", type=click.Choice(list(_FORMS)), default="chrome", show_default=True,
+    help="chrome: kept calls on a time line; speedscope: flame graphs.",
+)  # fmt: skip
+@click.argument("file", type=files.PROFILES)
+@click.argument("out", type=files.OUT)
+def export(form, file, out):
+    """Write the profile in FILE, or those in a folder, to OUT, in the format of another program.
+
+    Perfetto (ui.perfetto.dev) and chrome://tracing open the one, speedscope.app the other.
+    """
+    profile = files.one([file])
+    files.written(out, lambda path: _FORMS[form](profile, path))

@@ -1,0 +1,119 @@
+// The cards at the top: where the time of calls and of compilation went, memory, what is in Python.
+
+function card(label, value, note, more) {
+  return el("article", { class: "card" },
+    el("h2", {}, label), el("p", { class: "value" }, value),
+    el("p", { class: "note" }, ...[note].flat()), more);
+}
+
+function callParts() {
+  const [thunks, timer] = [sumOf("thunk_ns"), sumOf("timing_ns")];
+  const [machine, all] = [sumOf("fn_ns"), sumOf("call_ns")];
+  return [
+    ["Applys", thunks, 1], ["timer", timer, 4],
+    ["machine", Math.max(machine - thunks - timer, 0), 2],
+    ["call path", Math.max(all - Math.max(machine, thunks + timer), 0), 3],
+  ];
+}
+
+function callsCard() {
+  const calls = sumOf("calls");
+  const all = sumOf("call_ns");
+  return card("Time in calls", figureNode(all, TIMES),
+    calls ? `${plural(calls, "call")} · ${time(all / calls)} each` : "never called",
+    stacked(callParts(), TIMES, 0.002));
+}
+
+function firstCard() {
+  const parts = functionsOf(state.part).filter((f) => f.calls > 1);
+  const [f] = [...parts].sort((a, b) => b.call_ns - a.call_ns);
+  if (!f) return null;
+  const later = (f.call_ns - f.first_call_ns) / (f.calls - 1);
+  const of = parts.length > 1 ? [el("span", { class: "cut", title: f.label }, `of ${f.label}`)] : [];
+  return card("A later call", figureNode(later, TIMES),
+    [`the first: ${time(f.first_call_ns)}, ${digits(f.first_call_ns / Math.max(later, 1))}\u202f×`, ...of]);
+}
+
+const COMPILE = [
+  ["optimizer", 1, (c) => c.optimizer - c.validate],
+  ["validation", 5, (c) => c.validate],
+  ["C compiler", 2, (c) => c.compiler],
+  ["loading kernels", 6, (c) => c.load],
+  ["thunks", 3, (c) => c.thunks],
+  ["linker, the rest", 7, (c) => c.linker - c.compiler - c.load - c.thunks],
+  ["graph and the rest", 8, (c) => c.total - c.optimizer - c.linker],
+];
+
+const compileParts = (functions) => COMPILE.map(([name, k, seconds]) =>
+  [name, functions.reduce((sum, f) => sum + Math.max(seconds(f.compile), 0) * 1e9, 0), k]);
+
+function cacheText(functions) {
+  const told = functions.map((f) => f.compile.cached).filter((cached) => cached !== null);
+  if (!told.length) return "no kernels were generated";
+  const hits = told.filter(Boolean).length;
+  if (hits === told.length) return "kernels from the cache";
+  return hits ? `kernels of ${hits} of ${told.length} functions from the cache` : "kernels compiled anew";
+}
+
+function compileCard() {
+  const functions = functionsOf(state.part);
+  const total = functions.reduce((sum, f) => sum + f.compile.total, 0) * 1e9;
+  return card("Compilation", figureNode(total, TIMES),
+    [functions.length > 1 ? `${plural(functions.length, "function")}, ` : "", cacheText(functions)],
+    stacked(compileParts(functions), TIMES, 0.02));
+}
+
+function withMemory() {
+  const found = functionsOf(state.part).filter((f) => f.memory);
+  return found.sort((a, b) => b.memory.peak - a.memory.peak)[0];
+}
+
+function applyLink(id, label = shortOp(opText(id))) {
+  return el("button", {
+    type: "button", class: "link", title: opText(id), on: { click: () => choose(id) },
+  }, el("span", { class: "number" }, `#${A.position[id]}`), ` ${cut(label, 80)}`);
+}
+
+function memoryCard() {
+  const f = withMemory();
+  if (!f) return card("Peak memory", "–", "not recorded");
+  const { memory } = f;
+  const owner = f.start + memory.at;
+  return card("Peak memory", figureNode(memory.peak, SIZES),
+    memory.at >= 0 && owner < f.end ? applyLink(owner) : "nothing was created",
+    memory.peak ? el("p", { class: "note" },
+      `of ${size(memory.total)} created · ${size(memory.kept)} kept`) : null);
+}
+
+function pythonCard() {
+  let [ns, many, all, total] = [0, 0, 0, 0];
+  let worst = null;
+  for (let id = 0; id < APPLYS; id += 1) {
+    if (!isIn(id)) continue;
+    all += 1;
+    total += A.ns[id];
+    if (A.c[id]) continue;
+    ns += A.ns[id];
+    many += 1;
+    if (worst === null || A.ns[id] > A.ns[worst]) worst = id;
+  }
+  return card("In Python", total ? percent(ns / total) : "–",
+    many ? [`${whole(many)} of ${plural(all, "Apply")}, most: `, el("br"), applyLink(worst)]
+      : `all ${whole(all)} Applys run in C`);
+}
+
+function slowestCard() {
+  const ids = [];
+  for (let id = 0; id < APPLYS; id += 1) if (isIn(id) && A.ns[id]) ids.push(id);
+  ids.sort((a, b) => A.ns[b] - A.ns[a]);
+  const total = sumOf("thunk_ns");
+  if (!ids.length) return null;
+  const three = ids.slice(0, 3).reduce((sum, id) => sum + A.ns[id], 0);
+  return card("Slowest Apply", percent(A.ns[ids[0]] / total), applyLink(ids[0]),
+    ids.length > 3 ? el("p", { class: "note" }, `the slowest three: ${percent(three / total)}`) : null);
+}
+
+function showCards() {
+  const cards = [callsCard(), slowestCard(), firstCard(), pythonCard(), memoryCard(), compileCard()];
+  byId("cards").replaceChildren(...cards.filter(Boolean));
+}

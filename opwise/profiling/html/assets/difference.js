@@ -1,0 +1,198 @@
+// The page of a difference: figures of both sides, the largest differences, and all rows.
+
+const TABLES = D.tables.map(([name, columns]) => ({
+  name: text(name),
+  rows: columns.before_ns.map((before, id) => ({
+    id, before, after: columns.after_ns[id], difference: columns.difference_ns[id],
+    ratio: columns.ratio[id], p: columns.p[id], relation: D.relations[columns.relation[id]],
+    verdict: D.verdicts[columns.verdict[id]], first: text(columns.label_before[id]),
+    second: text(columns.label_after[id]), lines: columns.lines[id].map(text),
+    label: text(columns.label_before[id]) || text(columns.label_after[id]),
+    search: () => [text(columns.label_before[id]), text(columns.label_after[id]),
+      D.relations[columns.relation[id]], D.verdicts[columns.verdict[id]],
+      ...columns.lines[id].map((place) => `${text(place)} ${SOURCES.get(text(place)) ?? ""}`)].join("\n"),
+  })),
+}));
+const SOURCES = new Map(D.sources.map(([place, source]) => [text(place), text(source)]));
+
+const signed = (ns) => (known(ns) ? `${ns > 0 ? "+" : ns < 0 ? "−" : ""}${time(Math.abs(ns))}` : "–");
+const times = (ratio) => (known(ratio) ? `${digits(ratio)}\u202f×` : "–");
+const side = (ns) => (ns > 0 ? "is-slower" : "is-faster");
+
+// --- cards ----------------------------------------------------------------------------------------
+
+function pair(label, before, after, units, note) {
+  const ratio = known(before) && known(after) && before ? after / before : null;
+  const isEqual = ratio !== null && Math.abs(ratio - 1) < 0.005;
+  return el("article", { class: "card pair" }, el("h2", {}, label),
+    el("p", { class: "value" }, figureNode(before, units), el("span", { class: "arrow" }, "→"), figureNode(after, units)),
+    el("p", { class: "note" }, ratio === null ? "" : isEqual ? "the same"
+      : el("b", { class: ratio > 1 ? "is-slower" : "is-faster" }, times(ratio)), note ? ` ${note}` : ""));
+}
+
+function showCards() {
+  const { before, after } = D;
+  byId("cards").append(...[
+    pair("A call", before.each_ns, after.each_ns, TIMES, `over ${whole(before.calls)} and ${plural(after.calls, "call")}`),
+    pair("Time in calls", before.call_ns, after.call_ns, TIMES),
+    pair("Time in Applys", before.thunk_ns, after.thunk_ns, TIMES),
+    before.python_ns || after.python_ns ? pair("In Python", before.python_ns, after.python_ns, TIMES) : null,
+    known(before.peak) || known(after.peak) ? pair("Peak memory", before.peak, after.peak, SIZES) : null,
+    pair("Compilation", before.compile_ns, after.compile_ns, TIMES,
+      [before, after].map((one) => (one.cached.every((c) => c === true) ? "cached" : "compiled")).join(" → ")),
+    pair("Applys", before.applys, after.applys, COUNTS),
+  ].filter(Boolean));
+}
+
+// --- the largest ----------------------------------------------------------------------------------
+
+const MOST = 12;
+const current = { table: null, rows: null };
+
+const largest = () => [...current.table.rows].filter((row) => row.difference)
+  .sort((a, b) => Math.abs(b.difference) - Math.abs(a.difference)).slice(0, MOST);
+
+const largestChart = keepChart(byId("largest-chart"), () => {
+  const rows = largest();
+  const most = Math.max(...rows.map((row) => Math.abs(row.difference)), 1);
+  const wide = Math.min(420, byId("largest-chart").clientWidth * 0.4);
+  return {
+    grid: { left: wide + 12, right: 20, top: 4, bottom: 26 },
+    xAxis: axis({ type: "value", min: -most * 1.18, max: most * 1.18, axisLabel: { formatter: signed, hideOverlap: true, showMinLabel: false, showMaxLabel: false } }),
+    yAxis: axis({
+      type: "category", inverse: true, data: rows.map((row) => row.id),
+      axisLine: { show: false },
+      axisLabel: { interval: 0, width: wide, overflow: "truncate", color: color("ink"), formatter: (id) => shortOp(current.table.rows[id].label) },
+      splitLine: { show: false },
+    }),
+    tooltip: tooltip(({ dataIndex }) => {
+      const row = rows[dataIndex];
+      return tipBody(row.label, [["before", time(row.before)], ["after", time(row.after)], ["difference", signed(row.difference)],
+        known(row.ratio) ? ["ratio", times(row.ratio)] : null, row.relation ? ["relation", row.relation] : null, row.verdict ? ["verdict", row.verdict] : null]);
+    }),
+    series: [{
+      type: "bar", barMaxWidth: 16,
+      data: rows.map((row) => ({
+        value: row.difference,
+        itemStyle: { color: color(row.difference > 0 ? "slower" : "faster"), opacity: row.verdict === "noise" ? 0.35 : 1, borderRadius: 2 },
+        label: { show: true, position: row.difference > 0 ? "right" : "left", formatter: () => signed(row.difference), color: color("soft"), fontSize: 11 },
+      })),
+    }],
+  };
+}, ({ dataIndex }) => choose(largest()[dataIndex]));
+
+// --- tables ---------------------------------------------------------------------------------------
+
+/** A bar from the middle: to the right what takes longer after than before. */
+function diverging(ns, most, isNoise) {
+  const share = 50 * Math.min(Math.abs(ns) / most, 1);
+  return el("span", { class: `diverging ${isNoise ? "is-noise" : ""}` },
+    el("i", { class: `bar-fill ${side(ns)}`, style: { left: `${ns > 0 ? 50 : 50 - share}%`, width: `${share}%` } }),
+    el("span", { class: "figure" }, signed(ns)));
+}
+
+const KINDS = { slower: "is-slower", faster: "is-faster", noise: "" };
+const chip = (label, kind) => (label ? el("span", { class: `chip ${kind ?? ""}` }, label) : el("span"));
+
+function labels(row) {
+  if (row.first && row.second && row.first !== row.second) {
+    return el("span", { title: `${row.first}\n→ ${row.second}` }, el("code", {}, row.first), el("span", { class: "soft" }, " → "), el("code", {}, row.second));
+  }
+  return el("code", { title: row.label }, row.label);
+}
+
+function differenceTable(host, { name, rows }) {
+  const most = rows.reduce((m, row) => Math.max(m, Math.abs(row.difference)), 1);
+  for (const row of rows) {
+    row.weight = Math.abs(row.difference);
+    row.line = row.lines[0] ?? "";
+  }
+  const some = (field) => rows.some((row) => known(row[field]) || (typeof row[field] === "string" && row[field]));
+  return makeTable(host, {
+    name, rows, sort: "weight", choose,
+    columns: [
+      numeric("weight", "difference", "after less before; sorted by size", (v, row) => diverging(row.difference, most, row.verdict === "noise"), { width: 190 }),
+      numeric("before", "before", "time in all calls, before", timeNode, { width: 92 }),
+      numeric("after", "after", "time in all calls, after", timeNode, { width: 92 }),
+      numeric("ratio", "ratio", "of the time of one run, after to before", (v) => el("span", {}, known(v) ? times(v) : ""), { width: 84 }),
+      some("verdict") ? textual("verdict", "verdict", "whether the difference is more than noise", (v) => chip(v, KINDS[v]), { width: 84 }) : null,
+      some("p") ? numeric("p", "p", "how likely so much is by chance", (v) => el("span", {}, known(v) ? (v < 0.001 ? "<0.001" : v.toFixed(3)) : ""), { width: 72 }) : null,
+      some("relation") ? textual("relation", "relation", "how the two sides belong together", (v) => chip(v, "is-scope"), { width: 112 }) : null,
+      textual("label", name.toLowerCase(), "what it is, before and after", (v, row) => labels(row), { minWidth: 260, widthGrow: 3 }),
+      some("line") ? textual("line", "line", "where it was written", (v) => el("span", { class: "line-cell", title: `${v}\n${SOURCES.get(v) ?? ""}` }, el("span", { class: "place" }, baseName(v)), " ", el("code", {}, SOURCES.get(v) ?? "")), { width: 300 }) : null,
+    ].filter(Boolean),
+  });
+}
+
+let tabs = null;
+
+function filterAll() {
+  const [verdict, relation] = [byId("verdict").value, byId("relation").value];
+  const also = verdict || relation
+    ? (row) => (!verdict || row.verdict === verdict) && (!relation || row.relation === relation) : null;
+  for (const table of tabs.made.values()) table.filter(byId("filter").value, also);
+}
+
+function choose(row) {
+  for (const [name, table] of tabs.made) if (name === current.table.name) table.choose(row.id);
+  showDetails(row);
+}
+
+function sideBlock(title, label, ns) {
+  return el("section", {}, el("h3", {}, title), label ? el("code", { class: "op" }, label) : el("p", { class: "nothing" }, "nothing"),
+    known(ns) ? el("p", {}, el("b", {}, time(ns))) : null);
+}
+
+function showDetails(row) {
+  byId("details").replaceChildren(...[
+    el("header", {}, el("p", { class: `value ${side(row.difference)}` }, signed(row.difference)),
+      el("p", { class: "chips" }, chip(row.verdict, KINDS[row.verdict]), chip(row.relation, "is-scope"),
+        known(row.ratio) ? chip(times(row.ratio)) : null, known(row.p) ? chip(`p = ${row.p < 0.001 ? "<0.001" : row.p.toFixed(3)}`) : null)),
+    sideBlock("Before", row.first, row.before),
+    sideBlock("After", row.second, row.after),
+    row.lines.length ? el("section", {}, el("h3", {}, "Written at"), ...row.lines.slice(0, 20).map((place) =>
+      el("div", { class: "source", title: place }, el("span", { class: "place" }, baseName(place)), el("code", {}, SOURCES.get(place) ?? "(no source)")))) : null,
+  ].filter(Boolean));
+}
+
+function options(select, values, all) {
+  const used = new Set(TABLES.flatMap(({ rows }) => rows.map((row) => row[select.id])));
+  const shown = values.filter((value) => value && used.has(value));
+  select.append(el("option", { value: "" }, all), ...shown.map((value) => el("option", { value }, value)));
+  select.parentElement.hidden = !shown.length;
+  select.onchange = filterAll;
+}
+
+function start() {
+  const name = (one, otherwise) => text(one.title) || otherwise;
+  byId("title").textContent = `${name(D.before, "before")} → ${name(D.after, "after")}`;
+  showEnvironment([["before: ", D.before.environment], ["after: ", D.after.environment]]);
+  showCards();
+  options(byId("verdict"), D.verdicts, "all");
+  options(byId("relation"), D.relations, "all");
+  const host = byId("tables");
+  const shown = (title, table) => {
+    current.table = TABLES.find((each) => each.name === title);
+    table.onShown = () => {
+      byId("shown").textContent = plural(table.shown, "row");
+    };
+    filterAll();
+    const rows = largest();
+    byId("largest-chart").style.height = `${Math.max(rows.length, 1) * 22 + 34}px`;
+    byId("largest-note").textContent = `${title}: right is slower after, left is faster${current.table.rows.some((r) => r.verdict === "noise") ? "; pale is noise" : ""}`;
+    largestChart.update();
+    if (rows.length) choose(rows[0]);
+  };
+  tabs = makeTabs(byId("tabs"), host, TABLES.map((each) => [each.name, () => differenceTable(host, each)]), shown);
+  let typing = 0;
+  byId("filter").oninput = () => {
+    clearTimeout(typing);
+    typing = setTimeout(filterAll, 120);
+  };
+  if (TABLES.length) tabs.open(TABLES[0].name);
+  document.documentElement.dataset.ready = "yes";
+}
+
+// For whoever looks at the page with a program.
+window.opwise = { data: D };
+start();

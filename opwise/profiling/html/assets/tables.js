@@ -1,0 +1,154 @@
+// Tables: sorted by a click on a column, filtered, chosen by click or arrow keys. Cells are nodes.
+
+const byValue = (a, b) =>
+  typeof a === "string" ? a.localeCompare(b) : (a ?? -Infinity) - (b ?? -Infinity);
+
+/** A column of figures. */
+function numeric(field, title, help, node, more = {}) {
+  return {
+    field, title: help, hozAlign: "right", headerHozAlign: "right", sorter: byValue,
+    headerSortStartingDir: "desc", titleFormatter: () => el("span", { title: help }, title),
+    formatter: (cell) => node(cell.getValue(), cell.getData()), ...more,
+  };
+}
+
+/** A column of texts. node: what a cell shows, by default the text itself. */
+function textual(field, title, help, node, more = {}) {
+  return {
+    field, title: help, sorter: byValue, headerSortStartingDir: "asc",
+    titleFormatter: () => el("span", { title: help }, title),
+    formatter: (cell) => {
+      const value = cell.getValue();
+      return node ? node(value, cell.getData()) : el("span", { title: value }, value);
+    },
+    ...more,
+  };
+}
+
+const timeNode = (ns) => figureNode(ns, TIMES);
+const code = (string) => el("code", { title: string }, string);
+
+/** A figure above a bar of a share of the largest. */
+function barred(node, share, kind = "") {
+  return el("span", { class: "barred" },
+    el("span", { class: `bar-fill ${kind}`, style: { width: `${100 * Math.min(share, 1)}%` } }), node);
+}
+
+/**
+ * Make a table. name: what its rows are; rows: objects with id and search, a function or a text by
+ * which they are found; choose: called with a row that was clicked.
+ */
+function makeTable(host, { name, columns, rows, sort, choose }) {
+  const shell = el("div", { class: "table", tabIndex: 0, role: "region", ariaLabel: `Table: ${name}` });
+  host.append(shell);
+  const inner = el("div");
+  shell.append(inner);
+  let keep = null;
+  let ready = false;
+  let wanted = null;
+  const table = new tabulator.Tabulator(inner, {
+    data: rows, columns, index: "id", height: "100%", layout: "fitDataStretch", rowHeight: 28,
+    initialSort: [{ column: sort, dir: "desc" }], columnDefaults: { minWidth: 40, maxInitialWidth: 420 },
+    placeholder: el("p", { class: "nothing" }, "No row is left by the filter."),
+  });
+  const made = { shell, table, name, shown: rows.length, onShown: () => {} };
+  const refresh = () => {
+    made.shown = keep ? rows.filter(keep).length : rows.length;
+    made.onShown();
+  };
+  made.filter = (words, also) => {
+    const terms = words.toLowerCase().split(/\s+/).filter(Boolean);
+    keep = terms.length || also
+      ? (row) => (!also || also(row)) && terms.every((term) => searched(row).includes(term))
+      : null;
+    if (ready) {
+      if (keep) table.setFilter(keep);
+      else table.clearFilter();
+    }
+    refresh();
+  };
+  let marked = null;
+  const mark = (row) => {
+    marked?.classList.remove("is-chosen");
+    marked?.removeAttribute("aria-selected");
+    marked = row ? row.getElement() : null;
+    marked?.classList.add("is-chosen");
+    marked?.setAttribute("aria-selected", "true");
+  };
+  let chosen = null;
+  /** Mark a row and bring it into sight. */
+  made.choose = (id) => {
+    chosen = id;
+    wanted = id;
+    if (!ready || shell.hidden) return;
+    const row = id === null ? false : table.getRow(id);
+    mark(row || null);
+    if (row && (!keep || keep(row.getData()))) table.scrollToRow(row, "center", false).catch(() => {});
+    wanted = null;
+  };
+  made.show = (visible) => {
+    shell.hidden = !visible;
+    if (visible && ready) {
+      table.redraw();
+      if (wanted !== null) made.choose(wanted);
+    }
+  };
+  table.on("tableBuilt", () => {
+    ready = true;
+    for (const title of inner.querySelectorAll(".tabulator-col.tabulator-sortable")) {
+      title.tabIndex = 0;
+    }
+    if (keep) table.setFilter(keep);
+    if (wanted !== null) made.choose(wanted);
+    refresh();
+  });
+  table.on("rowClick", (event, row) => choose(row.getData()));
+  shell.addEventListener("keydown", (event) => {
+    const title = event.target.closest?.(".tabulator-col");
+    if (title && (event.key === "Enter" || event.key === " ")) {
+      title.click();
+      event.preventDefault();
+    } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      const row = chosen === null ? null : table.getRow(chosen);
+      const next = row
+        ? event.key === "ArrowDown" ? row.getNextRow() : row.getPrevRow()
+        : table.getRows("active")[0];
+      if (next) choose(next.getData());
+      event.preventDefault();
+    }
+  });
+  return made;
+}
+
+function searched(row) {
+  if (typeof row.search === "function") row.search = row.search().toLowerCase();
+  return row.search;
+}
+
+/** Make tabs of [name, a function that makes the table]; tables are made when they are shown. */
+function makeTabs(tabs, host, entries, shown) {
+  const made = new Map();
+  const buttons = entries.map(([name], k) => el("button", {
+    type: "button", role: "tab", id: `tab-${k}`, on: { click: () => open(name) },
+  }, name));
+  tabs.replaceChildren(...buttons);
+  host.replaceChildren();
+  const open = (name) => {
+    entries.forEach(([each], k) => {
+      buttons[k].setAttribute("aria-selected", String(each === name));
+      buttons[k].tabIndex = each === name ? 0 : -1;
+    });
+    if (!made.has(name)) made.set(name, entries.find(([each]) => each === name)[1]());
+    for (const [each, table] of made) table.show(each === name);
+    shown(name, made.get(name));
+  };
+  tabs.onkeydown = (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const at = buttons.findIndex((b) => b.getAttribute("aria-selected") === "true");
+    const next = (at + step + buttons.length) % buttons.length;
+    open(entries[next][0]);
+    buttons[next].focus();
+  };
+  return { open, made };
+}

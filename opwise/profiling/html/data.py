@@ -1,0 +1,452 @@
+"""What the page of a profile shows, as small as it goes: columns of numbers, every text once.
+
+The page's own script (``assets/model.js``) reads it. Times are whole nanoseconds.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import asdict
+
+from opwise.profiling import aggregate, histogram, roofline
+from opwise.profiling.html.layout import layered
+from opwise.profiling.profile import Profile
+from opwise.profiling.tips import tips
+
+#: a text is cut after so many characters; after fewer where all of them are more than TEXTS
+TEXT = 4000
+TEXTS = 1_800_000
+#: how many Applys have their histogram in the page: the slowest
+HISTOGRAMS = 300
+#: Applys of a call that are drawn one by one take at least this share of it
+SEGMENT = 1 / 500
+#: parts of the flame view below this share of all time are summed up
+FLAME = 1 / 1000
+#: scopes are cut into at most so many names
+DEPTH = 12
+#: how many of the arrays that live at the peak are listed
+LIVE = 100
+
+
+def of_profile(profile, limits=None, machine=None):
+    """Return what the page of a Profile shows, as plain data for JSON.
+
+    limits: None, or dicts with the keys function (its number, or its name), position, intensity
+    (flop/byte), gflops, gbs, share (of the peak), bound, gain_s. machine: None, or a dict with
+    bandwidth: (bytes, GB/s) pairs, and peaks: {name: GFLOP/s}.
+    """
+    texts = Texts()
+    lines = _Lines(texts, profile.sources)
+    origins = _Origins(texts, lines)
+    ops = _Ops(texts)
+    starts = _starts(profile.functions)
+    data = {
+        "kind": "profile",
+        "title": texts(profile.message or "Profile"),
+        "environment": environment(profile, texts),
+        "functions": [_function(f, texts) for f in profile.functions],
+        "applys": _applys(profile, texts, origins, ops),
+        "histograms": _histograms(profile.applys),
+        "tables": [_sums(part, texts, lines, ops) for part in selections(profile)],
+        "flames": [_flame(part, texts, lines, ops) for part in selections(profile)],
+        "tips": [texts(tip) for tip in tips(profile)],
+        "roofline": _roofline(profile, starts, texts, limits, machine),
+    }  # fmt: skip
+    data.update(ops=ops.columns, origins=origins.columns, lines=lines.columns)
+    data["buckets"] = [histogram.bounds(b)[0] for b in range(histogram.BUCKETS)]
+    data["texts"] = texts.cut()
+    return data
+
+
+def limits(profile):
+    """Return (limits, machine) of a Profile that carries its machine, as ``of_profile`` takes them.
+
+    (None, None) where that was not measured.
+    """
+    if profile.machine is None:
+        return None, None
+    found = []
+    for number, function in enumerate(profile.functions):
+        for row in roofline.rows(Profile((function,)), profile.machine):
+            apply = function.applys[row.position]
+            if row.share is not None and apply.traffic and apply.flops:
+                found.append({
+                    "function": number, "position": apply.position, "bound": row.bound,
+                    "intensity": apply.flops / apply.traffic, "gflops": row.rate,
+                    "gbs": row.bandwidth, "share": row.share, "gain_s": row.gain,
+                })  # fmt: skip
+    rates, peaks = dict(profile.machine.one), {}
+    for size, rate in profile.machine.all:
+        rates[size] = max(rate, rates.get(size, 0.0))
+    used = {a.dtype for apply in profile.applys for a in apply.output_arrays if a is not None}
+    for peak in profile.machine.peaks:
+        if peak.dtype in used:
+            peaks[peak.dtype] = max(peak.one, peak.all, peaks.get(peak.dtype, 0.0))
+    return found, {"bandwidth": sorted(rates.items()), "peaks": peaks}
+
+
+def selections(profile):
+    """Return the Profiles that the page can show: of all functions, then of each if several."""
+    if len(profile.functions) == 1:
+        return [profile]
+    return [profile, *(Profile((f,), sources=profile.sources) for f in profile.functions)]
+
+
+def environment(profile, texts):
+    """Return (name, value) pairs of texts that say where a profile was made."""
+    return [
+        [texts(str(name)), texts(str(value))]
+        for name, value in profile.environment.items()
+        if not isinstance(value, float | dict | list)
+    ]
+
+
+class Texts:
+    """A table of texts: called with a text, it returns the number of it."""
+
+    def __init__(self):
+        self._numbers = {}
+
+    def __call__(self, text):
+        return self._numbers.setdefault(text, len(self._numbers))
+
+    def cut(self):
+        """Return the texts, each cut to a length at which all together are not too many."""
+        most = TEXT
+        while most > 64 and sum(min(len(text), most) for text in self._numbers) > TEXTS:
+            most //= 2
+        return [t if len(t) <= most else t[: most - 1] + "…" for t in self._numbers]
+
+
+class _Numbered:
+    """Rows kept as columns, each once; called with a row, it returns the number of it."""
+
+    names: tuple[str, ...] = ()
+
+    def __init__(self):
+        self.columns: dict = {name: [] for name in self.names}
+        self._numbers: dict = {}
+
+    def number(self, *row):
+        found = self._numbers.get(row)
+        if found is None:
+            found = self._numbers[row] = len(self._numbers)
+            for name, value in zip(self.names, row, strict=True):
+                self.columns[name].append(value)
+        return found
+
+
+class _Lines(_Numbered):
+    names = ("file", "line", "source")
+
+    def __init__(self, texts, sources):
+        super().__init__()
+        self._texts, self._sources = texts, sources
+
+    def __call__(self, place):
+        """Return the number of a (file, line), -1 for None and for no file."""
+        if not place or not place[0]:
+            return -1
+        file, line = place
+        source = self._sources.get(f"{file}:{line}", "")
+        return self.number(self._texts(file), line, self._texts(source))
+
+
+class _Origins(_Numbered):
+    names = ("op", "line", "scope", "of")
+
+    def __init__(self, texts, lines):
+        super().__init__()
+        self._texts, self._lines = texts, lines
+
+    def __call__(self, origin):
+        return self.number(
+            self._texts(origin.op),
+            self._lines((origin.file, origin.line)),
+            self._texts(origin.scope),
+            self._lines(origin.gradient_of),
+        )
+
+
+class _Ops(_Numbered):
+    names = ("key", "text", "class")
+
+    def __init__(self, texts):
+        super().__init__()
+        self._texts, self._of_key = texts, {}
+
+    def __call__(self, apply):
+        found = self._of_key[apply.op_key] = self.number(
+            self._texts(apply.op_key), self._texts(apply.op), self._texts(apply.op_class)
+        )
+        return found
+
+    def of_key(self, key):
+        return self._of_key[key]
+
+
+def _starts(functions):
+    """Return the number of the first Apply of each function among all Applys."""
+    starts, start = [], 0
+    for function in functions:
+        starts.append(start)
+        start += len(function.applys)
+    return starts
+
+
+# --- functions ------------------------------------------------------------------------------------
+
+
+def _function(f, texts):
+    columns, rows = layered([a.reads for a in f.applys])
+    compile_ = asdict(f.compile)
+    compile_["slowest"] = [[texts(text), seconds] for text, seconds in f.compile.slowest]
+    return {
+        "name": texts(f.name),
+        "applys": len(f.applys),
+        "calls": f.calls,
+        "call_ns": f.call_ns,
+        "fn_ns": f.fn_ns,
+        "thunk_ns": f.thunk_ns,
+        "timing_ns": f.timing_ns,
+        "first_call_ns": f.first_call_ns,
+        "compile": compile_,
+        "detail": [_call(call) for call in f.detail],
+        "memory": _memory(f),
+        "columns": columns,
+        "rows": rows,
+    }
+
+
+def _call(call):
+    """Return one call: its larger Applys one by one, what is between them as position -1."""
+    least = call.ns * SEGMENT
+    segments = []
+    for position, ns in enumerate(call.apply_ns):
+        if ns >= least:
+            segments.append([position, ns])
+        elif segments and segments[-1][0] == -1:
+            segments[-1][1] += ns
+        else:
+            segments.append([-1, ns])
+    return {"number": call.number, "ns": call.ns, "segments": segments}
+
+
+def _memory(f):
+    if f.memory is None:
+        return None
+    plain = {name: value for name, value in vars(f.memory).items() if name != "live"}
+    live = f.memory.live
+    plain["live"] = [[one.position, one.bytes] for one in live[:LIVE]]
+    plain["live_rest"] = [len(live[LIVE:]), sum(one.bytes for one in live[LIVE:])]
+    return plain
+
+
+# --- Applys ---------------------------------------------------------------------------------------
+
+
+def _applys(profile, texts, origins, ops):
+    columns: dict = {}
+    for number, function in enumerate(profile.functions):
+        for a in function.applys:
+            row = {
+                "function": number,
+                "position": a.position,
+                "op": ops(a),
+                "operands": texts(a.text.removeprefix(a.op)),
+                "ns": a.total,
+                "count": a.count,
+                "least": a.least,
+                "median": round(a.quantile(0.5)),
+                "p95": round(a.quantile(0.95)),
+                "most": a.most,
+                "c": int(a.c),
+                "why": texts(a.why),
+                "inputs": _arrays(a.inputs, a.input_arrays, texts),
+                "outputs": _arrays(a.outputs, a.output_arrays, texts),
+                "shapes": texts(_shapes(a)),
+                "shares": texts("".join(a.shares)),
+                "reads": list(a.reads),
+                "origins": [origins(o) for o in a.origins],
+                "flops": a.flops,
+                "bytes": _traffic(a),
+            }
+            for name, value in row.items():
+                columns.setdefault(name, []).append(value)
+    return columns
+
+
+def _arrays(types, arrays, texts):
+    known = len(types) == len(arrays)
+    return [
+        texts(_array(array) if known and (array := arrays[k]) is not None else type_)
+        for k, type_ in enumerate(types)
+    ]
+
+
+def _array(array):
+    shape = _shape(array.shape)
+    text = f"{array.dtype} {shape}, {size(array.bytes)}"
+    return text if _is_contiguous(array) else f"{text}, strides {_shape(array.strides)}"
+
+
+def _is_contiguous(array):
+    step = array.bytes // max(1, math.prod(array.shape))
+    for length, stride in zip(reversed(array.shape), reversed(array.strides), strict=False):
+        if length != 1 and stride != step:
+            return False
+        step *= length
+    return True
+
+
+def _shape(numbers):
+    return "×".join(map(str, numbers)) or "scalar"
+
+
+def _shapes(a):
+    return ", ".join(_shape(array.shape) for array in a.output_arrays if array is not None)
+
+
+def size(count):
+    """Return a number of bytes as people read it."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            return f"{count:.4g} {unit}"
+        count /= 1024
+    raise AssertionError(count)
+
+
+def _traffic(a):
+    """Return the bytes that an Apply reads and writes in a call, None where it only makes views."""
+    arrays = (*a.input_arrays, *a.output_arrays)
+    if not arrays or None in arrays or set(a.shares) <= {"v"}:
+        return None
+    return sum(array.bytes for array in arrays)
+
+
+def _histograms(applys):
+    """Return {number of the Apply: [bucket, calls, bucket, calls, ...]} of the slowest."""
+    slowest = heapq.nlargest(HISTOGRAMS, range(len(applys)), key=lambda k: applys[k].total)
+    return {
+        k: [n for pair in applys[k].histogram for n in pair]
+        for k in sorted(slowest)
+        if applys[k].count > 1
+    }
+
+
+# --- sums -----------------------------------------------------------------------------------------
+
+
+def _sums(profile, texts, lines, ops):
+    """Return the tables beside that of Applys, by name."""
+    return {
+        "op": _rows(aggregate.by_op(profile), texts, ops.of_key),
+        "class": _rows(aggregate.by_class(profile), texts, texts),
+        "line": _rows(aggregate.by_line(profile), texts, lines),
+        "scope": _rows(aggregate.by_scope(profile), texts, texts),
+    }
+
+
+def _rows(rows, texts, key):
+    return {
+        "key": [key(r.key) for r in rows],
+        "label": [texts(r.label) for r in rows],
+        "ns": [round(r.ns) for r in rows],
+        "gradient": [round(r.gradient) for r in rows],
+        "calls": [r.calls for r in rows],
+        "applys": [r.applys for r in rows],
+        "c": [1 if r.c else 0 if r.python else 2 for r in rows],
+    }
+
+
+class _Part:
+    """A part of the flame view: what it is, its time, and its parts by name."""
+
+    def __init__(self, kind, name, key=-1):
+        self.kind, self.name, self.key = kind, name, key
+        self.ns = self.gradient = 0.0
+        self.parts = {}
+
+    def part(self, kind, name, key=-1):
+        found = self.parts.get((kind, name, key))
+        if found is None:
+            found = self.parts[kind, name, key] = _Part(kind, name, key)
+        return found
+
+    def plain(self, least):
+        """Return [kind, name, key, ns, gradient ns, parts], the largest part first."""
+        parts = sorted(self.parts.values(), key=lambda p: (-p.ns, p.kind, p.name))
+        shown = [p.plain(least) for p in parts if p.ns >= least]
+        rest = [p for p in parts if p.ns < least]
+        if sum(p.ns for p in rest) >= least:
+            shown.append(["rest", len(rest), -1, round(sum(p.ns for p in rest)),
+                          round(sum(p.gradient for p in rest)), []])  # fmt: skip
+        return [self.kind, self.name, self.key, round(self.ns), round(self.gradient), shown]
+
+
+def _flame(profile, texts, lines, ops):
+    """Return the tree of function, scopes, line and Op, with times divided as in ``by_line``."""
+    root = _Part("all", texts(""))
+    for number, function in enumerate(profile.functions):
+        for apply in function.applys:
+            for origin in apply.origins or (None,):
+                share = apply.total / max(1, len(apply.origins))
+                is_gradient = origin is not None and origin.gradient_of is not None
+                for part in _path(root, number, function, apply, origin, texts, lines, ops):
+                    part.ns += share
+                    part.gradient += share * is_gradient
+    return root.plain(max(root.ns * FLAME, 1))
+
+
+def _path(root, number, function, apply, origin, texts, lines, ops):
+    yield root
+    part = root.part("function", texts(function.name), number)
+    yield part
+    place = None
+    if origin is not None:
+        for name in filter(None, origin.scope.split("/", DEPTH)):
+            part = part.part("scope", texts(name))
+            yield part
+        place = origin.gradient_of or (origin.file, origin.line)
+    line = lines(place)
+    part = part.part("line", texts("" if line >= 0 else "(unknown line)"), line)
+    yield part
+    yield part.part("op", texts(apply.op), ops(apply))
+
+
+# --- the limits of the machine --------------------------------------------------------------------
+
+
+def _roofline(profile, starts, texts, limits, machine):
+    if not limits:
+        return None
+    numbers = {f.name: k for k, f in reversed(list(enumerate(profile.functions)))}
+    rows: dict = {name: [] for name in ("apply", *_LIMITS, "bound")}
+    for limit in limits:
+        function = limit["function"]
+        function = numbers.get(function, -1) if isinstance(function, str) else function
+        if not 0 <= function < len(starts):
+            raise ValueError(f"limits name a function that the profile has not: {limit!r}")
+        if not 0 <= limit["position"] < len(profile.functions[function].applys):
+            raise ValueError(f"limits name an Apply that {function!r} has not: {limit!r}")
+        rows["apply"].append(starts[function] + limit["position"])
+        rows["bound"].append(texts(limit.get("bound") or ""))
+        for name in _LIMITS:
+            rows[name].append(finite(limit.get(name)))
+    machine = machine or {}
+    return {
+        **rows,
+        "bandwidth": [[int(size), finite(gbs)] for size, gbs in machine.get("bandwidth", ())],
+        "peaks": [[texts(str(name)), finite(v)] for name, v in machine.get("peaks", {}).items()],
+    }
+
+
+_LIMITS = ("intensity", "gflops", "gbs", "share", "gain_s")
+
+
+def finite(value):
+    """Return a number to four digits for JSON, None for what is none there."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.4g}")

@@ -1,0 +1,115 @@
+"""What the page of a difference shows: the figures of both sides, and rows that others made."""
+
+from __future__ import annotations
+
+from opwise.profiling import compare, noise
+from opwise.profiling.aggregate import NO_SCOPE
+from opwise.profiling.html.data import Texts, environment, finite
+
+#: what the rows of a table may say of how the two sides belong together, and of the difference
+RELATIONS = ("", "only before", "only after", "fused", "split", "regrouped", "similar")
+VERDICTS = ("", "slower", "faster", "noise")
+
+_TIMES = ("before_ns", "after_ns", "difference_ns")
+
+
+def tables(before, after):
+    """Return the rows of the difference of some runs to others, as ``of_difference`` takes them.
+
+    before, after: the Profiles of the runs. With one of each, times are those of all calls; with
+    several, the medians of a call, and verdicts say what is noise.
+    """
+    several = len(before) > 1 or len(after) > 1
+    found = {}
+    for name, way in compare.WAYS.items():
+        rows = [_row(r, several) for r in noise.repeated(way, before, after)[1:]]
+        if name != "scope" or any(row["label_before"] != NO_SCOPE for row in rows):
+            found[_TITLES[name]] = rows
+    return found
+
+
+_TITLES = {"apply": "Apply", "op": "Op", "class": "Class", "line": "Line", "scope": "Scope"}
+
+
+def _row(repeated, several):
+    row = repeated.row
+    mine, theirs = repeated.before, repeated.after
+    if not several:
+        mine, theirs = (side.ns if side else None for side in (row.mine, row.theirs))
+    only = {"self": "only before", "other": "only after", "": ""}[row.only]
+    return {
+        "before_ns": mine,
+        "after_ns": theirs,
+        "difference_ns": (theirs or 0) - (mine or 0),
+        "ratio": repeated.ratio,
+        "p": repeated.p,
+        "relation": row.relation or only,
+        "verdict": repeated.verdict,
+        "label_before": row.mine.label if row.mine else None,
+        "label_after": row.theirs.label if row.theirs else None,
+        "lines": [f"{file}:{line}" for file, line in row.lines],
+    }
+
+
+def of_difference(before, after, tables):
+    """Return what the page of two Profiles shows, as plain data for JSON.
+
+    tables: {what a row is: rows}; a row is a dict with before_ns, after_ns (None where that side
+    has nothing), difference_ns, ratio and p (None where there is none), relation (of RELATIONS),
+    verdict (of VERDICTS), label_before, label_after, lines (texts ``file:line``). Raises ValueError
+    for another relation or verdict.
+    """
+    texts = Texts()
+    sources = {**after.sources, **before.sources}
+    data = {
+        "kind": "difference",
+        "relations": RELATIONS,
+        "verdicts": VERDICTS,
+        "before": _side(before, texts),
+        "after": _side(after, texts),
+        "tables": [[texts(name), _columns(rows, texts)] for name, rows in tables.items()],
+    }
+    places = {place for rows in tables.values() for row in rows for place in row["lines"]}
+    data["sources"] = [[texts(p), texts(sources[p])] for p in sorted(places) if p in sources]
+    data["texts"] = texts.cut()
+    return data
+
+
+def _side(profile, texts):
+    functions = profile.functions
+    calls = sum(f.calls for f in functions)
+    call_ns = sum(f.call_ns for f in functions)
+    return {
+        "title": texts(profile.message or ""),
+        "environment": environment(profile, texts),
+        "functions": len(functions),
+        "applys": len(profile.applys),
+        "calls": calls,
+        "call_ns": call_ns,
+        "each_ns": finite(call_ns / calls) if calls else None,
+        "thunk_ns": profile.local_ns,
+        "python_ns": sum(a.total for a in profile.applys if not a.c),
+        "compile_ns": round(sum(f.compile.total for f in functions) * 1e9),
+        "cached": [f.compile.cached for f in functions],
+        "peak": max((f.memory.peak for f in functions if f.memory), default=None),
+    }
+
+
+def _columns(rows, texts):
+    for row in rows:
+        for name, known in (("relation", RELATIONS), ("verdict", VERDICTS)):
+            if row[name] not in known:
+                raise ValueError(f"a row has the {name} {row[name]!r}; it must be of {known}")
+    return {
+        **{name: [_whole(row[name]) for row in rows] for name in _TIMES},
+        **{name: [finite(row[name]) for row in rows] for name in ("ratio", "p")},
+        "relation": [RELATIONS.index(row["relation"]) for row in rows],
+        "verdict": [VERDICTS.index(row["verdict"]) for row in rows],
+        "label_before": [texts(row["label_before"] or "") for row in rows],
+        "label_after": [texts(row["label_after"] or "") for row in rows],
+        "lines": [[texts(place) for place in row["lines"]] for row in rows],
+    }
+
+
+def _whole(ns):
+    return None if ns is None else round(ns)

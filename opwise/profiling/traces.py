@@ -1,0 +1,267 @@
+"""Traces: a profile as a file that other programs show on a time line or as a flame graph.
+
+The Trace Event Format is what Perfetto and chrome://tracing open; speedscope has its own.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+from itertools import accumulate
+
+from opwise.profiling import aggregate, limits
+from opwise.profiling.files import write_whole
+from opwise.version import __version__
+
+#: how many lines of the user's program a slice names
+_LINES = 4
+_EXPORTER = f"opwise {__version__}"
+
+
+def _write(data, path):
+    text = json.dumps(data, ensure_ascii=False)
+    # readers of these formats refuse half a character
+    write_whole(path, text.encode("utf-8", "replace").decode("utf-8"))
+
+
+def _starts(call):
+    """Return when each Apply of a kept call began: one behind the other."""
+    return [*accumulate(call.apply_ns, initial=call.start_ns)][:-1]
+
+
+# --- the Trace Event Format -----------------------------------------------------------------------
+
+
+def export_chrome_trace(profile, path, max_events=50_000):
+    """Write the kept calls of a profile in the Trace Event Format.
+
+    A function is a thread; a kept call is a slice, with its Applys inside, one behind the other:
+    what lies between them is not recorded. max_events: how many slices there may be; the shortest
+    Applys are left out first, then the shortest calls, and ``otherData`` says how many. Raises
+    ValueError for a max_events that is no whole number from 1, and OSError.
+    """
+    limits.check(max_events=max_events)
+    process = _process(profile)
+    slices = [
+        each
+        for thread, function in enumerate(profile.functions, 1)
+        for each in _slices(profile, function, process, thread)
+    ]
+    begin = min((each["ts"] for each in slices), default=0)
+    dropped = _shortest(slices, len(slices) - max_events)
+    kept = [_timed(each, begin) for k, each in enumerate(slices) if k not in dropped]
+    calls = sum(_is_call(slices[k]) for k in dropped)
+    _write(
+        {
+            "traceEvents": [*_names(profile, process), *kept],
+            "displayTimeUnit": "ns",
+            "otherData": {
+                "exporter": _EXPORTER,
+                "message": profile.message,
+                "dropped Applys": len(dropped) - calls,
+                "dropped calls": calls,
+            },
+        },
+        path,
+    )
+
+
+def _process(profile):
+    """Return the number of the process; that of the first where several were merged, else 0."""
+    environments = [profile.environment, *profile.environment.get("merged", ())]
+    return next((e["process"] for e in environments if "process" in e), 0)
+
+
+def _names(profile, process):
+    """Return the events that name the process and its threads."""
+    title = f"opwise: {profile.message}" if profile.message else "opwise"
+    rows = [("process_name", 0, {"name": title})]
+    for thread, function in enumerate(profile.functions, 1):
+        rows.append(("thread_name", thread, {"name": function.name}))
+        rows.append(("thread_sort_index", thread, {"sort_index": thread}))
+    return [
+        {"ph": "M", "name": name, "pid": process, "tid": thread, "ts": 0, "args": args}
+        for name, thread, args in rows
+    ]
+
+
+def _slices(profile, function, process, thread):
+    """Yield the slices of a function, a call before its Applys; times are nanoseconds."""
+    about = [_about(profile, apply) for apply in function.applys]
+    for call in function.detail:
+        place = {"pid": process, "tid": thread}
+        yield {
+            "ph": "X", "name": f"call {call.number} of {function.name}", "cat": "call",
+            "ts": call.start_ns, "dur": call.ns, **place,
+            "args": {"call": call.number, "calls in all": function.calls},
+        }  # fmt: skip
+        for apply, args, start, ns in zip(
+            function.applys, about, _starts(call), call.apply_ns, strict=True
+        ):
+            yield {
+                "ph": "X", "name": apply.op, "cat": "C" if apply.c else "Python",
+                "ts": start, "dur": ns, **place, "args": args,
+            }  # fmt: skip
+
+
+def _about(profile, apply):
+    """Return what a slice tells of its Apply."""
+    lines = [_line(profile, *place) for place in apply.lines]
+    rest = len(lines) - _LINES
+    return {
+        "position": apply.position,
+        "Apply": apply.text,
+        "lines": [*lines[:_LINES], f"and {rest} more"] if rest > 0 else lines,
+        "scopes": [scope for scope in dict.fromkeys(o.scope for o in apply.origins) if scope],
+        "inputs": _arrays(apply.input_arrays),
+        "outputs": _arrays(apply.output_arrays),
+        "flops": "not counted" if apply.flops is None else apply.flops,
+        "runs in": "C" if apply.c else f"Python: {apply.why}" if apply.why else "Python",
+    }
+
+
+def _line(profile, file, line):
+    place = f"{file}:{line}"
+    source = profile.sources.get(place)
+    return f"{place}: {source}" if source else place
+
+
+def _arrays(arrays):
+    return [
+        f"{a.dtype} ({', '.join(map(str, a.shape))})" if a is not None else "no array"
+        for a in arrays
+    ]
+
+
+def _shortest(slices, n):
+    """Return the indices of the n slices that tell least: the shortest Applys, the later first."""
+    order = ((_is_call(each), each["dur"], -k) for k, each in enumerate(slices))
+    return {-k for *_, k in heapq.nsmallest(max(0, n), order)}
+
+
+def _is_call(each):
+    return each["cat"] == "call"
+
+
+def _timed(each, begin):
+    """Return a slice as it is written: in microseconds from the earliest start."""
+    return {**each, "ts": (each["ts"] - begin) / 1e3, "dur": each["dur"] / 1e3}
+
+
+# --- speedscope -----------------------------------------------------------------------------------
+
+
+def export_speedscope(profile, path, by="scope"):
+    """Write a profile in speedscope's format, two views of each function.
+
+    The time of all calls by stacks: with ``by='scope'`` the parts of the scope, the user's line and
+    the Op; with ``by='line'`` the line, ``grad`` for a gradient, and the Op. An Apply's time is
+    divided among the user's Applys in it. And the kept calls, one behind the other. Raises
+    ValueError for another ``by``, and OSError.
+    """
+    if by not in _STACKS:
+        raise ValueError(f"by is {by!r}; it must be one of {', '.join(map(repr, _STACKS))}")
+    frames = _Frames(profile)
+    views, largest = [], (-1, 0)
+    for function in profile.functions:
+        largest = max(largest, (function.thunk_ns, -len(views)))
+        views.append(_sums(function, frames, _STACKS[by]))
+        if function.detail:
+            views.append(_calls(function, frames))
+    _write(
+        {
+            "$schema": "https://www.speedscope.app/file-format-schema.json",
+            "exporter": _EXPORTER,
+            "name": profile.message or "opwise",
+            "activeProfileIndex": -largest[1],
+            "shared": {"frames": frames.rows},
+            "profiles": views,
+        },
+        path,
+    )
+
+
+class _Frames:
+    """The frames of a file, each once."""
+
+    def __init__(self, profile):
+        self.profile = profile
+        self.rows = []
+        self._indices = {}
+
+    def index(self, name, file="", line=0):
+        """Return the index of a frame."""
+        key = name, file, line
+        if key not in self._indices:
+            self._indices[key] = len(self.rows)
+            self.rows.append({"name": name, **({"file": file, "line": line} if file else {})})
+        return self._indices[key]
+
+    def of_scope(self, origin):
+        """Return the frames of the parts of a scope."""
+        return tuple(self.index(part) for part in origin.scope.split("/") if part)
+
+    def of_gradient(self, origin):
+        """Return the frame that scopes of gradients end with, for what is in one."""
+        return (self.index("grad"),) if origin.gradient_of else ()
+
+    def of_line(self, origin):
+        """Return the frame of the user's line, which is called by its text."""
+        place = aggregate.line_of(origin)
+        if place is None:
+            return (self.index("(unknown line)"),)
+        where = f"{place[0]}:{place[1]}"
+        return (self.index(self.profile.sources.get(where) or where, *place),)
+
+
+_STACKS = {
+    "scope": lambda frames, origin: (*frames.of_scope(origin), *frames.of_line(origin)),
+    "line": lambda frames, origin: (*frames.of_line(origin), *frames.of_gradient(origin)),
+}
+
+
+def _sums(function, frames, stack):
+    """Return the times of all calls as weighted stacks."""
+    weights = {}
+    for apply in function.applys:
+        origins = aggregate.origins_of(apply)
+        for origin in origins:
+            key = (*stack(frames, origin), frames.index(apply.op))
+            weights[key] = weights.get(key, 0) + apply.total / len(origins)
+    rows = sorted(weights.items())  # equal beginnings side by side
+    return {
+        "type": "sampled",
+        "name": f"{function.name}: all {function.calls} calls",
+        "unit": "nanoseconds",
+        "startValue": 0,
+        "endValue": math.fsum(weights.values()),
+        "samples": [list(key) for key, _ in rows],
+        "weights": [weight for _, weight in rows],
+    }
+
+
+def _calls(function, frames):
+    """Return the kept calls as openings and closings of frames."""
+    events, now = [], 0
+
+    def mark(kind, frame):
+        events.append({"type": kind, "frame": frame, "at": now})
+
+    ops = [frames.index(apply.op) for apply in function.applys]
+    for call in function.detail:
+        outer = frames.index(f"call {call.number} of {function.name}")
+        mark("O", outer)
+        for op, ns in zip(ops, call.apply_ns, strict=True):
+            mark("O", op)
+            now += ns
+            mark("C", op)
+        mark("C", outer)
+    return {
+        "type": "evented",
+        "name": f"{function.name}: {len(function.detail)} calls, one behind the other",
+        "unit": "nanoseconds",
+        "startValue": 0,
+        "endValue": now,
+        "events": events,
+    }

@@ -1,0 +1,307 @@
+"""The pages in a browser: what is sorted, filtered, clicked and chosen; nothing hostile runs.
+
+``OPWISE_TEST_PICTURES=folder`` keeps pictures of them.
+"""
+
+import re
+
+import pytest
+
+from opwise.profiling.html import page
+
+pytestmark = pytest.mark.slow
+
+
+def cells(view, field):
+    """Return the texts of a column of the table that is shown, from the top, once it is made."""
+    row = ".table:not([hidden]) .tabulator-row"
+    view.locator(row).first.wait_for()
+    return view.locator(f"{row} .tabulator-cell[tabulator-field={field}]").all_inner_texts()
+
+
+def sort_by(view, field):
+    view.locator(f".table:not([hidden]) .tabulator-col[tabulator-field={field}]").first.click()
+
+
+def chosen(view):
+    return view.locator(".table:not([hidden]) .tabulator-row.is-chosen .tabulator-cell").nth(1)
+
+
+def shows(view, rows):
+    """Wait until the table has so many rows: the filter waits for the end of typing."""
+    view.locator("#shown", has_text=re.compile(f"^{rows} rows?$")).wait_for()
+
+
+def click_node(view, number):
+    x, y = view.evaluate("id => opwise.place(id)", number)
+    view.mouse.click(x, y)
+
+
+def details(view):
+    return view.locator("#details").inner_text()
+
+
+def test_a_click_on_a_column_sorts(look, sample):
+    view = look(page.page(sample))
+    assert cells(view, "position") == ["0", "2", "4", "0", "3", "1"]
+    sort_by(view, "count")
+    assert cells(view, "count")[0] == "10"
+    assert cells(view, "count")[-1] == "3"
+    sort_by(view, "count")
+    assert cells(view, "count")[0] == "3"
+    sort_by(view, "op")
+    names = cells(view, "op")
+    assert names == sorted(names, key=str.casefold)
+
+
+def test_the_filter_leaves_what_has_all_its_words(look, sample):
+    view = look(page.page(sample))
+    view.fill("#filter", "dot22 layer1")
+    shows(view, 2)
+    assert cells(view, "op") == ["Dot22", "Dot22"]
+    view.fill("#filter", "")
+    view.check("#python")
+    shows(view, 1)
+    assert cells(view, "op") == ["SortOp{quicksort}"]
+
+
+def test_a_click_on_a_node_chooses_its_row_and_shows_its_line(look, sample):
+    view = look(page.page(sample))
+    click_node(view, 2)
+    assert chosen(view).inner_text() == "Elemwise{Composite{tanh((i0 + i1))}}[(0, 0)]"
+    shown = details(view)
+    assert "model.py:10" in shown
+    assert "h = tanh(dot(x, w))" in shown
+    assert "Computes 2 of the program's Applys" in shown
+    click_node(view, 4)
+    assert "gradient of this line" in details(view)
+    click_node(view, 3)
+    assert "no C implementation" in details(view)
+
+
+def test_a_click_on_a_row_chooses_the_node(look, sample):
+    view = look(page.page(sample))
+    view.locator(".tabulator-row", has_text="Gemm").click()
+    assert view.evaluate("opwise.state.apply") == 4
+    assert "Gemm{inplace}" in details(view)
+
+
+def test_keys_go_along_rows_and_edges(look, sample):
+    view = look(page.page(sample))
+    view.focus(".table")
+    view.keyboard.press("ArrowDown")
+    assert view.evaluate("opwise.state.apply") == 2
+    view.focus("#graph")
+    view.keyboard.press("ArrowDown")
+    assert view.evaluate("opwise.state.apply") in (3, 4)
+    view.keyboard.press("ArrowUp")
+    view.keyboard.press("ArrowUp")
+    assert view.evaluate("opwise.state.apply") in (0, 1)
+    for key in "+-0lL":
+        view.keyboard.press(key)
+    view.focus(".tabulator-col[tabulator-field=count]")
+    view.keyboard.press("Enter")
+    assert cells(view, "count")[0] == "10"
+
+
+def test_other_tables_lead_to_their_applys(look, sample):
+    view = look(page.page(sample))
+    view.get_by_role("tab", name="Line").click()
+    assert "model.py:10" in cells(view, "label")[0]
+    view.locator(".table:not([hidden]) .tabulator-row").first.click()
+    assert "Slowest Applys in it" in details(view)
+    view.get_by_role("button", name="Show them in the table").click()
+    assert view.locator("#chosen").inner_text().startswith("line: model.py:10")
+    assert len(cells(view, "op")) == 5
+    view.get_by_role("button", name="Show all Applys").click()
+    shows(view, 6)
+    for name, count in {"Op": 5, "Class": 5, "Scope": 3}.items():
+        view.get_by_role("tab", name=name, exact=True).click()
+        assert len(cells(view, "ns")) == count
+
+
+def test_a_function_can_be_looked_at_alone(look, sample):
+    view = look(page.page(sample))
+    view.select_option("#part", "2")
+    assert cells(view, "op") == ["Dot22"]
+    assert "predict" in view.locator("#graph-name").inner_text()
+    assert "not recorded" in view.locator("#cards").inner_text()
+    assert "3 calls · 600 µs each" in told_by_cards(view)
+
+
+def told_by_cards(view):
+    return view.locator("#cards").inner_text().replace("\u202f", " ")
+
+
+def test_cards_tell_the_main_figures(look, sample):
+    view = look(page.page(sample))
+    told = told_by_cards(view)
+    for part in ("13 calls", "#0 Dot22", "256 KiB", "1 of 6 Applys", "2 functions"):
+        assert part in told, told
+
+
+def charts(view):
+    """Return how many charts are drawn: their canvases have a size and are not empty."""
+    return view.evaluate(
+        """async () => {
+          let drawn = 0;
+          for (const host of document.querySelectorAll(".chart")) {
+            if (host.closest("[hidden]")) continue;
+            host.scrollIntoView();
+            await new Promise((done) => setTimeout(done, 150));
+            const canvas = host.querySelector("canvas");
+            const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+            drawn += pixels.data.some((value) => value !== 0);
+          }
+          return drawn;
+        }"""
+    )
+
+
+LIMITS = [
+    {"function": "train", "position": k, "intensity": 0.1 * 10**k, "gflops": 2.0 * (k + 1),
+     "gbs": 5.0, "share": 0.2, "bound": "memory" if k < 2 else "arithmetic", "gain_s": 0.001}
+    for k in range(4)
+]  # fmt: skip
+MACHINE = {"bandwidth": [(4096, 90.0), (2**28, 20.0)], "peaks": {"sgemm": 100.0, "scalar": 8.0}}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_charts_are_drawn(look, sample, scheme):
+    view = look(page.page(sample, LIMITS, MACHINE), scheme)
+    assert charts(view) == 4
+    assert "20.0 % of the peak" in details(view).replace("\u202f", " ")
+    view.evaluate("scrollTo(0, 0)")
+
+
+def test_a_chart_leads_to_its_apply(look, sample):
+    view = look(page.page(sample))
+    assert charts(view) == 3
+    view.locator("#calls-chart").scroll_into_view_if_needed()
+    # The third Apply is the second large one of the first call.
+    view.locator("#calls-chart canvas").click(position={"x": 210, "y": 18})
+    assert view.evaluate("opwise.state.apply") in (0, 2)
+    view.locator("#flame-chart canvas").click(position={"x": 60, "y": 60})
+    assert view.locator("#flame-path button").count() >= 2
+
+
+def test_nothing_hostile_runs_in_the_page_of_a_profile(look, hostile):
+    limits = [{**LIMITS[0], "function": 0, "position": 1, "bound": hostile.message}]
+    view = look(page.page(hostile, limits, {"bandwidth": [], "peaks": {hostile.message: 7.0}}))
+    assert charts(view) == 4
+    for name in ("Op", "Class", "Line", "Scope", "Apply"):
+        view.get_by_role("tab", name=name, exact=True).click()
+        view.locator(".table:not([hidden]) .tabulator-row").first.click()
+    for x in range(40, 1200, 60):
+        view.locator("#flame-chart canvas").hover(position={"x": x, "y": 40})
+    view.locator("#memory-chart canvas").hover(position={"x": 300, "y": 100})
+    view.locator("#calls-chart canvas").hover(position={"x": 200, "y": 18})
+    view.evaluate("scrollTo(0, 0)")
+    x, y = view.evaluate("opwise.place(opwise.state.apply)")
+    view.mouse.move(x, y)
+    view.fill("#filter", "<img")
+    view.wait_for_timeout(200)
+    assert view.evaluate("window.broken") is None
+    assert view.locator("img").count() == 0
+    assert hostile.message.split("\u2028")[0] in view.locator("#title").inner_text()
+
+
+def test_nothing_hostile_runs_in_the_page_of_a_difference(look, hostile, difference_rows):
+    text = hostile.message
+    rows = [
+        row | {"label_before": text, "label_after": text + "2", "lines": [f"{text}:3"]}
+        for row in difference_rows
+    ]
+    view = look(page.difference_page(hostile, hostile, {text: rows}))
+    assert charts(view) == 1
+    view.locator("#largest-chart canvas").hover(position={"x": 900, "y": 12})
+    view.locator(".tabulator-row").first.click()
+    assert view.evaluate("window.broken") is None
+    assert view.locator("img").count() == 0
+
+
+def test_a_script_that_is_not_ours_is_refused(browser, sample, tmp_path):
+    """The policy alone stops what would get past the escaping."""
+    path = tmp_path / "page.html"
+    html = page.page(sample)
+    path.write_text(html.replace("<footer>", "<script>window.broken=1</script><img src=x "
+                                 "onerror='window.broken=1'><footer>"))  # fmt: skip
+    context = browser.new_context()
+    view = context.new_page()
+    refused = []
+    view.on("console", lambda message: refused.append(message.text))
+    view.goto(path.as_uri())
+    view.wait_for_selector("html[data-ready=yes]")
+    assert view.evaluate("window.broken") is None
+    assert any("Content Security Policy" in text for text in refused)
+    context.close()
+
+
+def test_ten_thousand_applys(look, large, record_property):
+    view = look(page.page(large))
+    loaded = view.evaluate("performance.timing.loadEventEnd - performance.timing.navigationStart")
+    record_property("load_ms", loaded)
+    print(f"the page of 10 000 Applys was loaded after {loaded} ms")
+    sort_by(view, "position")
+    assert cells(view, "position")[0] == "0"
+    view.evaluate("opwise.choose(7777)")
+    assert chosen(view).inner_text() == "Elemwise{Composite{op27}}"
+    assert "block17.py:278" in details(view)
+    view.focus("#graph")
+    view.keyboard.press("ArrowDown")
+    after = view.evaluate("opwise.state.apply")
+    assert after > 7777
+    view.keyboard.press("0")
+    view.fill("#filter", "block13.py:94")
+    shows(view, 17)
+    assert cells(view, "source")[0].split()[0] == "block13.py:94"
+    assert charts(view) >= 1
+
+
+def test_the_page_of_a_difference_shows_its_rows(look, sample, difference_rows):
+    tables = {"Apply": difference_rows, "Op": difference_rows[:2]}
+    view = look(page.difference_page(sample, sample, tables))
+    assert charts(view) == 1
+    assert [text[0] for text in cells(view, "weight")[:2]] == ["+", "−"]
+    assert cells(view, "relation").count("fused") == 1
+    assert "Dot22" in details(view)
+    view.select_option("#verdict", "faster")
+    assert cells(view, "label") == ["Gemm"]
+    view.select_option("#verdict", "")
+    view.select_option("#relation", "only after")
+    assert cells(view, "label") == ["Fill"]
+    view.locator(".tabulator-row").first.click()
+    assert "nothing" in details(view)
+    view.select_option("#relation", "")
+    view.get_by_role("tab", name="Op", exact=True).click()
+    assert len(cells(view, "weight")) == 2
+
+
+def test_an_empty_profile_has_a_page(browser, tmp_path):
+    from opwise.profiling.profile import Profile
+
+    path = tmp_path / "page.html"
+    Profile().report(path)
+    view = browser.new_page()
+    errors = []
+    view.on("pageerror", lambda error: errors.append(error))
+    view.goto(path.as_uri())
+    view.wait_for_selector("html[data-ready=yes]")
+    assert errors == []
+    view.close()
+
+
+def test_without_scripts_the_main_figures_are_there(browser, sample, tmp_path):
+    path = tmp_path / "page.html"
+    sample.report(path)
+    context = browser.new_context(java_script_enabled=False)
+    view = context.new_page()
+    view.goto(path.as_uri())
+    assert "Dot22" in view.locator("noscript").inner_text()
+    context.close()
+
+
+def test_a_narrow_page_has_all_in_one_column(look, sample):
+    view = look(page.page(sample), width=800)
+    widest = view.evaluate("document.documentElement.scrollWidth")
+    assert widest <= 800
