@@ -30,7 +30,10 @@ def copied(value):
 
 def private_copies(inputs):
     """Return copies; what is read twice is one copy."""
-    copies = {id(value): copied(value) for value in inputs}
+    copies: dict = {}
+    for value in inputs:
+        if id(value) not in copies:
+            copies[id(value)] = value.copy("K") if type(value) is np.ndarray else copied(value)
     return [copies[id(value)] for value in inputs]
 
 
@@ -56,6 +59,11 @@ def _can_compare(value, type_):
     """Return whether the equality of two values of a type says anything."""
     own = type_.values_eq.__func__ if hasattr(type_.values_eq, "__func__") else type_.values_eq
     return own is not Type.values_eq.__func__ or type(value).__eq__ is not object.__eq__
+
+
+def _all(truths):
+    """Return whether all elements of a boolean array hold, without numpy's overhead if small."""
+    return b"\0" not in truths.tobytes() if truths.size <= _SMALL else bool(truths.all())
 
 
 # --- equality -------------------------------------------------------------------------------------
@@ -94,7 +102,7 @@ def _close(type_):
             return False
         if expected.nbytes <= _SMALL and expected.tobytes() == value.tobytes():
             return True
-        if is_real and (abs(expected - value) <= atol + rtol * abs(value)).all():
+        if is_real and _all(abs(expected - value) <= atol + rtol * abs(value)):
             return True
         return type_.values_eq_approx(expected, value)
 
@@ -136,8 +144,8 @@ def misfit(type_, value):
 def finite(variable, value):
     """Return whether a value has neither NaN nor infinities, or may have them."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc":
-        return True
-    if np.isfinite(value).all():
+        return True  # nothing that could be NaN
+    if _all(np.isfinite(value)):
         return True
     return variable._tag is not None and not getattr(variable.tag, "nan_guard_mode_check", True)
 
@@ -152,33 +160,55 @@ class Python:
         self.node = node
         self.perform = node.op.perform
         self.params = params(node)
-        self.fits = [fitting(var) for var in node.outputs]
-        self.arrays = [isinstance(var.type, TensorType) for var in node.outputs]
-        self.takes_arrays = [
-            i for i, var in enumerate(node.inputs) if isinstance(var.type, TensorType)
-        ]
-        self.views = [bool(node.op.view_map.get(k)) for k in range(len(node.outputs))]
+        self.results = [_Result(var, bool(node.op.view_map.get(var.index))) for var in node.outputs]
 
     def __call__(self, inputs, storage=None):
         """Return the outputs. storage: what the Op finds in its output storage."""
-        node = self.node
-        for i in self.takes_arrays:
-            if inputs[i] is None:
-                raise ValueError("expected an ndarray, not None")
+        for value in inputs:
+            if value is None:
+                self._check_given(inputs)
         if storage is None:
-            storage = [[None] for _ in node.outputs]
-        self.perform(node, inputs, storage, *self.params)
-        return [self._result(k, cell[0]) for k, cell in enumerate(storage)]
+            storage = [[None] for _ in self.results]
+        self.perform(self.node, inputs, storage, *self.params)
+        return [check(cell[0]) for check, cell in zip(self.results, storage, strict=True)]
 
-    def _result(self, k, value):
-        if self.arrays[k]:
+    def _check_given(self, inputs):
+        for value, var in zip(inputs, self.node.inputs, strict=True):
+            if value is None and isinstance(var.type, TensorType):
+                raise ValueError("expected an ndarray, not None")
+
+
+class _Result:
+    """Checks what an Op made of an output, and returns it as what follows may use it.
+
+    is_view: whether the Op says that it lies in the memory of an input.
+    """
+
+    def __init__(self, variable, is_view):
+        self.variable, self.is_view = variable, is_view
+        self.fits = fitting(variable)
+        type_ = variable.type
+        self.is_array = isinstance(type_, TensorType)
+        plain = type(type_) is TensorType and not any(type_.broadcastable)
+        self.dtype = type_.numpy_dtype if plain else None
+        self.ndim = type_.ndim if plain else -1
+
+    def __call__(self, value):
+        if (
+            type(value) is np.ndarray
+            and value.ndim == self.ndim
+            and value.dtype == self.dtype
+            and value.flags.writeable
+        ):
+            return value
+        if self.is_array:
             if type(value) is np.ndarray:
-                if not value.flags.writeable and not self.views[k]:
+                if not value.flags.writeable and not self.is_view:
                     value = np.array(value)  # what comes after may overwrite it
-            elif isinstance(value, np.generic) and not self.node.outputs[k].type.ndim:
+            elif isinstance(value, np.generic) and not self.variable.type.ndim:
                 value = np.asarray(value)
-        if not self.fits[k](value):
-            out = self.node.outputs[k]
+        if not self.fits(value):
+            out = self.variable
             raise debugreports.invalid_value(out, value, "perform output", misfit(out.type, value))
         return value
 
@@ -239,9 +269,9 @@ class Memory:
 
     def warn_unused(self, inputs, outputs):
         """Log, once, where an Op could have worked in the memory of an input and did not."""
-        if self.warned:
-            return
         op = self.node.op
+        if self.warned or not (op.destroy_map or op.view_map):
+            return
         for what, maps in (
             ("destroyed was not changed for", op.destroy_map),
             ("viewed but new memory allocated by", op.view_map),

@@ -354,7 +354,8 @@ class _Step:
             expected = self._known(inputs)
             self._same_as_known = expected is not None
             if expected is None:
-                private = private_copies(inputs)
+                # `before` is changed only where the Op says so: then it is still to be shown
+                private = private_copies(inputs) if self.memory.destroyed else self.before
                 expected = self.python(private)
                 self.memory.check(inputs, private, expected, "py")
         opwise_c.fill_new_blocks(True)
@@ -373,12 +374,13 @@ class _Step:
         """Return the outputs that the replay computed from the same inputs, or None."""
         if self.as_it_came is None or self.memory.destroyed:
             return None
-        for var, value in zip(self.as_it_came.inputs, inputs, strict=True):
-            known = self.replay.value(var)
-            if known is None or not unchanged(known, value, var.type):
+        found = self.replay.values_of(self.as_it_came.reads)
+        if found is None:
+            return None
+        for var, known, value in zip(self.node.inputs, found, inputs, strict=True):
+            if not unchanged(known, value, var.type):
                 return None
-        outputs = [self.replay.value(var) for var in self.node.outputs]
-        return None if any(value is None for value in outputs) else outputs
+        return self.replay.values_of(self.as_it_came.writes)
 
     def _compare_c(self, expected, outputs):
         for var, agree, a, b in zip(self.node.outputs, self.agree, expected, outputs, strict=True):

@@ -59,8 +59,8 @@ def bad_strides(variable, expected, value, inputs):
 def stride_text(variable, expected, value):
     """Return what is said where strides of C and Python differ."""
     return (
-        f"Stride mismatch: {variable} of {variable.owner} has the shape {value.shape}; strides from "
-        f"Python {expected.strides}, from C {value.strides}"
+        f"Stride mismatch: {variable} of {variable.owner} has the shape {value.shape}; strides "
+        f"from Python {expected.strides}, from C {value.strides}"
     )
 
 

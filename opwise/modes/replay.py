@@ -35,7 +35,10 @@ _MISSING = object()
 
 
 class Replay:
-    """Runs a History. inputs: those of the graph. Values are kept by variable in ``values``."""
+    """Runs a History. inputs, outputs: those of the graph. Each variable has a slot for its value.
+
+    in_python: run ``perform``; otherwise C where there is C.
+    """
 
     def __init__(self, history, inputs, outputs, in_python=True):
         self.history = history
@@ -45,26 +48,39 @@ class Replay:
         self.copies = _copied_graph(history, needed)
         nodes = [node for node in history.applys if node in needed]
         c_thunks = {} if in_python else _c_thunks([self._copy_of(n) for n in nodes])
-        self.runs = [_Run(n, self._copy_of(n), history, c_thunks) for n in nodes]
-        self.known = self._known()
-        self.runs = [run for run in self.runs if run.outputs[0] not in self.known]
-        self.values = dict(self.known)
+        self._slots = {var: k for k, var in enumerate((*self.copies, *inputs))}
+        self.runs = [_Run(n, self._copy_of(n), history, c_thunks, self._slots) for n in nodes]
+        for pair in self.pairs:
+            pair.slots = self._slots[pair.old], self._slots[pair.new]
+        self._given = [self._slots[var] for var in inputs]
+        #: the values that are the same in every call, by slot
+        self._fixed = [_MISSING] * (1 + max(self._slots.values(), default=-1))
+        self.runs = self._unfixed()
+        self._values = list(self._fixed)
         self.error = None
 
     def _copy_of(self, node):
         return self.copies[node.outputs[0]].owner
 
-    def _known(self):
-        """Return the values that are the same in every call: of constants, and what they make."""
-        known = {var: var.data for var in self.copies if isinstance(var, Constant)}
+    def _unfixed(self):
+        """Keep the values of constants and of what they make; return the other Applys."""
+        fixed = self._fixed
+        for var, k in self._slots.items():
+            if isinstance(var, Constant):
+                fixed[k] = var.data
+        left = []
         for run in self.runs:
-            if run.pure and all(v in known for v in run.inputs):
+            if run.pure and all(fixed[k] is not _MISSING for k in run.reads):
                 try:
-                    results = run.results(known)
+                    results = run.results(fixed)
                 except Exception:  # whatever perform raises is raised when the function is called
+                    left.append(run)
                     continue
-                known.update(zip(run.outputs, results, strict=True))
-        return known
+                for k, value in zip(run.writes, results, strict=True):
+                    fixed[k] = value
+            else:
+                left.append(run)
+        return left
 
     def __call__(self, given):
         """Run on values of the inputs; raise BadOptimization for the first wrong replacement.
@@ -72,23 +88,25 @@ class Replay:
         What is raised by an Apply that the user wrote is kept in ``error``.
         """
         self.error = None
-        values = self.values = dict(self.known)
-        values.update(zip(self.inputs, given, strict=True))
+        values = self._values = list(self._fixed)
+        for k, value in zip(self._given, given, strict=True):
+            values[k] = value
         for run in self.runs:
             try:
                 results = run.results(values)
-            except Exception as error:  # of any class: a user's perform
-                if not run.written:  # what rewrites went through need not be able to run
-                    results = [_MISSING] * len(run.outputs)
-                elif isinstance(error, DebugModeError):
+            except DebugModeError:
+                if run.written:  # what rewrites went through need not be able to run
                     raise
-                else:
-                    results = [_MISSING] * len(run.outputs)
-                    self.error = self.error or self._annotated(run, error, values)
-            for var, value in zip(run.outputs, results, strict=True):
-                values[var] = value
+                continue
+            except Exception as error:  # of any class: a user's perform
+                if run.written and self.error is None:
+                    self.error = self._annotated(run, error, values)
+                continue
+            for k, value in zip(run.writes, results, strict=True):
+                values[k] = value
         for pair in self.pairs:
-            expected, value = values[pair.old], values[pair.new]
+            old, new = pair.slots
+            expected, value = values[old], values[new]
             if expected is _MISSING or value is _MISSING or pair.agree(expected, value):
                 continue
             if not self._is_excused(pair):
@@ -96,16 +114,25 @@ class Replay:
 
     def _annotated(self, run, error, values):
         order = [one.copy for one in self.runs if one.written]
-        return linker_errors.annotated(error, run.copy, order, [values[v] for v in run.inputs])
+        return linker_errors.annotated(error, run.copy, order, [values[k] for k in run.reads])
 
     def value(self, var):
         """Return the value of a variable as it came in, or None if it is not known."""
-        value = self.values.get(var, _MISSING)
+        k = self._slots.get(var)
+        value = self._values[k] if k is not None else _MISSING
         return None if value is _MISSING else value
+
+    def values_of(self, slots):
+        """Return the values in slots as a list, or None if one is not known."""
+        values = [self._values[k] for k in slots]
+        for value in values:
+            if value is _MISSING:
+                return None
+        return values
 
     def forget(self):
         """Drop the values of the last call."""
-        self.values, self.error = dict(self.known), None
+        self._values, self.error = list(self._fixed), None
 
     # --- replacements that differ -----------------------------------------------------------------
 
@@ -117,8 +144,8 @@ class Replay:
         """
         found = set()
         for pair in self.pairs:
-            expected, value = self.values[pair.old], self.values[pair.new]
-            if expected is not _MISSING and pair.repairs(expected, value):
+            expected, value = (self._values[k] for k in pair.slots)
+            if expected is not _MISSING and value is not _MISSING and pair.repairs(expected, value):
                 found.add(pair.old)
         size = 0
         while len(found) > size:
@@ -149,11 +176,13 @@ class Replay:
 class _Run:
     """One Apply as it came in: what computes it, of which variables."""
 
-    def __init__(self, node, clone, history, c_thunks):
+    def __init__(self, node, clone, history, c_thunks, slots):
         self.node = node
         self.copy = clone
         self.op, self.inputs = history.applys[node]
         self.outputs = node.outputs
+        self.reads = [slots[var] for var in self.inputs]
+        self.writes = [slots[var] for var in self.outputs]
         self.written = history.made_by(node) is None
         self.python = Python(clone)
         self.c = c_thunks.get(clone)
@@ -161,12 +190,17 @@ class _Run:
         # have come so far
         self.memory = None if is_of_the_library(self.op) else Memory(clone)
         self.destroyed = aliasing.destroyed_inputs(clone)
+        self.plain = self.memory is None and self.c is None and not self.destroyed
         self.pure = self.memory is None and self.op.do_constant_folding(clone)
 
     def results(self, values):
-        inputs = [values[v] for v in self.inputs]
-        if any(value is _MISSING for value in inputs):
-            return [_MISSING] * len(self.outputs)
+        """Return the outputs, of values by slot."""
+        inputs = [values[k] for k in self.reads]
+        for value in inputs:
+            if value is _MISSING:
+                return [_MISSING] * len(self.outputs)
+        if self.plain:
+            return self.python(inputs)
         if self.c is not None:
             return self._in_c(private_copies(inputs) if self.destroyed else inputs)
         if self.memory is None:

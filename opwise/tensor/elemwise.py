@@ -219,7 +219,10 @@ class Elemwise(Op):
                 continue
             if result.shape != shape:
                 result = np.broadcast_to(result, shape).copy()
-            if result.base is not None or any(result is x for x in inputs):
+            for x in inputs:
+                if result is x:
+                    result = result.copy()
+            if result.base is not None:
                 result = result.copy()
             cell[0] = result
 
@@ -231,7 +234,10 @@ class Elemwise(Op):
         """
         if inputs:
             first = inputs[0].shape
-            if all(x.shape == first for x in inputs):
+            for x in inputs:
+                if x.shape != first:
+                    break
+            else:
                 return first
         shape = []
         patterns = [v.type.broadcastable for v in node.inputs]
