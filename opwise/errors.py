@@ -13,9 +13,9 @@ of old programs keep working.
      +-- NotScalarConstantError        a variable has no value that is known before running
      |    +-- EmptyConstantError       ... because it has no element
      +-- ShapeError                    the shape of a variable cannot be expressed
-     +-- BadOptimization               a rewrite changed what a graph computes
      +-- CompileError                  the C compiler refused a generated kernel
      +-- DebugModeError                a check of DebugMode failed
+          +-- BadOptimization          a rewrite changed what a graph computes
           +-- BadThunkOutput
           |    +-- BadCLinkerOutput
           +-- BadDestroyMap
@@ -84,20 +84,36 @@ class ShapeError(Exception):
     """The shape of a variable cannot be expressed without computing it."""
 
 
-class BadOptimization(Exception):
-    """A rewrite replaced a variable by one of another type or value."""
-
-
 class CompileError(Exception):
     """The C compiler refused a generated kernel; the text holds its first error and the source."""
 
 
 class DebugModeError(Exception):
-    """Base class of what DebugMode finds."""
+    """Base class of what DebugMode finds; keyword arguments become attributes."""
+
+    def __init__(self, *args, **found):
+        super().__init__(*args)
+        self.__dict__.update(found)
+
+
+class BadOptimization(DebugModeError):
+    """A rewrite replaced a variable by one of another type or value.
+
+    DebugMode sets ``old_r`` and ``new_r``, ``old_r_val`` and ``new_r_val``, ``reason`` (the rule),
+    ``stage``, ``old_graph`` and ``new_graph`` (texts).
+    """
 
 
 class BadThunkOutput(DebugModeError):
-    """Two implementations of one Apply computed different values."""
+    """Two implementations of one Apply, or one given different memory, computed different values.
+
+    ``r``: the variable. ``thunk1``, ``val1``, ``thunk2``, ``val2``: what computed which value.
+    ``inputs_val``: the values of the Apply's inputs.
+    """
+
+    def offending_op(self):
+        """Return the class of the Op that is to blame."""
+        return type(self.r.owner.op)
 
 
 class BadCLinkerOutput(BadThunkOutput):
@@ -105,11 +121,17 @@ class BadCLinkerOutput(BadThunkOutput):
 
 
 class BadDestroyMap(DebugModeError):
-    """An Op overwrote an input that its destroy_map does not name."""
+    """An Op overwrote an input that its destroy_map does not name.
+
+    ``node``, ``idx`` (the input), ``old_val``, ``new_val``, ``perform`` ('py' or 'c').
+    """
 
 
 class BadViewMap(DebugModeError):
-    """An Op returned memory of an input that its view_map does not name."""
+    """An Op returned memory of an input, or of another output, that its view_map does not name.
+
+    ``node``, ``output_idx``, ``out_storage``, ``in_alias_idx``, ``out_alias_idx``.
+    """
 
 
 class StochasticOrder(DebugModeError):
@@ -117,7 +139,10 @@ class StochasticOrder(DebugModeError):
 
 
 class InvalidValueError(DebugModeError):
-    """A value does not fit the type of its variable, or is not finite."""
+    """A value does not fit the type of its variable, or is not finite.
+
+    ``r``, ``v`` (the value), ``client_node``, ``hint``, ``specific_hint``.
+    """
 
 
 class AsTensorError(TypeError):

@@ -16,7 +16,8 @@ def _isolate():
     if _CACHE not in os.environ:
         folder = os.environ[_CACHE] = tempfile.mkdtemp(prefix="opwise-tests-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    os.environ["OPWISE_FLAGS"] = f"base_compiledir={os.environ[_CACHE]}"
+    flags = [f"base_compiledir={os.environ[_CACHE]}", os.environ.get("OPWISE_TEST_FLAGS", "")]
+    os.environ["OPWISE_FLAGS"] = ",".join(filter(None, flags))
     os.environ["THEANO_FLAGS"] = ""
     os.environ["THEANORC"] = os.environ["OPWISERC"] = os.devnull
 

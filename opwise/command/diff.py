@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import subprocess
 import sys
@@ -14,9 +15,17 @@ import click
 from opwise.command import files, tables
 from opwise.profiling import compare, noise
 from opwise.profiling.html import page
+from opwise.profiling.reports import details
 
 #: what is taken for noise unless told: a share of the first side's time
 NOISE = 0.01
+
+
+def _finite(context, parameter, value):
+    """Refuse what no number can be compared with."""
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"{value} is no number that times can be compared with")
+    return value
 
 
 def _options(command):
@@ -27,9 +36,10 @@ def _options(command):
         click.option("-n", "--rows", type=click.IntRange(1), default=20, show_default=True),
         click.option("--html", type=files.OUT, help="Write a page to this file too."),
         click.option("--fail-above", type=click.FloatRange(min=0, min_open=True), metavar="RATIO",
+                     callback=_finite,
                      help="Exit with 1 if a row, or all together, takes more than RATIO times as "
-                          "long after; with several runs only if that is no noise."),
-        click.option("--floor", type=click.FloatRange(min=0), metavar="SECONDS",
+                          "long after and that is not known to be noise, or if nothing matches."),
+        click.option("--floor", type=click.FloatRange(min=0), metavar="SECONDS", callback=_finite,
                      help="Rows that differ by less do not fail; otherwise one percent of the time "
                           "before."),
     ]):  # fmt: skip
@@ -57,7 +67,8 @@ def show(mine, theirs, by, n, html, fail_above, floor):
     if html:
         files.written(html, lambda path: page.write_difference(mine, theirs, path))
     total, *found = noise.repeated(compare.WAYS[by], mine, theirs)
-    if not any(r.row.mine and r.row.theirs for r in found):
+    matches = any(r.row.mine and r.row.theirs for r in found)
+    if not matches:
         click.echo("Nothing matches: these are profiles of programs that share no Apply.", err=True)
     found.sort(key=_weight, reverse=True)
     several = len(mine) > 1 or len(theirs) > 1
@@ -69,6 +80,8 @@ def show(mine, theirs, by, n, html, fail_above, floor):
     for line in _explained(found[:n], several, len(mine), len(theirs)):
         click.echo(line)
     if fail_above is not None:
+        if not matches:
+            sys.exit(1)
         _fail([total, *found], fail_above, floor)
 
 
@@ -99,8 +112,9 @@ def _explained(found, several, n_mine, n_theirs):
     else:
         lines.append(
             f"{n_mine} runs before, {n_theirs} after. noise: a Mann-Whitney test on the runs, "
-            f"corrected for the number of rows (Benjamini-Hochberg), gives p >= {noise.LEVEL}; in "
-            "brackets the ratio's 95 % interval (bootstrap)."
+            f"corrected for the number of rows (Benjamini-Hochberg), gives p >= {noise.LEVEL}; "
+            "without verdict: so few runs cannot tell; in brackets the ratio's 95 % interval "
+            "(bootstrap)."
         )
     return lines
 
@@ -112,10 +126,10 @@ def _table(found, by):
         table.add_row(
             f"{mine.ns * 1e-9:.6f}" if mine else "",
             f"{theirs.ns * 1e-9:.6f}" if theirs else "",
-            f"{-r.row.ns * 1e-9:+.6f}",
+            f"{0.0 - r.row.ns * 1e-9:+.6f}",
             f"{r.row.ratio:.3f}" if r.row.ratio is not None else "",
             _how(r.row),
-            tables.cell(r.row.label),
+            tables.cell(_named(r.row)),
             style=_style(r.row.ratio),
         )
     return table
@@ -136,10 +150,16 @@ def _table_of_runs(found, by):
             r.verdict,
             f"{r.p:.1g}" if r.p is not None else "",
             _how(r.row),
-            tables.cell(r.row.label),
+            tables.cell(_named(r.row)),
             style=None if r.verdict == "noise" else _style(r.ratio),
         )
     return table
+
+
+def _named(row):
+    """Return the label of a row, behind the line of the program that it comes from."""
+    where = next((details.short_line(a) for side in row.parts for a in side if a.lines), "")
+    return f"{where} {row.label}".strip()
 
 
 def _how(row):

@@ -46,6 +46,8 @@ class FunctionGraph:
         self._destroyers = 0
         #: seconds spent in ``validate``
         self.validate_seconds = 0.0
+        #: the names of the passes that are being applied, the outermost first
+        self.passes: list[str] = []
         self.profile = None
         #: variables that may be overwritten only if they are listed here (inputs), set by compile
         self.mutable_inputs: set[Variable] = set()

@@ -71,6 +71,7 @@ cdef extern from "runtime.h":
         int64_t scratch_cap
     void ow_free(char *) nogil
     void ow_keep_at_most(int64_t)
+    void ow_fill_new(int)
     int64_t ow_kept()
     int ow_threads()
     void ow_set_threads(int)
@@ -275,6 +276,11 @@ def keep_at_most(int64_t bytes):
 def kept_blocks():
     """Return how many bytes of freed blocks are kept."""
     return ow_kept()
+
+
+def fill_new_blocks(bint yes):
+    """Fill new memory with ones from now on, so that what a step leaves unwritten shows."""
+    ow_fill_new(yes)
 
 
 def set_threads(int n):

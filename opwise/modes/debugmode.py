@@ -1,35 +1,58 @@
 """DebugMode: runs everything more than one way and says who broke it where the ways disagree.
 
-Each call runs the graph as written in numpy, and the optimized graph Apply by Apply in numpy and in
-C. Values are compared after every Apply, results at the end; what an Op says about the memory of
-its inputs and outputs is checked.
+Each call computes what was written and whatever rewrites made of it in numpy, and judges every
+replacement by the values (``replay``). Then the optimized graph runs Apply by Apply, in numpy and
+in C; values, memory and types are checked after each (``debugchecks``).
 """
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 
-from opwise.config import config
-from opwise.errors import (
+from opwise.config import change_flags, config
+from opwise.errors import (  # noqa: F401  (legacy programs import them from here)
     BadCLinkerOutput,
     BadDestroyMap,
     BadOptimization,
+    BadThunkOutput,
     BadViewMap,
+    DebugModeError,
     InvalidValueError,
+    StochasticOrder,
 )
-from opwise.graph import aliasing, provenance
-from opwise.linkers.base import Linker, OpWiseCLinker, PerformLinker
+from opwise.graph import aliasing
+from opwise.linkers import opwise_c
+from opwise.linkers.base import Linker, OpWiseCLinker
+from opwise.modes import debugreports, preallocated
+from opwise.modes.debugchecks import (
+    Memory,
+    Python,
+    comparison,
+    finite,
+    fitting,
+    is_of_the_library,
+    misfit,
+    private_copies,
+    unchanged,
+)
 from opwise.modes.mode import Mode
-from opwise.scalar import dtypes
+from opwise.modes.replay import Replay
+from opwise.optimizers.history import History, Trace
+
+_log = logging.getLogger("opwise.debugmode")
 
 
 class DebugMode(Mode):
     """A mode that checks rewrites and implementations on the values of every call.
 
-    optimizer: which rewrites are checked. check_c_code, check_py_code: which implementations run.
-    check_isfinite: whether NaN and infinities are errors. stability_patience,
-    check_preallocated_output and require_matching_strides are accepted and kept for further checks.
-    None stands for the flag DebugMode.*.
+    optimizer: which rewrites are checked. stability_patience: how often the graph is optimized, to
+    see that the result is always the same. check_c_code, check_py_code: which implementations run.
+    check_isfinite: whether NaN and infinities are errors. check_preallocated_output: what Ops find
+    in their output storage (see ``preallocated``), a list, or a text with colons.
+    require_matching_strides: whether results of C must have the strides of those of Python: 0 for
+    no, 1 to warn, 2 to raise. None stands for the flag DebugMode.*.
     """
 
     def __init__(
@@ -46,18 +69,35 @@ class DebugMode(Mode):
         self.check_c_code = _or(check_c_code, flags.check_c)
         self.check_py_code = _or(check_py_code, flags.check_py)
         self.check_isfinite = _or(check_isfinite, flags.check_finite)
-        self.check_preallocated_output = _or(
-            check_preallocated_output, flags.check_preallocated_output.split(":")
+        self.check_preallocated_output = preallocated.kinds_of(
+            _or(check_preallocated_output, flags.check_preallocated_output)
         )
-        self.require_matching_strides = _or(require_matching_strides, flags.check_strides)
+        self.check_preallocated_output_ndim = flags.check_preallocated_output_ndim
+        self.warn_input_not_reused = flags.warn_input_not_reused
+        self.require_matching_strides = int(_or(require_matching_strides, flags.check_strides))
         if not (self.check_c_code or self.check_py_code):
             raise ValueError("DebugMode has to check at least one of c and py code")
         super().__init__(DebugLinker(), optimizer)
 
     def optimize(self, fgraph):
-        """Optimize, and keep the graph as it was written to compare results with."""
-        fgraph.as_written = fgraph.clone()
-        return super().optimize(fgraph)
+        """Optimize, keep what was done, and see that it is done the same way each time.
+
+        Raises StochasticOrder if it is not.
+        """
+        as_written = _copied_graph(fgraph) if self.stability_patience > 1 else None
+        history = fgraph.history = History()
+        fgraph.attach_feature(history)
+        record = super().optimize(fgraph)
+        # what a rewrite had to say was said the first time
+        with change_flags(on_opt_error="ignore", optimizer_verbose=False):
+            for number in range(1, self.stability_patience):
+                again, trace = _copied_graph(as_written), Trace()
+                again.attach_feature(trace)
+                super().optimize(again)
+                unstable = history.differences(trace, 0, number)
+                if unstable:
+                    raise StochasticOrder(unstable)
+        return record
 
     def bound_linker(self, fgraph):
         linker = super().bound_linker(fgraph)
@@ -81,216 +121,334 @@ def _or(value, default):
     return default if value is None else value
 
 
+def _copied_graph(fgraph):
+    """Return a copy of a graph with what compilation has noted on it."""
+    new, equiv = fgraph.clone_get_equiv()
+    new.shared_inputs = {equiv[v] for v in getattr(fgraph, "shared_inputs", ())}
+    new.update_mapping = dict(getattr(fgraph, "update_mapping", None) or {})
+    return new
+
+
 class DebugLinker(Linker):
-    """Links a graph for DebugMode: numpy and C side by side, and the graph as written."""
+    """Links a graph for DebugMode: numpy and C side by side, and everything that it was before."""
 
     makers = ("c", "perform")
     settings = None
 
     def make_all(self, input_storage=None, output_storage=None, storage_map=None):
-        python, c = PerformLinker(), OpWiseCLinker()
-        c.machine = "plain"
-        c.generate_kernels = self.generate_kernels
-        python_all = python.accept(self.fgraph).make_all()
-        c_all = c.accept(self.fgraph).make_all(input_storage, output_storage, storage_map)
-        self.cimpl, self.report = c.cimpl, c.report
-        reference = PerformLinker().accept(self.fgraph.as_written).make_all()
-        machine = _DebugMachine(self.settings, c_all[0], python_all[0], reference, self.cimpl)
-        return machine, *c_all[1:]
+        fgraph = self.fgraph
+        inner = OpWiseCLinker()
+        inner.machine = "plain"
+        inner.generate_kernels = self.generate_kernels
+        made = inner.accept(fgraph).make_all(input_storage, output_storage, storage_map)
+        self.cimpl, self.report, self.program = inner.cimpl, inner.report, inner.program
+        self.thunk_seconds = inner.thunk_seconds
+        history = fgraph.history
+        replay = Replay(history, fgraph.inputs, fgraph.outputs, self.settings.check_py_code)
+        return _Machine(self.settings, made[0], replay), *made[1:]
 
 
-class _DebugMachine:
-    """Runs one call every way and compares."""
+class _Machine:
+    """Runs one call every way and compares. vm: a plain machine, of which storages are used."""
 
-    def __init__(self, settings, c, python, reference, cimpl):
+    def __init__(self, settings, vm, replay):
         self.settings = settings
-        self.c = c
-        self.python = python
-        self.reference, self.reference_inputs, self.reference_outputs = reference[:3]
-        self.cimpl = cimpl
-        c.wrapper = self._both
-        self.thunk_groups = list(zip(python.thunks, c.thunks, strict=True))
+        self.program, self.storages, self.thunks = vm.program, vm.storages, vm.thunks
+        self.thunk_groups = vm.thunk_groups
+        self.on_error = vm.on_error
+        self.replay = replay
+        self.running = False
+        program = self.program
+        replayed = {run.node: run for run in replay.runs}
+        self.steps = [
+            _Step(settings, thunk, replay, replayed.get(thunk.node)) for thunk in vm.thunks
+        ]
+        self.inputs = [(program.variables[c], self.storages[c]) for c in program.inputs]
+        self.fits = [fitting(var) for var, _ in self.inputs]
+        self.outputs = [self.storages[c] for c in program.outputs]
+        fgraph = program.fgraph
+        self.agree = [comparison(new, old) for new, old in zip(
+            fgraph.outputs, replay.history.written, strict=True)]  # fmt: skip
+        kept = {id(cell) for cell in self.outputs}
+        constant = {id(self.storages[c]) for c in program.constants}
+        self._private = [c for c in self.storages if id(c) not in kept | constant]
 
     def __call__(self):
-        program = self.c.program
-        values = [self.c.storages[cell][0] for cell in program.inputs]
-        for var, value in zip(program.fgraph.inputs, values, strict=True):
-            self._check_value(var, value, "Graph Input")
-        # the graph as written has inputs in the same order
-        for container, value in zip(self.reference_inputs, values, strict=True):
-            container.storage[0] = _copied(value)
-        for cell, value in zip(self.python.program.inputs, values, strict=True):
-            self.python.storages[cell][0] = _copied(value)
-        self.reference()
-        self.c()
-        for k, cell in enumerate(program.outputs):
-            self._compare_with_written(k, self.c.storages[cell][0])
+        if self.running:
+            raise RuntimeError(opwise_c.BUSY)
+        self.running = True
+        given = [cell[0] for _, cell in self.inputs]
+        try:
+            # Python, C and what was written see the same special values, and none is a surprise
+            with np.errstate(all="ignore"):
+                self._run(given)
+        except BaseException:
+            for cell in self.outputs:
+                cell[0] = None
+            raise
+        finally:
+            for cell in self._private:
+                cell[0] = None
+            # what was given is left as it was: Applys ran on copies
+            for (_, cell), value in zip(self.inputs, given, strict=True):
+                cell[0] = value
+            self.replay.forget()
+            self.running = False
 
-    def _both(self, k, node, c_thunk):
-        """Run an Apply in numpy and in C, as far as it has both, and compare."""
-        python_thunk = self.python.thunks[k]
-        run_python = self.settings.check_py_code or not self.cimpl[k]
-        run_c = self.settings.check_c_code and self.cimpl[k]
-        before = [_copied(cell[0]) for cell in python_thunk.inputs]
-        if run_python:
-            python_thunk()
-            _check_destroy_map(node, python_thunk, before)
-            _check_view_map(node, python_thunk)
-        if run_c or not run_python:
-            c_thunk()
-        if run_python and not run_c:
-            for mine, theirs in zip(c_thunk.outputs, python_thunk.outputs, strict=True):
-                mine[0] = _copied(theirs[0])
-        elif run_python:
-            for out, expected, value in zip(
-                node.outputs, python_thunk.outputs, c_thunk.outputs, strict=True
-            ):
-                if not _equal(out, expected[0], value[0]):
-                    raise BadCLinkerOutput(
-                        _report("perform", "c_code", node, out, before, expected[0], value[0])
-                    )
-        else:
-            for mine, theirs in zip(python_thunk.outputs, c_thunk.outputs, strict=True):
-                mine[0] = _copied(theirs[0])
-        for out, value in zip(node.outputs, c_thunk.outputs, strict=True):
-            self._check_value(out, value[0], "perform output", node)
+    def _run(self, given):
+        for (var, _), fits, value in zip(self.inputs, self.fits, given, strict=True):
+            self._check_input(var, fits, value)
+        self.replay(given)
+        for (_, cell), value in zip(self.inputs, private_copies(given), strict=True):
+            cell[0] = value
+        for k, step in enumerate(self.steps):
+            try:
+                step()
+            except DebugModeError:
+                raise
+            except BaseException as error:
+                self.on_error(k, error, [cell[0] for cell in step.cells_in])
+                raise
+            if step.different is not None:
+                raise self._bad_value(k)
+        if self.replay.error is not None:  # what was written fails, what is left of it does not
+            raise self.replay.error
+        self._compare_with_written()
 
-    def _check_value(self, var, value, hint, node=None):
+    def _check_input(self, var, fits, value):
         if value is None:
             return
-        if not var.type.is_valid_value(value):
-            raise InvalidValueError(
-                f"{hint} '{var}' has an invalid value: {var.type.value_validity_msg(value)}"
-                + _where(node)
-            )
-        if (
-            self.settings.check_isfinite
-            and (var._tag is None or getattr(var.tag, "nan_guard_mode_check", True))
-            and isinstance(value, np.ndarray)
-            and value.dtype.kind in "fc"
-            and not np.all(np.isfinite(value))
-        ):
-            raise InvalidValueError(
-                f"{hint} '{var}' has invalid value {_short(value)}: non-finite elements not allowed"
-                + _where(node)
-            )
+        specific = None
+        if not fits(value):
+            specific = misfit(var.type, value)
+        elif self.settings.check_isfinite and not finite(var, value):
+            specific = "none"
+        if specific is not None:
+            hint = f"Graph Input '{var}' has invalid value {value}"
+            raise debugreports.invalid_value(var, value, hint, specific)
 
-    def _compare_with_written(self, k, value):
-        expected = self.reference_outputs[k].storage[0]
-        fgraph = self.c.program.fgraph
-        out, written = fgraph.outputs[k], fgraph.as_written.outputs[k]
-        if _equal(out, expected, value):
-            return
-        raise BadOptimization(
-            f"The optimized graph computes another value for output {k} than the graph as written."
-            f"\n  as written: {written}\n  optimized:  {out}\n"
-            + _differences(expected, value)
-            + _where(written.owner)
-        )
+    def _compare_with_written(self):
+        fgraph, written = self.program.fgraph, self.replay.history.written
+        for k, (agree, cell) in enumerate(zip(self.agree, self.outputs, strict=True)):
+            expected = self.replay.value(written[k])
+            if expected is None or agree(expected, cell[0]) or written[k] in self._excused():
+                continue
+            new = fgraph.outputs[k]
+            story, cause = self._overwritten(new, len(self.steps))
+            raise debugreports.bad_optimization(
+                self.replay.copies.get(written[k], written[k]), new, expected, cell[0],
+                cause.reason if cause else "all rewrites together", cause.stage if cause else "",
+                written[k].owner or new.owner, f"  Output {k} of the function\n" + story,
+            )  # fmt: skip
+
+    def _excused(self):
+        return self.replay.repaired()
+
+    def _bad_value(self, k):
+        """Return the error for an Apply of the optimized graph that did not compute its value.
+
+        The rewrites before it were right and C agrees with Python: what it found in its inputs, or
+        its own work in place, is wrong.
+        """
+        step = self.steps[k]
+        out, expected, value = step.different
+        history = self.replay.history
+        cause, story = history.reason_of(step.node), ""
+        for i, var in enumerate(step.node.inputs):
+            known = self.replay.value(var)
+            if known is None or comparison(var)(known, step.before[i]):
+                continue
+            told, blamed = self._overwritten(var, k)
+            story = f"  Input {i}, {var}, no longer holds what was computed for it\n" + told
+            cause = blamed or cause
+            break
+        reason = cause.reason if cause is not None else "the order of execution, or memory in use"
+        return debugreports.bad_optimization(
+            self.replay.copies.get(out, out), out, expected, value, reason,
+            cause.stage if cause is not None else "", step.node,
+            f"  First Apply that differs: {step.node}, Apply {k} of the optimized graph\n" + story,
+        )  # fmt: skip
+
+    def _overwritten(self, var, end):
+        """Return (text, rewrite) on the Apply before step ``end`` that overwrote a variable."""
+        root, history = aliasing.root(var), self.replay.history
+        for step in reversed(self.steps[:end]):
+            if var in step.node.outputs:
+                break
+            if any(aliasing.root(step.node.inputs[i]) is root for i in step.memory.destroyed):
+                cause = history.reason_of(step.node) or history.made_by(step.node)
+                return f"  The memory of {var} was overwritten by {step.node}\n", cause
+        return "", None
 
     def free(self):
         """Forget every value between inputs and outputs."""
-        self.c.free()
-        self.python.free()
+        if self.running:
+            raise RuntimeError("The function is running: its memory cannot be freed")
+        for step in self.steps:
+            step.last = {}
 
     def start_timing(self, ignore_first_call=False):
         raise Exception("DebugMode do not support profiling.")
 
 
-def _equal(var, expected, value):
-    """Return whether two values of a variable agree; its tag may say how they are compared."""
-    own = var._tag and getattr(var.tag, "values_eq_approx", None)
-    return (own or var.type.values_eq_approx)(expected, value)
+class _Step:
+    """One Apply of the optimized graph: its implementations, run and compared."""
 
-
-def _check_destroy_map(node, thunk, before):
-    """Raise BadDestroyMap if an input changed that the Op does not say it overwrites."""
-    declared = set(aliasing.destroyed_inputs(node))
-    for i, (cell, old) in enumerate(zip(thunk.inputs, before, strict=True)):
-        new = cell[0]
-        if i in declared or not isinstance(new, np.ndarray) or new.tobytes() == old.tobytes():
-            continue
-        raise BadDestroyMap(
-            f"\n  node: {node}\n  perform: py\n  destroy_map: {node.op.destroy_map}\n"
-            f"  changed input idx: {i}\n  changed input type: {node.inputs[i].type}\n"
-            f"  repr (old val): {_short(old)}\n  repr (new val): {_short(new)}\n"
-            "  The Op overwrites this input: its destroy_map must say so, or it must copy.\n"
-            + _where(node)
+    def __init__(self, settings, thunk, replay, replayed):
+        self.settings, self.replay = settings, replay
+        self.node = node = thunk.node
+        self.cells_in, self.cells_out = thunk.inputs, thunk.outputs
+        self.c = thunk if hasattr(thunk, "cthunk") and settings.check_c_code else None
+        self.python = Python(node)
+        self.memory = Memory(node)
+        self.agree = [comparison(var) for var in node.outputs]
+        # the value is known if the Apply is still what it was when it came in
+        self.as_it_came = (
+            replayed if replayed is not None and replayed.op is node.op and not replayed.c else None
         )
+        self.checked_before = replayed is not None and not is_of_the_library(node.op)
+        self.before = []
+        #: (variable, expected value, value) of an output that differs from what was computed of
+        #: the Apply as it came in
+        self.different = None
+        #: outputs of the last call, for output storage 'initial'
+        self.last = {}
 
+    def __call__(self):
+        self.different, self._same_as_known = None, False
+        inputs = [cell[0] for cell in self.cells_in]
+        self.before = private_copies(inputs)
+        outputs = self._run_python(inputs) if self.c is None else self._run_c(inputs)
+        if self.settings.warn_input_not_reused:
+            self.memory.warn_unused(inputs, outputs)
+        if self.settings.check_isfinite:
+            for var, value in zip(self.node.outputs, outputs, strict=True):
+                if not finite(var, value):
+                    raise debugreports.invalid_value(
+                        var, value, "perform output", "non-finite elements not allowed"
+                    )
+        if not self._same_as_known:
+            self._compare_with_replay(outputs)
+        if preallocated.is_wanted(self.settings.check_preallocated_output):
+            self._try_output_storage(outputs)
+        self.before = self.before if self.different is not None else []
 
-def _check_view_map(node, thunk):
-    """Raise BadViewMap if an output shows the memory of an input and the Op does not say so."""
-    for k, cell in enumerate(thunk.outputs):
-        declared = aliasing.viewed_inputs(node, k)
-        value = cell[0]
-        aliased = [
-            i
-            for i, given in enumerate(thunk.inputs)
-            if i not in declared
-            and isinstance(value, np.ndarray)
-            and isinstance(given[0], np.ndarray)
-            and np.may_share_memory(value, given[0])
-        ]
-        if aliased:
-            raise BadViewMap(
-                f"\n  node: {node}\n  view_map: {node.op.view_map}\n"
-                f"  destroy_map: {node.op.destroy_map}\n  aliased output: {k}\n"
-                f"  aliased to inputs: {aliased}\n"
-                "  The output lies in the memory of these inputs: view_map must say so, or perform "
-                "must copy.\n" + _where(node)
-            )
+    def _run_python(self, inputs):
+        """Run ``perform`` where nothing else runs; it works in the memory of the graph."""
+        known = self._known(inputs) if self.checked_before else None
+        if known is not None and not self.node.op.view_map:
+            self.memory.check_outputs(known)
+            outputs = private_copies(known)
+            self._same_as_known = True
+        else:
+            outputs = self.python(inputs)
+            self.memory.check(self.before, inputs, outputs, "py")
+        for cell, value in zip(self.cells_out, outputs, strict=True):
+            cell[0] = value
+        return outputs
 
+    def _run_c(self, inputs):
+        """Run C in the memory of the graph and, if it is to be checked, Python on copies."""
+        expected = None
+        if self.settings.check_py_code:
+            expected = self._known(inputs)
+            self._same_as_known = expected is not None
+            if expected is None:
+                # `before` is changed only where the Op says so: then it is still to be shown
+                private = private_copies(inputs) if self.memory.destroyed else self.before
+                expected = self.python(private)
+                self.memory.check(inputs, private, expected, "py")
+        opwise_c.fill_new_blocks(True)
+        try:
+            self.c()
+        finally:
+            opwise_c.fill_new_blocks(False)
+        outputs = [cell[0] for cell in self.cells_out]
+        self.memory.check(self.before, inputs, outputs, "c")
+        if expected is not None:
+            self._compare_c(expected, outputs)
+            self._go_on_with(expected, outputs)
+        return outputs
 
-def _copied(value):
-    return np.array(value) if isinstance(value, np.ndarray) else value
+    def _known(self, inputs):
+        """Return the outputs that the replay computed from the same inputs, or None."""
+        if self.as_it_came is None or self.memory.destroyed:
+            return None
+        found = self.replay.values_of(self.as_it_came.reads)
+        if found is None:
+            return None
+        for var, known, value in zip(self.node.inputs, found, inputs, strict=True):
+            if not unchanged(known, value, var.type):
+                return None
+        return self.replay.values_of(self.as_it_came.writes)
 
+    def _compare_c(self, expected, outputs):
+        for var, agree, a, b in zip(self.node.outputs, self.agree, expected, outputs, strict=True):
+            if not agree(a, b):
+                raise debugreports.bad_output(
+                    var, "perform", a, "c_code", b, self.before, BadCLinkerOutput
+                )
+            wanted = self.settings.require_matching_strides
+            if wanted and isinstance(a, np.ndarray) and a.strides != b.strides:
+                if wanted > 1:
+                    raise debugreports.bad_strides(var, a, b, self.before)
+                _log.warning(debugreports.stride_text(var, a, b))
 
-def _short(value):
-    text = str(value)
-    return text if len(text) <= 100 else text[:100] + "..."
+    def _go_on_with(self, expected, outputs):
+        """Give C's results the last bits of Python's.
 
+        Otherwise a rounding that differs could turn a comparison further on.
+        """
+        for cell, a, b in zip(self.cells_out, expected, outputs, strict=True):
+            if isinstance(b, np.ndarray) and b.flags.writeable:
+                b[...] = a
+            elif not isinstance(b, np.ndarray):
+                cell[0] = a
 
-def _where(node):
-    if node is None:
-        return ""
-    lines = dict.fromkeys(filter(None, map(provenance.user_line, node.origins)))
-    return f"\n  Apply: {node}\n" + "".join(f'  File "{f}", line {n}\n' for f, n in lines)
+    def _compare_with_replay(self, outputs):
+        for var, agree, value in zip(self.node.outputs, self.agree, outputs, strict=True):
+            expected = self.replay.value(var)
+            if expected is None or agree(expected, value) or var in self.replay.repaired():
+                continue
+            self.different = var, expected, value
+            return
 
+    def _try_output_storage(self, outputs):
+        """Run again with output storage of every kind; the results must be the same."""
+        settings = self.settings
+        initial, self.last = self.last, dict(enumerate(private_copies(outputs)))
+        reference = private_copies(outputs)
+        for name, given in preallocated.layouts(
+            self.node, reference, initial, settings.check_preallocated_output,
+            settings.check_preallocated_output_ndim,
+        ):  # fmt: skip
+            if settings.check_py_code or self.c is None:
+                storage = [[given.get(k)] for k in range(len(outputs))]
+                results = self._python_with(storage, name)
+                self._compare_storage(reference, results, f"py with {name} output")
+            if self.c is not None and not self.memory.destroyed:
+                results = self._c_with(given)
+                for cell, value in zip(self.cells_out, outputs, strict=True):
+                    cell[0] = value
+                self._compare_storage(reference, results, f"c with {name} output")
 
-def _report(first, second, node, out, inputs, expected, value):
-    return (
-        f"\n  Apply   : {node}\n  op      : {type(node.op)}\n"
-        f"  Outputs Type: {[o.type for o in node.outputs]}\n"
-        f"  Inputs Type : {[v.type for v in node.inputs]}\n"
-        f"  Inputs Shape: {[getattr(v, 'shape', None) for v in inputs]}\n"
-        f"  Inputs Strides: {[getattr(v, 'strides', None) for v in inputs]}\n"
-        f"  Inputs values: {[_short(v) if np.size(v) <= 10 else 'not shown' for v in inputs]}\n"
-        f"  Bad Variable: {out}\n  thunk1  : {first}\n  thunk2  : {second}\n"
-        + _differences(expected, value)
-        + _where(node)
-    )
+    def _python_with(self, storage, name):
+        try:
+            return self.python(private_copies(self.before), storage)
+        except Exception as error:  # whatever perform raises, it did not without this storage
+            error.add_note(f"This was raised with output storage of the kind {name}.")
+            raise
 
+    def _c_with(self, given):
+        for k, value in given.items():
+            self.cells_out[k][0] = preallocated.filled(value)
+        self.c()
+        return [cell[0] for cell in self.cells_out]
 
-def _differences(expected, value):
-    """Return shapes, dtypes and the largest difference of two arrays, also in ulp."""
-    text = (
-        f"  Expected: shape {expected.shape}, dtype {expected.dtype}: {_short(expected)}\n"
-        f"  Value   : shape {value.shape}, dtype {value.dtype}: {_short(value)}\n"
-    )
-    if expected.shape != value.shape or expected.dtype != value.dtype or not expected.size:
-        return text
-    if expected.dtype.name in dtypes.FLOATS:
-        with np.errstate(all="ignore"):
-            apart = np.abs(expected - value)
-            apart = np.where(np.isnan(apart), np.inf, apart)
-            at = np.unravel_index(int(np.argmax(apart)), apart.shape)
-            ulp = apart[at] / np.spacing(np.abs(expected[at]))
-        text += (
-            f"  Max Abs Diff: {apart[at]} ({ulp:.3g} ulp) at index {tuple(map(int, at))}: expected "
-            f"{expected[at]}, got {value[at]}\n"
-        )
-    return text
+    def _compare_storage(self, reference, results, name):
+        for var, agree, a, b in zip(self.node.outputs, self.agree, reference, results, strict=True):
+            if not agree(a, b):
+                raise debugreports.bad_output(var, "Reference value", a, name, b, self.before)
 
 
 def registered_mode():

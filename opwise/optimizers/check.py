@@ -1,19 +1,16 @@
-"""Checks of rewrites: the values before and after, and a record of what replaced what.
+"""Checks of rewrites by the values before and after, for the tests of rules.
 
-DebugMode and the tests of rules stand on these; no pass runs them by itself.
+DebugMode checks each replacement of a whole optimization: see ``history``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from opwise.config import change_flags
 from opwise.errors import BadOptimization
 from opwise.graph import provenance
-from opwise.graph.features import Feature
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import io_toposort
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant
 from opwise.optimizers.folding import params
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.passes import Optimizer
@@ -69,45 +66,3 @@ def check_rewrite(rewrite, inputs, outputs, values):
                 f"now {fgraph}"
             )
     return fgraph
-
-
-@dataclass(frozen=True)
-class Replacement:
-    """An edit: a reader's input was let read ``new`` instead of ``old``, for a reason."""
-
-    reason: str
-    old: Variable
-    new: Variable
-    reader: object
-    index: int
-
-    def __str__(self):
-        return f"{self.reason}: {self.old} -> {self.new} in input {self.index} of {self.reader}"
-
-
-class Replacements(Feature):
-    """Records every edit of a graph, and which variables therefore must hold equal values."""
-
-    def __init__(self):
-        self.events: list[Replacement] = []
-        self._classes: dict[Variable, dict[Variable, None]] = {}
-
-    def on_change_input(self, fgraph, node, i, old, new, reason):
-        self.events.append(Replacement(str(reason), old, new, node, i))
-        a, b = self._class(old), self._class(new)
-        if a is not b:
-            small, large = sorted((a, b), key=len)
-            large.update(small)
-            for var in small:
-                self._classes[var] = large
-
-    def _class(self, var):
-        return self._classes.setdefault(var, {var: None})
-
-    def equal_to(self, var):
-        """Return the variables that replaced each other and this one, itself included."""
-        return list(self._classes.get(var, (var,)))
-
-    def reasons(self, var):
-        """Return why a variable came into the graph, each reason once, in order."""
-        return list(dict.fromkeys(e.reason for e in self.events if e.new is var))

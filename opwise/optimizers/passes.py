@@ -185,6 +185,7 @@ def run_pass(fgraph, one, index=0, name=None, on_failure=None):
     started = perf_counter()
     mark = fgraph.checkpoint()
     record, broke = None, False
+    fgraph.passes.append(name or str(one))
     try:
         record = one.optimize(fgraph) if isinstance(one, Optimizer) else one(fgraph)
         fgraph.toposort()  # finds a cycle; the next pass needs the order anyway
@@ -200,6 +201,8 @@ def run_pass(fgraph, one, index=0, name=None, on_failure=None):
         raise
     else:
         fgraph.release(mark)
+    finally:
+        fgraph.passes.pop()
     if not isinstance(record, PassRecord):
         record = PassRecord()
     record.failed = broke

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from opwise.profiling.profile import OriginProfile
@@ -25,11 +26,6 @@ class Row:
     position: int = -1
     gradient: int = 0
     runs: int = 0
-
-    @property
-    def each_ns(self):
-        """Nanoseconds for each run of the Apply with most runs: what a call takes."""
-        return self.ns / self.runs if self.runs else 0.0
 
     def add(self, apply, part=1, is_gradient=False, is_new=True):
         """Add an Apply, or a part of its time. is_new: it has not been added before."""
@@ -91,11 +87,21 @@ def line_of(origin):
 
 
 def origins_of(apply):
-    """Return the user's Applys that take equal parts of the time of one; one at least."""
-    return apply.origins or (_UNKNOWN,)
+    """Return the user's Applys that take equal parts of the time of one; one at least.
+
+    Beside a product what else one does (scale, add) costs next to nothing: it counts for the
+    products alone.
+    """
+    products = ()
+    if _PRODUCTS.search(apply.op_class):
+        products = tuple(o for o in apply.origins if _PRODUCT.match(o.op))
+    return products or apply.origins or (_UNKNOWN,)
 
 
 _UNKNOWN = OriginProfile(key="", op="")
+#: classes of Ops, and texts of the user's Ops, that are products of matrices
+_PRODUCTS = re.compile(r"\.tensor\.(blas|dot)\.")
+_PRODUCT = re.compile(r"(?i)(batched_?)?dot|gem[mv]|ger\b")
 
 
 def _shared(applys, key, label):

@@ -1,8 +1,9 @@
 """The difference of two profiles: Applys matched by what they compute, never by identity.
 
-First those that compute the same of the user's Applys; then what shares some of these: what one
-side does in one Apply the other may do in several. What the user has changed computes other things,
-but may still be the same line: such rows are marked as similar.
+Functions are paired first, then in each pair the Applys that compute the same of the user's; then
+those that share some of it: what one side does in one Apply the other may do in several. What the
+user has changed computes other things, but may still be the same line: such rows are marked as
+similar.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opwise.profiling import aggregate
 from opwise.profiling.aggregate import Row
@@ -24,13 +25,15 @@ _NAMED = 3
 class Difference:
     """One row of a comparison: what one side and the other spent on the same thing.
 
-    mine, theirs: the sums of the two sides, None where that side has nothing. parts: the Applys of
-    either side, where the row is about Applys. similar: matched by their lines alone.
+    mine, theirs: the sums of the two sides, None where that side has nothing. even: theirs, for as
+    many calls of each function as mine had. parts: the Applys of either side, where the row is
+    about Applys. similar: matched by their lines alone.
     """
 
     key: object
     mine: Row | None
     theirs: Row | None
+    even: Row | None = None
     parts: tuple[tuple[ApplyProfile, ...], tuple[ApplyProfile, ...]] = ((), ())
     similar: bool = False
 
@@ -59,9 +62,9 @@ class Difference:
 
     @property
     def ratio(self):
-        """How much longer other takes for one call than self; None where one side has none."""
-        if self.mine and self.theirs and self.mine.each_ns and self.theirs.each_ns:
-            return self.theirs.each_ns / self.mine.each_ns
+        """How much longer other takes for the calls of self; None where one side has none."""
+        if self.mine and self.even and self.mine.ns and self.even.ns:
+            return self.even.ns / self.mine.ns
         return None
 
     @property
@@ -92,6 +95,59 @@ def match_key(apply):
     return ((), apply.op_key, apply.inputs, apply.outputs)
 
 
+# --- functions ------------------------------------------------------------------------------------
+
+
+def paired(mine, theirs):
+    """Return {number of a function of theirs: number of the one of mine that it belongs to}.
+
+    Those of one name that compute some of the same come first, then those that compute most of the
+    same, then those of one name.
+    """
+    keys = [[{key for a in f.applys for key in a.keys} for f in side] for side in (mine, theirs)]
+    owners = defaultdict(set)
+    for j, own in enumerate(keys[1]):
+        for key in own:
+            owners[key].add(j)
+    names = defaultdict(set)
+    for j, f in enumerate(theirs):
+        names[f.name].add(j)
+    found = []
+    for i, f in enumerate(mine):
+        for j in names[f.name].union(*(owners[key] for key in keys[0][i])):
+            common, all_ = len(keys[0][i] & keys[1][j]), len(keys[0][i] | keys[1][j])
+            named = f.name == theirs[j].name
+            found.append((not (named and common), -common / max(all_, 1), abs(i - j), i, j))
+    pairs = {}
+    for *_, i, j in sorted(found):
+        if j not in pairs and i not in pairs.values():
+            pairs[j] = i
+    return pairs
+
+
+def like(profile, other):
+    """Return a profile as it would be with as many calls of each function as another has."""
+    pairs = paired(other.functions, profile.functions)
+    return replace(
+        profile,
+        functions=tuple(
+            _called(f, other.functions[pairs[j]].calls) if j in pairs else f
+            for j, f in enumerate(profile.functions)
+        ),
+    )
+
+
+def _called(function, calls):
+    if not function.calls or not calls or function.calls == calls:
+        return function
+    part = calls / function.calls
+    applys = tuple(
+        replace(a, total=round(a.total * part), count=round(a.count * part))
+        for a in function.applys
+    )
+    return replace(function, applys=applys, calls=calls)
+
+
 # --- Applys ---------------------------------------------------------------------------------------
 
 
@@ -100,19 +156,25 @@ def by_apply(mine, theirs):
 
     Each Apply is in one row, so the rows' differences add up to that of the profiles.
     """
-    groups = _Groups((mine.applys, theirs.applys))
+    groups = _Groups((mine, theirs))
     groups.join_equal()
     groups.join_overlapping()
-    groups.join_similar((mine.sources, theirs.sources))
-    return groups.rows()
+    groups.join_similar()
+    return groups.rows(like(theirs, mine).applys)
 
 
 class _Groups:
     """Applys of two sides, joined step by step to the groups that a row each is about."""
 
-    def __init__(self, sides):
-        self.sides = sides
-        self.keys = [_numbered(applys) for applys in sides]
+    def __init__(self, profiles):
+        self.sides = sides = [p.applys for p in profiles]
+        self.sources = [p.sources for p in profiles]
+        pairs = paired(*(p.functions for p in profiles))
+        #: by side and Apply, the function that it is in; those of a pair have one number
+        self.function = [
+            [number for number, f in enumerate(profiles[0].functions) for _ in f.applys],
+            [pairs.get(j, -1 - j) for j, f in enumerate(profiles[1].functions) for _ in f.applys],
+        ]
         #: (side, index) -> the group, a list of such pairs; at first all are alone
         self.group = {
             (s, i): [(s, i)] for s, applys in enumerate(sides) for i in range(len(applys))
@@ -133,47 +195,64 @@ class _Groups:
         return [i for i in range(len(self.sides[side])) if len(self.group[side, i]) == 1]
 
     def join_equal(self):
-        """Join those of equal keys; of several equals the last with the last, and so on."""
-        there = {key: i for i, key in enumerate(self.keys[1])}
-        for i, key in enumerate(self.keys[0]):
-            if key in there:
-                self._join((0, i), (1, there[key]))
+        """Join those of equal keys, first those of one Op; of several the last with the last.
+
+        Where a rewrite made several Applys for one of the user's, the last is the one that computes
+        its value.
+        """
+        for form in (lambda a: (match_key(a), a.op_key), match_key):
+            there = defaultdict(list)
+            for j in self._alone(1):
+                there[self.function[1][j], form(self.sides[1][j])].append(j)
+            for i in reversed(self._alone(0)):
+                equals = there.get((self.function[0][i], form(self.sides[0][i])))
+                if equals:
+                    self._join((0, i), (1, equals.pop()))
 
     def join_overlapping(self):
         """Join what is left with those of the other side that compute most of the same."""
         found = []
         for side in (0, 1):
-            applys = self.sides[1 - side]
+            applys, functions = self.sides[1 - side], self.function[1 - side]
+            alone = set(self._alone(1 - side))
             owners = defaultdict(list)
             for j, apply in enumerate(applys):
                 for key in set(apply.keys):
-                    owners[key].append(j)
+                    owners[functions[j], key].append(j)
             for i in self._alone(side):
                 shared = defaultdict(int)
                 for key in set(self.sides[side][i].keys):
-                    for j in owners[key]:
+                    for j in owners.get((self.function[side][i], key), ()):
                         shared[j] += 1
                 if shared:
-                    best = max(shared, key=lambda j: (shared[j], -len(applys[j].keys), -j))
+                    best = max(
+                        shared, key=lambda j: (shared[j], j in alone, -len(applys[j].keys), -j)
+                    )
                     found.append(((side, i), (1 - side, best)))
         for one, other in found:
             self._join(one, other)
 
-    def join_similar(self, sources):
+    def join_similar(self):
         """Join in pairs those that are alone and come from the same line in the same form."""
+        sources = self.sources
         for form in (_form, _form_of_any_type):
             there = defaultdict(list)
             for j in reversed(self._alone(1)):
-                there[form(self.sides[1][j], sources[1])].append(j)
+                there[self.function[1][j], form(self.sides[1][j], sources[1])].append(j)
             for i in self._alone(0):
                 key = form(self.sides[0][i], sources[0])
-                if key is not None and there[key]:
-                    pair = (0, i), (1, there[key].pop())
+                equals = there.get((self.function[0][i], key))
+                if key is not None and equals:
+                    pair = (0, i), (1, equals.pop())
                     self._join(*pair)
                     self.similar.update(pair)
 
-    def rows(self):
-        """Return the Differences, in the order of the first Apply of each."""
+    def rows(self, even):
+        """Return the Differences, in the order of the first Apply of each.
+
+        even: the Applys of the other side as for the calls of this one.
+        """
+        keys = [self._keys(side) for side in (0, 1)]
         found, seen = [], set()
         for member, group in self.group.items():
             if id(group) not in seen:
@@ -182,24 +261,20 @@ class _Groups:
                     tuple(self.sides[side][i] for s, i in sorted(group) if s == side)
                     for side in (0, 1)
                 )
-                key = tuple(sorted({repr(self.keys[s][i]) for s, i in group}))
-                rows = [_row(key, side) for side in parts]
+                key = tuple(sorted({keys[s][i] for s, i in group}))
+                theirs = [even[i] for s, i in sorted(group) if s]
+                rows = [_row(key, side) for side in (*parts, theirs)]
                 found.append(Difference(key, *rows, parts, member in self.similar))
         return found
 
-
-def _numbered(applys):
-    """Return (match key, position among equals) for each Apply.
-
-    Equals are counted from the last: where a rewrite made several Applys for one of the user's, the
-    last is the one that computes its value.
-    """
-    keys, seen = [], {}
-    for apply in reversed(applys):
-        key = match_key(apply)
-        n = seen[key] = seen.get(key, -1) + 1
-        keys.append((key, n))
-    return keys[::-1]
+    def _keys(self, side):
+        """Return a text for each Apply of a side: what it computes, its place among equals."""
+        keys, seen = [], {}
+        for apply in reversed(self.sides[side]):
+            key = match_key(apply)
+            n = seen[key] = seen.get(key, -1) + 1
+            keys.append(repr((key, n)))
+        return keys[::-1]
 
 
 def _row(key, applys):
@@ -236,12 +311,26 @@ def _place(file, line, sources):
 
 
 def _by_group(group, mine, theirs):
-    sides = [{row.key: row for row in group(profile)} for profile in (mine, theirs)]
+    profiles = (mine, theirs, like(theirs, mine))
+    sides = [{row.key: row for row in group(profile)} for profile in profiles]
     for side in sides:
         for row in side.values():
             row.position = -1
     keys = [*sides[0], *(key for key in sides[1] if key not in sides[0])]
-    return [Difference(key, sides[0].get(key), sides[1].get(key)) for key in keys]
+    return [Difference(key, *(side.get(key) for side in sides)) for key in keys]
+
+
+def total(mine, theirs):
+    """Return the Difference of all Applys together."""
+    (row,) = _by_group(_all, mine, theirs)
+    return row
+
+
+def _all(profile):
+    row = Row("all", "all Applys")
+    for apply in profile.applys:
+        row.add(apply)
+    return [row]
 
 
 def by_op(mine, theirs):
@@ -267,7 +356,7 @@ def by_line(mine, theirs):
 def _lines_by_text(profile):
     """Return the rows of lines with keys that hold where lines are put before: equals by order."""
     rows, seen = aggregate.by_line(profile), {}
-    for row in sorted((row for row in rows if row.key), key=lambda row: row.key):
+    for row in sorted((row for row in rows if row.key is not None), key=lambda row: row.key):
         place = _place(*row.key, profile.sources)
         n = seen[place] = seen.get(place, -1) + 1
         row.key = (*place, n)

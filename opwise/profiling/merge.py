@@ -65,13 +65,25 @@ def _functions(a, b):
         calls=a.calls + b.calls,
         call_ns=a.call_ns + b.call_ns,
         fn_ns=a.fn_ns + b.fn_ns,
-        first_call_ns=max(a.first_call_ns, b.first_call_ns),
+        first_call_ns=a.first_call_ns + b.first_call_ns,
+        first_calls=a.first_calls + b.first_calls,
         timing_ns=a.timing_ns + b.timing_ns,
-        detail=max(a.detail, b.detail, key=repr),
+        detail=_calls(a.detail, b.detail),
         compile=_compilations(a.compile, b.compile),
         rewrites=max(a.rewrites, b.rewrites, key=_text),
         memory=max(a.memory, b.memory, key=lambda m: (m.peak, _text(asdict(m))) if m else (-1, "")),
     )
+
+
+#: how many calls are kept of the first, and of the slowest
+_KEPT = 4
+
+
+def _calls(a, b):
+    """Return the first and the slowest of the calls that two profiles keep."""
+    calls = sorted({*a, *b}, key=lambda c: (c.number, c.start_ns, c.apply_ns))
+    slowest = sorted(calls, key=lambda c: (-c.ns, c.number, c.start_ns, c.apply_ns))[:_KEPT]
+    return tuple(c for k, c in enumerate(calls) if k < _KEPT or c in slowest)
 
 
 def _applys(a, b):

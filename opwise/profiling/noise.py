@@ -1,21 +1,25 @@
 """Noise: whether a difference between repeated runs is real.
 
 Each run is one observation of every row. Two sides differ if a rank test (Mann-Whitney, two-sided)
-says so after correction for the number of rows (Benjamini and Hochberg).
+says so after correction for the number of rows (Benjamini and Hochberg). The sum of all is one row
+and needs none.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
-from opwise.profiling.aggregate import Row
+from opwise.profiling import compare
 from opwise.profiling.compare import Difference
 from opwise.profiling.merge import merge
 
 #: how often a difference that is none may be taken for one
 LEVEL = 0.05
+#: a row with at least this share of the time is judged among its like, not among all small ones
+WORTH = 0.01
 #: runs of either side below which the test cannot tell anything
 FEWEST = 4
 
@@ -77,41 +81,59 @@ def repeated(way, mine, theirs):
 
     way: a function of two Profiles, as in ``compare.WAYS``. mine, theirs: the Profiles of the runs.
     """
-    # as merged, so that equal Applys are counted in the same order
-    mine, theirs = ([merge([run]) for run in runs] for runs in (mine, theirs))
+    # as merged, so that equal Applys are counted in the same order; with as many calls as the first
+    first = merge(mine[:1])
+    mine, theirs = ([compare.like(merge([run]), first) for run in runs] for runs in (mine, theirs))
     whole = merge(mine), merge(theirs)
+    total = _observed(lambda *sides: [compare.total(*sides)], mine, theirs, whole)
+    rows = _observed(way, mine, theirs, whole)
+    return [*_judged(total), *_judged(rows, WORTH * whole[0].local_ns)]
+
+
+def _observed(way, mine, theirs, whole):
+    """Return a Repeated for each row, without verdict."""
+    rows = way(*whole)
     seen: tuple = defaultdict(list), defaultdict(list)
     for run in mine:
         for row in way(run, whole[1]):
             if row.mine and row.mine.calls:
-                seen[0][row.key].append(row.mine.each_ns)
+                seen[0][row.key].append(row.mine.ns / row.mine.runs)
     for run in theirs:
         for row in way(whole[0], run):
             if row.theirs and row.theirs.calls:
-                seen[1][row.key].append(row.theirs.each_ns)
-    rows = [Repeated(row, tuple(seen[0][row.key]), tuple(seen[1][row.key])) for row in way(*whole)]
-    total = Repeated(
-        Difference("all", *(_sum(p) for p in whole)),
-        tuple(_sum(run).each_ns for run in mine), tuple(_sum(run).each_ns for run in theirs),
-    )  # fmt: skip
-    return _judged([total, *rows])
+                seen[1][row.key].append(row.theirs.ns / row.theirs.runs)
+    return [Repeated(row, tuple(seen[0][row.key]), tuple(seen[1][row.key])) for row in rows]
 
 
-def _sum(profile):
-    row = Row("all", "all Applys")
-    for apply in profile.applys:
-        row.add(apply)
-    return row
+def _judged(rows, worth=0.0):
+    """Return the rows with p where it can be told.
 
-
-def _judged(rows):
-    """Return the rows with p where it can be told."""
+    p is corrected among the rows of which a side has at least ``worth`` nanoseconds; that of the
+    others among all. Where even the clearest difference could not reach the level in so few runs,
+    nothing is told.
+    """
     told = [r for r in rows if min(len(r.mine), len(r.theirs)) >= FEWEST and r.ratio is not None]
-    if not told:
-        return rows
+    large = [r for r in told if max(r.row.mine.ns, r.row.theirs.ns) >= worth]
+    p_of: dict = {}
+    for family in (told, large):
+        p_of.update(_corrected(family))
+    return [replace(r, p=p_of.get(id(r))) for r in rows]
+
+
+def _corrected(rows):
+    """Return {id of a row: p} of rows that are judged together."""
+    if not rows:
+        return {}
     from scipy import stats  # takes a second to import
 
-    found = [stats.mannwhitneyu(r.mine, r.theirs, method="auto").pvalue for r in told]
+    found = [stats.mannwhitneyu(r.mine, r.theirs, method="auto").pvalue for r in rows]
     corrected = stats.false_discovery_control(found)
-    p_of = {id(r): float(p) for r, p in zip(told, corrected, strict=True)}
-    return [replace(r, p=p_of.get(id(r))) for r in rows]
+    return {
+        id(r): float(p) if p < LEVEL or _least(r) * len(rows) < LEVEL else None
+        for r, p in zip(rows, corrected, strict=True)
+    }
+
+
+def _least(r):
+    """Return the smallest p that the test can give for so many runs."""
+    return 2 / math.comb(len(r.mine) + len(r.theirs), len(r.mine))

@@ -155,10 +155,10 @@ class FunctionProfile:
     """What was recorded of one function.
 
     calls: of the function; call_ns: nanoseconds in them; fn_ns: of these in the machine.
-    first_call_ns: of the first call. timing_ns: what it took to time the Applys, which is in fn_ns
-    and not in their times. detail: the first calls and the slowest ones. rewrites:
-    the record of the optimizer as plain data, or None. memory: what lived in the last call, or None
-    where that was not asked for.
+    first_call_ns: of the first call, in each of first_calls processes. timing_ns: what it took to
+    time the Applys, which is in fn_ns and not in their times. detail: the first calls and the
+    slowest ones. rewrites: the record of the optimizer as plain data, or None. memory: what lived
+    in the last call, or None where that was not asked for.
     """
 
     name: str
@@ -169,6 +169,7 @@ class FunctionProfile:
     first_call_ns: int
     compile: CompileProfile
     timing_ns: int = 0
+    first_calls: int = 1
     detail: tuple[CallProfile, ...] = ()
     rewrites: dict | None = None
     memory: MemoryProfile | None = None

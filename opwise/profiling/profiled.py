@@ -51,6 +51,36 @@ class Profiled:
 
         return page.brief(self.profile())
 
+    def records(self):
+        """Return a list of dicts, one for each Apply, with the keys ``records.COLUMNS``."""
+        from opwise.profiling import records
+
+        return records.records(self.profile())
+
+    def to_csv(self, path):
+        """Write the records to a file as CSV, a header first. OSError."""
+        from opwise.profiling import records
+
+        records.save_csv(self.profile(), path)
+
+    def to_pandas(self):
+        """Return the records as a pandas DataFrame."""
+        from opwise.profiling import records
+
+        return records.to_pandas(self.profile())
+
+    def compare(self, other, by="apply"):
+        """Return the rows of the difference to another profile; self is what was before.
+
+        other: a ProfileMode, ProfileStats or Profile, else TypeError. by: 'apply', 'op', 'class',
+        'line' or 'scope'. Each row is a ``compare.Difference``.
+        """
+        from opwise.profiling.compare import WAYS
+
+        if by not in WAYS:
+            raise ValueError(f"by is {by!r}; it must be one of {', '.join(WAYS)}")
+        return WAYS[by](self.profile(), profile_from(other, "other"))
+
     def plot(self, path=None, n=15):
         """Return a matplotlib Figure of the n largest Applys, and of memory where it is known.
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
+
+from opwise.profiling.files import write_whole
 
 COLUMNS = (
     "function", "position", "op", "op_class", "apply", "line", "scope", "c", "why", "calls",
@@ -43,6 +46,13 @@ def write_csv(profile, file):
     writer = csv.DictWriter(file, COLUMNS)
     writer.writeheader()
     writer.writerows(records(profile))
+
+
+def save_csv(profile, path):
+    """Write the records to a file, which is replaced as a whole. OSError."""
+    text = io.StringIO()
+    write_csv(profile, text)
+    write_whole(path, text.getvalue())
 
 
 def to_pandas(profile):

@@ -95,7 +95,7 @@ class Composite(ScalarOp):
         self.nin = len(self.in_dtypes)
         self.nout = len(self.outs)
         self._hash = hash((self.in_dtypes, self.steps, self.outs))
-        self._text = None
+        self._text = self._steps_on_arrays = None
 
     def slot_dtype(self, slot):
         """Return the dtype of a slot."""
@@ -124,13 +124,25 @@ class Composite(ScalarOp):
 
     def on_arrays(self, arrays, out_dtypes):
         slots = list(arrays)
-        last_use = {a: k for k, step in enumerate(self.steps) for a in step.args}
-        for k, step in enumerate(self.steps):
-            slots.append(step.op.on_arrays([slots[a] for a in step.args], [step.dtype])[0])
-            for a in step.args:
-                if last_use[a] == k and a not in self.outs:
-                    slots[a] = None
+        for compute, args, dtype, dies in self._plan():
+            slots.append(compute([slots[a] for a in args], [dtype])[0])
+            for a in dies:
+                slots[a] = None
         return [np.asarray(slots[s]) for s in self.outs]
+
+    def _plan(self):
+        """Return (function, slots it reads, dtype, slots that nobody reads after it) by step."""
+        if self._steps_on_arrays is None:
+            last_use = {a: k for k, step in enumerate(self.steps) for a in step.args}
+            dying = [[] for _ in self.steps]
+            for a, k in last_use.items():
+                if a not in self.outs:
+                    dying[k].append(a)
+            self._steps_on_arrays = [
+                (step.op.on_arrays, step.args, step.dtype, dies)
+                for step, dies in zip(self.steps, dying, strict=True)
+            ]
+        return self._steps_on_arrays
 
     @property
     def inputs(self):

@@ -27,6 +27,12 @@ _FLOAT_OF = {
 }
 
 
+@cache
+def name_of(dtype):
+    """Return the name of a numpy dtype; numpy works it out anew each time."""
+    return dtype.name
+
+
 def kind(dtype):
     """Return the letter of a dtype's kind: b(ool), i(nteger), u(nsigned), f(loat), c(omplex)."""
     return "b" if dtype == "bool" else dtype[0]

@@ -71,14 +71,21 @@ class ScalarOp(Op):
             results = np.frompyfunc(self.impl, len(arrays), self.nout)(*arrays)
             results = results if self.nout > 1 else (results,)
             return [np.asarray(r).astype(d) for r, d in zip(results, out_dtypes, strict=True)]
-        computing = row.compute_dtype([a.dtype.name for a in arrays], out_dtypes[0])
-        keep = 1 if "condition" in row.extra or "ignores_first" in row.extra else 0
-        arrays = [
-            a if i < keep or a.dtype.name == computing else a.astype(computing)
-            for i, a in enumerate(arrays)
-        ]
-        result = numpy_callable(row)(*arrays)
-        return [np.asarray(result).astype(out_dtypes[0], copy=False)]
+        out = out_dtypes[0]
+        given = [dtypes.name_of(a.dtype) for a in arrays]
+        computing = out if row.compute is None else row.compute(*given)
+        for dtype in given:
+            if dtype != computing:
+                keep = 1 if "condition" in row.extra or "ignores_first" in row.extra else 0
+                arrays = [
+                    a if i < keep or given[i] == computing else a.astype(computing)
+                    for i, a in enumerate(arrays)
+                ]
+                break
+        result = (_callables.get(row.name) or numpy_callable(row))(*arrays)
+        if type(result) is not np.ndarray:
+            result = np.asarray(result)
+        return [result if dtypes.name_of(result.dtype) == out else result.astype(out)]
 
     def flops(self, n_inputs):
         """Return the floating-point operations for one element; None where there is no count."""

@@ -207,32 +207,39 @@ class Elemwise(Op):
         return read, [a.bytes for a in outputs]
 
     def perform(self, node, inputs, output_storage):
-        self.check_shapes(node, inputs)
+        arrays = list(map(np.asarray, inputs))
+        shape = self.shape_of(node, arrays)
         with np.errstate(all="ignore"):
-            results = self.scalar_op.on_arrays(
-                list(map(np.asarray, inputs)), [o.type.dtype for o in node.outputs]
-            )
-        shape = None
+            results = self.scalar_op.on_arrays(arrays, [o.type.dtype for o in node.outputs])
         for i, (result, cell) in enumerate(zip(results, output_storage, strict=True)):
             if i in self.inplace_pattern:
                 target = inputs[self.inplace_pattern[i]]
                 target[...] = result
                 cell[0] = target
                 continue
-            if len(inputs) > 1 or not inputs:
-                if shape is None:
-                    shape = np.broadcast_shapes(*(x.shape for x in inputs))
-                if result.shape != shape:
-                    result = np.broadcast_to(result, shape).copy()
-            if any(result is x for x in inputs) or result.base is not None:
+            if result.shape != shape:
+                result = np.broadcast_to(result, shape).copy()
+            for x in inputs:
+                if result is x:
+                    result = result.copy()
+            if result.base is not None:
                 result = result.copy()
             cell[0] = result
 
     @staticmethod
-    def check_shapes(node, inputs):
-        """Raise ValueError unless lengths agree along all dimensions that do not broadcast."""
-        if len(inputs) < 2:
-            return
+    def shape_of(node, inputs):
+        """Return the shape of the outputs.
+
+        Raises ValueError unless lengths agree along all dimensions that do not broadcast.
+        """
+        if inputs:
+            first = inputs[0].shape
+            for x in inputs:
+                if x.shape != first:
+                    break
+            else:
+                return first
+        shape = []
         patterns = [v.type.broadcastable for v in node.inputs]
         for dim in range(node.outputs[0].type.ndim):
             length = None
@@ -246,6 +253,8 @@ class Elemwise(Op):
                         "Dimension mismatch; shapes are "
                         f"{', '.join(str(tuple(v.shape)) for v in inputs)}"
                     )
+            shape.append(1 if length is None else length)
+        return tuple(shape)
 
     def infer_shape(self, node, shapes):
         one = constant(np.int64(1))

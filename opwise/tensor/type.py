@@ -177,11 +177,7 @@ class TensorType(Type):
             return False
         if a.dtype.kind not in "fc":
             return bool(np.array_equal(a, b))
-        narrow = {"float16": (1e-2, 5e-3), "float32": (1e-5, 1e-5), "complex64": (1e-5, 1e-5)}
-        default_rtol, default_atol = narrow.get(a.dtype.name, (1e-5, 1e-8))
-        if config.tensor.cmp_sloppy:
-            factor = 10.0**config.tensor.cmp_sloppy
-            default_rtol, default_atol = default_rtol * factor, default_atol * factor
+        default_rtol, default_atol = _tolerances(a.dtype.name)
         rtol = default_rtol if rtol is None else rtol
         atol = default_atol if atol is None else atol
         close = np.isclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
@@ -190,6 +186,10 @@ class TensorType(Type):
         if allow_remove_nan:
             close |= np.isnan(a)
         return bool(np.all(close))
+
+    def tolerances(self):
+        """Return the relative and the absolute difference up to which values agree."""
+        return _tolerances(self.dtype)
 
     @staticmethod
     def may_share_memory(a, b):
@@ -260,6 +260,35 @@ class TensorType(Type):
 
     def __repr__(self):
         return str(self)
+
+
+_NARROW = {"float16": (1e-2, 5e-3), "float32": (1e-5, 1e-5), "complex64": (1e-5, 1e-5)}
+
+
+def _tolerances(dtype):
+    rtol, atol = _NARROW.get(dtype, (1e-5, 1e-8))
+    factor = 10.0**config.tensor.cmp_sloppy
+    return rtol * factor, atol * factor
+
+
+def values_eq_approx_remove_inf(a, b):
+    """Return whether two arrays agree, b holding anything where a is infinite."""
+    return TensorType.values_eq_approx(a, b, allow_remove_inf=True)
+
+
+def values_eq_approx_remove_nan(a, b):
+    """Return whether two arrays agree, b holding anything where a is NaN."""
+    return TensorType.values_eq_approx(a, b, allow_remove_nan=True)
+
+
+def values_eq_approx_remove_inf_nan(a, b):
+    """Return whether two arrays agree, b holding anything where a is infinite or NaN."""
+    return TensorType.values_eq_approx(a, b, allow_remove_inf=True, allow_remove_nan=True)
+
+
+def values_eq_approx_always_true(a, b):
+    """Return True: the values of a variable mean nothing."""
+    return True
 
 
 def _warn_float64():

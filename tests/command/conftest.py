@@ -25,7 +25,8 @@ def profile(build, tmp_path):
     def saved(name, *applys):
         made = [apply(op, ns, k, count=n, keys=keys) for k, (op, ns, n, keys) in enumerate(applys)]
         path = tmp_path / name
-        Profile((function(*made),)).save(path)
+        calls = max(n for _, _, n, _ in applys)
+        Profile((function(*made, calls=calls),)).save(path)
         return path
 
     return saved

@@ -61,9 +61,10 @@ def test_more_calls_are_not_slower(call, profile):
 def test_unrelated_programs(call, profile):
     one, two = profile("1.json", A), profile("2.json", B)
     assert "Nothing matches" in call("diff", one, two).output
+    assert call("diff", "--fail-above", 2, one, two).exit_code == 1
 
 
-@pytest.mark.parametrize("limit", ["0", "-1", "fast"])
+@pytest.mark.parametrize("limit", ["0", "-1", "fast", "nan", "inf"])
 def test_a_limit_that_is_none(call, profile, limit):
     one = profile("1.json", A)
     assert call("diff", "--fail-above", limit, one, one).exit_code == 2

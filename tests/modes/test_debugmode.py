@@ -83,10 +83,12 @@ def test_c_and_python_differ(c_copies):
     assert issubclass(errors.BadCLinkerOutput, errors.BadThunkOutput)
     for part in (
         "  Apply   : Planted{what='plus one'}(x)",
-        "  op      : <class", "  Outputs Type: [TensorType(float64, vector)]",
-        "  Inputs Shape: [(3,)]", "  Inputs Strides: [(8,)]", "  Inputs values: ['[1. 2. 3.]']",
-        "  thunk1  : perform", "  thunk2  : c_code", "Expected: shape (3,), dtype float64",
-        "Max Abs Diff: 1.0", "at index (0,): expected 2.0, got 1.0", __file__,
+        "  op      : <class", "  Outputs Type: TensorType(float64, vector)\n",
+        "  Inputs Shape: [(3,)]", "  Inputs Strides: [(8,)]",
+        "  Inputs values: [array([1., 2., 3.])]", "  thunk1  : perform", "  thunk2  : c_code",
+        "  Expected : (3,) float64 (8,) 2.0 4.0 0 0", "  Max Abs Diff:  1.0\n",
+        "  Max Rel Diff:  0.5\n",
+        "at index (0,): expected 2.0, got 1.0", __file__,
     ):  # fmt: skip
         assert part in text, part
 
@@ -96,8 +98,7 @@ def test_each_implementation_can_be_left_out(c_copies):
     python = function([X], out, mode=DebugMode(optimizer=None, check_c_code=False))
     np.testing.assert_array_equal(python([1.0]), [2.0])
     c = function([X], out, mode=DebugMode(optimizer=None, check_py_code=False))
-    with pytest.raises(errors.BadOptimization):  # the graph as written runs in numpy all the same
-        c([1.0])
+    np.testing.assert_array_equal(c([1.0]), [1.0])
 
 
 def test_agreement_within_rounding_is_agreement():
@@ -134,17 +135,23 @@ def test_a_rewrite_that_changes_values():
     text = fails(
         errors.BadOptimization, T.sqr(X * 3.0), optimizer=bad_pass(lambda a, b: T.second(b, a))
     )
-    assert "computes another value for output 0 than the graph as written" in text
-    assert "as written: " in text and "optimized: " in text
-    assert "Expected: shape (3,)" in text and "Value   : shape (3,)" in text
-    assert __file__ in text
+    for part in (
+        "BadOptimization Error \n", "  Old Value shape, dtype, strides: (3,) float64 (8,)\n\n",
+        "  Old Value:  [3. 6. 9.]\n", "  New Value:  [1. 2. 3.]\n", "  Max Abs Diff:  6.0\n",
+        "  Value at Max Diff:  (3.0, 9.0)\n", "  Reason:  bad_rewrite\n",
+        "  Old Graph:\n  Elemwise{mul,no_inplace} [id A] <TensorType(float64, vector)> ''   \n",
+        "  New Graph:\n  Elemwise{second,no_inplace} [id A]", __file__,
+        "Hint: relax the tolerance by setting tensor.cmp_sloppy=1\n  or even tensor.cmp_sloppy=2",
+    ):  # fmt: skip
+        assert part in text, part
 
 
 def test_a_rewrite_that_changes_shapes():
     text = fails(
         errors.BadOptimization, T.sqr(X * 3.0), optimizer=bad_pass(lambda a, b: (a * 3)[:2])
     )
-    assert "shape (3,)" in text and "shape (2,)" in text
+    assert "Old Value shape, dtype, strides: (3,) float64 (8,)" in text
+    assert "New Value shape, dtype, strides: (2,) float64 (8,)" in text
 
 
 def test_a_rewrite_that_is_right():
@@ -191,7 +198,8 @@ def test_values_that_are_not_finite(value):
 
 def test_an_input_that_is_not_finite():
     text = fails(errors.InvalidValueError, X * 2, [np.nan, 1.0])
-    assert "Graph Input 'x' has invalid value [nan  1.]" in text
+    assert "        hint           = Graph Input 'x' has invalid value [nan  1.]\n" in text
+    assert "        specific_hint  = none\n" in text and __file__ in text
 
 
 class Unwritten(Op):
@@ -213,11 +221,33 @@ def test_values_that_mean_nothing_may_be_anything():
     np.testing.assert_array_equal(f([5.0, 6.0]), [1, 1])
 
 
-@pytest.mark.parametrize("what", ["float32", "two dimensions", "nothing"])
-def test_results_that_are_not_what_was_declared(what):
-    error = ValueError if what == "nothing" else TypeError
-    text = fails(error, Planted(what)(X))
-    assert "Planted" in text
+@pytest.mark.parametrize(
+    ("what", "dtype", "hint"),
+    [
+        ("float32", "float32", "expected a ndarray object with dtype = float64 (got float32)."),
+        ("two dimensions", "float64", "Wrong number of dimensions: expected 1, got 2"),
+        ("nothing", "N/A", "('TensorType(float64, vector) expected a ndarray object.', None, "),
+    ],
+)
+def test_results_that_are_not_what_was_declared(what, dtype, hint):
+    text = fails(errors.InvalidValueError, Planted(what)(X))
+    for part in (
+        "InvalidValueError\n        type(variable) = TensorType(float64, vector)\n",
+        f"        variable       = Planted{{what='{what}'}}.0\n",
+        f"        dtype(value)   = {dtype}\n", "        client_node    = None\n",
+        "        hint           = perform output\n", hint,
+        f"        context        = ...\n  Planted{{what='{what}'}} [id A] ''   \n   |x [id B]\n",
+    ):  # fmt: skip
+        assert part in text, part
+
+
+def test_a_result_of_the_wrong_broadcast_pattern():
+    class Row(Planted):
+        def make_node(self, x):
+            return Apply(self, [x], [T.TensorType("float64", (True,))()])
+
+    text = fails(errors.InvalidValueError, Row("plus one")(X))
+    assert "Non-unit value on shape on a broadcastable dimension" in text
 
 
 # --- memory -------------------------------------------------------------------------------------
@@ -226,7 +256,9 @@ def test_results_that_are_not_what_was_declared(what):
 def test_an_input_that_is_overwritten_without_a_word():
     text = fails(errors.BadDestroyMap, Planted("destroys")(X + 1))
     for part in ("node: Planted{what='destroys'}(", "destroy_map: {}", "changed input idx: 0",
-                 "repr (old val): [2. 3. 4.]", "repr (new val): [3. 4. 5.]"):  # fmt: skip
+                 "repr (old val): array([2., 3., 4.])", "repr (new val): array([3., 4., 5.])",
+                 "perform: py\n", "value min (new-old): 1.0", "value argmax (new-old): (0,)",
+                 "location of first 10 mismatches: [[0]\n [1]\n [2]]", __file__):  # fmt: skip
         assert part in text
 
 

@@ -65,6 +65,22 @@ def test_a_gradient_counts_for_the_line_it_is_the_gradient_of(build):
     }  # fmt: skip
 
 
+def test_the_time_of_a_product_counts_for_it_alone(build):
+    """What scales and adds beside a product costs next to nothing."""
+    apply, function, _ = build
+    origins = (
+        OriginProfile("k", "Elemwise{mul,no_inplace}", "a.py", 9),
+        OriginProfile("l", "dot", "a.py", 1),
+        OriginProfile("m", "Elemwise{sub,no_inplace}", "a.py", 9),
+    )
+    gemm = apply("Gemm", 12, op_class="<class 'opwise.tensor.blas.Gemm'>")
+    loop = apply("Composite", 12, 1)
+    rows = aggregate.by_line(
+        Profile((function(replace(gemm, origins=origins), replace(loop, origins=origins)),))
+    )
+    assert {r.label: r.ns for r in rows} == {"a.py:1": 12 + 4, "a.py:9": 8}
+
+
 def test_by_scope_of_what_is_in_none(build):
     (row,) = aggregate.by_scope(profile(build))
     assert (row.label, row.ns) == ("(no scope)", pytest.approx(23))

@@ -1,5 +1,7 @@
 """Differences: Applys are matched by what they compute."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -112,6 +114,39 @@ def test_lines_are_matched_by_their_text_and_order(build):
     ]
     assert [(r.label, r.ns) for r in compare.by_line(*sides)] == [
         ("a.py:3 | a.py:7", 6), ("a.py:4 | a.py:8", 6)
+    ]  # fmt: skip
+
+
+def test_functions_are_paired_before_their_applys(build):
+    """A function more, which shares an expression, changes nothing in the rows of the others."""
+    apply, function, _ = build
+    train = function(apply("dot", 10, 0, keys="a"), apply("exp", 5, 1, keys="b"), name="x.py:7")
+    more = function(apply("dot", 7, 0, keys="a"), apply("mean", 3, 1, keys="c"), name="x.py:9")
+    moved = replace(train, name="x.py:8")
+    for before, after in (([train], [moved, more]), ([train], [more, moved])):
+        rows = rows_of(Profile(tuple(before)), Profile(tuple(after)))
+        assert sorted(rows) == [
+            ("dot", -7, "other"), ("dot", 0, ""), ("exp", 0, ""), ("mean", -3, "other")
+        ]  # fmt: skip
+    both = Profile((train, more))
+    assert not any(ns for _, ns, _ in rows_of(both, Profile((more, train))))
+
+
+def test_equal_names_are_paired_by_what_they_compute(build):
+    apply, function, _ = build
+    one, two = function(apply("dot", 10, keys="a")), function(apply("exp", 5, keys="b"))
+    assert compare.paired((one, two), (two, one)) == {0: 1, 1: 0}
+
+
+def test_of_equals_those_of_one_op_belong_together(build):
+    """What computes parts of a shape has equal origins; a loop takes most of it in."""
+    mine, theirs = profiles_of(
+        build,
+        [("Shape_i", 1, "s"), ("lt", 2, "s"), ("Switch", 4, "s"), ("mul", 8, "m")],
+        [("Shape_i", 1, "s"), ("Composite", 9, "sm")],
+    )
+    assert rows_of(mine, theirs) == [
+        ("Shape_i", 0, ""), ("lt + Switch + mul | Composite", 5, "fused")
     ]  # fmt: skip
 
 

@@ -107,6 +107,7 @@ def test_the_same_function_twice_is_one():
     (apply,) = f.applys
     assert (f.calls, apply.count, sum(n for _, n in apply.histogram)) == (5, 5, 5)
     assert len(both.environment["merged"]) == 2
+    assert f.first_calls == 2 and {1, 2} <= {c.number for c in f.detail}
 
 
 def test_an_apply_that_never_ran_does_not_count_for_the_least():

@@ -36,11 +36,51 @@ def test_a_real_difference_is_found_among_rows_that_vary(build):
 
 
 def test_nothing_is_found_where_nothing_is(build):
-    """Hundreds of rows of noise: with the correction for their number hardly one stands out."""
+    """Hundreds of small rows of noise: with so few runs nothing can be told of them."""
     before, after = (runs(build, [1000], seed, n=7, rows=300) for seed in (3, 4))
     rows = noise.repeated(compare.by_apply, before, after)[1:]
     assert len(rows) == 300
+    assert not [r for r in rows if r.verdict in ("slower", "faster")]
+    before, after = (runs(build, [1000], seed, n=8, rows=20) for seed in (3, 4))
+    rows = noise.repeated(compare.by_apply, before, after)[1:]
     assert sum(r.verdict != "noise" for r in rows) <= 1
+
+
+def test_one_apply_that_is_slower_is_found_among_hundreds(build):
+    """Small rows do not hide a large one, nor the sum of all."""
+    before = runs(build, [1000] * 300, 5, spread=0.02)
+    after = runs(build, [100_000] + [1000] * 299, 6, spread=0.02)
+    total, first, *rest = noise.repeated(compare.by_apply, before, after)
+    assert (total.verdict, first.verdict) == ("slower", "slower")
+    assert first.ratio == pytest.approx(100, rel=0.1) and total.p < 0.001
+    assert not [r for r in rest if r.verdict in ("slower", "faster")]
+
+
+def test_few_runs_tell_what_they_can(build):
+    """Of five runs each the sum of all can be judged, but not ten rows."""
+    before = runs(build, [1000] * 10, 5, n=5, spread=0.02)
+    after = runs(build, [10_000] + [1000] * 9, 6, n=5, spread=0.02)
+    total, *rows = noise.repeated(compare.by_apply, before, after)
+    assert total.verdict == "slower" and {r.verdict for r in rows} == {""}
+
+
+def test_other_numbers_of_calls_are_made_even(build):
+    """One function three times slower, another called ten times more often."""
+    apply, function, _ = build
+
+    def run(train, test, calls, jitter):
+        return Profile((
+            function(apply("dot", train + jitter, keys="a", count=10), name="train", calls=10),
+            function(apply("exp", test * calls, keys="b", count=calls), name="test", calls=calls),
+        ))  # fmt: skip
+
+    before = [run(1_000_000, 100, 10, k) for k in range(6)]
+    after = [run(3_000_000, 100, 100, k) for k in range(6)]
+    for way in compare.WAYS.values():
+        rows = noise.repeated(way, before, after)
+        assert rows[0].ratio == pytest.approx(3, rel=0.01)
+    by_apply = {r.row.label: r.ratio for r in noise.repeated(compare.by_apply, before, after)}
+    assert (by_apply["dot"], by_apply["exp"]) == (pytest.approx(3, rel=0.01), pytest.approx(1))
 
 
 @pytest.mark.parametrize("n", [1, noise.FEWEST - 1])
@@ -59,9 +99,9 @@ def test_what_one_side_lacks_has_no_verdict(build):
 @settings(max_examples=20, deadline=None)
 @given(st.permutations(range(6)))
 def test_the_order_of_runs_makes_no_difference(order):
-    first = [noise.Repeated(None, tuple(range(1, 7)), tuple(range(3, 9)))]
-    other = [noise.Repeated(None, tuple(order[i] + 1 for i in range(6)), tuple(range(3, 9)))]
-    assert noise._judged(first)[0].p == noise._judged(other)[0].p
+    first = noise.Repeated(None, tuple(range(1, 7)), tuple(range(3, 9)))
+    other = noise.Repeated(None, tuple(order[i] + 1 for i in range(6)), tuple(range(3, 9)))
+    assert [*noise._corrected([first]).values()] == [*noise._corrected([other]).values()]
 
 
 def test_equal_functions_of_one_program_keep_their_runs_apart(build):

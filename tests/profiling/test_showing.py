@@ -272,6 +272,6 @@ def test_report_where_nothing_can_be_shown(run, tmp_path, build):
     Profile((a_function(apply("µ\udc80", 5)),)).save(tmp_path / "p.json")
     opwise = f"{sys.executable} -m opwise report {tmp_path / 'p.json'}"
     done = run(opwise, PYTHONIOENCODING="latin-1")
-    assert done.returncode == 0 and b"\xb5\\udc80(x)" in done.stdout
+    assert done.returncode == 0 and b"\xb5?(x)" in done.stdout
     assert run(f"{opwise} >&-").returncode == 0
     assert b"Traceback" not in run(f"{opwise} | true").stderr

@@ -92,7 +92,14 @@ __attribute__((constructor)) static void survive_forks(void)
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-char *ow_alloc(int64_t bytes)
+static int filling;
+
+void ow_fill_new(int yes)
+{
+    filling = yes;
+}
+
+static char *unfilled(int64_t bytes)
 {
     if (bytes < OW_ALIGN)
         bytes = OW_ALIGN;
@@ -115,6 +122,14 @@ char *ow_alloc(int64_t bytes)
         return block;
     ow_keep_at_most(-1);  /* kept blocks of other sizes may be what is missing */
     return fresh(bytes, OW_ALIGN);
+}
+
+char *ow_alloc(int64_t bytes)
+{
+    char *block = unfilled(bytes);
+    if (filling && block)
+        memset(block, 0xff, (size_t)bytes);
+    return block;
 }
 
 void ow_free(char *block)

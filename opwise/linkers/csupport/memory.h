@@ -14,6 +14,9 @@
  * if there is none. Free it with ow_free. */
 char *ow_alloc(int64_t bytes);
 void ow_free(char *block);
+/* Whether every new block is filled with ones, which are NaN where they are read as numbers: what a
+ * step leaves unwritten then shows. */
+void ow_fill_new(int yes);
 /* As realloc. */
 char *ow_resize(char *block, int64_t bytes);
 int64_t ow_capacity(const char *block);

@@ -210,7 +210,7 @@ def _function(f, texts):
         "fn_ns": f.fn_ns,
         "thunk_ns": f.thunk_ns,
         "timing_ns": f.timing_ns,
-        "first_call_ns": f.first_call_ns,
+        "first_call_ns": round(f.first_call_ns / max(f.first_calls, 1)),
         "compile": compile_,
         "detail": [_call(call) for call in f.detail],
         "memory": _memory(f),

@@ -53,7 +53,7 @@ def calls(profile):
         each = timing / runs
         found.append(row(timing, f"timing them: {runs} times {each:.0f} ns, not in their times"))
     first = sum(f.first_call_ns for f in functions if f.calls)
-    later = count - sum(1 for f in functions if f.calls)
+    later = count - sum(f.first_calls for f in functions if f.calls)
     if later:
         mean = (total - first) * 1e-3 / later
         found.append(f"  first calls: {first * 1e-9:.6f} s; later ones {mean:.3f} us on average")

@@ -1,0 +1,163 @@
+"""History: what the rewrites of one optimization did, so that each can be judged on values later.
+
+Nothing is copied or printed while rewrites run: an Apply is kept as it was when it came in, a
+replacement as a pair of variables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opwise.graph.apply import Apply
+from opwise.graph.features import Feature
+from opwise.graph.variable import Variable
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """A reader was let read ``new`` instead of ``old``, by the rule ``reason`` in ``stage``."""
+
+    old: Variable
+    new: Variable
+    reason: str
+    stage: str
+
+
+@dataclass(frozen=True)
+class NewOp:
+    """An Apply was given another Op that computes the same, by ``reason`` in ``stage``."""
+
+    node: Apply
+    reason: str
+    stage: str
+
+
+class Event:
+    """One change of a graph: an Apply came ('import') or went ('prune'), or an input changed.
+
+    Events of two graphs are equal if the same happened to equal Ops for the same reason.
+    """
+
+    __slots__ = ("idx", "kind", "node", "op", "reason")
+
+    def __init__(self, kind, node, idx, reason):
+        self.kind = kind
+        self.node = node
+        self.op = node if node == "output" else node.op
+        self.idx = idx
+        self.reason = str(reason)
+
+    def same(self, other):
+        """Return whether the same happened in the other's graph."""
+        return (
+            self.kind == other.kind
+            and self.idx == other.idx
+            and self.reason == other.reason
+            and (self.op is other.op or self.op == other.op)
+        )
+
+    def __str__(self):
+        if self.kind == "change":
+            inputs = 1 if self.node == "output" else len(self.node.inputs)
+            return f"change {self.reason} {self.op} {self.idx} {inputs}"
+        return str({name: getattr(self, name) for name in ("kind", "node", "op", "idx", "reason")})
+
+
+class Trace(Feature):
+    """Records the events of a graph."""
+
+    def __init__(self):
+        self.events: list[Event] = []
+
+    def on_import(self, fgraph, node, reason):
+        self.events.append(Event("import", node, None, reason))
+
+    def on_prune(self, fgraph, node, reason):
+        self.events.append(Event("prune", node, None, reason))
+
+    def on_change_input(self, fgraph, node, i, old, new, reason):
+        self.events.append(Event("change", node, i, reason))
+
+    def clone(self):
+        """Return a feature for a copy of the graph, which has a history of its own."""
+        return type(self)()
+
+    def differences(self, other, number=0, other_number=1):
+        """Return a text on where two traces differ, '' if they do not."""
+        lines = [
+            f"non-equal optimization events {other_number} : {k}\n    {a}\n    {b}"
+            for k, (a, b) in enumerate(zip(self.events, other.events, strict=False))
+            if not a.same(b)
+        ]
+        common = min(len(self.events), len(other.events))
+        for which, trace in ((number, self), (other_number, other)):
+            lines += [
+                f"trailing event in optimization {which} : {k}\n    {event}"
+                for k, event in enumerate(trace.events[common:], common)
+            ]
+        if not lines:
+            return ""
+        return (
+            "WARNING: Optimization process is unstable...\n"
+            "  (HINT: Ops that the nodes point to must compare equal)\n"
+            "(event index)  (one event trace)  (other event trace)\n"
+            "-----------------------------------------------------\n" + "\n".join(lines) + "\n"
+        )
+
+
+class History(Trace):
+    """A trace that also keeps what every Apply and replacement was at the time.
+
+    applys: a dict from each Apply that ever was in the graph to (Op, inputs) as it came in; each
+    stands behind those that it reads. written: the outputs of the graph before all rewrites.
+    replacements, new_ops: in the order of time; what was undone is not among them.
+
+    An Apply's value does not change as long as all replacements so far were right. So the first
+    replacement whose two values differ, both computed from Applys as they came in, is to blame.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.applys: dict[Apply, tuple] = {}
+        self.replacements: list[Replacement] = []
+        #: how many replacements there were before an Apply came in, for those of rewrites
+        self._before: dict[Apply, int] = {}
+        self.new_ops: list[NewOp] = []
+        self.written: list[Variable] = []
+
+    def on_attach(self, fgraph):
+        self.written = list(fgraph.outputs)
+        for node in fgraph.toposort():
+            self.applys[node] = node.op, tuple(node.inputs)
+
+    def on_import(self, fgraph, node, reason):
+        super().on_import(fgraph, node, reason)
+        known = self.applys.get(node)
+        if known is not None and known[0] is not node.op:
+            self.new_ops.append(NewOp(node, str(reason), _stage(fgraph)))
+            return
+        if known is None:
+            self.applys[node] = node.op, tuple(node.inputs)
+        if known is None or node in self._before:
+            self._before[node] = len(self.replacements)
+
+    def on_change_input(self, fgraph, node, i, old, new, reason):
+        super().on_change_input(fgraph, node, i, old, new, reason)
+        if reason == "undo":  # edits are undone one by one, the last one first
+            self.replacements.pop()
+        else:
+            self.replacements.append(Replacement(old, new, str(reason), _stage(fgraph)))
+
+    def reason_of(self, node):
+        """Return what last gave an Apply another Op, as a NewOp, or None."""
+        found = next((one for one in reversed(self.new_ops) if one.node is node), None)
+        return found if found is not None and found.reason != "undo" else None
+
+    def made_by(self, node):
+        """Return the replacement that brought an Apply in, or None if the user wrote it."""
+        at = self._before.get(node, len(self.replacements))
+        return self.replacements[at] if at < len(self.replacements) else None
+
+
+def _stage(fgraph):
+    return "/".join(fgraph.passes)
