@@ -48,6 +48,8 @@ class Recorder:
     limits = None
     #: whether a snapshot tells what lived in the last call; and the order in which least would
     with_memory = with_least_memory = False
+    #: whether a parent process compiled it, which tells how long that took
+    inherited = False
 
     def __init__(self, name, order, machine, calls, cimpl, why, report):
         self.name = name
@@ -86,7 +88,7 @@ class Recorder:
             detail=tuple(
                 CallProfile(number, start, tuple(ns)) for number, start, ns in self.machine.detail()
             ),
-            rewrites=self.rewrites,
+            rewrites=None if self.inherited else self.rewrites,
             memory=self._memory(applys) if self.with_memory and arrays else None,
         )
 
@@ -133,6 +135,8 @@ class Recorder:
         self.calls.reset_calls()
 
     def _compile(self):
+        if self.inherited:
+            return CompileProfile()
         report, kernels = self.report, self.report.kernels
         return CompileProfile(
             total=report.total,

@@ -365,10 +365,14 @@ def destination():
 
 
 def _first_process():
+    if _forked:
+        return False
     return os.environ.setdefault(_OWNER, str(os.getpid())) == str(os.getpid())
 
 
 def _at_end():
+    if _forked and not _has_own():
+        return
     if config.profile and _at_exit:
         where = destination()
         if isinstance(where, Path) and where.suffix == ".json":
@@ -407,3 +411,52 @@ def _write(path, content):
 
 
 atexit.register(_at_end)
+
+# --- processes that the program starts ------------------------------------------------------------
+
+#: what this process has of its parent: nothing, or True where it was forked
+_forked: list[bool] = []
+#: what multiprocessing runs when its child ends
+_finalizers: list = []
+
+
+def _has_own():
+    """Return whether a forked process compiled or called anything itself."""
+    return any(r.calls.calls or not r.inherited for stats in _at_exit for r in stats._recorders)
+
+
+def _after_fork():
+    """Forget in a forked process what its parent did, which the parent tells."""
+    _forked[:] = [True]
+    totals.reset()
+    for stats in _at_exit:
+        stats.reset()
+        for recorder in stats._recorders:
+            recorder.inherited = True
+    _watch_multiprocessing()
+
+
+def _watch_multiprocessing():
+    """See to it that a child of multiprocessing, which leaves without atexit, writes its file."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        # a child that starts drops the finalizers of its parent, then calls these
+        util.register_after_fork(_finalize_child, lambda finalize: finalize(util))
+        if sys.modules["multiprocessing.process"].parent_process() is not None:
+            _finalize_child(util)
+
+
+def _finalize_child(util):
+    if not any(known.still_active() for known in _finalizers):
+        _finalizers[:] = [util.Finalize(None, _end_of_child, exitpriority=-100)]
+
+
+def _end_of_child():
+    atexit.unregister(_at_end)  # a child that was spawned would come to it too
+    if isinstance(destination(), Path):  # as in Theano, others print nothing of their own
+        _at_end()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+_watch_multiprocessing()

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -257,8 +258,6 @@ def run(tmp_path):
     script.write_text(PROGRAM)
 
     def under(flags, *args):
-        import os
-
         environment = {**os.environ, "OPWISE_FLAGS": flags, "THEANO_FLAGS": ""}
         environment.pop("OPWISE_PROFILE_OWNER", None)
         done = subprocess.run(
@@ -321,6 +320,49 @@ def test_as_json_a_file_for_each_process(run, tmp_path):
         assert sum(f.calls for f in profile.functions) == 4
         processes.add(json.loads(file.read_text())["environment"]["process"])
     assert len(processes) == 2
+
+
+FORKS = """
+import os, sys
+import numpy as np, opwise, opwise.tensor as T
+x = T.dvector("x")
+f = opwise.function([x], T.exp(x), name="f")
+f([1.0])
+
+def job(n):
+    for _ in range(n):
+        f([1.0])
+
+if __name__ == "__main__":
+    if sys.argv[1] == "os":
+        for n in (2, 0):
+            child = os.fork()
+            if not child:
+                job(n)
+                break
+            os.waitpid(child, 0)
+    else:
+        import multiprocessing
+        context = multiprocessing.get_context(sys.argv[1])
+        child = context.Process(target=job, args=(2,))
+        child.start(), child.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot fork here")
+@pytest.mark.parametrize(
+    ("how", "calls"), [("os", 2), ("fork", 2), ("forkserver", 3), ("spawn", 3)]
+)
+def test_processes_that_start_write_what_they_did(run, tmp_path, how, calls):
+    (tmp_path / "program.py").write_text(FORKS)
+    assert run("profile=True,profiling.destination=profile.json", how) == ("", "")
+    files = [path for path in tmp_path.glob("profile*.json") if path.name != "profile.json"]
+    (own,) = Profile.load(tmp_path / "profile.json").functions
+    (child,) = (f for path in files for f in Profile.load(path).functions)
+    assert (own.calls, child.calls) == (1, calls)
+    assert own.compile.total > 0
+    # what a fork has of its parent, the parent tells
+    assert (child.compile.total > 0) == (how in ("forkserver", "spawn"))
 
 
 @pytest.mark.parametrize("where", ["stderr", "stdout", "profile.txt"])
