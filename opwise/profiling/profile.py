@@ -9,6 +9,8 @@ from __future__ import annotations
 import gc
 import inspect
 import json
+import math
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache, cached_property
@@ -229,7 +231,7 @@ class Profile(Profiled):
             raise ProfileFormatError(f"{source} is no profile of opwise.")
         if data.get("version") != VERSION:
             raise ProfileFormatError(
-                f"{source} is a profile of version {data.get('version')!r}; this opwise reads "
+                f"{source} is a profile of version {data.get('version')!r:.40}; this opwise reads "
                 f"version {VERSION}."
             )
         import fastjsonschema  # slow to import
@@ -237,7 +239,9 @@ class Profile(Profiled):
         try:
             _validator()(data)
         except fastjsonschema.JsonSchemaValueException as error:
-            raise ProfileFormatError(f"{source} is no whole profile: {error.message}") from None
+            raise ProfileFormatError(
+                f"{source} is no whole profile: {error.message:.200}"
+            ) from None
         profile = _maker(cls)(data)
         try:
             _check(profile)
@@ -283,14 +287,82 @@ def _parsed(text, source):
     def refused(constant):
         raise ValueError(f"{constant} is no number of JSON")
 
+    def finite(number):
+        value = float(number)
+        if not math.isfinite(value):
+            raise ValueError(f"{number[:40]} is too large a number")
+        return value
+
     try:
-        return json.loads(text, parse_constant=refused)
+        data = json.loads(text, parse_constant=refused, parse_float=finite)
+        return _tame(data) if _SUSPECT.search(text) else data
     except (ValueError, RecursionError) as error:
         raise ProfileFormatError(f"{source} is no profile of opwise: {error}") from None
 
 
+#: what JSON writes for letters that move a cursor, hide or turn text; and letters beyond ASCII
+_SUSPECT = re.compile(
+    r"\\u(00[01189]|007f|200|202|206|feff|fff|d[89a-f])|\\[bfnrt]|[^\x00-\x7f]", re.I
+)
+
+
+def _tame(value):
+    """Return plain data whose texts a terminal shows as they are."""
+    if isinstance(value, str):
+        if value.isprintable():
+            return value
+        return "".join(c if c.isprintable() else "?" for c in value)
+    if isinstance(value, dict):
+        return {_tame(key): _tame(part) for key, part in value.items()}
+    return list(map(_tame, value)) if isinstance(value, list) else value
+
+
+_DTYPE = re.compile(r"bool|(u?int|float|complex)\d{1,3}")
+
+
 def _check(profile):
     """Raise ValueError where what a schema cannot tell does not fit together."""
+    _check_environment(profile.environment)
+    for f in profile.functions:
+        counts = [f.calls, f.call_ns, f.fn_ns, f.first_call_ns, f.first_calls, f.timing_ns]
+        for a in f.applys:
+            counts += (a.count, a.total, a.least, a.most, a.flops or 0, a.traffic or 0)
+            counts += (number for pair in a.histogram for number in pair)
+            for array in (*a.input_arrays, *a.output_arrays):
+                if array is not None:
+                    counts += (array.bytes, *array.shape)
+                    if not _DTYPE.fullmatch(array.dtype):
+                        raise ValueError(f"{array.dtype[:40]!r} is no dtype")
+        counts += (ns for call in f.detail for ns in (call.number, *call.apply_ns))
+        if f.memory:
+            counts += (*f.memory.timeline, f.memory.peak, *(one.bytes for one in f.memory.live))
+        if min(counts) < 0:
+            raise ValueError(f"a count of {f.name[:40]!r} is below zero")
+        if any(value < 0 for value in vars(f.compile).values() if isinstance(value, float)):
+            raise ValueError(f"a time of compiling {f.name[:40]!r} is below zero")
+    _check_parts(profile)
+    from opwise.profiling.reports import rewrites  # it reads Profiles
+
+    try:
+        rewrites.section(profile)
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise ValueError("a record of the optimizer is not whole") from None
+    if profile.machine is not None:
+        Machine.from_json(profile.machine.to_json())
+
+
+def _check_environment(environment):
+    merged = environment.get("merged", [environment])
+    for about in merged if isinstance(merged, list) else [None]:
+        if not isinstance(about, dict) or any(isinstance(v, dict | list) for v in about.values()):
+            raise ValueError("its environment is not that of processes")
+        for name in ("grad_seconds", "seconds_since_import", "process"):
+            if not isinstance(about.get(name, 0), int | float):
+                raise ValueError(f"{name} of its environment is no number")
+
+
+def _check_parts(profile):
+    """Raise ValueError where parts of a function are those of others."""
     for f in profile.functions:
         n = len(f.applys)
         positions = set(range(n))
@@ -308,8 +380,6 @@ def _check(profile):
             len(m.timeline) == n and {m.at, *(one.position for one in m.live)} <= positions | {-1}
         ):
             raise ValueError(f"the memory of {f.name!r} is that of other Applys")
-    if profile.machine is not None:
-        Machine.from_json(profile.machine.to_json())
 
 
 @cache
@@ -354,6 +424,7 @@ def _dataclass_maker(type_):
 
 # --- the schema -----------------------------------------------------------------------------------
 
+_LIMITS = {int: {"minimum": -(2**63), "maximum": 2**63 - 1}, str: {"maxLength": 1_000_000}}
 _PLAIN = {int: "integer", float: "number", str: "string", bool: "boolean", dict: "object"}
 
 
@@ -399,7 +470,7 @@ def _schema(type_):
         return {**found, "type": [found["type"], "null"]}
     if get_origin(type_) is dict:
         return {"type": "object", "additionalProperties": _schema(get_args(type_)[1])}
-    return {"type": _PLAIN[type_]}
+    return {"type": _PLAIN[type_], **_LIMITS.get(type_, {})}
 
 
 @cache

@@ -127,7 +127,7 @@ class Machine:
                 probe=int(data["probe"]),
                 processor=str(data["processor"]),
                 processors=int(data["processors"]),
-                threads=int(data["threads"]),
+                threads=_some(data["threads"]),
                 vectors=str(data["vectors"]),
                 caches=tuple(int(size) for size in data["caches"]),
                 one=_rates(data["one"]),
@@ -138,6 +138,13 @@ class Machine:
             )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(f"this is no description of a machine: {error}") from None
+
+
+def _some(number):
+    number = int(number)
+    if not 1 <= number <= 1_000_000:
+        raise ValueError(f"{number} is no number of threads")
+    return number
 
 
 def _positive(number):
@@ -154,7 +161,8 @@ def _peak(data):
 
 def _rates(pairs):
     rates = tuple((int(size), _positive(rate)) for size, rate in pairs)
-    if not rates or [size for size, _ in rates] != sorted({size for size, _ in rates}):
+    sizes = [size for size, _ in rates]
+    if not sizes or sizes != sorted(set(sizes)) or sizes[0] < 1:
         raise ValueError("rates are told for growing sizes")
     return rates
 

@@ -188,6 +188,55 @@ def test_every_part_is_looked_at(whole):
     assert seen > 80
 
 
+def hostile(data, change):
+    change(data)
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d["functions"][0]["applys"][0].update(total=10**400), "must be smaller"),
+        (lambda d: d["functions"][0]["applys"][0].update(total=-5), "is below zero"),
+        (lambda d: d["functions"][0].update(calls=-5), "is below zero"),
+        (lambda d: d["functions"][0]["applys"][0].update(histogram=[[3, -1]]), "is below zero"),
+        (lambda d: d["environment"].update(merged=5), "its environment is not"),
+        (lambda d: d["environment"].update(merged=[5]), "its environment is not"),
+        (lambda d: d["environment"].update(grad_seconds="x"), "grad_seconds of its environment"),
+        (lambda d: d["functions"][0].update(rewrites={"a": 5}), "a record of the optimizer"),
+        (lambda d: d["functions"][0]["compile"].update(total=-1.0), "a time of compiling"),
+        (lambda d: d["functions"][0]["applys"][0]["output_arrays"][0].update(dtype="floatx"),
+         "'floatx' is no dtype"),
+        (lambda d: d["functions"][0]["applys"][0]["output_arrays"][0].update(shape=[-1]),
+         "is below zero"),
+    ],
+)  # fmt: skip
+def test_figures_that_cannot_be(whole, change, message):
+    with pytest.raises(ProfileFormatError, match=f"is no whole profile: .*{message}"):
+        Profile.from_json(hostile(json.loads(whole.to_json()), change))
+
+
+def test_a_number_beyond_all_numbers(whole):
+    text = whole.to_json().replace('"optimizer": ', '"optimizer": 1e999, "x": ', 1)
+    with pytest.raises(ProfileFormatError, match="1e999 is too large a number"):
+        Profile.from_json(text)
+
+
+def test_texts_do_not_move_the_cursor_and_end(sample):
+    evil = "\x1b]0;title\x07\r\u202eab\x00"
+    text = hostile(json.loads(sample.to_json()), lambda d: d.update(message=evil))
+    assert Profile.from_json(text).message == "?]0;title???ab?"
+    text = hostile(json.loads(sample.to_json()), lambda d: d.update(message="x" * 2_000_000))
+    with pytest.raises(ProfileFormatError, match="shorter"):
+        Profile.from_json(text)
+
+
+def test_an_error_quotes_little(sample):
+    with pytest.raises(ProfileFormatError) as raised:
+        Profile.from_json(changed(sample, version="9" * 100_000))
+    assert len(str(raised.value)) < 200
+
+
 # --- the schema -----------------------------------------------------------------------------------
 
 
