@@ -11,6 +11,7 @@ from opwise.graph import aliasing
 from opwise.graph.type import Type
 from opwise.modes import debugreports
 from opwise.optimizers.folding import params
+from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.type import TensorType
 
 _log = logging.getLogger("opwise.debugmode")
@@ -42,17 +43,48 @@ def is_of_the_library(op):
     return type(op).__module__.partition(".")[0] == "opwise"
 
 
-def unchanged(before, now, type_):
-    """Return whether a value is what its copy says that it was."""
-    if before is now:
-        return True
-    if isinstance(before, np.ndarray) and isinstance(now, np.ndarray):
-        if before.shape != now.shape or before.dtype != now.dtype:
-            return False
-        if before.dtype.hasobject:
-            return bool(type_.values_eq(before, now))
-        return before.tobytes() == now.tobytes()
-    return not _can_compare(before, type_) or bool(type_.values_eq(before, now))
+class Snapshot:
+    """What a value is at one moment: for an array its bytes, which is quicker than another array.
+
+    type_: of the variable that has the value.
+    """
+
+    __slots__ = ("bytes", "dtype", "shape", "strides", "type", "value")
+
+    def __init__(self, value, type_):
+        self.type = type_
+        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+            self.bytes, self.shape, self.dtype = value.tobytes(), value.shape, value.dtype
+            self.strides = value.strides
+            self.value = None
+        else:
+            self.bytes = None
+            self.value = copied(value)
+
+    def same(self, now):
+        """Return whether a value is, bit for bit, what was there."""
+        if self.bytes is not None:
+            return (
+                isinstance(now, np.ndarray)
+                and self.bytes == now.tobytes()
+                and self.shape == now.shape
+                and self.dtype == now.dtype
+            )
+        before = self.value
+        if before is now:
+            return True
+        if isinstance(before, np.ndarray) and isinstance(now, np.ndarray):
+            return before.shape == now.shape and bool(self.type.values_eq(before, now))
+        return not _can_compare(before, self.type) or bool(self.type.values_eq(before, now))
+
+    def restored(self):
+        """Return a value like the one that was there, in memory of its own."""
+        if self.bytes is None:
+            return copied(self.value)
+        array = np.frombuffer(self.bytes, self.dtype).reshape(self.shape)
+        # dimensions in memory as they were: the one with the largest steps first
+        order = sorted(range(array.ndim), key=lambda k: -abs(self.strides[k]))
+        return array.transpose(order).copy().transpose(np.argsort(order).tolist())
 
 
 def _can_compare(value, type_):
@@ -154,13 +186,19 @@ def finite(variable, value):
 
 
 class Python:
-    """Runs ``perform`` of an Apply; what it returns has been checked against the types."""
+    """Runs ``perform`` of an Apply; what it returns has been checked against the types.
+
+    To be called where numpy's warnings are ignored.
+    """
 
     def __init__(self, node):
         self.node = node
         self.perform = node.op.perform
         self.params = params(node)
         self.results = [_Result(var, bool(node.op.view_map.get(var.index))) for var in node.outputs]
+        # what perform does, without its care for warnings: none comes out of DebugMode
+        plain = type(node.op).perform is Elemwise.perform and not node.op.destroy_map
+        self.compute = node.op.compute if plain else None
 
     def __call__(self, inputs, storage=None):
         """Return the outputs. storage: what the Op finds in its output storage."""
@@ -168,6 +206,13 @@ class Python:
             if value is None:
                 self._check_given(inputs)
         if storage is None:
+            if self.compute is not None:
+                return [
+                    check(value)
+                    for check, value in zip(
+                        self.results, self.compute(self.node, inputs), strict=True
+                    )
+                ]
             storage = [[None] for _ in self.results]
         self.perform(self.node, inputs, storage, *self.params)
         return [check(cell[0]) for check, cell in zip(self.results, storage, strict=True)]
@@ -220,20 +265,24 @@ class Memory:
         self.node = node
         self.destroyed = set(aliasing.destroyed_inputs(node))
         self.viewed = [aliasing.viewed_inputs(node, k) for k in range(len(node.outputs))]
-        self.warned = False
+        self.types = [var.type for var in node.inputs]
+        self.warned = not (node.op.destroy_map or node.op.view_map)
+
+    def snapshots(self, inputs):
+        """Return a Snapshot of each input, to be given to ``check``."""
+        return [Snapshot(value, type_) for value, type_ in zip(inputs, self.types, strict=True)]
 
     def check(self, before, inputs, outputs, perform):
         """Raise BadDestroyMap or BadViewMap.
 
-        before: copies of the inputs from before ``perform`` ('py' or 'c') ran on ``inputs``.
+        before: snapshots of the inputs from before ``perform`` ('py' or 'c') ran on ``inputs``.
         """
-        variables = self.node.inputs
         for i, (old, new) in enumerate(zip(before, inputs, strict=True)):
-            if i in self.destroyed or unchanged(old, new, variables[i].type):
+            if i in self.destroyed or old.same(new):
                 continue
             # it may be, or lie in, the memory of an input that is overwritten by declaration
             if not any(share(new, inputs[j]) for j in self.destroyed):
-                raise debugreports.bad_destroy_map(self.node, i, old, new, perform)
+                raise debugreports.bad_destroy_map(self.node, i, old.restored(), new, perform)
         for k, value in enumerate(outputs):
             if isinstance(value, np.ndarray) and value.size:
                 self._check_views(k, value, inputs)
@@ -241,6 +290,12 @@ class Memory:
 
     def _check_views(self, k, value, inputs):
         declared = self.viewed[k]
+        if value.flags.owndata:
+            for given in inputs:
+                if given is value or getattr(given, "base", None) is value:
+                    break
+            else:
+                return  # memory that is its own, and of which no input is a view
         found = []
         for i, given in enumerate(inputs):
             if i in declared or not isinstance(given, np.ndarray) or not share(value, given):
@@ -269,9 +324,9 @@ class Memory:
 
     def warn_unused(self, inputs, outputs):
         """Log, once, where an Op could have worked in the memory of an input and did not."""
-        op = self.node.op
-        if self.warned or not (op.destroy_map or op.view_map):
+        if self.warned:
             return
+        op = self.node.op
         for what, maps in (
             ("destroyed was not changed for", op.destroy_map),
             ("viewed but new memory allocated by", op.view_map),

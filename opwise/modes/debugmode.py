@@ -35,7 +35,6 @@ from opwise.modes.debugchecks import (
     is_of_the_library,
     misfit,
     private_copies,
-    unchanged,
 )
 from opwise.modes.mode import Mode
 from opwise.modes.replay import Replay
@@ -256,7 +255,7 @@ class _Machine:
         cause, story = history.reason_of(step.node), ""
         for i, var in enumerate(step.node.inputs):
             known = self.replay.value(var)
-            if known is None or comparison(var)(known, step.before[i]):
+            if known is None or comparison(var)(known, step.before[i].restored()):
                 continue
             told, blamed = self._overwritten(var, k)
             story = f"  Input {i}, {var}, no longer holds what was computed for it\n" + told
@@ -317,7 +316,7 @@ class _Step:
     def __call__(self):
         self.different, self._same_as_known = None, False
         inputs = [cell[0] for cell in self.cells_in]
-        self.before = private_copies(inputs)
+        self.before = self.memory.snapshots(inputs)
         outputs = self._run_python(inputs) if self.c is None else self._run_c(inputs)
         if self.settings.warn_input_not_reused:
             self.memory.warn_unused(inputs, outputs)
@@ -335,7 +334,7 @@ class _Step:
 
     def _run_python(self, inputs):
         """Run ``perform`` where nothing else runs; it works in the memory of the graph."""
-        known = self._known(inputs) if self.checked_before else None
+        known = self._known() if self.checked_before else None
         if known is not None and not self.node.op.view_map:
             self.memory.check_outputs(known)
             outputs = private_copies(known)
@@ -351,13 +350,12 @@ class _Step:
         """Run C in the memory of the graph and, if it is to be checked, Python on copies."""
         expected = None
         if self.settings.check_py_code:
-            expected = self._known(inputs)
+            expected = self._known()
             self._same_as_known = expected is not None
             if expected is None:
-                # `before` is changed only where the Op says so: then it is still to be shown
-                private = private_copies(inputs) if self.memory.destroyed else self.before
+                private = private_copies(inputs)
                 expected = self.python(private)
-                self.memory.check(inputs, private, expected, "py")
+                self.memory.check(self.before, private, expected, "py")
         opwise_c.fill_new_blocks(True)
         try:
             self.c()
@@ -367,43 +365,45 @@ class _Step:
         self.memory.check(self.before, inputs, outputs, "c")
         if expected is not None:
             self._compare_c(expected, outputs)
-            self._go_on_with(expected, outputs)
         return outputs
 
-    def _known(self, inputs):
+    def _known(self):
         """Return the outputs that the replay computed from the same inputs, or None."""
         if self.as_it_came is None or self.memory.destroyed:
             return None
         found = self.replay.values_of(self.as_it_came.reads)
         if found is None:
             return None
-        for var, known, value in zip(self.node.inputs, found, inputs, strict=True):
-            if not unchanged(known, value, var.type):
+        for known, value in zip(found, self.before, strict=True):
+            if not value.same(known):
                 return None
         return self.replay.values_of(self.as_it_came.writes)
 
     def _compare_c(self, expected, outputs):
-        for var, agree, a, b in zip(self.node.outputs, self.agree, expected, outputs, strict=True):
-            if not agree(a, b):
-                raise debugreports.bad_output(
-                    var, "perform", a, "c_code", b, self.before, BadCLinkerOutput
-                )
-            wanted = self.settings.require_matching_strides
-            if wanted and isinstance(a, np.ndarray) and a.strides != b.strides:
-                if wanted > 1:
-                    raise debugreports.bad_strides(var, a, b, self.before)
-                _log.warning(debugreports.stride_text(var, a, b))
-
-    def _go_on_with(self, expected, outputs):
-        """Give C's results the last bits of Python's.
+        """Compare results of C with Python's, and go on with Python's in the memory of C's.
 
         Otherwise a rounding that differs could turn a comparison further on.
         """
-        for cell, a, b in zip(self.cells_out, expected, outputs, strict=True):
-            if isinstance(b, np.ndarray) and b.flags.writeable:
+        wanted = self.settings.require_matching_strides
+        for k, (a, b) in enumerate(zip(expected, outputs, strict=True)):
+            var = self.node.outputs[k]
+            if not self.agree[k](a, b):
+                raise debugreports.bad_output(
+                    var, "perform", a, "c_code", b, self._inputs(), BadCLinkerOutput
+                )
+            if not isinstance(b, np.ndarray):
+                self.cells_out[k][0] = a
+                continue
+            if wanted and a.strides != b.strides:
+                if wanted > 1:
+                    raise debugreports.bad_strides(var, a, b, self._inputs())
+                _log.warning(debugreports.stride_text(var, a, b))
+            if b.flags.writeable:
                 b[...] = a
-            elif not isinstance(b, np.ndarray):
-                cell[0] = a
+
+    def _inputs(self):
+        """Return the inputs as they were before the Apply ran."""
+        return [one.restored() for one in self.before]
 
     def _compare_with_replay(self, outputs):
         for var, agree, value in zip(self.node.outputs, self.agree, outputs, strict=True):
@@ -434,7 +434,7 @@ class _Step:
 
     def _python_with(self, storage, name):
         try:
-            return self.python(private_copies(self.before), storage)
+            return self.python(self._inputs(), storage)
         except Exception as error:  # whatever perform raises, it did not without this storage
             error.add_note(f"This was raised with output storage of the kind {name}.")
             raise
@@ -448,7 +448,7 @@ class _Step:
     def _compare_storage(self, reference, results, name):
         for var, agree, a, b in zip(self.node.outputs, self.agree, reference, results, strict=True):
             if not agree(a, b):
-                raise debugreports.bad_output(var, "Reference value", a, name, b, self.before)
+                raise debugreports.bad_output(var, "Reference value", a, name, b, self._inputs())
 
 
 def registered_mode():

@@ -6,6 +6,8 @@ overwritten when they run. Each replacement is judged by the two values that it 
 
 from __future__ import annotations
 
+import numpy as np
+
 from opwise.errors import DebugModeError
 from opwise.graph import aliasing, traversal
 from opwise.graph.fgraph import FunctionGraph
@@ -72,7 +74,8 @@ class Replay:
         for run in self.runs:
             if run.pure and all(fixed[k] is not _MISSING for k in run.reads):
                 try:
-                    results = run.results(fixed)
+                    with np.errstate(all="ignore"):
+                        results = run.results(fixed)
                 except Exception:  # whatever perform raises is raised when the function is called
                     left.append(run)
                     continue
@@ -208,8 +211,9 @@ class _Run:
                 inputs[i] = copied(inputs[i])
             return self.python(inputs)
         private = private_copies(inputs)
+        before = self.memory.snapshots(private)
         results = self.python(private)
-        self.memory.check(inputs, private, results, "py")
+        self.memory.check(before, private, results, "py")
         return results
 
     def _in_c(self, inputs):

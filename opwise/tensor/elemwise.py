@@ -207,24 +207,27 @@ class Elemwise(Op):
         return read, [a.bytes for a in outputs]
 
     def perform(self, node, inputs, output_storage):
-        arrays = list(map(np.asarray, inputs))
-        shape = self.shape_of(node, arrays)
         with np.errstate(all="ignore"):
-            results = self.scalar_op.on_arrays(arrays, [o.type.dtype for o in node.outputs])
+            results = self.compute(node, inputs)
         for i, (result, cell) in enumerate(zip(results, output_storage, strict=True)):
             if i in self.inplace_pattern:
                 target = inputs[self.inplace_pattern[i]]
                 target[...] = result
-                cell[0] = target
-                continue
-            if result.shape != shape:
-                result = np.broadcast_to(result, shape).copy()
-            for x in inputs:
-                if result is x:
-                    result = result.copy()
-            if result.base is not None:
-                result = result.copy()
+                result = target
             cell[0] = result
+
+    def compute(self, node, inputs):
+        """Return the outputs in memory of their own; numpy may warn of NaN and infinities."""
+        arrays = list(map(np.asarray, inputs))
+        shape = self.shape_of(node, arrays)
+        results = self.scalar_op.on_arrays(arrays, [o.type.dtype for o in node.outputs])
+        for i, result in enumerate(results):
+            if result.shape != shape:
+                result = np.broadcast_to(result, shape)
+            if result.base is not None or any(result is x for x in arrays):
+                result = result.copy()
+            results[i] = result
+        return results
 
     @staticmethod
     def shape_of(node, inputs):
