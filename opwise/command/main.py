@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -67,15 +68,26 @@ def run(mode, flags, memory, limits, output, script, args):
     """
     output = (output or Path(f"{script.stem}.profile.json")).absolute()
     environment = files.profiled(output, mode, flags, memory)
-    output.unlink(missing_ok=True)
+    if not os.access(output.parent, os.W_OK):
+        raise click.BadParameter(f"{output.parent} cannot be written to", param_hint="--output")
+    before = _changed(output)
     if limits:
         _measured()
     done = subprocess.run([sys.executable, str(script), *args], env=environment)
-    if output.exists():
+    if _changed(output) != before:
         _tell_about(output)
     else:
         click.echo("no profile was kept: the program compiled no function, or was killed", err=True)
     sys.exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
+
+
+def _changed(path):
+    """Return what tells a file from one that took its place, None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _measured(refresh=False):

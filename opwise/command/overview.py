@@ -40,6 +40,11 @@ def _headline(profile):
         f"{title}{len(functions)} functions, {calls} calls, {call_ns * 1e-9:.6f} s in them, "
         f"{profile.local_ns * 1e-9:.6f} s in Applys"
     )
+    about = profile.environment
+    if about.get("program"):
+        yield tables.printable(
+            f"{about['program']}, {about.get('date', '')}, opwise {about.get('opwise', '')}"
+        )
     yield from (line.strip() for line in details.calls(profile)[6:])
 
 

@@ -12,7 +12,10 @@ import math
 import os
 import platform
 import sys
+from datetime import UTC, datetime
 from functools import cache
+
+import numpy as np
 
 from opwise.graph import provenance
 from opwise.graph.provenance import text_of
@@ -27,6 +30,7 @@ from opwise.profiling.profile import (
     Profile,
     no_collection,
 )
+from opwise.version import __version__
 
 #: Applys whose preparation is kept by name
 SLOWEST = 5
@@ -216,6 +220,10 @@ def _flops(node, inputs, outputs):
 def environment():
     """Return what describes the machine and the process, for the record."""
     return {
+        "program": " ".join(map(text_of, sys.argv)),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "opwise": __version__,
+        "numpy": np.__version__,
         "python": sys.version.split()[0],
         "machine": platform.machine(),
         "system": platform.system(),

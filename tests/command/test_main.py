@@ -64,7 +64,21 @@ def test_run_says_where_there_is_no_profile(tmp_path):
     output.write_text("of another run")
     done = opwise("run", "-o", output, script)
     assert (done.returncode, done.stdout) == (0, "no function\n")
-    assert "no profile was kept" in done.stderr and not output.exists()
+    assert "no profile was kept" in done.stderr
+    assert output.read_text() == "of another run"
+
+
+def test_run_refuses_an_output_that_cannot_be(script, tmp_path):
+    done = opwise("run", "-o", tmp_path / "no" / "p.json", script)
+    assert done.returncode == 2 and "cannot be written to" in done.stderr
+    assert "ran with" not in done.stdout
+
+
+def test_a_profile_says_what_it_is_of(script):
+    opwise("run", "-o", "own.json", script, "--some", "word")
+    about = Profile.load("own.json").environment
+    assert about["program"] == f"{script} --some word"
+    assert about["opwise"] and about["numpy"] and about["date"].startswith("20")
 
 
 def test_run_keeps_the_profile_of_a_program_that_fails(script):
