@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
 
 from opwise.config import config
@@ -373,7 +375,7 @@ def _first_process():
 def _at_end():
     if _forked and not _has_own():
         return
-    if config.profile and _at_exit:
+    if config.profile and any(stats._recorders for stats in _at_exit):
         where = destination()
         if isinstance(where, Path) and where.suffix == ".json":
             _write(where, lambda: _everything().to_json())
@@ -422,7 +424,7 @@ _finalizers: list = []
 
 def _has_own():
     """Return whether a forked process compiled or called anything itself."""
-    return any(r.calls.calls or not r.inherited for stats in _at_exit for r in stats._recorders)
+    return any(r.called or not r.inherited for stats in _at_exit for r in stats._recorders)
 
 
 def _after_fork():
@@ -442,13 +444,34 @@ def _watch_multiprocessing():
     if util is not None:
         # a child that starts drops the finalizers of its parent, then calls these
         util.register_after_fork(_finalize_child, lambda finalize: finalize(util))
-        if sys.modules["multiprocessing.process"].parent_process() is not None:
+        process = sys.modules["multiprocessing.process"]
+        if process.parent_process() is not None:
             _finalize_child(util)
+        elif getattr(process.current_process(), "_inheriting", False):
+            _write_when_terminated()  # a spawned child, which leaves through atexit otherwise
 
 
 def _finalize_child(util):
     if not any(known.still_active() for known in _finalizers):
         _finalizers[:] = [util.Finalize(None, _end_of_child, exitpriority=-100)]
+        _write_when_terminated()
+
+
+def _write_when_terminated():
+    """Have this process write its file when SIGTERM ends it, as a Pool does with its workers."""
+    wanted = config.profile and isinstance(destination(), Path)
+    is_main = threading.current_thread() is threading.main_thread()
+    if wanted and is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminated)
+
+
+def _terminated(number, frame):
+    """Write what a child did before it ends as the signal wants it."""
+    signal.signal(number, signal.SIG_DFL)
+    try:
+        _end_of_child()
+    finally:
+        os.kill(os.getpid(), number)
 
 
 def _end_of_child():

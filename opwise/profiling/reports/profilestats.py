@@ -48,16 +48,20 @@ def classic(profile, n_ops=20, n_apply=20, line_width=512, min_memory_size=1024)
     return [*lines, *tips_section(profile)]
 
 
+_CALLS = ("calls", "failed", "call_ns")
+
+
 def function_section(profile):
     """Return the lines about calls and compilation."""
     functions = profile.functions
-    calls, call_ns = sum(f.calls for f in functions), sum(f.call_ns for f in functions)
+    calls, failed, call_ns = (sum(getattr(f, n) for f in functions) for n in _CALLS)
     fn_ns, thunk_ns = sum(f.fn_ns for f in functions), profile.local_ns
     lines = [
         "Function profiling",
         "==================",
         "  Message: %s" % (profile.message or None),
-        "  Time in %i calls to Function.__call__: %es" % (calls, call_ns * 1e-9),
+        "  Time in %i calls to Function.__call__: %es%s"
+        % (calls, call_ns * 1e-9, f", {failed} of them failed" if failed else ""),
     ]
     if call_ns > 0:
         lines.append(
