@@ -22,6 +22,7 @@ from opwise.command.tune import tune
 from opwise.config import config
 from opwise.linkers import probe
 from opwise.profiling import records
+from opwise.profiling.collection import no_collection
 from opwise.profiling.profile import Profile
 from opwise.profiling.reports import profilestats
 from opwise.profiling.roofline import QUIET
@@ -35,7 +36,7 @@ class _Commands(click.Group):
         if sys.stdout is None:  # a shell closed it
             sys.stdout = io.StringIO()
         try:
-            with contextlib.ExitStack() as at_end:
+            with contextlib.ExitStack() as at_end, no_collection():
                 at_end.callback(sys.stdout.flush)
                 return super().main(*args, **kwargs)
         except OSError as error:

@@ -6,12 +6,10 @@
 
 from __future__ import annotations
 
-import gc
 import inspect
 import json
 import math
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -20,6 +18,7 @@ from typing import get_args, get_origin, get_type_hints
 
 from opwise.errors import ProfileFormatError
 from opwise.profiling import histogram
+from opwise.profiling.collection import no_collection
 from opwise.profiling.files import write_whole
 from opwise.profiling.memory import MemoryProfile
 from opwise.profiling.profiled import Profiled
@@ -270,21 +269,6 @@ class Profile(Profiled):
         except UnicodeDecodeError as error:
             raise ProfileFormatError(f"{path} is no profile of opwise: {error}") from None
         return cls.from_json(text, str(path))
-
-
-@contextmanager
-def no_collection():
-    """Keep the garbage collector still while data are made that hold no garbage.
-
-    It would walk through all graphs of the process again and again, which takes most of the time.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _plain(value):

@@ -21,6 +21,7 @@ from opwise.config import config
 from opwise.graph import provenance
 from opwise.graph.provenance import text_of
 from opwise.profiling import memory, totals, traffic
+from opwise.profiling.collection import no_collection
 from opwise.profiling.profile import (
     ApplyProfile,
     ArrayProfile,
@@ -29,7 +30,6 @@ from opwise.profiling.profile import (
     FunctionProfile,
     OriginProfile,
     Profile,
-    no_collection,
     whole,
 )
 from opwise.version import __version__
@@ -169,29 +169,30 @@ class Recorder:
     def _describe(self):
         """Return what of each Apply does not change while it runs."""
         keys = provenance.Keys()
+        text = keys.text
 
         @cache
         def origin(node):
             file, line = provenance.user_line(node) or ("", 0)
             scope = node.context.scope if node.context is not None else ""
             of = provenance.gradient_line(node)
-            return OriginProfile(keys.node(node), text_of(node.op), file, line, scope, of)
+            return OriginProfile(keys.node(node), text(node.op), file, line, scope, of)
 
         described = []
         position = {node: k for k, node in enumerate(self.order)}
         for k, node in enumerate(self.order):
-            op, op_class = text_of(node.op), type(node.op)
+            op, op_class = text(node.op), type(node.op)
             described.append(
                 {
                     "position": k,
                     "op": op,
-                    "op_class": text_of(op_class),
+                    "op_class": text(op_class),
                     "op_key": f"{op_class.__module__}.{op_class.__qualname__} {op}",
                     "text": _apply_text(node),
-                    "inputs": tuple(text_of(v.type) for v in node.inputs),
-                    "outputs": tuple(text_of(v.type) for v in node.outputs),
-                    "reads": tuple(position.get(v.owner, -1) for v in node.inputs),
-                    "origins": tuple(origin(each) for each in node.origins),
+                    "inputs": tuple([text(v.type) for v in node.inputs]),
+                    "outputs": tuple([text(v.type) for v in node.outputs]),
+                    "reads": tuple([position.get(v.owner, -1) for v in node.inputs]),
+                    "origins": tuple(map(origin, node.origins)),
                     "c": bool(self.cimpl[k]),
                     "why": "" if self.cimpl[k] else self.why[k],
                 }

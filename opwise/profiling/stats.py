@@ -15,6 +15,7 @@ from pathlib import Path
 from opwise.config import config
 from opwise.graph import hooks
 from opwise.profiling import limits, totals
+from opwise.profiling.collection import no_collection
 from opwise.profiling.files import write_whole
 from opwise.profiling.profile import Profile
 from opwise.profiling.profiled import Profiled
@@ -191,6 +192,7 @@ class ProfileStats(Profiled):
 
     # --- texts ------------------------------------------------------------------------------------
 
+    @no_collection()
     def summary(self, file=None, n_ops_to_print=20, n_apply_to_print=20):
         """Print where the time went.
 
@@ -315,6 +317,7 @@ def exit_text():
     return "".join(_exit_parts()[0])
 
 
+@no_collection()
 def _exit_parts():
     """Return (the texts of the profiles that are printed and of their sum, how many are not)."""
     profiles = [(stats, stats.profile()) for stats in _at_exit]

@@ -6,7 +6,6 @@ Programs parse this form: every format string of it is here. What it lacked foll
 from __future__ import annotations
 
 from opwise.profiling import aggregate, tips
-from opwise.profiling.profile import no_collection
 from opwise.profiling.reports import details, rewrites
 
 _CLASS_HEADER = "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Class name>"
@@ -22,7 +21,6 @@ _DETAILS = 10
 _NO_TIMES = "  No execution time accumulated (hint: try config profiling.time_thunks=1)"
 
 
-@no_collection()
 def summary(profile, n_ops=20, n_apply=20, line_width=512, min_memory_size=1024):
     """Return the text of a profile: the classic form, and the details that it lacked.
 
