@@ -197,8 +197,8 @@ class Python:
         self.params = params(node)
         self.results = [_Result(var, bool(node.op.view_map.get(var.index))) for var in node.outputs]
         # what perform does, without its care for warnings: none comes out of DebugMode
-        plain = type(node.op).perform is Elemwise.perform and not node.op.destroy_map
-        self.compute = node.op.compute if plain else None
+        plain = type(node.op).perform is Elemwise.perform
+        self.compute = node.op.computation(node) if plain else None
 
     def __call__(self, inputs, storage=None):
         """Return the outputs. storage: what the Op finds in its output storage."""
@@ -209,9 +209,7 @@ class Python:
             if self.compute is not None:
                 return [
                     check(value)
-                    for check, value in zip(
-                        self.results, self.compute(self.node, inputs), strict=True
-                    )
+                    for check, value in zip(self.results, self.compute(inputs), strict=True)
                 ]
             storage = [[None] for _ in self.results]
         self.perform(self.node, inputs, storage, *self.params)

@@ -94,16 +94,19 @@ class Replay:
         values = self._values = list(self._fixed)
         for k, value in zip(self._given, given, strict=True):
             values[k] = value
+        whole = True
         for run in self.runs:
             try:
-                results = run.results(values)
+                results = run.results(values, whole)
             except DebugModeError:
                 if run.written:  # what rewrites went through need not be able to run
                     raise
+                whole = False
                 continue
             except Exception as error:  # of any class: a user's perform
                 if run.written and self.error is None:
                     self.error = self._annotated(run, error, values)
+                whole = False
                 continue
             for k, value in zip(run.writes, results, strict=True):
                 values[k] = value
@@ -196,12 +199,13 @@ class _Run:
         self.plain = self.memory is None and self.c is None and not self.destroyed
         self.pure = self.memory is None and self.op.do_constant_folding(clone)
 
-    def results(self, values):
-        """Return the outputs, of values by slot."""
+    def results(self, values, whole=False):
+        """Return the outputs, of values by slot; whole: no Apply before it has failed."""
         inputs = [values[k] for k in self.reads]
-        for value in inputs:
-            if value is _MISSING:
-                return [_MISSING] * len(self.outputs)
+        if not whole:
+            for value in inputs:
+                if value is _MISSING:
+                    return [_MISSING] * len(self.outputs)
         if self.plain:
             return self.python(inputs)
         if self.c is not None:

@@ -429,10 +429,13 @@ class MulWithoutZeros(BinaryScalarOp):
     def impl(self, x, y):
         return y if x == 0 else x if y == 0 else x * y
 
-    def on_arrays(self, arrays, out_dtypes):
-        x, y = arrays
-        product = np.where(x == 0, y, np.where(y == 0, x, x * y))
-        return [product.astype(out_dtypes[0], copy=False)]
+    def computation(self, in_dtypes, out_dtypes):
+        def compute(arrays):
+            x, y = arrays
+            product = np.where(x == 0, y, np.where(y == 0, x, x * y))
+            return [product.astype(out_dtypes[0], copy=False)]
+
+        return compute
 
 
 mul_without_zeros = MulWithoutZeros(name="mul_without_zeros")
