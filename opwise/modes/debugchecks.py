@@ -152,12 +152,8 @@ def fitting(variable):
     dtype, ndim, limited = type_.numpy_dtype, type_.ndim, any(type_.broadcastable)
 
     def fits(value):
-        return (
-            type(value) is np.ndarray
-            and value.dtype == dtype
-            and value.ndim == ndim
-            and (not limited or type_.is_valid_value(value))
-        ) or type_.is_valid_value(value)
+        plain = type(value) is np.ndarray and value.dtype == dtype and value.ndim == ndim
+        return (plain and not limited) or type_.is_valid_value(value)
 
     return fits
 
@@ -232,9 +228,11 @@ class _Result:
         self.fits = fitting(variable)
         type_ = variable.type
         self.is_array = isinstance(type_, TensorType)
-        plain = type(type_) is TensorType and not any(type_.broadcastable)
+        plain = type(type_) is TensorType
         self.dtype = type_.numpy_dtype if plain else None
         self.ndim = type_.ndim if plain else -1
+        #: the dimensions that have a length of 1
+        self.ones = [d for d in range(self.ndim) if type_.broadcastable[d]]
 
     def __call__(self, value):
         if (
@@ -243,7 +241,11 @@ class _Result:
             and value.dtype == self.dtype
             and value.flags.writeable
         ):
-            return value
+            for dim in self.ones:
+                if value.shape[dim] != 1:
+                    break
+            else:
+                return value
         if self.is_array:
             if type(value) is np.ndarray:
                 if not value.flags.writeable and not self.is_view:
