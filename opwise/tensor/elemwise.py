@@ -160,7 +160,7 @@ class _Computation:
 
     def __call__(self, inputs):
         arrays = list(map(np.asarray, inputs))
-        shape = self._shape(arrays)
+        shape = self.shape_of(arrays)
         results = self.compute(arrays)
         for i, result in enumerate(results):
             if result.shape != shape:
@@ -176,8 +176,8 @@ class _Computation:
             results[i] = inputs[k]
         return results
 
-    def _shape(self, arrays):
-        """Return the shape of the outputs.
+    def shape_of(self, arrays):
+        """Return the shape of the outputs for inputs that have shapes.
 
         Raises ValueError unless lengths agree along all dimensions that do not broadcast.
         """
@@ -283,6 +283,13 @@ class Elemwise(Op):
         if found is None or found.op is not self:
             found = _computations[node] = _Computation(self, node)
         return found
+
+    def shape_of(self, node, inputs):
+        """Return the shape of the outputs for inputs that have shapes.
+
+        Raises ValueError unless lengths agree along all dimensions that do not broadcast.
+        """
+        return self.computation(node).shape_of(inputs)
 
     def infer_shape(self, node, shapes):
         one = constant(np.int64(1))
