@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from opwise.gpu import cudatext, layouts
 from opwise.gpu.cudatext import count_type, index_type, position
-from opwise.gpu.kernel import THREADS, Kernel, Launch, make_kernel
+from opwise.gpu.kernel import THREADS, Kernel, Launch, in_braces, make_kernel
 
 #: blocks for each processor of the device: more start only as these end
 _WAVES = 32
@@ -279,10 +279,12 @@ class _Text:
 
     def _call(self, args, to):
         dtypes = self.loop.program.out_dtypes
-        results = " ".join(f"{cudatext.c_type(d)} r{k};" for k, d in enumerate(dtypes))
         call = f"{self.one}({', '.join([*args, *(f'&r{k}' for k in range(len(to)))])});"
-        stores = " ".join(
-            f"{place} = {cudatext.store(f'r{k}', d)};"
-            for k, (place, d) in enumerate(zip(to, dtypes, strict=True))
-        )
-        return [f"{{ {results} {call} {stores} }}"]
+        return in_braces([
+            *(f"{cudatext.c_type(d)} r{k};" for k, d in enumerate(dtypes)),
+            call,
+            *(
+                f"{place} = {cudatext.store(f'r{k}', d)};"
+                for k, (place, d) in enumerate(zip(to, dtypes, strict=True))
+            ),
+        ])  # fmt: skip

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
 #: for NVRTC: a * b + c rounds twice, as in the C kernels, so that arithmetic has the same bits on
 #: both devices. Denormal numbers, division and square roots are exact unless told otherwise.
 OPTIONS = ("--std=c++17", "--fmad=false")
@@ -95,6 +97,24 @@ class Launch(NamedTuple):
     shared: int = 0
 
 
+_NUMBERS = {
+    "ow_i32": np.int32, "ow_u32": np.uint32, "ow_i64": np.int64, "ow_u64": np.uint64,
+    "float": np.float32, "double": np.float64,
+}  # fmt: skip
+
+
+def arguments(launch, address):
+    """Return the arguments of a launch as numpy scalars, as wide as the kernel's parameters.
+
+    address: function from an Array to its address. OverflowError for a number that does not fit.
+    """
+    of_numbers = launch.kernel.parameters[len(launch.arrays) :]
+    return [
+        *(np.uint64(address(array)) for array in launch.arrays),
+        *(_NUMBERS[t](n) for (t, _), n in zip(of_numbers, launch.numbers, strict=True)),
+    ]
+
+
 class Plan(NamedTuple):
     """Launches, one after the other. scratch: bytes of each piece of memory that they need."""
 
@@ -145,10 +165,9 @@ def make_kernel(stem, parameters, body, needs=(), rare=False, threads=THREADS):
 
     parameters: (C type, name); body: lines.
     """
-    head = ", ".join(f"{type_} {name}".replace("* ", "*") for type_, name in parameters)
     text = "\n".join([
         f'extern "C" __global__ void __launch_bounds__({threads}) {NAME}(',
-        *textwrap.wrap(head + ")", 96, initial_indent="    ", subsequent_indent="    "),
+        *_listed([f"{type_} {name}".replace("* ", "*") for type_, name in parameters]),
         "{",
         *(f"    {line}" for line in body),
         "}",
@@ -156,6 +175,18 @@ def make_kernel(stem, parameters, body, needs=(), rare=False, threads=THREADS):
     ])  # fmt: skip
     name = f"ow_{stem}_{digest(text, *needs)}"
     return Kernel(name, text.replace(NAME, name), tuple(needs), tuple(parameters), rare)
+
+
+def _listed(declarations):
+    """Return the lines of a parameter list."""
+    whole = ", ".join(d.replace(" ", "\0") for d in declarations) + ")"
+    lines = textwrap.wrap(whole, 92, initial_indent="    ", subsequent_indent="    ")
+    return [line.replace("\0", " ") for line in lines]
+
+
+def in_braces(lines):
+    """Return lines as one block."""
+    return ["{", *(f"    {line}" for line in lines), "}"]
 
 
 def digest(*texts):

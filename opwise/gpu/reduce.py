@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from opwise.gpu import cudatext, layouts
 from opwise.gpu.cudatext import c_type, count_type, held, index_type, position
-from opwise.gpu.kernel import NAME, THREADS, Array, Launch, Plan, digest, make_kernel
+from opwise.gpu.kernel import NAME, THREADS, Array, Launch, Plan, digest, in_braces, make_kernel
 from opwise.scalar import csource, dtypes, loops
 
 #: blocks that a device has enough work with, whatever the device
@@ -164,7 +164,10 @@ class _Text:
     # what rows and columns share
 
     def _arrays(self):
-        arrays = [(f"const {cudatext.stored(d)} *", f"a{k}") for k, d in enumerate(self.dtypes)]
+        arrays = [
+            (f"const {cudatext.stored(d)} *__restrict__", f"a{k}")
+            for k, d in enumerate(self.dtypes)
+        ]
         return arrays + [("void *", f"z{k}") for k in self.parts]
 
     def _numbers(self, wide, reduced_steps=True):
@@ -203,26 +206,27 @@ class _Text:
         ]
 
     def _take(self, args, into, index):
-        """Return the statement that takes an element into an accumulator.
+        """Return the lines that take an element into an accumulator.
 
         args, into: from an operand, and from a part, to its text; index: of the element.
         """
         into = [into(k) for k in self.parts]
         if self.program is None:
-            items, first = [args(k) for k in range(len(self.operands))], ""
+            items, first = [args(k) for k in range(len(self.operands))], []
         else:
             given = [
                 "0" if i in self.program.unread else args(self.operands.index(i))
                 for i in range(len(self.program.in_dtypes))
             ]
             dtype = self.program.out_dtypes[0]
-            first = f"{c_type(dtype)} v; {self.one}({', '.join([*given, '&v'])}); "
+            first = [f"{c_type(dtype)} v;", f"{self.one}({', '.join([*given, '&v'])});"]
             items = self.folding.items("v", dtype, f"(ow_i64){index}")
-        parts = "".join(
-            f"const {c_type(d)} e{k} = {item}; "
+        parts = [
+            f"const {c_type(d)} e{k} = {item};"
             for k, (d, item) in enumerate(zip(self.folding.dtypes, items, strict=True))
-        )
-        return f"{{ {first}{parts}{self.folding.join(into, [f'e{k}' for k in self.parts])} }}"
+        ]
+        joined = self.folding.join(into, [f"e{k}" for k in self.parts])
+        return in_braces([*first, *parts, joined])
 
     def _element(self, wide, place):
         """Return (lines, args) for the element with reduced index ``place``."""
@@ -253,13 +257,14 @@ class _Text:
     def rows(self, wide, vectors):
         index = index_type(wide)
         width = self.width if vectors else 1
-        accumulators = [
-            f"{c_type(d)} s{k}[{width}]; OW_UNROLL for (int k = 0; k < {width}; k++)"
-            f" s{k}[k] = {start};"
-            for k, (d, start) in enumerate(
-                zip(self.folding.dtypes, self.folding.starts, strict=True)
-            )
-        ]
+        accumulators = []
+        for k, d in enumerate(self.folding.dtypes):
+            accumulators += [
+                f"{c_type(d)} s{k}[{width}];",
+                "OW_UNROLL",
+                f"for (int k = 0; k < {width}; k++)",
+                f"    s{k}[k] = {self.folding.starts[k]};",
+            ]
         run = self._vector_run(wide, width) if vectors else self._strided_run(wide)
         joined = [f"{c_type(d)} t{k} = s{k}[0];" for k, d in enumerate(self.folding.dtypes)]
         if width > 1:
@@ -270,8 +275,9 @@ class _Text:
         body = [
             *self._still_lines(),
             f"const {index} groups = kept * segments;",
+            f"const {index} step = ({index})gridDim.x * blockDim.y;",
             f"for ({index} first = ({index})blockIdx.x * blockDim.y; first < groups;"
-            f" first += ({index})gridDim.x * blockDim.y) {{",
+            " first += step) {",
             f"    const {index} group = first + threadIdx.y;",
             f"    const {index} at = ({count_type(wide)})group / segments;",
             *(f"    {line}" for line in accumulators),
@@ -304,7 +310,7 @@ class _Text:
             "OW_UNROLL_4",
             f"for ({index} j = from + ({index})threadIdx.x; j < to; j += blockDim.x) {{",
             *(f"    {line}" for line in lines),
-            f"    {self._take(arg, lambda k: f's{k}[0]', 'j')}",
+            *(f"    {line}" for line in self._take(arg, lambda k: f"s{k}[0]", "j")),
             "}",
         ]
 
@@ -332,11 +338,11 @@ class _Text:
             *(f"    {load}" for load in loads),
             "    OW_UNROLL",
             f"    for (int k = 0; k < {width}; k++)",
-            f"        {self._take(in_vector, lambda k: f's{k}[k]', '(j + k)')}",
+            *(f"        {line}" for line in self._take(in_vector, lambda k: f"s{k}[k]", "(j + k)")),
             "}",
             f"for ({index} j = to - (to - from) % {width} + ({index})threadIdx.x; j < to;"
             " j += blockDim.x)",
-            f"    {self._take(alone, lambda k: f's{k}[0]', 'j')}",
+            *(f"    {line}" for line in self._take(alone, lambda k: f"s{k}[0]", "j")),
         ]  # fmt: skip
 
     def columns(self, wide):
@@ -358,10 +364,10 @@ class _Text:
                 zip(self.folding.dtypes, self.folding.starts, strict=True))),
             "    if (at < kept) {",
             *(f"        {line}" for line in (*self._segment(wide), *self._starts(wide))),
-            "        OW_UNROLL_4",
+            "        OW_UNROLL_8",
             f"        for ({index} j = from + threadIdx.y; j < to; j += blockDim.y) {{",
             *(f"            {line}" for line in lines),
-            f"            {self._take(arg, lambda k: f't{k}', 'j')}",
+            *(f"            {line}" for line in self._take(arg, lambda k: f"t{k}", "j")),
             "        }",
             "    }",
             f"    {keep}",

@@ -63,7 +63,9 @@ class RowKernels:
     def _kernel(self, text, width, kept):
         writer = _Writer(self, width, kept)
         body = text(writer)
-        parameters = [(f"const {stored(self.dtype)} *", f"a{k}") for k in range(self.matrices)]
+        parameters = [
+            (f"const {stored(self.dtype)} *__restrict__", f"a{k}") for k in range(self.matrices)
+        ]
         if self.gradient:
             parameters.append((f"const {stored(self.dtype)} *", "g"))
         if self.label:
@@ -195,8 +197,8 @@ class _Writer:
         ]
         shared = [
             "OW_SHARED;",
-            *(f"{self.type} *kept{i} = ({self.type} *)ow_shared"
-              f" + (threadIdx.y * {self.k.keeps} + {i}) * n;" for i in range(self.k.keeps)),
+            f"{self.type} *kept0 = ({self.type} *)ow_shared + threadIdx.y * {self.k.keeps} * n;",
+            *(f"{self.type} *kept{i} = kept0 + {i} * n;" for i in range(1, self.k.keeps)),
         ]  # fmt: skip
         label = [
             "ow_i64 label = at < rows ? (ow_i64)labels[at * label_step] : 0;",
@@ -259,9 +261,10 @@ class _Writer:
         if self.width > 1:
             inside = ["OW_UNROLL", f"for (int k = 0; k < {self.width}; k++) {inside[0]}",
                       *inside[1:]]  # fmt: skip
-        step = f"(ow_i32)threadIdx.x * {self.width}", f"(ow_i32)blockDim.x * {self.width}"
+        each = f" * {self.width}" if self.width > 1 else ""
         return [
-            f"for (ow_i32 j = {step[0]}; j < m; j += {step[1]}) {{",
+            "OW_UNROLL_4",
+            f"for (ow_i32 j = threadIdx.x{each}; j < m; j += blockDim.x{each}) {{",
             *(f"    {line}" for line in (*loads, *inside, *after)),
             "}",
         ]

@@ -10,12 +10,14 @@
 #define __global__
 #define __device__
 #define __forceinline__ inline
+
 #define __launch_bounds__(n)
 #define __align__(n) alignas(n)
 #define __shared__ static
 #define OW_SHARED
 #define OW_UNROLL
 #define OW_UNROLL_4
+#define OW_UNROLL_8
 
 struct Three {
     unsigned x, y, z;

@@ -1,4 +1,4 @@
-"""Kernels on the CPU: the same texts, compiled as C++ and run by a device that ``device.hpp`` plays."""
+"""Kernels on the CPU: the same texts as C++, run by the device that ``device.hpp`` plays."""
 
 import ctypes
 import hashlib
@@ -12,14 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opwise.gpu.kernel import Device, Layout, module_text
+from opwise.gpu.kernel import Device, Layout, arguments, module_text
 
 _FOLDER = Path(__file__).parent
-_NUMBERS = {
-    "ow_i32": ctypes.c_int32, "ow_u32": ctypes.c_uint32,
-    "ow_i64": ctypes.c_int64, "ow_u64": ctypes.c_uint64,
-    "double": ctypes.c_double, "float": ctypes.c_float,
-}  # fmt: skip
 #: -fno-strict-aliasing: vectors are loaded from arrays of numbers
 _FLAGS = ["-O1", "-std=c++17", "-shared", "-fPIC", "-fwrapv", "-ffp-contract=off",
           "-fno-strict-aliasing", "-fno-math-errno", "-w"]  # fmt: skip
@@ -56,19 +51,12 @@ class Simulated:
         assert kernel in self._kernels, f"{kernel.name} was not announced"
         assert launch.shared <= 232448 and launch.block[0] * launch.block[1] <= 1024
         assert 0 < launch.grid < 2**31
-        assert len(kernel.parameters) == len(launch.arrays) + len(launch.numbers)
-        values = [
-            ctypes.c_void_p(arrays[a.kind][a.index].ctypes.data + a.offset) for a in launch.arrays
-        ]
-        for (type_, name), number in zip(
-            kernel.parameters[len(values) :], launch.numbers, strict=True
-        ):
-            value = _NUMBERS[type_](number)
-            assert value.value == number or "ow" not in type_, f"{name} = {number} is no {type_}"
-            values.append(value)
-        pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
-        barriers = any("_sync" in text or "__syncthreads" in text
-                       for text in (kernel.text, *kernel.needs))  # fmt: skip
+        values = arguments(launch, lambda a: arrays[a.kind][a.index].ctypes.data + a.offset)
+        places = [np.array(value) for value in values]
+        pointers = (ctypes.c_void_p * len(places))(*(p.ctypes.data for p in places))
+        barriers = any(
+            "_sync(" in text or "__syncthreads(" in text for text in (kernel.text, *kernel.needs)
+        )
         call = getattr(self._library, f"call_{kernel.name}")
         stuck = self._library.simulate(
             call, pointers, launch.grid, *launch.block, order, int(barriers)
@@ -88,8 +76,8 @@ _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
 def _functions():
     from scipy import special
 
-    names = ("erfcx", "erfinv", "erfcinv", "i0", "i1")
-    return [_SIGNATURE(lambda x, f=getattr(special, n): float(f(x))) for n in names]
+    named = (special.erfcx, special.erfinv, special.erfcinv, special.i0, special.i1)
+    return [_SIGNATURE(lambda x, f=f: float(f(x))) for f in named]
 
 
 @cache

@@ -139,24 +139,28 @@ _special(
 )  # fmt: skip
 _special(
     "i0", "I0", 1, lambda F, x, z, g: g * F.i1(x),
-    cuda={"f": "cyl_bessel_i0{f}({x})"}, doc="Modified Bessel function of the first kind of order 0.",
+    cuda={"f": "cyl_bessel_i0{f}({x})"},
+    doc="Modified Bessel function of the first kind of order 0.",
 )  # fmt: skip
 _special(
     "i1", "I1", 1, lambda F, x, z, g: g * (F.i0(x) + F.iv(2, x)) * 0.5,
-    cuda={"f": "cyl_bessel_i1{f}({x})"}, doc="Modified Bessel function of the first kind of order 1.",
+    cuda={"f": "cyl_bessel_i1{f}({x})"},
+    doc="Modified Bessel function of the first kind of order 1.",
 )  # fmt: skip
 _special(
     "iv", "Iv", 2, lambda F, v, x, z, g: (None, g * (F.iv(v - 1, x) + F.iv(v + 1, x)) * 0.5),
     domain=((0.5, 3.0), (0.5, 3.0)), doc="Modified Bessel function of the first kind of order v.",
 )  # fmt: skip
 row(
-    "xlogx", "XlogX", 1, d.to_float, _xlogx, {"f": "({T})({x} * log((double)({x} == 0 ? 1 : {x})))"},
+    "xlogx", "XlogX", 1, d.to_float, _xlogx,
+    {"f": "({T})({x} * log((double)({x} == 0 ? 1 : {x})))"},
     lambda F, x, z, g: g * (1 + F.log(x)),
     label="scalar_xlogx", libm=("log",), cost=2.0, kinds="biuf", domain=((0.1, 3.0),),
     doc="x * log(x); 0 for 0.",
 )  # fmt: skip
 row(
-    "xlogy0", "XlogY0", 2, d.to_float, _xlogy0, {"f": "({T})({x} * log((double)({x} == 0 ? 1 : {y})))"},
+    "xlogy0", "XlogY0", 2, d.to_float, _xlogy0,
+    {"f": "({T})({x} * log((double)({x} == 0 ? 1 : {y})))"},
     lambda F, x, y, z, g: (g * F.log(y), g * x / y),
     label="scalar_xlogy0", libm=("log",), cost=2.0, kinds="biuf", domain=((-3.0, 3.0), (0.1, 3.0)),
     doc="x * log(y); 0 where x is 0.",
