@@ -200,7 +200,7 @@ class CAReduce(Op):
         row = self.scalar_op.row
         ufunc = None if row is None else _UFUNCS.get(row.name)
         if ufunc is None or ufunc.identity is None:
-            _check_not_empty(x, axes, self.scalar_op)
+            check_not_empty(x, axes, self.scalar_op)
         if ufunc is not None:
             return ufunc.reduce(x, axis=axes, dtype=dtype)
         return self._reduced_in_order(x, axes, dtype)
@@ -241,7 +241,7 @@ class CAReduce(Op):
         return f"Reduce{{{self.scalar_op}}}{_axis_text(self.axis)}"
 
 
-def _check_not_empty(x, axes, operation):
+def check_not_empty(x, axes, operation):
     """Raise ValueError if there is nothing to reduce, for an operation without an identity."""
     for axis in axes:
         if x.shape[axis] == 0:
@@ -498,7 +498,7 @@ class _Extremum(Op):
 
     def _argmax(self, x):
         """Return the position of the first maximum among the reduced axes, in C order."""
-        _check_not_empty(x, self.axis, "maximum")
+        check_not_empty(x, self.axis, "maximum")
         kept = [i for i in range(x.ndim) if i not in self.axis]
         rest = tuple(x.shape[i] for i in kept)
         count = int(np.prod([x.shape[i] for i in self.axis]))
