@@ -10,12 +10,13 @@ import warnings
 from typing import NamedTuple
 
 from opwise.config import config
+from opwise.graph import provenance
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import ancestors, io_toposort
 from opwise.graph.variable import Constant, Variable
 
-__all__ = ["default_colorCodes", "dot_source", "pydotprint"]
+__all__ = ["default_colorCodes", "dot_source", "pydotprint", "pydotprint_variables"]
 
 #: fill colors by class of Op; 'Output' is that of the results
 default_colorCodes = {
@@ -83,6 +84,12 @@ def pydotprint(
             outputs, _ = node.op.inner_graph(node)
             _write(dot_source(outputs, style), f"{stem}_{i}{extension}", format)
     return None
+
+
+def pydotprint_variables(vars, outfile=None, format="png", **kwargs):
+    """Draw variables: the former name of ``pydotprint``, whose arguments it takes; warns."""
+    provenance.warn("pydotprint_variables() is deprecated. Use pydotprint() instead.")
+    return pydotprint(vars, outfile=outfile, format=format, **kwargs)
 
 
 def _write(source, outfile, format) -> None:

@@ -69,6 +69,9 @@ class Op:
             return list(node.outputs)
         return node.outputs[0] if len(node.outputs) == 1 else node.outputs
 
+    #: the test value of a variable; AttributeError where it has none
+    _get_test_value = staticmethod(testvalue.get_test_value)
+
     # --- what subclasses may define -----------------------------------------------------------
 
     def perform(self, node, inputs, output_storage):
