@@ -374,8 +374,14 @@ class ConfigGroup:
         # Reached for flags whose default is computed at the first read, and for unknown names.
         param = _options.get(self._fullname(name))
         if param is None:
+            if name.startswith("__"):  # of a protocol of Python's
+                raise AttributeError(name, name=name, obj=self)
             raise AttributeError(
-                f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self
+                f"'{type(self).__name__}' object has no attribute '{name}': there is no flag "
+                f"{self._fullname(name)}.{_similar(self._fullname(name))} print(config) "
+                "lists them all.",
+                name=name,
+                obj=self,
             )
         return param._load_default()
 
@@ -393,6 +399,14 @@ class ConfigGroup:
                 stacklevel=2,
             )
         else:
+            question = "" if name in self.__dict__ else _similar(fullname)
+            if question:
+                # Old programs keep values of their own here, but this is more likely a slip.
+                warnings.warn(
+                    f"There is no flag {fullname}, so setting it has no effect.{question}",
+                    UserWarning,
+                    stacklevel=2,
+                )
             self.__dict__[name] = value
 
     def __delattr__(self, name: str) -> None:
@@ -1015,10 +1029,9 @@ def _add_table() -> None:
 
 def _similar(name: str) -> str:
     """Return a question that names the flags spelled like ``name``, or nothing."""
-    import difflib  # only wrong names need it
+    from opwise.errors import similar  # this module stands alone until a name is wrong
 
-    close = difflib.get_close_matches(name, _options, n=2)
-    return f" Did you mean {' or '.join(close)}?" if close else ""
+    return similar(name, _options)
 
 
 def _warn_of_unknown_settings() -> None:

@@ -61,7 +61,30 @@ class AliasedMemoryError(Exception):
 
 
 class MethodNotDefined(Exception):
-    """An Op does not define a method that the caller needs; the Op's other methods may do."""
+    """An Op does not define a method that the caller needs; the Op's other methods may do.
+
+    Its arguments are the name of the method, the class and the name of the Op.
+    """
+
+    def __str__(self):
+        if len(self.args) != 3:
+            return super().__str__()
+        method, _, op = self.args
+        text = f"{op} does not define the method {method}."
+        return f"{text} {_WHAT_METHODS_DO[method]}" if method in _WHAT_METHODS_DO else text
+
+
+_WHAT_METHODS_DO = {
+    "perform": "Define perform(self, node, inputs, output_storage), which puts each result into "
+    "output_storage[i][0].",
+    "grad": "Define grad(self, inputs, output_gradients), which returns the gradient by each "
+    "input; or keep the gradient from going through it, with consider_constant or "
+    "disconnected_grad.",
+    "R_op": "Define R_op(self, inputs, eval_points), which returns the derivative of each output "
+    "in that direction.",
+    "impl": "Define impl(self, *inputs), which returns the value for numbers.",
+    "get_params": "Define get_params(self, node), which returns the fourth argument of perform.",
+}
 
 
 class AllocationError(Exception):
@@ -159,6 +182,15 @@ class ComplexError(NotImplementedError):
 
 class NullTypeGradError(TypeError):
     """A gradient that is undefined or not implemented was needed."""
+
+
+def similar(name, known):
+    """Return a question that names what of ``known`` is spelled like ``name``, or nothing."""
+    import difflib  # only wrong names need it
+
+    folded = {each.lower(): each for each in reversed([*known])}
+    close = difflib.get_close_matches(name.lower(), folded, n=2)
+    return f" Did you mean {' or '.join(folded[each] for each in close)}?" if close else ""
 
 
 def retold(error, text, note):

@@ -7,7 +7,7 @@ What an operation contributes is not here but with the Op (``L_op``, ``R_op``,
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import reduce
 from operator import add
@@ -96,8 +96,15 @@ def _variables(given, what: str) -> list[Variable]:
     several = list(given) if isinstance(given, list | tuple) else [given]
     for var in several:
         if not isinstance(var, Variable):
-            raise TypeError(f"Expected Variable, got {var} of type {type(var)} as {what}")
+            raise _no_variable(var, what)
     return several
+
+
+def _no_variable(given, what):
+    return TypeError(
+        f"Expected Variable, got {given} of type {type(given)} as {what}. Give a variable that was "
+        "computed with, not its name or value."
+    )
 
 
 def _as_given(given, results: list):
@@ -147,14 +154,17 @@ class _Disconnected:
         if self.action == "ignore":
             return
         message = f"{self.message}: {var}"
-        if self.action == "warn":
-            warnings.warn(message, stacklevel=3)
-            return
         created = provenance.format_trace(var.made_at)
         where = f"\nBacktrace when that variable is created:\n\n{created}" if created else "\n"
-        raise DisconnectedInputError(
-            f"{message}{where}\nHINT: {self.keyword}='ignore' gives zeros instead of this error."
+        hint = (
+            f"HINT: {self.keyword}='ignore' gives zeros instead of this "
+            f"{'warning' if self.action == 'warn' else 'error'}."
         )
+        text = f"{message}{where}\n{hint}"
+        if self.action == "warn":
+            provenance.warn(text)
+            return
+        raise DisconnectedInputError(text)
 
     def value(self, var):
         """Return what stands for the derivative by ``var`` (or of it)."""
@@ -220,7 +230,10 @@ def grad(
         elif is_null(result) and null_gradients == "raise":
             raise NullTypeGradError(
                 f"tensor.grad encountered a NaN. {result.type.why_null} "
-                f"(met in the gradient with respect to {var})"
+                f"(met in the gradient with respect to {var}) Keep the gradient from going through "
+                "it with consider_constant or disconnected_grad, or give the Op such a gradient; "
+                "null_gradients='return' returns what has none."
+                + (f"\n{result.type.where}" if result.type.where else "")
             )
         results.append(result)
     return _as_given(wrt, results)
@@ -230,20 +243,26 @@ def _starting_gradients(cost, known_grads) -> dict[Variable, Variable]:
     """Return what is known before the accumulation starts: 1 for the cost, and what is given."""
     known = {}
     if cost is None and not known_grads:
-        raise ValueError("cost and known_grads can't both be None.")
+        raise ValueError(
+            "cost and known_grads can't both be None. Give the cost, or the gradients to start "
+            "from."
+        )
     if cost is not None:
         if not isinstance(cost, Variable):
-            raise TypeError(f"Expected Variable, got {cost} of type {type(cost)} as cost")
+            raise _no_variable(cost, "cost")
         if is_null(cost):
             raise ValueError(
                 f"Can't differentiate a NaN cost. cost is NaN because {cost.type.why_null}"
             )
         if getattr(cost.type, "ndim", 0) != 0:
-            raise TypeError("cost must be a scalar.")
+            raise TypeError(
+                f"cost must be a scalar. {cost} is of {cost.type}: take its sum or mean, "
+                "T.sum(cost)." + _made(cost)
+            )
         if _dtype(cost) in dtypes.COMPLEX:
             raise TypeError(
                 f"cost must be real, but {cost} has dtype {_dtype(cost)}: differentiate its "
-                "absolute value, its real part or its imaginary part"
+                f"absolute value, its real part or its imaginary part{_made(cost)}"
             )
         with provenance.differentiating(cost.owner):
             known[cost] = _filled_like(cost, 1.0)
@@ -257,7 +276,8 @@ def _check_given_gradient(var, g) -> None:
     if not isinstance(g, Variable):
         raise TypeError(
             "output grads must be theano variables. Ambiguous whether "
-            f"{type(g)} should be made into tensor or sparse theano variable"
+            f"{type(g)} should be made into tensor or sparse theano variable. Convert it by "
+            "T.as_tensor_variable."
         )
     if is_null(g) or is_disconnected(g):
         return
@@ -269,17 +289,23 @@ def _check_given_gradient(var, g) -> None:
     _check_ndim(var, g, f"The gradient given for {var}")
 
 
-def _check_ndim(var, g, what: str) -> None:
+def _check_ndim(var, g, what: str, where: str = "") -> None:
     wanted, got = getattr(var.type, "ndim", None), getattr(g.type, "ndim", None)
     if wanted is not None and got is not None and wanted != got:
-        raise ValueError(f"{what} has {got} dimensions, but {wanted} are required.")
+        raise ValueError(
+            f"{what} has {got} dimensions, but {wanted} are required. A gradient has the shape of "
+            f"what it is the gradient by.{where}"
+        )
 
 
 def _constants(consider_constant) -> set[Variable]:
     constants = set()
     for var in consider_constant or ():
         if not isinstance(var, Variable):
-            raise TypeError(f"Elements of consider_constant must be variables, but got {type(var)}")
+            raise TypeError(
+                f"Elements of consider_constant must be variables, but got {type(var)}: {var!r}. "
+                "Give a list of variables."
+            )
         constants.add(var)
     return constants
 
@@ -308,23 +334,24 @@ class _Patterns:
         if not isinstance(pattern, list):
             raise TypeError(
                 f"{node.op}.connection_pattern should return a list of lists, but returned "
-                f"{pattern} of type {type(pattern)}."
+                f"{pattern} of type {type(pattern)}. {_where(node)}"
             )
         if len(pattern) != len(node.inputs):
             raise ValueError(
                 f"{node.op}.connection_pattern should have {len(node.inputs)} rows but has "
-                f"{len(pattern)}."
+                f"{len(pattern)}: a row for each input, with a bool for each output. {_where(node)}"
             )
         for i, row in enumerate(pattern):
             if not isinstance(row, list):
                 raise TypeError(
                     f"{node.op}.connection_pattern should return a list of lists, but element {i} "
-                    f"is {row} of type {type(row)}."
+                    f"is {row} of type {type(row)}. {_where(node)}"
                 )
             if len(row) != len(node.outputs):
                 raise ValueError(
                     f"{node.op}.connection_pattern should have {len(node.outputs)} columns but "
-                    f"row {i} has {len(row)}."
+                    f"row {i} has {len(row)}: a row for each input, with a bool for each output. "
+                    f"{_where(node)}"
                 )
         return pattern
 
@@ -427,7 +454,8 @@ class _Backward:
                     if is_null(term):
                         return term
                     if not is_disconnected(term):
-                        _check_ndim(var, term, f"The term that {node.op}.grad returned")
+                        what = f"The term that {node.op}.grad returned"
+                        _check_ndim(var, term, what, f" {_where(node)}")
                         terms.append(term)
         if not terms:
             return disconnected_type.make_variable()
@@ -523,15 +551,17 @@ def _call_L_op(node, output_gradients):
     except Exception as e:  # whatever an Op raises, say which Apply it was
         e.add_note(_where(node))
         raise
-    if terms is None:
+    if terms is None or not isinstance(terms, Iterable):
         raise TypeError(
-            f"{node.op}.grad returned {type(terms).__name__}, expected iterable. {_where(node)}"
+            f"{node.op}.grad returned {type(terms).__name__}, expected iterable: a list with the "
+            f"gradient by each input. {_where(node)}"
         )
     terms = list(terms)
     if len(terms) != len(node.inputs):
         raise ValueError(
             f"{node.op} returned the wrong number of gradient terms: {len(terms)} for "
-            f"{len(node.inputs)} inputs. {_where(node)}"
+            f"{len(node.inputs)} inputs. For an input without gradient there is a term too, such "
+            f"as disconnected_type(). {_where(node)}"
         )
     return terms
 
@@ -543,33 +573,36 @@ def _check_term(node, i, term, kind) -> None:
         raise TypeError(
             f"{op}.grad returned None for a gradient term (input {i}), this is prohibited. Instead "
             "of None, return zeros_like(input), disconnected_type(), or a NullType variable such "
-            "as those made with the grad_undefined or grad_not_implemented helper functions."
+            "as those made with the grad_undefined or grad_not_implemented helper functions. "
+            + _where(node)
         )
     if not isinstance(term, Variable):
         raise TypeError(
-            f"{op}.grad returned {term!r} of type {type(term)} for input {i}, expected a Variable."
+            f"{op}.grad returned {term!r} of type {type(term)} for input {i}, expected a Variable. "
+            f"T.as_tensor_variable makes one. {_where(node)}"
         )
     if is_null(term):
+        term.type.where = term.type.where or _where(node)
         return
     if is_disconnected(term):
         if kind is _DISCONNECTED:
             return
         message = f"{op}.grad returned DisconnectedType for input {i}."
         if hasattr(op, "connection_pattern"):
-            raise TypeError(f"{message} Its connection_pattern method does not allow this.")
-        warnings.warn(
-            f"{message} You may want to implement a connection_pattern method for it.", stacklevel=2
-        )
+            raise TypeError(
+                f"{message} Its connection_pattern method does not allow this. {_where(node)}"
+            )
+        provenance.warn(f"{message} You may want to implement a connection_pattern method for it.")
         return
     if kind is _DISCONNECTED:
         raise TypeError(
             f"{op}.grad returned {term} for input {i}. Expected a DisconnectedType instance based "
-            "on the output of the op's connection_pattern method."
+            f"on the output of the op's connection_pattern method. {_where(node)}"
         )
     if _dtype(term) in dtypes.DISCRETE:
         raise TypeError(
             f"{op}.grad illegally returned an integer-valued variable. (Input index {i}, dtype "
-            f"{_dtype(term)})"
+            f"{_dtype(term)}) Cast it to floatX. {_where(node)}"
         )
 
 
@@ -582,6 +615,11 @@ def _located(op):
 def _where(node) -> str:
     created = provenance.format_trace(node.trace)
     return f"Met while differentiating {node}" + (f", made at\n{created}" if created else ".")
+
+
+def _made(var) -> str:
+    created = provenance.format_trace(var.made_at)
+    return f"\nBacktrace when that variable is created:\n\n{created}" if created else ""
 
 
 def Lop(
@@ -599,7 +637,9 @@ def Lop(
     outputs = _variables(f, "f")
     points = _variables(eval_points, "eval_points")
     if len(outputs) != len(points):
-        raise ValueError(f"f has {len(outputs)} elements, but eval_points has {len(points)}")
+        raise ValueError(
+            f"f has {len(outputs)} elements, but eval_points has {len(points)}: give one for each"
+        )
     return grad(
         cost=None,
         wrt=wrt,
@@ -682,13 +722,15 @@ def _directions(wrt, eval_points) -> dict[Variable, Variable]:
     points = eval_points if isinstance(eval_points, list | tuple) else [eval_points]
     points = [p if isinstance(p, Variable) else as_tensor_variable(p) for p in points]
     if len(wrt) != len(points):
-        raise ValueError(f"wrt has {len(wrt)} elements, but eval_points has {len(points)}")
+        raise ValueError(
+            f"wrt has {len(wrt)} elements, but eval_points has {len(points)}: give one for each"
+        )
     for i, (var, point) in enumerate(zip(wrt, points, strict=True)):
         wanted, got = getattr(var.type, "ndim", None), getattr(point.type, "ndim", None)
         if wanted != got:
             raise ValueError(
                 f"Element {i} of wrt/eval_point have mismatched dimensionality: {wanted} versus "
-                f"{got}"
+                f"{got}. A direction has the shape of what moves in it, {var}."
             )
     return dict(zip(wrt, points, strict=True))
 
@@ -982,6 +1024,8 @@ class GradientError(Exception):
             f"            val1 = {self.val1:f}      ,  val2 = {self.val2:f}\n"
             f"            abs. error = {self.abs_err:f},  abs. tolerance = {self.abs_tol:f}\n"
             f"            rel. error = {self.rel_err:f},  rel. tolerance = {self.rel_tol:f}\n"
+            "val1 is what the graph of the gradient gives, val2 the numeric gradient: look at the "
+            "method grad of what was checked.\n"
             f"Exception args: {context}"
         )
 
@@ -1059,13 +1103,16 @@ def verify_grad(
 
 def _check_points(pt) -> list[np.ndarray]:
     if not isinstance(pt, list | tuple):
-        raise TypeError(f"verify_grad needs a list of arrays as pt, not {type(pt)}")
+        raise TypeError(
+            f"verify_grad needs a list of arrays as pt, not {type(pt)}: write [pt], an array for "
+            "each argument"
+        )
     points = [np.array(p) for p in pt]
     for i, p in enumerate(points):
         if p.dtype.name not in _TOLERANCE:
             raise TypeError(
                 "verify_grad can work only with floating point inputs, but input "
-                f'{i} has dtype "{p.dtype}".'
+                f'{i} has dtype "{p.dtype}". Give arrays of floats.'
             )
     return points
 

@@ -403,7 +403,12 @@ def test_modes(load):
 def test_unknown_attributes(defaults):
     with pytest.raises(AttributeError) as error:
         _ = defaults.zork
-    assert str(error.value) == "'TheanoConfigParser' object has no attribute 'zork'"
+    assert str(error.value).startswith("'TheanoConfigParser' object has no attribute 'zork'")
+    assert "there is no flag zork." in str(error.value)
+    with pytest.raises(AttributeError, match=r"no flag floatx\. Did you mean floatX\?"):
+        _ = defaults.floatx
+    with pytest.warns(UserWarning, match=r"no flag floatx, .* no effect\. Did you mean floatX\?"):
+        defaults.floatx = "float32"
     assert not hasattr(defaults.profiling, "zork")
     defaults.zork = 3
     assert defaults.zork == 3

@@ -349,7 +349,7 @@ def test_a_disconnected_input_is_named_with_its_line():
 
 def test_a_warning_says_it_once():
     x, y = T.dscalars("x", "y")
-    with pytest.warns(UserWarning, match="non-differentiable operator: y$") as caught:
+    with pytest.warns(UserWarning, match="non-differentiable operator: y\n") as caught:
         g = grad(x * 2, y, disconnected_inputs="warn")
     assert len(caught) == 1 and caught[0].filename == __file__
     assert value(g, y=3) == 0
@@ -785,6 +785,8 @@ def test_the_error_says_where_and_how_far():
         "            val1 = 1.500343      ,  val2 = 1.000229",
         "            abs. error = 0.500114,  abs. tolerance = 0.000100",
         "            rel. error = 0.200000,  rel. tolerance = 0.000100",
+        "val1 is what the graph of the gradient gives, val2 the numeric gradient: look at the "
+        "method grad of what was checked.",
         "Exception args: ",
         "The error happened with the following inputs:, [array([0.5488135 , 0.71518937, "
         "0.60276338])], ",

@@ -116,6 +116,7 @@ MADE = {
     "theano.tensor.var": ("opwise.tensor.variable",),
     "theano.tensor.xlogx": ("opwise.tensor.functions",),
     "theano.tests": (),
+    "theano.tests.breakpoint": ("opwise.tensor.breakpoint",),
     "theano.tests.unittest_tools": ("theano._unittest_tools",),
     "theano.updates": ("opwise.compile.updates",),
 }  # fmt: skip

@@ -15,7 +15,8 @@ from opwise.compile.shared import SharedVariable, shared
 from opwise.config import config
 from opwise.errors import MissingInputError, UnusedInputError
 from opwise.graph import traversal
-from opwise.graph.provenance import format_trace
+from opwise.graph.fgraph import missing_input
+from opwise.graph.provenance import format_trace, warn
 from opwise.graph.variable import Constant, Variable
 
 
@@ -131,12 +132,16 @@ def _input_specs(inputs, allow_downcast):
     if not isinstance(inputs, list | tuple):
         raise Exception(
             "Input variables of a Theano function should be contained in a list, even when there "
-            "is a single input."
+            f"is a single input. Write [{inputs}], not {inputs}."
         )
     specs = []
     seen = {}
     for i, item in enumerate(inputs):
-        spec = as_input(item)
+        try:
+            spec = as_input(item)
+        except TypeError as error:
+            error.args = (f"{error} (input {i} of the function)",)
+            raise
         var = spec.variable
         _refuse_shared(var)
         if var in seen:
@@ -157,7 +162,8 @@ def _refuse_shared(var):
     if isinstance(var, SharedVariable):
         raise TypeError(
             f"Cannot use a shared variable ({var}) as explicit input. Consider substituting a "
-            "non-shared variable via the `givens` parameter"
+            "non-shared variable via the `givens` parameter. A function reads shared variables "
+            "without being given them: leave it out of the inputs."
         )
 
 
@@ -168,7 +174,10 @@ def _output_specs(outputs):
     if isinstance(outputs, dict):
         for key in outputs:
             if not isinstance(key, str):
-                raise AssertionError(f"The keys of a dict of outputs must be strings, not {key!r}")
+                raise AssertionError(
+                    f"The keys of a dict of outputs must be strings, not {key!r}: write "
+                    f"{str(key)!r}."
+                )
         keys = sorted(outputs)
         return [_as_output(outputs[key]) for key in keys], False, keys
     if isinstance(outputs, list | tuple):
@@ -181,8 +190,12 @@ def _as_output(out):
         return out
     if isinstance(out, Variable):
         return SymbolicOutput(out)
+    advice = "Make a variable of a value by T.constant."
+    if isinstance(out, list | tuple):
+        advice = "Outputs stand in one list, without lists inside: join them."
     raise TypeError(
-        f"Outputs must be theano Variable or Out instances. Received {out} of type {type(out)}"
+        f"Outputs must be theano Variable or Out instances. Received {out} of type {type(out)}. "
+        + advice
     )
 
 
@@ -196,12 +209,14 @@ def _pairs(what, mapping):
         pairs = [tuple(pair) for pair in mapping]
     except TypeError:
         raise TypeError(
-            f"{what} must be a dict or a list of pairs, not {mapping!r} of type {type(mapping)}"
+            f"{what} must be a dict or a list of pairs, not {mapping!r} of type {type(mapping)}: "
+            f"write {what}=[(variable, expression)]."
         ) from None
     for pair in pairs:
         if len(pair) != 2:
             raise ValueError(
-                f"{what} must hold pairs: expected 2 values, got {len(pair)} in {pair!r}"
+                f"{what} must hold pairs: expected 2 values, got {len(pair)} in {pair!r}. Write "
+                f"{what}=[(variable, expression)]."
             )
     return pairs
 
@@ -229,11 +244,14 @@ def _explicit_updates(pairs):
     wanted = {}
     for var, expression in pairs:
         if not isinstance(var, SharedVariable):
-            raise TypeError(f"update target must be a SharedVariable, not {var}")
+            raise TypeError(
+                f"update target must be a SharedVariable, not {var}: make it by shared(value), or "
+                "use In(variable, value=..., update=...) for an input that keeps its value."
+            )
         if var.container in wanted:
             raise ValueError(
                 "this shared variable already has an update expression: "
-                f"{var} <= {wanted[var.container][1]}"
+                f"{var} <= {wanted[var.container][1]}. Make one expression of the two."
             )
         wanted[var.container] = var, update_expression(var, expression)
     return wanted
@@ -251,12 +269,16 @@ def update_expression(var, expression):
 
 
 def _update_type_error(var, expression):
+    advice = "Give it a value or expression of that type."
+    got = getattr(expression, "type", None)
+    if getattr(got, "ndim", None) == getattr(var.type, "ndim", ()) and got.dtype != var.type.dtype:
+        advice = f"Cast it: T.cast(update, {var.type.dtype!r})."
     return TypeError(
         "An update must have the same type as the original shared variable "
         f"(shared_var={var}, shared_var.type={var.type}, update_val={expression}, "
         f"update_val.type={getattr(expression, 'type', None)}). If the difference is related to "
         "the broadcast pattern, you can call the tensor.unbroadcast(var, axis_to_unbroadcast[, "
-        "...]) function to remove broadcastable dimensions."
+        f"...]) function to remove broadcastable dimensions. {advice}"
     )
 
 
@@ -267,7 +289,10 @@ def _default_update_filter(no_default_updates):
     if isinstance(no_default_updates, list | tuple | set | frozenset):
         excluded = set(no_default_updates)
         return lambda var: var not in excluded
-    raise TypeError("no_default_update should be either a boolean or a list")
+    raise TypeError(
+        "no_default_update should be either a boolean or a list of shared variables, not "
+        f"{no_default_updates}"
+    )
 
 
 def _copy_shared_updates(graph, updates, takes_default):
@@ -308,17 +333,11 @@ def _check_missing(graph_inputs, graph_outputs, read):
     for node in traversal.io_toposort(graph_inputs, graph_outputs):
         for i, var in enumerate(node.inputs):
             if is_missing(var):
-                raise MissingInputError(
-                    f"Input {i} of the graph (indices start from 0), used to compute {node}, was "
-                    "not provided and not given a value. Use the Theano flag "
-                    "exception_verbosity='high', for more information on this error."
-                    + _creation(var),
-                    variable=var,
-                )
+                raise missing_input(node, i, graph_outputs, _creation(var))
     var = next(out for out in graph_outputs if is_missing(out))
     raise MissingInputError(
         f"Undeclared input: {var} is wanted as an output or an update, but it is not an input, and "
-        "nothing computes it." + _creation(var),
+        "nothing computes it. Add it to the inputs, or give it a value by givens." + _creation(var),
         variable=var,
     )
 
@@ -346,17 +365,17 @@ def _check_unused(specs, graph_inputs, read, on_unused_input):
             f"inputs, but the provided input variable at index {i} is not part of the "
             f"computational graph needed to compute the outputs: {spec.variable}.\n"
         )
+        created = _creation(spec.variable).rstrip("\n")
         if action == "raise":
             raise UnusedInputError(
                 f"{message}To make this error into a warning, you can pass the parameter "
                 "on_unused_input='warn' to theano.function. To disable it completely, use "
-                "on_unused_input='ignore'."
+                f"on_unused_input='ignore'.{created}"
             )
-        warnings.warn(
+        warn(
             f"{message}To make this warning into an error, you can pass the parameter "
             "on_unused_input='raise' to theano.function. To disable it completely, use "
-            "on_unused_input='ignore'.",
-            stacklevel=4,
+            f"on_unused_input='ignore'.{created}"
         )
 
 
@@ -403,7 +422,7 @@ class _Copy:
     def replace(self, old, new):
         """Let ``new`` be read wherever ``old`` would be, in what is copied from now on."""
         if not isinstance(old, Variable):
-            raise TypeError(f"given keys must be Variable, not {old!r}")
+            raise TypeError(f"given keys must be Variable, not {old!r}: give the variable itself.")
         if not isinstance(new, Variable):
             new = shared(new)
         if old in self.copies:

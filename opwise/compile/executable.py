@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy as copying
 
 from opwise.compile.shared import SharedVariable
-from opwise.errors import AliasedMemoryError, retold
+from opwise.errors import AliasedMemoryError, retold, similar
 from opwise.graph.provenance import format_trace
 from opwise.graph.variable import Variable
 from opwise.linkers.opwise_c import CallPath, Slot
@@ -104,20 +104,24 @@ class Function(CallPath):
         if len(args) > len(self._explicit):
             hidden = [s for s in specs if s.implicit and not s.shared]
             if hidden:
-                raise TypeError(f"Tried to provide value for implicit input: {hidden[0].name}")
-            raise TypeError("Too many parameter passed to theano function")
+                raise self._implicit(hidden[0])
+            raise TypeError(
+                f"Too many parameter passed to theano function: {len(args)}. {self._usage()}"
+            )
         # implicit inputs count among the positions, and must not be reached
         places = [i for i, s in enumerate(specs) if not s.shared]
         for i, value in zip(places, args, strict=False):
             if specs[i].implicit:
-                raise TypeError(f"Tried to provide value for implicit input: {specs[i].name}")
+                raise self._implicit(specs[i])
             given[i] = value
         for key, value in kwargs.items():
             i = self._find(key)
             if i in given:
-                raise TypeError(f"Multiple values for input: {key}")
+                raise TypeError(
+                    f"Multiple values for input: {key}, by position and by name. {self._usage()}"
+                )
             if specs[i].implicit:
-                raise TypeError(f"Tried to provide value for implicit input: {key}")
+                raise self._implicit(specs[i])
             given[i] = value
         values = {}
         for i in self._explicit:
@@ -127,7 +131,7 @@ class Function(CallPath):
             required, refeed, _ = self.defaults[i]
             if required:
                 name = specs[i].name or f"<{specs[i].variable.type}>"
-                raise TypeError(f"Missing required input: {name}")
+                raise TypeError(f"Missing required input: {name}. {self._usage()}")
             if refeed:  # the storage holds the default, or what was set for this call
                 values[i] = copying.copy(self.input_storage[i].storage[0])
         self._refuse_aliases(values)
@@ -143,6 +147,21 @@ class Function(CallPath):
         finally:
             self._restore_defaults()
         return self._shaped(result, subset)
+
+    def _usage(self):
+        """Return how the function is called, for messages."""
+        specs = (self.maker.construction.inputs[i] for i in self._explicit)
+        shown = [
+            (spec.name or f"<{spec.variable.type}>") + ("=..." if spec.value is not None else "")
+            for spec in specs
+        ]
+        return f"The function is called as f({', '.join(shown)})."
+
+    def _implicit(self, spec):
+        return TypeError(
+            f"Tried to provide value for implicit input: {spec.name}. The function keeps its value "
+            f"itself: leave it out. {self._usage()}"
+        )
 
     def _run_and_keep(self, kept):
         """Run; inputs with an update keep their value if the call fails."""
@@ -161,6 +180,13 @@ class Function(CallPath):
 
     def _shaped(self, result, subset):
         keys = self.maker.construction.keys
+        if subset is not None:
+            known = keys if keys is not None else range(len(self.maker.construction.outputs))
+            for wanted in subset:
+                if wanted not in known:
+                    raise (IndexError if keys is None else KeyError)(
+                        f"output_subset asks for {wanted!r}; the outputs are {list(known)}"
+                    )
         if keys is not None:
             results = [result] if self.unpack_single else result
             named = dict(zip(keys, results, strict=True))
@@ -195,13 +221,44 @@ class Function(CallPath):
             trace = format_trace(var.made_at)
             text += f"Backtrace when that variable is created:\n\n{trace}\n"
         text += str(error)
-        if getattr(var.type, "ndim", 0) == 1 and "expected 1, got 0" in text:
-            named = f" {var.name}" if var.name else ""
-            text += (
-                f"\nThe input{named} takes a list or a vector: f([1., 2.]), or f([5]) for one "
-                "element."
-            )
+        advice = self._advice(spec, str(error), value)
+        if advice:
+            text += f"\n{advice}"
         raise retold(error, text, text) from None
+
+    @staticmethod
+    def _advice(spec, problem, value):
+        """Return what to give instead of a refused argument, or ''."""
+        var, named = spec.variable, f"The input {spec.name}" if spec.name else "The input"
+        ndim = getattr(var.type, "ndim", None)
+        if ndim is None:
+            return ""
+        if ndim == 1 and "expected 1, got 0" in problem:
+            return f"{named} takes a list or a vector: f([1., 2.]), or f([5]) for one element."
+        if problem.startswith("Wrong number of dimensions"):
+            return (
+                f"{named} takes an array of {ndim} dimensions: reshape what is given, or declare "
+                f"another type than {var.type}."
+            )
+        if "broadcastable dimension" in problem:
+            lengths = ", ".join("1" if b else "n" for b in var.type.broadcastable)
+            return (
+                f"{named} takes arrays of shape ({lengths}), as {var.type} says: declare another "
+                "type for it, such as T.matrix, if all lengths are to be free."
+            )
+        if "found a Variable" in problem:
+            return (
+                f"Give a value for {value}: w.get_value() of a shared variable, or what another "
+                "function returns. To compute with the variable itself, use givens."
+            )
+        if spec.strict and "expected a ndarray" in problem:
+            return (
+                f"{named} has strict=True and converts nothing: give numpy.asarray(value, "
+                f"{var.type.dtype!r})."
+            )
+        if "you can: 1)" in problem:
+            return ""  # it has been said
+        return f"{named} takes what numpy can make an array of {var.type.dtype} of."
 
     def _find(self, key):
         i = self._by_name.get(key)
@@ -215,7 +272,7 @@ class Function(CallPath):
             plural = "s" if len(names) != 1 else ""
             raise TypeError(
                 f"Unknown input or state: {key}. The function has {len(names)} named input{plural} "
-                f"({', '.join(names)})."
+                f"({', '.join(names)}).{_similar_or_unnamed(key, names)}"
             )
         return i
 
@@ -288,6 +345,12 @@ class Function(CallPath):
         return rebuild(*copying.deepcopy(args, memo))
 
 
+def _similar_or_unnamed(key, names):
+    if names:
+        return similar(key, names)
+    return " Give its arguments by position, or names to the variables: T.scalar('x')."
+
+
 def _names(specs):
     names = {}
     for i, spec in enumerate(specs):
@@ -337,7 +400,11 @@ class _Finder:
     def container(self, item):
         i = self.index(item)
         if i is None:
-            raise TypeError(f"Unknown input or state: {item}")
+            names = [spec.name for spec in self.function.maker.construction.inputs if spec.name]
+            raise TypeError(
+                f"Unknown input or state: {item}. Those with a name: {', '.join(names) or 'none'}."
+                f"{similar(item, names) if isinstance(item, str) else ''}"
+            )
         return self.function.input_storage[i]
 
     def __getitem__(self, item):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import warnings
 
 from opwise.compile.construct import construct
 from opwise.compile.maker import FunctionMaker, collector_paused, stats_for
 from opwise.config import config
 from opwise.graph import hooks
-from opwise.graph.provenance import is_internal
+from opwise.graph.provenance import is_internal, warn
+from opwise.graph.variable import Variable
 from opwise.modes.mode import get_mode
 
 _NO_DEVICE = "opwise has no linker for the GPU yet, so functions run on the CPU."
@@ -45,11 +45,16 @@ def function(
     Returns a Function; a call returns arrays, one for each output.
     """
     mode = get_mode(mode)
+    if not hasattr(mode, "optimize"):
+        raise AttributeError(
+            f"'{type(mode).__name__}' object has no attribute 'optimizer': mode is {mode!r}; give "
+            "the name of a mode, such as 'FAST_RUN', a Mode, or None."
+        )
     if config.device != "cpu":
         text = f"The flag device is {config.device}: {_NO_DEVICE}"
         if config.force_device:
             raise NotImplementedError(text)
-        warnings.warn(text, stacklevel=2)
+        warn(text)
     name = name or _caller()
     profile = stats_for(profile, name)
     with collector_paused():
@@ -82,6 +87,12 @@ def _caller():
 
 def evaluate(variable, values):
     """Compile ``variable`` as a function of the keys of ``values``, once, and run it."""
+    for key in values if isinstance(values, dict) else [values]:
+        if not isinstance(key, Variable) or not isinstance(values, dict):
+            raise TypeError(
+                f"eval takes a dict from variables to their values, {{x: 1.0}}; {key!r} is no "
+                "variable."
+            )
     cache = variable.__dict__.setdefault("_eval_cache", {})
     inputs = tuple(sorted(values, key=id))
     compiled = cache.get(inputs)

@@ -67,7 +67,7 @@ def _check_update(variable, update):
     if variable.type != update.type:
         raise TypeError(
             f"Variable '{variable}' has type {variable.type} but an update of type {update.type}. "
-            "The type of the update should be the same as the type of the variable"
+            "The type of the update should be the same as the type of the variable: convert it."
         )
 
 
@@ -101,14 +101,18 @@ class In(SymbolicInput):
             raise AssertionError(
                 f"Symbolic input for variable {variable} (name={name}) has flags mutable=True, "
                 "borrow=False. This combination is incompatible since mutable=True implies that "
-                "the input variable may be both aliased (borrow=True) and overwritten."
+                "the input variable may be both aliased (borrow=True) and overwritten. Leave one "
+                "of them out."
             )
         if isinstance(value, SharedVariable):
             value = value.container
         if implicit is None:
             implicit = isinstance(value, Container)
         if implicit and value is None:
-            raise TypeError(f"An implicit input must be given a default value: {variable}")
+            raise TypeError(
+                f"An implicit input must be given a default value: {variable}. Write "
+                f"In({variable}, value=...)."
+            )
         super().__init__(
             variable, name, update, mutable, strict, allow_downcast, autoname, implicit
         )
@@ -188,12 +192,16 @@ def as_input(spec):
             autoname=False,
         )
     if isinstance(spec, Constant):
-        raise TypeError(f"Constants not allowed in param list: {spec}")
+        raise TypeError(
+            f"Constants not allowed in param list: {spec}. It has its value already: leave it out."
+        )
     if isinstance(spec, Variable):
         return In(spec)
     if isinstance(spec, list | tuple):
         return _from_sequence(spec)
-    raise TypeError(f"Unknown parameter type: {type(spec)}")
+    raise TypeError(
+        f"Unknown parameter type: {type(spec)}: {spec!r}. An input is a variable, or In(variable)."
+    )
 
 
 def _from_sequence(spec):
@@ -211,5 +219,8 @@ def _from_sequence(spec):
         raise TypeError(f"Unknown input type: {type(variable)}, expected a Variable in {spec}")
     symbolic = isinstance(value, Variable | SymbolicInput)
     if symbolic and not isinstance(value, SharedVariable):
-        raise TypeError(f"The value for input {variable} should not be symbolic, but it is {value}")
+        raise TypeError(
+            f"The value for input {variable} should not be symbolic, but it is {value}. Give a "
+            "number or an array."
+        )
     return In(variable, name=name, value=value, update=update)

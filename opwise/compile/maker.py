@@ -15,6 +15,7 @@ from opwise.config import config
 from opwise.graph import aliasing, hooks, provenance, traversal
 from opwise.graph.features import PreserveNames
 from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.provenance import made_by
 from opwise.graph.variable import Constant, Variable
 from opwise.tensor.convert import deep_copy_op, view_op
 
@@ -103,7 +104,13 @@ class FunctionMaker:
         self.report = CompileReport()
         self.fgraph = self._graph()
         if self.fgraph.has_destroyers and not accept_inplace:
-            raise TypeError("Graph must not contain inplace operations", self.fgraph)
+            nodes = [n for n in self.fgraph.toposort() if n.op.destroy_map]
+            raise TypeError(
+                "Graph must not contain inplace operations: "
+                f"{', '.join(map(str, nodes))} overwrites its input. Use an Op that does not (the "
+                "optimizer finds out where memory can be overwritten), or function(..., "
+                f"accept_inplace=True).{made_by(nodes[0])}"
+            )
         self._optimize()
         _separate_outputs(self.fgraph, construction)
         self.report.applys = len(self.fgraph.apply_nodes)
@@ -195,11 +202,15 @@ class FunctionMaker:
             used = function.get_shared()
             for old, new in swap.items():
                 if old not in used:
-                    raise ValueError(f"SharedVariable: {old.name} not found")
+                    known = ", ".join(map(str, used)) or "none"
+                    raise ValueError(
+                        f"SharedVariable: {old.name} not found. The function reads or updates "
+                        f"{known}."
+                    )
                 if old.type != new.type:
                     raise AssertionError(
                         "Type of given SharedVariable conflicts with original one: "
-                        f"{old} has {old.type}, {new} has {new.type}"
+                        f"{old} has {old.type}, {new} has {new.type}. Give one of the same type."
                     )
             arguments["givens"] = [*(arguments["givens"] or []), *swap.items()]
             arguments["updates"] = [

@@ -9,6 +9,7 @@ import copy
 
 import numpy as np
 
+from opwise.graph import provenance
 from opwise.graph.type import generic
 from opwise.graph.variable import Variable
 from opwise.linkers.storage import Container
@@ -29,6 +30,8 @@ class SharedVariable(Variable):
 
     def __init__(self, name, type, value, strict=False, allow_downcast=None, container=None):
         super().__init__(type=type, name=name)
+        if provenance.recording:
+            self._trace = provenance.capture()
         if container is None:
             value = type.filter(value, strict=bool(strict), allow_downcast=allow_downcast)
             container = Container(
@@ -77,6 +80,9 @@ class SharedVariable(Variable):
         return new
 
     def __getitem__(self, *args):
+        raise self._refusal("is not subscriptable")
+
+    def _refusal(self, what):
         value = self.container.data
         if isinstance(value, np.ndarray):
             why = (
@@ -88,7 +94,22 @@ class SharedVariable(Variable):
                 f"an object of type {type(value)}: did you forget to turn it into a numpy array "
                 "before calling theano.shared()?"
             )
-        raise TypeError(f"The generic 'SharedVariable' object is not subscriptable. It holds {why}")
+        return TypeError(f"The generic 'SharedVariable' object {what}. It holds {why}")
+
+
+def _no_arithmetic(name):
+    def method(self, other):
+        raise self._refusal("is no operand")
+
+    method.__name__ = name
+    return method
+
+
+# a list that was meant to be an array is found out when it is computed with; classes with operators
+# of their own come before this one
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"):
+    for _method in (f"__{_name}__", f"__r{_name}__"):
+        setattr(SharedVariable, _method, _no_arithmetic(_method))
 
 
 class TensorSharedVariable(_tensor_py_operators, SharedVariable):
@@ -124,7 +145,8 @@ def shared(value, name=None, strict=False, allow_downcast=None, **kwargs):
     """
     if isinstance(value, Variable):
         raise TypeError(
-            "Shared variable constructor needs numeric values and not symbolic variables."
+            "Shared variable constructor needs numeric values and not symbolic variables. Give it "
+            f"the value that {value} is to start with, or compute that by {value}.eval()."
         )
     refusals = []
     for ctor in reversed(shared.constructors):
@@ -135,7 +157,8 @@ def shared(value, name=None, strict=False, allow_downcast=None, **kwargs):
     reasons = "".join(f"\n  {refusal}" for refusal in refusals)
     raise TypeError(
         f"No suitable SharedVariable constructor could be found for value={value!r}, "
-        f"parameters={kwargs}. What each constructor said:{reasons}"
+        f"parameters={kwargs}. Give a number or an array, and of other arguments name, strict, "
+        f"allow_downcast, borrow, broadcastable. What each constructor said:{reasons}"
     )
 
 

@@ -23,9 +23,15 @@ class Apply(Tagged):
 
     def __init__(self, op, inputs, outputs):
         if not isinstance(inputs, list | tuple):
-            raise TypeError("The inputs of an Apply must be a list or tuple")
+            raise TypeError(
+                f"The inputs of an Apply must be a list or tuple, not {inputs!r} (make_node of "
+                f"{op})"
+            )
         if not isinstance(outputs, list | tuple):
-            raise TypeError("The output of an Apply must be a list or tuple")
+            raise TypeError(
+                f"The output of an Apply must be a list or tuple, not {outputs!r} (make_node of "
+                f"{op})"
+            )
         # all attributes from the start, as in Variable
         self.op = op
         self.inputs = list(inputs)
@@ -35,14 +41,16 @@ class Apply(Tagged):
             if not isinstance(var, Variable):
                 raise TypeError(
                     f"The 'inputs' argument to Apply must contain Variable instances, not {var!r} "
-                    f"(input {i} of {op})"
+                    f"(input {i} of {op}). Let make_node convert what it is given, for instance by "
+                    "as_tensor_variable."
                 )
         trace = None
         for i, output in enumerate(outputs):
             if not isinstance(output, Variable):
                 raise TypeError(
                     f"The 'outputs' argument to Apply must contain Variable instances with no "
-                    f"owner, not {output!r} (output {i} of {op})"
+                    f"owner, not {output!r} (output {i} of {op}). A type makes one when it is "
+                    "called: x.type()."
                 )
             if output.owner is None:
                 output.owner = self
@@ -53,7 +61,7 @@ class Apply(Tagged):
             elif output.owner is not self or output.index != i:
                 raise ValueError(
                     f"All output variables passed to Apply must belong to it; {output} is output "
-                    f"{output.index} of {output.owner}."
+                    f"{output.index} of {output.owner}. Let make_node make new ones: x.type()."
                 )
             self.outputs.append(output)
         if provenance.recording:

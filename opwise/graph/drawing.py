@@ -1,6 +1,6 @@
 """Graphs as pictures: a graph as text of the DOT language, and pydotprint, which renders it.
 
-Rendering needs Graphviz and the package pydot; they are looked for when a picture is asked for.
+Rendering runs the program dot of Graphviz, which is looked for when a picture is asked for.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import warnings
 from typing import NamedTuple
 
 from opwise.config import config
+from opwise.graph import provenance
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import ancestors, io_toposort
 from opwise.graph.variable import Constant, Variable
 
-__all__ = ["default_colorCodes", "dot_source", "pydotprint"]
+__all__ = ["default_colorCodes", "dot_source", "pydotprint", "pydotprint_variables"]
 
 #: fill colors by class of Op; 'Output' is that of the results
 default_colorCodes = {
@@ -51,7 +52,7 @@ def pydotprint(
     fct: a compiled function, a FunctionGraph, an Apply, a variable or a list of these. outfile: by
     default a file in config.compiledir. compact: leave out variables without a name that are
     neither inputs nor results. format: what Graphviz knows ('png', 'svg', 'pdf', ...); 'dot' writes
-    the text, and needs neither Graphviz nor pydot. with_ids: number the Applys by their order.
+    the text, and needs no Graphviz. with_ids: number the Applys by their order.
     high_contrast: color areas instead of outlines. cond_highlight: frame what only one branch of a
     condition needs. colorCodes: colors by class name of Ops. max_label_size: longer labels are cut.
     scan_graphs: draw the graphs inside loops into files of their own. var_with_name_simple: leave
@@ -59,7 +60,8 @@ def pydotprint(
     return_image: return the picture as bytes and write no file.
 
     Inputs are green, updated shared variables cyan, results blue; an operand that is overwritten
-    has a red edge, one that the result is a view of a blue edge. Raises ImportError without pydot.
+    has a red edge, one that the result is a view of a blue edge. Raises FileNotFoundError without
+    Graphviz, and ValueError for a format that it does not know.
     """
     style = _Style(
         compact, with_ids, high_contrast, bool(cond_highlight),
@@ -85,6 +87,12 @@ def pydotprint(
     return None
 
 
+def pydotprint_variables(vars, outfile=None, format="png", **kwargs):
+    """Draw variables: the former name of ``pydotprint``, whose arguments it takes; warns."""
+    provenance.warn("pydotprint_variables() is deprecated. Use pydotprint() instead.")
+    return pydotprint(vars, outfile=outfile, format=format, **kwargs)
+
+
 def _write(source, outfile, format) -> None:
     data = _render(source, format)
     with open(outfile, "wb") as f:
@@ -95,22 +103,24 @@ def _render(source: str, format: str) -> bytes:
     """Return a picture of DOT text."""
     if format == "dot":
         return source.encode()
+    import subprocess  # slow to import
+
     try:
-        import pydot
-    except ImportError:
-        raise ImportError(
-            "pydotprint needs the package pydot and the programs of Graphviz to draw: "
-            "pip install pydot, and install graphviz. format='dot' writes the graph as text "
-            "without them."
-        ) from None
-    (graph,) = pydot.graph_from_dot_data(source)
-    try:
-        return graph.create(prog="dot", format=format)
+        done = subprocess.run(
+            ["dot", f"-T{format}"], input=source.encode(), capture_output=True, check=False
+        )
     except FileNotFoundError as e:
         raise FileNotFoundError(
             f"pydotprint cannot run Graphviz: {e}. Install graphviz, so that its program dot is on "
             "the PATH; format='dot' writes the graph as text without it."
         ) from None
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip()
+        raise ValueError(
+            f"Graphviz could not draw the graph as {format!r}: {said} Choose another format, such "
+            "as 'png', 'svg' or 'pdf'."
+        )
+    return done.stdout
 
 
 class _Style(NamedTuple):

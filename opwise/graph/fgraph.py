@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from time import perf_counter
 
+from opwise.config import config
 from opwise.errors import InconsistencyError, MissingInputError
 from opwise.graph import aliasing, traversal
 from opwise.graph.apply import Apply
@@ -117,12 +118,7 @@ class FunctionGraph:
         for node in nodes:
             for i, inp in enumerate(node.inputs):
                 if inp.owner is None and inp.fgraph is not self and not isinstance(inp, Constant):
-                    raise MissingInputError(
-                        f"Input {i} of the graph (indices start from 0), used to compute {node}, "
-                        "was not provided and not given a value. Use the Theano flag "
-                        "exception_verbosity='high', for more information on this error.",
-                        variable=inp,
-                    )
+                    raise missing_input(node, i, [var])
         callbacks = self._callbacks["on_import"]
         for node in nodes:
             node.fgraph = self
@@ -514,3 +510,47 @@ class FunctionGraph:
                 var._clients[(node, i)] = None
         for i, var in enumerate(self.outputs):
             var._clients[("output", i)] = None
+
+
+def missing_input(node, i, outputs, created=""):
+    """Return the MissingInputError for input ``i`` of an Apply, a variable that has no value.
+
+    outputs: what was to be computed. created: where the variable was made, as text.
+    """
+    var = node.inputs[i]
+    text = (
+        f"Input {i} of the graph (indices start from 0), used to compute {node}, was not provided "
+        "and not given a value."
+    )
+    if config.exception_verbosity == "high":
+        chain = ", ".join(map(str, _chain(var, outputs)))
+        text += (
+            " A variable that is an input to the graph was neither provided as an input to the "
+            "function nor given a value. A chain of variables leading from this input to an output "
+            f"is [{chain}]. This chain may not be unique."
+        )
+    else:
+        text += (
+            " Use the Theano flag exception_verbosity='high', for more information on this error."
+        )
+    text += (
+        f" What is missing is {var}: add it to the inputs of the function, give it a value by "
+        "givens, or make it a shared variable."
+    )
+    return MissingInputError(text + created, variable=var)
+
+
+def _chain(var, outputs):
+    """Return variables from ``var`` to one of ``outputs``, each of them read by the next."""
+    nodes = traversal.io_toposort([], outputs)
+    way = {var: None}  # what comes of it, and from which variable on the way
+    for node in nodes:
+        read = next((inp for inp in node.inputs if inp in way), None)
+        if read is not None:
+            for out in node.outputs:
+                way.setdefault(out, read)
+    found = next((out for out in outputs if out in way), var)
+    chain = [found]
+    while way[chain[-1]] is not None:
+        chain.append(way[chain[-1]])
+    return chain[::-1]

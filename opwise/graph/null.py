@@ -4,7 +4,12 @@ from opwise.graph.type import Type
 
 
 class NullType(Type):
-    """The type of a gradient that is undefined or not implemented; ``why_null`` says why."""
+    """The type of a gradient that is undefined or not implemented; ``why_null`` says why.
+
+    ``where``: which Apply gave it, as text, once that is known.
+    """
+
+    where = ""
 
     def __init__(self, why_null="(no explanation given)"):
         self.why_null = why_null

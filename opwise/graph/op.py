@@ -30,18 +30,21 @@ class Op:
         otypes = getattr(self, "otypes", None)
         if itypes is None or otypes is None:
             raise NotImplementedError(
-                f"You can either define itypes and otypes, or implement make_node ({type(self)})"
+                "You can either define itypes and otypes, or implement make_node "
+                f"({type(self)}), which returns Apply(self, inputs, outputs)"
             )
         if len(inputs) != len(itypes):
             raise ValueError(
-                f"We expected {len(itypes)} inputs but got {len(inputs)} ({self} of {inputs})"
+                f"We expected {len(itypes)} inputs but got {len(inputs)} ({self} of {inputs}): "
+                "give one for each of itypes"
             )
         for i, (var, expected) in enumerate(zip(inputs, itypes, strict=True)):
             got = getattr(var, "type", None)
             if got != expected:
                 raise TypeError(
                     f"We expected inputs of types '{itypes}' but got types "
-                    f"'{[getattr(v, 'type', v) for v in inputs]}' (input {i} of {self})"
+                    f"'{[getattr(v, 'type', v) for v in inputs]}' (input {i} of {self}): convert "
+                    "it, or define make_node, which may do that"
                 )
         return Apply(self, list(inputs), [t() for t in otypes])
 
@@ -52,6 +55,11 @@ class Op:
         """
         return_list = kwargs.pop("return_list", False)
         node = self.make_node(*inputs, **kwargs)
+        if not isinstance(node, Apply):
+            raise TypeError(
+                f"{self}.make_node returned {node!r}; it must return an Apply: Apply(self, inputs, "
+                "outputs)"
+            )
         if config.compute_test_value != "off":
             testvalue.after_make_node(node)
         if self.default_output is not None:
@@ -60,6 +68,9 @@ class Op:
         if return_list:
             return list(node.outputs)
         return node.outputs[0] if len(node.outputs) == 1 else node.outputs
+
+    #: the test value of a variable; AttributeError where it has none
+    _get_test_value = staticmethod(testvalue.get_test_value)
 
     # --- what subclasses may define -----------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+import warnings
 from bisect import bisect_right
 from collections import namedtuple
 from contextlib import contextmanager
@@ -178,6 +179,14 @@ def gradient_line(node):
     return line_of(node.context.gradient_of) if node.context is not None else None
 
 
+def warn(message, category=UserWarning):
+    """Warn, and name the line of the user's program from which this was called."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and is_internal(frame.f_code):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
 def format_trace(trace):
     """Return a trace in the form of a Python traceback, or '' where there is none."""
     lines = []
@@ -186,6 +195,12 @@ def format_trace(trace):
         if text:
             lines.append(f"    {text}\n")
     return "".join(lines)
+
+
+def made_by(node):
+    """Return a line that names where the user's program made an Apply, or '' if that is unknown."""
+    trace = format_trace(node.trace)
+    return f"\nIt was made at:\n{trace}" if trace else ""
 
 
 def union(*groups):

@@ -23,7 +23,10 @@ class Type:
         strict: no conversion at all. allow_downcast: True permits a loss of precision, False
         forbids it, None forbids it except for Python floats where floatX is float32.
         """
-        raise NotImplementedError(f"{type(self).__name__} defines no filter")
+        raise NotImplementedError(
+            f"{type(self).__name__} defines no filter: define filter(self, data, strict=False, "
+            "allow_downcast=None), which returns the value or raises TypeError"
+        )
 
     def filter_variable(self, other, allow_convert=True):
         """Return ``other`` as a variable of exactly this type, or raise TypeError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import copy
 
 from opwise.config import config
@@ -87,8 +88,11 @@ class Variable(Tagged):
         return f"<{self.type}>"
 
     def __repr__(self):
-        if config.print_test_value and hasattr(self.tag, "test_value"):
-            return f"{self}\n{self.tag.test_value!r}"
+        if config.print_test_value:
+            from opwise.graph.testvalue import get_test_value  # which knows variables
+
+            with suppress(AttributeError):  # it has none
+                return f"{self}\n{get_test_value(self)!r}"
         return str(self)
 
     def clone(self):

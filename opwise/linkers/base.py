@@ -9,6 +9,7 @@ import copy
 from time import perf_counter
 
 from opwise.config import config
+from opwise.graph import provenance
 from opwise.linkers import (  # noqa: F401  (csteps registers its makers)
     cmakers,
     csteps,
@@ -192,8 +193,15 @@ class CLinker(OpWiseCLinker):
     def c_step(self, node, kernels):
         step = super().c_step(node, kernels)
         if step is None:
-            raise NotImplementedError(f"{node.op} cannot produce C code")
+            raise NotImplementedError(
+                f"{node.op} cannot produce C code, and the linker 'c' runs C alone. Use the linker "
+                f"'c|py', which runs perform where there is no C.{_lines(node)}"
+            )
         return step
+
+
+def _lines(node):
+    return "".join(map(provenance.made_by, node.origins[:1]))
 
 
 def compiled_vm(program, storages, steps, on_error, allow_gc):

@@ -16,12 +16,12 @@ import stat
 import sys
 import threading
 import time
-import warnings
 from dataclasses import dataclass
 from functools import cache
 
 from opwise.config import config
 from opwise.errors import CompileError
+from opwise.graph import provenance
 from opwise.linkers import opwise_c
 from opwise.scalar import csource
 
@@ -78,7 +78,20 @@ def compiler():
         found = _find(command)
         if found is not None:
             return found
-    return _find("cc") or _find("gcc") or _find("clang")
+    found = _find("cc") or _find("gcc") or _find("clang")
+    if found is None and command != "cc":
+        _say_missing(command)
+    return found
+
+
+@cache
+def _say_missing(command):
+    """Warn, once, that the compiler that was asked for is not there, nor another."""
+    provenance.warn(
+        f"The flag cxx names a C compiler that is not there, {command}: functions run on built-in "
+        "loops, which are slower. Set cxx to the path of one, or to nothing (cxx=) if there is to "
+        "be none."
+    )
 
 
 @cache
@@ -143,10 +156,9 @@ def folder():
 
         _private = tempfile.mkdtemp(prefix="opwise-")
         atexit.register(shutil.rmtree, _private, ignore_errors=True)
-        warnings.warn(
+        provenance.warn(
             f"{path} is not a folder that only you can write to: C code is compiled anew in every "
-            "process. Mend it (chmod 700), or name another with the flag base_compiledir.",
-            stacklevel=2,
+            "process. Mend it (chmod 700), or name another with the flag base_compiledir."
         )
     return _private
 
@@ -170,7 +182,7 @@ class Build:
         self._seconds = 0.0
         path = compiler()
         if path is None:
-            self._error = CompileError("there is no C compiler")
+            self._error = CompileError("there is no C compiler: set the flag cxx to one")
             return
         flags = (*_level(path), *FLAGS, *extra_flags())
         parts = "\0".join((text, _environment(path), *flags))
@@ -235,6 +247,17 @@ def _seal(path):
         f.write(hashlib.sha256(f.read()).digest())
 
 
+def _first_error(done):
+    """Return the line of a compiler's output that says what is wrong."""
+    lines = done.stderr.splitlines()
+    first = next((x for x in lines if "error" in x), done.stderr[:300]).strip()
+    if first:
+        return first
+    if done.returncode < 0:
+        return f"it was ended by signal {-done.returncode}"
+    return f"it ended with code {done.returncode} and said nothing"
+
+
 def _compile(path, flags, text, where, target):
     """Compile a text into ``target``; return the seconds it took."""
     import subprocess
@@ -253,8 +276,9 @@ def _compile(path, flags, text, where, target):
             kept = target[:-3] + ".c"
             with open(kept, "w") as f:
                 f.write(text)
-            first = next((x for x in done.stderr.splitlines() if "error" in x), done.stderr[:300])
-            raise CompileError(f"{path} failed: {first.strip()} (the source is kept in {kept})")
+            raise CompileError(
+                f"{path} failed: {_first_error(done)} (the source is kept in {kept})"
+            )
         _seal(partial)
         os.chmod(partial, 0o700)
         os.replace(partial, target)

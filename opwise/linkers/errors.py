@@ -1,8 +1,12 @@
-"""What is said when an Apply fails: the Apply, its inputs, and the line of the user's program."""
+"""What is said when an Apply fails: the Apply, its inputs, the lines of the user's program.
+
+What to do about it comes from ``remedies``, which is loaded when something fails.
+"""
 
 from __future__ import annotations
 
 import io
+import linecache
 
 import numpy as np
 
@@ -10,6 +14,7 @@ from opwise.config import config
 from opwise.errors import retold
 from opwise.graph import printing, provenance
 from opwise.graph.variable import Constant
+from opwise.tensor.creation import AllocEmpty
 
 
 def annotated(exception, node, order, values=None, storage=None):
@@ -21,14 +26,14 @@ def annotated(exception, node, order, values=None, storage=None):
     """
     if not isinstance(exception, Exception) or getattr(exception, "_opwise_annotated", False):
         return exception
-    details = describe_failure(node, order, values, storage)
+    details = describe_failure(exception, node, order, values, storage)
     new = retold(exception, f"{exception}\n{details}", details)
     new._opwise_annotated = True
     new.node = node
     return new.with_traceback(exception.__traceback__)
 
 
-def describe_failure(node, order, values, storage=None):
+def describe_failure(exception, node, order, values, storage=None):
     """Return the text that is added to the message of a failing Apply."""
     lines = [f"Apply node that caused the error: {node}"]
     if order is not None and node in order:
@@ -38,7 +43,8 @@ def describe_failure(node, order, values, storage=None):
         lines.append(f"Inputs shapes: {[_shape(v) for v in values]}")
         lines.append(f"Inputs strides: {[_strides(v) for v in values]}")
         with np.printoptions(legacy="1.25"):  # numbers without the name of their class
-            lines.append(f"Inputs values: {[_short(v) for v in values]}")
+            shown = [_short(var, v) for var, v in zip(node.inputs, values, strict=True)]
+            lines.append(f"Inputs values: {shown}")
         if config.exception_verbosity == "high":
             lines.append(f"Inputs type_num: {[_type_number(v) for v in values]}")
     clients = [
@@ -46,7 +52,12 @@ def describe_failure(node, order, values, storage=None):
         for out in node.outputs
     ]
     lines.append(f"Outputs clients: {clients}")
-    lines.append(_where(node))
+    lines.append(_where(node, values))
+    if values is not None:
+        lines += _what_met(node, values, storage)
+        advice = _advice(exception, node, values)
+        if advice is not None:
+            lines.append(f"\nWhat to do: {advice}")
     if config.exception_verbosity == "high":
         lines.append("\nDebugprint of the apply node: ")
         text = io.StringIO()
@@ -62,7 +73,7 @@ def describe_failure(node, order, values, storage=None):
     return "\n".join(lines)
 
 
-def _where(node):
+def _where(node, values):
     """Return where the user's program made what the Apply computes."""
     traces = [n for n in node.origins if n.trace]
     if not traces:
@@ -72,20 +83,65 @@ def _where(node):
             "'optimizer=fast_compile'. If that does not work, Theano optimizations can be disabled "
             "with 'optimizer=None'."
         )
+    first = _origin_that_failed(node, traces, values) or traces[0]
     text = (
         "\nBacktrace when the node is created(use Theano flag traceback.limit=N to make it "
-        "longer):\n" + provenance.format_trace(traces[0].trace)
+        "longer):\n" + provenance.format_trace(first.trace)
     )
-    lines = []
-    for origin in traces:
-        line = provenance.user_line(origin)
-        if line and line not in lines:
-            lines.append(line)
+    lines = _user_lines(traces)
     if len(lines) > 1:
-        text += "It computes what was written at:\n" + "".join(
-            f'  File "{filename}", line {number}\n' for filename, number in lines
-        )
+        text += "It computes what was written at:\n" + "".join(f"  {line}\n" for line in lines)
     return text.rstrip("\n")
+
+
+def _origin_that_failed(node, origins, values):
+    """Return the user's Apply whose operands did not fit, where a loop computes several."""
+    if values is None or len(origins) < 2 or not hasattr(node.op, "scalar_op"):
+        return None
+    failed = getattr(_remedies().step_that_failed(node, values), "row", None)
+    if failed is None:
+        return None
+    rows = {n: getattr(getattr(n.op, "scalar_op", None), "row", None) for n in origins}
+    return next((n for n, row in rows.items() if row is failed), None)
+
+
+def _user_lines(made, with_text=False):
+    """Return ``File "...", line N`` of each line that made one of these Applys or variables."""
+    places = dict.fromkeys(filter(None, (provenance.line_of(each.made_at) for each in made)))
+    lines = []
+    for filename, number in places:
+        text = linecache.getline(filename, number).strip() if with_text else ""
+        lines.append(f'File "{filename}", line {number}' + (f": {text}" if text else ""))
+    return lines
+
+
+def _what_met(node, values, storage):
+    """Return lines that say what the inputs are, of what shape, and where they were made."""
+    shared = {var for var, _, is_shared in storage or () if is_shared}
+    lines = []
+    for var, value in zip(node.inputs, values, strict=True):
+        if isinstance(var, Constant):
+            continue
+        kind, made = "a shared variable" if var in shared else "an input", [var]
+        if var.owner is not None:
+            kind, made = "computed", [n for n in var.owner.origins if n.trace]
+        shape = f" of shape {value.shape}" if hasattr(value, "shape") else ""
+        lines.append(f"  {var}{shape}, {kind}")
+        lines += [f"    {line}" for line in _user_lines(made, with_text=True)]
+    return ["\nWhat it reads:", *lines] if lines else []
+
+
+def _advice(exception, node, values):
+    try:
+        return _remedies().remedy(exception, node, values)
+    except Exception:  # advice is extra: a fault in it must not hide the failure
+        return None
+
+
+def _remedies():
+    from opwise.linkers import remedies  # only failures need it
+
+    return remedies
 
 
 def _shape(value):
@@ -100,7 +156,9 @@ def _type_number(value):
     return value.dtype.num if hasattr(value, "dtype") else ""
 
 
-def _short(value):
+def _short(var, value):
+    if var.owner is not None and isinstance(var.owner.op, AllocEmpty):
+        return "not initialized"
     if isinstance(value, np.ndarray | np.generic | int | float) and np.size(value) <= 5:
         return value
     return "not shown" if value is not None else None

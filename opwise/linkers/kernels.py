@@ -7,9 +7,8 @@ with opwise.
 
 from __future__ import annotations
 
-import warnings
-
 from opwise.errors import CompileError
+from opwise.graph import provenance
 from opwise.linkers import cbuild, opwise_c, resources
 from opwise.linkers.cmakers import C_DTYPES
 from opwise.scalar import csource, loops
@@ -125,8 +124,10 @@ class Kernels:
                 loop.address = library.symbol(loop.name)
                 loop.keep = library
         if failure is not None:
-            warnings.warn(
-                f"opwise goes on with its built-in loops, which are slower: {failure}", stacklevel=2
+            provenance.warn(
+                f"opwise goes on with its built-in loops, which are slower: {failure}. Look at the "
+                "flags cxx (the compiler) and gcc.cxxflags; cxx= does without one, and says "
+                "nothing."
             )
         for loop in self._loops.values():
             steps, _, in_dtypes = loop.program

@@ -5,6 +5,7 @@ The cells of intermediate results, which nobody but a virtual machine sees, have
 
 from __future__ import annotations
 
+from opwise.errors import retold
 from opwise.graph.type import Type
 
 
@@ -38,7 +39,7 @@ class Container:
         """The value itself, not a copy.
 
         Setting it converts to the type, without a copy where none is needed. Raises what
-        ``type.filter`` raises, with the name of this container as the last argument, and Exception
+        ``type.filter`` raises, with the name of this container added to the text, and Exception
         where the container is read-only.
         """
         return self.storage[0]
@@ -56,8 +57,10 @@ class Container:
                 value = self.type.filter(value, **options)
             except Exception as error:
                 # any type may raise anything; the class stays, the name is added
-                error.args = (*error.args, f'Container name "{self.name}"')
-                raise
+                where = (
+                    f'Container name "{self.name}"' if self.name else f"Container of {self.type}"
+                )
+                raise retold(error, f"{error} {where}", where) from None
         self.storage[0] = value
 
     value = data

@@ -6,6 +6,7 @@ import copy
 import importlib
 
 from opwise.config import config, register_mode_name
+from opwise.errors import similar
 from opwise.linkers.base import CLinker, Linker, OpWiseCLinker, PerformLinker, VM_Linker
 from opwise.linkers.wrap import DualLinker
 from opwise.optimizers.database import Query
@@ -93,8 +94,13 @@ def find_optimizer(optimizer):
 
 def _named(table, name, what):
     if name not in table:
-        known = ", ".join(sorted(each for each in table if isinstance(each, str)))
-        raise KeyError(f"no {what} is called {name!r}; those known: {known}")
+        names = sorted(each for each in table if isinstance(each, str))
+        advice = similar(name, names)
+        if what == "linker" and name in predefined_optimizers:
+            advice = (
+                f" {name!r} is an optimizer, and the linker comes first: Mode(linker, optimizer)."
+            )
+        raise KeyError(f"no {what} is called {name!r}; those known: {', '.join(names)}.{advice}")
     return table[name]
 
 
@@ -266,8 +272,11 @@ def get_mode(mode):
         return _load(_CLASSES[mode])()
     found = predefined_modes.get(mode)
     if found is None:
-        known = ", ".join(dict.fromkeys((*predefined_modes, *_CLASSES)))
-        raise Exception(f"No predefined mode exist for string: {mode} (there are {known})")
+        names = dict.fromkeys((*predefined_modes, *_CLASSES))
+        raise Exception(
+            f"No predefined mode exist for string: {mode} (there are {', '.join(names)})."
+            f"{similar(mode, names)}"
+        )
     if isinstance(found, str):
         found = predefined_modes[mode] = _load(found)()
     return found

@@ -112,7 +112,7 @@ def bitwise(*dtypes):
     if not (all(d == "bool" for d in dtypes) or all(d in INTEGERS for d in dtypes)):
         raise TypeError(
             "input to a BitOp must have type (u)int8, (u)int16, (u)int32 or (u)int64 or be all "
-            f"bools not {', '.join(dtypes)}"
+            f"bools not {', '.join(dtypes)}: cast to an integer dtype, or compare first"
         )
     return upcast(*dtypes)
 

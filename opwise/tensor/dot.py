@@ -149,7 +149,9 @@ def batched_dot(a, b):
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     for name, v in (("a", a), ("b", b)):
         if v.type.ndim == 0:
-            raise TypeError(f"{name} must have at least one (batch) axis")
+            raise TypeError(
+                f"{name} must have at least one (batch) axis, but {v} is a scalar: use * or T.dot"
+            )
     if a.type.ndim == 1:
         return dimshuffle(a, (0, *"x" * (b.type.ndim - 1))) * b
     if b.type.ndim == 1:
@@ -219,7 +221,10 @@ def _paired_axes(a, b, axes, batched):
         )
     pair = [[int(d) for d in np.atleast_1d(one)] for one in axes]
     if len(pair[0]) != len(pair[1]):
-        raise ValueError(f"Axes elements must have the same length. ({axes!r})")
+        raise ValueError(
+            f"Axes elements must have the same length. ({axes!r}) Each axis of a is summed with "
+            "one of b."
+        )
     result = []
     for i, (given, (name, ndim)) in enumerate(zip(pair, ndims.items(), strict=True)):
         if given and not -ndim <= min(given) <= max(given) < ndim:

@@ -58,7 +58,9 @@ class DimShuffle(Op):
             if not self.input_broadcastable[i]:
                 raise ValueError(
                     f"You cannot drop a non-broadcastable dimension. ({self.input_broadcastable}, "
-                    f"{self.new_order})"
+                    f"{self.new_order}) Dimension {i} may be longer than 1 and does not stand in "
+                    "the new order: add it there, as x[None, :] does, or take an item or a sum "
+                    "along it."
                 )
         self.augment = [i for i, o in enumerate(self.new_order) if o == "x"]
         self._transpose = tuple(self.shuffle + self.drop)
@@ -483,7 +485,10 @@ def cast(x, dtype):
     """Return ``x`` as ``dtype`` ('floatX' too); x itself if it has that dtype."""
     if dtype == "floatX":
         dtype = config.floatX
-    dtype = np.dtype(dtype).name
+    try:
+        dtype = np.dtype(dtype).name
+    except TypeError as error:
+        raise TypeError(f"{error}: cast takes one of {', '.join(dtypes.ALL)}") from None
     x = as_tensor_variable(x)
     if x.type.dtype == dtype:
         return x

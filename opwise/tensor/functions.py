@@ -61,7 +61,9 @@ def round(x, mode="half_to_even"):
         return elemwise("round_half_to_even")(x)
     if mode == "half_away_from_zero":
         return elemwise("round_half_away_from_zero")(x)
-    raise Exception(f"round mode {mode} is not implemented.")
+    raise Exception(
+        f"round mode {mode} is not implemented. Choose 'half_to_even' or 'half_away_from_zero'."
+    )
 
 
 def iround(x, mode="half_to_even"):
@@ -73,7 +75,10 @@ def mod_check(x, y):
     """Return x % y; ComplexError for complex numbers, which have no remainder."""
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     if x.type.dtype in dtypes.COMPLEX or y.type.dtype in dtypes.COMPLEX:
-        raise ComplexError(f"% has no meaning for complex numbers, got {x.dtype} and {y.dtype}")
+        raise ComplexError(
+            f"% has no meaning for complex numbers, got {x.dtype} and {y.dtype}: take T.real, "
+            "T.imag or abs first"
+        )
     return elemwise("mod")(x, y)
 
 

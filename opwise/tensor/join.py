@@ -133,13 +133,14 @@ class Join(Op):
 
     def make_node(self, axis, *tensors):
         if not tensors:
-            raise ValueError("there is no tensor to join")
+            raise ValueError("there is no tensor to join: the list is empty, give it one at least")
         tensors = [as_tensor_variable(x) for x in tensors]
         ndim = tensors[0].type.ndim
         if any(x.type.ndim != ndim for x in tensors):
             raise TypeError(
                 "only tensors of one number of dimensions can be joined; these have "
-                f"{', '.join(str(x.type.ndim) for x in tensors)}"
+                f"{', '.join(str(x.type.ndim) for x in tensors)}. x[None, :] or x.dimshuffle('x', "
+                "0) gives a vector a dimension more."
             )
         if ndim == 0:
             raise TypeError("tensors of 0 dimensions have no axis to be joined along: use stack")
@@ -302,6 +303,12 @@ def _stacked(tensors, axis):
         raise IndexError(f"axis {axis} is out of bounds [-{ndim}, {ndim})")
     if all(x.type.ndim == 0 for x in tensors):
         return vector_of(tensors)
+    if any(x.type.ndim != ndim - 1 for x in tensors):
+        raise TypeError(
+            "only tensors of one number of dimensions can be stacked; these have "
+            f"{', '.join(str(x.type.ndim) for x in tensors)}. x[None, :] or x.dimshuffle('x', 0) "
+            "gives a vector a dimension more."
+        )
     return join(axis % ndim, *(shape_padaxis(x, axis) for x in tensors))
 
 

@@ -27,6 +27,10 @@ _BINARY = {
     "add": "add", "sub": "sub", "mul": "mul", "truediv": "true_div", "div": "true_div",
     "floordiv": "int_div", "mod": "mod", "pow": "pow", "and": "and_", "or": "or_", "xor": "xor",
 }  # fmt: skip
+_SYMBOLS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "div": "/", "floordiv": "//", "mod": "%",
+    "pow": "**", "and": "&", "or": "|", "xor": "^",
+}  # fmt: skip
 _UNARY = {
     "__neg__": "neg", "__abs__": "abs_", "__invert__": "invert", "__ceil__": "ceil",
     "__floor__": "floor", "__trunc__": "trunc",
@@ -44,14 +48,24 @@ def _attach(name, function):
     setattr(_Target, name, function)
 
 
-def _binary(op, reflected):
+#: what Python has beside numbers: such an operand does not know what to do with a variable either
+_PLAIN = (bool, str, bytes, list, tuple, dict, set, frozenset, type(None))
+
+
+def _binary(op, name, reflected):
     def method(self, other):
         try:
             return op(other, self) if reflected else op(self, other)
         except ComplexError:
             raise
-        except (AsTensorError, NotImplementedError):
-            return NotImplemented  # the other operand may know, or Python names both types
+        except (AsTensorError, NotImplementedError) as error:
+            if type(other) not in _PLAIN:
+                return NotImplemented  # the other operand may know, or Python names both types
+            types = [type(self).__name__, type(other).__name__]
+            left, right = reversed(types) if reflected else types
+            raise TypeError(
+                f"unsupported operand type(s) for {_SYMBOLS[name]}: '{left}' and '{right}'. {error}"
+            ) from None
 
     return method
 
@@ -76,8 +90,8 @@ def _unary(op):
 def _attach_elementwise():
     for name, function in _BINARY.items():
         op = mod_check if name == "mod" else elemwise(function)
-        _attach(f"__{name}__", _binary(op, reflected=False))
-        _attach(f"__r{name}__", _binary(op, reflected=True))
+        _attach(f"__{name}__", _binary(op, name, reflected=False))
+        _attach(f"__r{name}__", _binary(op, name, reflected=True))
     for name in ("lt", "le", "gt", "ge"):
         _attach(f"__{name}__", _comparison(elemwise(name)))
     for name, function in _UNARY.items():
@@ -102,10 +116,36 @@ class _Methods:
         raise TypeError(
             "Variables do not support boolean operations. This can happen if you do a logical "
             "operation such as `0 < x < 1` on a variable, or use it in an `if`: its value is only "
-            "known when a function runs. Use T.and_, T.or_, T.switch or ifelse."
+            "known when a function runs. Use T.and_, T.or_ or T.switch."
         )
 
     __nonzero__ = __bool__
+
+    def _no_value(self, problem):
+        return TypeError(
+            f"{problem}: {self} has no value before a function runs. Compute with it by functions "
+            "of opwise.tensor (T.exp, T.cast, T.arange, ...), or get its value from a function or "
+            "by its method eval."
+        )
+
+    def __float__(self):
+        name = type(self).__name__
+        raise self._no_value(f"float() argument must be a string or a number, not '{name}'")
+
+    def __int__(self):
+        name = type(self).__name__
+        raise self._no_value(f"int() argument must be a string or a number, not '{name}'")
+
+    def __index__(self):
+        name = type(self).__name__
+        raise self._no_value(f"'{name}' object cannot be interpreted as an integer")
+
+    def __setitem__(self, args, value):
+        raise TypeError(
+            f"'{type(self).__name__}' object does not support item assignment: variables do not "
+            f"change. Write T.set_subtensor({self}[...], value), which is a new variable; an "
+            "update gives a shared variable a new value."
+        )
 
     def __iter__(self):
         """Iterate over a vector whose length is known beforehand, such as a shape."""

@@ -93,7 +93,10 @@ def _axes(x, axis):
     ndim = x.type.ndim
     for a in axes:
         if not -ndim <= a < ndim:
-            raise ValueError(f"Not enough dimensions on {x} to reduce on axis {a}")
+            raise ValueError(
+                f"Not enough dimensions on {x} to reduce on axis {a}: it has {ndim}, axes go from "
+                f"{-ndim} to {ndim - 1}"
+            )
     return tuple(sorted({a % ndim for a in axes}))
 
 

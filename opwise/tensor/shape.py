@@ -162,7 +162,11 @@ def get_vector_length(v):
         raise TypeError(f"a vector is needed, got '{v}' of {v.type}")
     known = known_length(v)
     if known is None:
-        raise ValueError(f"length not known: {v}")
+        raise ValueError(
+            f"length not known: {v}. To loop over a variable, or to unpack it, its length must be "
+            "known beforehand, as that of x.shape is. Compute with the whole of it (T.sum and not "
+            "sum, T.max and not max), or take items by an index."
+        )
     return known
 
 
@@ -538,7 +542,13 @@ def transpose(x, axes=None):
         if x.name:
             result.name = f"{x.name}.T"
         return result
-    return _reordered(x, [a + x.type.ndim if a < 0 else a for a in map(int, axes)])
+    order = [a + x.type.ndim if a < 0 else a for a in map(int, axes)]
+    if len(order) < x.type.ndim:
+        raise ValueError(
+            f"transpose needs each axis of {x} once, that is {x.type.ndim} axes, not "
+            f"{tuple(axes)}. You cannot drop a non-broadcastable dimension."
+        )
+    return _reordered(x, order)
 
 
 def swapaxes(y, axis1, axis2):

@@ -386,7 +386,7 @@ def _item(arg):
             "tensor[numpy.array([True, False])]."
         )
     if isinstance(arg, float | complex | np.inexact | str | bytes):
-        raise TypeError(f"{_NOT_INTEGER}: {arg!r}")
+        raise TypeError(f"{_NOT_INTEGER}: {arg!r}. Write an int, a slice, or an array of ints.")
     return as_index_variable(arg)
 
 
@@ -394,7 +394,10 @@ def _scalar_item(var):
     if var.type.dtype in ("bool", "uint64"):
         return as_index_variable(var)
     if var.type.dtype not in dtypes.INTEGERS:
-        raise TypeError(f"Expected an integer, got the index {var} of {var.type}")
+        raise TypeError(
+            f"Expected an integer, got the index {var} of {var.type}: T.cast({var}, 'int64') cuts "
+            "off its fraction"
+        )
     return scalar_index(var)
 
 
@@ -402,7 +405,10 @@ def _slice_part(part):
     if isinstance(part, Variable):
         if getattr(part.type, "ndim", None) == 0 and part.type.dtype in _INDEX_DTYPES:
             return scalar_index(part)
-        raise TypeError(f"Expected an integer, got {part} of {part.type} in a slice")
+        raise TypeError(
+            f"Expected an integer, got {part} of {part.type} in a slice: its bounds are scalars of "
+            "integers, or left out"
+        )
     if isinstance(part, np.ndarray) and part.ndim == 0:
         part = part[()]
     if not isinstance(part, int | np.integer):
@@ -438,7 +444,10 @@ def _without_ellipsis(x, items):
     """Return the indices with full slices for the Ellipsis; IndexError where there are too many."""
     taken = sum(map(_dims_taken, items))
     if taken > x.type.ndim:
-        raise IndexError(f"too many indices for array: {taken} for {x} of {x.type}")
+        raise IndexError(
+            f"too many indices for array: {taken} for {x} of {x.type}, which has {x.type.ndim} "
+            "dimensions"
+        )
     places = [d for d, item in enumerate(items) if item is Ellipsis]
     if len(places) > 1:
         raise IndexError("an index can only have a single Ellipsis (`...`)")
@@ -557,7 +566,10 @@ def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplac
         if x.type.broadcastable[dim + surplus] and not y.type.broadcastable[dim]:
             y = addbroadcast(y, dim)  # or y would change the shape of what it is put into
     if x.owner is None:
-        raise TypeError(f"x must be the result of a subtensor operation: {x} is an input")
+        raise TypeError(
+            f"x must be the result of a subtensor operation: {x} is an input. Say which part of it "
+            f"is meant: {x}[...]."
+        )
     return _changed(x, y, inplace, set_instead_of_inc, tolerate_inplace_aliasing)
 
 
@@ -575,7 +587,9 @@ def _changed(x, y, inplace, set_instead_of_inc, tolerate_inplace_aliasing):
         return _changed_shuffled(x, y, tolerate_inplace_aliasing, **how)
     if isinstance(op, Reshape):
         return _changed_reshaped(x, y, tolerate_inplace_aliasing, **how)
-    raise TypeError(f"x must be the result of a subtensor operation, not of {op}")
+    raise TypeError(
+        f"x must be the result of a subtensor operation, not of {op}: give a part, x[...], of it"
+    )
 
 
 _CHANGERS = {

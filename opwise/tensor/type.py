@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 
 from opwise.config import config
+from opwise.graph import provenance
 from opwise.graph.type import Type
 from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
@@ -36,8 +37,6 @@ class TensorType(Type):
             raise TypeError(
                 f"Unsupported dtype for TensorType: {self.dtype}. Supported: {dtypes.ALL}"
             )
-        if self.dtype == "float64" and config.warn_float64 != "ignore":
-            _warn_float64()
         self.broadcastable = tuple(bool(b) for b in broadcastable)
         self.ndim = len(self.broadcastable)
         self.name = name
@@ -53,6 +52,12 @@ class TensorType(Type):
         if broadcastable is None:
             broadcastable = self.broadcastable
         return TensorType(dtype, broadcastable, name=self.name, sparse_grad=self.sparse_grad)
+
+    def make_variable(self, name=None):
+        """Return a new variable; the flag warn_float64 says what to do about one of float64."""
+        if self.dtype == "float64" and config.warn_float64 != "ignore":
+            _warn_float64()
+        return self.Variable(self, name=name)
 
     # --- values -----------------------------------------------------------------------------------
 
@@ -116,7 +121,8 @@ class TensorType(Type):
         raise TypeError(
             f"{self} cannot store a value of dtype {given} without risking loss of precision. "
             f"If you do not mind this loss, you can: 1) explicitly cast your data to {self.dtype}, "
-            f'or 2) set "allow_input_downcast=True" when calling "function". Value: "{text}"'
+            f'or 2) set "allow_input_downcast=True" when calling "function", or '
+            f'"allow_downcast=True" when calling "shared". Value: "{text}"'
         )
 
     def _convert_python(self, data, allow_downcast):
@@ -294,11 +300,17 @@ def values_eq_approx_always_true(a, b):
 def _warn_float64():
     message = (
         "You are creating a TensorVariable with float64 dtype. You requested an action via the "
-        "Theano flag warn_float64={ignore,warn,raise,pdb}."
+        "Theano flag warn_float64={ignore,warn,raise,pdb}. Declare it in another dtype, as "
+        "T.fvector does, or set floatX=float32."
     )
     if config.warn_float64 == "raise":
         raise Exception(message)
-    warnings.warn(message, stacklevel=4)
+    if config.warn_float64 == "pdb":
+        import pdb  # slow to import
+
+        pdb.set_trace()
+        return
+    provenance.warn(message)
 
 
 _cache: dict[tuple, TensorType] = {}
@@ -310,6 +322,5 @@ def tensor_type(dtype, broadcastable):
     found = _cache.get(key)
     if found is None:
         found = TensorType(dtype, broadcastable)
-        if config.warn_float64 == "ignore":
-            _cache[key] = found
+        _cache[key] = found
     return found

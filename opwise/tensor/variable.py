@@ -176,7 +176,11 @@ def as_tensor_variable(x, name=None, ndim=None):
 
             x = tensor_from_scalar(x)
         if not isinstance(x.type, TensorType):
-            raise AsTensorError(f"Variable type field must be a TensorType. {x} {x.type}")
+            raise AsTensorError(
+                f"Variable type field must be a TensorType. {x} {x.type} A tensor function takes "
+                "tensors: make the variable by T.vector, T.matrix, ..., or a shared one of an "
+                "array."
+            )
         return x if ndim is None or x.type.ndim == ndim else _with_ndim(x, ndim)
     if isinstance(x, bool):
         raise AsTensorError(
@@ -195,7 +199,10 @@ def as_tensor_variable(x, name=None, ndim=None):
         return constant(x, name=name, ndim=ndim)
     except (TypeError, ValueError) as e:
         text = str(x)
-        raise AsTensorError(f"Cannot convert {text[:200]} to TensorType: {type(x)} ({e})") from None
+        raise AsTensorError(
+            f"Cannot convert {text[:200]} to TensorType: {type(x)} ({e}). Give a variable, a "
+            "number, or what numpy makes an array of numbers of."
+        ) from None
 
 
 as_tensor = as_tensor_variable
@@ -224,17 +231,11 @@ def _with_ndim(x, ndim):
 def _constructor(pattern, name):
     def make(name=None, dtype=None):
         dtype = config.floatX if dtype is None or dtype == "floatX" else np.dtype(dtype).name
-        return _make(dtype, pattern, name)
+        return tensor_type(dtype, pattern)(name)
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"Return a symbolic {name} of ``dtype`` (floatX unless told)."
     return make
-
-
-def _make(dtype, pattern, name):
-    if config.warn_float64 != "ignore":
-        return TensorType(dtype, pattern)(name)
-    return tensor_type(dtype, pattern)(name)
 
 
 PATTERNS = {

@@ -102,8 +102,8 @@ def test_set_value_refuses_and_keeps_the_old_value(start, new, told):
     var = shared(start, name="sv")
     with pytest.raises(TypeError) as caught:
         var.set_value(new)
-    assert told in caught.value.args[0]
-    assert caught.value.args[-1] == 'Container name "sv"'
+    (text,) = caught.value.args
+    assert told in text and text.endswith('Container name "sv"')
     np.testing.assert_array_equal(var.get_value(), start)
 
 

@@ -1,11 +1,11 @@
-"""Drawing: the text of the DOT language, and pydotprint with and without pydot."""
+"""Drawing: the text of the DOT language, and pydotprint with and without Graphviz."""
 
-import sys
+import shutil
 from types import SimpleNamespace
 
 import pytest
 
-from opwise.graph.drawing import dot_source, pydotprint
+from opwise.graph.drawing import dot_source, pydotprint, pydotprint_variables
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.type import generic
 from opwise.graph.variable import Constant
@@ -153,48 +153,51 @@ def test_what_cannot_be_drawn(tmp_path):
         written(tmp_path, 3)
 
 
-def test_without_pydot_the_error_says_what_to_install(drawn, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pydot", None)
-    with pytest.raises(ImportError, match="pip install pydot"):
-        pydotprint(drawn[-1], tmp_path / "graph.png")
-    assert not list(tmp_path.iterdir())
-
-
 def test_without_graphviz_the_error_says_what_to_install(drawn, tmp_path, monkeypatch):
-    class Graph:
-        def create(self, prog, format):
-            raise FileNotFoundError(f'"{prog}" not found in path.')
-
-    fake = SimpleNamespace(graph_from_dot_data=lambda text: [Graph()])
-    monkeypatch.setitem(sys.modules, "pydot", fake)
-    with pytest.raises(FileNotFoundError, match=r'"dot" not found in path.*Install graphviz'):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"cannot run Graphviz.*Install graphviz"):
         pydotprint(drawn[-1], tmp_path / "graph.png")
     assert not list(tmp_path.iterdir())
 
 
-def test_pydot_gets_the_text_and_gives_the_picture(drawn, tmp_path, monkeypatch):
-    asked = []
-
-    class Graph:
-        def __init__(self, text):
-            self.text = text
-
-        def create(self, prog, format):
-            asked.append((prog, format))
-            return b"picture of " + self.text.encode()
-
-    fake = SimpleNamespace(graph_from_dot_data=lambda text: [Graph(text)])
-    monkeypatch.setitem(sys.modules, "pydot", fake)
+def test_graphviz_gets_the_text_and_gives_the_picture(drawn, tmp_path, monkeypatch):
+    program = tmp_path / "dot"
+    program.write_text('#!/bin/sh\necho "picture $1 of"\nexec /bin/cat\n')
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
     *_, k = drawn
-    expected = b"picture of " + dot_source(k).encode()
-    assert pydotprint(k, return_image=True, format="svg") == expected
+    text = dot_source(k).encode()
+    assert pydotprint(k, return_image=True, format="svg") == b"picture -Tsvg of\n" + text
     pydotprint(k, tmp_path / "graph.png", print_output_file=False)
-    assert (tmp_path / "graph.png").read_bytes() == expected
-    assert asked == [("dot", "svg"), ("dot", "png")]
+    assert (tmp_path / "graph.png").read_bytes() == b"picture -Tpng of\n" + text
 
 
-def test_pydot_reads_the_text(drawn):
-    pydot = pytest.importorskip("pydot", reason="pydot is not installed")
+def test_what_graphviz_says_is_told(drawn, tmp_path, monkeypatch):
+    program = tmp_path / "dot"
+    program.write_text('#!/bin/sh\necho "Format: $1 not recognized." >&2\nexit 1\n')
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ValueError, match=r"as 'pgn': Format: -Tpgn not recognized\."):
+        pydotprint(drawn[-1], tmp_path / "graph", format="pgn")
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+@pytest.mark.parametrize(
+    ("format", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
+)
+def test_genuine_pictures(drawn, tmp_path, format, start):
     *_, k = drawn
-    (graph,) = pydot.graph_from_dot_data(dot_source(k))
-    assert len(graph.get_edges()) == 6
+    path = tmp_path / f"graph.{format}"
+    pydotprint(k, path, format=format, print_output_file=False)
+    assert path.read_bytes().startswith(start)
+    drawn_text = pydotprint(k, return_image=True, format="svg").decode()
+    assert drawn_text.count('class="node"') == 6 and drawn_text.count('class="edge"') == 6
+
+
+def test_the_former_name_warns_and_draws(drawn, tmp_path):
+    *_, k = drawn
+    path = tmp_path / "graph.dot"
+    with pytest.warns(UserWarning, match="Use pydotprint") as caught:
+        pydotprint_variables(k, path, "dot", print_output_file=False)
+    assert caught[0].filename == __file__
+    assert path.read_text() == dot_source(k)

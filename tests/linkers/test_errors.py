@@ -83,9 +83,25 @@ def test_the_whole_text(linker):
         "footprint of this apply node."
     )
     assert lines[-2:] == ["", hint]
-    assert lines[-4:-2] == [
-        f'  File "{__file__}", line {line_of("the line that is blamed")}, in product',
+    at = line_of("the line that is blamed")
+    end = lines.index("What it reads:") - 1
+    assert lines[end - 2 : end] == [
+        f'  File "{__file__}", line {at}, in product',
         "    out = T.dot(x, y) + 1  # the line that is blamed",
+    ]
+    made = f'    File "{__file__}", line {at - 1}: x, y = T.dmatrix("x"), T.dmatrix("y")'
+    assert lines[end : end + 6] == [
+        "",
+        "What it reads:",
+        "  x of shape (2, 3), an input",
+        made,
+        "  y of shape (2, 3), an input",
+        made,
+    ]
+    assert lines[end + 6 : end + 8] == [
+        "",
+        "What to do: The last dimension of x (3) must be as long as the last but one of y (2). The "
+        "transpose of y would fit: y.T.",
     ]
 
 
@@ -113,6 +129,8 @@ def test_a_fused_apply_names_all_its_lines(linker):
     )
     assert "Composite" in text.split("\n")[1]
     assert "It computes what was written at:" in text
+    trace, _, _ = text.partition("It computes what was written at:")
+    assert trace.endswith("a = x * y  # the first of two lines\n"), "where the shapes do not fit"
     for words in ("the first of two", "the second of two"):
         assert f'  File "{__file__}", line {line_of(words + " lines")}\n' in text
 
@@ -284,4 +302,5 @@ def test_longer_traces(linker, flags):
         flags({"traceback.limit": limit})
         inputs, out = build(5)
         text = message(linker, inputs, out, [np.ones((2, 3))] * 2, ValueError)
-        assert text.count(f'File "{__file__}"') == limit
+        trace, _, _ = text.partition("What it reads:")
+        assert trace.count(f'File "{__file__}"') == limit

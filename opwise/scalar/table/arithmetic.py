@@ -59,7 +59,9 @@ def _no_bool(rule):
 def _float_only(dtype):
     if dtype in d.FLOATS:
         return dtype
-    raise TypeError(f"only float type are supported, got {dtype}")
+    raise TypeError(
+        f"only float type are supported, got {dtype}: whole numbers need no rounding, or cast first"
+    )
 
 
 _rounded = d.no_complex(d.to_float_same)

@@ -95,7 +95,10 @@ class CrossentropySoftmaxArgmax1HotWithBias(Op):
         if b.type.ndim != 1 or b.type.dtype in dtypes.COMPLEX:
             raise ValueError(f"b must be 1-d tensor of floats. Got {b.type}")
         if not _is_labels(y_idx):
-            raise ValueError(f"y_idx must be 1-d tensor of [u]ints. Got {y_idx.type}")
+            raise ValueError(
+                f"y_idx must be 1-d tensor of [u]ints. Got {y_idx.type}: labels are the numbers of "
+                "classes, T.lvector or T.cast(y, 'int32')"
+            )
         nll = tensor_type(x.type.dtype, y_idx.type.broadcastable).make_variable()
         return Apply(self, [x, b, y_idx], [nll, x.type.make_variable(), y_idx.type.make_variable()])
 
@@ -321,7 +324,10 @@ def categorical_crossentropy(coding_dist, true_dist):
         return -sum_(products, axis=coding_dist.type.ndim - 1)
     if true_dist.type.ndim == coding_dist.type.ndim - 1:
         return crossentropy_categorical_1hot(coding_dist, true_dist)
-    raise TypeError("rank mismatch between coding and true distributions")
+    raise TypeError(
+        f"rank mismatch between coding and true distributions: {coding_dist.type} and "
+        f"{true_dist.type}. Give labels, a vector of integers, or probabilities of the same rank."
+    )
 
 
 def binary_crossentropy(output, target):

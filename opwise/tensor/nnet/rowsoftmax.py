@@ -42,7 +42,10 @@ def _as_rows(x, name: str) -> Variable:
     """Return ``x`` as a matrix; a vector becomes its one row. ValueError for anything else."""
     x = as_tensor_variable(x)
     if not is_float(x, 1, 2):
-        raise ValueError(f"{name} must be 1-d or 2-d tensor of floats. Got {x.type}")
+        raise ValueError(
+            f"{name} must be 1-d or 2-d tensor of floats. Got {x.type}: cast it to floatX, and "
+            "make a matrix of it whose rows are to become probabilities (x.reshape or x.flatten)"
+        )
     if x.type.broadcastable[-1]:
         warnings.warn(
             f"the softmax of {x} runs over a dimension of length 1, so it is 1 everywhere",

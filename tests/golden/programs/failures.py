@@ -4,7 +4,11 @@ import re
 
 from .register import program
 
-_BACKTRACE = re.compile(r"\n\nBacktrace when the node is created[^\n]*\n(?:  [^\n]*\n)*")
+# Where it was made; what the inputs are and what to do about it, which opwise alone says.
+_BACKTRACE = re.compile(
+    r"(?:\n\n(?:Backtrace when the node is created|What it reads|What to do)[^\n]*"
+    r"(?:\n(?:  |It computes what)[^\n]*)*)+\n"
+)
 
 
 def appended(function, *values):

@@ -1,0 +1,271 @@
+"""What to do about an Apply that failed: advice from its Op and from the values that it met."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opwise.errors import MethodNotDefined
+from opwise.tensor.advanced_subtensor import (
+    AdvancedIncSubtensor1,
+    AdvancedSubtensor1,
+    BaseAdvancedIncSubtensor,
+    BaseAdvancedSubtensor,
+)
+from opwise.tensor.assertion import Assert
+from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
+from opwise.tensor.creation import Alloc, ARange
+from opwise.tensor.dot import Dot
+from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.join import Join, Split
+from opwise.tensor.mapreduce import MapReduce
+from opwise.tensor.nnet.crossentropy import (
+    CrossentropyCategorical1Hot,
+    CrossentropySoftmaxArgmax1HotWithBias,
+)
+from opwise.tensor.nnet.rowsoftmax import SoftmaxWithBias
+from opwise.tensor.reduce import Argmax, CAReduce, MaxAndArgmax
+from opwise.tensor.shape import Rebroadcast, Reshape
+from opwise.tensor.subtensor import IncSubtensor, Subtensor
+
+_EARLIER = (
+    "To meet such a fault at the line that makes it, give the inputs a tag.test_value and set the "
+    "flag compute_test_value=raise."
+)
+
+
+def remedy(exception, node, values):
+    """Return what a user can do about the failure of an Apply, or None if there is no telling.
+
+    values: those of its inputs.
+    """
+    for var, value in zip(node.inputs, values, strict=True):
+        if value is None and hasattr(var.type, "numpy_dtype"):
+            return (
+                f"Give a value for {var}: an array of {var.type}. It has none, or None was given."
+            )
+    if isinstance(exception, MemoryError):
+        return "Look at the shapes: ask for a smaller array, or work on it part by part."
+    if isinstance(exception, MethodNotDefined):
+        return None  # its own text says what to write
+    for kind, advise in _ADVICE:
+        if isinstance(node.op, kind):
+            return advise(exception, node, values)
+    if not type(node.op).__module__.startswith("opwise."):
+        return _own_op(exception, node)
+    return None
+
+
+# --- elementwise ----------------------------------------------------------------------------------
+
+
+def _elementwise(exception, node, values):
+    lengths = meeting(node, values)
+    if lengths is None:
+        return None
+    dim, found = lengths
+    met = " and ".join(f"{node.inputs[i]} has {n}" for n, i in found.items())
+    text = f"Elementwise operands need equal lengths; along dimension {dim} {met}."
+    if 1 not in found:
+        return f"{text} {_EARLIER}"
+    one = node.inputs[found[1]]
+    return (
+        f"{text} A length that happens to be 1 is not stretched: it must be known before. Write "
+        f"T.addbroadcast({one}, {dim}), or declare {one} with that dimension broadcastable, as "
+        "T.row and T.col do."
+    )
+
+
+def meeting(node, values):
+    """Return (dimension, {length: index of an input that has it}) where operands do not fit."""
+    shapes = [np.shape(value) for value in values]
+    for dim in range(max(map(len, shapes), default=0)):
+        found = {}
+        for i, (var, shape) in enumerate(zip(node.inputs, shapes, strict=True)):
+            if len(shape) > dim and not var.type.broadcastable[dim]:
+                found.setdefault(shape[dim], i)
+        if len(found) > 1:
+            return dim, found
+    return None
+
+
+def step_that_failed(node, values):
+    """Return the scalar op of a fused loop whose operands have different lengths, or None."""
+    scalar_op = node.op.scalar_op
+    if not hasattr(scalar_op, "steps"):
+        return scalar_op
+    # of each slot, the lengths of its dimensions; None: stretched to any
+    slots = [
+        [None if b else n for b, n in zip(var.type.broadcastable, np.shape(value), strict=True)]
+        for var, value in zip(node.inputs, values, strict=True)
+    ]
+    ndim = node.outputs[0].type.ndim if isinstance(node.op, Elemwise) else len(slots[0])
+    for step in scalar_op.steps:
+        lengths = []
+        for dim in range(ndim):
+            found = {slots[a][dim] for a in step.args} - {None}
+            if len(found) > 1:
+                return step.op
+            lengths.append(found.pop() if found else None)
+        slots.append(lengths)
+    return None
+
+
+# --- products -------------------------------------------------------------------------------------
+
+#: where the two factors stand among the inputs
+_FACTORS = {Gemm: (2, 3), Gemv: (2, 3), Ger: (2, 3)}
+
+
+def _product(exception, node, values):
+    i, k = next((places for op, places in _FACTORS.items() if isinstance(node.op, op)), (0, 1))
+    if isinstance(node.op, Ger):
+        return _EARLIER
+    (x, y), (left, right) = (node.inputs[i], node.inputs[k]), map(np.shape, (values[i], values[k]))
+    batched = isinstance(node.op, BatchedDot)
+    if batched and left[:1] != right[:1]:
+        return f"The first dimensions of {x} and {y} number the products: they must be equal."
+    summed = left[-1], right[max(0, len(right) - 2)]
+    if summed[0] == summed[1]:
+        return f"The product fits; what it is added to has another shape. {_EARLIER}"
+    text = (
+        f"The last dimension of {x} ({summed[0]}) must be as long as the "
+        f"{'last but one' if len(right) > 1 else 'only one'} of {y} ({summed[1]})."
+    )
+    if len(right) == 2 and not batched and left[-1] == right[1]:
+        text += f" The transpose of {y} would fit: {y}.T."
+    elif len(left) == 2 and not batched and left[0] == summed[1]:
+        text += f" The transpose of {x} would fit: {x}.T."
+    return text
+
+
+# --- indices --------------------------------------------------------------------------------------
+
+
+def _index(exception, node, values):
+    if isinstance(exception, IndexError):
+        length = np.shape(values[0])[0] if np.ndim(values[0]) else 0
+        if np.ndim(values[0]) > 1 and not isinstance(node.op, _OF_ROWS):
+            return (
+                f"{node.inputs[0]} has the shape {np.shape(values[0])}: an index lies between "
+                "minus the length of its dimension and that length less 1."
+            )
+        if length:
+            return f"Indices of {node.inputs[0]} go from {-length} to {length - 1} here."
+        return f"{node.inputs[0]} is empty: there is nothing to pick."
+    if "step" in str(exception):
+        return "Give a step other than 0; a negative one goes backward."
+    if isinstance(node.op, IncSubtensor | AdvancedIncSubtensor1 | BaseAdvancedIncSubtensor):
+        return (
+            f"{node.inputs[1]} must have the shape of the part of {node.inputs[0]} that it goes "
+            "into, or be a scalar."
+        )
+    return None
+
+
+_OF_ROWS = (AdvancedSubtensor1, AdvancedIncSubtensor1)
+
+
+# --- shapes ---------------------------------------------------------------------------------------
+
+
+def _reshape(exception, node, values):
+    size = np.size(values[0])
+    return (
+        f"The new shape must hold the {size} elements of {node.inputs[0]}; one length may be -1, "
+        "and follows from the others."
+    )
+
+
+def _join(exception, node, values):
+    shapes = ", ".join(
+        f"{v} {np.shape(x)}" for v, x in zip(node.inputs[1:], values[1:], strict=True)
+    )
+    return f"Only along axis {int(values[0])}, the one joined along, may lengths differ: {shapes}."
+
+
+def _split(exception, node, values):
+    return f"The sizes must add up to the length of {node.inputs[0]} along that axis."
+
+
+def _alloc(exception, node, values):
+    if "negative" in str(exception):
+        return "Lengths are 0 or more: look at how the shape is computed."
+    return f"{node.inputs[0]} must have the lengths of the result, or 1 where it is repeated."
+
+
+def _arange(exception, node, values):
+    return "Give a step other than 0."
+
+
+def _reduction(exception, node, values):
+    if "zero-size" in str(exception) or "empty" in str(exception):
+        return f"{node.inputs[0]} is empty, and an empty array has no maximum: give it an element."
+    return _elementwise(exception, node, values) if hasattr(node.op, "scalar_op") else None
+
+
+def _rebroadcast(exception, node, values):
+    return (
+        f"The program says that this dimension of {node.inputs[0]} is always 1 (T.addbroadcast, "
+        "T.patternbroadcast): drop that, or give such a value."
+    )
+
+
+# --- neural networks ------------------------------------------------------------------------------
+
+
+def _labels(exception, node, values):
+    x, labels = values[0], values[-1]
+    if np.shape(x)[0] != np.shape(labels)[0]:
+        return f"Give one label for each of the {np.shape(x)[0]} rows."
+    return f"Labels are classes, counted from 0: here from 0 to {np.shape(x)[1] - 1}."
+
+
+def _softmax(exception, node, values):
+    return "The bias has one element for each column of what it is added to."
+
+
+# --- others ---------------------------------------------------------------------------------------
+
+
+def _assert(exception, node, values):
+    failed = [str(c) for c, v in zip(node.inputs[1:], values[1:], strict=True) if not np.all(v)]
+    return (
+        f"The program asserts that {' and '.join(failed)} is true of {node.inputs[0]}: look at "
+        "what was given, or at the condition."
+    )
+
+
+def _own_op(exception, node):
+    text, name = str(exception), type(node.op).__name__
+    if "did not compute its output" in text:
+        return f"{name}.perform returns nothing: it puts each result into output_storage[i][0]."
+    if text.startswith("expected an array of dtype"):
+        return (
+            f"What {name}.perform computes must have the type that make_node gave its output, "
+            f"{node.outputs[0].type}: convert the result, or declare another type."
+        )
+    if text.startswith("expected an ndarray"):
+        return f"{name}.perform must put arrays into output_storage[i][0]: numpy.asarray makes one."
+    return f"Look into {name}.perform, where the traceback ends."
+
+
+_ADVICE = [
+    (MapReduce, _reduction),
+    (Elemwise, _elementwise),
+    ((Dot, Dot22, Dot22Scalar, Gemm, Gemv, Ger, BatchedDot), _product),
+    (
+        (Subtensor, IncSubtensor, AdvancedSubtensor1, AdvancedIncSubtensor1, BaseAdvancedSubtensor,
+         BaseAdvancedIncSubtensor),
+        _index,
+    ),
+    (Reshape, _reshape),
+    (Join, _join),
+    (Split, _split),
+    (Alloc, _alloc),
+    (ARange, _arange),
+    ((CAReduce, MaxAndArgmax, Argmax), _reduction),
+    (Rebroadcast, _rebroadcast),
+    ((CrossentropySoftmaxArgmax1HotWithBias, CrossentropyCategorical1Hot), _labels),
+    (SoftmaxWithBias, _softmax),
+    (Assert, _assert),
+]  # fmt: skip

@@ -1,0 +1,86 @@
+"""PdbBreakpoint: stops a running function in Python's debugger where a condition holds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.null import disconnected_type
+from opwise.graph.op import Op
+from opwise.tensor.variable import as_tensor_variable
+
+#: theano.tensor does not have it; theano.tests.breakpoint does
+__all__: list[str] = []
+
+
+class PdbBreakpoint(Op):
+    """Gives all inputs but the first unchanged; if the first is true, the debugger opens.
+
+    ``a, b = PdbBreakpoint("large")(T.gt(a.max(), 10), a, b)``: the condition is a scalar, the
+    values stand in the list ``monitored``, in that order and as arrays, and what is put there is
+    what the function goes on with. name: printed when it stops. The function must compute with
+    an output, or the breakpoint is not part of it.
+    """
+
+    __props__ = ("name",)
+
+    def __init__(self, name):
+        self.name = name
+
+    def make_node(self, condition, *variables):
+        condition = as_tensor_variable(condition)
+        if condition.type.ndim != 0:
+            raise AssertionError(
+                f"The condition of the breakpoint {self.name!r} must be a scalar, but {condition} "
+                f"is of {condition.type}: write T.any(...) or T.all(...)."
+            )
+        if not variables:
+            raise ValueError(
+                f"The breakpoint {self.name!r} has nothing to look at: give it the variables to "
+                "monitor after the condition, and compute with what it returns."
+            )
+        variables = [v if hasattr(v, "type") else as_tensor_variable(v) for v in variables]
+        # one instance may be applied to any number of variables, and each Apply has its own views
+        op = type(self)(self.name)
+        op.view_map = {i: [i + 1] for i in range(len(variables))}
+        return Apply(op, [condition, *variables], [v.type.make_variable() for v in variables])
+
+    def perform(self, node, inputs, output_storage):
+        condition, *values = inputs
+        if condition:
+            monitored = [np.array(value) for value in values]
+            self._announce(node)
+            import pdb  # slow to import
+
+            pdb.set_trace()
+            values = [
+                out.type.filter(value) for out, value in zip(node.outputs, monitored, strict=True)
+            ]
+        for storage, value in zip(output_storage, values, strict=True):
+            storage[0] = value
+
+    def _announce(self, node):
+        print(
+            f"\n{'-' * 49}\nConditional breakpoint '{self.name}' activated\n\n"
+            "The monitored variables are stored, in order,\n"
+            "in the list variable 'monitored' as NumPy arrays:\n"
+            + "".join(f"  monitored[{i}]: {var}\n" for i, var in enumerate(node.inputs[1:]))
+            + "\nTheir contents can be altered and, when execution\n"
+            f"resumes, the updated values will be used.\n{'-' * 49}"
+        )
+
+    def do_constant_folding(self, node):
+        return False  # it is to stop in every call
+
+    def infer_shape(self, node, shapes):
+        return shapes[1:]
+
+    def connection_pattern(self, node):
+        outputs = range(len(node.inputs) - 1)
+        return [[i == out + 1 for out in outputs] for i in range(len(node.inputs))]
+
+    def grad(self, inputs, output_gradients):
+        return [disconnected_type.make_variable(), *output_gradients]
+
+    def R_op(self, inputs, eval_points):
+        return eval_points[1:]
