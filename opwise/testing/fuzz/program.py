@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from opwise.modes.shaking import Shaken
 from opwise.testing.fuzz.layouts import array_text, laid_out
-from opwise.testing.shaking import Shaken
 
 _NAME = re.compile(r"\bv\d+\b")
 
