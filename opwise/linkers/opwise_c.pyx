@@ -1248,13 +1248,15 @@ cdef extern from "<dlfcn.h>" nogil:
     void *dlopen(const char *, int)
     void *dlsym(void *, const char *)
     char *dlerror()
+    int dlclose(void *)
     int RTLD_NOW, RTLD_LOCAL
 
 
 @cython.final
 cdef class Library:
-    """A shared library of generated kernels; it stays loaded for the life of the process."""
+    """A shared library of generated kernels. Who keeps an address of it must keep it, too."""
 
+    cdef object __weakref__
     cdef void *handle
     cdef readonly str path
 
@@ -1263,6 +1265,10 @@ cdef class Library:
         self.handle = dlopen(path.encode(), RTLD_NOW | RTLD_LOCAL)
         if self.handle == NULL:
             raise OSError(dlerror().decode())
+
+    def __dealloc__(self):
+        if self.handle != NULL:
+            dlclose(self.handle)
 
     def symbol(self, str name):
         """Return the address of a function."""

@@ -339,12 +339,18 @@ class Memory:
                     # memory of one element is not worth the effort, of none there is nothing
                     and value.size > 1
                     and not share(value, inputs[indices[0]])
+                    # elements that lie apart may have to be copied, as by a Reshape
+                    and (maps is op.destroy_map or _is_compact(inputs[indices[0]]))
                 ):
                     self.warned = True
                     _log.warning(
                         "Optimization Warning: input idx %d marked as %s node '%s'",
                         indices[0], what, self.node,
                     )  # fmt: skip
+
+
+def _is_compact(value):
+    return not isinstance(value, np.ndarray) or value.flags.c_contiguous
 
 
 def share(a, b):

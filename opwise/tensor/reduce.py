@@ -148,6 +148,8 @@ class CAReduce(Op):
 
     __props__ = ("scalar_op", "axis")
     traffic = traffic.each_once
+    #: the result where there is no element, for operations that have none by themselves
+    of_nothing: float | None = None
 
     def __init__(self, scalar_op, axis=None):
         if scalar_op.nin not in (-1, 2) or scalar_op.nout != 1:
@@ -202,6 +204,8 @@ class CAReduce(Op):
     def _reduced(self, x, axes, dtype):
         row = self.scalar_op.row
         ufunc = None if row is None else _UFUNCS.get(row.name)
+        if self.of_nothing is not None:
+            return ufunc.reduce(x, axis=axes, dtype=dtype, initial=self.of_nothing)
         if ufunc is None or ufunc.identity is None:
             check_not_empty(x, axes, self.scalar_op)
         if ufunc is not None:
@@ -264,6 +268,16 @@ def _gradient_of_extremum(x, extremum, gz, axes):
     order = _spread(x.type.ndim, axes)
     reached = elemwise("eq")(dimshuffle(extremum, order), x)
     return elemwise("mul")(reached, dimshuffle(gz, order))
+
+
+class Supremum(CAReduce):
+    """The maximum of floats along axes; minus infinity where there is no element."""
+
+    __props__ = ("axis",)
+    of_nothing = -math.inf
+
+    def __init__(self, axis=None):
+        super().__init__(OPS["maximum"], axis)
 
 
 class _Logical(CAReduce):

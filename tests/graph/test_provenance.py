@@ -1,6 +1,7 @@
 """The lines that made Applys, and keys that are the same in every process."""
 
 import inspect
+import os
 import pickle
 import subprocess
 import sys
@@ -170,7 +171,8 @@ def test_keys_are_the_same_in_every_process():
     def key(seed):
         return subprocess.run(
             [sys.executable, "-c", PROGRAM],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(filter(None, sys.path))},
+            env={**os.environ, "PYTHONHASHSEED": seed,
+                 "PYTHONPATH": ":".join(filter(None, sys.path))},
             check=True, capture_output=True, text=True,
         ).stdout  # fmt: skip
 
