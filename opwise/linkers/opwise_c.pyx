@@ -26,6 +26,8 @@ import copy
 
 import numpy as np
 
+from opwise.graph import hooks
+
 cnp.import_array()
 
 cdef extern from "numpy/arrayobject.h":
@@ -601,6 +603,8 @@ cdef class VM:
             return 0
         if c.scalar or isinstance(value, np.generic):
             value = np.asarray(value)
+        if not isinstance(value, np.ndarray):
+            value = hooks.to_host(value)
         if not isinstance(value, np.ndarray):
             raise TypeError(f"expected an ndarray, not {value!r}")
         a = value
