@@ -35,7 +35,7 @@ class Loop:
         self.moving = [k for k in range(len(self.dtypes)) if k not in self.still]
         self.width = self._width()
         #: no operand is broadcast along some dimensions only: contiguous ones are one long run
-        self.flat = all(any(p) == all(p) for p in patterns)
+        self.flat = not any(any(p) and not all(p) for p in patterns)
         text = _Text(self)
         fast = text.flat if self.flat else text.rows
         self.fast = {wide: fast(wide) for wide in (False, True)}

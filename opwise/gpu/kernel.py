@@ -7,6 +7,7 @@ plan asks for: the addresses of its arrays first, then its numbers.
 from __future__ import annotations
 
 import hashlib
+import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -187,6 +188,43 @@ def _listed(declarations):
 def in_braces(lines):
     """Return lines as one block."""
     return ["{", *(f"    {line}" for line in lines), "}"]
+
+
+def loop(head, block):
+    """Return the lines of a loop over a block of ``in_braces``."""
+    return [f"{head} {block[0]}", *block[1:]]
+
+
+def is_used(name, lines):
+    """Return whether lines mention a variable: compilers warn of those that nobody reads."""
+    return re.search(rf"\b{name}\b", "\n".join(lines)) is not None
+
+
+def batched(count, end, loads, use):
+    """Return the lines that go from index ``j`` up to ``end`` by ``step``, several at a time.
+
+    All of a batch is loaded before any of it is used: compilers do not put a load before the test
+    whether its turn of a loop comes at all. loads: from an index to (lines, (C type, name,
+    expression) of each load); use: from what to write after these names, and an index, to a block.
+    """
+    lines, found = loads("j")
+    one = [*lines, *(f"const {type_} {name} = {text};" for type_, name, text in found)]
+    rest = loop(f"for (; j < {end}; j += step)", in_braces([*one, *use("", "j")[1:-1]]))
+    if count == 1:
+        return rest
+    lines, found = loads("i")
+
+    def turns(lines):
+        named = ["const auto i = j + u * step;"] if is_used("i", lines) else []
+        return ["OW_UNROLL", *loop(f"for (int u = 0; u < {count}; u++)", in_braces(named + lines))]
+
+    several = [
+        *(f"{type_} {name}[{count}];" for type_, name, _ in found),
+        *turns([*lines, *(f"{name}[u] = {text};" for _, name, text in found)]),
+        *turns(use("[u]", "i")[1:-1]),
+    ]
+    more = f"for (; j + {count - 1} * step < {end}; j += {count} * step)"
+    return [*loop(more, in_braces(several)), *rest]
 
 
 def digest(*texts):

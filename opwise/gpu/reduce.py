@@ -10,7 +10,18 @@ from dataclasses import dataclass
 
 from opwise.gpu import cudatext, layouts
 from opwise.gpu.cudatext import c_type, count_type, held, index_type, position
-from opwise.gpu.kernel import NAME, THREADS, Array, Launch, Plan, digest, in_braces, make_kernel
+from opwise.gpu.kernel import (
+    NAME,
+    THREADS,
+    Array,
+    Launch,
+    Plan,
+    batched,
+    digest,
+    in_braces,
+    loop,
+    make_kernel,
+)  # fmt: skip
 from opwise.scalar import csource, dtypes, loops
 
 #: blocks that a device has enough work with, whatever the device
@@ -228,17 +239,18 @@ class _Text:
         joined = self.folding.join(into, [f"e{k}" for k in self.parts])
         return in_braces([*first, *parts, joined])
 
-    def _element(self, wide, place):
-        """Return (lines, args) for the element with reduced index ``place``."""
+    def _loads(self, wide, place):
+        """Return (lines, (C type, name, element) of each operand) at reduced index ``place``."""
         lines = position(place, "j", self.reduced, "m", wide)
-
-        def arg(k):
-            if k in self.still:
-                return f"x{k}"
+        found = []
+        for k in self.moving:
             terms = [f"o{k}", *(f"j{d} * r{k}_{d}" for d in range(self.reduced))]
-            return self._at(k, " + ".join(terms))
+            found.append((cudatext.stored(self.dtypes[k]), f"v{k}", f"a{k}[{' + '.join(terms)}]"))
+        return lines, found
 
-        return lines, arg
+    def _value(self, k, suffix=""):
+        """Return the expression of an operand's value, whose element was loaded into v."""
+        return f"x{k}" if k in self.still else cudatext.load(f"v{k}{suffix}", self.dtypes[k])
 
     def _store(self, at, partial):
         """Return the lines that store the parts t: the outputs at ``at``, or parts at ``partial``
@@ -275,9 +287,9 @@ class _Text:
         body = [
             *self._still_lines(),
             f"const {index} groups = kept * segments;",
-            f"const {index} step = ({index})gridDim.x * blockDim.y;",
+            f"const {index} all = ({index})gridDim.x * blockDim.y;",
             f"for ({index} first = ({index})blockIdx.x * blockDim.y; first < groups;"
-            " first += step) {",
+            " first += all) {",
             f"    const {index} group = first + threadIdx.y;",
             f"    const {index} at = ({count_type(wide)})group / segments;",
             *(f"    {line}" for line in accumulators),
@@ -304,52 +316,64 @@ class _Text:
         return [k for k in self.moving if k not in self.row_still]
 
     def _strided_run(self, wide):
+        def use(suffix, place):
+            return self._take(lambda k: self._value(k, suffix), lambda k: f"s{k}[0]", place)
+
         index = index_type(wide)
-        lines, arg = self._element(wide, "j")
         return [
-            "OW_UNROLL_4",
-            f"for ({index} j = from + ({index})threadIdx.x; j < to; j += blockDim.x) {{",
-            *(f"    {line}" for line in lines),
-            *(f"    {line}" for line in self._take(arg, lambda k: f"s{k}[0]", "j")),
-            "}",
+            f"const {index} step = blockDim.x;",
+            f"{index} j = from + ({index})threadIdx.x;",
+            *batched(4, "to", lambda place: self._loads(wide, place), use),
         ]
 
     def _vector_run(self, wide, width):
-        index = index_type(wide)
-        loads = []
-        for k in self._running():
-            name = cudatext.vector(self.dtypes[k], width)[0]
-            loads.append(f"const {name} v{k} = *(const {name} *)(a{k} + o{k} + j);")
+        index, at = index_type(wide), ".at[k]" if width > 1 else ""
 
-        def in_vector(k):
-            if k not in self._running():
-                return f"x{k}"
-            return cudatext.load(f"v{k}.at[k]" if width > 1 else f"v{k}", self.dtypes[k])
+        def loads(place):
+            found = []
+            for k in self._running():
+                name = cudatext.vector(self.dtypes[k], width)[0]
+                found.append((name, f"v{k}", f"*(const {name} *)(a{k} + o{k} + {place})"))
+            return [], found
+
+        def value(k, suffix):
+            return self._value(k, suffix) if k in self._running() else f"x{k}"
+
+        def use(suffix, place):
+            lines = self._take(
+                lambda k: value(k, suffix + at), lambda k: f"s{k}[k]", f"({place} + k)"
+            )
+            return in_braces(["OW_UNROLL", *loop(f"for (int k = 0; k < {width}; k++)", lines)])
 
         def alone(k):
             return self._at(k, f"o{k} + j") if k in self._running() else f"x{k}"
 
+        rest = (
+            f"for (j = to - (to - from) % {width} + ({index})threadIdx.x; j < to; j += blockDim.x)"
+        )
         return [
-            *(f"const {c_type(self.dtypes[k])} x{k} = {self._at(k, f'o{k}')};"
-              for k in self.row_still),
-            "OW_UNROLL_4",
-            f"for ({index} j = from + ({index})threadIdx.x * {width}; j + {width} <= to;"
-            f" j += blockDim.x * {width}) {{",
-            *(f"    {load}" for load in loads),
-            "    OW_UNROLL",
-            f"    for (int k = 0; k < {width}; k++)",
-            *(f"        {line}" for line in self._take(in_vector, lambda k: f"s{k}[k]", "(j + k)")),
-            "}",
-            f"for ({index} j = to - (to - from) % {width} + ({index})threadIdx.x; j < to;"
-            " j += blockDim.x)",
-            *(f"    {line}" for line in self._take(alone, lambda k: f"s{k}[0]", "j")),
-        ]  # fmt: skip
+            *(
+                f"const {c_type(self.dtypes[k])} x{k} = {self._at(k, f'o{k}')};"
+                for k in self.row_still
+            ),
+            f"const {index} end = to - {width - 1}, step = blockDim.x * {width};",
+            f"{index} j = from + ({index})threadIdx.x * {width};",
+            *batched(4, "end", loads, use),
+            *loop(rest, self._take(alone, lambda k: f"s{k}[0]", "j")),
+        ]
 
     def columns(self, wide):
         index = index_type(wide)
-        lines, arg = self._element(wide, "j")
         names = [f"t{k}" for k in self.parts]
         below = [f"s{k}[here + half * blockDim.x]" for k in self.parts]
+        run = batched(
+            8,
+            "to",
+            lambda place: self._loads(wide, place),
+            lambda suffix, place: self._take(
+                lambda k: self._value(k, suffix), lambda k: f"t{k}", place
+            ),
+        )
         keep = " ".join(f"s{k}[here] = t{k};" for k in self.parts)
         body = [
             *(f"__shared__ {c_type(d)} s{k}[{THREADS}];"
@@ -364,11 +388,9 @@ class _Text:
                 zip(self.folding.dtypes, self.folding.starts, strict=True))),
             "    if (at < kept) {",
             *(f"        {line}" for line in (*self._segment(wide), *self._starts(wide))),
-            "        OW_UNROLL_8",
-            f"        for ({index} j = from + threadIdx.y; j < to; j += blockDim.y) {{",
-            *(f"            {line}" for line in lines),
-            *(f"            {line}" for line in self._take(arg, lambda k: f"t{k}", "j")),
-            "        }",
+            f"        const {index} step = blockDim.y;",
+            f"        {index} j = from + ({index})threadIdx.y;",
+            *(f"        {line}" for line in run),
             "    }",
             f"    {keep}",
             "    for (ow_u32 half = blockDim.y / 2; half; half /= 2) {",

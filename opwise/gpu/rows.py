@@ -10,7 +10,17 @@ from dataclasses import dataclass
 
 from opwise.gpu import cudatext
 from opwise.gpu.cudatext import c_type, held, load, store, stored
-from opwise.gpu.kernel import THREADS, Array, Launch, Plan, make_kernel
+from opwise.gpu.kernel import (
+    THREADS,
+    Array,
+    Launch,
+    Plan,
+    batched,
+    in_braces,
+    is_used,
+    loop,
+    make_kernel,
+)  # fmt: skip
 from opwise.gpu.reduce import Folding, across
 from opwise.scalar import csource
 
@@ -235,44 +245,51 @@ class _Writer:
         """
         at = ".at[k]" if self.width > 1 else ""
         of_held, of_stored = self._vector(held(self.k.dtype)), self._vector(self.k.dtype)
-        loads, names, after = [], [], []
-        for k in reads:
-            loads.append(
-                f"const {of_stored} u{k} = *(const {of_stored} *)(x{k} + "
-                + ("j" if self.width > 1 else f"j * step{k}")
-                + ");"
-            )
-            names.append(f"const {self.type} v{k} = {load(f'u{k}{at}', self.k.dtype)};")
+        declared, ends, after = [], [], []
         for i in kept:
-            loads.append(f"const {of_held} l{i} = *(const {of_held} *)(kept{i} + j);")
-            names.append(f"const {self.type} e{i} = l{i}{at};")
-        ends = []
+            declared.append(f"const {of_held} l{i} = *(const {of_held} *)(kept{i} + c);")
         for i, value in keeps:
-            loads.append(f"{of_held} r{i};")
+            declared.append(f"{of_held} r{i};")
             ends.append(f"r{i}{at} = {value};")
-            after.append(f"*({of_held} *)(kept{i} + j) = r{i};")
+            after.append(f"*({of_held} *)(kept{i} + c) = r{i};")
         if writes is not None:
             out, value = writes
-            loads.append(f"{of_stored} w;")
+            declared.append(f"{of_stored} w;")
             ends.append(f"w{at} = {store(value, self.k.dtype)};")
-            after.append(f"*({of_stored} *)(z{out} + at * n + j) = w;")
-        inner = [*names, *statement, *ends]
-        inside = ["{", *(f"    {line}" for line in inner), "}"]
-        if self.width > 1:
-            inside = ["OW_UNROLL", f"for (int k = 0; k < {self.width}; k++) {inside[0]}",
-                      *inside[1:]]  # fmt: skip
+            after.append(f"*({of_stored} *)(z{out} + at * n + c) = w;")
+
+        def loads(place):
+            place = place if self.width > 1 else f"({place}) * step{{k}}"
+            return [], [
+                (of_stored, f"u{k}", f"*(const {of_stored} *)(x{k} + {place.format(k=k)})")
+                for k in reads
+            ]
+
+        def use(suffix, place):
+            values = [
+                f"const {self.type} v{k} = {load(f'u{k}{suffix}{at}', self.k.dtype)};"
+                for k in reads
+            ] + [f"const {self.type} e{i} = l{i}{at};" for i in kept]
+            inner = in_braces([*values, *statement, *ends])
+            if self.width > 1:
+                inner = ["OW_UNROLL", *loop(f"for (int k = 0; k < {self.width}; k++)", inner)]
+            lines = [*declared, *inner, *after]
+            named = [f"const ow_i32 c = {place};"] if is_used("c", lines) else []
+            return in_braces([*named, *lines])
+
+        # what lies in shared memory comes soon enough
+        count = 4 if reads else 1
         each = f" * {self.width}" if self.width > 1 else ""
-        return [
-            "OW_UNROLL_4",
-            f"for (ow_i32 j = threadIdx.x{each}; j < m; j += blockDim.x{each}) {{",
-            *(f"    {line}" for line in (*loads, *inside, *after)),
-            "}",
-        ]
+        return in_braces([
+            f"const ow_i32 step = blockDim.x{each};",
+            f"ow_i32 j = threadIdx.x{each};",
+            *batched(count, "m", loads, use),
+        ])  # fmt: skip
 
     @property
     def column(self):
         """The column of the element that a statement of ``each`` is about."""
-        return "j + k" if self.width > 1 else "j"
+        return "c + k" if self.width > 1 else "c"
 
 
 @dataclass(frozen=True)

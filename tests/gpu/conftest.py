@@ -6,12 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from opwise.gpu.kernel import Layout
+from opwise.gpu.makers import implementation
+from opwise.graph.variable import Constant
+from opwise.tensor.type import TensorType
+
+# the modules beside this one, and the cases of the scalar table's tests
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "scalar")]
 
-from simulated import Simulated, computed
-
-from opwise.gpu.makers import implementation
-from opwise.tensor.type import TensorType
+from simulated import DEVICE, Simulated, computed  # noqa: E402
 
 
 class Player:
@@ -24,23 +27,27 @@ class Player:
         assert not without
         self.simulated = Simulated([k for i in self.made.values() for k in i.kernels])
 
+    def given(self, name, values):
+        """Return values for all inputs: those given, and constants."""
+        rest = iter(values)
+        return [
+            np.asarray(v.data) if isinstance(v, Constant) else np.asarray(next(rest))
+            for v in self.nodes[name].inputs
+        ]
+
     def run(self, name, values, order=0, **options):
         """Return (outputs, the word for complaints) of an Apply."""
+        values = self.given(name, values)
         dtypes = [v.type.dtype for v in self.nodes[name].outputs]
         return computed(self.simulated, self.made[name], values, dtypes, order, **options)
 
     def plan(self, name, values):
         """Return the names of the kernels that are launched, without their hashes."""
-        from opwise.gpu.kernel import Layout
-
         made = self.made[name]
+        values = self.given(name, values)
         given = [v if i in made.host else Layout.of(v) for i, v in enumerate(values)]
         sizes = [v.type.numpy_dtype.itemsize for v in self.nodes[name].outputs]
-        outputs = [
-            Layout.contiguous(s, n) for s, n in zip(made.shapes(given), sizes, strict=True)
-        ]
-        from simulated import DEVICE
-
+        outputs = [Layout.contiguous(s, n) for s, n in zip(made.shapes(given), sizes, strict=True)]
         launches = made.plan(given, outputs, DEVICE).launches
         return [launch.kernel.name.removeprefix("ow_").rsplit("_", 1)[0] for launch in launches]
 
@@ -48,11 +55,12 @@ class Player:
         """Return what ``perform`` gives."""
         node = self.nodes[name]
         storage = [[None] for _ in node.outputs]
+        values = self.given(name, values)
         given = [
-            v if isinstance(var.type, TensorType) else v[()]
+            np.array(v) if isinstance(var.type, TensorType) else v[()]
             for v, var in zip(values, node.inputs, strict=True)
         ]
-        node.op.perform(node, [np.array(v) for v in given], storage)
+        node.op.perform(node, given, storage)
         return [np.asarray(cell[0]) for cell in storage]
 
 
@@ -63,7 +71,7 @@ def player():
 
 @pytest.fixture
 def layouts():
-    """``layouts(arrays)``: the arrays as they are, and as views with other strides and addresses."""
+    """``layouts(arrays)``: the arrays as they are, and with other strides and addresses."""
 
     def reversed_(x):
         return x[tuple(slice(None, None, -1) for _ in x.shape)].copy()[
@@ -89,7 +97,7 @@ def layouts():
         yield "contiguous", arrays
         for change in (by_columns, sparse, reversed_, moved):
             yield change.__name__, [change(x) if x.ndim else x for x in arrays]
-        if len(arrays) > 1:
+        if len(arrays) > 1 and arrays[0].ndim:
             yield "mixed", [by_columns(arrays[0]), *arrays[1:]]
 
     return choices

@@ -16,8 +16,6 @@
 #define __shared__ static
 #define OW_SHARED
 #define OW_UNROLL
-#define OW_UNROLL_4
-#define OW_UNROLL_8
 
 struct Three {
     unsigned x, y, z;

@@ -17,7 +17,8 @@ def library():
     """Return the library, or None where the wheel is not installed."""
     spec = importlib.util.find_spec("nvidia")
     for folder in [] if spec is None else spec.submodule_search_locations:
-        for path in sorted(Path(folder).glob("*/lib/libnvrtc.so.*"), reverse=True):
+        paths = Path(folder).glob("*/lib/libnvrtc.so.*")
+        for path in sorted(paths, key=lambda path: int(path.suffix[1:]), reverse=True):
             found = ctypes.CDLL(str(path))
             found.nvrtcGetErrorString.restype = ctypes.c_char_p
             return found

@@ -130,7 +130,7 @@ DEVICE = Device(processors=4)
 
 def computed(simulated, implementation, inputs, dtypes, order=0, device=DEVICE):
     """Return (the outputs of an Implementation for numpy arrays, the word for complaints)."""
-    given = [int(x) if i in implementation.host else Layout.of(x) for i, x in enumerate(inputs)]
+    given = [_number(x) if i in implementation.host else Layout.of(x) for i, x in enumerate(inputs)]
     shapes = implementation.shapes(given)
     fenced = [Fenced(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
     outputs = [f.array for f in fenced]
@@ -141,3 +141,8 @@ def computed(simulated, implementation, inputs, dtypes, order=0, device=DEVICE):
     for f in fenced:
         f.check()
     return outputs, wrong
+
+
+def _number(x):
+    """Return what the host knows of an input: a number, or the numbers of a vector."""
+    return x.item() if x.ndim == 0 else x.tolist()

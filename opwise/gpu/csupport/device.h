@@ -18,8 +18,6 @@ typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a fl
 #ifdef __CUDACC__
 #define OW_SHARED extern __shared__ __align__(16) unsigned char ow_shared[]
 #define OW_UNROLL _Pragma("unroll")
-#define OW_UNROLL_4 _Pragma("unroll 4")
-#define OW_UNROLL_8 _Pragma("unroll 8")
 #define __builtin_nan(s) __longlong_as_double(0x7ff8000000000000ll)
 #define __builtin_nanf(s) __int_as_float(0x7fc00000)
 #define __builtin_inf() __longlong_as_double(0x7ff0000000000000ll)
