@@ -15,7 +15,7 @@ import click
 from opwise.command import files, tables
 from opwise.profiling import compare, noise
 from opwise.profiling.html import page
-from opwise.profiling.reports import details
+from opwise.profiling.reports import details, device
 
 #: what is taken for noise unless told: a share of the first side's time
 NOISE = 0.01
@@ -77,6 +77,8 @@ def show(mine, theirs, by, n, html, fail_above, floor):
     rest = sum(-r.row.ns for r in found[n:]) * 1e-9
     if _flags(mine) != _flags(theirs):
         click.echo(tables.printable(f"flags before: {_flags(mine)}, after: {_flags(theirs)}"))
+    for line in device.moved(mine[0], theirs[0]):
+        click.echo(tables.printable(line))
     if len(found) > n:
         click.echo(f"{len(found) - n} more rows differ by {rest:+.6f} s in all calls")
     for line in _explained(found[:n], several, len(mine), len(theirs)):

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from opwise.gpu.elsewhere import ELSEWHERE
 from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
@@ -104,21 +102,21 @@ def alloc_empty(device, node, inputs):
 @cupy_call(Dot, Dot22)
 def dot(device, node, inputs):
     x, y = inputs
-    _check_product(x, y)
+    _check_product(x.shape, y.shape)
     return [_of_dtype(device, device.xp.dot(x, y), node)]
 
 
 @cupy_call(Dot22Scalar, host=lambda node: (2,))
 def dot22_scalar(device, node, inputs):
     x, y, a = inputs
-    _check_product(x, y)
+    _check_product(x.shape, y.shape)
     return [device.gemm(x, y, None, a, 0)]
 
 
 @cupy_call(Gemm, host=lambda node: (1, 4))
 def gemm(device, node, inputs):
     z, a, x, y, b = inputs
-    _check_product(x, y)
+    _check_product(x.shape, y.shape)
     _check_target("gemm", z.shape, (x.shape[0], y.shape[1]))
     return [device.gemm(x, y, z if node.op.inplace else z.copy(), a, b)]
 
@@ -153,10 +151,10 @@ def ger(device, node, inputs):
 def batched_dot(device, node, inputs):
     x, y = inputs
     if x.shape[0] != y.shape[0]:
-        raise ValueError(f"BatchedDot of {x.shape[0]} and {y.shape[0]} products: {x.shape} {y.shape}")
+        raise ValueError(f"BatchedDot of arrays of unequal lengths: {x.shape} and {y.shape}")
     left = x if x.ndim == 3 else x[:, None, :]
     right = y if y.ndim == 3 else y[:, :, None]
-    _check_product(left[0], right[0])
+    _check_product(left.shape[1:], right.shape[1:])
     product = device.xp.matmul(left, right)
     if x.ndim == 2:
         product = product[:, 0]
@@ -164,11 +162,11 @@ def batched_dot(device, node, inputs):
 
 
 def _check_product(x, y):
-    inner = y.shape[0] if y.ndim < 2 else y.shape[-2]
-    if x.shape[-1] != inner:
+    """Raise ValueError, as numpy does, unless arrays of these shapes can be multiplied."""
+    dim = max(0, len(y) - 2)
+    if x[-1] != y[dim]:
         raise ValueError(
-            f"shapes {x.shape} and {y.shape} not aligned: {x.shape[-1]} (dim {x.ndim - 1}) != "
-            f"{inner} (dim {max(0, y.ndim - 2)})"
+            f"shapes {x} and {y} not aligned: {x[-1]} (dim {len(x) - 1}) != {y[dim]} (dim {dim})"
         )
 
 

@@ -114,9 +114,7 @@ class KernelThunk(DeviceThunk):
     def complaint(self, word):
         """Return the error that a word which is not 0 stands for."""
         inputs = [cell[0] for cell in self.inputs]
-        told = [
-            self.device.download(x) if i in self.made.told else x for i, x in enumerate(inputs)
-        ]
+        told = [self.device.download(x) if i in self.made.told else x for i, x in enumerate(inputs)]
         return self.made.wrong(position_of(word), told)
 
 
@@ -151,7 +149,7 @@ class DeviceMachine(PlainVM):
     """
 
     def __init__(self, program, storages, thunks, on_error, allow_gc, device, placement, words):
-        self.device, self.words = device, words
+        self.device, self.placement, self.words = device, placement, words
         self._on_device = [isinstance(thunk, DeviceThunk) for thunk in thunks]
         super().__init__(program, storages, thunks, on_error, allow_gc)
         self._complaining = [
@@ -249,6 +247,23 @@ class DeviceMachine(PlainVM):
             self.host_ns[k] += asked - waited
             self.wait_ns[k] += waited
         self._events.clear()
+
+    def device_times(self):
+        """Return {step: what an ApplyProfile tells of the device}."""
+        name = f"cuda{self.device.index}"
+        found = {}
+        for k, thunk in enumerate(self.thunks):
+            if self._on_device[k]:
+                found[k] = {
+                    "device": name,
+                    "transfer": isinstance(thunk, ToDevice | ToHost),
+                    "asked": self.host_ns[k],
+                    "waited": self.wait_ns[k],
+                }
+            else:
+                why = self.placement.why.get(thunk.node)
+                found[k] = {"on_host": why or "little would be gained: data would have to cross"}
+        return found
 
     def _note_layouts(self, cells):
         for cell in cells:

@@ -1,8 +1,8 @@
 """Which Applys run on the device: a cut through the graph that as little data as possible crosses.
 
-What an Apply costs on either side and what a value costs that crosses are weights of a network; the
-least cut of it is the placement. Its weights are rough, and such that an Apply between two that must
-run on the host stays there, unless many, or a product, come along.
+What an Apply costs on either side and what a value costs that crosses are weights of a network; its
+least cut is the placement. The weights are rough, and such that an Apply between two that must run
+on the host stays there, unless many, or a product, come along.
 """
 
 from __future__ import annotations
@@ -200,6 +200,8 @@ class _Network:
         from scipy.sparse import coo_array, csr_array  # only those who use a device wait for it
         from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
+        if not self.edges:
+            return set(self.points)
         start, end, weight = map(np.array, zip(*self.edges, strict=True))
         shape = (self.count, self.count)
         capacity = csr_array(coo_array((weight, (start, end)), shape=shape))
@@ -253,4 +255,5 @@ class _Transfers:
             new = self.made.get((var, there))
             if new is None:
                 new = self.made[var, there] = (gpu_from_host if there else host_from_gpu)(var)
+                new.owner._origins = var.owner.origins if var.owner is not None else ()
             self.fgraph.change_input(client, i, new, reason="place_on_device")

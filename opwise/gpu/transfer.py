@@ -1,4 +1,4 @@
-"""The Applys that move data between the host and the device; a rewrite puts them where they must be.
+"""The Applys that move data between host and device; a rewrite puts them where they must be.
 
 Their variables have the types of the graph: where a value lies is no matter of its type.
 """
@@ -17,6 +17,8 @@ class _Transfer(Op):
 
     __props__ = ()
     flops, traffic = traffic.no_flops, traffic.each_once
+    #: what tells it in profiles from the Apply that made what it moves, and whose line it has
+    moves = ""
 
     def make_node(self, x):
         x = as_tensor_variable(x)
@@ -38,12 +40,16 @@ class _Transfer(Op):
 class GpuFromHost(_Transfer):
     """A copy of an array in the memory of the device."""
 
+    moves = ">device"
+
     def grad(self, inputs, output_gradients):
         return [host_from_gpu(output_gradients[0])]
 
 
 class HostFromGpu(_Transfer):
     """A copy in the host's memory; it waits for what the device has to do before it."""
+
+    moves = ">host"
 
     def grad(self, inputs, output_gradients):
         return [gpu_from_host(output_gradients[0])]

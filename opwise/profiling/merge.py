@@ -48,13 +48,13 @@ def _by_place(profiles):
 
 
 #: what an Apply has of all its calls
-_SUMMED = frozenset(("count", "total", "least", "most", "histogram", "origins"))
+_SUMMED = frozenset(("count", "total", "least", "most", "histogram", "origins", "asked", "waited"))
 
 
 def _identity(function):
     """Return what equals for the same function: its name and what its Applys are."""
     return function.name, tuple(
-        (a.op_key, a.text, a.keys, a.inputs, a.outputs, a.c) for a in function.applys
+        (a.op_key, a.text, a.keys, a.inputs, a.outputs, a.c, a.device) for a in function.applys
     )
 
 
@@ -95,6 +95,8 @@ def _applys(a, b):
         origins=max(a.origins, b.origins, key=repr),
         count=a.count + b.count,
         total=a.total + b.total,
+        asked=a.asked + b.asked,
+        waited=a.waited + b.waited,
         least=min((one.least for one in called), default=0),
         most=max(a.most, b.most),
         histogram=histogram.merged(a.histogram, b.histogram),

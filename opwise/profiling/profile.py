@@ -69,7 +69,11 @@ class ApplyProfile:
     output_arrays: what they were in the last call, None for what is no array; empty before there
     was one. shares: for each output 'c' (created), 'i' (overwrites an input) or 'v' (a view).
     flops: floating-point operations of the last call, None where there is no exact count.
-    traffic: bytes that it must read and write, each once; None where that is not exact.
+    traffic: bytes that it must read and write, each once; None where that is not exact. device:
+    the name of the device that it ran on, whose nanoseconds the times are; "" for the host.
+    transfer: whether it moves data between both. asked, waited: nanoseconds that the host took to
+    ask a device for it, and to wait for it. on_host: why it did not run on a device, where others
+    did.
     """
 
     position: int
@@ -93,6 +97,11 @@ class ApplyProfile:
     shares: tuple[str, ...] = ()
     flops: int | None = None
     traffic: int | None = None
+    device: str = ""
+    transfer: bool = False
+    asked: int = 0
+    waited: int = 0
+    on_host: str = ""
 
     @cached_property
     def keys(self):
@@ -321,6 +330,7 @@ def _check(profile):
         counts += (f.first_call_ns, f.first_calls)
         for a in f.applys:
             counts += (a.count, a.total, a.least, a.most, a.flops or 0, a.traffic or 0)
+            counts += (a.asked, a.waited)
             counts += (number for pair in a.histogram for number in pair)
             for array in (*a.input_arrays, *a.output_arrays):
                 if array is not None:

@@ -79,11 +79,13 @@ class Recorder:
             self._static = self._describe()
         has_run = any(count for count, *_ in times)
         arrays = self._arrays() if self.program is not None and has_run else {}
+        devices = self.machine.device_times() if hasattr(self.machine, "device_times") else {}
         applys = tuple(
             ApplyProfile(
                 **static,
                 **dict(zip(("count", "total", "least", "most", "histogram"), row, strict=True)),
                 **arrays.get(k, {}),
+                **devices.get(k, {}),
             )
             for k, (static, row) in enumerate(zip(self._static, times, strict=True))
         )
@@ -172,16 +174,17 @@ class Recorder:
         text = keys.text
 
         @cache
-        def origin(node):
+        def origin(node, moves=""):
             file, line = provenance.user_line(node) or ("", 0)
             scope = node.context.scope if node.context is not None else ""
             of = provenance.gradient_line(node)
-            return OriginProfile(keys.node(node), text(node.op), file, line, scope, of)
+            return OriginProfile(keys.node(node) + moves, text(node.op), file, line, scope, of)
 
         described = []
         position = {node: k for k, node in enumerate(self.order)}
         for k, node in enumerate(self.order):
             op, op_class = text(node.op), type(node.op)
+            moves = getattr(node.op, "moves", "")  # a transfer is no other Apply
             described.append(
                 {
                     "position": k,
@@ -192,7 +195,7 @@ class Recorder:
                     "inputs": tuple([text(v.type) for v in node.inputs]),
                     "outputs": tuple([text(v.type) for v in node.outputs]),
                     "reads": tuple([position.get(v.owner, -1) for v in node.inputs]),
-                    "origins": tuple(map(origin, node.origins)),
+                    "origins": tuple([origin(each, moves) for each in node.origins]),
                     "c": bool(self.cimpl[k]),
                     "why": "" if self.cimpl[k] else self.why[k],
                 }

@@ -226,7 +226,8 @@ def _row(function, apply, limit):
     """Return the Row of an ApplyProfile that was called. limit: ``_limit`` of the machine."""
     ns = apply.total / apply.count
     traffic, flops = apply.traffic, apply.flops
-    attained = _attainable(apply, limit)
+    # what a device could do at best has not been measured
+    attained = None if apply.device else _attainable(apply, limit)
     known = {}
     if attained is not None:
         best, bound = attained

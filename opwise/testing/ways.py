@@ -51,8 +51,10 @@ WAYS = {
     "FAST_RUN, cvm_nogc": (BuiltInKernels, "cvm_nogc", OPT_FAST_RUN),
     "unsafe": (BuiltInKernels, "c|py", OPT_UNSAFE),
 }
-#: ways that check much and take long: they run where they are asked for by name
+#: ways that check much and take long, or need a device: they run where they are asked for by name
 THOROUGH = {
+    "FAST_RUN, cupy": (Mode, "cupy", OPT_FAST_RUN),
+    "no optimizer, cupy": (Mode, "cupy", OPT_NONE),
     "DEBUG_MODE": (Debugged, None, OPT_FAST_RUN),
     "DEBUG_MODE, built-in kernels": (DebuggedBuiltInKernels, None, OPT_FAST_RUN),
 }

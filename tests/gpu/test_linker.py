@@ -9,10 +9,9 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.config import config
 from opwise.gpu.calls import OF_LENGTHS
 from opwise.gpu.transfer import GpuFromHost, HostFromGpu
-from opwise.modes.mode import Mode, get_mode
+from opwise.modes.mode import Mode
 
 CUPY = "cupy"
 RNG = np.random.RandomState(3)
@@ -152,7 +151,10 @@ def test_what_has_no_implementation_runs_on_the_host_and_says_why(mode):
 
 def test_an_apply_between_two_of_the_host_stays_there(mode):
     x, i = T.fmatrix("x"), T.lvector("i")
-    repeat = lambda v: T.repeat(v, i, axis=0)
+
+    def repeat(v):
+        return T.repeat(v, i, axis=0)
+
     f = opwise.function([x, i], repeat(T.exp(repeat(x))), mode=mode)
     assert transfers(f) == (0, 0) and not ops(f)[0]
     g = opwise.function([x, i], repeat(T.dot(repeat(x), x)), mode=mode)
@@ -197,7 +199,7 @@ def test_shapes_that_do_not_fit(mode):
     with pytest.raises(ValueError, match="not aligned"):
         f(X, Y[:4])
     np.testing.assert_array_equal(w.get_value(), X)
-    with pytest.raises(ValueError, match="(?s)Dimension mismatch.*test_linker.py"):
+    with pytest.raises(ValueError, match=r"(?s)Dimension mismatch.*test_linker.py"):
         f(X[:4, :4], X[:4])
     np.testing.assert_array_equal(w.get_value(), X)
     f(X, Y)

@@ -9,7 +9,7 @@ import os
 
 from opwise.profiling import aggregate
 from opwise.profiling.memory import readable
-from opwise.profiling.reports import roofline
+from opwise.profiling.reports import device, roofline
 
 #: an Apply that takes less than so many readings of the clock is hardly measured
 _READINGS = 10
@@ -20,8 +20,9 @@ _WORTH = 0.001
 def sections(profile, n):
     """Return the lines of all sections, with up to n rows each, an empty line before each."""
     found = (
-        calls(profile), spread(profile, n), lines(profile, n), scopes(profile, n),
-        fused(profile, n), in_python(profile, n), peak(profile), limits(profile, n),
+        calls(profile), device.section(profile, n), spread(profile, n), lines(profile, n),
+        scopes(profile, n), fused(profile, n), in_python(profile, n), peak(profile),
+        limits(profile, n),
     )  # fmt: skip
     return [line for section in found if section for line in ("", *section)]
 

@@ -1,0 +1,79 @@
+"""What a profile tells of a device: its times from events, transfers, what stayed on the host."""
+
+import numpy as np
+import played
+import pytest
+
+import opwise
+import opwise.tensor as T
+from opwise.modes.profilemode import ProfileMode
+from opwise.profiling.profile import Profile
+from opwise.profiling.reports import details, device
+
+X = np.random.RandomState(1).rand(6, 6).astype("float32")
+
+
+@pytest.fixture(autouse=True)
+def cupy(monkeypatch):
+    return played.install(monkeypatch)
+
+
+def run(linker, calls=4):
+    """Return a ProfileMode under which a function with an Apply for the host was called."""
+    mode = ProfileMode(linker, "fast_run")
+    x, i = T.fmatrix("x"), T.lvector("i")
+    y = T.dot(T.repeat(T.exp(T.dot(x, x)), i, axis=0), x).sum(axis=0)
+    f = opwise.function([x, i], y, mode=mode, name="f")
+    for _ in range(calls):
+        f(X, [1] * 6)
+    return mode
+
+
+def test_times_are_those_of_events():
+    (f,) = run("cupy").profile().functions
+    # each event of the played device is a millisecond after the one before
+    for a in f.applys:
+        if a.device:
+            assert (a.device, a.count, a.total, a.on_host) == ("cuda0", 4, 4_000_000, "")
+            assert (a.least, a.most) == (1_000_000, 1_000_000) and a.asked >= 0 and a.c
+        else:
+            assert a.on_host and not a.asked and not a.waited
+    assert {a.op for a in f.applys if a.transfer} == {"GpuFromHost", "HostFromGpu"}
+    assert [a.on_host for a in f.applys if a.op.startswith("RepeatOp")] == ["repeat"]
+    for call in f.detail:
+        assert sum(ns == 1_000_000 for ns in call.apply_ns) == sum(bool(a.device) for a in f.applys)
+
+
+def test_the_section_on_devices():
+    profile = run("cupy").profile()
+    n = sum(bool(a.device) for a in profile.applys)
+    crossing = [a for a in profile.applys if a.transfer]
+    title, computing, transfers, *rows = device.section(profile, 30)
+    assert title.startswith("On the device: ")
+    assert float(computing.split()[0]) == pytest.approx(0.004 * (n - len(crossing)))
+    assert float(transfers.split()[0]) == pytest.approx(0.004 * len(crossing))
+    moved = sum(4 * a.output_arrays[0].bytes for a in crossing)
+    assert f"transfers: {moved / 1024:.4g} KiB, " in transfers
+    at = rows.index("  Still on the host: <seconds> <Apply>: <why>")
+    assert at == n and rows[at + 1].endswith(": repeat")
+    assert title in details.sections(profile, 5)
+    assert not device.section(run("c|py").profile(), 5)
+
+
+def test_it_is_kept(tmp_path):
+    profile = run("cupy").profile()
+    profile.save(tmp_path / "p.json")
+    assert Profile.load(tmp_path / "p.json") == profile
+
+
+def test_the_difference_of_cpu_and_gpu(capsys):
+    cpu, gpu = run("c|py"), run("cupy")
+    cpu.print_diff_summary(gpu)
+    text = capsys.readouterr().out
+    assert "times as fast" in text and "transfers, " in text
+    assert "RepeatOp{axis=0}): repeat" in text
+    # an Apply is one row, wherever it runs
+    both = [r for r in text.splitlines() if "only in" in r]
+    assert all("Gpu" in r for r in both), both
+    gpu.print_diff_summary(gpu)
+    assert "times as fast" not in capsys.readouterr().out
