@@ -64,7 +64,9 @@ USED = """
     theano.tensor.where theano.tensor.arctan2 theano.tensor.identity_like theano.tensor.matrices
     theano.tensor.nnet.bn.batch_normalization theano.tensor.cosh theano.tensor.Apply
     theano.tensor.opt.register_canonicalize theano.gof.graph.Constant theano.compile theano.gradient
-    theano.tests.unittest_tools
+    theano.tests.unittest_tools theano.sandbox.cuda theano.gpuarray
+    theano.sandbox.cuda.basic_ops.host_from_gpu theano.sandbox.cuda.basic_ops.gpu_contiguous
+    theano.sandbox.cuda.theano_allocated theano.sandbox.cuda.use
 """.split()
 
 #: of these, what opwise does not have; a name that it gets must move up
@@ -84,8 +86,8 @@ LACKING = {
     "theano.tensor.slinalg": "linear algebra",
     "theano.sparse": "sparse matrices",
     "theano.compile.ops.as_op": "Ops made of functions",
-    "theano.sandbox.cuda": "the GPU",
-    "theano.gpuarray": "the GPU",
+    "theano.sandbox.cuda.dnn": "convolutions",
+    "theano.gpuarray.dnn": "convolutions",
 }
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from opwise.config import config
+from opwise.errors import DeviceError
 from opwise.linkers import blasload, cbuild, opwise_c, resources
 
 
@@ -39,7 +40,12 @@ def _blas():
 def _gpu():
     if importlib.util.find_spec("cupy") is None:
         return "none: cupy is not installed (the extra gpu brings it)"
-    return "cupy is installed; there is no linker for it yet"
+    try:
+        found = importlib.import_module("opwise.gpu.device").device(0)
+    except DeviceError as error:
+        return f"none: {error}"
+    free, total = found.memory_info()
+    return f"{found.name}, {free / 1e9:.1f} of {total / 1e9:.1f} GB free"
 
 
 def cached_files():

@@ -44,14 +44,20 @@ def device(index=0):
         if found is None:
             found = _devices[index] = Device(_cupy(), index)
             hooks.to_host = as_host
-            if config.print_active_device and config.device != "cpu":
+            if config.print_active_device and asked_for() != "cpu":
                 print(f"Using cuda{index}: {found.name}", file=sys.stderr)
         return found
 
 
+def asked_for():
+    """Return the name of the device that the program or the flag device asks for, or ``cpu``."""
+    return hooks.chosen_device or config.device
+
+
 def default_name():
-    """Return the name of the device that the flag device asks for; ``cuda`` if it asks for none."""
-    return config.device if config.device != "cpu" else "cuda"
+    """Return the name of the device that is asked for; ``cuda`` if it is the CPU."""
+    name = asked_for()
+    return name if name != "cpu" else "cuda"
 
 
 def opened():
@@ -165,6 +171,10 @@ class Device:
     def allocated(self):
         """Return (bytes in use now, the most that were in use at once)."""
         return self._memory.current, self._memory.peak
+
+    def memory_info(self):
+        """Return (bytes that are free, all that the device has)."""
+        return self.xp.cuda.runtime.memGetInfo()
 
     def free(self):
         """Give back what the pool holds and nobody uses."""

@@ -90,12 +90,13 @@ def under_flag(linker):
     Where the device cannot be used that is the given one, with a warning once; DeviceError if
     force_device is set.
     """
+    name = devices.asked_for()
     try:
-        devices.device(devices.index_of(config.device))
+        devices.device(devices.index_of(name))
     except DeviceError as error:
         if config.force_device:
             raise
-        _warn_once(f"device={config.device} cannot be used; functions run on the CPU. {error}")
+        _warn_once(f"device={name} cannot be used; functions run on the CPU. {error}")
         return linker
     return CupyLinker(allow_gc=linker.allow_gc, schedule=linker.schedule)
 

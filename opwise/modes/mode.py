@@ -7,6 +7,7 @@ import importlib
 
 from opwise.config import config, register_mode_name
 from opwise.errors import similar
+from opwise.graph import hooks
 from opwise.linkers.base import CLinker, Linker, OpWiseCLinker, PerformLinker, VM_Linker
 from opwise.linkers.wrap import DualLinker
 from opwise.optimizers.database import Query
@@ -139,7 +140,8 @@ class Mode:
         ``mode.excluding("gpu")`` stays on the CPU.
         """
         linker, query = self.linker, self._optimizer
-        if config.device == "cpu" or type(linker) not in (OpWiseCLinker, VM_Linker):
+        device = hooks.chosen_device or config.device
+        if device == "cpu" or type(linker) not in (OpWiseCLinker, VM_Linker):
             return linker
         if isinstance(query, Query) and "gpu" in query.exclude:
             return linker

@@ -276,6 +276,7 @@ def install(monkeypatch, devices=1):
     xp.get_default_memory_pool = lambda: SimpleNamespace(free_all_blocks=lambda: None)
     runtime = SimpleNamespace(
         getDeviceCount=lambda: devices, CUDARuntimeError=CUDARuntimeError,
+        memGetInfo=lambda: (3 * 10**9, 4 * 10**9),
         getDeviceProperties=lambda index: {"name": b"a played device"},
     )  # fmt: skip
     xp.cuda = SimpleNamespace(
@@ -289,4 +290,5 @@ def install(monkeypatch, devices=1):
     monkeypatch.setitem(sys.modules, "cupy.cublas", cublas)
     monkeypatch.setattr(device, "_devices", {})
     monkeypatch.setattr(hooks, "to_host", hooks.to_host)
+    monkeypatch.setattr(hooks, "chosen_device", None)
     return xp
