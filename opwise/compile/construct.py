@@ -430,7 +430,8 @@ class _Copy:
                 "When using 'givens' or 'replace' with several (old_v, new_v) replacement pairs, "
                 "you can not have a new_v variable depend on an old_v one. For instance, givens = "
                 f"{{a:b, b:(a+1)}} is not allowed. Here, the old_v {old} is used to compute other "
-                f"new_v's, but it is scheduled to be replaced by {new}."
+                f"new_v's, but it is scheduled to be replaced by {new}. Write there what {old} is "
+                "to be replaced by."
             )
         (self.copies[old],) = self.copy([new])
 

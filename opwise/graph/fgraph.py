@@ -11,7 +11,7 @@ from time import perf_counter
 
 from opwise.config import config
 from opwise.errors import InconsistencyError, MissingInputError
-from opwise.graph import aliasing, traversal
+from opwise.graph import aliasing, provenance, traversal
 from opwise.graph.apply import Apply
 from opwise.graph.features import AlreadyThere
 from opwise.graph.provenance import union
@@ -537,6 +537,9 @@ def missing_input(node, i, outputs, created=""):
         f" What is missing is {var}: add it to the inputs of the function, give it a value by "
         "givens, or make it a shared variable."
     )
+    trace = provenance.format_trace(node.trace)
+    if trace:
+        text += f"\n\nBacktrace when what reads it is created:\n\n{trace}".rstrip("\n")
     return MissingInputError(text + created, variable=var)
 
 

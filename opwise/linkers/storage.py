@@ -57,10 +57,8 @@ class Container:
                 value = self.type.filter(value, **options)
             except Exception as error:
                 # any type may raise anything; the class stays, the name is added
-                where = (
-                    f'Container name "{self.name}"' if self.name else f"Container of {self.type}"
-                )
-                raise retold(error, f"{error} {where}", where) from None
+                advice = f'Container name "{self.name}": give it a value of {self.type}.'
+                raise retold(error, f"{error} {advice}", advice) from None
         self.storage[0] = value
 
     value = data
