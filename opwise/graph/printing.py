@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from opwise.graph.apply import Apply
-from opwise.graph.drawing import default_colorCodes, pydotprint
+from opwise.graph.drawing import default_colorCodes, pydotprint, pydotprint_variables
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.op import Op
 from opwise.graph.variable import Scratchpad, Variable
@@ -36,6 +36,7 @@ __all__ = [
     "pp",
     "pprint",
     "pydotprint",
+    "pydotprint_variables",
     "var_descriptor",
 ]
 
