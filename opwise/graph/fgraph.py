@@ -83,7 +83,9 @@ class FunctionGraph:
 
     def _own(self, var):
         if var.fgraph is not None and var.fgraph is not self:
-            raise ValueError(f"{var} is already owned by another FunctionGraph")
+            raise ValueError(
+                f"{var} is already owned by another FunctionGraph: clone=True works on a copy"
+            )
         var.fgraph = self
         if var._clients is None:
             var._clients = {}
@@ -256,7 +258,7 @@ class FunctionGraph:
         if converted is None or converted.type != var.type:
             raise InconsistencyError(
                 f"{reason}: the type of the replacement must be the same as the type of the "
-                f"original Variable: {var} has {var.type}, {new_var} has {new_var.type}"
+                f"original Variable: {var} has {var.type}, {new_var} has {new_var.type}. Convert it."
             )
         return converted
 
