@@ -211,8 +211,8 @@ class Method(Component):
             var, expression = _unwrapped(var), _unwrapped(expression)
             if not isinstance(var, Variable) or isinstance(var, Constant):
                 raise TypeError(
-                    f"{self.name}: only members can be updated, but not {var!r}. A variable that is "
-                    "an attribute of the module becomes a member."
+                    f"{self.name}: only members can be updated, but not {var!r}. A variable that "
+                    "is an attribute of the module becomes a member."
                 )
             if var in arguments:
                 raise ValueError(
@@ -401,7 +401,8 @@ class ComponentList(Composite):
         for component in components:
             if not isinstance(component, Component):
                 raise TypeError(
-                    f"{component} is a {type(component)}, not a Component: Member(variable) makes one"
+                    f"{component} is a {type(component)}, not a Component: Member(variable) makes "
+                    "one"
                 )
         self._components = list(components)
 

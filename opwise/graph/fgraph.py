@@ -258,7 +258,8 @@ class FunctionGraph:
         if converted is None or converted.type != var.type:
             raise InconsistencyError(
                 f"{reason}: the type of the replacement must be the same as the type of the "
-                f"original Variable: {var} has {var.type}, {new_var} has {new_var.type}. Convert it."
+                f"original Variable: {var} has {var.type}, {new_var} has {new_var.type}. Convert "
+                "it."
             )
         return converted
 

@@ -191,8 +191,8 @@ class Mode:
         if not isinstance(self._optimizer, Query):
             raise AttributeError(
                 f"'{type(self._optimizer).__name__}' object has no attribute '{method}': rewrites "
-                "are chosen by tags where the optimizer of a Mode is a name, such as 'fast_run', or a "
-                "Query"
+                "are chosen by tags where the optimizer of a Mode is a name, such as 'fast_run', "
+                "or a Query"
             )
         return self._variant(getattr(self._optimizer, method)(*tags))
 
