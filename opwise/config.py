@@ -447,6 +447,10 @@ class TheanoConfigParser(ConfigGroup):
         """
         return [param for param in _config_var_list if not param.used]
 
+    def chosen(self) -> list[ConfigParam]:
+        """Return the flags that the program, the environment or a file set."""
+        return [param for param in _config_var_list if param.source != "default"]
+
 
 config = TheanoConfigParser("")
 

@@ -111,6 +111,10 @@ class CompileError(Exception):
     """The C compiler refused a generated kernel; the text holds its first error and the source."""
 
 
+class DeviceError(RuntimeError):
+    """The GPU cannot be used as asked; the text says what is missing and what to do."""
+
+
 class DebugModeError(Exception):
     """Base class of what DebugMode finds; keyword arguments become attributes."""
 

@@ -69,12 +69,14 @@ def show(mine, theirs, by, n, html, fail_above, floor):
     total, *found = noise.repeated(compare.WAYS[by], mine, theirs)
     matches = any(r.row.mine and r.row.theirs for r in found)
     if not matches:
-        click.echo("Nothing matches: these are profiles of programs that share no Apply.", err=True)
+        click.echo(_nothing(mine, theirs), err=True)
     found.sort(key=_weight, reverse=True)
     several = len(mine) > 1 or len(theirs) > 1
     table = _table_of_runs if several else _table
     tables.show(table([total, *found[:n]], by))
     rest = sum(-r.row.ns for r in found[n:]) * 1e-9
+    if _flags(mine) != _flags(theirs):
+        click.echo(tables.printable(f"flags before: {_flags(mine)}, after: {_flags(theirs)}"))
     if len(found) > n:
         click.echo(f"{len(found) - n} more rows differ by {rest:+.6f} s in all calls")
     for line in _explained(found[:n], several, len(mine), len(theirs)):
@@ -83,6 +85,19 @@ def show(mine, theirs, by, n, html, fail_above, floor):
         if not matches:
             sys.exit(1)
         _fail([total, *found], fail_above, floor)
+
+
+def _nothing(mine, theirs):
+    """Return why no row has two sides."""
+    for name, runs in (("before", mine), ("after", theirs)):
+        if not any(profile.applys for profile in runs):
+            return f"Nothing matches: no Apply was recorded {name}."
+    return "Nothing matches: these are profiles of programs that share no Apply."
+
+
+def _flags(runs):
+    """Return the flags of some runs, as one text."""
+    return "; ".join(sorted({profile.environment.get("flags") or "none" for profile in runs}))
 
 
 def _weight(found):

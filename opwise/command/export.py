@@ -15,12 +15,13 @@ _FORMS = {"chrome": Profile.export_chrome_trace, "speedscope": Profile.export_sp
     "--form", type=click.Choice(list(_FORMS)), default="chrome", show_default=True,
     help="chrome: kept calls on a time line; speedscope: flame graphs.",
 )  # fmt: skip
+@files.FUNCTION
 @click.argument("file", type=files.PROFILES)
 @click.argument("out", type=files.OUT)
-def export(form, file, out):
+def export(form, functions, file, out):
     """Write the profile in FILE, or those in a folder, to OUT, in the format of another program.
 
     Perfetto (ui.perfetto.dev) and chrome://tracing open the one, speedscope.app the other.
     """
-    profile = files.one([file])
+    profile = files.only(files.one([file]), functions)
     files.written(out, lambda path: _FORMS[form](profile, path))

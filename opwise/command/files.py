@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -14,6 +15,11 @@ from opwise.profiling.profile import Profile
 SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
 #: a file of a profile, or a folder of several
 PROFILES = click.Path(exists=True, path_type=Path)
+#: which functions of a profile are meant
+FUNCTION = click.option(
+    "--function", "functions", multiple=True, metavar="NAME",
+    help="Only the function of this name; can be given several times.",
+)  # fmt: skip
 #: a file to write
 OUT = click.Path(dir_okay=False, path_type=Path)
 
@@ -30,6 +36,16 @@ def one(paths):
     """Return the Profile of one file, or what is in several merged into one."""
     found = [profile for path in paths for profile in runs(path)]
     return found[0] if len(found) == 1 else merge(found)
+
+
+def only(profile, names):
+    """Return a Profile of the functions with some names; of all where there is no name."""
+    for name in names:
+        if not any(f.name == name for f in profile.functions):
+            there = ", ".join(dict.fromkeys(f.name for f in profile.functions)) or "none"
+            raise click.ClickException(f"no function is called {name}; there are: {there}")
+    functions = tuple(f for f in profile.functions if not names or f.name in names)
+    return replace(profile, functions=functions)
 
 
 def _loaded(path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import shutil
@@ -21,13 +22,32 @@ from opwise.command.tune import tune
 from opwise.config import config
 from opwise.linkers import probe
 from opwise.profiling import records
+from opwise.profiling.collection import no_collection
 from opwise.profiling.profile import Profile
 from opwise.profiling.reports import profilestats
 from opwise.profiling.roofline import QUIET
 from opwise.version import __version__
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """The subcommands; says so when nothing more can be written to stdout, as on a full disk."""
+
+    def main(self, *args, **kwargs):
+        if sys.stdout is None:  # a shell closed it
+            sys.stdout = io.StringIO()
+        try:
+            with contextlib.ExitStack() as at_end, no_collection():
+                at_end.callback(sys.stdout.flush)
+                return super().main(*args, **kwargs)
+        except OSError as error:
+            if error.filename is not None:  # it is about another file
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            click.echo(f"Error: stdout cannot be written: {error.strerror}", err=True)
+            sys.exit(1)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="opwise")
 def main():
     """Compile and profile array programs written in Theano's language."""
@@ -101,9 +121,8 @@ def _measured(refresh=False):
 
 def _tell_about(output):
     profile = Profile.load(output)
-    calls = sum(f.calls for f in profile.functions)
     click.echo(
-        f"{len(profile.functions)} functions, {calls} calls, {profile.local_ns * 1e-9:.3f} s in "
+        f"{overview.counts(profile)}, {profile.local_ns * 1e-9:.3f} s in "
         f"their Applys: {output}\nlook at it: opwise report {output}",
         err=True,
     )
@@ -127,10 +146,11 @@ def _tell_about(output):
     "--limits", is_flag=True,
     help="Compare with what this machine can do at best, measured anew, not the one it ran on.",
 )  # fmt: skip
+@files.FUNCTION
 @click.argument("paths", metavar="FILES...", nargs=-1, required=True, type=files.PROFILES)
-def report(form, sort, html, rows, limits, paths):
+def report(form, sort, html, rows, limits, functions, paths):
     """Show the profile in FILES; several, or those of a folder, are merged."""
-    profile = files.one(paths)
+    profile = files.only(files.one(paths), functions)
     if limits:
         profile = replace(profile, machine=_measured(refresh=True))
     if html:
@@ -143,7 +163,21 @@ def report(form, sort, html, rows, limits, paths):
         overview.show(profile, rows, sort)
         return
     width = shutil.get_terminal_size().columns if tables.is_terminal() else 512
-    click.echo(profilestats.summary(profile, rows, rows, width), nl=False)
+    for part in _parts(profile):
+        click.echo(profilestats.summary(part, rows, rows, width), nl=False)
+
+
+def _parts(profile):
+    """Return a Profile of each function that was called, what took longest first, and of all."""
+    called = [f for f in profile.functions if f.calls]
+    if len(called) < 2:
+        return [profile]
+    called.sort(key=lambda f: -f.call_ns)
+    total = f"the sum of {len(profile.functions)} functions"
+    return [
+        *(replace(profile, functions=(f,), message=f.name) for f in called),
+        replace(profile, message=profile.message or total),
+    ]
 
 
 # --- doctor and cache -----------------------------------------------------------------------------

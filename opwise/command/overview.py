@@ -31,21 +31,32 @@ def show(profile, n, sort="time"):
             click.echo("\n" + "\n".join(map(tables.printable, section)))
 
 
+def counts(profile):
+    """Return how many functions there are, and calls."""
+    names = ("calls", "failed")
+    calls, failed = (sum(getattr(f, name) for f in profile.functions) for name in names)
+    text = f"{_plural(len(profile.functions), 'function')}, {_plural(calls, 'call')}"
+    return f"{text} ({failed} failed)" if failed else text
+
+
+def _plural(n, what):
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
 def _headline(profile):
-    functions = profile.functions
-    calls = sum(f.calls for f in functions)
-    call_ns = sum(f.call_ns for f in functions)
+    call_ns = sum(f.call_ns for f in profile.functions)
     title = f"{profile.message}: " if profile.message else ""
     yield tables.printable(
-        f"{title}{len(functions)} functions, {calls} calls, {call_ns * 1e-9:.6f} s in them, "
+        f"{title}{counts(profile)}, {call_ns * 1e-9:.6f} s in them, "
         f"{profile.local_ns * 1e-9:.6f} s in Applys"
     )
     about = profile.environment
     if about.get("program"):
+        flags = f", {about['flags']}" if about.get("flags") else ""
         yield tables.printable(
-            f"{about['program']}, {about.get('date', '')}, opwise {about.get('opwise', '')}"
+            f"{about['program']}, {about.get('date', '')}, opwise {about.get('opwise', '')}{flags}"
         )
-    yield from (line.strip() for line in details.calls(profile)[6:])
+    yield from (line.strip() for line in details.about_calls(profile))
 
 
 def _show_table(title, table, count, n):

@@ -131,6 +131,8 @@ class FunctionMaker:
             if spec.shared
         }
         fgraph.update_mapping = dict(construction.update_of)
+        #: results that the caller takes where they are, be it on a device
+        fgraph.lent_outputs = {k for k, out in enumerate(construction.outputs) if out.borrow}
         return fgraph
 
     def _optimize(self):

@@ -44,10 +44,12 @@ class SharedVariable(Variable):
     def get_value(self, borrow=False, return_internal_type=False):
         """Return the value: a copy, or with borrow=True the object that functions work on.
 
-        return_internal_type: accepted for old programs; values in storage have one form only.
+        return_internal_type: a value that lies on a device is returned as an array of that; without
+        it a copy on the host, borrowed or not.
         """
-        value = self.container.data
-        return value if borrow else copy.deepcopy(value)
+        internal = self.container.storage[0]
+        value = internal if return_internal_type else self.container.data
+        return value if borrow or value is not internal else copy.deepcopy(value)
 
     def set_value(self, new_value, borrow=False):
         """Replace the value, of any shape that the type allows.
@@ -69,7 +71,7 @@ class SharedVariable(Variable):
     def zero(self, borrow=False):
         """Set every element to zero; borrow: by overwriting the value, not by replacing it."""
         if borrow:
-            self.container.data[...] = 0
+            self.container.storage[0][...] = 0
         else:
             self.container.data = 0 * self.container.data
 

@@ -5,6 +5,10 @@ def _unfilled(*args, **kwargs):
     raise RuntimeError("opwise.compile is not loaded: import opwise, not only a part of it")
 
 
+def _as_it_is(value):
+    return value
+
+
 #: (variable, dict from inputs to values) -> value; filled by compile.function
 evaluate = _unfilled
 
@@ -13,6 +17,10 @@ compile_function = _unfilled
 
 #: (function, *arguments, budget=, file=) -> Advice; filled by tuning.advise
 advise = _unfilled
+
+#: (value) -> value: an array of a device as one of the host, another as it is; filled by gpu.device
+#: when the first device is used
+to_host = _as_it_is
 
 #: (function) -> None: keeps the arguments of its calls, to advise at the end of the program; filled
 #: by tuning.advise

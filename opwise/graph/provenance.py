@@ -224,6 +224,14 @@ class Keys:
         self._of_variable = {}
         self._of_node = {}
         self._seen = {}
+        self._texts = {}
+
+    def text(self, thing):
+        """Return the text of an Op or a type, which many Applys of a graph share."""
+        found = self._texts.get(id(thing))
+        if found is None:
+            found = self._texts[id(thing)] = thing, text_of(thing)
+        return found[1]
 
     def variable(self, var):
         """Return the key of a variable: its Apply's and index, or a leaf's name, type and value."""
@@ -258,9 +266,9 @@ class Keys:
                 continue
             stack.pop()
             content = _digest(
-                text_of(node.op),
-                *(self.variable(v) for v in node.inputs),
-                *(text_of(o.type) for o in node.outputs),
+                self.text(node.op),
+                *[self.variable(v) for v in node.inputs],
+                *[self.text(o.type) for o in node.outputs],
             )
             position = self._seen.get(content, 0)
             self._seen[content] = position + 1

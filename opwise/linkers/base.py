@@ -107,11 +107,15 @@ class Linker:
             steps = [s if s is None or s.loop is None or s.loop.address else None for s in steps]
         self.cimpl = [step is not None for step in steps]
         self.report = kernels.report if kernels is not None else None
-        on_error = _reporter(program, storages)
+        on_error = self.reporter(program, storages)
         if self.machine == "compiled":
             return compiled_vm(program, storages, steps, on_error, self.allow_gc), None
         thunks = [make_thunk(program, k, steps[k], storages, on_error) for k in range(len(steps))]
         return self.plain_vm(program, storages, thunks, on_error), thunks
+
+    def reporter(self, program, storages):
+        """Return what a machine calls with (step, exception, values) when an Apply fails."""
+        return _reporter(program, storages)
 
     def c_step(self, node, kernels):
         """Return the C step of an Apply, or None if it is to run ``perform``."""

@@ -18,6 +18,7 @@ import threading
 import time
 from dataclasses import dataclass
 from functools import cache
+from weakref import WeakValueDictionary
 
 from opwise.config import config
 from opwise.errors import CompileError
@@ -163,7 +164,8 @@ def folder():
     return _private
 
 
-_loaded: dict[str, opwise_c.Library] = {}
+#: libraries by key, as long as some function runs their kernels
+_loaded: WeakValueDictionary[str, opwise_c.Library] = WeakValueDictionary()
 
 
 def load(text):
@@ -178,7 +180,7 @@ class Build:
     """
 
     def __init__(self, text):
-        self._worker = self._error = self._key = None
+        self._worker = self._error = self._key = self._library = None
         self._seconds = 0.0
         path = compiler()
         if path is None:
@@ -187,7 +189,8 @@ class Build:
         flags = (*_level(path), *FLAGS, *extra_flags())
         parts = "\0".join((text, _environment(path), *flags))
         self._key = hashlib.sha256(parts.encode()).hexdigest()[:32]
-        if self._key in _loaded:
+        self._library = _loaded.get(self._key)
+        if self._library is not None:
             return
         where = folder()
         self._target = os.path.join(where, f"{self._key}.so")
@@ -209,8 +212,10 @@ class Build:
             self._worker.join()
         if self._error is not None:
             raise self._error
-        if hit and self._key in _loaded:
-            return _loaded[self._key], Report(True, 0.0, 0.0, "")
+        if hit and self._library is None:
+            self._library = _loaded.get(self._key)  # of another Build, since then
+        if hit and self._library is not None:
+            return self._library, Report(True, 0.0, 0.0, "")
         start = time.perf_counter()
         try:
             library = opwise_c.Library(self._target)

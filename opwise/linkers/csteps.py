@@ -265,7 +265,8 @@ def _reduction(op, x, out):
     if index is None or (acc != out.type.dtype and not narrow):
         return None
     join = _reducer(op.scalar_op.row, acc, acc)
-    return index, join, _axis_mask(op.axis, x.type.ndim), int(narrow), x.type.ndim
+    of_nothing = op.of_nothing is not None
+    return index, join, _axis_mask(op.axis, x.type.ndim), int(narrow), int(of_nothing), x.type.ndim
 
 
 def _reducer(row, element, acc):

@@ -26,6 +26,8 @@ import copy
 
 import numpy as np
 
+from opwise.graph import hooks
+
 cnp.import_array()
 
 cdef extern from "numpy/arrayobject.h":
@@ -602,6 +604,8 @@ cdef class VM:
         if c.scalar or isinstance(value, np.generic):
             value = np.asarray(value)
         if not isinstance(value, np.ndarray):
+            value = hooks.to_host(value)
+        if not isinstance(value, np.ndarray):
             raise TypeError(f"expected an ndarray, not {value!r}")
         a = value
         if cnp.PyArray_TYPE(a) != c.typenum or cnp.PyArray_NDIM(a) != c.ndim:
@@ -1094,8 +1098,10 @@ cdef class CallPath:
     cdef bint single, slow, none, running
     cdef unsigned long caller
     cdef public bint trust_input
-    cdef bint timed, ignoring
-    cdef readonly int64_t calls, total_ns, fn_ns, first_ns
+    cdef bint timed, ignoring, begun
+    #: calls that returned, and that raised; nanoseconds in all of them, of these in the machine,
+    #: and in the first one of all, 0 where that was forgotten
+    cdef readonly int64_t calls, failed, total_ns, fn_ns, first_ns
 
     def set_path(self, fn, list slots, list outputs, list updates, bint single, bint none,
                  bint slow):
@@ -1126,11 +1132,13 @@ cdef class CallPath:
             if not self.timed:
                 return self._call(args, kwargs)
             start = ow_clock()
-            result = self._call(args, kwargs)
-            start = ow_clock() - start
-            self.total_ns += start
-            if self.calls == 0:
-                self.first_ns = start
+            try:
+                result = self._call(args, kwargs)
+            except BaseException:
+                self._count(ow_clock() - start)
+                self.failed += 1
+                raise
+            self._count(ow_clock() - start)
             self.calls += 1
             if self.ignoring:
                 self.ignoring = False
@@ -1138,6 +1146,11 @@ cdef class CallPath:
             return result
         finally:
             self.running = False
+
+    cdef void _count(self, int64_t ns) noexcept:
+        self.total_ns += ns
+        if not self.begun:
+            self.begun, self.first_ns = True, ns
 
     cdef int _wait(self) except -1:
         """Wait for the call of another thread; raise if the call under way is this thread's own."""
@@ -1155,7 +1168,7 @@ cdef class CallPath:
 
     def reset_calls(self):
         """Forget how often and how long the function was called."""
-        self.calls = self.total_ns = self.fn_ns = self.first_ns = 0
+        self.calls = self.failed = self.total_ns = self.fn_ns = self.first_ns = 0
 
     cdef object _call(self, tuple args, dict kwargs):
         cdef int i
@@ -1205,8 +1218,8 @@ cdef class CallPath:
                 self.fn_()
         finally:
             self._forget_arguments()
-        if self.timed:
-            self.fn_ns += ow_clock() - start
+            if self.timed:
+                self.fn_ns += ow_clock() - start
         for i in range(self.nupdates):
             source, target = <tuple>PyList_GET_ITEM(self.updates, i)
             (<list>target)[0] = (<list>source)[0]
@@ -1239,13 +1252,15 @@ cdef extern from "<dlfcn.h>" nogil:
     void *dlopen(const char *, int)
     void *dlsym(void *, const char *)
     char *dlerror()
+    int dlclose(void *)
     int RTLD_NOW, RTLD_LOCAL
 
 
 @cython.final
 cdef class Library:
-    """A shared library of generated kernels; it stays loaded for the life of the process."""
+    """A shared library of generated kernels. Who keeps an address of it must keep it, too."""
 
+    cdef object __weakref__
     cdef void *handle
     cdef readonly str path
 
@@ -1254,6 +1269,10 @@ cdef class Library:
         self.handle = dlopen(path.encode(), RTLD_NOW | RTLD_LOCAL)
         if self.handle == NULL:
             raise OSError(dlerror().decode())
+
+    def __dealloc__(self):
+        if self.handle != NULL:
+            dlclose(self.handle)
 
     def symbol(self, str name):
         """Return the address of a function."""

@@ -6,6 +6,7 @@ The cells of intermediate results, which nobody but a virtual machine sees, have
 from __future__ import annotations
 
 from opwise.errors import retold
+from opwise.graph import hooks
 from opwise.graph.type import Type
 
 
@@ -36,13 +37,13 @@ class Container:
 
     @property
     def data(self):
-        """The value itself, not a copy.
+        """The value itself, not a copy; of what lies on a device a copy on the host.
 
         Setting it converts to the type, without a copy where none is needed. Raises what
         ``type.filter`` raises, with the name of this container added to the text, and Exception
         where the container is read-only.
         """
-        return self.storage[0]
+        return hooks.to_host(self.storage[0])
 
     @data.setter
     def data(self, value):

@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 
+from opwise.graph import hooks
 from opwise.linkers.opwise_c import BUSY
 from opwise.profiling.histogram import bucket
 
@@ -146,7 +147,7 @@ class PlainVM:
     def _run_all(self, run):
         start = time.perf_counter_ns()
         saved = None
-        self._copy_read_only()
+        self._bring_inputs()
         if self.before is not None:
             self.before()
         if self.timed:
@@ -156,17 +157,14 @@ class PlainVM:
                 saved = self._save()
             try:
                 run(k, thunk)
-            except BaseException as e:
-                values = [cell[0] for cell in thunk.inputs]
-                self._restore(saved)
-                self._clear()
-                self.on_error(k, e, values)
-                raise
+            except BaseException as error:
+                self._fail(k, error, saved)
             if self.timed:
                 self._note_layouts(self.program.steps[k].outputs)
             if self.allow_gc:
                 for cell in self._dies[k]:
                     cell[0] = None
+        self._finish()
         if self.allow_gc:
             for cell in self._ends:
                 cell[0] = None
@@ -194,8 +192,24 @@ class PlainVM:
             self.wrapper(k, thunk.node, thunk)
         self._note(k, time.perf_counter_ns() - start)
 
-    def _copy_read_only(self):
-        """Put copies in the place of values that are to be overwritten and must not be."""
+    def _fail(self, k, error, saved=None):
+        """Raise what step ``k`` raised; everything is as it was before the call."""
+        values = [hooks.to_host(cell[0]) for cell in self.thunks[k].inputs]
+        self._restore(saved)
+        self._clear()
+        self.on_error(k, error, values)
+        raise error
+
+    def _finish(self):
+        """Called when all thunks have run."""
+
+    def _bring_inputs(self):
+        """Bring inputs here from where they are; those to be overwritten that must not be are
+        copied."""
+        for cell in self.program.inputs:
+            storage = self.storages[cell]
+            if not isinstance(storage[0], np.ndarray):
+                storage[0] = hooks.to_host(storage[0])
         for cell in self.program.destroyed:
             storage = self.storages[cell]
             if isinstance(storage[0], np.ndarray) and not storage[0].flags.writeable:

@@ -152,12 +152,8 @@ def fitting(variable):
     dtype, ndim, limited = type_.numpy_dtype, type_.ndim, any(type_.broadcastable)
 
     def fits(value):
-        return (
-            type(value) is np.ndarray
-            and value.dtype == dtype
-            and value.ndim == ndim
-            and (not limited or type_.is_valid_value(value))
-        ) or type_.is_valid_value(value)
+        plain = type(value) is np.ndarray and value.dtype == dtype and value.ndim == ndim
+        return (plain and not limited) or type_.is_valid_value(value)
 
     return fits
 
@@ -197,8 +193,8 @@ class Python:
         self.params = params(node)
         self.results = [_Result(var, bool(node.op.view_map.get(var.index))) for var in node.outputs]
         # what perform does, without its care for warnings: none comes out of DebugMode
-        plain = type(node.op).perform is Elemwise.perform and not node.op.destroy_map
-        self.compute = node.op.compute if plain else None
+        plain = type(node.op).perform is Elemwise.perform
+        self.compute = node.op.computation(node) if plain else None
 
     def __call__(self, inputs, storage=None):
         """Return the outputs. storage: what the Op finds in its output storage."""
@@ -209,9 +205,7 @@ class Python:
             if self.compute is not None:
                 return [
                     check(value)
-                    for check, value in zip(
-                        self.results, self.compute(self.node, inputs), strict=True
-                    )
+                    for check, value in zip(self.results, self.compute(inputs), strict=True)
                 ]
             storage = [[None] for _ in self.results]
         self.perform(self.node, inputs, storage, *self.params)
@@ -234,9 +228,11 @@ class _Result:
         self.fits = fitting(variable)
         type_ = variable.type
         self.is_array = isinstance(type_, TensorType)
-        plain = type(type_) is TensorType and not any(type_.broadcastable)
+        plain = type(type_) is TensorType
         self.dtype = type_.numpy_dtype if plain else None
         self.ndim = type_.ndim if plain else -1
+        #: the dimensions that have a length of 1
+        self.ones = [d for d in range(self.ndim) if type_.broadcastable[d]]
 
     def __call__(self, value):
         if (
@@ -245,7 +241,11 @@ class _Result:
             and value.dtype == self.dtype
             and value.flags.writeable
         ):
-            return value
+            for dim in self.ones:
+                if value.shape[dim] != 1:
+                    break
+            else:
+                return value
         if self.is_array:
             if type(value) is np.ndarray:
                 if not value.flags.writeable and not self.is_view:
@@ -339,12 +339,18 @@ class Memory:
                     # memory of one element is not worth the effort, of none there is nothing
                     and value.size > 1
                     and not share(value, inputs[indices[0]])
+                    # elements that lie apart may have to be copied, as by a Reshape
+                    and (maps is op.destroy_map or _is_compact(inputs[indices[0]]))
                 ):
                     self.warned = True
                     _log.warning(
                         "Optimization Warning: input idx %d marked as %s node '%s'",
                         indices[0], what, self.node,
                     )  # fmt: skip
+
+
+def _is_compact(value):
+    return not isinstance(value, np.ndarray) or value.flags.c_contiguous
 
 
 def share(a, b):

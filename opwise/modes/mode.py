@@ -22,10 +22,8 @@ predefined_linkers = {
     "cvm": VM_Linker(use_cloop=True),
     "vm_nogc": VM_Linker(allow_gc=False, use_cloop=False),
     "cvm_nogc": VM_Linker(allow_gc=False, use_cloop=True),
-}
-#: linkers that have a name but no implementation yet, and what to say of them
-_MISSING_LINKERS = {
-    "cupy": "opwise has no linker for the GPU yet: use linker='c|py', or device=cpu in the flags.",
+    # imported when it is asked for
+    "cupy": "opwise.gpu.linker:CupyLinker",
 }
 
 OPT_NONE = Query(include=[])
@@ -60,7 +58,7 @@ predefined_optimizers = {
 
 def register_linker(name, linker):
     """Add a linker that modes can name; ValueError if the name is taken."""
-    if name in predefined_linkers or name in _MISSING_LINKERS:
+    if name in predefined_linkers:
         raise ValueError(f"Linker name already taken: {name}. Choose another.")
     predefined_linkers[name] = linker
 
@@ -78,9 +76,10 @@ def find_linker(linker):
         linker = config.linker
     if not isinstance(linker, str):
         return linker
-    if linker in _MISSING_LINKERS:
-        raise NotImplementedError(_MISSING_LINKERS[linker])
-    return _named(predefined_linkers, linker, "linker")
+    found = _named(predefined_linkers, linker, "linker")
+    if isinstance(found, str):
+        found = predefined_linkers[linker] = _load(found)()
+    return found
 
 
 def find_optimizer(optimizer):
@@ -134,11 +133,24 @@ class Mode:
         return self._optimizer
 
     @property
+    def used_linker(self):
+        """The linker that functions get: under device=cuda that of the device in place of c|py.
+
+        ``mode.excluding("gpu")`` stays on the CPU.
+        """
+        linker, query = self.linker, self._optimizer
+        if config.device == "cpu" or type(linker) not in (OpWiseCLinker, VM_Linker):
+            return linker
+        if isinstance(query, Query) and "gpu" in query.exclude:
+            return linker
+        return _load("opwise.gpu.linker:under_flag")(linker)
+
+    @property
     def effective_query(self):
         """The query with the tags that the linker requires and cannot digest."""
-        query = self._optimizer
-        required = getattr(self.linker, "required", ())
-        incompatible = getattr(self.linker, "incompatible", ())
+        query, linker = self._optimizer, self.used_linker
+        required = getattr(linker, "required", ())
+        incompatible = getattr(linker, "incompatible", ())
         if required:
             query = query.including(*required)
         if incompatible:
@@ -158,12 +170,13 @@ class Mode:
         FAST_COMPILE never calls a C compiler: whoever asked for the quick rewrites asked for speed
         of compilation.
         """
-        if not hasattr(self.linker, "accept"):
+        used = self.used_linker
+        if not hasattr(used, "accept"):
             raise ValueError(
                 "'linker' parameter of FunctionMaker should be a Linker with an accept method or "
                 f"one of {list(predefined_linkers)}."
             )
-        linker = self.linker.clone() if isinstance(self.linker, Linker) else self.linker
+        linker = used.clone() if isinstance(used, Linker) else used
         query = self._optimizer
         linker.generate_kernels = not (isinstance(query, Query) and "fast_compile" in query.include)
         return linker.accept(fgraph)

@@ -10,6 +10,7 @@ import atexit
 from opwise.config import config
 from opwise.modes.mode import Mode
 from opwise.profiling import limits
+from opwise.profiling.collection import no_collection
 from opwise.profiling.profiled import Profiled, profile_from
 from opwise.profiling.showing import show
 
@@ -107,6 +108,7 @@ class ProfileMode(Mode, Profiled):
         """
         self._print_summary(*_limits(n_apply_to_print, n_ops_to_print))
 
+    @no_collection()
     def _print_summary(self, n_apply, n_ops, at_end=False):
         from opwise.profiling.reports import profilemode as text
 
@@ -114,6 +116,7 @@ class ProfileMode(Mode, Profiled):
         self._calls_printed = _calls(profile)
         show(text.summary(profile, n_apply, n_ops), at_end=at_end)
 
+    @no_collection()
     def print_diff_summary(self, other, n_apply_to_print=None, n_ops_to_print=None):
         """Print the difference to another profile, self minus other, Apply by Apply.
 

@@ -23,6 +23,7 @@ from opwise.modes.debugchecks import (
     is_of_the_library,
     private_copies,
 )
+from opwise.modes.shaking import Doubts
 
 #: stages, and rules of other stages, that may make a number of NaN or an infinity: what they bring
 #: does not overflow where what was written does
@@ -59,7 +60,7 @@ class Replay:
         self._fixed = [_MISSING] * (1 + max(self._slots.values(), default=-1))
         self.runs = self._unfixed()
         self._values = list(self._fixed)
-        self.error = None
+        self.error = self._doubts = None
 
     def _copy_of(self, node):
         return self.copies[node.outputs[0]].owner
@@ -90,20 +91,23 @@ class Replay:
 
         What is raised by an Apply that the user wrote is kept in ``error``.
         """
-        self.error = None
+        self.error = self._doubts = None
         values = self._values = list(self._fixed)
         for k, value in zip(self._given, given, strict=True):
             values[k] = value
+        whole = True
         for run in self.runs:
             try:
-                results = run.results(values)
+                results = run.results(values, whole)
             except DebugModeError:
                 if run.written:  # what rewrites went through need not be able to run
                     raise
+                whole = False
                 continue
             except Exception as error:  # of any class: a user's perform
                 if run.written and self.error is None:
                     self.error = self._annotated(run, error, values)
+                whole = False
                 continue
             for k, value in zip(run.writes, results, strict=True):
                 values[k] = value
@@ -112,7 +116,7 @@ class Replay:
             expected, value = values[old], values[new]
             if expected is _MISSING or value is _MISSING or pair.agree(expected, value):
                 continue
-            if not self._is_excused(pair):
+            if not self.excuses(pair.old, expected, value, pair.new):
                 raise self._bad(pair, expected, value)
 
     def _annotated(self, run, error, values):
@@ -135,7 +139,8 @@ class Replay:
 
     def forget(self):
         """Drop the values of the last call."""
-        self._values, self.error = list(self._fixed), None
+        self._values = list(self._fixed)
+        self.error = self._doubts = None
 
     # --- replacements that differ -----------------------------------------------------------------
 
@@ -159,8 +164,17 @@ class Replay:
                     found.update(run.outputs)
         return found
 
-    def _is_excused(self, pair):
-        return pair.old in self.repaired()
+    def excuses(self, var, expected, value, *also):
+        """Return whether two values of a variable may differ, though nothing is wrong.
+
+        also: variables that stand for the same value. They may where the value says nothing, and
+        where roundings explain it.
+        """
+        if var in self.repaired():
+            return True
+        if self._doubts is None:
+            self._doubts = Doubts({var: self._values[self._slots[var]] for var in self.inputs})
+        return self._doubts.explain([self.copies[v] for v in (var, *also)], expected, value)
 
     def _bad(self, pair, expected, value):
         old, new = self.copies[pair.old], self.copies[pair.new]
@@ -196,12 +210,13 @@ class _Run:
         self.plain = self.memory is None and self.c is None and not self.destroyed
         self.pure = self.memory is None and self.op.do_constant_folding(clone)
 
-    def results(self, values):
-        """Return the outputs, of values by slot."""
+    def results(self, values, whole=False):
+        """Return the outputs, of values by slot; whole: no Apply before it has failed."""
         inputs = [values[k] for k in self.reads]
-        for value in inputs:
-            if value is _MISSING:
-                return [_MISSING] * len(self.outputs)
+        if not whole:
+            for value in inputs:
+                if value is _MISSING:
+                    return [_MISSING] * len(self.outputs)
         if self.plain:
             return self.python(inputs)
         if self.c is not None:

@@ -5,6 +5,7 @@ What applies rules to a graph is in ``passes``; rules written as patterns are in
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -280,18 +281,19 @@ class RuleIndex(dict):
     """A dict from an Op to its rules, in the order in which they were given; filled on demand."""
 
     #: more Ops than this are not remembered: programs that make ever new ones must not fill memory
-    LIMIT = 4096
+    LIMIT = 1024
 
     def __init__(self, rules):
         super().__init__()
         self._tracked = [(r, getattr(r, "function", r), r.tracks()) for r in rules]
-        #: rules by the ids of Ops, which nobody else can have as long as the Ops are kept
+        #: rules by the ids of Ops that are alive
         self.by_id = {}
-        self._kept = []
+        self._alive = {}
 
     def __missing__(self, op):
         if len(self) >= self.LIMIT:
-            self.clear()
+            for entries in (self, self.by_id, self._alive):
+                entries.clear()
         found = self[op] = RulesOfOp(
             tuple(
                 (one, call)
@@ -303,14 +305,17 @@ class RuleIndex(dict):
 
     def of(self, op):
         """Return the rules of an Op as ``self[op]``, without computing its hash each time."""
-        found = self.by_id.get(id(op))
+        key = id(op)
+        found = self.by_id.get(key)
         if found is None:
-            if len(self._kept) >= self.LIMIT:
-                self.by_id.clear()
-                self._kept.clear()
-            self._kept.append(op)
-            found = self.by_id[id(op)] = self[op]
+            found = self.by_id[key] = self[op]
+            self._alive[key] = weakref.ref(op, lambda _: self._forget(key))
         return found
+
+    def _forget(self, key):
+        """Forget an Op that died: another may get its id."""
+        self.by_id.pop(key, None)
+        self._alive.pop(key, None)
 
     def lookers(self, fgraph):
         """Return the Applys of a graph, in order, of those Ops that some rule looks at."""

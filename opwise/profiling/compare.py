@@ -145,7 +145,8 @@ def _called(function, calls):
         replace(a, total=round(a.total * part), count=round(a.count * part))
         for a in function.applys
     )
-    return replace(function, applys=applys, calls=calls)
+    failed = round(function.failed * part)
+    return replace(function, applys=applys, calls=calls, failed=failed)
 
 
 # --- Applys ---------------------------------------------------------------------------------------

@@ -212,3 +212,12 @@ def _least_peak(fgraph, sharing, sizes, bound):
         if everything in reached:
             return reached[everything][0], True
     return bound, True
+
+
+def readable(count):
+    """Return a number of bytes as people read it."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.4g} {unit}"
+        count /= 1024
+    return f"{count:.4g} GiB"

@@ -11,7 +11,7 @@ from dataclasses import asdict, fields, replace
 from functools import reduce
 
 from opwise.profiling import histogram
-from opwise.profiling.profile import CompileProfile, Profile
+from opwise.profiling.profile import CompileProfile, Profile, whole
 
 
 def merge(profiles):
@@ -67,6 +67,7 @@ def _functions(a, b):
         fn_ns=a.fn_ns + b.fn_ns,
         first_call_ns=a.first_call_ns + b.first_call_ns,
         first_calls=a.first_calls + b.first_calls,
+        failed=a.failed + b.failed,
         timing_ns=a.timing_ns + b.timing_ns,
         detail=_calls(a.detail, b.detail),
         compile=_compilations(a.compile, b.compile),
@@ -109,7 +110,7 @@ def _of_one_call(apply):
 
 def _compilations(a, b):
     sums = {
-        f.name: getattr(a, f.name) + getattr(b, f.name)
+        f.name: whole(getattr(a, f.name) + getattr(b, f.name))
         for f in fields(CompileProfile)
         if f.name not in ("cached", "slowest")
     }

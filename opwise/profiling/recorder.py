@@ -17,9 +17,11 @@ from functools import cache
 
 import numpy as np
 
+from opwise.config import config
 from opwise.graph import provenance
 from opwise.graph.provenance import text_of
 from opwise.profiling import memory, totals, traffic
+from opwise.profiling.collection import no_collection
 from opwise.profiling.profile import (
     ApplyProfile,
     ArrayProfile,
@@ -28,7 +30,7 @@ from opwise.profiling.profile import (
     FunctionProfile,
     OriginProfile,
     Profile,
-    no_collection,
+    whole,
 )
 from opwise.version import __version__
 
@@ -39,7 +41,7 @@ SLOWEST = 5
 class Recorder:
     """One compiled function: its Applys in order and where its times are.
 
-    machine: has ``timing()``; calls: has calls, total_ns, fn_ns and first_ns of whole calls.
+    machine: has ``timing()``; calls: has calls, failed, total_ns, fn_ns, first_ns of whole calls.
     cimpl: for each Apply whether it runs in C; why: for each the reason if not. report: what its
     maker measured: seconds total, optimizer, validate, linker, thunks by Apply; kernels.
     """
@@ -65,6 +67,11 @@ class Recorder:
         self.report = report
         self._static = None
 
+    @property
+    def called(self):
+        """How often the function was called, whether that failed or not."""
+        return self.calls.calls + self.calls.failed
+
     def snapshot(self):
         """Return what has been recorded up to now, as a FunctionProfile."""
         times = self.machine.timing() or [(0, 0, 0, 0, ())] * len(self.order)
@@ -83,10 +90,12 @@ class Recorder:
         return FunctionProfile(
             name=text_of(self.name),
             applys=applys,
-            calls=self.calls.calls,
+            calls=self.called,
+            failed=self.calls.failed,
             call_ns=self.calls.total_ns,
             fn_ns=self.calls.fn_ns,
             first_call_ns=self.calls.first_ns,
+            first_calls=int(self.calls.first_ns > 0),
             compile=self._compile(),
             timing_ns=self.machine.timer_ns * sum(count for count, *_ in times),
             detail=tuple(
@@ -143,13 +152,13 @@ class Recorder:
             return CompileProfile()
         report, kernels = self.report, self.report.kernels
         return CompileProfile(
-            total=report.total,
-            optimizer=report.optimizer,
-            validate=report.validate,
-            linker=report.linker,
-            thunks=sum(report.thunks.values()),
-            compiler=kernels.compile_seconds if kernels is not None else 0.0,
-            load=kernels.load_seconds if kernels is not None else 0.0,
+            total=whole(report.total),
+            optimizer=whole(report.optimizer),
+            validate=whole(report.validate),
+            linker=whole(report.linker),
+            thunks=whole(sum(report.thunks.values())),
+            compiler=whole(kernels.compile_seconds) if kernels is not None else 0.0,
+            load=whole(kernels.load_seconds) if kernels is not None else 0.0,
             cached=kernels.hit if kernels is not None else None,
             slowest=tuple(
                 (_apply_text(node), report.thunks[node])
@@ -160,29 +169,30 @@ class Recorder:
     def _describe(self):
         """Return what of each Apply does not change while it runs."""
         keys = provenance.Keys()
+        text = keys.text
 
         @cache
         def origin(node):
             file, line = provenance.user_line(node) or ("", 0)
             scope = node.context.scope if node.context is not None else ""
             of = provenance.gradient_line(node)
-            return OriginProfile(keys.node(node), text_of(node.op), file, line, scope, of)
+            return OriginProfile(keys.node(node), text(node.op), file, line, scope, of)
 
         described = []
         position = {node: k for k, node in enumerate(self.order)}
         for k, node in enumerate(self.order):
-            op, op_class = text_of(node.op), type(node.op)
+            op, op_class = text(node.op), type(node.op)
             described.append(
                 {
                     "position": k,
                     "op": op,
-                    "op_class": text_of(op_class),
+                    "op_class": text(op_class),
                     "op_key": f"{op_class.__module__}.{op_class.__qualname__} {op}",
                     "text": _apply_text(node),
-                    "inputs": tuple(text_of(v.type) for v in node.inputs),
-                    "outputs": tuple(text_of(v.type) for v in node.outputs),
-                    "reads": tuple(position.get(v.owner, -1) for v in node.inputs),
-                    "origins": tuple(origin(each) for each in node.origins),
+                    "inputs": tuple([text(v.type) for v in node.inputs]),
+                    "outputs": tuple([text(v.type) for v in node.outputs]),
+                    "reads": tuple([position.get(v.owner, -1) for v in node.inputs]),
+                    "origins": tuple(map(origin, node.origins)),
                     "c": bool(self.cimpl[k]),
                     "why": "" if self.cimpl[k] else self.why[k],
                 }
@@ -229,9 +239,20 @@ def environment():
         "system": platform.system(),
         "node": platform.node(),
         "process": os.getpid(),
+        "flags": _flags(),
         "grad_seconds": totals.grad_seconds(),
         "seconds_since_import": totals.since_import(),
     }
+
+
+def _flags():
+    """Return the flags that somebody set, but for those that say what is profiled."""
+    own = ("profile", "profiling.", "ProfileMode.", "tuning.")
+    return ",".join(
+        f"{flag.fullname}={text_of(flag.__get__())}"
+        for flag in config.chosen()
+        if not flag.fullname.startswith(own)
+    )
 
 
 def profile_of(recorders, message=""):

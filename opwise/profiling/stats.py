@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
 
 from opwise.config import config
 from opwise.graph import hooks
 from opwise.profiling import limits, totals
+from opwise.profiling.collection import no_collection
 from opwise.profiling.files import write_whole
 from opwise.profiling.profile import Profile
 from opwise.profiling.profiled import Profiled
@@ -189,6 +192,7 @@ class ProfileStats(Profiled):
 
     # --- texts ------------------------------------------------------------------------------------
 
+    @no_collection()
     def summary(self, file=None, n_ops_to_print=20, n_apply_to_print=20):
         """Print where the time went.
 
@@ -313,6 +317,7 @@ def exit_text():
     return "".join(_exit_parts()[0])
 
 
+@no_collection()
 def _exit_parts():
     """Return (the texts of the profiles that are printed and of their sum, how many are not)."""
     profiles = [(stats, stats.profile()) for stats in _at_exit]
@@ -373,7 +378,7 @@ def _first_process():
 def _at_end():
     if _forked and not _has_own():
         return
-    if config.profile and _at_exit:
+    if config.profile and any(stats._recorders for stats in _at_exit):
         where = destination()
         if isinstance(where, Path) and where.suffix == ".json":
             _write(where, lambda: _everything().to_json())
@@ -422,7 +427,7 @@ _finalizers: list = []
 
 def _has_own():
     """Return whether a forked process compiled or called anything itself."""
-    return any(r.calls.calls or not r.inherited for stats in _at_exit for r in stats._recorders)
+    return any(r.called or not r.inherited for stats in _at_exit for r in stats._recorders)
 
 
 def _after_fork():
@@ -442,13 +447,34 @@ def _watch_multiprocessing():
     if util is not None:
         # a child that starts drops the finalizers of its parent, then calls these
         util.register_after_fork(_finalize_child, lambda finalize: finalize(util))
-        if sys.modules["multiprocessing.process"].parent_process() is not None:
+        process = sys.modules["multiprocessing.process"]
+        if process.parent_process() is not None:
             _finalize_child(util)
+        elif getattr(process.current_process(), "_inheriting", False):
+            _write_when_terminated()  # a spawned child, which leaves through atexit otherwise
 
 
 def _finalize_child(util):
     if not any(known.still_active() for known in _finalizers):
         _finalizers[:] = [util.Finalize(None, _end_of_child, exitpriority=-100)]
+        _write_when_terminated()
+
+
+def _write_when_terminated():
+    """Have this process write its file when SIGTERM ends it, as a Pool does with its workers."""
+    wanted = config.profile and isinstance(destination(), Path)
+    is_main = threading.current_thread() is threading.main_thread()
+    if wanted and is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminated)
+
+
+def _terminated(number, frame):
+    """Write what a child did before it ends as the signal wants it."""
+    signal.signal(number, signal.SIG_DFL)
+    try:
+        _end_of_child()
+    finally:
+        os.kill(os.getpid(), number)
 
 
 def _end_of_child():

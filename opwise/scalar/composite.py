@@ -37,8 +37,8 @@ class Literal(ScalarOp):
         self.value = value
         self._key = (value.dtype.name, value.tobytes())
 
-    def on_arrays(self, arrays, out_dtypes):
-        return [np.asarray(self.value)]
+    def computation(self, in_dtypes, out_dtypes):
+        return lambda arrays: [np.asarray(self.value)]
 
     def flops(self, n_inputs):
         return 0
@@ -95,7 +95,10 @@ class Composite(ScalarOp):
         self.nin = len(self.in_dtypes)
         self.nout = len(self.outs)
         self._hash = hash((self.in_dtypes, self.steps, self.outs))
-        self._text = self._steps_on_arrays = None
+        self._text = self._computation = None
+
+    def __getstate__(self):
+        return {**self.__dict__, "_computation": None}
 
     def slot_dtype(self, slot):
         """Return the dtype of a slot."""
@@ -122,27 +125,31 @@ class Composite(ScalarOp):
         results = [r[()] for r in self.on_arrays(values, None)]
         return results[0] if self.nout == 1 else results
 
-    def on_arrays(self, arrays, out_dtypes):
-        slots = list(arrays)
-        for compute, args, dtype, dies in self._plan():
-            slots.append(compute([slots[a] for a in args], [dtype])[0])
-            for a in dies:
-                slots[a] = None
-        return [np.asarray(slots[s]) for s in self.outs]
+    def computation(self, in_dtypes, out_dtypes):
+        if self._computation is None:
+            self._computation = self._computing()
+        return self._computation
 
-    def _plan(self):
-        """Return (function, slots it reads, dtype, slots that nobody reads after it) by step."""
-        if self._steps_on_arrays is None:
-            last_use = {a: k for k, step in enumerate(self.steps) for a in step.args}
-            dying = [[] for _ in self.steps]
-            for a, k in last_use.items():
-                if a not in self.outs:
-                    dying[k].append(a)
-            self._steps_on_arrays = [
-                (step.op.on_arrays, step.args, step.dtype, dies)
-                for step, dies in zip(self.steps, dying, strict=True)
-            ]
-        return self._steps_on_arrays
+    def _computing(self):
+        last_use = {a: k for k, step in enumerate(self.steps) for a in step.args}
+        dying = [[] for _ in self.steps]
+        for a, k in last_use.items():
+            if a not in self.outs:
+                dying[k].append(a)
+        plan = [
+            (step.op.computation(list(map(self.slot_dtype, step.args)), [step.dtype]), step.args, d)
+            for step, d in zip(self.steps, dying, strict=True)
+        ]
+
+        def compute(arrays):
+            slots = list(arrays)
+            for step, args, dies in plan:
+                slots.append(step([slots[a] for a in args])[0])
+                for a in dies:
+                    slots[a] = None
+            return [np.asarray(slots[s]) for s in self.outs]
+
+        return compute
 
     @property
     def inputs(self):

@@ -68,14 +68,24 @@ def c_type(dtype: str) -> str:
 
 
 def support(names: Iterable[str], dtypes: Iterable[str]) -> str:
+    """Return the typedefs and the functions that ``support_parts`` gives, as one text."""
+    return "".join(support_parts(names, dtypes))
+
+
+def support_parts(
+    names: Iterable[str], dtypes: Iterable[str], instead: str | None = None
+) -> list[str]:
     """Return the typedefs and the functions ``ow_<name>_<short>`` of csupport/scalar.h.
 
     names: of functions, as in a row's ``c_support``; dtypes: for which of them. A function that
-    does not exist for a dtype is left out: the row's expression does not call it there. Raises
+    does not exist for a dtype is left out: the row's expression does not call it there. instead:
+    the path of a file like scalar.h whose parts take the place of those of the same name. Raises
     KeyError for an unknown name.
     """
     wanted = {_SHORT[d] for d in dtypes if d in _SHORT}
-    parts = _support_parts()
+    parts = _support_parts(_SCALAR_H)
+    if instead is not None:
+        parts = parts | _support_parts(instead)
     needed: list[str] = []
 
     def add(name):
@@ -95,7 +105,7 @@ def support(names: Iterable[str], dtypes: Iterable[str]) -> str:
         if typed or not any(types for types, _, _ in parts[name]):
             shared = [text for types, _, text in parts[name] if not types]
             texts += shared + typed
-    return "".join(texts)
+    return texts
 
 
 _PART = re.compile(
@@ -105,10 +115,12 @@ _PART = re.compile(
 )
 
 
+_SCALAR_H = os.path.join(os.path.dirname(__file__), "csupport", "scalar.h")
+
+
 @cache
-def _support_parts():
-    """Return {name: [(short types, names of parts that it needs, text)]} of csupport/scalar.h."""
-    path = os.path.join(os.path.dirname(__file__), "csupport", "scalar.h")
+def _support_parts(path):
+    """Return {name: [(short types, names of parts that it needs, text)]} of a file of functions."""
     with open(path, encoding="utf-8") as f:
         text = f.read()
     parts: dict[str, list[tuple[set[str], list[str], str]]] = {}
@@ -162,11 +174,12 @@ def requirements(op: ScalarOp, in_dtypes, out_dtype) -> tuple[set[str], set[str]
 # --- expressions ---------------------------------------------------------------------------------
 
 
-def step_c(op: ScalarOp, args, in_dtypes, out_dtype: str) -> str | None:
+def step_c(op: ScalarOp, args, in_dtypes, out_dtype: str, cuda: bool = False) -> str | None:
     """Return the C expression of one scalar operation, or None where it has none.
 
     args: C expressions of the operands, of ``in_dtypes``. The operands are converted to the dtype
     that the operation computes in (not the condition of a switch), the result to ``out_dtype``.
+    cuda: take the row's CUDA expression, where it has one of its own.
     """
     if not all(map(has_c, (*in_dtypes, out_dtype))):
         return None
@@ -176,12 +189,12 @@ def step_c(op: ScalarOp, args, in_dtypes, out_dtype: str) -> str | None:
         return convert(args[0], in_dtypes[0], out_dtype)
     if op.row is None:
         return None
-    return _row_c(op.row, args, in_dtypes, out_dtype)
+    return _row_c(op.row, args, in_dtypes, out_dtype, cuda)
 
 
-def _row_c(row, args, in_dtypes, out_dtype):
+def _row_c(row, args, in_dtypes, out_dtype, cuda):
     computing = row.compute_dtype(in_dtypes, out_dtype)
-    template = row.c_expression(computing) if has_c(computing) else None
+    template = row.c_expression(computing, cuda) if has_c(computing) else None
     if template is None:
         return None
     kept = 1 if "condition" in row.extra or "ignores_first" in row.extra else 0

@@ -55,6 +55,17 @@ class Fold:
             return np.iinfo(dtype).min if lowest else np.iinfo(dtype).max
         return {"+": 0, "|": 0, "*": 1, "&": 1}[self.clause]
 
+    def join(self, a, x, dtype, type_):
+        """Return the C expression that takes element ``x``, or an accumulator, into ``a``.
+
+        dtype: of the accumulators, whose C type is ``type_``.
+        """
+        if self.clause in ("max", "min") and dtype in dtypes.FLOATS:
+            # a NaN stays: neither comparison holds for what comes after it
+            sign = ">" if self.clause == "max" else "<"
+            return f"(({x} {sign} {a}) | ({x} != {x}) ? {x} : {a})"
+        return f"({type_})({self.step.format(a=a, x=x)})"
+
 
 #: how the rows that can reduce do so
 FOLDS = {
@@ -92,25 +103,26 @@ def is_cheap(steps):
     )
 
 
-def body_text(name, steps, outs, in_dtypes):
+def body_text(name, steps, outs, in_dtypes, printer=csource):
     """Return the C function ``name_one(inputs, pointers to outputs)`` of a scalar program.
 
-    None if a scalar operation of it has no C.
+    printer: gives the types and expressions: ``csource``, or its like for another language. None if
+    a scalar operation of the program has no expression.
     """
     names = [f"x{i}" for i in range(len(in_dtypes))]
     slots = list(in_dtypes)
     lines = []
     for k, step in enumerate(steps):
         args = [names[a] for a in step.args]
-        text = csource.step_c(step.op, args, [slots[a] for a in step.args], step.dtype)
+        text = printer.step_c(step.op, args, [slots[a] for a in step.args], step.dtype)
         if text is None:
             return None
-        lines.append(f"    const {csource.c_type(step.dtype)} t{k} = {text};")
+        lines.append(f"    const {printer.c_type(step.dtype)} t{k} = {text};")
         names.append(f"t{k}")
         slots.append(step.dtype)
     lines += [f"    *z{k} = {names[s]};" for k, s in enumerate(outs)]
-    parameters = [f"{csource.c_type(d)} x{i}" for i, d in enumerate(in_dtypes)]
-    parameters += [f"{csource.c_type(slots[s])} *z{k}" for k, s in enumerate(outs)]
+    parameters = [f"{printer.c_type(d)} x{i}" for i, d in enumerate(in_dtypes)]
+    parameters += [f"{printer.c_type(slots[s])} *z{k}" for k, s in enumerate(outs)]
     head = f"OW_INLINE void {name}_one({', '.join(parameters)})"
     return "\n".join([head, "{", *lines, "}"])
 
@@ -284,7 +296,7 @@ class _Fold:
     """
 
     def __init__(self, fold, element, acc, lanes):
-        self.fold = fold
+        self.fold, self.dtype = fold, acc
         self.element, self.acc = csource.c_type(element), csource.c_type(acc)
         self.start = csource.literal(fold.start(acc), acc)
         self.lanes = lanes
@@ -292,12 +304,7 @@ class _Fold:
 
     def join(self, a, x):
         """Return the expression that takes an element, or another accumulator, into one."""
-        step = self.fold.step.format(a=a, x=x)
-        if self.nan:
-            # a NaN stays: neither comparison holds for what comes after it
-            sign = ">" if self.fold.clause == "max" else "<"
-            return f"(({x} {sign} {a}) | ({x} != {x}) ? {x} : {a})"
-        return f"({self.acc})({step})"
+        return self.fold.join(a, x, self.dtype, self.acc)
 
     def take(self, into, value, at):
         """Return the statements that take the element at an index into an accumulator."""

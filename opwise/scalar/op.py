@@ -66,26 +66,36 @@ class ScalarOp(Op):
 
     def on_arrays(self, arrays, out_dtypes):
         """Compute elementwise on numpy arrays that broadcast; return a list of arrays."""
+        given = [dtypes.name_of(a.dtype) for a in arrays]
+        return self.computation(given, out_dtypes)(arrays)
+
+    def computation(self, in_dtypes, out_dtypes):
+        """Return ``on_arrays`` for arrays of known dtypes: a function of a list of arrays."""
         row = self.row
         if row is None:
-            results = np.frompyfunc(self.impl, len(arrays), self.nout)(*arrays)
-            results = results if self.nout > 1 else (results,)
-            return [np.asarray(r).astype(d) for r, d in zip(results, out_dtypes, strict=True)]
+            return lambda arrays: self._one_by_one(arrays, out_dtypes)
         out = out_dtypes[0]
-        given = [dtypes.name_of(a.dtype) for a in arrays]
-        computing = out if row.compute is None else row.compute(*given)
-        for dtype in given:
-            if dtype != computing:
-                keep = 1 if "condition" in row.extra or "ignores_first" in row.extra else 0
-                arrays = [
-                    a if i < keep or given[i] == computing else a.astype(computing)
-                    for i, a in enumerate(arrays)
-                ]
-                break
-        result = (_callables.get(row.name) or numpy_callable(row))(*arrays)
-        if type(result) is not np.ndarray:
-            result = np.asarray(result)
-        return [result if dtypes.name_of(result.dtype) == out else result.astype(out)]
+        computing = out if row.compute is None else row.compute(*in_dtypes)
+        keep = 1 if "condition" in row.extra or "ignores_first" in row.extra else 0
+        others = [i for i, d in enumerate(in_dtypes) if i >= keep and d != computing]
+        function, dtype = numpy_callable(row), np.dtype(out)
+
+        def compute(arrays):
+            if others:
+                arrays = list(arrays)
+                for i in others:
+                    arrays[i] = arrays[i].astype(computing)
+            result = function(*arrays)
+            if type(result) is not np.ndarray:
+                result = np.asarray(result)
+            return [result if result.dtype == dtype else result.astype(dtype)]
+
+        return compute
+
+    def _one_by_one(self, arrays, out_dtypes):
+        results = np.frompyfunc(self.impl, len(arrays), self.nout)(*arrays)
+        results = results if self.nout > 1 else (results,)
+        return [np.asarray(r).astype(d) for r, d in zip(results, out_dtypes, strict=True)]
 
     def flops(self, n_inputs):
         """Return the floating-point operations for one element; None where there is no count."""
@@ -180,8 +190,9 @@ class Cast(UnaryScalarOp):
     def impl(self, x):
         return self.o_type._numpy_type(x)
 
-    def on_arrays(self, arrays, out_dtypes):
-        return [arrays[0].astype(out_dtypes[0])]
+    def computation(self, in_dtypes, out_dtypes):
+        dtype = np.dtype(out_dtypes[0])
+        return lambda arrays: [arrays[0].astype(dtype)]
 
     def grad(self, inputs, output_gradients):
         (x,), (gz,) = inputs, output_gradients

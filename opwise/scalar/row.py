@@ -66,11 +66,12 @@ class Row:
         """Return the dtype in which the operation runs on inputs of ``in_dtypes``."""
         return self.compute(*in_dtypes) if self.compute is not None else out_dtype
 
-    def c_expression(self, dtype):
-        """Return the C template for a computing dtype, or None if there is none."""
-        if isinstance(self.c, dict):
-            return self.c.get(dtypes.kind(dtype))
-        return self.c if dtypes.kind(dtype) != "c" else None
+    def c_expression(self, dtype, cuda=False):
+        """Return the C template for a computing dtype, or that for CUDA; None if there is none."""
+        text = self.cuda if cuda and self.cuda is not None else self.c
+        if isinstance(text, dict):
+            return text.get(dtypes.kind(dtype))
+        return text if dtypes.kind(dtype) != "c" else None
 
 
 def row(name, cls, nin, out, numpy, c, grad=None, **more):

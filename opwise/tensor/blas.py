@@ -15,7 +15,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.profiling import traffic
 from opwise.scalar import dtypes
-from opwise.tensor.dot import dot, matched, product_rule
+from opwise.tensor.dot import dot, matched, numpys_dot, product_rule
 from opwise.tensor.elemwise import cast, dimshuffle
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import as_tensor_variable, constant
@@ -48,7 +48,7 @@ def _scalar(x, dtype):
 def _product(x, y):
     """Return numpy's dot; a ValueError tells the shapes too."""
     try:
-        return np.dot(x, y)
+        return numpys_dot(x, y)
     except ValueError as e:
         e.args = (*e.args, x.shape, y.shape)
         raise
@@ -179,7 +179,7 @@ class Gemv(Op):
                 f"y: {y.shape}, A: {A.shape}, x: {x.shape}"
             )
         target = y if self.inplace else np.empty(y.shape, y.dtype)
-        output_storage[0][0] = _accumulated("gemv", y, np.dot(A, x), alpha, beta, target)
+        output_storage[0][0] = _accumulated("gemv", y, numpys_dot(A, x), alpha, beta, target)
 
     def infer_shape(self, node, shapes):
         return [shapes[0]]

@@ -31,6 +31,14 @@ def matched(gradient, x):
     return gradient
 
 
+def numpys_dot(x, y):
+    """Return numpy's product of two arrays of one or two dimensions; 0 times NaN is NaN."""
+    # where one of them is a single 0, np.dot does not look at the other
+    if 1 in (x.size, y.size) and x.shape[-1] == y.shape[0]:
+        return np.matmul(x, y)
+    return np.dot(x, y)
+
+
 class Dot(Op):
     """The product of two vectors, of two matrices, or of a matrix and a vector, as in numpy."""
 
@@ -55,7 +63,8 @@ class Dot(Op):
 
     def perform(self, node, inputs, output_storage):
         x, y = inputs
-        output_storage[0][0] = np.asarray(np.dot(x, y), dtype=node.outputs[0].type.numpy_dtype)
+        dtype = node.outputs[0].type.numpy_dtype
+        output_storage[0][0] = np.asarray(numpys_dot(x, y), dtype=dtype)
 
     def infer_shape(self, node, shapes):
         x, y = shapes

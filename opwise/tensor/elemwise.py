@@ -6,6 +6,7 @@ Reductions are in ``opwise.tensor.reduce``.
 from __future__ import annotations
 
 import math
+import weakref
 from functools import cache
 
 import numpy as np
@@ -140,6 +141,66 @@ def dimshuffle(x, order):
     return dimshuffle_op(x.type.broadcastable, order)(x)
 
 
+#: by Apply, what computes it
+_computations = weakref.WeakKeyDictionary()
+
+
+class _Computation:
+    """Computes an Elemwise Apply in numpy, for inputs of the types that it has."""
+
+    def __init__(self, op, node):
+        self.op = op
+        self.inplace = list(op.inplace_pattern.items())
+        self.compute = op.scalar_op.computation(
+            [v.type.dtype for v in node.inputs], [v.type.dtype for v in node.outputs]
+        )
+        #: by dimension the inputs that do not broadcast along it
+        self.lengths_of = [
+            [i for i, v in enumerate(node.inputs) if not v.type.broadcastable[dim]]
+            for dim in range(node.outputs[0].type.ndim)
+        ]
+
+    def __call__(self, inputs):
+        arrays = list(map(np.asarray, inputs))
+        shape = self.shape_of(arrays)
+        results = self.compute(arrays)
+        for i, result in enumerate(results):
+            if result.shape != shape:
+                result = np.broadcast_to(result, shape)
+            if result.base is not None:
+                result = result.copy()
+            for x in arrays:
+                if x is result:
+                    result = result.copy()
+            results[i] = result
+        for i, k in self.inplace:
+            inputs[k][...] = results[i]
+            results[i] = inputs[k]
+        return results
+
+    def shape_of(self, arrays):
+        """Return the shape of the outputs for inputs that have shapes.
+
+        Raises ValueError unless lengths agree along all dimensions that do not broadcast.
+        """
+        if arrays:
+            first = arrays[0].shape
+            for x in arrays:
+                if x.shape != first:
+                    break
+            else:
+                return first
+        shape = []
+        for dim, those in enumerate(self.lengths_of):
+            length = arrays[those[0]].shape[dim] if those else 1
+            for i in those:
+                if arrays[i].shape[dim] != length:
+                    shapes = ", ".join(str(x.shape) for x in arrays)
+                    raise ValueError(f"Dimension mismatch; shapes are {shapes}")
+            shape.append(length)
+        return tuple(shape)
+
+
 class Elemwise(Op):
     """A scalar operation applied to every element; inputs broadcast along broadcastable dimensions.
 
@@ -210,56 +271,27 @@ class Elemwise(Op):
 
     def perform(self, node, inputs, output_storage):
         with np.errstate(all="ignore"):
-            results = self.compute(node, inputs)
-        for i, (result, cell) in enumerate(zip(results, output_storage, strict=True)):
-            if i in self.inplace_pattern:
-                target = inputs[self.inplace_pattern[i]]
-                target[...] = result
-                result = target
+            results = self.computation(node)(inputs)
+        for result, cell in zip(results, output_storage, strict=True):
             cell[0] = result
 
-    def compute(self, node, inputs):
-        """Return the outputs in memory of their own; numpy may warn of NaN and infinities."""
-        arrays = list(map(np.asarray, inputs))
-        shape = self.shape_of(node, arrays)
-        results = self.scalar_op.on_arrays(arrays, [o.type.dtype for o in node.outputs])
-        for i, result in enumerate(results):
-            if result.shape != shape:
-                result = np.broadcast_to(result, shape)
-            if result.base is not None or any(result is x for x in arrays):
-                result = result.copy()
-            results[i] = result
-        return results
+    def computation(self, node):
+        """Return a function from the inputs of an Apply to its outputs.
 
-    @staticmethod
-    def shape_of(node, inputs):
-        """Return the shape of the outputs.
+        They are in memory of their own, or where the Op works in place in that of inputs. numpy
+        may warn of NaN and infinities in it.
+        """
+        found = _computations.get(node)
+        if found is None or found.op is not self:
+            found = _computations[node] = _Computation(self, node)
+        return found
+
+    def shape_of(self, node, inputs):
+        """Return the shape of the outputs for inputs that have shapes.
 
         Raises ValueError unless lengths agree along all dimensions that do not broadcast.
         """
-        if inputs:
-            first = inputs[0].shape
-            for x in inputs:
-                if x.shape != first:
-                    break
-            else:
-                return first
-        shape = []
-        patterns = [v.type.broadcastable for v in node.inputs]
-        for dim in range(node.outputs[0].type.ndim):
-            length = None
-            for x, pattern in zip(inputs, patterns, strict=True):
-                if pattern[dim]:
-                    continue
-                if length is None:
-                    length = x.shape[dim]
-                elif x.shape[dim] != length:
-                    raise ValueError(
-                        "Dimension mismatch; shapes are "
-                        f"{', '.join(str(tuple(v.shape)) for v in inputs)}"
-                    )
-            shape.append(1 if length is None else length)
-        return tuple(shape)
+        return self.computation(node).shape_of(inputs)
 
     def infer_shape(self, node, shapes):
         one = constant(np.int64(1))

@@ -148,6 +148,8 @@ class CAReduce(Op):
 
     __props__ = ("scalar_op", "axis")
     traffic = traffic.each_once
+    #: the result where there is no element, for operations that have none by themselves
+    of_nothing: float | None = None
 
     def __init__(self, scalar_op, axis=None):
         if scalar_op.nin not in (-1, 2) or scalar_op.nout != 1:
@@ -202,8 +204,10 @@ class CAReduce(Op):
     def _reduced(self, x, axes, dtype):
         row = self.scalar_op.row
         ufunc = None if row is None else _UFUNCS.get(row.name)
+        if self.of_nothing is not None:
+            return ufunc.reduce(x, axis=axes, dtype=dtype, initial=self.of_nothing)
         if ufunc is None or ufunc.identity is None:
-            _check_not_empty(x, axes, self.scalar_op)
+            check_not_empty(x, axes, self.scalar_op)
         if ufunc is not None:
             return ufunc.reduce(x, axis=axes, dtype=dtype)
         return self._reduced_in_order(x, axes, dtype)
@@ -244,7 +248,7 @@ class CAReduce(Op):
         return f"Reduce{{{self.scalar_op}}}{_axis_text(self.axis)}"
 
 
-def _check_not_empty(x, axes, operation):
+def check_not_empty(x, axes, operation):
     """Raise ValueError if there is nothing to reduce, for an operation without an identity."""
     for axis in axes:
         if x.shape[axis] == 0:
@@ -264,6 +268,16 @@ def _gradient_of_extremum(x, extremum, gz, axes):
     order = _spread(x.type.ndim, axes)
     reached = elemwise("eq")(dimshuffle(extremum, order), x)
     return elemwise("mul")(reached, dimshuffle(gz, order))
+
+
+class Supremum(CAReduce):
+    """The maximum of floats along axes; minus infinity where there is no element."""
+
+    __props__ = ("axis",)
+    of_nothing = -math.inf
+
+    def __init__(self, axis=None):
+        super().__init__(OPS["maximum"], axis)
 
 
 class _Logical(CAReduce):
@@ -432,10 +446,13 @@ class MulWithoutZeros(BinaryScalarOp):
     def impl(self, x, y):
         return y if x == 0 else x if y == 0 else x * y
 
-    def on_arrays(self, arrays, out_dtypes):
-        x, y = arrays
-        product = np.where(x == 0, y, np.where(y == 0, x, x * y))
-        return [product.astype(out_dtypes[0], copy=False)]
+    def computation(self, in_dtypes, out_dtypes):
+        def compute(arrays):
+            x, y = arrays
+            product = np.where(x == 0, y, np.where(y == 0, x, x * y))
+            return [product.astype(out_dtypes[0], copy=False)]
+
+        return compute
 
 
 mul_without_zeros = MulWithoutZeros(name="mul_without_zeros")
@@ -498,7 +515,7 @@ class _Extremum(Op):
 
     def _argmax(self, x):
         """Return the position of the first maximum among the reduced axes, in C order."""
-        _check_not_empty(x, self.axis, "maximum")
+        check_not_empty(x, self.axis, "maximum")
         kept = [i for i in range(x.ndim) if i not in self.axis]
         rest = tuple(x.shape[i] for i in kept)
         count = int(np.prod([x.shape[i] for i in self.axis]))

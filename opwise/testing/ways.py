@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opwise.modes.debugmode import DebugMode
 from opwise.modes.mode import OPT_FAST_COMPILE, OPT_FAST_RUN, OPT_NONE, OPT_O2, OPT_UNSAFE, Mode
 
 
@@ -12,6 +13,26 @@ class BuiltInKernels(Mode):
         linker = super().bound_linker(fgraph)
         linker.generate_kernels = False
         return linker
+
+
+class Debugged(DebugMode):
+    """A DebugMode that takes NaN and infinities for numbers, which random programs have."""
+
+    generate_kernels = True
+
+    def __init__(self, linker, optimizer):
+        super().__init__(optimizer, stability_patience=2, check_isfinite=False)
+
+    def bound_linker(self, fgraph):
+        linker = super().bound_linker(fgraph)
+        linker.generate_kernels = self.generate_kernels
+        return linker
+
+
+class DebuggedBuiltInKernels(Debugged):
+    """The same, without a compiler."""
+
+    generate_kernels = False
 
 
 #: name -> (class of the mode, linker, rewrites); the first is what the others are held against
@@ -30,12 +51,18 @@ WAYS = {
     "FAST_RUN, cvm_nogc": (BuiltInKernels, "cvm_nogc", OPT_FAST_RUN),
     "unsafe": (BuiltInKernels, "c|py", OPT_UNSAFE),
 }
+#: ways that check much and take long: they run where they are asked for by name
+THOROUGH = {
+    "DEBUG_MODE": (Debugged, None, OPT_FAST_RUN),
+    "DEBUG_MODE, built-in kernels": (DebuggedBuiltInKernels, None, OPT_FAST_RUN),
+}
 REFERENCE = next(iter(WAYS))
 
 
 def mode_of(way):
     """Return a new Mode for a way; KeyError with the ways there are for another name."""
-    if way not in WAYS:
-        raise KeyError(f"no way is called {way!r}; there are {', '.join(map(repr, WAYS))}")
-    cls, linker, query = WAYS[way]
+    every = {**WAYS, **THOROUGH}
+    if way not in every:
+        raise KeyError(f"no way is called {way!r}; there are {', '.join(map(repr, every))}")
+    cls, linker, query = every[way]
     return cls(linker, query)

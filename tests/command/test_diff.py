@@ -2,8 +2,11 @@
 
 import json
 import subprocess
+from dataclasses import replace
 
 import pytest
+
+from opwise.profiling.profile import Profile
 
 A = ("exp", 6_000_000, 1, ("a",))
 B = ("dot", 4_000_000, 1, ("b",))
@@ -62,6 +65,23 @@ def test_unrelated_programs(call, profile):
     one, two = profile("1.json", A), profile("2.json", B)
     assert "Nothing matches" in call("diff", one, two).output
     assert call("diff", "--fail-above", 2, one, two).exit_code == 1
+
+
+def test_a_side_without_applys(call, profile, tmp_path):
+    empty = tmp_path / "empty.json"
+    Profile().save(empty)
+    one = profile("a.json", ("exp", 100, 1, ("k",)))
+    assert "Nothing matches: no Apply was recorded after." in call("diff", one, empty).output
+    assert "Nothing matches: no Apply was recorded before." in call("diff", empty, one).output
+
+
+def test_other_flags_are_told(call, profile, tmp_path):
+    one = profile("a.json", ("exp", 100, 1, ("k",)))
+    assert "flags" not in call("diff", one, one).output
+    other = tmp_path / "b.json"
+    replace(Profile.load(one), environment={"flags": "floatX=float32"}).save(other)
+    told = call("diff", one, other).output
+    assert "flags before: none, after: floatX=float32\n" in told
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "fast", "nan", "inf"])

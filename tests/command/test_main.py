@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -51,10 +52,29 @@ def test_run_keeps_the_profile_and_passes_everything_on(script):
     done = opwise("run", "--mode", "FAST_COMPILE", "--flags", "floatX=float32", script, "-x", "--n")
     assert done.returncode == 2
     assert done.stdout == "ran with ['-x', '--n'] FAST_COMPILE float32\n"
-    assert "1 functions, 3 calls, " in done.stderr
+    assert "1 function, 3 calls, " in done.stderr
     (f,) = Profile.load("program.profile.json").functions
     assert (f.name, f.calls) == ("f", 3) and f.memory is not None
     assert any(line[0] == str(script) for a in f.applys for line in a.lines)
+
+
+STDOUT = [(">/dev/full", 1), (">&-", 0), ("| true", 0)]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+@pytest.mark.parametrize(("where", "code"), STDOUT, ids=lambda v: str(v))
+@pytest.mark.parametrize("what", ["--help", "doctor", "report {}", "report --form csv {}"])
+def test_a_stdout_that_takes_nothing(tmp_path, build, what, where, code):
+    apply, function, _ = build
+    path = tmp_path / "kept.json"
+    Profile((function(apply("exp", 100, 0)),)).save(path)
+    line = f"set -o pipefail; {sys.executable} -m opwise {what.format(path)} {where}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    if code:
+        assert done.stderr == "Error: stdout cannot be written: No space left on device\n"
+        assert done.returncode == code
+    else:
+        assert done.stderr == "" and done.returncode in (0, 1)
 
 
 def test_run_says_where_there_is_no_profile(tmp_path):
@@ -114,6 +134,37 @@ def test_report_of_several(call, profile):
     one = profile("1.json", ("exp", 9000, 2, ()))
     two = profile("2.json", ("exp", 1000, 3, ()))
     assert "      5     0   exp(x)" in call("report", "--form", "text", one, two).output
+
+
+@pytest.fixture
+def of_two(build, tmp_path):
+    """The file of a profile of two functions that were called and one that was not."""
+    apply, function, _ = build
+    kept = Profile((
+        function(apply("exp", 100, 0), name="f"),
+        function(apply("dot", 900, 0), apply("exp", 50, 1), name="g"),
+        replace(function(apply("sort", 0, 0, count=0), name="h"), calls=0),
+    ))  # fmt: skip
+    kept.save(tmp_path / "two.json")
+    return tmp_path / "two.json"
+
+
+def test_the_text_has_a_part_for_each_function(call, of_two):
+    *_, g, f, both = call("report", "--form", "text", of_two).output.split("  Message: ")
+    assert [part.partition("\n")[0] for part in (g, f, both)] == [
+        "g", "f", "the sum of 3 functions",
+    ]  # fmt: skip
+    assert "dot" in g and "dot" not in f and "dot" in both
+
+
+def test_functions_that_are_asked_for(call, of_two):
+    shown = call("report", "--function", "f", of_two).output
+    assert shown.startswith("1 function, 1 call, ") and "exp" in shown and "dot" not in shown
+    shown = call("report", "--function", "f", "--function", "g", of_two).output
+    assert shown.startswith("2 functions, 2 calls, ")
+    result = call("report", "--function", "k", of_two)
+    assert result.exit_code == 1
+    assert result.output == "Error: no function is called k; there are: f, g, h\n"
 
 
 def test_report_for_other_programs(call, profile):

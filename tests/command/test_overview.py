@@ -89,7 +89,7 @@ def test_lines_and_scopes(shown):
 
 def test_the_rest(shown):
     lines = shown("-n", 1)
-    assert lines[0].startswith("all: 1 functions, 4 calls, ")
+    assert lines[0].startswith("all: 1 function, 4 calls, ")
     assert "Applys (the first 1 of 3)" in lines
     assert any(line.endswith("sort: no C implementation") for line in lines)
     assert any(line.startswith("Memory at its peak: 16 B while f ran mul(x)") for line in lines)

@@ -2,6 +2,7 @@
 
 import inspect
 import linecache
+import os
 import pickle
 import subprocess
 import sys
@@ -174,7 +175,8 @@ def test_keys_are_the_same_in_every_process():
     def key(seed):
         return subprocess.run(
             [sys.executable, "-c", PROGRAM],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(filter(None, sys.path))},
+            env={**os.environ, "PYTHONHASHSEED": seed,
+                 "PYTHONPATH": ":".join(filter(None, sys.path))},
             check=True, capture_output=True, text=True,
         ).stdout  # fmt: skip
 

@@ -81,10 +81,11 @@ def test_what_the_key_covers(cache, flags, monkeypatch):
         cbuild.load(TEXT % 3)
         return len(libraries(cache))
 
+    usual = config.gcc.cxxflags
     assert files_after(lambda: None) == 1
-    assert files_after(lambda: flags({"gcc.cxxflags": "-DOTHER"})) == 2
-    assert files_after(lambda: flags({"gcc.cxxflags": "-DOTHER -DMORE"})) == 3
-    assert files_after(lambda: flags({"gcc.cxxflags": ""})) == 3
+    assert files_after(lambda: flags({"gcc.cxxflags": f"{usual} -DOTHER"})) == 2
+    assert files_after(lambda: flags({"gcc.cxxflags": f"{usual} -DOTHER -DMORE"})) == 3
+    assert files_after(lambda: flags({"gcc.cxxflags": usual})) == 3
     assert files_after(lambda: monkeypatch.setattr(cbuild, "FLAGS", (*cbuild.FLAGS, "-DX"))) == 4
     environment = cbuild._environment
     for part in ("another processor", "another C library"):

@@ -1,5 +1,8 @@
 """Declaring rules, what they look at, and rules written as patterns."""
 
+import gc
+import pickle
+
 import pytest
 
 from opwise.graph.apply import Apply
@@ -115,6 +118,18 @@ def test_the_index_forgets_when_there_are_very_many_ops(monkeypatch):
     for name in ("add", "exp", "log", "mul", "neg"):
         index[elemwise(name)]
     assert len(index) <= 3
+
+
+def test_the_index_keeps_no_op_for_its_id():
+    index = RuleIndex([rule(Elemwise)(lambda fgraph, node: None)])
+    first = elemwise("add")
+    rules = index.of(first)
+    for _ in range(3):
+        again = pickle.loads(pickle.dumps(first))
+        assert again is not first and index.of(again) is rules and len(index.by_id) == 2
+        del again
+        gc.collect()
+        assert list(index.by_id) == [id(first)] and len(index) == 1
 
 
 # --- forms of rules and of results ----------------------------------------------------------------

@@ -21,6 +21,7 @@ from opwise.profiling.profile import (
     FunctionProfile,
     OriginProfile,
     Profile,
+    whole,
 )
 
 pytestmark = pytest.mark.null
@@ -29,6 +30,7 @@ HERE, THERE = (OriginProfile("k", "exp", "a.py", n) for n in (1, 2))
 ORIGINS = [(), (HERE,), (THERE,), (HERE, OriginProfile("l", "dot", gradient_of=("a.py", 1)))]
 OPS = ["exp", "dot", "Sum{axis=[0]}"]
 numbers = st.integers(0, 10**6)
+seconds = st.floats(0, 1e4).map(whole)
 arrays = st.one_of(
     st.none(), st.builds(ArrayProfile, st.just("float64"), st.just((3,)), st.just((8,)), numbers)
 )
@@ -53,11 +55,12 @@ def functions(draw):
     n = draw(st.integers(0, 3))
     return FunctionProfile(
         name=draw(st.sampled_from("fg")), applys=tuple(draw(applys(k)) for k in range(n)),
-        calls=draw(numbers), call_ns=draw(numbers), fn_ns=draw(numbers),
+        calls=draw(numbers), failed=draw(st.integers(0, 3)), call_ns=draw(numbers),
+        fn_ns=draw(numbers),
         first_call_ns=draw(numbers), timing_ns=draw(numbers),
         detail=draw(st.sampled_from([(), (CallProfile(1, 5, (1,) * n),)])),
         compile=CompileProfile(
-            total=draw(st.integers(0, 9)), cached=draw(st.sampled_from([None, True, False]))
+            total=draw(seconds), cached=draw(st.sampled_from([None, True, False]))
         ),
     )  # fmt: skip
 
@@ -86,7 +89,7 @@ def test_nor_in_how_many_steps(a, b, c):
 def test_nothing_is_lost(a, b):
     both = merge([a, b])
     assert both.local_ns == a.local_ns + b.local_ns
-    for figure in ("calls", "call_ns", "fn_ns"):
+    for figure in ("calls", "failed", "call_ns", "fn_ns"):
         assert sum(getattr(f, figure) for f in both.functions) == sum(
             getattr(f, figure) for p in (a, b) for f in p.functions
         )

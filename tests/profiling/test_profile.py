@@ -269,3 +269,10 @@ def test_importing_opwise_does_not_import_the_schema_checker():
 
     code = "import opwise, sys; sys.exit('fastjsonschema' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_share_of_calls_is_from_0_to_1(build):
+    apply, _, _ = build
+    for share in (-0.1, 2, float("nan")):
+        with pytest.raises(ValueError, match="A share of calls is a number from 0 to 1, not "):
+            apply("exp", 5).quantile(share)

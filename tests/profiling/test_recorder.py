@@ -1,8 +1,11 @@
 """Recorder: a snapshot holds what the machine counted, and what it counted it for."""
 
+import pytest
+
 import opwise
 import opwise.tensor as T
 from opwise.profiling.recorder import Recorder
+from opwise.profiling.reports import profilestats
 
 
 class FakeMachine:
@@ -21,7 +24,7 @@ class FakeMachine:
 
 
 class FakeCalls:
-    calls, total_ns, fn_ns, first_ns = 7, 1000, 900, 300
+    calls, failed, total_ns, fn_ns, first_ns = 5, 2, 1000, 900, 300
 
 
 class FakeReport:
@@ -41,7 +44,8 @@ def test_snapshot():
         FakeReport,
     )  # fmt: skip
     profile = recorder.snapshot()
-    assert (profile.calls, profile.call_ns, profile.first_call_ns) == (7, 1000, 300)
+    assert (profile.calls, profile.failed) == (7, 2)
+    assert (profile.call_ns, profile.first_call_ns, profile.first_calls) == (1000, 300, 1)
     assert (profile.compile.total, profile.compile.optimizer) == (3.0, 2.0)
     for k, apply in enumerate(profile.applys):
         assert (apply.position, apply.count, apply.total) == (k, k + 1, 10 * (k + 1))
@@ -54,6 +58,53 @@ def test_snapshot():
         (filename, number), *_ = apply.lines
         with open(filename) as f:
             assert line in f.read().splitlines()[number - 1]
+
+
+def failing(**kwargs):
+    """Return a function that was called well three times, and four times in vain."""
+    x, y = T.dvectors("x", "y")
+    function = opwise.function([x, y], T.exp(x) + y, profile=True, **kwargs)
+    for n in (3, 2, 3, 2, 3):
+        if n == 3:
+            function([1.0] * 3, [1.0] * n)
+        else:
+            with pytest.raises(ValueError):
+                function([1.0] * 3, [1.0] * n)
+    for arguments in (([[1.0]], [1.0]), ()):
+        with pytest.raises(TypeError):
+            function(*arguments)
+    return function
+
+
+@pytest.mark.parametrize("linker", ["py", "c|py"])
+def test_calls_that_fail_are_counted_with_their_time(linker):
+    function = failing(mode=opwise.Mode(linker, "fast_run"))
+    (f,) = function.profile.profile().functions
+    assert (f.calls, f.failed, function.calls) == (7, 4, 3)
+    assert max(a.count for a in f.applys) <= f.calls
+    assert f.thunk_ns + f.timing_ns <= f.fn_ns < f.call_ns
+    assert 0 < f.first_call_ns < f.call_ns and f.first_calls == 1
+    text = function.profile.profile()
+    assert "Time of 7 calls (4 failed): " in profilestats.summary(text)
+    assert "in 7 calls to Function.__call__: " in profilestats.summary(text)
+
+
+def test_a_first_call_that_is_ignored_is_not_told(flags):
+    flags({"profiling.ignore_first_call": True})
+    x = T.dvector("x")
+    function = opwise.function([x], T.exp(x), profile=True)
+    for _ in range(4):
+        function([1.0])
+    profile = function.profile.profile()
+    (f,) = profile.functions
+    assert (f.calls, f.first_call_ns, f.first_calls) == (3, 0, 0)
+    assert "first calls:" not in profilestats.summary(profile)
+
+
+def test_flags_that_were_set_are_told(flags):
+    flags({"floatX": "float32", "profiling.n_apply": 3})
+    told = failing().profile.profile().environment["flags"].split(",")
+    assert "floatX=float32" in told and not any("profil" in part for part in told)
 
 
 def test_two_snapshots_have_the_same_keys():

@@ -119,8 +119,8 @@ def test_the_peak_has_an_owner(build):
     )
     one = function(apply("exp", 1, lines=[("/far/a.py", 3)]), apply("dot", 1, 1))
     lines = details.peak(Profile((replace(one, memory=memory),)))
-    assert lines[0] == "Memory at its peak: 2.5 kB while f ran dot(x) (id 1)"
-    assert lines[1].startswith("  with the scratch memory of Applys at most 3 kB")
+    assert lines[0] == "Memory at its peak: 2.441 KiB while f ran dot(x) (id 1)"
+    assert lines[1].startswith("  with the scratch memory of Applys at most 2.93 KiB")
     assert [line.split(maxsplit=1) for line in lines[2:]] == [
         ["1500", "exp(x) (id 0, /far/a.py:3)"],
         ["1000", "dot(x) (id 1)"],

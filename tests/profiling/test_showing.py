@@ -266,7 +266,7 @@ def test_run_under_the_command(run, tmp_path):
     assert done.stdout == b"a line of the program\n"
     profile = Profile.load(tmp_path / "program.profile.json")
     assert [f.calls for f in profile.functions] == [1, 0]
-    assert b"2 functions, 1 calls" in done.stderr
+    assert b"2 functions, 1 call" in done.stderr
 
 
 def test_report_where_nothing_can_be_shown(run, tmp_path, build):

@@ -343,7 +343,12 @@ if __name__ == "__main__":
             os.waitpid(child, 0)
     else:
         import multiprocessing
-        context = multiprocessing.get_context(sys.argv[1])
+        start, _, kind = sys.argv[1].partition("+")
+        context = multiprocessing.get_context(start)
+        if kind == "pool":
+            with context.Pool(1) as pool:
+                pool.map(job, [2])
+            sys.exit()
         child = context.Process(target=job, args=(2,))
         child.start(), child.join()
 """
@@ -351,7 +356,16 @@ if __name__ == "__main__":
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot fork here")
 @pytest.mark.parametrize(
-    ("how", "calls"), [("os", 2), ("fork", 2), ("forkserver", 3), ("spawn", 3)]
+    ("how", "calls"),
+    [
+        ("os", 2),
+        ("fork", 2),
+        ("fork+pool", 2),
+        ("forkserver", 3),
+        ("spawn", 3),
+        ("spawn+pool", 3),
+        ("forkserver+pool", 3),
+    ],
 )
 def test_processes_that_start_write_what_they_did(run, tmp_path, how, calls):
     (tmp_path / "program.py").write_text(FORKS)
@@ -362,7 +376,7 @@ def test_processes_that_start_write_what_they_did(run, tmp_path, how, calls):
     assert (own.calls, child.calls) == (1, calls)
     assert own.compile.total > 0
     # what a fork has of its parent, the parent tells
-    assert (child.compile.total > 0) == (how in ("forkserver", "spawn"))
+    assert (child.compile.total > 0) == (how.partition("+")[0] in ("forkserver", "spawn"))
 
 
 @pytest.mark.parametrize("where", ["stderr", "stdout", "profile.txt"])

@@ -53,6 +53,17 @@ def test_dot_is_numpys(run, left, right):
     np.testing.assert_allclose(run(dot(x, y), values), np.dot(values[x], values[y]))
 
 
+@pytest.mark.parametrize("left, right", [((2, 1), (1,)), ((1,), (1, 2)), ((1, 1), (1, 2))])
+def test_zero_times_nan_is_nan(run, left, right):
+    x, y = tensor("float64", len(left)), tensor("float64", len(right))
+    values = {x: np.zeros(left), y: np.zeros(right)}
+    larger = values[x] if values[x].size > 1 else values[y]
+    larger[-1] = larger[..., -1] = np.nan
+    result = run(dot(x, y), values)
+    np.testing.assert_array_equal(result, np.matmul(values[x], values[y]))
+    assert np.isnan(result).any()
+
+
 DTYPES = ("int8", "int32", "uint16", "bool", "float16", "float32", "float64", "complex64")
 
 

@@ -13,10 +13,10 @@ from opwise.errors import UnusedInputError
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.modes.mode import OPT_FAST_RUN, Mode
+from opwise.modes.shaking import Shaken, beyond
 from opwise.optimizers.navigators import TopoOptimizer
 from opwise.optimizers.rule import Rule
 from opwise.testing import WAYS, CheckFailed, check, ways
-from opwise.testing.shaking import Shaken, beyond
 from opwise.testing.ways import mode_of
 
 pytestmark = pytest.mark.null

@@ -58,6 +58,13 @@ def test_programs_with_generated_kernels():
         examine(grown(Recorded(seed=seed)), ["FAST_RUN"])
 
 
+def test_debug_mode_raises_no_false_alarm():
+    for seed in range(60):
+        program = grown(Recorded(seed=seed), 16, seed % 5 == 4)
+        if program is not None:
+            examine(program, ["DEBUG_MODE, built-in kernels"])
+
+
 # --- what programs are made of --------------------------------------------------------------------
 
 

@@ -6,6 +6,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define __asan_poison_memory_region(address, size) ((void)0)
+#define __asan_unpoison_memory_region(address, size) ((void)0)
+#endif
+
 /* Blocks below OW_LARGE come from malloc and go back to it. Others are of sizes in steps of an
  * eighth of a power of two, so that a freed one fits many requests; a list for each size. */
 #define OW_LARGE (32 << 10)
@@ -65,16 +72,42 @@ static char *fresh(int64_t bytes, int64_t alignment)
     return block;
 }
 
+/* Take the first block off a list that has one; with the lock held. */
+static char *take(int k)
+{
+    char *block = (char *)lists[k];
+    __asan_unpoison_memory_region(block, (size_t)head_of(block)->capacity);
+    lists[k] = lists[k]->next;
+    kept -= head_of(block)->capacity;
+    return block;
+}
+
+/* Put a block onto a list; with the lock held. The address sanitizer reports who still uses it. */
+static void keep(int k, char *block)
+{
+    int64_t bytes = head_of(block)->capacity;
+    __asan_unpoison_memory_region(block, sizeof(ow_freed));
+    ((ow_freed *)block)->next = lists[k];
+    lists[k] = (ow_freed *)block;
+    kept += bytes;
+    __asan_poison_memory_region(block, (size_t)bytes);
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+void ow_fit(char *block, int64_t bytes)
+{
+    int64_t capacity = head_of(block)->capacity;
+    __asan_unpoison_memory_region(block, (size_t)bytes);
+    __asan_poison_memory_region(block + bytes, (size_t)(capacity - bytes));
+}
+#endif
+
 /* With the lock held: free kept blocks, the largest first, until at most `bytes` are kept. */
 static void shrink(int64_t bytes)
 {
     for (int k = OW_SIZES - 1; k >= 0 && kept > bytes; k--)
-        while (lists[k] && kept > bytes) {
-            char *block = (char *)lists[k];
-            lists[k] = lists[k]->next;
-            kept -= head_of(block)->capacity;
-            free(head_of(block)->base);
-        }
+        while (lists[k] && kept > bytes)
+            free(head_of(take(k))->base);
 }
 
 static void before_fork(void)
@@ -109,11 +142,7 @@ static char *unfilled(int64_t bytes)
         return fresh(bytes, bytes < OW_ALIGNED ? 16 : OW_ALIGN);
     int k = size_class(&bytes);
     pthread_mutex_lock(&lock);
-    char *block = (char *)lists[k];
-    if (block) {
-        lists[k] = lists[k]->next;
-        kept -= bytes;
-    }
+    char *block = lists[k] ? take(k) : NULL;
     pthread_mutex_unlock(&lock);
     if (block)
         return block;
@@ -127,6 +156,8 @@ static char *unfilled(int64_t bytes)
 char *ow_alloc(int64_t bytes)
 {
     char *block = unfilled(bytes);
+    if (block)
+        ow_fit(block, bytes);
     if (filling && block)
         memset(block, 0xff, (size_t)bytes);
     return block;
@@ -146,9 +177,7 @@ void ow_free(char *block)
     pthread_mutex_lock(&lock);
     if (kept + bytes > most)
         shrink(most - bytes);
-    ((ow_freed *)block)->next = lists[k];
-    lists[k] = (ow_freed *)block;
-    kept += bytes;
+    keep(k, block);
     pthread_mutex_unlock(&lock);
 }
 
@@ -157,11 +186,14 @@ char *ow_resize(char *block, int64_t bytes)
     if (block == NULL)
         return ow_alloc(bytes);
     int64_t had = head_of(block)->capacity;
-    if (bytes <= had)
+    if (bytes <= had) {
+        ow_fit(block, bytes);
         return block;
+    }
     char *larger = ow_alloc(bytes);
     if (larger == NULL)
         return NULL;
+    ow_fit(block, had);
     memcpy(larger, block, (size_t)had);
     ow_free(block);
     return larger;

@@ -20,6 +20,13 @@ void ow_fill_new(int yes);
 /* As realloc. */
 char *ow_resize(char *block, int64_t bytes);
 int64_t ow_capacity(const char *block);
+/* Only the first `bytes` of a block are in use: the address sanitizer, where there is one, reports
+ * whoever touches the rest. */
+#if defined(__SANITIZE_ADDRESS__)
+void ow_fit(char *block, int64_t bytes);
+#else
+#define ow_fit(block, bytes) ((void)0)
+#endif
 /* Keep at most `bytes` of freed blocks for later use; give back what is more than that. */
 void ow_keep_at_most(int64_t bytes);
 /* Bytes of freed blocks that are kept. */

@@ -27,9 +27,10 @@ static void ow_fill(char *p, int64_t n, const void *value, int size)
 
 /* reals: about how many nanoseconds an element takes. ints: index among the reducers, of the reduction;
  * and of the one that joins its accumulators; mask of the reduced dimensions; 1 if the result must
- * be narrowed from double to float; ndim; for each input the mask of its broadcastable dimensions;
+ * be narrowed from double to float; 1 if what an operation starts with is its result where there is
+ * no element; ndim; for each input the mask of its broadcastable dimensions;
  * the mask of those that may stand still in the step's loop. Without a loop, the reducer's is used. */
-enum { OW_RED = 0, OW_RED_JOIN, OW_RED_AXES, OW_RED_NARROW, OW_RED_NDIM, OW_RED_MASKS };
+enum { OW_RED = 0, OW_RED_JOIN, OW_RED_AXES, OW_RED_NARROW, OW_RED_EMPTY, OW_RED_NDIM, OW_RED_MASKS };
 
 static int ow_reduce_prep(ow_step *s)
 {
@@ -43,7 +44,7 @@ static int ow_reduce_prep(ow_step *s)
     for (int d = 0; d < nd; d++) {
         if (!(s->ints[OW_RED_AXES] >> d & 1))
             z->shape[k++] = shape[d];
-        else if (shape[d] == 0 && r->needs_elements)
+        else if (shape[d] == 0 && r->needs_elements && !s->ints[OW_RED_EMPTY])
             return OW_FAIL(s, OW_VALUE_ERROR, "Input of CAReduce{%.7s} has zero-size on axis %d",
                            r->name, d);
     }

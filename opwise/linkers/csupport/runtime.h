@@ -133,6 +133,7 @@ static inline int ow_ensure(ow_step *s, ow_cell *c)
         if (c->buf == NULL)
             return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate %lld bytes", (long long)bytes);
     }
+    ow_fit(c->buf, bytes);
     c->data = c->buf;
     return OW_OK;
 }
@@ -144,6 +145,8 @@ static inline char *ow_scratch(ow_step *s, int64_t bytes)
         s->scratch = ow_alloc(bytes);
         s->scratch_cap = s->scratch ? bytes : 0;
     }
+    if (s->scratch)
+        ow_fit(s->scratch, bytes);
     return s->scratch;
 }
 

@@ -170,6 +170,8 @@ def local_sum_prod_mul_by_scalar(fgraph, node):
     rest = [factor for factor in x.owner.inputs if not all(factor.type.broadcastable)]
     if not numbers or not rest:
         return None
+    if len(rest) > 1:  # their product is rounded as it was, in the dtype that the numbers gave it
+        rest[0] = cast(rest[0], x.type.dtype)
     terms = rest[0] if len(rest) == 1 else elemwise("mul")(*rest)
     total = _along(node.op, node.op.axis, terms)
     return for_output(node, elemwise("mul")(*(_beside(node, n) for n in numbers), total))

@@ -38,7 +38,7 @@ from opwise.scalar.op import OPS
 from opwise.tensor.elemwise import DimShuffle, cast, elemwise
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, logsoftmax_op, softmax_op
 from opwise.tensor.nnet.sigm import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
-from opwise.tensor.reduce import CAReduce, MaxAndArgmax, Sum
+from opwise.tensor.reduce import CAReduce, MaxAndArgmax, Sum, Supremum
 
 _exp, _log, _neg, _abs = map(elemwise, ("exp", "log", "neg", "abs_"))
 _add, _sub, _mul, _div = map(elemwise, ("add", "sub", "mul", "true_div"))
@@ -139,7 +139,7 @@ def local_log_sum_exp(fgraph, node):
     if inside is None:
         return None
     op, (x,) = summed.owner.op, inside
-    largest = CAReduce(OPS["maximum"], op.axis)(cast(x, summed.owner.inputs[0].type.dtype))
+    largest = Supremum(op.axis)(cast(x, summed.owner.inputs[0].type.dtype))
     shift = _finite(largest)
     axes = range(x.type.ndim) if op.axis is None else op.axis
     kept = iter(range(largest.type.ndim))

@@ -11,6 +11,7 @@ from dataclasses import asdict
 
 from opwise.profiling import aggregate, histogram, roofline
 from opwise.profiling.html.layout import layered
+from opwise.profiling.memory import readable
 from opwise.profiling.profile import Profile
 from opwise.profiling.tips import tips
 
@@ -206,11 +207,13 @@ def _function(f, texts):
         "name": texts(f.name),
         "applys": len(f.applys),
         "calls": f.calls,
+        "failed": f.failed,
         "call_ns": f.call_ns,
         "fn_ns": f.fn_ns,
         "thunk_ns": f.thunk_ns,
         "timing_ns": f.timing_ns,
-        "first_call_ns": round(f.first_call_ns / max(f.first_calls, 1)),
+        "first_call_ns": f.first_call_ns,
+        "first_calls": f.first_calls,
         "compile": compile_,
         "detail": [_call(call) for call in f.detail],
         "memory": _memory(f),
@@ -287,7 +290,7 @@ def _arrays(types, arrays, texts):
 
 def _array(array):
     shape = _shape(array.shape)
-    text = f"{array.dtype} {shape}, {size(array.bytes)}"
+    text = f"{array.dtype} {shape}, {readable(array.bytes)}"
     return text if _is_contiguous(array) else f"{text}, strides {_shape(array.strides)}"
 
 
@@ -306,15 +309,6 @@ def _shape(numbers):
 
 def _shapes(a):
     return ", ".join(_shape(array.shape) for array in a.output_arrays if array is not None)
-
-
-def size(count):
-    """Return a number of bytes as people read it."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024 or unit == "GiB":
-            return f"{count:.4g} {unit}"
-        count /= 1024
-    raise AssertionError(count)
 
 
 def _traffic(a):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from opwise.profiling.files import write_whole
 from opwise.profiling.html import data, differencedata
+from opwise.profiling.memory import readable
 from opwise.profiling.merge import merge
 
 _HERE = Path(__file__).parent
@@ -119,7 +120,7 @@ def _environment():
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(duration=duration, bytesize=data.size)
+    environment.filters.update(duration=duration, bytesize=readable)
     return environment
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from opwise.profiling import aggregate
+from opwise.profiling.memory import readable
 from opwise.profiling.reports import roofline
 
 #: an Apply that takes less than so many readings of the clock is hardly measured
@@ -42,8 +43,10 @@ def calls(profile):
         share = 100 * ns / total if total else 0.0
         return "  %10.6f  %5.1f%%  %10.3f  %s" % (ns * 1e-9, share, ns * 1e-3 / count, what)
 
+    failed = sum(f.failed for f in functions)
+    which = f"{count} calls ({failed} failed)" if failed else f"{count} calls"
     found = [
-        f"Time of {count} calls: <seconds> <share> <microseconds a call>",
+        f"Time of {which}: <seconds> <share> <microseconds a call>",
         row(total, "calls"),
         row(total - fn, "call path: arguments, results, updates"),
         row(max(0, fn - thunks - timing), "machine: memory of results, order of Applys"),
@@ -52,12 +55,19 @@ def calls(profile):
     if runs:
         each = timing / runs
         found.append(row(timing, f"timing them: {runs} times {each:.0f} ns, not in their times"))
-    first = sum(f.first_call_ns for f in functions if f.calls)
-    later = count - sum(f.first_calls for f in functions if f.calls)
-    if later:
-        mean = (total - first) * 1e-3 / later
-        found.append(f"  first calls: {first * 1e-9:.6f} s; later ones {mean:.3f} us on average")
-    return [*found, *_hardly_measured(profile), *compiling(profile)]
+    return [*found, *about_calls(profile)]
+
+
+def about_calls(profile):
+    """Yield what there is to say of first calls, of Applys that are too short, and of compiling."""
+    called = [f for f in profile.functions if f.calls]
+    first = sum(f.first_call_ns for f in called)
+    later = sum(f.calls - f.first_calls for f in called)
+    if first and later:
+        mean = (sum(f.call_ns for f in called) - first) * 1e-3 / later
+        yield f"  first calls: {first * 1e-9:.6f} s; later ones {mean:.3f} us on average"
+    yield from _hardly_measured(profile)
+    yield from compiling(profile)
 
 
 def _hardly_measured(profile):
@@ -228,10 +238,10 @@ def peak(profile):
     there = apply[memory.at]
     most = max(memory.timeline)
     found = [
-        f"Memory at its peak: {_bytes(memory.peak)} while {function.name} ran "
+        f"Memory at its peak: {readable(memory.peak)} while {function.name} ran "
         f"{_short(there.text)} (id {there.position}{_line(there)})",
         "  with the scratch memory of Applys at most %s; live there: <bytes> <made by>"
-        % _bytes(most),
+        % readable(most),
     ]
     for live in memory.live[:_LIVE]:
         maker = apply.get(live.position)
@@ -259,14 +269,6 @@ def place(row):
     if isinstance(row.key, tuple):
         return f"{_from_here(row.key[0])}:{row.key[1]}"
     return row.label
-
-
-def _bytes(count):
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} GB"
 
 
 def _short(name):

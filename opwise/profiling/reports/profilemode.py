@@ -7,7 +7,6 @@ legend.
 from __future__ import annotations
 
 from opwise.profiling import aggregate, compare
-from opwise.profiling.profile import no_collection
 from opwise.profiling.reports import details
 
 #: how many rows at most what follows the classic form has
@@ -37,7 +36,6 @@ def _title(method):
     return ["", title, "-" * len(title), ""]
 
 
-@no_collection()
 def summary(profile, n_apply, n_ops):
     """Return the text of a profile.
 

@@ -6,7 +6,6 @@ Programs parse this form: every format string of it is here. What it lacked foll
 from __future__ import annotations
 
 from opwise.profiling import aggregate, tips
-from opwise.profiling.profile import no_collection
 from opwise.profiling.reports import details, rewrites
 
 _CLASS_HEADER = "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Class name>"
@@ -22,7 +21,6 @@ _DETAILS = 10
 _NO_TIMES = "  No execution time accumulated (hint: try config profiling.time_thunks=1)"
 
 
-@no_collection()
 def summary(profile, n_ops=20, n_apply=20, line_width=512, min_memory_size=1024):
     """Return the text of a profile: the classic form, and the details that it lacked.
 
@@ -48,16 +46,20 @@ def classic(profile, n_ops=20, n_apply=20, line_width=512, min_memory_size=1024)
     return [*lines, *tips_section(profile)]
 
 
+_CALLS = ("calls", "failed", "call_ns")
+
+
 def function_section(profile):
     """Return the lines about calls and compilation."""
     functions = profile.functions
-    calls, call_ns = sum(f.calls for f in functions), sum(f.call_ns for f in functions)
+    calls, failed, call_ns = (sum(getattr(f, n) for f in functions) for n in _CALLS)
     fn_ns, thunk_ns = sum(f.fn_ns for f in functions), profile.local_ns
     lines = [
         "Function profiling",
         "==================",
         "  Message: %s" % (profile.message or None),
-        "  Time in %i calls to Function.__call__: %es" % (calls, call_ns * 1e-9),
+        "  Time in %i calls to Function.__call__: %es%s"
+        % (calls, call_ns * 1e-9, f", {failed} of them failed" if failed else ""),
     ]
     if call_ns > 0:
         lines.append(

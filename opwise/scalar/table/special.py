@@ -68,20 +68,20 @@ _special(
 _special(
     "erfcx", "Erfcx", 1,
     lambda F, x, z, g: g * (g.like(2) * x * z - g.like(_TWO_OVER_SQRT_PI)),
-    out=_real, doc="exp(x * x) * erfc(x), without overflow.",
+    out=_real, cuda={"f": "erfcx{f}({x})"}, doc="exp(x * x) * erfc(x), without overflow.",
 )  # fmt: skip
 _special(
     "erfinv", "Erfinv", 1, lambda F, x, z, g: g * g.like(_HALF_SQRT_PI) * F.exp(z * z),
-    out=_real, domain=((-0.9, 0.9),), doc="Inverse of erf.",
+    out=_real, domain=((-0.9, 0.9),), cuda={"f": "erfinv{f}({x})"}, doc="Inverse of erf.",
 )  # fmt: skip
 _special(
     "erfcinv", "Erfcinv", 1, lambda F, x, z, g: -g * g.like(_HALF_SQRT_PI) * F.exp(z * z),
-    out=_real, domain=((0.1, 1.9),), doc="Inverse of erfc.",
+    out=_real, domain=((0.1, 1.9),), cuda={"f": "erfcinv{f}({x})"}, doc="Inverse of erfc.",
 )  # fmt: skip
 # The float versions of tgamma, j0 and j1 are off by more than 4 ulp, and that of log leaves no room
 # for the rounding of a product: float32 goes through double.
 _special(
-    "gamma", "Gamma", 1, lambda F, x, z, g: g * z * F.psi(x), "({T})tgamma({x})",
+    "gamma", "Gamma", 1, lambda F, x, z, g: g * z * F.psi(x), "({T})tgamma((double){x})",
     libm=("tgamma",), kinds="biufc", domain=((0.5, 5.0),), doc="Gamma function.",
 )  # fmt: skip
 _special(
@@ -126,11 +126,11 @@ _special(
     doc="Upper incomplete gamma function of (k, x).",
 )  # fmt: skip
 _special(
-    "j0", "J0", 1, lambda F, x, z, g: -g * F.j1(x), "({T})j0({x})", libm=("j0",),
+    "j0", "J0", 1, lambda F, x, z, g: -g * F.j1(x), "({T})j0((double){x})", libm=("j0",),
     doc="Bessel function of the first kind of order 0.",
 )  # fmt: skip
 _special(
-    "j1", "J1", 1, lambda F, x, z, g: g * (F.j0(x) - F.jv(2, x)) * 0.5, "({T})j1({x})",
+    "j1", "J1", 1, lambda F, x, z, g: g * (F.j0(x) - F.jv(2, x)) * 0.5, "({T})j1((double){x})",
     libm=("j1",), doc="Bessel function of the first kind of order 1.",
 )  # fmt: skip
 _special(
@@ -139,10 +139,12 @@ _special(
 )  # fmt: skip
 _special(
     "i0", "I0", 1, lambda F, x, z, g: g * F.i1(x),
+    cuda={"f": "cyl_bessel_i0{f}({x})"},
     doc="Modified Bessel function of the first kind of order 0.",
 )  # fmt: skip
 _special(
     "i1", "I1", 1, lambda F, x, z, g: g * (F.i0(x) + F.iv(2, x)) * 0.5,
+    cuda={"f": "cyl_bessel_i1{f}({x})"},
     doc="Modified Bessel function of the first kind of order 1.",
 )  # fmt: skip
 _special(
@@ -150,13 +152,15 @@ _special(
     domain=((0.5, 3.0), (0.5, 3.0)), doc="Modified Bessel function of the first kind of order v.",
 )  # fmt: skip
 row(
-    "xlogx", "XlogX", 1, d.to_float, _xlogx, {"f": "({T})({x} * log({x} == 0 ? 1 : {x}))"},
+    "xlogx", "XlogX", 1, d.to_float, _xlogx,
+    {"f": "({T})({x} * log((double)({x} == 0 ? 1 : {x})))"},
     lambda F, x, z, g: g * (1 + F.log(x)),
     label="scalar_xlogx", libm=("log",), cost=2.0, kinds="biuf", domain=((0.1, 3.0),),
     doc="x * log(x); 0 for 0.",
 )  # fmt: skip
 row(
-    "xlogy0", "XlogY0", 2, d.to_float, _xlogy0, {"f": "({T})({x} * log({x} == 0 ? 1 : {y}))"},
+    "xlogy0", "XlogY0", 2, d.to_float, _xlogy0,
+    {"f": "({T})({x} * log((double)({x} == 0 ? 1 : {y})))"},
     lambda F, x, y, z, g: (g * F.log(y), g * x / y),
     label="scalar_xlogy0", libm=("log",), cost=2.0, kinds="biuf", domain=((-3.0, 3.0), (0.1, 3.0)),
     doc="x * log(y); 0 where x is 0.",

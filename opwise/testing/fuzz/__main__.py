@@ -13,7 +13,7 @@ from opwise.testing.fuzz.examine import examine
 from opwise.testing.fuzz.grow import Fault, Rejected
 from opwise.testing.fuzz.shrink import Recorded, shrunk
 from opwise.testing.fuzz.whole import grown
-from opwise.testing.ways import REFERENCE, WAYS
+from opwise.testing.ways import REFERENCE, THOROUGH, WAYS
 
 #: ways that every program runs; one of the others comes to each in turn
 QUICK = ["no optimizer, c|py", "FAST_COMPILE", "FAST_RUN, built-in kernels"]
@@ -151,6 +151,7 @@ def _shape_of(statement):
 
 
 def _arguments(argv):
+    every = {**WAYS, **THOROUGH}
     parser = argparse.ArgumentParser(prog="python -m opwise.testing.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0, help="how long to search")
     parser.add_argument("--seed", type=int, default=0, help="another seed finds other programs")
@@ -162,11 +163,11 @@ def _arguments(argv):
     parser.add_argument("--folder", default="fuzz-faults", help="where failing programs are put")
     parser.add_argument("--refused", action="store_true", help="show what was refused, and why")
     parser.add_argument("--modes", type=lambda text: [w.strip() for w in text.split(";")],
-                        help=f"ways, divided by semicolons, out of: {'; '.join(WAYS)}")  # fmt: skip
+                        help=f"ways, divided by semicolons: {'; '.join(every)}")  # fmt: skip
     args = parser.parse_args(argv)
     for way in args.modes or ():
-        if way not in WAYS:
-            parser.error(f"no way is called {way!r}; there are: {'; '.join(WAYS)}")
+        if way not in every:
+            parser.error(f"no way is called {way!r}; there are: {'; '.join(every)}")
     return args
 
 

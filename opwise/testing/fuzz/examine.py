@@ -7,8 +7,8 @@ import numpy as np
 from opwise.compile.function import function
 from opwise.compile.io import In
 from opwise.config import change_flags
+from opwise.modes.shaking import Shaken, beyond
 from opwise.testing.fuzz.grow import Fault
-from opwise.testing.shaking import Shaken, beyond
 from opwise.testing.ways import mode_of
 
 

@@ -16,10 +16,10 @@ import opwise.tensor as T
 from opwise import gradient
 from opwise.compile.shared import shared
 from opwise.config import change_flags
+from opwise.modes.shaking import beyond
 from opwise.tensor import extra_ops, selection
 from opwise.testing.fuzz.layouts import LAYOUTS
 from opwise.testing.fuzz.program import Leaf, Program
-from opwise.testing.shaking import beyond
 from opwise.testing.ways import REFERENCE
 
 #: what refuses operands politely; anything else that is raised is a fault

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from opwise.modes.shaking import Shaken
 from opwise.testing.fuzz.layouts import array_text, laid_out
-from opwise.testing.shaking import Shaken
 
 _NAME = re.compile(r"\bv\d+\b")
 
@@ -75,12 +75,13 @@ class Program:
 
     def source(self, way, trouble):
         """Return a whole Python program, with Theano's names, that shows what went wrong."""
-        from opwise.testing.ways import WAYS
+        from opwise.testing.ways import THOROUGH, WAYS
 
-        cls, linker, query = WAYS[way]
+        cls, linker, query = {**WAYS, **THOROUGH}[way]
         used = list(self.leaves.values())
         lines = [f'"""{_as_comment(trouble)}\n"""', "import numpy as np", "import theano",
                  "import theano.tensor as T", "from numpy import inf, nan  # noqa: F401",
+                 "from theano.compile.debugmode import DebugMode  # noqa: F401",
                  "from theano.compile.mode import Mode",
              "from theano.tensor.extra_ops import (",
              "    bincount, compress, diff, searchsorted, to_one_hot)",
@@ -102,6 +103,10 @@ class Program:
         optimizer = {True: "None", False: '"fast_run"'}[not query.include]
         if "fast_compile" in query.include:
             optimizer = '"fast_compile"'
+        made = f"Mode({linker!r}, {optimizer})"
+        if way in THOROUGH:
+            made = f"DebugMode({optimizer}, check_isfinite=False)"
+        built_in = cls.__name__ not in ("Mode", "Debugged")
         excluded = ", ".join(map(repr, query.exclude))
         lines += [
             f"inputs = [{ins}]",
@@ -123,9 +128,8 @@ class Program:
             "def test_modes_agree():",
             '    expected = run(Mode("py", None))',
             f"    # the way that failed: {way}"
-            + ("" if cls.__name__ == "Mode" else ", with built-in kernels (flag cxx=)"),
-            f"    mode = Mode({linker!r}, {optimizer})"
-            + (f".excluding({excluded})" if excluded else ""),
+            + (", with built-in kernels (flag cxx=)" if built_in else ""),
+            f"    mode = {made}" + (f".excluding({excluded})" if excluded else ""),
             "    for found, wanted in zip(run(mode), expected):",
             "        assert found.dtype == wanted.dtype",
             "        np.testing.assert_allclose(found, wanted, 1e-5, 1e-7)",

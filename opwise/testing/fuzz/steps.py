@@ -9,9 +9,9 @@ import numpy as np
 
 import opwise.scalar.table  # noqa: F401  (fills ROWS)
 import opwise.tensor as T
+from opwise.modes.shaking import EXACT_ROWS
 from opwise.scalar.row import ROWS
 from opwise.testing.fuzz.grow import Rejected
-from opwise.testing.shaking import EXACT_ROWS
 
 #: functions of steps with how often each is drawn
 STEPS: list = []
@@ -361,7 +361,7 @@ def dot(g):
     kinds = "f" if g.kind(x) == "f" else "fiuc"
     y = g.pick(kinds, 1, 2, where=lambda n: g.shape(n)[0] == last) if g.chance(60) else g.leaf(
         g.dtype(x), [last, *([g.choice(g.sizes)] if g.chance(60) else [])])  # fmt: skip
-    return g.add(f"T.dot({x}, {y})", reference=f"np.dot({x}, {y})" if g.kind(x) == "f" else None)
+    return g.add(f"T.dot({x}, {y})", reference=f"np.matmul({x}, {y})" if g.kind(x) == "f" else None)
 
 
 @step(4)

@@ -163,6 +163,12 @@ CASES = [
         lambda f, i: T.sum(2 * f),
         "mul(2.0, Sum{acc_dtype=float64}(f))",
     ),
+    (
+        "specialize",
+        "local_sum_prod_mul_by_scalar",
+        lambda f, s: T.sum(elemwise("mul")(s, f, f)),
+        "mul(s, Sum{acc_dtype=float64}(mul(Cast{float64}(f), f)))",
+    ),
     ("specialize", "local_sum_prod_mul_by_scalar", lambda i: T.sum(2 * i), None),
     (
         "specialize",

@@ -318,6 +318,19 @@ def test_log_sum_exp(build):
     log_sum_exp(build, changed=True)
 
 
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", "FAST_RUN", Mode("py", "fast_run")])
+def test_log_sum_exp_of_nothing(mode):
+    x = T.matrix("x")
+    logs = [T.log(T.exp(x).sum(axis=axis)) for axis in (0, 1, None)]
+    doubled = T.log(T.exp(2 * x).sum(axis=1, keepdims=True))
+    f = function([x], [*logs, doubled, grad(logs[1].sum(), x)], mode=mode)
+    empty = np.zeros((3, 0), x.dtype)
+    none, rows, whole, kept, gradient = f(empty)
+    assert none.shape == (0,) and gradient.shape == (3, 0)
+    for found, shape in ((rows, (3,)), (whole, ()), (kept, (3, 1))):
+        assert found.shape == shape and np.all(found == -np.inf)
+
+
 @pytest.mark.null
 @pytest.mark.parametrize(
     "build",

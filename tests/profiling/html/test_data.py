@@ -7,6 +7,7 @@ import pytest
 
 from opwise.profiling import aggregate
 from opwise.profiling.html import data, differencedata
+from opwise.profiling.memory import readable
 from opwise.profiling.profile import ArrayProfile, CallProfile, Profile
 from opwise.profiling.roofline import Machine, Peak
 
@@ -126,7 +127,7 @@ def test_layouts_of_arrays_are_told_where_they_are_unusual():
     ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (3 * 2**40, "3072 GiB")]
 )
 def test_sizes(count, text):
-    assert data.size(count) == text
+    assert readable(count) == text
 
 
 def test_an_empty_profile_has_a_page():

@@ -19,19 +19,21 @@ function callParts() {
 function callsCard() {
   const calls = sumOf("calls");
   const all = sumOf("call_ns");
+  const failed = sumOf("failed") ? `, ${whole(sumOf("failed"))} failed` : "";
   return card("Time in calls", figureNode(all, TIMES),
-    calls ? `${plural(calls, "call")} · ${time(all / calls)} each` : "never called",
+    calls ? `${plural(calls, "call")}${failed} · ${time(all / calls)} each` : "never called",
     stacked(callParts(), TIMES, 0.002));
 }
 
 function firstCard() {
-  const parts = functionsOf(state.part).filter((f) => f.calls > 1);
+  const parts = functionsOf(state.part).filter((f) => f.first_calls && f.calls > f.first_calls);
   const [f] = [...parts].sort((a, b) => b.call_ns - a.call_ns);
   if (!f) return null;
-  const later = (f.call_ns - f.first_call_ns) / (f.calls - 1);
+  const first = f.first_call_ns / f.first_calls;
+  const later = (f.call_ns - f.first_call_ns) / (f.calls - f.first_calls);
   const of = parts.length > 1 ? [el("span", { class: "cut", title: f.label }, `of ${f.label}`)] : [];
   return card("A later call", figureNode(later, TIMES),
-    [`the first: ${time(f.first_call_ns)}, ${digits(f.first_call_ns / Math.max(later, 1))}\u202f×`, ...of]);
+    [`the first: ${time(first)}, ${digits(first / Math.max(later, 1))}\u202f×`, ...of]);
 }
 
 const COMPILE = [

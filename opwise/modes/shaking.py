@@ -11,8 +11,10 @@ import numpy as np
 from opwise.graph.traversal import io_toposort
 from opwise.graph.variable import Constant
 from opwise.optimizers.folding import params
+from opwise.scalar.composite import Composite
 from opwise.scalar.op import Cast
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.elemwise import Elemwise, cast
+from opwise.tensor.mapreduce import MapReduce
 
 #: rows whose results on whole numbers are whole, and computed without rounding
 EXACT_ROWS = frozenset(
@@ -257,3 +259,58 @@ def beyond(expected, found, allowed):
         f"{int(wrong.sum())} of {wrong.size} elements differ{place}: {found[at]} instead of "
         f"{expected[at]}"
     )
+
+
+# --- whether roundings explain what differs -------------------------------------------------------
+
+#: with how many random roundings a doubtful difference is looked at, and how large they are
+_DOUBTS = {"runs": 16, "ulps": 4.0}
+
+
+class Doubts:
+    """Judges differences in one call of a graph. values: those of the graph's inputs."""
+
+    def __init__(self, values):
+        self._values = values
+        self._shaken = None
+
+    def explain(self, variables, expected, found):
+        """Return whether roundings on the way to ``variables`` may make ``expected`` ``found``.
+
+        variables: of the graph, which all stand for the same value.
+        """
+        if self._shaken is None:
+            self._shaken = Shaken(self._values, **_DOUBTS)
+        try:
+            self._shaken.compute(variables)
+        except Exception:  # a perform may refuse what a rounding makes of its inputs
+            return False
+        allowed = [self._shaken.allowed(var) for var in variables]
+        return any(beyond(expected, found, most) is None for most in allowed)
+
+
+def explains_alone(node, values, k, expected, found):
+    """Return whether roundings within one Apply may make its output ``expected`` ``found``.
+
+    values: those of its inputs, which are known to the last bit. k: the number of the output.
+    """
+    inputs = [var.type.make_variable() for var in node.inputs]
+    out = unfused(node, inputs)[k]
+    known = {var: np.array(v) if isinstance(v, np.ndarray) else v
+             for var, v in zip(inputs, values, strict=True)}  # fmt: skip
+    return Doubts(known).explain([out], expected, found)
+
+
+def unfused(node, inputs):
+    """Return the outputs of an Apply on other inputs, with an Apply for each of its roundings."""
+    op = node.op
+    if isinstance(op, MapReduce):
+        mapped, reduced = op.parts(node)
+        return reduced.clone_with_new_inputs(unfused(mapped, inputs)).outputs
+    if not isinstance(op, Elemwise) or not isinstance(op.scalar_op, Composite):
+        return node.clone_with_new_inputs(inputs).outputs
+    slots = list(inputs)
+    for step in op.scalar_op.steps:
+        out = Elemwise(step.op)(*(slots[a] for a in step.args))
+        slots.append(cast(out, step.dtype))
+    return [slots[s] for s in op.scalar_op.outs]

@@ -1,0 +1,231 @@
+"""Ops that run on the device by a call of CuPy, one place an Op: views, products, sorts, and so on.
+
+A call is a function ``(device, node, inputs) -> outputs``. Inputs are arrays of the device, but
+for those that ``host`` names, which are the host's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from opwise.gpu.elsewhere import ELSEWHERE
+from opwise.tensor.assertion import Assert
+from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
+from opwise.tensor.convert import DeepCopyOp, ViewOp
+from opwise.tensor.creation import AllocEmpty
+from opwise.tensor.dot import Dot
+from opwise.tensor.elemwise import DimShuffle
+from opwise.tensor.extra_ops import CpuContiguous, CumOp, DiffOp, SearchsortedOp
+from opwise.tensor.selection import Nonzero
+from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i, SpecifyShape
+from opwise.tensor.sort import ArgSortOp, SortOp
+from opwise.tensor.subtensor import Subtensor
+from opwise.tensor.type import TensorType
+
+
+@dataclass(frozen=True)
+class Call:
+    """How an Apply runs by CuPy. host: the inputs that must be the host's.
+
+    view: whether outputs lie in memory of the inputs, so that the device does nothing.
+    """
+
+    function: Callable
+    host: tuple[int, ...] = ()
+    view: bool = False
+
+
+#: Ops that ask an array for its lengths alone, wherever it is; what they give is the host's
+OF_LENGTHS = (Shape, Shape_i)
+
+_calls: dict[type, Callable] = {}
+
+
+def cupy_call(*op_classes, host=lambda node: (), view=False):
+    """Register the call of Op classes. host: function from an Apply to the inputs on the host."""
+
+    def register(function):
+        for cls in op_classes:
+            _calls[cls] = lambda node: Call(function, tuple(host(node)), view)
+        return function
+
+    return register
+
+
+def call_of(node):
+    """Return the Call of an Apply, or a sentence that says why it has none."""
+    cls = type(node.op)
+    make = next((_calls[c] for c in cls.__mro__ if c in _calls), None)
+    if make is None:
+        return f"{cls.__name__} has no implementation for the device"
+    for var in (*node.inputs, *node.outputs):
+        if isinstance(var.type, TensorType) and var.type.dtype.startswith("complex"):
+            return f"no implementation for the device for {var.type.dtype}"
+    return make(node)
+
+
+def _after(first):
+    return lambda node: range(first, len(node.inputs))
+
+
+# --- views --------------------------------------------------------------------------------------
+
+
+@cupy_call(DimShuffle, Rebroadcast, ViewOp, view=True)
+@cupy_call(Reshape, SpecifyShape, Subtensor, Assert, host=_after(1), view=True)
+def as_arrays_do(device, node, inputs):
+    """What ``perform`` does needs nothing but the methods that arrays of both kinds have."""
+    storage = [[None] for _ in node.outputs]
+    node.op.perform(node, inputs, storage)
+    return [cell[0] for cell in storage]
+
+
+@cupy_call(CpuContiguous)
+def contiguous(device, node, inputs):
+    return [device.xp.ascontiguousarray(inputs[0])]
+
+
+@cupy_call(DeepCopyOp)
+def copy(device, node, inputs):
+    return [inputs[0].copy()]
+
+
+@cupy_call(AllocEmpty, host=_after(0))
+def alloc_empty(device, node, inputs):
+    return [device.empty(tuple(map(int, inputs)), node.outputs[0].type.dtype)]
+
+
+# --- products -----------------------------------------------------------------------------------
+
+
+@cupy_call(Dot, Dot22)
+def dot(device, node, inputs):
+    x, y = inputs
+    _check_product(x, y)
+    return [_of_dtype(device, device.xp.dot(x, y), node)]
+
+
+@cupy_call(Dot22Scalar, host=lambda node: (2,))
+def dot22_scalar(device, node, inputs):
+    x, y, a = inputs
+    _check_product(x, y)
+    return [device.gemm(x, y, None, a, 0)]
+
+
+@cupy_call(Gemm, host=lambda node: (1, 4))
+def gemm(device, node, inputs):
+    z, a, x, y, b = inputs
+    _check_product(x, y)
+    _check_target("gemm", z.shape, (x.shape[0], y.shape[1]))
+    return [device.gemm(x, y, z if node.op.inplace else z.copy(), a, b)]
+
+
+@cupy_call(Gemv, host=lambda node: (1, 4))
+def gemv(device, node, inputs):
+    y, alpha, matrix, x, beta = inputs
+    if matrix.shape != (*y.shape, *x.shape):
+        raise ValueError(
+            "Incompatible shapes for gemv (beta * y + alpha * dot(A, x)). "
+            f"y: {y.shape}, A: {matrix.shape}, x: {x.shape}"
+        )
+    target = y if node.op.inplace else y.copy()
+    # a column is a matrix that BLAS knows how to add into
+    device.gemm(matrix, x[:, None], target[:, None], alpha, beta)
+    return [target]
+
+
+@cupy_call(Ger, host=lambda node: (1,))
+def ger(device, node, inputs):
+    matrix, alpha, x, y = inputs
+    if matrix.shape != (*x.shape, *y.shape):
+        raise ValueError(
+            "Incompatible shapes for ger (A + alpha * outer(x, y)). "
+            f"A: {matrix.shape}, x: {x.shape}, y: {y.shape}"
+        )
+    target = matrix if node.op.destructive else matrix.copy()
+    return [device.gemm(x[:, None], y[None, :], target, alpha, 1)]
+
+
+@cupy_call(BatchedDot)
+def batched_dot(device, node, inputs):
+    x, y = inputs
+    if x.shape[0] != y.shape[0]:
+        raise ValueError(f"BatchedDot of {x.shape[0]} and {y.shape[0]} products: {x.shape} {y.shape}")
+    left = x if x.ndim == 3 else x[:, None, :]
+    right = y if y.ndim == 3 else y[:, :, None]
+    _check_product(left[0], right[0])
+    product = device.xp.matmul(left, right)
+    if x.ndim == 2:
+        product = product[:, 0]
+    return [product[..., 0] if y.ndim == 2 else product]
+
+
+def _check_product(x, y):
+    inner = y.shape[0] if y.ndim < 2 else y.shape[-2]
+    if x.shape[-1] != inner:
+        raise ValueError(
+            f"shapes {x.shape} and {y.shape} not aligned: {x.shape[-1]} (dim {x.ndim - 1}) != "
+            f"{inner} (dim {max(0, y.ndim - 2)})"
+        )
+
+
+def _check_target(name, there, wanted):
+    if there != wanted:
+        raise ValueError(
+            f"Incompatible shapes for {name}: the product has {wanted}, what it is added to has "
+            f"{there}"
+        )
+
+
+def _of_dtype(device, array, node):
+    return device.xp.asarray(array, dtype=node.outputs[0].type.dtype)
+
+
+# --- along an axis ------------------------------------------------------------------------------
+
+
+def _axis(node):
+    return (1,)
+
+
+@cupy_call(SortOp, host=_axis)
+def sort(device, node, inputs):
+    return [device.xp.sort(inputs[0], axis=int(inputs[1]))]
+
+
+@cupy_call(ArgSortOp, host=_axis)
+def argsort(device, node, inputs):
+    return [_of_dtype(device, device.xp.argsort(inputs[0], axis=int(inputs[1])), node)]
+
+
+@cupy_call(CumOp)
+def cumulated(device, node, inputs):
+    function = device.xp.cumsum if node.op.mode == "add" else device.xp.cumprod
+    (x,) = inputs
+    return [function(x, axis=node.op.axis, dtype=x.dtype)]
+
+
+@cupy_call(DiffOp)
+def diff(device, node, inputs):
+    (x,), op = inputs, node.op
+    return [device.xp.diff(x, n=op.n, axis=op.axis) if op.n else x.copy()]
+
+
+@cupy_call(SearchsortedOp)
+def searchsorted(device, node, inputs):
+    x, v, *sorter = inputs
+    return [_of_dtype(device, device.xp.searchsorted(x, v, node.op.side, *sorter), node)]
+
+
+@cupy_call(Nonzero)
+def nonzero(device, node, inputs):
+    return [_of_dtype(device, device.xp.stack(device.xp.nonzero(inputs[0])), node)]
+
+
+def reason(op):
+    """Return what does the work of an Op that has neither a kernel nor a call, if that is known."""
+    entry = next((ELSEWHERE[c] for c in type(op).__mro__ if c in ELSEWHERE), None)
+    return entry.reason if entry is not None else None

@@ -1,0 +1,95 @@
+/* What CUDA kernels call: parts in the form of scalar/csupport/scalar.h, whose parts of the same
+ * name these replace. The program that plays a device in the tests defines what is under
+ * __CUDACC__ in its own way.
+ */
+
+/*@ types */
+typedef signed char ow_i8;
+typedef short ow_i16;
+typedef int ow_i32;
+typedef long long ow_i64;
+typedef unsigned char ow_u8;
+typedef unsigned short ow_u16;
+typedef unsigned int ow_u32;
+typedef unsigned long long ow_u64;
+typedef unsigned char ow_b;
+typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
+#define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
+#ifdef __CUDACC__
+#define OW_SHARED extern __shared__ __align__(16) unsigned char ow_shared[]
+#define OW_UNROLL _Pragma("unroll")
+#define __builtin_nan(s) __longlong_as_double(0x7ff8000000000000ll)
+#define __builtin_nanf(s) __int_as_float(0x7fc00000)
+#define __builtin_inf() __longlong_as_double(0x7ff0000000000000ll)
+#define __builtin_inff() __int_as_float(0x7f800000)
+#define __builtin_fabs fabs
+#define __builtin_fabsf fabsf
+#define __builtin_copysign copysign
+#define __builtin_copysignf copysignf
+#endif
+/*@ end */
+
+/*@ half */
+#ifdef __CUDACC__
+OW_INLINE float ow_from_f16(ow_f16 h)
+{
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
+    return x;
+}
+OW_INLINE ow_f16 ow_to_f16(float x)
+{
+    ow_f16 h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+    return h;
+}
+/* a double is rounded once, not to a float first */
+OW_INLINE float ow_round_f16(double x)
+{
+    ow_f16 h;
+    asm("cvt.rn.f16.f64 %0, %1;" : "=h"(h) : "d"(x));
+    return ow_from_f16(h);
+}
+#endif
+/*@ end */
+
+/*@ to_u64 */
+/* A negative number keeps its low bits, as on the CPU; a device would make 0 of it. */
+OW_INLINE ow_u64 ow_to_u64(double x) { return x < 0 ? (ow_u64)(ow_i64)x : (ow_u64)x; }
+/*@ end */
+
+/* The device's own functions, which are off by 1 ulp, or 2. */
+
+/*@ exp f32 */
+#define ow_exp_f32(x) expf(x)
+/*@ end */
+/*@ exp f64 */
+#define ow_exp_f64(x) exp(x)
+/*@ end */
+/*@ expneg f32 */
+#define ow_expneg_f32(x) expf(x)
+/*@ end */
+/*@ expneg f64 */
+#define ow_expneg_f64(x) exp(x)
+/*@ end */
+/*@ log f32 */
+#define ow_log_f32(x) logf(x)
+/*@ end */
+/*@ log f64 */
+#define ow_log_f64(x) log(x)
+/*@ end */
+/*@ tanh f32 */
+#define ow_tanh_f32(x) tanhf(x)
+/*@ end */
+/*@ tanh f64 */
+#define ow_tanh_f64(x) tanh(x)
+/*@ end */
+
+/*@ complain */
+/* Keep in a word, 0 at first, the smallest position that something is wrong with: ~position, the
+ * largest of which stays whatever the order is. */
+OW_INLINE void ow_complain(ow_u32 *wrong, ow_u64 at)
+{
+    atomicMax(wrong, at < 0xfffffffeull ? ~(ow_u32)at : 1u);
+}
+/*@ end */

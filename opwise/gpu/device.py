@@ -1,0 +1,228 @@
+"""Device: the GPU through CuPy. No other module imports CuPy, and this one not before it is asked.
+
+Everything that a function does on a device is on one stream; what is given back to the host waits
+for it. Memory is CuPy's pool; a Device counts what is in use, and the most that ever was.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import threading
+from functools import cached_property
+
+from opwise.config import config
+from opwise.errors import DeviceError
+from opwise.gpu import kernel
+from opwise.graph import hooks
+
+#: what a flag says for the first device: the names of old and new programs
+_NAMES = re.compile(r"(?:cuda|gpu)(\d*)")
+#: bytes of shared memory that a kernel has without asking for more
+_PLAIN_SHARED = 48 * 1024
+
+_devices: dict[int, Device] = {}
+_lock = threading.Lock()
+
+
+def index_of(name):
+    """Return the number of the device that a name like ``cuda``, ``cuda1`` or ``gpu0`` means.
+
+    Raises DeviceError for another name.
+    """
+    match = _NAMES.fullmatch(name)
+    if match is None:
+        raise DeviceError(f"device={name}: opwise runs on cpu, cuda, cuda0, cuda1, ...")
+    return int(match[1] or 0)
+
+
+def device(index=0):
+    """Return the Device of a number; DeviceError, which says what is missing, if there is none."""
+    with _lock:
+        found = _devices.get(index)
+        if found is None:
+            found = _devices[index] = Device(_cupy(), index)
+            hooks.to_host = as_host
+            if config.print_active_device and config.device != "cpu":
+                print(f"Using cuda{index}: {found.name}", file=sys.stderr)
+        return found
+
+
+def default_name():
+    """Return the name of the device that the flag device asks for; ``cuda`` if it asks for none."""
+    return config.device if config.device != "cpu" else "cuda"
+
+
+def opened():
+    """Return the Devices that are in use."""
+    return list(_devices.values())
+
+
+def _cupy():
+    try:
+        import cupy
+    except ImportError as error:
+        raise DeviceError(
+            f"The GPU needs CuPy, which cannot be imported ({error}): install it with "
+            "pip install 'opwise[gpu]', or use device=cpu."
+        ) from error
+    return cupy
+
+
+class Device:
+    """One GPU. xp: the module cupy, or what plays it. index: the device's number.
+
+    Raises DeviceError if there is no driver, or no device of that number.
+    """
+
+    def __init__(self, xp, index=0):
+        self.xp, self.index = xp, index
+        try:
+            count = xp.cuda.runtime.getDeviceCount()
+        except xp.cuda.runtime.CUDARuntimeError as error:
+            raise DeviceError(
+                f"CuPy finds no GPU that it can use ({error}): see that nvidia-smi lists one and "
+                "that the driver is as new as CuPy's CUDA, or use device=cpu."
+            ) from error
+        if not 0 <= index < count:
+            known = ", ".join(f"cuda{k}" for k in range(count)) or "none"
+            raise DeviceError(f"There is no device cuda{index}; those that there are: {known}")
+        self._handle = xp.cuda.Device(index)
+        self.stream = xp.cuda.Stream()
+        #: what CuPy raises where there is no memory left
+        self.out_of_memory = xp.cuda.memory.OutOfMemoryError
+        self.use()
+        self._memory = _Counter(xp)
+        self._modules: dict[str, object] = {}
+
+    def use(self):
+        """Make it the device of this thread, and its stream the one that CuPy uses."""
+        self._handle.use()
+        self.stream.use()
+
+    @cached_property
+    def facts(self):
+        """What plans of launches ask: processors, and bytes of shared memory of a block."""
+        about = self._handle.attributes
+        return kernel.Device(
+            about["MultiProcessorCount"],
+            about.get("MaxSharedMemoryPerBlockOptin", about["MaxSharedMemoryPerBlock"]),
+        )
+
+    @cached_property
+    def name(self):
+        """The name of the GPU."""
+        name = self.xp.cuda.runtime.getDeviceProperties(self.index)["name"]
+        return name.decode() if isinstance(name, bytes) else name
+
+    # --- arrays -----------------------------------------------------------------------------------
+
+    def holds(self, value):
+        """Return whether a value is an array in the memory of a device."""
+        return isinstance(value, self.xp.ndarray)
+
+    def empty(self, shape, dtype):
+        """Return an array with any content."""
+        return self.xp.empty(shape, dtype)
+
+    def zeros(self, shape, dtype):
+        """Return an array of zeros."""
+        return self.xp.zeros(shape, dtype)
+
+    def upload(self, value, into=None):
+        """Return a copy of a numpy array in device memory, in the same order of dimensions."""
+        if into is None:
+            return self.xp.asarray(value)
+        into.set(value)
+        return into
+
+    def download(self, array):
+        """Return a copy in the host's memory; waits for all that was asked of the device."""
+        return self.xp.asnumpy(array)
+
+    def synchronize(self):
+        """Wait for all that was asked of the device."""
+        self.stream.synchronize()
+
+    def gemm(self, x, y, out, alpha, beta):
+        """Return ``alpha * x @ y + beta * out`` in the memory of ``out``, or without it in new."""
+        if out is None:
+            out, beta = self.empty((x.shape[0], y.shape[1]), x.dtype), 0
+        if x.dtype.char in "fd" and 0 not in (*x.shape, *y.shape):
+            self._cublas.gemm("N", "N", x, y, out, float(alpha), float(beta))
+            return out
+        product = self.xp.matmul(x, y) * x.dtype.type(alpha)
+        out[...] = product if beta == 0 else out * x.dtype.type(beta) + product
+        return out
+
+    @cached_property
+    def _cublas(self):
+        return importlib.import_module(f"{self.xp.__name__}.cublas")
+
+    # --- memory -----------------------------------------------------------------------------------
+
+    def allocated(self):
+        """Return (bytes in use now, the most that were in use at once)."""
+        return self._memory.current, self._memory.peak
+
+    def free(self):
+        """Give back what the pool holds and nobody uses."""
+        self.xp.get_default_memory_pool().free_all_blocks()
+
+    # --- kernels ----------------------------------------------------------------------------------
+
+    def functions(self, kernels):
+        """Compile kernels, or take them from CuPy's cache; return {name: function}."""
+        text = kernel.module_text(kernels)
+        module = self._modules.get(text)
+        if module is None:
+            module = self._modules[text] = self.xp.RawModule(code=text, options=kernel.OPTIONS)
+        return {one.name: module.get_function(one.name) for one in kernels}
+
+    def launch(self, function, grid, block, args, shared=0):
+        """Start a kernel."""
+        if shared > _PLAIN_SHARED and function.max_dynamic_shared_size_bytes < shared:
+            function.max_dynamic_shared_size_bytes = shared
+        function((grid,), block, tuple(args), shared_mem=shared)
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def event(self):
+        """Return a mark in the stream, behind what was asked of the device up to now."""
+        event = self.xp.cuda.Event()
+        event.record()
+        return event
+
+    def between(self, first, second):
+        """Return the nanoseconds that the device took from one mark to another; both are past."""
+        return round(self.xp.cuda.get_elapsed_time(first, second) * 1e6)
+
+
+class _Counter:
+    """Counts the memory that is taken from CuPy's pool, as a hook of it."""
+
+    def __init__(self, xp):
+        self.current = self.peak = 0
+        counter = self
+
+        class Hook(xp.cuda.MemoryHook):
+            name = "opwise"
+
+            def malloc_postprocess(self, **told):
+                counter.current += told["mem_size"]
+                counter.peak = max(counter.peak, counter.current)
+
+            def free_postprocess(self, **told):
+                counter.current -= told["mem_size"]
+
+        self._hook = Hook()
+        self._hook.__enter__()
+
+
+def as_host(value):
+    """Return an array of a device as one of the host; another value as it is."""
+    for one in _devices.values():
+        if one.holds(value):
+            return one.download(value)
+    return value

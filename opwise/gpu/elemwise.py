@@ -1,0 +1,290 @@
+"""Kernels of elementwise programs: contiguous operands in vectors, others by their strides.
+
+A kernel that is made of vectors knows which operands stand still; the strided one takes any.
+"""
+
+from __future__ import annotations
+
+from opwise.gpu import cudatext, layouts
+from opwise.gpu.cudatext import count_type, index_type, position
+from opwise.gpu.kernel import THREADS, Kernel, Launch, in_braces, make_kernel
+
+#: blocks for each processor of the device: more start only as these end
+_WAVES = 32
+#: elements of operands and results that a thread of a flat kernel has in registers
+_REGISTERS = 32
+
+
+class Loop:
+    """An elementwise program on operands of ``ndim`` dimensions; its kernels and its launches.
+
+    patterns: by input, along which dimensions it is broadcast. Operands are the inputs that the
+    program reads, then its outputs; ``operands`` holds the indices of the former.
+    """
+
+    def __init__(self, program, ndim, patterns):
+        self.program, self.ndim = program, ndim
+        self.operands = [i for i in range(len(patterns)) if i not in program.unread]
+        patterns = [patterns[i] for i in self.operands]
+        #: operands that are one element in every call; they come without strides
+        self.still = [k for k, p in enumerate(patterns) if ndim and all(p)]
+        #: whether operands move along the innermost dimension
+        self.inner = [not p[-1] if ndim else True for p in patterns]
+        self.inner += [True] * len(program.outs)
+        self.dtypes = [program.in_dtypes[i] for i in self.operands] + list(program.out_dtypes)
+        self.moving = [k for k in range(len(self.dtypes)) if k not in self.still]
+        self.width = self._width()
+        #: no operand is broadcast along some dimensions only: contiguous ones are one long run
+        self.flat = not any(any(p) and not all(p) for p in patterns)
+        text = _Text(self)
+        fast = text.flat if self.flat else text.rows
+        self.fast = {wide: fast(wide) for wide in (False, True)}
+        self.strided = {wide: text.strided(wide) for wide in (False, True)}
+
+    def _width(self):
+        """Return how many elements are loaded at once: those of the widest in 16 bytes."""
+        widest = max(cudatext.itemsize(self.dtypes[k]) for k in self.moving)
+        width = cudatext.VECTOR_BYTES // widest
+        while width > 1 and width * len(self.moving) > 2 * _REGISTERS:
+            width //= 2
+        return min(8, width)
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        return tuple(dict.fromkeys((*self.fast.values(), *self.strided.values())))
+
+    def launches(self, shape, given, arrays, device):
+        """Return the launches, none or one, over ``shape``.
+
+        given: layouts of the inputs and outputs; arrays: what a Launch calls them.
+        """
+        n_in = len(given) - len(self.program.outs)
+        chosen = [*self.operands, *range(n_in, len(given))]
+        if 0 in shape:
+            return []
+        moving = [given[chosen[k]] for k in self.moving]
+        steps = [layouts.steps_of(layout, shape) for layout in moving]
+        walk = layouts.walk(shape, steps)
+        arrays = tuple(arrays[i] for i in chosen)
+        wide = not walk.fits_32()
+        if self._is_fast(walk, moving):
+            return [self._fast_launch(self.fast[wide], walk, arrays, device)]
+        lengths, steps = walk.padded(self.ndim)
+        numbers = (walk.size, *lengths[1:], *layouts.by_array(steps))
+        blocks = _blocks(walk.size, THREADS, device)
+        return [Launch(self.strided[wide], blocks, (THREADS, 1), arrays, numbers)]
+
+    def _is_fast(self, walk, moving):
+        if not _aligned(moving, self.width):
+            return False
+        if not walk.shape:
+            return self.flat
+        inner = [int(self.inner[k]) for k in self.moving]
+        if list(walk.steps[-1]) != inner:
+            return False
+        if self.flat:
+            return len(walk.shape) == 1
+        return walk.shape[-1] % self.width == 0 and all(
+            s % self.width == 0
+            for column in walk.steps[:-1]
+            for s, moves in zip(column, inner, strict=True)
+            if moves
+        )
+
+    def _fast_launch(self, kernel, walk, arrays, device):
+        if self.flat:
+            blocks = _blocks(walk.size, self.tile, device)
+            return Launch(kernel, blocks, (THREADS, 1), arrays, (walk.size,))
+        lengths, steps = walk.padded(self.ndim)
+        lengths = (*lengths[:-1], lengths[-1] // self.width)
+        outer = layouts.by_array(steps[:-1])
+        vectors = walk.size // self.width
+        blocks = _blocks(vectors, THREADS, device)
+        return Launch(kernel, blocks, (THREADS, 1), arrays, (vectors, *lengths[1:], *outer))
+
+    @property
+    def unroll(self):
+        """How many vectors a thread of a flat kernel loads before it computes."""
+        return 2 if 2 * self.width * len(self.moving) <= _REGISTERS else 1
+
+    @property
+    def tile(self):
+        """How many elements a block of a flat kernel computes in a turn."""
+        return THREADS * self.width * self.unroll
+
+
+def _aligned(moving, width):
+    return all(
+        layout.alignment % min(cudatext.VECTOR_BYTES, layout.itemsize * width) == 0
+        for layout in moving
+    )
+
+
+def _blocks(size, each, device):
+    return min(-(-size // each), device.processors * _WAVES)
+
+
+class _Text:
+    """Writes the kernels of a Loop."""
+
+    def __init__(self, loop):
+        self.loop = loop
+        program = loop.program
+        self.one, self.needs = program.function()
+        self.width = loop.width
+        self.names = [f"a{i}" for i in range(len(loop.operands))]
+        self.names += [f"z{k}" for k in range(len(program.outs))]
+        self.n_read = len(loop.operands)
+        pairs = [cudatext.vector(loop.dtypes[k], self.width) for k in loop.moving]
+        self.vectors = dict(zip(loop.moving, (name for name, _ in pairs), strict=True))
+        self.vector_needs = tuple(text for _, text in pairs if text)
+
+    def flat(self, wide):
+        loop, index = self.loop, index_type(wide)
+        starts = [f"i + {u * THREADS * self.width}" if u else "i" for u in range(loop.unroll)]
+        whole = [f"const {index} i = from + ({index})threadIdx.x * {self.width};"]
+        for u, start in enumerate(starts):
+            whole += [line for k in self._read() for line in self._load(k, u, start)]
+        for u, start in enumerate(starts):
+            whole += self._on_vector(u, start)
+        body = [
+            *self._still(),
+            f"for ({index} from = ({index})blockIdx.x * {loop.tile}; from < n;"
+            f" from += ({index})gridDim.x * {loop.tile}) {{",
+            f"    if (from + {loop.tile} <= n) {{",
+            *(f"        {line}" for line in whole),
+            "    } else",
+            f"        for ({index} i = from + ({index})threadIdx.x; i < n; i += {THREADS})",
+            *(f"            {line}" for line in self._on_element(dict.fromkeys(loop.moving, "i"))),
+            "}",
+        ]
+        return self._kernel("flat", [(index, "n")], body, wide)
+
+    def rows(self, wide):
+        loop, last = self.loop, self.loop.ndim - 1
+        lines, numbers = self._position(wide)
+        starts, steps = {}, []
+        for k in loop.moving:
+            terms = [f"j{d} * s{k}_{d}" for d in range(last)]
+            steps += [(index_type(wide), f"s{k}_{d}") for d in range(last)]
+            if loop.inner[k]:
+                terms.append(f"j{last} * {self.width}")
+            starts[k] = " + ".join(terms) or "0"
+        inside = [
+            line
+            for k in self._read()
+            for line in (
+                self._load(k, 0, starts[k])
+                if loop.inner[k]
+                else [f"const {cudatext.c_type(loop.dtypes[k])} x{k} = {self._at(k, starts[k])};"]
+            )
+        ]
+        body = [
+            *self._still(),
+            *self._each(wide, [*lines, *inside, *self._on_vector(0, starts)]),
+        ]
+        return self._kernel("rows", [*numbers, *steps], body, wide)
+
+    def strided(self, wide):
+        loop = self.loop
+        lines, numbers = self._position(wide)
+        places = {
+            k: " + ".join(f"j{d} * s{k}_{d}" for d in range(loop.ndim)) or "i" for k in loop.moving
+        }
+        steps = [(index_type(wide), f"s{k}_{d}") for k in loop.moving for d in range(loop.ndim)]
+        body = [*self._still(), *self._each(wide, [*lines, *self._on_element(places)])]
+        return self._kernel("strided", [*numbers, *steps], body, wide, vectors=False)
+
+    def _kernel(self, stem, numbers, body, wide, vectors=True):
+        loop = self.loop
+        arrays = [
+            (f"{'const ' if k < self.n_read else ''}{cudatext.stored(dtype)} *", self.names[k])
+            for k, dtype in enumerate(loop.dtypes)
+        ]
+        needs = (*self.needs[:-1], *(self.vector_needs if vectors else ()), self.needs[-1])
+        return make_kernel(stem, [*arrays, *numbers], body, needs, rare=wide)
+
+    def _read(self):
+        return [k for k in self.loop.moving if k < self.n_read]
+
+    def _still(self):
+        """Return the lines that load what stands still."""
+        return [
+            f"const {cudatext.c_type(self.loop.dtypes[k])} x{k} = {self._at(k, '0')};"
+            for k in self.loop.still
+        ]
+
+    def _at(self, k, place):
+        return cudatext.load(f"{self.names[k]}[{place}]", self.loop.dtypes[k])
+
+    def _each(self, wide, lines):
+        """Return the lines that do ``lines`` for each i below n."""
+        index = index_type(wide)
+        return [
+            f"for ({index} i = ({index})blockIdx.x * {THREADS} + ({index})threadIdx.x; i < n;"
+            f" i += ({index})gridDim.x * {THREADS}) {{",
+            *(f"    {line}" for line in lines),
+            "}",
+        ]
+
+    def _position(self, wide):
+        """Return (lines that make the position j0, j1, ... of i, parameters that they use)."""
+        index, count, ndim = index_type(wide), count_type(wide), self.loop.ndim
+        lengths = [(count, f"n{d}") for d in range(1, ndim)]
+        return position("i", "j", ndim, "n", wide), [(index, "n"), *lengths]
+
+    def _load(self, k, u, start):
+        vector = self.vectors[k]
+        return [f"const {vector} v{k}_{u} = *(const {vector} *)({self.names[k]} + {start});"]
+
+    def _on_vector(self, u, start):
+        """Return the lines that compute a vector and store it; start: its place, or one by
+        operand."""
+        loop = self.loop
+        args = self._arguments(
+            lambda k: f"v{k}_{u}{'.at[k]' if self.width > 1 else ''}" if loop.inner[k] else None
+        )
+        outs = range(self.n_read, len(loop.dtypes))
+        to = [f"w{k}_{u}{'.at[k]' if self.width > 1 else ''}" for k in outs]
+        place = start if isinstance(start, dict) else dict.fromkeys(loop.moving, start)
+        call = self._call(args, to)
+        if self.width > 1:
+            call = ["OW_UNROLL", f"for (int k = 0; k < {self.width}; k++)"] + [
+                f"    {line}" for line in call
+            ]
+        return [
+            *(f"{self.vectors[k]} w{k}_{u};" for k in outs),
+            *call,
+            *(f"*({self.vectors[k]} *)({self.names[k]} + {place[k]}) = w{k}_{u};" for k in outs),
+        ]
+
+    def _on_element(self, places):
+        """Return the lines that compute one element; places: its place by operand."""
+        args = self._arguments(lambda k: f"{self.names[k]}[{places[k]}]")
+        to = [f"{self.names[k]}[{places[k]}]" for k in range(self.n_read, len(self.loop.dtypes))]
+        return self._call(args, to)
+
+    def _arguments(self, element):
+        """Return the program's arguments; element: function from a moving operand to an element,
+        None where it is in x already."""
+        loop, args = self.loop, []
+        for i, _ in enumerate(loop.program.in_dtypes):
+            if i in loop.program.unread:
+                args.append("0")
+                continue
+            k = loop.operands.index(i)
+            text = None if k in loop.still else element(k)
+            args.append(f"x{k}" if text is None else cudatext.load(text, loop.dtypes[k]))
+        return args
+
+    def _call(self, args, to):
+        dtypes = self.loop.program.out_dtypes
+        call = f"{self.one}({', '.join([*args, *(f'&r{k}' for k in range(len(to)))])});"
+        return in_braces([
+            *(f"{cudatext.c_type(d)} r{k};" for k, d in enumerate(dtypes)),
+            call,
+            *(
+                f"{place} = {cudatext.store(f'r{k}', d)};"
+                for k, (place, d) in enumerate(zip(to, dtypes, strict=True))
+            ),
+        ])  # fmt: skip

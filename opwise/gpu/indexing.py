@@ -1,0 +1,334 @@
+"""Kernels of rows by a vector of indices: taken, or set, or added to in the order of the indices.
+
+Additions are sorted by row and place, so that each row takes its terms one after the other: as on
+the CPU, the same bits in every run.
+"""
+
+from __future__ import annotations
+
+from opwise.gpu import cudatext, layouts
+from opwise.gpu.cudatext import c_type, count_type, held, index_type, position, stored
+from opwise.gpu.kernel import THREADS, Array, Launch, Plan, make_kernel
+from opwise.scalar import csource
+
+#: keys that a block sorts
+_TILE = 2048
+#: elements that an atomic addition has an instruction for
+ATOMIC = ("int32", "int64", "uint32", "uint64", "float32", "float64")
+
+_UNITS = {1: "ow_u8", 2: "ow_u16", 4: "ow_u32", 8: "ow_u64"}
+_SIXTEEN = "struct __align__(16) ow_u64x2 { ow_u64 at[2]; };\n"
+
+#: finds row r for the index at k, counted from the end where it is negative
+_ROW = [
+    "ow_i64 r = (ow_i64)index[k * index_step];",
+    "r = r < 0 ? r + length : r;",
+]
+
+
+def _unit(size):
+    """Return (C type, definitions) of a unit of memory of so many bytes."""
+    if size == 16:
+        return "ow_u64x2", (*cudatext.support(), _SIXTEEN)
+    return _UNITS[size], cudatext.support()
+
+
+def _each(wide, lines, of="n"):
+    index = index_type(wide)
+    return [
+        f"for ({index} i = ({index})blockIdx.x * {THREADS} + ({index})threadIdx.x; i < {of};"
+        f" i += ({index})gridDim.x * {THREADS}) {{",
+        *(f"    {line}" for line in lines),
+        "}",
+    ]
+
+
+def _grid(size, device):
+    return max(1, min(-(-size // THREADS), device.processors * 32))
+
+
+class Take:
+    """``x[index]`` for a vector of indices: its kernels and plans."""
+
+    def __init__(self, itemsize, ndim, index_dtype):
+        self.itemsize, self.rest, self.index_dtype = itemsize, ndim - 1, index_dtype
+        both = (False, True)
+        self.whole = {wide: self._kernel(16, 0, wide) for wide in both}
+        self.general = {wide: self._kernel(itemsize, self.rest, wide) for wide in both}
+
+    @property
+    def kernels(self):
+        return tuple(dict.fromkeys([*self.whole.values(), *self.general.values()]))
+
+    def _kernel(self, size, rest, wide):
+        """rest: how many dimensions a row has; 0: it is a run of units."""
+        unit, needs = _unit(size)
+        index, count = index_type(wide), count_type(wide)
+        place = " + ".join(["r * row", *(f"j{d} * s{d}" for d in range(rest))])
+        body = _each(wide, [
+            f"const {index} k = ({count})i / ({count})inner;",
+            *_ROW,
+            "if (r < 0 || r >= length) {",
+            "    ow_complain(wrong, k);",
+            "    continue;",
+            "}",
+            f"const {index} j = i - k * inner;",
+            *position("j", "j", rest, "n", wide),
+            f"z[i] = x[{place if rest else place + ' + j'}];",
+        ])  # fmt: skip
+        parameters = [
+            (f"const {unit} *", "x"), (f"const {stored(self.index_dtype)} *", "index"),
+            (f"{unit} *", "z"), ("ow_u32 *", "wrong"), (index, "n"), (index, "inner"),
+            ("ow_i64", "length"), ("ow_i64", "index_step"), ("ow_i64", "row"),
+            *((count, f"n{d}") for d in range(1, rest)), *((index, f"s{d}") for d in range(rest)),
+        ]  # fmt: skip
+        needs = tuple(dict.fromkeys((*needs, *cudatext.support("complain"))))
+        return make_kernel("take", parameters, body, needs, rare=wide)
+
+    def plan(self, inputs, outputs, device):
+        """Return the Plan; the output is contiguous."""
+        x, index = inputs
+        (z,) = outputs
+        if z.size == 0:
+            return Plan(())
+        shape = x.shape[1:]
+        walk = layouts.walk(shape, [layouts.steps_of(x, x.shape)[1:]], reorder=False)
+        row = x.strides[0]
+        bytes_ = walk.size * self.itemsize
+        runs = not walk.shape or (len(walk.shape) == 1 and walk.steps[0][0] == 1)
+        in_units = (
+            runs and bytes_ % 16 == 0 and row % 16 == 0 and min(x.alignment, z.alignment) == 16
+        )
+        size = 16 if in_units else self.itemsize
+        inner = bytes_ // size
+        n = index.shape[0] * inner
+        wide = n >= layouts.LIMIT_32 or not walk.fits_32()
+        numbers = [n, inner, x.shape[0], index.strides[0] // index.itemsize, row // size]
+        if not in_units:
+            lengths, steps = walk.padded(self.rest)
+            numbers += [*lengths[1:], *layouts.by_array(steps)]
+        arrays = (Array("in", 0), Array("in", 1), Array("out"), Array("wrong"))
+        kernel = (self.whole if in_units else self.general)[wide]
+        return Plan((Launch(kernel, _grid(n, device), (THREADS, 1), arrays, tuple(numbers)),))
+
+
+class Put:
+    """Rows of the output set to, or increased by, those of y that a vector of indices names.
+
+    dtypes: of x, y and the index. rest: dimensions of a row. deterministic: add in the order of the
+    indices, with bits that are those of numpy; otherwise in any order, with atomic additions.
+    """
+
+    def __init__(self, dtypes, rest, adds, deterministic=True):
+        self.dtypes, self.rest, self.adds = dtypes, rest, adds
+        self.atomic = adds and not deterministic and dtypes[0] in ATOMIC
+        both = (False, True)
+        if self.atomic:
+            self.last = {wide: self._atomic(wide) for wide in both}
+            self.sort, self.merge = None, None
+        else:
+            self.last = {wide: self._in_order(wide) for wide in both}
+            self.sort, self.merge = _sort(dtypes[2]), _merge()
+
+    @property
+    def kernels(self):
+        return tuple(filter(None, (self.sort, self.merge, *self.last.values())))
+
+    def _parameters(self, wide):
+        index, count = index_type(wide), count_type(wide)
+        return [
+            (index, "n"), (index, "inner"), ("ow_i64", "row"), ("ow_i64", "y_row"),
+            *((count, f"n{d}") for d in range(1, self.rest)),
+            *((index, f"s{d}") for d in range(self.rest)),
+            *((index, f"t{d}") for d in range(self.rest)),
+        ]  # fmt: skip
+
+    def _places(self):
+        to = " + ".join(["r * row", *(f"j{d} * s{d}" for d in range(self.rest))])
+        return to, " + ".join(["k * y_row", *(f"j{d} * t{d}" for d in range(self.rest))])
+
+    def _value(self, place):
+        """Return the expression of an element of y, converted to what x is made of."""
+        x, y, _ = self.dtypes
+        text = cudatext.load(f"y[{place}]", y)
+        return csource.convert(text, held(y), held(x))
+
+    def _needs(self):
+        half = ["half"] if "float16" in self.dtypes else []
+        return cudatext.support("complain", *half)
+
+    def _in_order(self, wide):
+        x, y, _ = self.dtypes
+        index, count = index_type(wide), count_type(wide)
+        to, of = self._places()
+        if self.adds:
+            do = [
+                "if (p > 0 && keys[p - 1] >> 32 == (ow_u64)r)",
+                "    continue;",
+                f"{c_type(x)} sum = {cudatext.load(f'z[{to}]', x)};",
+                f"for ({index} q = p; q < count && keys[q] >> 32 == (ow_u64)r; q++) {{",
+                "    const ow_i64 k = (ow_u32)keys[q];",
+                f"    sum = ({c_type(x)})(sum + {self._value(of)});",
+                "}",
+                f"z[{to}] = {cudatext.store('sum', x)};",
+            ]
+        else:
+            do = [
+                "if (p + 1 < count && keys[p + 1] >> 32 == (ow_u64)r)",
+                "    continue;",
+                "const ow_i64 k = (ow_u32)keys[p];",
+                f"z[{to}] = {cudatext.store(self._value(of), x)};",
+            ]
+        body = _each(wide, [
+            f"const {index} p = ({count})i / ({count})inner;",
+            f"const {index} j = i - p * inner;",
+            "const ow_i64 r = keys[p] >> 32;",
+            "if (r == 0xffffffffll)",
+            "    continue;",
+            *position("j", "j", self.rest, "n", wide),
+            *do,
+        ])  # fmt: skip
+        parameters = [
+            ("const ow_u64 *", "keys"), (f"const {stored(y)} *", "y"), (f"{stored(x)} *", "z"),
+            (index, "count"), *self._parameters(wide),
+        ]  # fmt: skip
+        stem = "add_rows" if self.adds else "set_rows"
+        return make_kernel(stem, parameters, body, self._needs(), rare=wide)
+
+    def _atomic(self, wide):
+        x, y, index_dtype = self.dtypes
+        index, count = index_type(wide), count_type(wide)
+        to, of = self._places()
+        value = self._value(of)
+        cast = "(unsigned long long *)" if x == "int64" else ""
+        value = f"(unsigned long long){value}" if x == "int64" else value
+        body = _each(wide, [
+            f"const {index} k = ({count})i / ({count})inner;",
+            f"const {index} j = i - k * inner;",
+            *_ROW,
+            "if (r < 0 || r >= length) {",
+            "    ow_complain(wrong, k);",
+            "    continue;",
+            "}",
+            *position("j", "j", self.rest, "n", wide),
+            f"atomicAdd({cast}(z + ({to})), {value});",
+        ])  # fmt: skip
+        parameters = [
+            (f"const {stored(index_dtype)} *", "index"), (f"const {stored(y)} *", "y"),
+            (f"{stored(x)} *", "z"), ("ow_u32 *", "wrong"), ("ow_i64", "length"),
+            ("ow_i64", "index_step"), *self._parameters(wide),
+        ]  # fmt: skip
+        return make_kernel("add_rows_atomic", parameters, body, self._needs(), rare=wide)
+
+    def plan(self, inputs, outputs, device):
+        """Return the Plan for (x, y, index); the output holds what x held."""
+        _, y, index = inputs
+        (z,) = outputs
+        k, rows = index.shape[0], z.shape[1:]
+        if k == 0 or (z.size == 0 and z.shape[0]):
+            return Plan(())
+        if max(k, z.shape[0]) >= 2**32 - 1:
+            raise ValueError(f"{k} indices of {z.shape[0]} rows are too many for this kernel")
+        padded = y._replace(
+            shape=(1,) * (1 + len(rows) - len(y.shape)) + y.shape,
+            strides=(0,) * (1 + len(rows) - len(y.shape)) + y.strides,
+        )
+        y_row, *y_steps = layouts.steps_of(padded, (k, *rows))
+        z_row, *z_steps = (s // z.itemsize for s in z.strides)
+        walk = layouts.walk(rows, [z_steps, y_steps], reorder=False)
+        inner = walk.size
+        wide = k * inner >= layouts.LIMIT_32 or not walk.fits_32()
+        lengths, steps = walk.padded(self.rest)
+        numbers = (k * inner, inner, z_row, y_row, *lengths[1:], *layouts.by_array(steps))
+        step = index.strides[0] // index.itemsize
+        of_y, to, at = Array("in", 1), Array("out"), Array("in", 2)
+        grid = _grid(k * inner, device)
+        if self.atomic:
+            arrays = (at, of_y, to, Array("wrong"))
+            numbers = (z.shape[0], step, *numbers)
+            return Plan((Launch(self.last[wide], grid, (THREADS, 1), arrays, numbers),))
+        launches, keys = self._sorted(k, step, z.shape[0], device)
+        arrays = (keys, of_y, to)
+        launches.append(Launch(self.last[wide], grid, (THREADS, 1), arrays, (k, *numbers)))
+        return Plan(tuple(launches), (8 * k,) * (2 if k > _TILE else 1))
+
+    def _sorted(self, k, step, rows, device):
+        """Return (launches that sort the keys, the array that they lie in)."""
+        here, there = Array("scratch", 0), Array("scratch", 1)
+        tiles = -(-k // _TILE)
+        first = (Array("in", 2), here, Array("wrong"))
+        launches = [Launch(self.sort, tiles, (THREADS, 1), first, (k, rows, step))]
+        run = _TILE
+        while run < k:
+            grid = _grid(k, device)
+            launches.append(Launch(self.merge, grid, (THREADS, 1), (here, there), (k, run)))
+            here, there = there, here
+            run *= 2
+        return launches, here
+
+
+def _sort(index_dtype):
+    """Return the kernel that makes a key of each index, its row and then its place, and sorts them
+    by tiles. The row of an index that is out of range is the last of all, 2**32 - 1."""
+    body = [
+        f"__shared__ ow_u64 tile[{_TILE}];",
+        f"const ow_i64 from = (ow_i64)blockIdx.x * {_TILE};",
+        f"for (ow_i32 i = threadIdx.x; i < {_TILE}; i += {THREADS}) {{",
+        "    const ow_i64 k = from + i;",
+        "    tile[i] = 0xffffffffffffffffull;",
+        "    if (k < n) {",
+        *(f"        {line}" for line in _ROW),
+        "        if (r < 0 || r >= length) {",
+        "            ow_complain(wrong, k);",
+        "            r = 0xffffffffll;",
+        "        }",
+        "        tile[i] = (ow_u64)r << 32 | (ow_u64)k;",
+        "    }",
+        "}",
+        f"for (ow_i32 size = 2; size <= {_TILE}; size *= 2)",
+        "    for (ow_i32 half = size / 2; half; half /= 2) {",
+        "        __syncthreads();",
+        f"        for (ow_i32 i = threadIdx.x; i < {_TILE // 2}; i += {THREADS}) {{",
+        "            const ow_i32 a = i / half * 2 * half + i % half, b = a + half;",
+        "            const ow_u64 x = tile[a], y = tile[b];",
+        "            if (x > y == ((a & size) == 0)) {",
+        "                tile[a] = y;",
+        "                tile[b] = x;",
+        "            }",
+        "        }",
+        "    }",
+        "__syncthreads();",
+        f"for (ow_i32 i = threadIdx.x; i < {_TILE} && from + i < n; i += {THREADS})",
+        "    keys[from + i] = tile[i];",
+    ]
+    parameters = [
+        (f"const {stored(index_dtype)} *", "index"), ("ow_u64 *", "keys"), ("ow_u32 *", "wrong"),
+        ("ow_i64", "n"), ("ow_i64", "length"), ("ow_i64", "index_step"),
+    ]  # fmt: skip
+    return make_kernel("sort_rows", parameters, body, cudatext.support("complain"))
+
+
+def _merge():
+    """Return the kernel that joins sorted runs two by two: a key's place is its own plus that among
+    the keys of the other run."""
+    body = _each(True, [
+        "const ow_i64 own = i / run, pair = own / 2 * 2 * run;",
+        "const ow_i64 start = (own ^ 1) * run < n ? (own ^ 1) * run : n;",
+        "ow_i64 low = start, high = start + run < n ? start + run : n;",
+        "const ow_u64 key = from[i];",
+        "while (low < high) {",
+        "    const ow_i64 middle = (low + high) / 2;",
+        "    if (from[middle] < key)",
+        "        low = middle + 1;",
+        "    else",
+        "        high = middle;",
+        "}",
+        "to[pair + (i - own * run) + (low - start)] = key;",
+    ])  # fmt: skip
+    parameters = [
+        ("const ow_u64 *", "from"),
+        ("ow_u64 *", "to"),
+        ("ow_i64", "n"),
+        ("ow_i64", "run"),
+    ]
+    return make_kernel("merge_rows", parameters, body, cudatext.support())

@@ -1,0 +1,150 @@
+"""The linker of the GPU: Applys that a placement puts there run on it, the others as under c|py."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import numpy as np
+
+from opwise.config import config
+from opwise.errors import DeviceError
+from opwise.gpu import device as devices
+from opwise.gpu.calls import OF_LENGTHS, Call
+from opwise.gpu.machine import CallThunk, DeviceMachine, KernelThunk, ToDevice, ToHost
+from opwise.gpu.place import PlaceOnDevice
+from opwise.gpu.transfer import GpuFromHost, HostFromGpu
+from opwise.linkers.base import Linker, make_thunk
+
+
+class CupyLinker(Linker):
+    """Runs a graph on a device, through CuPy.
+
+    device: its name, as in the flag device; by default the flag's, or the first. Nothing asks for
+    CuPy or the device before a function is linked.
+    """
+
+    makers = ("cuda", "c", "perform")
+    required = ("gpu",)
+
+    def __init__(self, device=None, allow_gc=None, schedule=None):
+        super().__init__(allow_gc, schedule)
+        self.device = device
+
+    def accept(self, fgraph, no_recycling=None, profile=None):
+        linker = super().accept(fgraph, no_recycling, profile)
+        if getattr(fgraph, "placement", None) is None:  # its optimizer knows nothing of tags
+            PlaceOnDevice().apply(fgraph)
+        return linker
+
+    def c_step(self, node, kernels):
+        placement = self.fgraph.placement
+        if placement.way(node) is not None or isinstance(node.op, GpuFromHost | HostFromGpu):
+            return None
+        if isinstance(node.op, OF_LENGTHS) and placement.on_device(node.inputs[0]):
+            return None
+        return super().c_step(node, kernels)
+
+    def _machine(self, program, storages, steps, kernels):
+        kernels.finish()
+        steps = [s if s is None or s.loop is None or s.loop.address else None for s in steps]
+        self.report = kernels.report
+        device = devices.device(devices.index_of(self.device or devices.default_name()))
+        device.use()
+        placement, on_error = self.fgraph.placement, self.reporter(program, storages)
+        cells = _Cells(program, storages, device)
+        functions = _Functions(device)
+        ways = [placement.way(step.node) for step in program.steps]
+        complaining = [k for k, way in enumerate(ways) if getattr(way, "wrong", None) is not None]
+        words = device.zeros(len(complaining), "uint32") if complaining else None
+        thunks = []
+        for k, (step, way) in enumerate(zip(program.steps, ways, strict=True)):
+            node = step.node
+            outputs = [storages[c] for c in step.outputs]
+            if isinstance(node.op, GpuFromHost):
+                thunk = ToDevice(node, [storages[c] for c in step.inputs], outputs, device)
+            elif isinstance(node.op, HostFromGpu):
+                thunk = ToHost(node, cells.of(step, ()), outputs, device)
+            elif way is None:
+                thunk = make_thunk(program, k, steps[k], storages, on_error)
+            elif isinstance(way, Call):
+                thunk = CallThunk(node, cells.of(step, way.host), outputs, device, way)
+            else:
+                functions.expect(way.kernels)
+                word = words[complaining.index(k) :][:1] if way.wrong is not None else None
+                thunk = KernelThunk(
+                    node, cells.of(step, way.host), outputs, device, way, functions, word
+                )
+            thunks.append(thunk)
+        functions.compile()
+        self.cimpl = [hasattr(thunk, "cthunk") for thunk in thunks]
+        machine = DeviceMachine(
+            program, storages, thunks, on_error, self.allow_gc, device, placement, words
+        )
+        return machine, thunks
+
+
+def under_flag(linker):
+    """Return the linker that the flag device puts in place of one of the CPU.
+
+    Where the device cannot be used that is the given one, with a warning once; DeviceError if
+    force_device is set.
+    """
+    try:
+        devices.device(devices.index_of(config.device))
+    except DeviceError as error:
+        if config.force_device:
+            raise
+        _warn_once(f"device={config.device} cannot be used; functions run on the CPU. {error}")
+        return linker
+    return CupyLinker(allow_gc=linker.allow_gc, schedule=linker.schedule)
+
+
+@cache
+def _warn_once(text):
+    warnings.warn(text, stacklevel=2)
+
+
+class _Cells:
+    """The storages that thunks of a device read: for constants, those of copies there."""
+
+    def __init__(self, program, storages, device):
+        self.program, self.storages, self.device = program, storages, device
+        self.copies = {}
+
+    def of(self, step, host):
+        """Return the storages of a step's inputs; host: those that it reads on the host."""
+        return [
+            self.storages[c] if i in host or c not in self.program.constants else self._copy(c)
+            for i, c in enumerate(step.inputs)
+        ]
+
+    def _copy(self, cell):
+        if cell not in self.copies:
+            value = np.asarray(self.program.constants[cell])
+            self.copies[cell] = [self.device.upload(value)]
+        return self.copies[cell]
+
+
+class _Functions:
+    """The compiled kernels of a function: all at once, those for huge arrays when one comes."""
+
+    def __init__(self, device):
+        self.device = device
+        self.expected, self.found = {}, {}
+
+    def expect(self, kernels):
+        """Have kernels compiled with the others."""
+        self.expected.update((k.name, k) for k in kernels if not k.rare)
+
+    def compile(self):
+        """Compile what is expected."""
+        if self.expected:
+            self.found = self.device.functions(list(self.expected.values()))
+
+    def __call__(self, kernel):
+        found = self.found.get(kernel.name)
+        if found is None:
+            self.found.update(self.device.functions([kernel]))
+            found = self.found[kernel.name]
+        return found

@@ -1,0 +1,257 @@
+"""The machine that runs a Program on a device: thunks that launch kernels, call CuPy or move data.
+
+It is the plain machine over these. Values on the device are CuPy's arrays, in the same storages.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from opwise.gpu.kernel import Layout, arguments, position_of
+from opwise.linkers.vm import PlainVM, Thunk
+
+
+class DeviceThunk(Thunk):
+    """Base of thunks that ask a device for work; they do not wait for it."""
+
+    def __init__(self, node, inputs, outputs, device):
+        super().__init__(node, inputs, outputs)
+        self.device = device
+        #: no Python code computes for the Apply
+        self.cthunk = device
+
+
+class CallThunk(DeviceThunk):
+    """Calls CuPy."""
+
+    def __init__(self, node, inputs, outputs, device, call):
+        super().__init__(node, inputs, outputs, device)
+        self.function = call.function
+
+    def __call__(self):
+        inputs = [cell[0] for cell in self.inputs]
+        for cell, value in zip(
+            self.outputs, self.function(self.device, self.node, inputs), strict=True
+        ):
+            cell[0] = value
+
+
+class KernelThunk(DeviceThunk):
+    """Launches the kernels of an Implementation.
+
+    functions: compiled kernels by name. word: array of the device for a complaint, or None. What
+    was worked out for layouts of the inputs is kept for those that come again.
+    """
+
+    #: so many plans are kept
+    _KEPT = 64
+
+    def __init__(self, node, inputs, outputs, device, made, functions, word):
+        super().__init__(node, inputs, outputs, device)
+        self.made, self.functions, self.word = made, functions, word
+        self.dtypes = [out.type.numpy_dtype for out in node.outputs]
+        #: by output, the input in whose memory it is put
+        self.inplace = {k: inputs[0] for k, inputs in node.op.destroy_map.items()}
+        self.plans: dict = {}
+        self.ready = None
+
+    def __call__(self):
+        if self.ready is None:
+            self.prepare()
+        (launches, arrays), self.ready = self.ready, None
+        for launch in launches:
+            self._launch(launch, arrays)
+
+    def prepare(self):
+        """Find memory for the outputs and plan the launches; nothing can fail after it."""
+        values = [cell[0] for cell in self.inputs]
+        key = tuple([
+            _number(x) if i in self.made.host else Layout.of(x) for i, x in enumerate(values)
+        ])  # fmt: skip
+        known = self.plans.get(key)
+        shapes = known[0] if known is not None else self.made.shapes(list(key))
+        outputs = self._outputs(values, shapes)
+        where = tuple([Layout.of(z) for z in outputs])
+        if known is None or known[1] != where:
+            known = self._plan(key, shapes, where)
+        _, _, launches, scratch_bytes = known
+        scratch = [self.device.empty((n,), np.uint8) for n in scratch_bytes]
+        arrays = {"in": values, "out": outputs, "scratch": scratch, "wrong": [self.word]}
+        self.ready = launches, arrays
+        for cell, value in zip(self.outputs, outputs, strict=True):
+            cell[0] = value
+
+    def _outputs(self, values, shapes):
+        outputs = []
+        for k, (shape, dtype) in enumerate(zip(shapes, self.dtypes, strict=True)):
+            source = self.made.copied.get(k, self.inplace.get(k))
+            if k in self.inplace:
+                outputs.append(values[source])
+            elif source is not None:
+                outputs.append(values[source].copy())
+            else:
+                outputs.append(self.device.empty(shape, dtype))
+        return outputs
+
+    def _plan(self, key, shapes, where):
+        plan = self.made.plan(list(key), list(where), self.device.facts)
+        if len(self.plans) >= self._KEPT:
+            self.plans.clear()
+        found = self.plans[key] = shapes, where, plan.launches, plan.scratch
+        return found
+
+    def _launch(self, launch, arrays):
+        def address(array):
+            return arrays[array.kind][array.index].data.ptr + array.offset
+
+        self.device.launch(
+            self.functions(launch.kernel), launch.grid, launch.block,
+            arguments(launch, address), launch.shared,
+        )  # fmt: skip
+
+    def complaint(self, word):
+        """Return the error that a word which is not 0 stands for."""
+        inputs = [cell[0] for cell in self.inputs]
+        told = [
+            self.device.download(x) if i in self.made.told else x for i, x in enumerate(inputs)
+        ]
+        return self.made.wrong(position_of(word), told)
+
+
+def _number(value):
+    """Return what the host knows of an input: a number, or a tuple of those of a vector."""
+    value = np.asarray(value)
+    return value.item() if value.ndim == 0 else tuple(value.tolist())
+
+
+class ToDevice(DeviceThunk):
+    """Copies an array of the host to the device."""
+
+    def __call__(self):
+        value = self.inputs[0][0]
+        if value is None:
+            raise ValueError("expected an ndarray, not None")
+        self.outputs[0][0] = self.device.upload(value)
+
+
+class ToHost(DeviceThunk):
+    """Copies an array of the device to the host; waits for it."""
+
+    def __call__(self):
+        self.outputs[0][0] = self.device.download(self.inputs[0][0])
+
+
+class DeviceMachine(PlainVM):
+    """Runs a Program of which some Applys are on a device.
+
+    device: the Device. placement: which variables lie there. words: array of the device with a word
+    for each thunk that may complain, zero between calls.
+    """
+
+    def __init__(self, program, storages, thunks, on_error, allow_gc, device, placement, words):
+        self.device, self.words = device, words
+        self._on_device = [isinstance(thunk, DeviceThunk) for thunk in thunks]
+        super().__init__(program, storages, thunks, on_error, allow_gc)
+        self._complaining = [
+            k for k, t in enumerate(thunks) if isinstance(t, KernelThunk) and t.word is not None
+        ]
+        self._resident = {c for c in program.inputs if placement.on_device(program.variables[c])}
+        #: whether what overwrites inputs cannot fail any more once its memory is there
+        self._total = all(
+            isinstance(t, KernelThunk) and t.word is None for t in thunks[program.commit :]
+        )
+
+    def __call__(self):
+        self.device.use()
+        try:
+            super().__call__()
+        except self.device.out_of_memory as error:
+            self._clear()
+            self.device.free()
+            current, _ = self.device.allocated()
+            raise MemoryError(
+                f"The device {self.device.name} has not enough memory: {error}. {current} bytes "
+                "are in use by values that are kept; shared variables have the values they had."
+            ) from None
+
+    def _bring_inputs(self):
+        holds = self.device.holds
+        for cell in self.program.inputs:
+            storage = self.storages[cell]
+            value = storage[0]
+            if cell in self._resident:
+                if value is not None and not holds(value):
+                    storage[0] = self.device.upload(value)
+            elif holds(value):
+                storage[0] = self.device.download(value)
+            elif cell in self.program.destroyed and not value.flags.writeable:
+                storage[0] = np.array(value)
+
+    # --- failures ---------------------------------------------------------------------------------
+
+    def _save(self):
+        """See to it that no step behind can fail, or keep copies of what they overwrite."""
+        self._check_complaints()
+        if not self._total:
+            return super()._save()
+        for k in range(self.program.commit, len(self.thunks)):
+            try:
+                self.thunks[k].prepare()
+            except Exception as error:  # whatever it is, the user is told which Apply it was
+                self._fail(k, error)
+        return None
+
+    def _finish(self):
+        self._check_complaints()
+        if self.timed:
+            self._read_events()
+
+    def _check_complaints(self):
+        if not self._complaining:
+            return
+        words = self.device.download(self.words)
+        if not words.any():
+            return
+        self.words[...] = 0
+        for k, word in zip(self._complaining, words, strict=True):
+            if word:
+                self._fail(k, self.thunks[k].complaint(word))
+
+    # --- times ------------------------------------------------------------------------------------
+
+    def reset_timing(self):
+        super().reset_timing()
+        #: of each step, nanoseconds that the host asked for work, and that it waited
+        self.host_ns = [0] * len(self.thunks)
+        self.wait_ns = [0] * len(self.thunks)
+        self._events = []
+
+    def _run(self, k, thunk):
+        if not self.timed or not self._on_device[k]:
+            super()._run(k, thunk)
+            return
+        first = self.device.event()
+        start = time.perf_counter_ns()
+        thunk()
+        asked = time.perf_counter_ns() - start
+        self._events.append((k, first, self.device.event(), asked))
+
+    def _read_events(self):
+        """Take the times of the device, which has come to the end of what it was asked."""
+        self.device.synchronize()
+        for k, first, second, asked in self._events:
+            ns = self.device.between(first, second)
+            waited = max(0, asked - ns) if isinstance(self.thunks[k], ToHost) else 0
+            self._now[k] = ns
+            self._times[k].add(ns)
+            self.host_ns[k] += asked - waited
+            self.wait_ns[k] += waited
+        self._events.clear()
+
+    def _note_layouts(self, cells):
+        for cell in cells:
+            value = self.storages[cell][0]
+            if hasattr(value, "strides"):
+                self._layouts[cell] = value.shape, value.strides

@@ -1,0 +1,103 @@
+"""What the tests of kernels share: Applys, and their implementations on the simulated device."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opwise.gpu.kernel import Layout
+from opwise.gpu.makers import implementation
+from opwise.graph.variable import Constant
+from opwise.tensor.type import TensorType
+
+# the modules beside this one, and the cases of the scalar table's tests
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "scalar")]
+
+from simulated import DEVICE, Simulated, computed  # noqa: E402
+
+
+class Player:
+    """Applys by name, all of whose kernels are compiled at once."""
+
+    def __init__(self, nodes, **options):
+        self.nodes = nodes
+        self.made = {name: implementation(node, **options) for name, node in nodes.items()}
+        without = {name: why for name, why in self.made.items() if isinstance(why, str)}
+        assert not without
+        self.simulated = Simulated([k for i in self.made.values() for k in i.kernels])
+
+    def given(self, name, values):
+        """Return values for all inputs: those given, and constants."""
+        rest = iter(values)
+        return [
+            np.asarray(v.data) if isinstance(v, Constant) else np.asarray(next(rest))
+            for v in self.nodes[name].inputs
+        ]
+
+    def run(self, name, values, order=0, **options):
+        """Return (outputs, the word for complaints) of an Apply."""
+        values = self.given(name, values)
+        dtypes = [v.type.dtype for v in self.nodes[name].outputs]
+        return computed(self.simulated, self.made[name], values, dtypes, order, **options)
+
+    def plan(self, name, values):
+        """Return the names of the kernels that are launched, without their hashes."""
+        made = self.made[name]
+        values = self.given(name, values)
+        given = [v if i in made.host else Layout.of(v) for i, v in enumerate(values)]
+        sizes = [v.type.numpy_dtype.itemsize for v in self.nodes[name].outputs]
+        outputs = [Layout.contiguous(s, n) for s, n in zip(made.shapes(given), sizes, strict=True)]
+        launches = made.plan(given, outputs, DEVICE).launches
+        return [launch.kernel.name.removeprefix("ow_").rsplit("_", 1)[0] for launch in launches]
+
+    def expected(self, name, values):
+        """Return what ``perform`` gives."""
+        node = self.nodes[name]
+        storage = [[None] for _ in node.outputs]
+        values = self.given(name, values)
+        given = [
+            np.array(v) if isinstance(var.type, TensorType) else v[()]
+            for v, var in zip(values, node.inputs, strict=True)
+        ]
+        node.op.perform(node, given, storage)
+        return [np.asarray(cell[0]) for cell in storage]
+
+
+@pytest.fixture(scope="session")
+def player():
+    return Player
+
+
+@pytest.fixture
+def layouts():
+    """``layouts(arrays)``: the arrays as they are, and with other strides and addresses."""
+
+    def reversed_(x):
+        return x[tuple(slice(None, None, -1) for _ in x.shape)].copy()[
+            tuple(slice(None, None, -1) for _ in x.shape)
+        ]
+
+    def sparse(x):
+        wide = np.full([2 * n for n in x.shape], 77).astype(x.dtype)
+        part = wide[tuple(slice(1, None, 2) for _ in x.shape)]
+        part[...] = x
+        return part
+
+    def moved(x):
+        """At an address that vectors are not loaded from."""
+        room = np.empty(x.size + 1, x.dtype)
+        room[1:] = x.ravel()
+        return room[1:].reshape(x.shape)
+
+    def by_columns(x):
+        return np.asfortranarray(x)
+
+    def choices(arrays):
+        yield "contiguous", arrays
+        for change in (by_columns, sparse, reversed_, moved):
+            yield change.__name__, [change(x) if x.ndim else x for x in arrays]
+        if len(arrays) > 1 and arrays[0].ndim:
+            yield "mixed", [by_columns(arrays[0]), *arrays[1:]]
+
+    return choices

@@ -1,0 +1,129 @@
+"""Applys of every kind that has kernels: their texts are compiled, and some are golden files."""
+
+import opwise.tensor as T
+from opwise.gpu.cudatext import Program
+from opwise.gpu.kernel import Kernel
+from opwise.gpu.makers import implementation
+from opwise.scalar import dtypes
+from opwise.scalar.composite import Composite, Step
+from opwise.scalar.op import OPS, cast_op
+from opwise.scalar.row import ROWS
+from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
+from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.mapreduce import MapReduce
+from opwise.tensor.nnet.crossentropy import (
+    crossentropy_categorical_1hot,
+    crossentropy_categorical_1hot_grad,
+    crossentropy_softmax_1hot_with_bias_dx,
+    crossentropy_softmax_argmax_1hot_with_bias,
+)
+from opwise.tensor.nnet.rowsoftmax import (
+    logsoftmax_op,
+    softmax_grad,
+    softmax_op,
+    softmax_with_bias,
+)
+from opwise.tensor.reduce import All, Argmax, CAReduce, MaxAndArgmax, Sum
+from opwise.tensor.type import TensorType
+
+
+def tensor(dtype, pattern):
+    pattern = (False,) * pattern if isinstance(pattern, int) else pattern
+    return TensorType(dtype, pattern)()
+
+
+def layer():
+    """tanh(x + b), as a fused loop."""
+    steps = (Step(OPS["add"], (0, 1), "float32"), Step(OPS["tanh"], (2,), "float32"))
+    return Composite.from_program(("float32", "float32"), steps, (3,))
+
+
+def squares():
+    """(x - m)**2, to be summed."""
+    steps = (Step(OPS["sub"], (0, 1), "float32"), Step(OPS["sqr"], (2,), "float32"))
+    return Composite.from_program(("float32", "float32"), steps, (3,))
+
+
+def every_row(dtype):
+    """Return Composites, of three inputs, of all rows and casts that have a text for a dtype."""
+    steps = []
+    for name, row in ROWS.items():
+        count = 2 if row.nin < 0 else row.nin
+        try:
+            (out,) = OPS[name].output_dtypes([dtype] * count)
+        except TypeError:
+            continue
+        step = Step(OPS[name], tuple(range(count)), out)
+        if Program((step,), (3,), (dtype,) * 3).missing() is None:
+            steps.append(step)
+    casts = [Step(cast_op(d), (0,), d) for d in dtypes.ALL[:12] if d != dtype]
+    steps += casts
+    return [
+        Composite.from_program(
+            (dtype,) * 3, steps[k : k + 30], range(3, 3 + len(steps[k : k + 30]))
+        )
+        for k in range(0, len(steps), 30)
+    ]
+
+
+def cases():
+    """Return {name: Apply}."""
+    x, y, b = tensor("float32", 2), tensor("float32", 2), tensor("float32", 1)
+    row = tensor("float32", (True, False))
+    half, double = tensor("float16", 2), tensor("float64", 2)
+    labels, index = tensor("int64", 1), tensor("int32", 1)
+    made = {
+        "layer": Elemwise(layer())(x, row),
+        "product": x * y,
+        "half": T.exp(half),
+        "mixed": T.switch(tensor("bool", 1), tensor("int8", 1), tensor("float64", 1)),
+        "cube": tensor("float32", 3) + tensor("float32", (False, True, False)),
+        "sum": Sum((0, 1))(x),
+        "sum of rows": Sum((1,))(x),
+        "sum of columns": Sum((0,))(x),
+        "sum of halves": Sum((0,))(half),
+        "channels": Sum((0, 2, 3))(tensor("float32", 4)),
+        "variance": MapReduce(squares(), Sum((1,), "float32", "float64"))(
+            x, tensor("float32", (False, True))
+        ),
+        "maximum": CAReduce(OPS["maximum"], (0,))(double),
+        "truth": All((0,))(tensor("bool", 1)),
+        "argmax": Argmax((1,))(x),
+        "max and argmax": MaxAndArgmax((0,))(half, return_list=True)[0],
+        "softmax": softmax_op(x),
+        "softmax of halves": softmax_op(half),
+        "softmax with bias": softmax_with_bias(x, b),
+        "log softmax": logsoftmax_op(double),
+        "softmax gradient": softmax_grad(x, y),
+        "cross entropy": crossentropy_softmax_argmax_1hot_with_bias(x, b, labels)[0],
+        "cross entropy gradient": crossentropy_softmax_1hot_with_bias_dx(b, x, labels),
+        "one hot": crossentropy_categorical_1hot(x, labels),
+        "one hot gradient": crossentropy_categorical_1hot_grad(b, x, labels),
+        "take": AdvancedSubtensor1()(x, index),
+        "add rows": AdvancedIncSubtensor1()(x, y, index),
+        "set rows": AdvancedIncSubtensor1(False, True)(half, half, labels),
+        "part": T.inc_subtensor(x[1:3], b),
+        "range": T.arange(T.lscalar()),
+        "range of floats": T.ARange("float16")(T.dscalar(), T.dscalar(), T.dscalar()),
+        "eye": T.eye(T.lscalar(), dtype="float32"),
+        "alloc": T.alloc(b, T.lscalar(), T.lscalar()),
+        "joined": T.join(0, x, tensor("int8", 2)),
+        "square": T.diag(b),
+    }
+    return {name: var.owner for name, var in made.items()}
+
+
+def made(node, **options):
+    """Return the Implementation of an Apply, which must have one."""
+    found = implementation(node, **options)
+    assert not isinstance(found, str), found
+    return found
+
+
+def kernels() -> list[Kernel]:
+    """Return the kernels of all cases, and of atomic additions."""
+    found = [k for node in cases().values() for k in made(node).kernels]
+    for dtype in ("float32", "int64", "float64"):
+        node = AdvancedIncSubtensor1()(tensor(dtype, 2), tensor(dtype, 2), tensor("int64", 1)).owner
+        found += made(node, deterministic=False).kernels
+    return list(dict.fromkeys(found))

@@ -1,0 +1,273 @@
+"""Elementwise kernels on the simulated device against ``perform``: layouts, sizes, broadcasting."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import opwise.tensor as T
+from opwise.scalar.composite import Composite, Step
+from opwise.scalar.op import OPS, cast_op
+from opwise.tensor.convert import deep_copy_op
+from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.join import Join, MakeVector, Split
+from opwise.tensor.type import TensorType
+
+pytestmark = pytest.mark.c
+
+
+def tensor(dtype, pattern):
+    pattern = (False,) * pattern if isinstance(pattern, int) else pattern
+    return TensorType(dtype, pattern)()
+
+
+def several():
+    """(x + y) * x and its sign, and x alone converted: three outputs of three dtypes."""
+    steps = (
+        Step(OPS["add"], (0, 1), "float32"),
+        Step(OPS["mul"], (2, 0), "float32"),
+        Step(OPS["lt"], (3, 1), "bool"),
+        Step(cast_op("float64"), (0,), "float64"),
+    )
+    return Composite.from_program(("float32", "float32"), steps, (3, 4, 5))
+
+
+def mixed():
+    """An int8, a float64 and a bool: what is chosen where."""
+    steps = (
+        Step(OPS["mul"], (0, 1), "float64"),
+        Step(OPS["switch"], (2, 3, 1), "float64"),
+    )
+    return Composite.from_program(("int8", "float64", "bool"), steps, (4,))
+
+
+def many(count):
+    steps = (Step(OPS["add"], tuple(range(count)), "float32"),)
+    return Composite.from_program(("float32",) * count, steps, (count,))
+
+
+PATTERNS = {
+    "row": [(False, False), (True, False)],
+    "column": [(False, True), (False, False)],
+    "both": [(True, False), (False, True)],
+    "number": [(False, False), (True, True)],
+}
+
+
+def nodes():
+    made = {}
+    for ndim in range(5):
+        x, y = tensor("float32", ndim), tensor("float32", ndim)
+        made[f"several-{ndim}"] = Elemwise(several())(x, y, return_list=True)[0].owner
+    made["mixed"] = Elemwise(mixed())(
+        tensor("int8", 2), tensor("float64", 2), tensor("bool", 2)
+    ).owner
+    made["many"] = Elemwise(many(30))(*(tensor("float32", 1) for _ in range(30))).owner
+    for dtype in ("float16", "int8", "float64", "uint16"):
+        made[f"add-{dtype}"] = (tensor(dtype, 2) + tensor(dtype, 2)).owner
+    for name, patterns in PATTERNS.items():
+        made[name] = Elemwise(several())(
+            *(tensor("float32", p) for p in patterns), return_list=True
+        )[0].owner
+    made["outer"] = (
+        tensor("float64", (False, True, False)) * tensor("float64", (True, False, True))
+    ).owner
+    made["second"] = T.second(tensor("float32", 2), tensor("float32", (True, True))).owner
+    made["in place"] = Elemwise(OPS["sub"], {0: 1})(
+        tensor("float32", 2), tensor("float32", 2)
+    ).owner
+    made["copy"] = deep_copy_op(tensor("int64", 3)).owner
+    made["alloc"] = T.alloc(tensor("float32", 1), T.lscalar(), T.lscalar(), T.lscalar()).owner
+    made["join"] = Join()(1, tensor("float32", 2), tensor("int8", 2), tensor("float32", 2)).owner
+    made["split"] = Split(3)(tensor("float64", 2), 1, T.lvector(), return_list=True)[0].owner
+    made["vector"] = MakeVector("float64")(*(T.dscalar() for _ in range(3))).owner
+    made["inc"] = T.inc_subtensor(
+        tensor("float32", 2)[1::2, T.lscalar() :], tensor("float32", 2)
+    ).owner
+    made["inc row"] = T.inc_subtensor(
+        tensor("float32", 3)[T.lscalar()], tensor("float32", (True, False))
+    ).owner
+    made["set"] = T.set_subtensor(tensor("float64", 1)[::-1], tensor("float32", 1)).owner
+    made["diagonal"] = T.diag(tensor("float32", 2), 1).owner
+    made["square"] = T.diag(tensor("float32", 1), -2).owner
+    for dtype in ("float16", "float32", "int8", "int64", "uint64", "float64"):
+        made[f"arange-{dtype}"] = T.ARange(dtype)(T.dscalar(), T.dscalar(), T.dscalar()).owner
+    for dtype in ("bool", "float16", "float32"):
+        made[f"eye-{dtype}"] = T.eye(T.lscalar(), T.lscalar(), T.lscalar(), dtype).owner
+        made[f"tri-{dtype}"] = T.tri(T.lscalar(), T.lscalar(), T.lscalar(), dtype).owner
+    return made
+
+
+@pytest.fixture(scope="module")
+def play(player):
+    return player(nodes())
+
+
+def numbers(dtype, shape, seed=0):
+    random = np.random.default_rng(seed)
+    if dtype == "bool":
+        return random.random(shape) > 0.5
+    if dtype.startswith("float"):
+        return np.asarray(random.uniform(-4, 4, shape), dtype)
+    return random.integers(0, 9, shape).astype(dtype)
+
+
+def check(play, name, values, told="", orders=(0,)):
+    expected = play.expected(name, values)
+    for order in orders:
+        found, wrong = play.run(name, values, order)
+        assert not wrong
+        for f, e in zip(found, expected, strict=True):
+            assert f.shape == e.shape, (name, told)
+            np.testing.assert_array_equal(f, e, err_msg=f"{name} {told}")
+
+
+def operands(play, name, shape):
+    found = []
+    for k, var in enumerate(play.nodes[name].inputs):
+        own = [1 if b else n for n, b in zip(shape, var.type.broadcastable, strict=True)]
+        found.append(numbers(var.type.dtype, own, k))
+    return found
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 255, 256, 1023, 1024, 2047, 2048, 2049, 30_001])
+def test_lengths(play, n):
+    for name in ("several-1", "many"):
+        check(play, name, operands(play, name, (n,)), n, (0, 1))
+    check(play, "add-float16", operands(play, "add-float16", (n, 3)), n)
+
+
+@pytest.mark.parametrize("ndim", range(5))
+def test_layouts(play, layouts, ndim):
+    for shape in [(8, 6, 5, 4)[:ndim], (1, 7, 1, 3)[:ndim], (5, 0, 2, 2)[:ndim], (40, 64)[:ndim]]:
+        if len(shape) != ndim:
+            continue
+        name = f"several-{ndim}"
+        for told, values in layouts(operands(play, name, shape)):
+            check(play, name, values, (shape, told))
+
+
+@pytest.mark.parametrize("name", ["mixed", "add-float16", "add-int8", "add-float64", "add-uint16",
+                                  "copy"])  # fmt: skip
+def test_dtypes(play, layouts, name):
+    ndim = play.nodes[name].outputs[0].type.ndim
+    for shape in [(7, 5, 3)[:ndim], (33, 64, 2)[:ndim]]:
+        for told, values in layouts(operands(play, name, shape)):
+            check(play, name, values, (shape, told))
+
+
+@pytest.mark.parametrize("name", [*PATTERNS, "second"])
+def test_broadcasting(play, layouts, name):
+    for shape in [(1, 1), (5, 8), (8, 5), (1, 64), (64, 1), (0, 4), (70, 640)]:
+        for told, values in layouts(operands(play, name, shape)):
+            check(play, name, values, (shape, told))
+
+
+def test_broadcasting_of_dimensions_between_others(play):
+    for shape in itertools.product((1, 2, 5), (1, 4), (1, 6, 8)):
+        check(play, "outer", operands(play, "outer", shape), shape)
+
+
+def test_vectors_are_used_where_they_can_be(play):
+    assert play.plan("several-2", operands(play, "several-2", (6, 8))) == ["flat"]
+    both = operands(play, "several-2", (6, 8))
+    assert play.plan("several-2", [np.asfortranarray(x) for x in both]) == ["strided"]
+    assert play.plan("row", operands(play, "row", (6, 8))) == ["rows"]
+    assert play.plan("column", operands(play, "column", (6, 8))) == ["rows"]
+    assert play.plan("row", operands(play, "row", (6, 7))) == ["strided"]
+    assert play.plan("number", operands(play, "number", (6, 7))) == ["flat"]
+    assert play.plan("several-0", operands(play, "several-0", ())) == ["flat"]
+    assert play.plan("several-2", operands(play, "several-2", (0, 8))) == []
+
+
+def test_in_place(play):
+    """An output may be an input's memory."""
+    x, y = operands(play, "in place", (37, 41))
+    (expected,) = [x - y]
+    made = play.made["in place"]
+    from simulated import DEVICE
+
+    from opwise.gpu.kernel import Layout
+
+    for change in (np.array, np.asfortranarray):
+        own = change(y)
+        given = [Layout.of(x), Layout.of(own)]
+        plan = made.plan(given, [Layout.of(own)], DEVICE)
+        play.simulated.run(plan, [x, own], [own])
+        np.testing.assert_array_equal(own, expected)
+
+
+def test_alloc(play):
+    for value, shape in [
+        ((1,), (2, 3, 4)),
+        ((4,), (2, 3, 4)),
+        ((8,), (1, 1, 8)),
+        ((3,), (0, 2, 3)),
+    ]:
+        values = [numbers("float32", value), *map(np.int64, shape)]
+        check(play, "alloc", values, shape)
+    with pytest.raises(ValueError, match="not broadcastable"):
+        play.run("alloc", [numbers("float32", (3,)), *map(np.int64, (2, 2, 4))])
+
+
+def test_join_and_split(play, layouts):
+    parts = [numbers("float32", (5, 4)), numbers("int8", (5, 3), 1), numbers("float32", (5, 8), 2)]
+    for told, values in layouts(parts):
+        check(play, "join", values, told)
+    with pytest.raises(ValueError, match="must match exactly"):
+        play.run("join", [parts[0], parts[1], parts[2][:4]])
+    for told, (x,) in layouts([numbers("float64", (4, 9))]):
+        check(play, "split", [x, np.array([2, 0, 7])], told)
+    with pytest.raises(ValueError, match="the parts have"):
+        play.run("split", [numbers("float64", (4, 9)), np.array([2, 0, 6])])
+
+
+def test_numbers_beside_each_other(play):
+    check(play, "vector", [np.float64(x) for x in (1.5, -2.0, 3.25)])
+
+
+def test_parts_that_are_changed(play, layouts):
+    x, y = numbers("float32", (9, 8)), numbers("float32", (4, 6), 1)
+    for told, (a, b) in layouts([x, y]):
+        check(play, "inc", [a, b, np.int64(2)], told)
+        check(play, "inc", [a, b, np.int64(-6)], told)
+    check(
+        play, "inc row", [numbers("float32", (3, 4, 8)), numbers("float32", (1, 8)), np.int64(-1)]
+    )
+    check(play, "set", [numbers("float64", (9,)), numbers("float32", (9,), 1)])
+    with pytest.raises(ValueError, match="not broadcastable"):
+        play.run("inc", [x, y, np.int64(1)])
+    with pytest.raises(IndexError):
+        play.run("inc row", [np.zeros((3, 4, 8), "f"), np.zeros((1, 8), "f"), np.int64(3)])
+
+
+def test_diagonals(play, layouts):
+    for shape in [(4, 7), (7, 4), (1, 1), (5, 0), (1, 9)]:
+        for told, (x,) in layouts([numbers("float32", shape)]):
+            check(play, "diagonal", [x], (shape, told))
+    for n in (0, 1, 6):
+        check(play, "square", [numbers("float32", (n,))], n)
+
+
+def test_ranges(play):
+    for start, stop, step in [(0, 10, 1), (5, -5, -2), (2, 2, 1), (7, 3, 2), (0, 1000, 3)]:
+        for dtype in ("float16", "float32", "int8", "int64", "uint64", "float64"):
+            if (dtype == "uint64" and step < 0) or (dtype == "int8" and stop > 100):
+                continue
+            check(play, f"arange-{dtype}", [np.float64(v) for v in (start, stop, step)])
+    for dtype in ("float32", "float64"):
+        check(play, f"arange-{dtype}", [np.float64(v) for v in (0.1, 7.3, 0.37)])
+    with pytest.raises(ZeroDivisionError):
+        play.run("arange-int64", [np.float64(v) for v in (0, 1, 0)])
+
+
+def test_matrices_with_a_diagonal(play):
+    for dtype in ("bool", "float16", "float32"):
+        for n, m, k in [(3, 5, 0), (5, 3, 1), (40, 40, -7), (0, 3, 0), (4, 4, 9)]:
+            for name in ("eye", "tri"):
+                check(play, f"{name}-{dtype}", list(map(np.int64, (n, m, k))), (n, m, k))
+
+
+def test_shapes_that_differ_are_refused(play):
+    with pytest.raises(ValueError, match="Dimension mismatch"):
+        play.run("several-2", [np.zeros((2, 3), "f"), np.zeros((2, 4), "f")])

@@ -1,0 +1,230 @@
+"""Functions under the linker cupy, on a device that the CPU plays."""
+
+import gc
+import pickle
+
+import numpy as np
+import played
+import pytest
+
+import opwise
+import opwise.tensor as T
+from opwise.config import config
+from opwise.gpu.calls import OF_LENGTHS
+from opwise.gpu.transfer import GpuFromHost, HostFromGpu
+from opwise.modes.mode import Mode, get_mode
+
+CUPY = "cupy"
+RNG = np.random.RandomState(3)
+X, Y = (RNG.rand(5, 5).astype("float32") for _ in range(2))
+
+
+@pytest.fixture(autouse=True)
+def cupy(monkeypatch):
+    return played.install(monkeypatch)
+
+
+@pytest.fixture
+def mode():
+    return Mode("cupy")
+
+
+def ops(f):
+    """Return what a function runs on the device, and what on the host, in order."""
+    placement = f.maker.fgraph.placement
+    there = [n for n in f.maker.order if n in placement.ways]
+    transfers = [n for n in f.maker.order if isinstance(n.op, GpuFromHost | HostFromGpu)]
+    here = [n for n in f.maker.order if n not in there and n not in transfers
+            and not isinstance(n.op, OF_LENGTHS)]  # fmt: skip
+    return [str(n.op) for n in there], [str(n.op) for n in here]
+
+
+def transfers(f):
+    """Return (how many copies of arrays to the device, to the host) a function makes."""
+    kinds = [type(n.op) for n in f.maker.order if n.inputs[0].type.ndim]
+    return kinds.count(GpuFromHost), kinds.count(HostFromGpu)
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def test_the_same_results_as_on_the_cpu(mode):
+    x, y = T.fmatrices("x", "y")
+    outputs = [
+        T.exp(x) + T.dot(x, y), (x * y).sum(axis=1), T.nnet.softmax(x), x.T[1:, ::2] * 2,
+        T.dot(x, y[0]), x[y.argmax(axis=1)], T.set_subtensor(x[1:3], 0), x.max(), T.sort(x, axis=0),
+    ]  # fmt: skip
+    f, g = (opwise.function([x, y], outputs, mode=m) for m in (mode, None))
+    there, here = ops(f)
+    assert there and not here and transfers(f) == (2, len(outputs) - 1)
+    for ours, theirs in zip(f(X, Y), g(X, Y), strict=True):
+        assert type(ours) is np.ndarray and ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_a_training_loop_keeps_its_parameters_on_the_device(mode):
+    def trained(mode):
+        w, b = (opwise.shared(v, n) for v, n in ((X.copy(), "w"), (Y[0].copy(), "b")))
+        x, t = T.fmatrix("x"), T.fmatrix("t")
+        cost = T.sqr(T.nnet.sigmoid(T.dot(x, w) + b) - t).mean()
+        rate = np.float32(0.3)
+        updates = [(p, p - rate * g) for p, g in zip((w, b), T.grad(cost, [w, b]), strict=True)]
+        f = opwise.function([x, t], cost, updates=updates, mode=mode)
+        return f, w, b, [f(X, Y) for _ in range(5)]
+
+    f, w, b, costs = trained(mode)
+    _, w2, b2, costs2 = trained(None)
+    assert transfers(f) == (2, 0), "two arguments cross, and the number that is the cost"
+    for p in (w, b):
+        assert isinstance(p.get_value(borrow=True, return_internal_type=True), played.ndarray)
+    np.testing.assert_allclose(costs, costs2, rtol=1e-5)
+    np.testing.assert_allclose(w.get_value(), w2.get_value(), rtol=1e-5)
+    np.testing.assert_allclose(b.get_value(), b2.get_value(), rtol=1e-5)
+
+
+def test_a_shared_variable_is_used_on_both_sides(mode):
+    w = opwise.shared(X.copy())
+    double = opwise.function([], updates=[(w, w * 2)], mode=mode)
+    for cpu in ("FAST_RUN", "FAST_COMPILE", Mode("py")):
+        w.set_value(X)
+        total = opwise.function([], w.sum(), mode=cpu)
+        halve = opwise.function([], updates=[(w, w / np.float32(2))], mode=cpu)
+        assert total() == pytest.approx(X.sum(), rel=1e-5)
+        double()
+        assert total() == pytest.approx(2 * X.sum(), rel=1e-5)
+        halve()
+        double(), double()
+        np.testing.assert_array_equal(w.get_value(), X * 4)
+
+
+def test_set_value_and_get_value(mode):
+    w = opwise.shared(X.copy())
+    f = opwise.function([], w + 1, mode=mode)
+    f()
+    assert isinstance(w.container.storage[0], played.ndarray)
+    value = w.get_value(borrow=True)
+    assert type(value) is np.ndarray
+    value[...] = 0
+    np.testing.assert_array_equal(w.get_value(), X)
+    w.set_value(Y)
+    np.testing.assert_array_equal(f(), Y + 1)
+    w.zero(borrow=True)
+    np.testing.assert_array_equal(f(), np.ones_like(X))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(w)).get_value(), 0 * X)
+
+
+def test_results_that_are_borrowed_stay_there(mode):
+    x = T.fmatrix("x")
+    f = opwise.function([x], [opwise.Out(x * 2, borrow=True), x * 3], mode=mode)
+    lent, own = f(X)
+    assert isinstance(lent, played.ndarray) and type(own) is np.ndarray
+    assert transfers(f) == (1, 1)
+    np.testing.assert_array_equal(lent.get(), X * 2)
+    f(Y)
+    np.testing.assert_array_equal(lent.get(), X * 2)
+
+
+def test_a_result_that_is_a_shared_variable(mode):
+    w = opwise.shared(X.copy())
+    f = opwise.function([], w, updates=[(w, w + 1)], mode=mode)
+    first = f()
+    np.testing.assert_array_equal(first, X)
+    np.testing.assert_array_equal(f(), X + 1)
+    np.testing.assert_array_equal(first, X)
+
+
+# --- placement ------------------------------------------------------------------------------------
+
+
+def test_what_has_no_implementation_runs_on_the_host_and_says_why(mode):
+    x = T.fmatrix("x")
+    i = T.lvector("i")
+    y = T.repeat(T.sort(T.dot(x, x), axis=0) * 2, i, axis=0)
+    f, g = (opwise.function([x, i], y, mode=m) for m in (mode, None))
+    there, here = ops(f)
+    assert here == ["RepeatOp{axis=0}"] and len(there) == 3, (there, here)
+    assert transfers(f) == (1, 1)
+    np.testing.assert_allclose(f(X, [1, 0, 2, 1, 1]), g(X, [1, 0, 2, 1, 1]), rtol=1e-6)
+    placement = f.maker.fgraph.placement
+    (node,) = (n for n in f.maker.order if str(n.op) in here)
+    assert placement.why[node] == "repeat"
+
+
+def test_an_apply_between_two_of_the_host_stays_there(mode):
+    x, i = T.fmatrix("x"), T.lvector("i")
+    repeat = lambda v: T.repeat(v, i, axis=0)
+    f = opwise.function([x, i], repeat(T.exp(repeat(x))), mode=mode)
+    assert transfers(f) == (0, 0) and not ops(f)[0]
+    g = opwise.function([x, i], repeat(T.dot(repeat(x), x)), mode=mode)
+    assert transfers(g) == (2, 1) and ops(g)[0] == ["Dot22"]
+
+
+def test_lengths_are_asked_without_a_copy(mode):
+    x, w = T.fmatrix("x"), opwise.shared(X.copy())
+    f = opwise.function([x], (x + w).reshape((x.shape[1], w.shape[0])) * w.shape[0], mode=mode)
+    assert transfers(f)[1] == 1
+    np.testing.assert_allclose(f(X), (X + X) * 5)
+
+
+def test_numbers_for_the_host_stay_there(mode):
+    x, n = T.fvector("x"), T.lscalar("n")
+    f = opwise.function([x, n], x[: n * 2 - 1] * 2, mode=mode)
+    _, here = ops(f)
+    assert here, "the arithmetic of n is the host's"
+    assert transfers(f) == (1, 1)
+    np.testing.assert_array_equal(f(X[0], 2), X[0, :3] * 2)
+
+
+# --- failures -------------------------------------------------------------------------------------
+
+
+def test_an_index_that_is_out_of_range(mode):
+    w, i = opwise.shared(X.copy(), "w"), T.lvector("i")
+    f = opwise.function([i], w[i].sum(), updates=[(w, T.inc_subtensor(w[i], 1))], mode=mode)
+    f([0, 4])
+    before = w.get_value()
+    with pytest.raises(IndexError, match="index 5 is out of bounds"):
+        f([1, 5])
+    np.testing.assert_array_equal(w.get_value(), before)
+    f([1])
+    assert w.get_value()[1, 0] == before[1, 0] + 1
+
+
+def test_shapes_that_do_not_fit(mode):
+    w = opwise.shared(X.copy(), "w")
+    x, y = T.fmatrices("x", "y")
+    f = opwise.function([x, y], T.dot(x, y).sum(), updates=[(w, w + x)], mode=mode)
+    with pytest.raises(ValueError, match="not aligned"):
+        f(X, Y[:4])
+    np.testing.assert_array_equal(w.get_value(), X)
+    with pytest.raises(ValueError, match="(?s)Dimension mismatch.*test_linker.py"):
+        f(X[:4, :4], X[:4])
+    np.testing.assert_array_equal(w.get_value(), X)
+    f(X, Y)
+    np.testing.assert_array_equal(w.get_value(), X + X)
+
+
+def test_without_memory_a_call_fails_and_the_next_one_works(mode, monkeypatch):
+    w, x = opwise.shared(X.copy(), "w"), T.fmatrix("x")
+    f = opwise.function([x], T.exp(x).sum(), updates=[(w, w + x)], mode=mode)
+    f(X)
+    monkeypatch.setattr(played.MEMORY, "limit", played.MEMORY.used)
+    with pytest.raises(MemoryError, match="The device a played device has not enough memory"):
+        f(X)
+    np.testing.assert_array_equal(w.get_value(), X + X)
+    monkeypatch.setattr(played.MEMORY, "limit", None)
+    f(X)
+    np.testing.assert_array_equal(w.get_value(), X + X + X)
+
+
+def test_memory_is_counted(mode):
+    x = T.fmatrix("x")
+    f = opwise.function([x], T.exp(x).sum() + T.dot(x, x).sum(), mode=mode)
+    f(X)
+    gc.collect()
+    (device,) = opwise.gpu.device.opened()
+    current, peak = device.allocated()
+    big = np.ones((1000, 1000), "float32")
+    f(big)
+    gc.collect()
+    assert device.allocated()[0] == current and device.allocated()[1] >= peak + big.nbytes

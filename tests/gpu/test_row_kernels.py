@@ -1,0 +1,187 @@
+"""Softmax, its gradient and cross entropies on the simulated device against ``perform``."""
+
+import numpy as np
+import pytest
+from simulated import DEVICE
+
+from opwise.gpu.kernel import position_of
+from opwise.tensor.nnet.crossentropy import (
+    crossentropy_categorical_1hot,
+    crossentropy_categorical_1hot_grad,
+    crossentropy_softmax_1hot_with_bias_dx,
+    crossentropy_softmax_argmax_1hot_with_bias,
+)
+from opwise.tensor.nnet.rowsoftmax import (
+    logsoftmax_op,
+    softmax_grad,
+    softmax_op,
+    softmax_with_bias,
+)
+from opwise.tensor.type import TensorType
+
+pytestmark = pytest.mark.c
+
+FLOATS = ("float16", "float32", "float64")
+SHAPES = [(1, 2), (3, 5), (7, 8), (300, 4), (9, 128), (5, 129), (2, 1024), (3, 1000), (2, 4100)]
+#: no row of more than a few numbers fits its shared memory
+SMALL = DEVICE._replace(shared=64)
+
+
+def tensor(dtype, ndim):
+    return TensorType(dtype, (False,) * ndim)()
+
+
+def nodes():
+    made = {}
+    for d in FLOATS:
+        x, b, y = tensor(d, 2), tensor(d, 1), tensor(d, 2)
+        made[f"softmax-{d}"] = softmax_op(x).owner
+        made[f"biased-{d}"] = softmax_with_bias(x, b).owner
+        made[f"log-{d}"] = logsoftmax_op(x).owner
+        made[f"grad-{d}"] = softmax_grad(x, y).owner
+        labels = tensor({"float16": "uint8", "float32": "int64", "float64": "int32"}[d], 1)
+        made[f"xent-{d}"] = crossentropy_softmax_argmax_1hot_with_bias(x, b, labels)[0].owner
+        made[f"dx-{d}"] = crossentropy_softmax_1hot_with_bias_dx(b, x, labels).owner
+        if d != "float16":
+            made[f"1hot-{d}"] = crossentropy_categorical_1hot(x, labels).owner
+            made[f"1hot-grad-{d}"] = crossentropy_categorical_1hot_grad(b, x, labels).owner
+    made["dx of a number"] = crossentropy_softmax_1hot_with_bias_dx(
+        tensor("float32", 0), tensor("float32", 2), tensor("int64", 1)
+    ).owner
+    made["rows"] = softmax_grad(TensorType("float32", (False, True))(), tensor("float32", 2)).owner
+    made["columns"] = softmax_grad(
+        TensorType("float32", (True, False))(), tensor("float32", 2)
+    ).owner
+    return made
+
+
+@pytest.fixture(scope="module")
+def play(player):
+    return player(nodes())
+
+
+def numbers(dtype, shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape, scale=3).astype(dtype)
+
+
+def labels_of(play, name, shape):
+    dtype = play.nodes[name].inputs[-1].type.dtype
+    return np.random.default_rng(9).integers(0, min(shape[1], 200), shape[0]).astype(dtype)
+
+
+def check(play, name, values, told=""):
+    """Compare, in shared memory and without; every order gives the same bits."""
+    expected = play.expected(name, values)
+    for device in (DEVICE, SMALL):
+        found, wrong = play.run(name, values, device=device)
+        again, _ = play.run(name, values, order=1, device=device)
+        assert not wrong
+        for f, a, e in zip(found, again, expected, strict=True):
+            np.testing.assert_array_equal(f, a)
+            assert (f.shape, f.dtype) == (e.shape, e.dtype)
+            if e.dtype.kind != "f":
+                np.testing.assert_array_equal(f, e, err_msg=f"{name} {told}")
+                continue
+            eps = float(np.finfo(e.dtype).eps)
+            np.testing.assert_allclose(
+                f, e, rtol=16 * eps, atol=16 * eps, err_msg=f"{name} {told} {device}"
+            )
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ["softmax", "log", "biased", "grad"])
+def test_softmax(play, layouts, name, dtype):
+    for shape in SHAPES:
+        values = [numbers(dtype, shape)]
+        if name == "biased":
+            values.append(numbers(dtype, shape[1:], 1))
+        if name == "grad":
+            sm = abs(numbers("float64", shape, 1))
+            values.append((sm / sm.sum(axis=1, keepdims=True)).astype(dtype))
+        every = list(layouts(values)) if shape[0] * shape[1] < 1000 else [("", values)]
+        for told, changed in every:
+            check(play, f"{name}-{dtype}", changed, (shape, told))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_cross_entropy(play, layouts, dtype):
+    for shape in SHAPES:
+        x, b = numbers(dtype, shape), numbers(dtype, shape[1:], 1)
+        labels = labels_of(play, f"xent-{dtype}", shape)
+        for told, values in layouts([x, b, labels]):
+            if shape[0] * shape[1] < 1000 or not told:
+                check(play, f"xent-{dtype}", values, (shape, told))
+        g, sm = numbers(dtype, shape[:1], 2), abs(numbers(dtype, shape, 3)) + 1
+        for told, values in layouts([g, sm, labels]):
+            if shape[0] * shape[1] < 1000 or not told:
+                check(play, f"dx-{dtype}", values, (shape, told))
+                if dtype != "float16":
+                    check(play, f"1hot-grad-{dtype}", values, (shape, told))
+                    check(play, f"1hot-{dtype}", values[1:], (shape, told))
+
+
+def test_gradients_that_broadcast(play):
+    sm = abs(numbers("float32", (5, 12), 1)) / 9
+    check(play, "rows", [numbers("float32", (5, 1)), sm])
+    check(play, "columns", [numbers("float32", (1, 12)), sm])
+    labels = np.array([3, 0, 11, 5, 5])
+    check(play, "dx of a number", [np.array(0.7, "f"), sm, labels])
+    check(play, "dx-float32", [np.array([0.7], "f"), sm, labels])
+    with pytest.raises(ValueError, match="dy has length"):
+        play.run("grad-float32", [sm[:2], sm])
+
+
+def test_special_values(play):
+    """Rows with infinities and NaN come out as in numpy."""
+    for n in (5, 8, 300):
+        x = numbers("float32", (7, n))
+        x[0, 1], x[1, 2], x[2] = np.inf, -np.inf, -np.inf
+        x[3, [0, -1]], x[4, 3] = np.inf, np.nan
+        x[5, :-1] = -np.inf
+        for name in ("softmax-float32", "log-float32"):
+            check(play, name, [x], n)
+        labels = np.array([0, 1, 2, 3, 4, 0, 1])
+        check(play, "xent-float32", [x, np.zeros(n, "f"), labels], n)
+
+
+def test_large_numbers_do_not_overflow(play):
+    x = np.array([[1000.0, 1001.0, 999.0, -1e30]] * 3, "f")
+    check(play, "softmax-float32", [x])
+    check(play, "log-float32", [x])
+
+
+def test_no_rows(play):
+    for name in ("softmax-float32", "log-float32"):
+        check(play, name, [np.zeros((0, 5), "f")])
+    empty = np.zeros(0, "int64")
+    check(play, "xent-float32", [np.zeros((0, 5), "f"), np.zeros(5, "f"), empty])
+    check(play, "1hot-float32", [np.zeros((0, 5), "f"), empty])
+
+
+@pytest.mark.parametrize("name", ["xent", "dx", "1hot", "1hot-grad"])
+def test_labels_that_name_no_column(play, name):
+    """The first of them is told of, and nothing is read or written out of bounds."""
+    x, row = numbers("float32", (300, 6)), numbers("float32", (300,))
+    labels = np.zeros(300, "int64")
+    labels[[7, 40, 299]] = 6, -1, 99
+    values = {"xent": [x, row[:6], labels], "dx": [row, x, labels], "1hot": [x, labels],
+              "1hot-grad": [row, x, labels]}[name]  # fmt: skip
+    made = play.made[f"{name}-float32"]
+    for order in (0, 1):
+        _, wrong = play.run(f"{name}-float32", values, order)
+        assert wrong and position_of(wrong) == 7
+    error = made.wrong(position_of(wrong), values)
+    with pytest.raises(ValueError, match="y_i value out of bounds: label 7 is 6, but"):
+        raise error
+    with pytest.raises(ValueError, match="label 7 is 6"):
+        play.expected(f"{name}-float32", values)
+
+
+def test_which_kernels_are_launched(play):
+    def plan(name, *shapes):
+        return play.plan(name, [np.zeros(s, "f") for s in shapes])
+
+    assert plan("softmax-float32", (10, 1024)) == ["softmax_vectors"]
+    assert plan("softmax-float32", (10, 1023)) == ["softmax"]
+    assert plan("softmax-float32", (3, 50_000)) == ["softmax_long"]
+    assert plan("grad-float32", (10, 1024), (10, 1024)) == ["softmax_grad_vectors"]

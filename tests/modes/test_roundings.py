@@ -1,0 +1,78 @@
+"""What roundings explain raises no alarm of DebugMode; what is wrong by a little more does."""
+
+import numpy as np
+import pytest
+
+import opwise.tensor as T
+from opwise.compile.function import function
+from opwise.errors import BadCLinkerOutput, BadOptimization, DebugModeError
+from opwise.linkers import kernels
+from opwise.modes import shaking
+from opwise.modes.debugmode import DebugMode
+from opwise.optimizers.navigators import EquilibriumOptimizer
+from opwise.optimizers.rule import rule
+
+F, D = T.fmatrix("f"), T.dmatrix("d")
+RANDOM = np.random.default_rng(5).uniform(-2, 2, (400, 40)).astype("float32")
+WHOLE = np.arange(1.0, 400).reshape(3, -1)
+
+#: graphs of which rewrites, or C, round so that results differ by more than the tolerances
+ROUNDED = {
+    "float32 inside float64": (F, T.log(0.1 + 2.9 * T.nnet.sigmoid(F)), RANDOM),
+    "what is left of equal numbers": (F, T.cast(T.erfc(-F) - 1, "float64") * 1, RANDOM),
+    "the last digits of float32": (F, T.sin(1e6 * T.exp(F)), RANDOM),
+    "the last digits of float64": (D, T.sin(1e12 * T.exp(D)), RANDOM.astype("float64")),
+    "a step": (D, T.floor(T.exp(T.log(D))), WHOLE),
+}
+
+
+def debugged(name, *rules):
+    x, out, _ = ROUNDED[name]
+    mode = DebugMode(stability_patience=1)
+    if rules:
+        mode = mode.register((EquilibriumOptimizer(list(rules), name="planted"), 1.3))
+    return function([x], out, mode=mode)
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_roundings_are_no_fault(name, monkeypatch, no_compiler):
+    f, value = debugged(name), ROUNDED[name][2]
+    f(value)
+    # they are not within the tolerances: without a look at roundings, this is a fault
+    monkeypatch.setattr(shaking.Doubts, "explain", lambda *_: False)
+    with pytest.raises(DebugModeError):
+        f(value)
+
+
+@rule("row:log", name="wrong_logarithm")
+def wrong_logarithm(fgraph, node):
+    """log(x) becomes log1p(x - 0.99998): it is off by 2e-5 where x is near 1."""
+    return [T.log1p(node.inputs[0] - 0.99998)]
+
+
+def test_a_rewrite_that_is_off_by_more_than_roundings_is_told(no_compiler):
+    f = debugged("float32 inside float64", wrong_logarithm)
+    with pytest.raises(BadOptimization) as raised:
+        f(RANDOM)
+    assert raised.value.reason == "wrong_logarithm"
+
+
+def test_a_rewrite_that_moves_a_step_is_told(no_compiler):
+    @rule("row:floor", name="wrong_floor")
+    def wrong_floor(fgraph, node):
+        """A whole number, which no rounding moves, is rounded down to the one below."""
+        return [T.ceil(node.inputs[0]) - 1]
+
+    f = function([D], T.floor(2 * D), mode=DebugMode(stability_patience=1).register(
+        (EquilibriumOptimizer([wrong_floor], name="planted"), 1.3)))  # fmt: skip
+    with pytest.raises(BadOptimization):
+        f(WHOLE)
+
+
+def test_c_that_is_off_by_more_than_roundings_is_told(monkeypatch, no_compiler):
+    genuine = kernels.opwise_c.LOOPS
+    swapped = {**genuine, "log_f64": genuine["log1p_f64"]}
+    monkeypatch.setattr(kernels.opwise_c, "LOOPS", swapped)
+    f = debugged("float32 inside float64")
+    with pytest.raises(BadCLinkerOutput):
+        f(RANDOM)
