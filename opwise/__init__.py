@@ -23,6 +23,7 @@ from opwise.compile.module import (
 from opwise.compile.shared import SharedVariable, shared
 from opwise.config import change_flags, config
 from opwise.gradient import Lop, Rop, grad, subgraph_grad, verify_grad
+from opwise.graph import printing
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.op import Op, OpenMPOp
@@ -116,6 +117,7 @@ __all__ = [
     "grad",
     "gradient",
     "pp",
+    "printing",
     "rebuild_collect_shared",
     "register_mode",
     "scalar",

@@ -485,7 +485,7 @@ def AddConfigVar(name: str, doc: str, configparam: ConfigParam, in_c_key: bool =
     section, dot, short = name.rpartition(".")
     group = _group_at(section + dot)
     if name in _options or short in group.__dict__ or hasattr(type(group), short):
-        raise AttributeError(f"This name is already taken: {name}")
+        raise AttributeError(f"This name is already taken: {name}. Choose another for the flag.")
     configparam.fullname = name
     configparam.doc = doc
     configparam.in_c_key = in_c_key

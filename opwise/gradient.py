@@ -592,7 +592,10 @@ def _check_term(node, i, term, kind) -> None:
             raise TypeError(
                 f"{message} Its connection_pattern method does not allow this. {_where(node)}"
             )
-        provenance.warn(f"{message} You may want to implement a connection_pattern method for it.")
+        provenance.warn(
+            f"{message} You may want to implement a connection_pattern method for it. "
+            f"{_where(node)}"
+        )
         return
     if kind is _DISCONNECTED:
         raise TypeError(

@@ -224,8 +224,10 @@ def test_both_packages_give_the_same():
 
 
 def test_every_public_name_of_opwise_is_a_name_of_theano():
-    for name in set(opwise.__all__) - {"tensor", "__version__"}:
+    for name in set(opwise.__all__) - {"printing", "tensor", "__version__"}:
         assert getattr(theano, name) is getattr(opwise, name)
+    for name in opwise.printing.__all__:
+        assert getattr(theano.printing, name) is getattr(opwise.printing, name)
     for name in T.__all__:
         assert getattr(T, name) is not None
 

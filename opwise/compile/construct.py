@@ -333,16 +333,17 @@ def _check_missing(graph_inputs, graph_outputs, read):
     for node in traversal.io_toposort(graph_inputs, graph_outputs):
         for i, var in enumerate(node.inputs):
             if is_missing(var):
-                raise missing_input(node, i, graph_outputs, _creation(var))
+                raise missing_input(node, i, graph_outputs, created(var))
     var = next(out for out in graph_outputs if is_missing(out))
     raise MissingInputError(
         f"Undeclared input: {var} is wanted as an output or an update, but it is not an input, and "
-        "nothing computes it. Add it to the inputs, or give it a value by givens." + _creation(var),
+        "nothing computes it. Add it to the inputs, or give it a value by givens." + created(var),
         variable=var,
     )
 
 
-def _creation(var):
+def created(var):
+    """Return where a variable was made, as a paragraph of a message; '' if that is not known."""
     trace = format_trace(var.made_at)
     return f"\n\nBacktrace when that variable is created:\n\n{trace}" if trace else ""
 
@@ -365,17 +366,17 @@ def _check_unused(specs, graph_inputs, read, on_unused_input):
             f"inputs, but the provided input variable at index {i} is not part of the "
             f"computational graph needed to compute the outputs: {spec.variable}.\n"
         )
-        created = _creation(spec.variable).rstrip("\n")
+        made = created(spec.variable).rstrip("\n")
         if action == "raise":
             raise UnusedInputError(
                 f"{message}To make this error into a warning, you can pass the parameter "
                 "on_unused_input='warn' to theano.function. To disable it completely, use "
-                f"on_unused_input='ignore'.{created}"
+                f"on_unused_input='ignore'.{made}"
             )
         warn(
             f"{message}To make this warning into an error, you can pass the parameter "
             "on_unused_input='raise' to theano.function. To disable it completely, use "
-            f"on_unused_input='ignore'.{created}"
+            f"on_unused_input='ignore'.{made}"
         )
 
 
@@ -430,7 +431,8 @@ class _Copy:
                 "When using 'givens' or 'replace' with several (old_v, new_v) replacement pairs, "
                 "you can not have a new_v variable depend on an old_v one. For instance, givens = "
                 f"{{a:b, b:(a+1)}} is not allowed. Here, the old_v {old} is used to compute other "
-                f"new_v's, but it is scheduled to be replaced by {new}."
+                f"new_v's, but it is scheduled to be replaced by {new}. Write there what {old} is "
+                "to be replaced by."
             )
         (self.copies[old],) = self.copy([new])
 

@@ -12,7 +12,7 @@ from opwise.graph.provenance import is_internal, warn
 from opwise.graph.variable import Variable
 from opwise.modes.mode import get_mode
 
-_NO_DEVICE = "opwise has no linker for the GPU yet, so functions run on the CPU."
+_NO_DEVICE = "opwise has no linker for the GPU yet, so functions run on the CPU. Set device=cpu."
 
 
 def function(

@@ -10,10 +10,10 @@ import copy
 import warnings
 
 from opwise.compile import io
-from opwise.compile.construct import construct, update_expression
+from opwise.compile.construct import construct, created, update_expression
 from opwise.compile.maker import FunctionMaker, stats_for
 from opwise.compile.shared import SharedVariable
-from opwise.errors import AllocationError
+from opwise.errors import AllocationError, similar
 from opwise.graph import traversal
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers.storage import Container
@@ -210,7 +210,10 @@ class Method(Component):
         for var, expression in self.updates.items():
             var, expression = _unwrapped(var), _unwrapped(expression)
             if not isinstance(var, Variable) or isinstance(var, Constant):
-                raise TypeError(f"{self.name}: only members can be updated, but not {var!r}")
+                raise TypeError(
+                    f"{self.name}: only members can be updated, but not {var!r}. A variable that "
+                    "is an attribute of the module becomes a member."
+                )
             if var in arguments:
                 raise ValueError(
                     "Variable listed in both inputs and updates. Use inputs to use your own "
@@ -227,7 +230,8 @@ class Method(Component):
         if var not in memo:
             raise AllocationError(
                 f"There is no storage associated to {var} used by {self.name} = {self}. Verify "
-                "that it is indeed a Member of the enclosing module or of one of its submodules."
+                "that it is indeed a Member of the enclosing module or of one of its submodules: "
+                f"make it an attribute of the module, or an input of {self.name}.{created(var)}"
             )
         return io.In(
             var,
@@ -396,7 +400,10 @@ class ComponentList(Composite):
             (components,) = components
         for component in components:
             if not isinstance(component, Component):
-                raise TypeError(f"{component} is a {type(component)}, not a Component")
+                raise TypeError(
+                    f"{component} is a {type(component)}, not a Component: Member(variable) makes "
+                    "one"
+                )
         self._components = list(components)
 
     def components_map(self):
@@ -449,7 +456,10 @@ def _component(value):
     if isinstance(value, Variable):
         return Member(value)
     if not isinstance(value, Component):
-        raise TypeError(f"ComponentList may only contain Components, not {value} ({type(value)})")
+        raise TypeError(
+            f"ComponentList may only contain Components, not {value} ({type(value)}). Append a "
+            "variable, which becomes a Member, a Method or a Module."
+        )
     return value
 
 
@@ -592,7 +602,10 @@ class ModuleInstance(ComponentDictInstanceNoInit):
         items = self.__dict__.get("__items__", {})
         if attr in items:
             return self[attr]
-        raise AttributeError(f"{type(self)} has no {attr} attribute.")
+        raise AttributeError(
+            f"{type(self)} has no {attr} attribute. It has {', '.join(map(str, items)) or 'none'}."
+            f"{similar(attr, map(str, items))}"
+        )
 
     def __setattr__(self, attr, value):
         self[attr] = value

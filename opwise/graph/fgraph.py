@@ -11,7 +11,7 @@ from time import perf_counter
 
 from opwise.config import config
 from opwise.errors import InconsistencyError, MissingInputError
-from opwise.graph import aliasing, traversal
+from opwise.graph import aliasing, provenance, traversal
 from opwise.graph.apply import Apply
 from opwise.graph.features import AlreadyThere
 from opwise.graph.provenance import union
@@ -83,7 +83,9 @@ class FunctionGraph:
 
     def _own(self, var):
         if var.fgraph is not None and var.fgraph is not self:
-            raise ValueError(f"{var} is already owned by another FunctionGraph")
+            raise ValueError(
+                f"{var} is already owned by another FunctionGraph: clone=True works on a copy"
+            )
         var.fgraph = self
         if var._clients is None:
             var._clients = {}
@@ -256,7 +258,8 @@ class FunctionGraph:
         if converted is None or converted.type != var.type:
             raise InconsistencyError(
                 f"{reason}: the type of the replacement must be the same as the type of the "
-                f"original Variable: {var} has {var.type}, {new_var} has {new_var.type}"
+                f"original Variable: {var} has {var.type}, {new_var} has {new_var.type}. Convert "
+                "it."
             )
         return converted
 
@@ -537,6 +540,9 @@ def missing_input(node, i, outputs, created=""):
         f" What is missing is {var}: add it to the inputs of the function, give it a value by "
         "givens, or make it a shared variable."
     )
+    trace = provenance.format_trace(node.trace)
+    if trace:
+        text += f"\n\nBacktrace when what reads it is created:\n\n{trace}".rstrip("\n")
     return MissingInputError(text + created, variable=var)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from opwise.graph.apply import Apply
-from opwise.graph.drawing import default_colorCodes, pydotprint
+from opwise.graph.drawing import default_colorCodes, pydotprint, pydotprint_variables
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.op import Op
 from opwise.graph.variable import Scratchpad, Variable
@@ -36,6 +36,7 @@ __all__ = [
     "pp",
     "pprint",
     "pydotprint",
+    "pydotprint_variables",
     "var_descriptor",
 ]
 
@@ -69,7 +70,7 @@ def debugprint(
     print_view_map: add what an Apply overwrites, or is a view of.
     """
     if not isinstance(depth, int):
-        raise TypeError(f"depth parameter must be an int, got {depth!r}")
+        raise TypeError(f"depth parameter must be an int, got {depth!r}: -1 prints all levels")
     if ids not in _ID_FORMS:
         raise ValueError(f"ids must be one of {_ID_FORMS}, not {ids!r}")
     tree = _Tree(
@@ -125,7 +126,9 @@ def _roots(obj, print_storage) -> list[_Root]:
             roots.append(_Root(text=str(item)))
         else:
             raise TypeError(
-                f"debugprint cannot print an object of this type: {item!r} of type {type(item)}"
+                f"debugprint cannot print an object of this type: {item!r} of type {type(item)}. "
+                "Give it a variable, an Apply, a FunctionGraph, a compiled function, or a list of "
+                "these."
             )
     return roots
 
@@ -645,7 +648,10 @@ class Print(Op):
 
     def make_node(self, xin):
         if not isinstance(xin, Variable):
-            raise TypeError(f"Print takes a variable, not {xin!r} of type {type(xin)}")
+            raise TypeError(
+                f"Print takes a variable, not {xin!r} of type {type(xin)}: T.as_tensor_variable "
+                "makes one of a value"
+            )
         return Apply(self, [xin], [xin.type.make_variable()])
 
     def perform(self, node, inputs, output_storage):

@@ -40,10 +40,15 @@ def is_internal(code):
 
 
 def capture():
-    """Return the innermost ``config.traceback.limit`` frames outside opwise, innermost first."""
+    """Return the innermost ``config.traceback.limit`` frames outside opwise, innermost first.
+
+    All of them where the flag is negative.
+    """
     if _common is not None:
         return _common
     limit = config.traceback.limit
+    if limit < 0:
+        limit = sys.maxsize
     frames = []
     frame = sys._getframe(2)
     while frame is not None and len(frames) < limit:

@@ -63,7 +63,10 @@ def get_debug_values(*args):
         try:
             values.append(get_test_value(arg))
         except AttributeError:
-            missing_test_message(f"Argument {i} ('{arg}') has no test value")
+            missing_test_message(
+                f"Argument {i} ('{arg}') has no test value: give it one, {arg.name or 'x'}"
+                f".tag.test_value = ... of {arg.type}"
+            )
             return []
     return values if len(values) == 1 else [tuple(values)]
 

@@ -95,14 +95,20 @@ def _where(node, values):
 
 
 def _origin_that_failed(node, origins, values):
-    """Return the user's Apply whose operands did not fit, where a loop computes several."""
+    """Return the user's Apply whose operands did not fit, where a loop computes several.
+
+    None if it may be one of several lines.
+    """
     if values is None or len(origins) < 2 or not hasattr(node.op, "scalar_op"):
         return None
     failed = getattr(_remedies().step_that_failed(node, values), "row", None)
     if failed is None:
         return None
     rows = {n: getattr(getattr(n.op, "scalar_op", None), "row", None) for n in origins}
-    return next((n for n, row in rows.items() if row is failed), None)
+    matching = [n for n, row in rows.items() if row is failed]
+    if len({provenance.user_line(n) for n in matching}) != 1:
+        return None
+    return matching[0]
 
 
 def _user_lines(made, with_text=False):
@@ -119,14 +125,14 @@ def _what_met(node, values, storage):
     """Return lines that say what the inputs are, of what shape, and where they were made."""
     shared = {var for var, _, is_shared in storage or () if is_shared}
     lines = []
-    for var, value in zip(node.inputs, values, strict=True):
+    for i, (var, value) in enumerate(zip(node.inputs, values, strict=True)):
         if isinstance(var, Constant):
             continue
-        kind, made = "a shared variable" if var in shared else "an input", [var]
+        kind, made = "a shared variable" if var in shared else "an input of the function", [var]
         if var.owner is not None:
             kind, made = "computed", [n for n in var.owner.origins if n.trace]
         shape = f" of shape {value.shape}" if hasattr(value, "shape") else ""
-        lines.append(f"  {var}{shape}, {kind}")
+        lines.append(f"  input {i}: {var}{shape}, {kind}")
         lines += [f"    {line}" for line in _user_lines(made, with_text=True)]
     return ["\nWhat it reads:", *lines] if lines else []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from opwise.errors import MethodNotDefined
+from opwise.graph.printing import Print
 from opwise.tensor.advanced_subtensor import (
     AdvancedIncSubtensor1,
     AdvancedSubtensor1,
@@ -25,7 +26,15 @@ from opwise.tensor.nnet.crossentropy import (
 from opwise.tensor.nnet.rowsoftmax import SoftmaxWithBias
 from opwise.tensor.reduce import Argmax, CAReduce, MaxAndArgmax
 from opwise.tensor.shape import Rebroadcast, Reshape
+from opwise.tensor.sort import TopKOp
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
+
+
+def _called(node, i):
+    """Return what input ``i`` of an Apply is called: by its name, or its place if it has none."""
+    var = node.inputs[i]
+    return str(var) if var.owner is None or var.name else f"input {i}"
+
 
 _EARLIER = (
     "To meet such a fault at the line that makes it, give the inputs a tag.test_value and set the "
@@ -63,11 +72,11 @@ def _elementwise(exception, node, values):
     if lengths is None:
         return None
     dim, found = lengths
-    met = " and ".join(f"{node.inputs[i]} has {n}" for n, i in found.items())
+    met = " and ".join(f"{_called(node, i)} has {n}" for n, i in found.items())
     text = f"Elementwise operands need equal lengths; along dimension {dim} {met}."
     if 1 not in found:
         return f"{text} {_EARLIER}"
-    one = node.inputs[found[1]]
+    one = _called(node, found[1])
     return (
         f"{text} A length that happens to be 1 is not stretched: it must be known before. Write "
         f"T.addbroadcast({one}, {dim}), or declare {one} with that dimension broadcastable, as "
@@ -120,7 +129,10 @@ def _product(exception, node, values):
     i, k = next((places for op, places in _FACTORS.items() if isinstance(node.op, op)), (0, 1))
     if isinstance(node.op, Ger):
         return _EARLIER
-    (x, y), (left, right) = (node.inputs[i], node.inputs[k]), map(np.shape, (values[i], values[k]))
+    (x, y), (left, right) = (
+        (_called(node, i), _called(node, k)),
+        map(np.shape, (values[i], values[k])),
+    )
     batched = isinstance(node.op, BatchedDot)
     if batched and left[:1] != right[:1]:
         return f"The first dimensions of {x} and {y} number the products: they must be equal."
@@ -143,21 +155,25 @@ def _product(exception, node, values):
 
 def _index(exception, node, values):
     if isinstance(exception, IndexError):
+        if "boolean index" in str(exception):
+            return f"A mask has the shape of what it picks from, {np.shape(values[0])} here."
+        if "broadcast" in str(exception):
+            return "Index arrays that stand side by side need equal lengths: they make pairs."
         length = np.shape(values[0])[0] if np.ndim(values[0]) else 0
         if np.ndim(values[0]) > 1 and not isinstance(node.op, _OF_ROWS):
             return (
-                f"{node.inputs[0]} has the shape {np.shape(values[0])}: an index lies between "
+                f"{_called(node, 0)} has the shape {np.shape(values[0])}: an index lies between "
                 "minus the length of its dimension and that length less 1."
             )
         if length:
-            return f"Indices of {node.inputs[0]} go from {-length} to {length - 1} here."
-        return f"{node.inputs[0]} is empty: there is nothing to pick."
+            return f"Indices of {_called(node, 0)} go from {-length} to {length - 1} here."
+        return f"{_called(node, 0)} is empty: there is nothing to pick."
     if "step" in str(exception):
         return "Give a step other than 0; a negative one goes backward."
     if isinstance(node.op, IncSubtensor | AdvancedIncSubtensor1 | BaseAdvancedIncSubtensor):
         return (
-            f"{node.inputs[1]} must have the shape of the part of {node.inputs[0]} that it goes "
-            "into, or be a scalar."
+            f"{_called(node, 1)} must have the shape of the part of {_called(node, 0)} that it "
+            "goes into, or be a scalar."
         )
     return None
 
@@ -171,26 +187,30 @@ _OF_ROWS = (AdvancedSubtensor1, AdvancedIncSubtensor1)
 def _reshape(exception, node, values):
     size = np.size(values[0])
     return (
-        f"The new shape must hold the {size} elements of {node.inputs[0]}; one length may be -1, "
+        f"The new shape must hold the {size} elements of {_called(node, 0)}; one length may be -1, "
         "and follows from the others."
     )
 
 
 def _join(exception, node, values):
-    shapes = ", ".join(
-        f"{v} {np.shape(x)}" for v, x in zip(node.inputs[1:], values[1:], strict=True)
-    )
+    shapes = ", ".join(f"{_called(node, i)} {np.shape(v)}" for i, v in enumerate(values) if i)
     return f"Only along axis {int(values[0])}, the one joined along, may lengths differ: {shapes}."
 
 
 def _split(exception, node, values):
-    return f"The sizes must add up to the length of {node.inputs[0]} along that axis."
+    return f"The sizes must add up to the length of {_called(node, 0)} along that axis."
+
+
+def _top(exception, node, values):
+    return (
+        f"Ask for at most as many as {_called(node, 0)} has, whose shape is {np.shape(values[0])}."
+    )
 
 
 def _alloc(exception, node, values):
     if "negative" in str(exception):
         return "Lengths are 0 or more: look at how the shape is computed."
-    return f"{node.inputs[0]} must have the lengths of the result, or 1 where it is repeated."
+    return f"{_called(node, 0)} must have the lengths of the result, or 1 where it is repeated."
 
 
 def _arange(exception, node, values):
@@ -199,13 +219,15 @@ def _arange(exception, node, values):
 
 def _reduction(exception, node, values):
     if "zero-size" in str(exception) or "empty" in str(exception):
-        return f"{node.inputs[0]} is empty, and an empty array has no maximum: give it an element."
+        return (
+            f"{_called(node, 0)} is empty, and an empty array has no maximum: give it an element."
+        )
     return _elementwise(exception, node, values) if hasattr(node.op, "scalar_op") else None
 
 
 def _rebroadcast(exception, node, values):
     return (
-        f"The program says that this dimension of {node.inputs[0]} is always 1 (T.addbroadcast, "
+        f"The program says that this dimension of {_called(node, 0)} is always 1 (T.addbroadcast, "
         "T.patternbroadcast): drop that, or give such a value."
     )
 
@@ -228,11 +250,15 @@ def _softmax(exception, node, values):
 
 
 def _assert(exception, node, values):
-    failed = [str(c) for c, v in zip(node.inputs[1:], values[1:], strict=True) if not np.all(v)]
+    failed = [_called(node, i) for i, v in enumerate(values) if i and not np.all(v)]
     return (
-        f"The program asserts that {' and '.join(failed)} is true of {node.inputs[0]}: look at "
+        f"The program asserts that {' and '.join(failed)} is true of {_called(node, 0)}: look at "
         "what was given, or at the condition."
     )
+
+
+def _print(exception, node, values):
+    return "What Print is to show are attributes or methods of an array, such as 'shape' or 'min'."
 
 
 def _own_op(exception, node):
@@ -267,5 +293,7 @@ _ADVICE = [
     (Rebroadcast, _rebroadcast),
     ((CrossentropySoftmaxArgmax1HotWithBias, CrossentropyCategorical1Hot), _labels),
     (SoftmaxWithBias, _softmax),
+    (TopKOp, _top),
     (Assert, _assert),
+    (Print, _print),
 ]  # fmt: skip

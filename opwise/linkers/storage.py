@@ -48,7 +48,10 @@ class Container:
     @data.setter
     def data(self, value):
         if self.readonly:
-            raise Exception(f"Cannot set readonly storage: {self.name}")
+            raise Exception(
+                f"Cannot set readonly storage: {self.name}. It is a constant: a variable can "
+                "change."
+            )
         if value is not None:
             # types of old programs take fewer arguments: only what was asked for is passed on
             options = {"strict": True} if self.strict else {}
@@ -58,10 +61,8 @@ class Container:
                 value = self.type.filter(value, **options)
             except Exception as error:
                 # any type may raise anything; the class stays, the name is added
-                where = (
-                    f'Container name "{self.name}"' if self.name else f"Container of {self.type}"
-                )
-                raise retold(error, f"{error} {where}", where) from None
+                advice = f'Container name "{self.name}": give it a value of {self.type}.'
+                raise retold(error, f"{error} {advice}", advice) from None
         self.storage[0] = value
 
     value = data

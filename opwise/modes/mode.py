@@ -60,14 +60,14 @@ predefined_optimizers = {
 def register_linker(name, linker):
     """Add a linker that modes can name; ValueError if the name is taken."""
     if name in predefined_linkers:
-        raise ValueError(f"Linker name already taken: {name}")
+        raise ValueError(f"Linker name already taken: {name}. Choose another.")
     predefined_linkers[name] = linker
 
 
 def register_optimizer(name, opt):
     """Add an optimizer that modes can name; ValueError if the name is taken."""
     if name in predefined_optimizers:
-        raise ValueError(f"Optimizer name already taken: {name}")
+        raise ValueError(f"Optimizer name already taken: {name}. Choose another.")
     predefined_optimizers[name] = opt
 
 
@@ -205,7 +205,9 @@ class Mode:
     def _query(self, method, tags):
         if not isinstance(self._optimizer, Query):
             raise AttributeError(
-                f"'{type(self._optimizer).__name__}' object has no attribute '{method}'"
+                f"'{type(self._optimizer).__name__}' object has no attribute '{method}': rewrites "
+                "are chosen by tags where the optimizer of a Mode is a name, such as 'fast_run', "
+                "or a Query"
             )
         return self._variant(getattr(self._optimizer, method)(*tags))
 
@@ -272,7 +274,7 @@ def _load(path):
 def register_mode(name, mode):
     """Add a mode under a name; ValueError if the name is taken."""
     if name in predefined_modes:
-        raise ValueError(f"Mode name already taken: {name}")
+        raise ValueError(f"Mode name already taken: {name}. Choose another.")
     predefined_modes[name] = mode
     register_mode_name(name)
 

@@ -34,7 +34,10 @@ class NanGuardMode(Mode):
         self.inf_is_error = flags.inf_is_error if inf_is_error is None else inf_is_error
         self.big_is_error = flags.big_is_error if big_is_error is None else big_is_error
         if not (self.nan_is_error or self.inf_is_error or self.big_is_error):
-            raise AssertionError("NanGuardMode needs something to look for")
+            raise AssertionError(
+                "NanGuardMode needs something to look for: set nan_is_error, inf_is_error or "
+                "big_is_error"
+            )
         super().__init__(
             VM_Linker(callback=self._after_apply, callback_input=self._input), optimizer
         )
@@ -62,26 +65,33 @@ class NanGuardMode(Mode):
         return found
 
     def _input(self, var, value):
-        self._check(var, value, "NanGuardMode found an error in an input of the graph.", None)
+        self._check(var, value, None)
 
     def _after_apply(self, node, thunk, storage_map, compute_map):
         for var, cell in zip(node.outputs, thunk.outputs, strict=True):
-            self._check(
-                var,
-                cell[0],
-                "NanGuardMode found an error in the output of a node in this variable:\n"
-                + debugprint(var, file="str"),
-                node,
-            )
+            self._check(var, cell[0], node)
 
-    def _check(self, var, value, what, node):
+    def _check(self, var, value, node):
+        """Complain of a value; node: the Apply that computed it, None for an input."""
         if var._tag is not None and not getattr(var.tag, "nan_guard_mode_check", True):
             return
         found = self._faults(value)
         if not found:
             return
         trace = next((n.trace for n in node.origins if n.trace), None) if node else var.made_at
-        message = "\n".join([*found, what])
+        if node is None:
+            what = "NanGuardMode found an error in an input of the graph."
+            advice = f"Look at where the value of {var} comes from."
+        else:
+            what = "NanGuardMode found an error in the output of a node in this variable:\n"
+            what += debugprint(var, file="str")
+            advice = (
+                "What this Apply read held no such value, so it is computed here: look for a "
+                "division by 0, the logarithm of a number that is not positive, an exp of a large "
+                "one. Where it is meant, tag.nan_guard_mode_check = False of the variable lets it "
+                "pass."
+            )
+        message = "\n".join([*found, what, advice])
         if trace:
             message += "\nBacktrace when that variable is created:\n\n" + provenance.format_trace(
                 trace

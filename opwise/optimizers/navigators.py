@@ -58,7 +58,10 @@ def replacements(rule, node, result):
         if new is None or new is old:
             continue
         if not isinstance(new, Variable):
-            raise TypeError(f"The rule {rule} gave {new!r} as a replacement of {old}")
+            raise TypeError(
+                f"The rule {rule} gave {new!r} as a replacement of {old}: a rule returns a list "
+                "with a variable for each output, or False"
+            )
         if new.type is not old.type and new.type != old.type:
             converted = old.type.convert_variable(new)
             if converted is None or converted.type != old.type:

@@ -99,7 +99,8 @@ def failed(what, error, node=None):
         where += f", made in {line[0]}, line {line[1]}"
     message = f"The rewrite {what} failed{where}."
     if action == "raise":
-        error.add_note(message)
+        if not any(note.startswith(f"The rewrite {what} failed") for note in _notes(error)):
+            error.add_note(f"{message} To go on without it: mode.excluding({what!r}).")
         raise error
     if action == "pdb":
         print(message, file=sys.stderr)
@@ -113,6 +114,10 @@ def failed(what, error, node=None):
             what,
             "".join(traceback.format_exception(error)),
         )
+
+
+def _notes(error):
+    return getattr(error, "__notes__", ())
 
 
 # --- whole-graph passes ---------------------------------------------------------------------------

@@ -126,7 +126,11 @@ class ShapeFeature(Feature):
             if config.on_shape_error == "raise":
                 error.add_note(message)
                 raise
-            logger().warning("%s. Its outputs are taken to have any shape.", message)
+            logger().warning(
+                "%s. Its outputs are taken to have any shape; mend its infer_shape, or leave it "
+                "out.",
+                message,
+            )
         return [self._unsaid(out) for out in node.outputs]
 
     def _checked(self, out, shape):

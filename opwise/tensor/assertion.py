@@ -30,7 +30,9 @@ class Assert(Op):
         conds = [as_tensor_variable(c) for c in conds]
         for c in conds:
             if c.type.ndim != 0:
-                raise TypeError(f"A condition of Assert must be a scalar, not {c} of {c.type}")
+                raise TypeError(
+                    f"A condition of Assert must be a scalar, not {c} of {c.type}: write T.all(...)"
+                )
         return Apply(self, [value, *conds], [value.type.make_variable()])
 
     def perform(self, node, inputs, output_storage):

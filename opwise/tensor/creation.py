@@ -292,7 +292,9 @@ class ARange(Op):
         inputs = [as_tensor_variable(x) for x in (start, stop, step)]
         for name, x in zip(("start", "stop", "step"), inputs, strict=True):
             if x.type.ndim:
-                raise TypeError(f"arange needs numbers: its {name} {x} has type {x.type}")
+                raise TypeError(
+                    f"arange needs numbers: its {name} {x} has type {x.type}. Give a scalar."
+                )
         return Apply(self, inputs, [tensor_type(self.dtype, (False,)).make_variable()])
 
     def perform(self, node, inputs, output_storage):

@@ -222,11 +222,18 @@ class Join(Op):
         return "Join" if self.view == -1 else f"Join{{view={self.view}}}"
 
 
+def _no_axis(axis, ndim):
+    return (
+        f"there is no axis {axis} to join tensors of {ndim} dimensions along: axes go from {-ndim} "
+        f"to {ndim - 1}"
+    )
+
+
 def _normalized_axis(axis, ndim):
     if axis < -ndim:
-        raise IndexError(f"there is no axis {axis} to join tensors of {ndim} dimensions along")
+        raise IndexError(_no_axis(axis, ndim))
     if axis >= ndim:
-        raise ValueError(f"there is no axis {axis} to join tensors of {ndim} dimensions along")
+        raise ValueError(_no_axis(axis, ndim))
     return axis % ndim
 
 

@@ -559,7 +559,7 @@ def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplac
     if y.type.ndim > x.type.ndim:
         raise TypeError(
             f"Trying to increment a {x.type.ndim}-dimensional subtensor with a "
-            f"{y.type.ndim}-dimensional value."
+            f"{y.type.ndim}-dimensional value. Give one of the shape of that part, or a scalar."
         )
     surplus = x.type.ndim - y.type.ndim
     for dim in range(y.type.ndim):

@@ -140,6 +140,10 @@ class TensorType(Type):
                 converted = exact.astype(self.numpy_dtype)
             except np.exceptions.ComplexWarning:
                 raise TypeError(f"can't convert complex to float: {data!r} into {self}") from None
+            except ValueError:
+                if exact.dtype.kind not in "US":
+                    raise
+                raise ValueError(f"could not convert string to float: {data!r}") from None
         if exact.dtype == converted.dtype or np.array_equal(
             exact, converted, equal_nan=exact.dtype.kind in "fc"
         ):
@@ -148,7 +152,8 @@ class TensorType(Type):
             f"{self} cannot store accurately value {data}, it would be represented as {converted}. "
             "If you do not mind this precision loss, you can: 1) explicitly convert your data to a "
             f"numpy array of dtype {self.dtype}, or 2) set "
-            '"allow_input_downcast=True" when calling "function".'
+            '"allow_input_downcast=True" when calling "function", or "allow_downcast=True" when '
+            'calling "shared".'
         )
 
     def is_valid_value(self, a):

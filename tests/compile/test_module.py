@@ -140,7 +140,7 @@ def test_values_are_converted_or_refused(acc):
     acc.state = [[1.0]][0][0]
     with pytest.raises(ValueError, match="could not convert string to float") as caught:
         acc.state = "abc"
-    assert caught.value.args[0].endswith('Container name "state"')
+    assert 'Container name "state": give it a value of' in str(caught.value)
     assert acc.state == 1.0
 
 

@@ -103,7 +103,7 @@ def test_set_value_refuses_and_keeps_the_old_value(start, new, told):
     with pytest.raises(TypeError) as caught:
         var.set_value(new)
     (text,) = caught.value.args
-    assert told in text and text.endswith('Container name "sv"')
+    assert told in text and f'Container name "sv": give it a value of {var.type}.' in text
     np.testing.assert_array_equal(var.get_value(), start)
 
 

@@ -1,6 +1,7 @@
 """The lines that made Applys, and keys that are the same in every process."""
 
 import inspect
+import linecache
 import os
 import pickle
 import subprocess
@@ -9,6 +10,7 @@ import types
 
 import pytest
 
+from opwise.compile.shared import shared
 from opwise.config import config
 from opwise.graph import provenance
 from opwise.graph.type import generic
@@ -47,6 +49,8 @@ def test_the_limit_says_how_many_frames_are_kept(toy):
         for wanted in (0, 1, 2):
             config.traceback.limit = wanted
             assert len(toy("f").make_node(generic()).trace) == wanted
+        config.traceback.limit = -1
+        assert len(toy("f").make_node(generic()).trace) > 10, "all of pytest's"
         config.traceback.limit = 0
         assert provenance.user_line(toy("f").make_node(generic())) is None
         assert provenance.format_trace(()) == ""
@@ -177,3 +181,16 @@ def test_keys_are_the_same_in_every_process():
         ).stdout  # fmt: skip
 
     assert key("1") == key("2") != ""
+
+
+def test_a_warning_names_the_users_line():
+    with pytest.warns(UserWarning, match="mind that") as caught:
+        provenance.warn("mind that")
+    assert caught[0].filename == __file__
+
+
+def test_a_shared_variable_knows_its_line():
+    w = shared(1.0, name="w")
+    filename, line = provenance.line_of(w.made_at)
+    assert filename == __file__
+    assert "shared(1.0" in linecache.getline(filename, line)

@@ -1,5 +1,6 @@
 """What is said when an Apply fails, line by line, by every machine."""
 
+import linecache
 import re
 
 import numpy as np
@@ -10,6 +11,7 @@ from opwise.compile.function import function
 from opwise.compile.shared import shared
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.linkers import errors
 from opwise.linkers.base import OpWiseCLinker, PerformLinker, VM_Linker
 from opwise.linkers.wrap import WrapLinker
 from opwise.modes.mode import Mode
@@ -93,9 +95,9 @@ def test_the_whole_text(linker):
     assert lines[end : end + 6] == [
         "",
         "What it reads:",
-        "  x of shape (2, 3), an input",
+        "  input 0: x of shape (2, 3), an input of the function",
         made,
-        "  y of shape (2, 3), an input",
+        "  input 1: y of shape (2, 3), an input of the function",
         made,
     ]
     assert lines[end + 6 : end + 8] == [
@@ -133,6 +135,34 @@ def test_a_fused_apply_names_all_its_lines(linker):
     assert trace.endswith("a = x * y  # the first of two lines\n"), "where the shapes do not fit"
     for words in ("the first of two", "the second of two"):
         assert f'  File "{__file__}", line {line_of(words + " lines")}\n' in text
+
+
+def test_no_line_is_blamed_where_several_may_be(linker):
+    x, y = T.dmatrices("xy")
+    a = T.tanh(x * 2)
+    b = T.exp(a * y)
+    text = message(
+        linker, [x, y], b, [np.ones((2, 3)), np.ones((4, 3))], ValueError, optimizer="fast_run"
+    )
+    trace, _, lines = text.partition("It computes what was written at:")
+    assert trace.endswith("b = T.exp(a * y)\n"), "the line of the result"
+    assert "a = T.tanh(x * 2)" in "".join(
+        linecache.getline(__file__, int(n)) for n in re.findall(r"line (\d+)", lines)
+    )
+
+
+def test_a_fault_in_advice_hides_nothing(linker, monkeypatch):
+    monkeypatch.setattr(errors, "_remedies", lambda: 1 / 0)
+    text = product(linker)
+    assert "What it reads:" in text and "What to do:" not in text
+    assert text.endswith("storage map footprint of this apply node.") or "HINT" in text
+
+
+def test_values_that_mean_nothing_are_not_shown():
+    x, v = T.dmatrix("x"), T.dvector("v")
+    text = message("c|py", [x, v], T.dot(x, v), [np.ones((2, 3)), np.ones(2)], ValueError,
+                   optimizer="fast_run")  # fmt: skip
+    assert "AllocEmpty" in text and "Inputs values: ['not initialized', array(1.)" in text
 
 
 @pytest.mark.parametrize("case", ["add", "index"])
