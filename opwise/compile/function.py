@@ -6,13 +6,10 @@ import sys
 
 from opwise.compile.construct import construct
 from opwise.compile.maker import FunctionMaker, collector_paused, stats_for
-from opwise.config import config
 from opwise.graph import hooks
-from opwise.graph.provenance import is_internal, warn
+from opwise.graph.provenance import is_internal
 from opwise.graph.variable import Variable
 from opwise.modes.mode import get_mode
-
-_NO_DEVICE = "opwise has no linker for the GPU yet, so functions run on the CPU. Set device=cpu."
 
 
 def function(
@@ -50,11 +47,6 @@ def function(
             f"'{type(mode).__name__}' object has no attribute 'optimizer': mode is {mode!r}; give "
             "the name of a mode, such as 'FAST_RUN', a Mode, or None."
         )
-    if config.device != "cpu":
-        text = f"The flag device is {config.device}: {_NO_DEVICE}"
-        if config.force_device:
-            raise NotImplementedError(text)
-        warn(text)
     name = name or _caller()
     profile = stats_for(profile, name)
     with collector_paused():

@@ -71,8 +71,8 @@ def _cupy():
     except ImportError as error:
         raise DeviceError(
             f"The GPU needs CuPy, which cannot be imported ({error}): install it with "
-            "pip install 'opwise[gpu]', or use device=cpu."
-        ) from error
+            "pip install 'opwise[gpu]', or use device=cpu in OPWISE_FLAGS."
+        ) from None
     return cupy
 
 
@@ -89,8 +89,8 @@ class Device:
         except xp.cuda.runtime.CUDARuntimeError as error:
             raise DeviceError(
                 f"CuPy finds no GPU that it can use ({error}): see that nvidia-smi lists one and "
-                "that the driver is as new as CuPy's CUDA, or use device=cpu."
-            ) from error
+                "that the driver is as new as CuPy's CUDA, or use device=cpu in OPWISE_FLAGS."
+            ) from None
         if not 0 <= index < count:
             known = ", ".join(f"cuda{k}" for k in range(count)) or "none"
             raise DeviceError(f"There is no device cuda{index}; those that there are: {known}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 
 import numpy as np
@@ -14,6 +13,7 @@ from opwise.gpu.calls import OF_LENGTHS, Call
 from opwise.gpu.machine import CallThunk, DeviceMachine, KernelThunk, ToDevice, ToHost
 from opwise.gpu.place import PlaceOnDevice
 from opwise.gpu.transfer import GpuFromHost, HostFromGpu
+from opwise.graph import provenance
 from opwise.linkers.base import Linker, make_thunk
 
 
@@ -103,7 +103,7 @@ def under_flag(linker):
 
 @cache
 def _warn_once(text):
-    warnings.warn(text, stacklevel=2)
+    provenance.warn(text)
 
 
 class _Cells:

@@ -54,7 +54,7 @@ def maker_of(function, mode, change=None, note=None):
     """
     maker, change = function.maker, change or {}
     values = {
-        spec.variable: container.storage[0]
+        spec.variable: container.data
         for spec, container in zip(maker.inputs, function.input_storage, strict=True)
     }
     with provenance.rewriting():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,10 +11,11 @@ from functools import cached_property
 import numpy as np
 
 from opwise.config import config
+from opwise.errors import DeviceError
 from opwise.graph import provenance
 from opwise.linkers import opwise_c, resources
 from opwise.linkers.wrap import DualLinker, WrapLinker
-from opwise.modes.mode import Mode, find_linker, get_mode, predefined_modes
+from opwise.modes.mode import Mode, get_mode, predefined_modes
 from opwise.optimizers.database import Query
 from opwise.optimizers.rules.fusion import named
 from opwise.scalar.composite import Composite
@@ -128,7 +130,8 @@ def variants(subject, call):
     found, findings = [], []
     for made in (
         *_of_arguments(subject, call), *_of_dtypes(subject), *_of_threads(subject),
-        *_of_modes(subject), *_of_rewrites(subject), *_in_python(subject), _gpu(),
+        *_of_modes(subject), *_of_rewrites(subject), *_on_the_gpu(subject),
+        *_in_python(subject),
     ):  # fmt: skip
         (findings if isinstance(made, Finding) else found).append(made)
     return found, findings
@@ -323,9 +326,12 @@ def _of_threads(subject):
         )  # fmt: skip
 
 
-def _gpu():
+def _on_the_gpu(subject):
     try:
-        find_linker("cupy")
-    except NotImplementedError as error:
-        return Finding("not tried", f"GPU: {str(error).partition(':')[0]}")
-    return Finding("not tried", "GPU: compile with the linker 'cupy' and compare")
+        importlib.import_module("opwise.gpu.device").device()
+    except DeviceError as error:
+        yield Finding("not tried", f"GPU: {str(error).partition(':')[0]}")
+        return
+    if "cuda" not in subject.mode.used_linker.makers:
+        device = Mode("cupy", subject.mode.provided_optimizer)
+        yield Variant("the GPU", "mode=opwise.Mode('cupy')", lambda: subject.under(device))

@@ -186,7 +186,7 @@ def test_rewrites_that_did_something_are_tried_without(x, advised):
 
 def test_what_is_no_tip_is_listed(x, advised):
     advice = advised(opwise.function([x], x * 2), V)
-    assert "GPU: opwise has no linker for the GPU yet" in texts(advice, "not tried")
+    assert "GPU: The GPU needs CuPy" in " ".join(texts(advice, "not tried"))
     a = T.fvector("a")
     narrow = advised(opwise.function([a], a * 2), V.astype("float32"))
     assert "float32: nothing in the function is float64" in texts(narrow, "not tried")
