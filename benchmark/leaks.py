@@ -130,8 +130,8 @@ TITLE = (
 )
 
 
-#: of so many Ops rules and forms that work in place are remembered: growth up to here, where Ops are
-#: new in each compilation, is no leak
+#: of so many Ops rules, and forms that work in place, are remembered: growth up to here, where Ops
+#: are new in each compilation, is no leak
 REMEMBERED = RuleIndex.LIMIT
 
 
