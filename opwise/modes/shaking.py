@@ -11,10 +11,11 @@ import numpy as np
 from opwise.graph.traversal import io_toposort
 from opwise.graph.variable import Constant
 from opwise.optimizers.folding import params
-from opwise.scalar.composite import Composite
+from opwise.scalar.composite import Composite, Literal
 from opwise.scalar.op import Cast
 from opwise.tensor.elemwise import Elemwise, cast
 from opwise.tensor.mapreduce import MapReduce
+from opwise.tensor.variable import constant
 
 #: rows whose results on whole numbers are whole, and computed without rounding
 EXACT_ROWS = frozenset(
@@ -311,6 +312,9 @@ def unfused(node, inputs):
         return node.clone_with_new_inputs(inputs).outputs
     slots = list(inputs)
     for step in op.scalar_op.steps:
+        if isinstance(step.op, Literal):
+            slots.append(constant(step.op.value, dtype=step.dtype))
+            continue
         out = Elemwise(step.op)(*(slots[a] for a in step.args))
         slots.append(cast(out, step.dtype))
     return [slots[s] for s in op.scalar_op.outs]

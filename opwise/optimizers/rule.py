@@ -281,7 +281,7 @@ class RuleIndex(dict):
     """A dict from an Op to its rules, in the order in which they were given; filled on demand."""
 
     #: more Ops than this are not remembered: programs that make ever new ones must not fill memory
-    LIMIT = 1024
+    LIMIT = 512
 
     def __init__(self, rules):
         super().__init__()
@@ -292,8 +292,7 @@ class RuleIndex(dict):
 
     def __missing__(self, op):
         if len(self) >= self.LIMIT:
-            for entries in (self, self.by_id, self._alive):
-                entries.clear()
+            del self[next(iter(self))]  # the one that came first
         found = self[op] = RulesOfOp(
             tuple(
                 (one, call)

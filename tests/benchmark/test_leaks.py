@@ -105,7 +105,7 @@ def test_the_command(capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("  ")[0] for line in lines[2:]] == [
         "FAST_COMPILE", "compile: graphs that are refused"]  # fmt: skip
-    monkeypatch.setitem(leaks.CALLS, "FAST_COMPILE", leaks.Case(lambda: (_more_blocks, ()), 1))
+    monkeypatch.setitem(leaks.CALLS, "FAST_COMPILE", leaks.Case(lambda: (_more_objects, ()), 1))
     assert leaks.main(arguments) == 1
     _kept.clear()
     assert opwise_c.kept_blocks() >= 0

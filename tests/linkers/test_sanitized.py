@@ -53,6 +53,12 @@ FAULTS = {
         "loop(pointer(z), (ctypes.c_void_p * 1)(x.ctypes.data), number(1001))",
         "heap-buffer-overflow",
     ),
+    "a built-in loop reads from an odd address": (
+        "loop = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, number)(opwise_c.LOOPS['neg_f64'])\n"
+        "x, z = np.zeros(1000), np.zeros(1000)\n"
+        "loop(pointer(z), (ctypes.c_void_p * 1)(x.ctypes.data + 1), number(8))",
+        "misaligned address",
+    ),
     "a small result ends where it ends": (
         f"x = T.dvector(); z = opwise.function([x], x + 1)(np.zeros(3))\n"
         f"call({FILL!r}, pointer(z), number(4))",

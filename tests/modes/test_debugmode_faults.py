@@ -405,6 +405,13 @@ def test_memory_that_is_declared_and_not_used(op, said, caplog, flags):
     assert caplog.text == ""
 
 
+def test_a_view_that_cannot_be_one_is_no_news(caplog):
+    turned = T.dmatrix("m").T
+    f = debugged(turned.reshape((2, 3)) + 1, inputs=[turned.owner.inputs[0]])
+    f(np.arange(6.0).reshape(2, 3))
+    assert caplog.text == ""
+
+
 def test_a_rewrite_that_overwrites_what_is_still_needed():
     """The Op tells the truth; the rewrite did not ask whether it may."""
     in_place = Copy(increments_in_place, "in place", destroy_map={0: [0]})

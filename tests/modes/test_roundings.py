@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
+from opwise import scalar
 from opwise.compile.function import function
 from opwise.errors import BadCLinkerOutput, BadOptimization, DebugModeError
 from opwise.linkers import kernels
@@ -11,6 +12,12 @@ from opwise.modes import shaking
 from opwise.modes.debugmode import DebugMode
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.rule import rule
+from opwise.scalar.composite import Composite, Step
+from opwise.scalar.op import OPS
+from opwise.tensor.assertion import Assert
+from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.mapreduce import MapReduce
+from opwise.tensor.reduce import Sum
 
 F, D = T.fmatrix("f"), T.dmatrix("d")
 RANDOM = np.random.default_rng(5).uniform(-2, 2, (400, 40)).astype("float32")
@@ -76,3 +83,34 @@ def test_c_that_is_off_by_more_than_roundings_is_told(monkeypatch, no_compiler):
     f = debugged("float32 inside float64")
     with pytest.raises(BadCLinkerOutput):
         f(RANDOM)
+
+
+# --- one Apply alone ------------------------------------------------------------------------------
+
+
+def _literal(x):
+    number = scalar.float64("number")
+    return Elemwise(Composite([number], [scalar.add(number, scalar.constant(2.5))]))(x)
+
+
+def _fused_sum(x):
+    return MapReduce(Composite.from_program(["float64"], [Step(OPS["exp"], (0,), "float64")], [1]),
+                     Sum())(x)  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [T.exp, T.sum, _literal, _fused_sum])
+def test_last_bits_of_an_apply_are_explained_and_no_more(make):
+    x = T.dvector()
+    out = make(x)
+    value = RANDOM[0].astype("float64")
+    right = out.eval({x: value})
+    near = right * (1 + 4e-16)
+    assert shaking.explains_alone(out.owner, [value], 0, right, near)
+    for wrong in (right * (1 + 1e-9), right + 1e-9, right[..., np.newaxis]):
+        assert not shaking.explains_alone(out.owner, [value], 0, right, wrong)
+
+
+def test_what_a_rounding_makes_impossible_is_not_explained():
+    checked = Assert()(D, T.eq(T.exp(T.log(D)).sum(), float(np.exp(np.log(WHOLE)).sum())))
+    doubts = shaking.Doubts({D: WHOLE})
+    assert not doubts.explain([checked], WHOLE, WHOLE + 1)

@@ -153,11 +153,15 @@ def _wrong(fgraph, node):
     return [T.cast(T.add(*node.inputs), node.outputs[0].type.dtype)]
 
 
-@pytest.fixture
-def a_wrong_way(monkeypatch):
+@pytest.fixture(params=["a mode", "DEBUG_MODE"])
+def a_wrong_way(monkeypatch, request):
     wrong = TopoOptimizer(Rule(_wrong, ("row:sub",)), name="wrong")
     query = OPT_FAST_RUN.register((wrong, 0.3))
-    monkeypatch.setitem(ways.WAYS, "wrong", (Mode, "py", query))
+    if request.param == "DEBUG_MODE":
+        way = ways.DebuggedBuiltInKernels, None, query
+        monkeypatch.setitem(ways.THOROUGH, "wrong", way)
+    else:
+        monkeypatch.setitem(ways.WAYS, "wrong", (Mode, "py", query))
     return "wrong"
 
 

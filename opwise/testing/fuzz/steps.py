@@ -5,13 +5,15 @@ A function gets a Grower ``g`` and picks operands that fit; names are ``v0``, ``
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 import opwise.scalar.table  # noqa: F401  (fills ROWS)
 import opwise.tensor as T
 from opwise.modes.shaking import EXACT_ROWS
 from opwise.scalar.row import ROWS
-from opwise.testing.fuzz.grow import Rejected
+from opwise.testing.fuzz.grow import LARGEST_LEAF, Rejected
 
 #: functions of steps with how often each is drawn
 STEPS: list = []
@@ -75,6 +77,8 @@ def apply_row(g, row, names):
         raise Rejected  # scipy's series lose all their digits there
     if isinstance(row.numpy, str) and any(g.level[name] for name in names):
         raise Rejected  # scipy and C differ at infinities, see tests/scalar/test_rows
+    if _elements(g.shape(name) for name in names) > 2 * LARGEST_LEAF:
+        raise Rejected  # before it is computed: that would take gigabytes
     texts = [_fitted(g, name, row, k) for k, name in enumerate(names)]
     reference = None
     if row.name in _AS_NUMPY and texts == names and _same_domain(g, row, names):
@@ -85,6 +89,14 @@ def apply_row(g, row, names):
         reference = f"np.{_NUMPY_NAMES.get(row.name, row.name)}({args})" if wide else None
     return g.add(f"{_tensor_function(row)}({', '.join(texts)})", reference=reference,
                  arithmetic=row.name not in ("identity", "second", "isnan", "isinf"))  # fmt: skip
+
+
+def _elements(shapes):
+    """Return how many elements shapes broadcast to; 0 where they do not."""
+    try:
+        return math.prod(np.broadcast_shapes(*shapes))
+    except ValueError:
+        return 0
 
 
 def _far(value):
