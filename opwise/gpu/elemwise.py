@@ -8,6 +8,7 @@ from __future__ import annotations
 from opwise.gpu import cudatext, layouts
 from opwise.gpu.cudatext import count_type, index_type, position
 from opwise.gpu.kernel import THREADS, Kernel, Launch, in_braces, make_kernel
+from opwise.gpu.kernel import loop as loop_over
 
 #: blocks for each processor of the device: more start only as these end
 _WAVES = 32
@@ -147,15 +148,19 @@ class _Text:
             whole += [line for k in self._read() for line in self._load(k, u, start)]
         for u, start in enumerate(starts):
             whole += self._on_vector(u, start)
+        alone = loop_over(
+            f"for ({index} i = from + ({index})threadIdx.x; i < n; i += {THREADS})",
+            self._on_element(dict.fromkeys(loop.moving, "i")),
+        )
         body = [
             *self._still(),
             f"for ({index} from = ({index})blockIdx.x * {loop.tile}; from < n;"
             f" from += ({index})gridDim.x * {loop.tile}) {{",
             f"    if (from + {loop.tile} <= n) {{",
             *(f"        {line}" for line in whole),
-            "    } else",
-            f"        for ({index} i = from + ({index})threadIdx.x; i < n; i += {THREADS})",
-            *(f"            {line}" for line in self._on_element(dict.fromkeys(loop.moving, "i"))),
+            "    } else {",
+            *(f"        {line}" for line in alone),
+            "    }",
             "}",
         ]
         return self._kernel("flat", [(index, "n")], body, wide)
@@ -249,9 +254,7 @@ class _Text:
         place = start if isinstance(start, dict) else dict.fromkeys(loop.moving, start)
         call = self._call(args, to)
         if self.width > 1:
-            call = ["OW_UNROLL", f"for (int k = 0; k < {self.width}; k++)"] + [
-                f"    {line}" for line in call
-            ]
+            call = ["OW_UNROLL", *loop_over(f"for (int k = 0; k < {self.width}; k++)", call)]
         return [
             *(f"{self.vectors[k]} w{k}_{u};" for k in outs),
             *call,
@@ -260,9 +263,13 @@ class _Text:
 
     def _on_element(self, places):
         """Return the lines that compute one element; places: its place by operand."""
-        args = self._arguments(lambda k: f"{self.names[k]}[{places[k]}]")
-        to = [f"{self.names[k]}[{places[k]}]" for k in range(self.n_read, len(self.loop.dtypes))]
-        return self._call(args, to)
+        loop = self.loop
+        to = [f"{self.names[k]}[{places[k]}]" for k in range(self.n_read, len(loop.dtypes))]
+        loads = [
+            f"const {cudatext.stored(loop.dtypes[k])} v{k} = {self.names[k]}[{places[k]}];"
+            for k in self._read()
+        ]
+        return self._call(self._arguments(lambda k: f"v{k}"), to, loads)
 
     def _arguments(self, element):
         """Return the program's arguments; element: function from a moving operand to an element,
@@ -277,10 +284,11 @@ class _Text:
             args.append(f"x{k}" if text is None else cudatext.load(text, loop.dtypes[k]))
         return args
 
-    def _call(self, args, to):
+    def _call(self, args, to, loads=()):
         dtypes = self.loop.program.out_dtypes
         call = f"{self.one}({', '.join([*args, *(f'&r{k}' for k in range(len(to)))])});"
         return in_braces([
+            *loads,
             *(f"{cudatext.c_type(d)} r{k};" for k, d in enumerate(dtypes)),
             call,
             *(

@@ -190,6 +190,11 @@ def in_braces(lines):
     return ["{", *(f"    {line}" for line in lines), "}"]
 
 
+def inside(block):
+    """Return the lines of a block of ``in_braces``."""
+    return [line[4:] for line in block[1:-1]]
+
+
 def loop(head, block):
     """Return the lines of a loop over a block of ``in_braces``."""
     return [f"{head} {block[0]}", *block[1:]]
@@ -209,7 +214,7 @@ def batched(count, end, loads, use):
     """
     lines, found = loads("j")
     one = [*lines, *(f"const {type_} {name} = {text};" for type_, name, text in found)]
-    rest = loop(f"for (; j < {end}; j += step)", in_braces([*one, *use("", "j")[1:-1]]))
+    rest = loop(f"for (; j < {end}; j += step)", in_braces([*one, *inside(use("", "j"))]))
     if count == 1:
         return rest
     lines, found = loads("i")
@@ -221,7 +226,7 @@ def batched(count, end, loads, use):
     several = [
         *(f"{type_} {name}[{count}];" for type_, name, _ in found),
         *turns([*lines, *(f"{name}[u] = {text};" for _, name, text in found)]),
-        *turns(use("[u]", "i")[1:-1]),
+        *turns(inside(use("[u]", "i"))),
     ]
     more = f"for (; j + {count - 1} * step < {end}; j += {count} * step)"
     return [*loop(more, in_braces(several)), *rest]

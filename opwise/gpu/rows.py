@@ -36,17 +36,7 @@ class _Online:
     dtypes: tuple[str, ...]
 
     def join(self, a, b):
-        exp = f"ow_expneg_{csource.short(self.dtypes[0])}"
-        (a, at), (b, bt) = a, b
-        type_ = c_type(self.dtypes[0])
-
-        def scaled(most, total):
-            return f"({most} == high ? {total} : {total} * {exp}({most} - high))"
-
-        return (
-            f"{{ const {type_} high = {b} > {a} ? {b} : {a}; "
-            f"{at} = {scaled(a, at)} + {scaled(b, bt)}; {a} = high; }}"
-        )
+        return f"ow_online_{csource.short(self.dtypes[0])}({', '.join([*a, *b])});"
 
 
 class RowKernels:
@@ -168,16 +158,29 @@ class _Writer:
         self.infinity = f"__builtin_inf{'f' if self.type == 'float' else ''}()"
         self._functions = {}
         self._types = {}
+        self._online = False
 
     @property
     def needs(self):
         names = ["expneg", "log", *(["half"] if self.k.dtype == "float16" else [])]
-        names += ["complain"] if self.k.label else []
+        names += ["better", "complain"] if self.k.label else []
+        names += ["online"] if self._online else []
         return (
             *cudatext.support(*names, dtypes=[held(self.k.dtype)]),
             *filter(None, self._types.values()),
             *self._functions.values(),
         )
+
+    def _load(self, pointer, place, vector):
+        """Return the expression of what lies there: a vector, or an element."""
+        if self.width == 1:
+            return f"{pointer}[{place}]"
+        return f"*(const {vector} *)({pointer} + {place})"
+
+    def _store(self, pointer, place, vector, name):
+        if self.width == 1:
+            return f"{pointer}[{place}] = {name};"
+        return f"*({vector} *)({pointer} + {place}) = {name};"
 
     def exp(self, text):
         return f"ow_expneg_{self.short}({text})"
@@ -189,6 +192,7 @@ class _Writer:
         """Return the statement that joins variables of all threads of the group."""
         name, text = across(folding)
         self._functions[name] = text
+        self._online |= isinstance(folding, _Online)
         return f"{name}({', '.join(names)});"
 
     def sum(self, name):
@@ -205,10 +209,11 @@ class _Writer:
             f"const {stored(self.k.dtype)} *x{k} = a{k} + at * row{k};"
             for k in range(self.k.matrices)
         ]
+        times = f"{self.k.keeps} * " if self.k.keeps > 1 else ""
         shared = [
             "OW_SHARED;",
-            f"{self.type} *kept0 = ({self.type} *)ow_shared + threadIdx.y * {self.k.keeps} * n;",
-            *(f"{self.type} *kept{i} = kept0 + {i} * n;" for i in range(1, self.k.keeps)),
+            f"{self.type} *kept0 = ({self.type} *)ow_shared + threadIdx.y * {times}n;",
+            *(f"{self.type} *kept{i} = kept{i - 1} + n;" for i in range(1, self.k.keeps)),
         ]  # fmt: skip
         label = [
             "ow_i64 label = at < rows ? (ow_i64)labels[at * label_step] : 0;",
@@ -247,23 +252,23 @@ class _Writer:
         of_held, of_stored = self._vector(held(self.k.dtype)), self._vector(self.k.dtype)
         declared, ends, after = [], [], []
         for i in kept:
-            declared.append(f"const {of_held} l{i} = *(const {of_held} *)(kept{i} + c);")
+            declared.append(f"const {of_held} l{i} = {self._load(f'kept{i}', 'c', of_held)};")
         for i, value in keeps:
             declared.append(f"{of_held} r{i};")
             ends.append(f"r{i}{at} = {value};")
-            after.append(f"*({of_held} *)(kept{i} + c) = r{i};")
+            after.append(self._store(f"kept{i}", "c", of_held, f"r{i}"))
         if writes is not None:
             out, value = writes
             declared.append(f"{of_stored} w;")
             ends.append(f"w{at} = {store(value, self.k.dtype)};")
-            after.append(f"*({of_stored} *)(z{out} + at * n + c) = w;")
+            after.append(self._store(f"z{out}", "at * n + c", of_stored, "w"))
 
         def loads(place):
-            place = place if self.width > 1 else f"({place}) * step{{k}}"
             return [], [
-                (of_stored, f"u{k}", f"*(const {of_stored} *)(x{k} + {place.format(k=k)})")
+                (of_stored, f"u{k}", self._load(
+                    f"x{k}", place if self.width > 1 else f"{place} * step{k}", of_stored))
                 for k in reads
-            ]
+            ]  # fmt: skip
 
         def use(suffix, place):
             values = [
@@ -392,7 +397,7 @@ def _xent(w):
     else:
         second = w.each([value, f"total += {w.exp('v - most')};"], _reads(w))
         third = w.each([value], _reads(w), writes=(1, f"{w.exp('v - most')} * inverse"))
-    owner = f"label / {w.width} % blockDim.x"
+    owner = f"label / {w.width} % blockDim.x" if w.width > 1 else "label % blockDim.x"
     nll = store(f"{w.log('total')} - (mine - most)", w.k.dtype)
     return [
         *start,
@@ -403,8 +408,10 @@ def _xent(w):
         f"const {w.type} inverse = 1 / total;",
         *third,
         # the thread that came by the label knows its value
-        f"if (label >= 0 && at < rows && threadIdx.x == {owner}) z0[at] = {nll};",
-        "if (threadIdx.x == 0 && at < rows) z2[at] = most == most && best >= 0 ? best : 0;",
+        f"if (label >= 0 && at < rows && threadIdx.x == {owner})",
+        f"    z0[at] = {nll};",
+        "if (threadIdx.x == 0 && at < rows)",
+        "    z2[at] = most == most && best >= 0 ? best : 0;",
     ]
 
 

@@ -1,0 +1,191 @@
+typedef signed char ow_i8;
+typedef short ow_i16;
+typedef int ow_i32;
+typedef long long ow_i64;
+typedef unsigned char ow_u8;
+typedef unsigned short ow_u16;
+typedef unsigned int ow_u32;
+typedef unsigned long long ow_u64;
+typedef unsigned char ow_b;
+typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
+#define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
+#ifdef __CUDACC__
+#define OW_SHARED extern __shared__ __align__(16) unsigned char ow_shared[]
+#define OW_UNROLL _Pragma("unroll")
+#define __builtin_nan(s) __longlong_as_double(0x7ff8000000000000ll)
+#define __builtin_nanf(s) __int_as_float(0x7fc00000)
+#define __builtin_inf() __longlong_as_double(0x7ff0000000000000ll)
+#define __builtin_inff() __int_as_float(0x7f800000)
+#define __builtin_fabs fabs
+#define __builtin_fabsf fabsf
+#define __builtin_copysign copysign
+#define __builtin_copysignf copysignf
+#endif
+
+#define ow_tanh_f32(x) tanhf(x)
+
+struct __align__(16) ow_f32x4 { float at[4]; };
+
+OW_INLINE void ow_56434af29adb4864_one(float x0, float x1, float *z0)
+{
+    const float t0 = (x0 + x1);
+    const float t1 = ow_tanh_f32(t0);
+    *z0 = t1;
+}
+
+OW_INLINE void ow_042c2439bbfc55da_one(float x0, float x1, float *z0)
+{
+    const float t0 = (x0 * x1);
+    *z0 = t0;
+}
+
+#define ow_exp_f32(x) expf(x)
+
+#ifdef __CUDACC__
+OW_INLINE float ow_from_f16(ow_f16 h)
+{
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
+    return x;
+}
+OW_INLINE ow_f16 ow_to_f16(float x)
+{
+    ow_f16 h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+    return h;
+}
+/* a double is rounded once, not to a float first */
+OW_INLINE float ow_round_f16(double x)
+{
+    ow_f16 h;
+    asm("cvt.rn.f16.f64 %0, %1;" : "=h"(h) : "d"(x));
+    return ow_from_f16(h);
+}
+#endif
+
+struct __align__(16) ow_f16x8 { ow_f16 at[8]; };
+
+OW_INLINE void ow_12664a0ba62910b1_one(float x0, float *z0)
+{
+    const float t0 = ow_exp_f32(x0);
+    *z0 = t0;
+}
+
+OW_INLINE void ow_9efaa34e0b55ca94_one(float x0, float x1, float *z0)
+{
+    const float t0 = (x0 + x1);
+    *z0 = t0;
+}
+
+extern "C" __global__ void __launch_bounds__(256) ow_rows_4e8eec339d5eae0a(
+    const float *a0, const float *a1, float *z0, ow_i32 n, ow_u32 n1, ow_i32 s0_0,
+    ow_i32 s1_0, ow_i32 s2_0)
+{
+    for (ow_i32 i = (ow_i32)blockIdx.x * 256 + (ow_i32)threadIdx.x; i < n; i += (ow_i32)gridDim.x * 256) {
+        const ow_i32 j1 = (ow_u32)i % n1;
+        const ow_i32 j0 = (ow_u32)i / n1;
+        const ow_f32x4 v0_0 = *(const ow_f32x4 *)(a0 + j0 * s0_0 + j1 * 4);
+        const ow_f32x4 v1_0 = *(const ow_f32x4 *)(a1 + j0 * s1_0 + j1 * 4);
+        ow_f32x4 w2_0;
+        OW_UNROLL
+        for (int k = 0; k < 4; k++) {
+            float r0;
+            ow_56434af29adb4864_one(v0_0.at[k], v1_0.at[k], &r0);
+            w2_0.at[k] = r0;
+        }
+        *(ow_f32x4 *)(z0 + j0 * s2_0 + j1 * 4) = w2_0;
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) ow_flat_cd472738c66afa31(
+    const float *a0, const float *a1, float *z0, ow_i32 n)
+{
+    for (ow_i32 from = (ow_i32)blockIdx.x * 2048; from < n; from += (ow_i32)gridDim.x * 2048) {
+        if (from + 2048 <= n) {
+            const ow_i32 i = from + (ow_i32)threadIdx.x * 4;
+            const ow_f32x4 v0_0 = *(const ow_f32x4 *)(a0 + i);
+            const ow_f32x4 v1_0 = *(const ow_f32x4 *)(a1 + i);
+            const ow_f32x4 v0_1 = *(const ow_f32x4 *)(a0 + i + 1024);
+            const ow_f32x4 v1_1 = *(const ow_f32x4 *)(a1 + i + 1024);
+            ow_f32x4 w2_0;
+            OW_UNROLL
+            for (int k = 0; k < 4; k++) {
+                float r0;
+                ow_042c2439bbfc55da_one(v0_0.at[k], v1_0.at[k], &r0);
+                w2_0.at[k] = r0;
+            }
+            *(ow_f32x4 *)(z0 + i) = w2_0;
+            ow_f32x4 w2_1;
+            OW_UNROLL
+            for (int k = 0; k < 4; k++) {
+                float r0;
+                ow_042c2439bbfc55da_one(v0_1.at[k], v1_1.at[k], &r0);
+                w2_1.at[k] = r0;
+            }
+            *(ow_f32x4 *)(z0 + i + 1024) = w2_1;
+        } else {
+            for (ow_i32 i = from + (ow_i32)threadIdx.x; i < n; i += 256) {
+                const float v0 = a0[i];
+                const float v1 = a1[i];
+                float r0;
+                ow_042c2439bbfc55da_one(v0, v1, &r0);
+                z0[i] = r0;
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) ow_flat_498c4bd88398ec70(
+    const ow_f16 *a0, ow_f16 *z0, ow_i32 n)
+{
+    for (ow_i32 from = (ow_i32)blockIdx.x * 4096; from < n; from += (ow_i32)gridDim.x * 4096) {
+        if (from + 4096 <= n) {
+            const ow_i32 i = from + (ow_i32)threadIdx.x * 8;
+            const ow_f16x8 v0_0 = *(const ow_f16x8 *)(a0 + i);
+            const ow_f16x8 v0_1 = *(const ow_f16x8 *)(a0 + i + 2048);
+            ow_f16x8 w1_0;
+            OW_UNROLL
+            for (int k = 0; k < 8; k++) {
+                float r0;
+                ow_12664a0ba62910b1_one(ow_from_f16(v0_0.at[k]), &r0);
+                w1_0.at[k] = ow_to_f16(r0);
+            }
+            *(ow_f16x8 *)(z0 + i) = w1_0;
+            ow_f16x8 w1_1;
+            OW_UNROLL
+            for (int k = 0; k < 8; k++) {
+                float r0;
+                ow_12664a0ba62910b1_one(ow_from_f16(v0_1.at[k]), &r0);
+                w1_1.at[k] = ow_to_f16(r0);
+            }
+            *(ow_f16x8 *)(z0 + i + 2048) = w1_1;
+        } else {
+            for (ow_i32 i = from + (ow_i32)threadIdx.x; i < n; i += 256) {
+                const ow_f16 v0 = a0[i];
+                float r0;
+                ow_12664a0ba62910b1_one(ow_from_f16(v0), &r0);
+                z0[i] = ow_to_f16(r0);
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) ow_strided_79e615fdaa9324dc(
+    const float *a0, const float *a1, float *z0, ow_i32 n, ow_u32 n1, ow_u32 n2,
+    ow_i32 s0_0, ow_i32 s0_1, ow_i32 s0_2, ow_i32 s1_0, ow_i32 s1_1, ow_i32 s1_2,
+    ow_i32 s2_0, ow_i32 s2_1, ow_i32 s2_2)
+{
+    for (ow_i32 i = (ow_i32)blockIdx.x * 256 + (ow_i32)threadIdx.x; i < n; i += (ow_i32)gridDim.x * 256) {
+        const ow_i32 j2 = (ow_u32)i % n2;
+        const ow_i32 j_2 = (ow_u32)i / n2;
+        const ow_i32 j1 = (ow_u32)j_2 % n1;
+        const ow_i32 j0 = (ow_u32)j_2 / n1;
+        {
+            const float v0 = a0[j0 * s0_0 + j1 * s0_1 + j2 * s0_2];
+            const float v1 = a1[j0 * s1_0 + j1 * s1_1 + j2 * s1_2];
+            float r0;
+            ow_9efaa34e0b55ca94_one(v0, v1, &r0);
+            z0[j0 * s2_0 + j1 * s2_1 + j2 * s2_2] = r0;
+        }
+    }
+}
