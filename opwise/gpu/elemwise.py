@@ -6,7 +6,7 @@ A kernel that is made of vectors knows which operands stand still; the strided o
 from __future__ import annotations
 
 from opwise.gpu import cudatext, layouts
-from opwise.gpu.cudatext import count_type, index_type, position
+from opwise.gpu.cudatext import index_type, position
 from opwise.gpu.kernel import THREADS, Kernel, Launch, in_braces, make_kernel
 from opwise.gpu.kernel import loop as loop_over
 
@@ -69,9 +69,9 @@ class Loop:
         arrays = tuple(arrays[i] for i in chosen)
         wide = not walk.fits_32()
         if self._is_fast(walk, moving):
-            return [self._fast_launch(self.fast[wide], walk, arrays, device)]
+            return [self._fast_launch(wide, walk, arrays, device)]
         lengths, steps = walk.padded(self.ndim)
-        numbers = (walk.size, *lengths[1:], *layouts.by_array(steps))
+        numbers = (walk.size, *layouts.lengths(lengths, wide), *layouts.by_array(steps))
         blocks = _blocks(walk.size, THREADS, device)
         return [Launch(self.strided[wide], blocks, (THREADS, 1), arrays, numbers)]
 
@@ -92,7 +92,8 @@ class Loop:
             if moves
         )
 
-    def _fast_launch(self, kernel, walk, arrays, device):
+    def _fast_launch(self, wide, walk, arrays, device):
+        kernel = self.fast[wide]
         if self.flat:
             blocks = _blocks(walk.size, self.tile, device)
             return Launch(kernel, blocks, (THREADS, 1), arrays, (walk.size,))
@@ -101,7 +102,8 @@ class Loop:
         outer = layouts.by_array(steps[:-1])
         vectors = walk.size // self.width
         blocks = _blocks(vectors, THREADS, device)
-        return Launch(kernel, blocks, (THREADS, 1), arrays, (vectors, *lengths[1:], *outer))
+        numbers = (vectors, *layouts.lengths(lengths, wide), *outer)
+        return Launch(kernel, blocks, (THREADS, 1), arrays, numbers)
 
     @property
     def unroll(self):
@@ -207,7 +209,7 @@ class _Text:
             for k, dtype in enumerate(loop.dtypes)
         ]
         needs = (*self.needs[:-1], *(self.vector_needs if vectors else ()), self.needs[-1])
-        return make_kernel(stem, [*arrays, *numbers], body, needs, rare=wide)
+        return make_kernel(stem, [*arrays, *numbers], body, needs, wide=wide)
 
     def _read(self):
         return [k for k in self.loop.moving if k < self.n_read]
@@ -234,9 +236,9 @@ class _Text:
 
     def _position(self, wide):
         """Return (lines that make the position j0, j1, ... of i, parameters that they use)."""
-        index, count, ndim = index_type(wide), count_type(wide), self.loop.ndim
-        lengths = [(count, f"n{d}") for d in range(1, ndim)]
-        return position("i", "j", ndim, "n", wide), [(index, "n"), *lengths]
+        ndim = self.loop.ndim
+        numbers = [(index_type(wide), "n"), *cudatext.lengths("n", ndim, wide)]
+        return position("i", "j", ndim, "n", wide), numbers
 
     def _load(self, k, u, start):
         vector = self.vectors[k]

@@ -80,10 +80,10 @@ class Take:
             (f"const {unit} *", "x"), (f"const {stored(self.index_dtype)} *", "index"),
             (f"{unit} *", "z"), ("ow_u32 *", "wrong"), (index, "n"), (index, "inner"),
             ("ow_i64", "length"), ("ow_i64", "index_step"), ("ow_i64", "row"),
-            *((count, f"n{d}") for d in range(1, rest)), *((index, f"s{d}") for d in range(rest)),
+            *cudatext.lengths("n", rest, wide), *((index, f"s{d}") for d in range(rest)),
         ]  # fmt: skip
         needs = tuple(dict.fromkeys((*needs, *cudatext.support("complain"))))
-        return make_kernel("take", parameters, body, needs, rare=wide)
+        return make_kernel("take", parameters, body, needs, wide=wide)
 
     def plan(self, inputs, outputs, device):
         """Return the Plan; the output is contiguous."""
@@ -106,7 +106,7 @@ class Take:
         numbers = [n, inner, x.shape[0], index.strides[0] // index.itemsize, row // size]
         if not in_units:
             lengths, steps = walk.padded(self.rest)
-            numbers += [*lengths[1:], *layouts.by_array(steps)]
+            numbers += [*layouts.lengths(lengths, wide), *layouts.by_array(steps)]
         arrays = (Array("in", 0), Array("in", 1), Array("out"), Array("wrong"))
         kernel = (self.whole if in_units else self.general)[wide]
         return Plan((Launch(kernel, _grid(n, device), (THREADS, 1), arrays, tuple(numbers)),))
@@ -135,10 +135,10 @@ class Put:
         return tuple(filter(None, (self.sort, self.merge, *self.last.values())))
 
     def _parameters(self, wide):
-        index, count = index_type(wide), count_type(wide)
+        index = index_type(wide)
         return [
             (index, "n"), (index, "inner"), ("ow_i64", "row"), ("ow_i64", "y_row"),
-            *((count, f"n{d}") for d in range(1, self.rest)),
+            *cudatext.lengths("n", self.rest, wide),
             *((index, f"s{d}") for d in range(self.rest)),
             *((index, f"t{d}") for d in range(self.rest)),
         ]  # fmt: skip
@@ -193,7 +193,7 @@ class Put:
             (index, "count"), *self._parameters(wide),
         ]  # fmt: skip
         stem = "add_rows" if self.adds else "set_rows"
-        return make_kernel(stem, parameters, body, self._needs(), rare=wide)
+        return make_kernel(stem, parameters, body, self._needs(), wide=wide)
 
     def _atomic(self, wide):
         x, y, index_dtype = self.dtypes
@@ -218,7 +218,7 @@ class Put:
             (f"{stored(x)} *", "z"), ("ow_u32 *", "wrong"), ("ow_i64", "length"),
             ("ow_i64", "index_step"), *self._parameters(wide),
         ]  # fmt: skip
-        return make_kernel("add_rows_atomic", parameters, body, self._needs(), rare=wide)
+        return make_kernel("add_rows_atomic", parameters, body, self._needs(), wide=wide)
 
     def plan(self, inputs, outputs, device):
         """Return the Plan for (x, y, index); the output holds what x held."""
@@ -239,7 +239,8 @@ class Put:
         inner = walk.size
         wide = k * inner >= layouts.LIMIT_32 or not walk.fits_32()
         lengths, steps = walk.padded(self.rest)
-        numbers = (k * inner, inner, z_row, y_row, *lengths[1:], *layouts.by_array(steps))
+        lengths = layouts.lengths(lengths, wide)
+        numbers = (k * inner, inner, z_row, y_row, *lengths, *layouts.by_array(steps))
         step = index.strides[0] // index.itemsize
         of_y, to, at = Array("in", 1), Array("out"), Array("in", 2)
         grid = _grid(k * inner, device)

@@ -29,14 +29,14 @@ class Kernel:
     """A CUDA function by the name ``name``.
 
     text: its definition. needs: definitions that go before it. parameters: (C type, name) of each.
-    rare: whether it is for arrays of 2**31 elements or more, and may be compiled when one comes.
+    wide: whether its indices have 64 bits, for arrays of 2**31 elements or more.
     """
 
     name: str
     text: str
     needs: tuple[str, ...] = ()
     parameters: tuple[tuple[str, str], ...] = ()
-    rare: bool = False
+    wide: bool = False
 
 
 class Layout(NamedTuple):
@@ -134,7 +134,8 @@ class Device(NamedTuple):
 class Implementation:
     """How an Apply runs on the device.
 
-    kernels: all that ``plan`` may launch. shapes(inputs) gives the shapes of the outputs and
+    kernels: all that ``plan`` may launch. expected: those that contiguous operands ask for; others
+    may be compiled when they are first launched. shapes(inputs) gives the shapes of the outputs and
     raises what ``perform`` would raise for inputs that do not fit. plan(inputs, outputs, device)
     gives the launches. Inputs and outputs are Layouts. host: inputs that must be known on the host;
     they are given as numbers in place of Layouts. copied: {output: input}: outputs that must hold a
@@ -150,6 +151,7 @@ class Implementation:
     copied: dict = field(default_factory=dict)
     wrong: Callable | None = None
     told: tuple[int, ...] = ()
+    expected: tuple[Kernel, ...] = ()
 
 
 def position_of(word):
@@ -161,7 +163,7 @@ def position_of(word):
 NAME = "@"
 
 
-def make_kernel(stem, parameters, body, needs=(), rare=False, threads=THREADS):
+def make_kernel(stem, parameters, body, needs=(), wide=False, threads=THREADS):
     """Return a Kernel: its name is ``stem`` and a hash of all that it is made of.
 
     parameters: (C type, name); body: lines.
@@ -175,7 +177,7 @@ def make_kernel(stem, parameters, body, needs=(), rare=False, threads=THREADS):
         "",
     ])  # fmt: skip
     name = f"ow_{stem}_{digest(text, *needs)}"
-    return Kernel(name, text.replace(NAME, name), tuple(needs), tuple(parameters), rare)
+    return Kernel(name, text.replace(NAME, name), tuple(needs), tuple(parameters), wide)
 
 
 def _listed(declarations):

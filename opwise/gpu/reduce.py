@@ -183,16 +183,14 @@ class _Text:
         return arrays + [("void *", f"z{k}") for k in self.parts]
 
     def _numbers(self, wide, reduced_steps=True):
-        index, count = index_type(wide), count_type(wide)
-        steps = []
+        index, steps = index_type(wide), []
         for k in self.moving:
             steps += [(index, f"s{k}_{d}") for d in range(self.kept)]
             if reduced_steps:
                 steps += [(index, f"r{k}_{d}") for d in range(self.reduced)]
         return [
             (index, "kept"), (index, "length"), (index, "segments"), (index, "span"),
-            *((count, f"n{d}") for d in range(1, self.kept)),
-            *((count, f"m{d}") for d in range(1, self.reduced)),
+            *cudatext.lengths("n", self.kept, wide), *cudatext.lengths("m", self.reduced, wide),
             *steps,
         ]  # fmt: skip
 
@@ -307,7 +305,7 @@ class _Text:
             needs = (*needs[:-2], *filter(None, types), *needs[-2:])
         numbers = self._numbers(wide, not vectors)
         stem = "rows_vectors" if vectors else "rows_strided"
-        return make_kernel(stem, [*self._arrays(), *numbers], body, needs, rare=wide)
+        return make_kernel(stem, [*self._arrays(), *numbers], body, needs, wide=wide)
 
     def _running(self):
         return [k for k in self.moving if k not in self.row_still]
@@ -404,7 +402,7 @@ class _Text:
             "}",
         ]  # fmt: skip
         arrays = [*self._arrays(), *self._numbers(wide)]
-        return make_kernel("columns", arrays, body, self.needs, rare=wide)
+        return make_kernel("columns", arrays, body, self.needs, wide=wide)
 
 
 # --- plans --------------------------------------------------------------------------------------
@@ -471,7 +469,7 @@ class Reduction:
         block = (lanes, 1) if lanes > _WARP else (lanes, THREADS // lanes)
         grid = _grid(-(-kept.size * segments // block[1]), device)
         kernel = (self.vectors if vectors else self.strided)[wide]
-        numbers = self._numbers(kept, reduced, segments, span, not vectors)
+        numbers = self._numbers(kept, reduced, (segments, span), wide, not vectors)
         return self._passes(kernel, grid, block, numbers, kept.size, segments, device, True)
 
     def _columns_plan(self, kept, reduced, wide, device):
@@ -480,7 +478,7 @@ class Reduction:
         tiles = -(-kept.size // across)
         most = -(-reduced.size // (block[1] * _COLUMN))
         span, segments = _cut(reduced.size, min(-(-_ENOUGH // tiles), most), 1)
-        numbers = self._numbers(kept, reduced, segments, span, True)
+        numbers = self._numbers(kept, reduced, (segments, span), wide, True)
         grid = _grid(tiles * segments, device)
         kernel = self.columns[wide]
         return self._passes(kernel, grid, block, numbers, kept.size, segments, device, False)
@@ -512,13 +510,12 @@ class Reduction:
             tuple(sizes),
         )
 
-    def _numbers(self, kept, reduced, segments, span, reduced_steps):
+    def _numbers(self, kept, reduced, cut, wide, reduced_steps):
         lengths, steps = kept.padded(len(self.others))
         more_lengths, more_steps = reduced.padded(len(self.axes))
         both = layouts.by_array(steps + more_steps if reduced_steps else steps)
-        return (
-            kept.size, reduced.size, segments, span, *lengths[1:], *more_lengths[1:], *both
-        )  # fmt: skip
+        lengths = (*layouts.lengths(lengths, wide), *layouts.lengths(more_lengths, wide))
+        return (kept.size, reduced.size, *cut, *lengths, *both)
 
     def _in_vectors(self, kept, reduced, moving):
         text = self._text

@@ -26,7 +26,7 @@ class Player:
         without = {name: why for name, why in self.made.items() if isinstance(why, str)}
         assert not without
         kernels = [k for i in self.made.values() for k in i.kernels]
-        self.simulated = Simulated([k for k in kernels if wide or not k.rare])
+        self.simulated = Simulated([k for k in kernels if wide or not k.wide])
 
     def given(self, name, values):
         """Return values for all inputs: those given, and constants."""

@@ -32,7 +32,7 @@ def text_of(chosen):
         of_kind = [
             kernel
             for kernel in kernel_cases.made(cases[name]).kernels
-            if re.fullmatch(rf"ow_{kind}_[0-9a-f]{{16}}", kernel.name) and not kernel.rare
+            if re.fullmatch(rf"ow_{kind}_[0-9a-f]{{16}}", kernel.name) and not kernel.wide
         ]
         assert of_kind, (name, kind)
         found.append(of_kind[0])

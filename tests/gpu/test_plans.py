@@ -98,6 +98,15 @@ def test_layouts_of_arrays():
         assert Layout.of(part).alignment == alignment
 
 
+@given(st.integers(1, 2**31), st.integers(0, 2**31 - 1), st.integers(0, 40))
+def test_a_division_is_a_product_and_a_shift(n, i, k):
+    times, shift = layouts_of.divisor(n)
+    assert times < 2**32
+    for of in {i, min(k * n, 2**31 - 1), max(0, min(k * n - 1, 2**31 - 1)), 2**31 - 1}:
+        assert (times * of // 2**32 + of) >> shift == of // n
+        assert times * of // 2**32 + of < 2**32
+
+
 # --- views --------------------------------------------------------------------------------------
 
 
@@ -155,8 +164,28 @@ def test_a_plan_is_a_function_of_layouts(name):
     plan = first.plan(given_, outputs, DEVICE)
     assert plan == second.plan(given_, outputs, DEVICE) and hash(plan) == hash(plan)
     assert plan.launches and {launch.kernel for launch in plan.launches} <= set(first.kernels)
+    assert set(first.expected) <= set(first.kernels)
+    assert first.expected and not any(kernel.wide for kernel in first.expected)
     for launch in plan.launches:
         arguments(launch, lambda array: 16)
+
+
+def test_what_is_expected():
+    """Few kernels are needed at once; those for strides, and for two passes, where they are."""
+    found = {
+        name: sorted(k.name.removeprefix("ow_").rsplit("_", 1)[0] for k in made(node).expected)
+        for name, node in cases().items()
+        if name in ("product", "layer", "sum", "sum of rows", "sum of columns", "softmax", "take")
+    }
+    assert found == {
+        "product": ["flat"],
+        "layer": ["rows", "strided"],
+        "sum": ["rows_strided", "rows_vectors"],
+        "sum of rows": ["rows_strided", "rows_vectors"],
+        "sum of columns": ["columns", "columns"],
+        "softmax": ["softmax", "softmax_vectors"],
+        "take": ["take", "take"],
+    }
 
 
 def test_large_arrays_get_wide_kernels():
@@ -165,14 +194,14 @@ def test_large_arrays_get_wide_kernels():
     for n, wide in [(2**20, False), (2**31, True)]:
         layout = Layout.contiguous((n,), 4)
         (launch,) = product.plan([layout, layout], [layout], Device()).launches
-        assert launch.kernel.rare == wide
+        assert launch.kernel.wide == wide
         arguments(launch, lambda array: 16)
     node = Sum((0,))(TensorType("float32", (False, False))()).owner
     for shape in [(2**20, 2**14), (2**14, 2**20), (3, 2**31)]:
         plan = made(node).plan(
             [Layout.contiguous(shape, 4)], [Layout.contiguous(shape[1:], 4)], Device()
         )
-        assert plan.launches[0].kernel.rare
+        assert plan.launches[0].kernel.wide
         for launch in plan.launches:
             arguments(launch, lambda array: 16)
 
@@ -227,7 +256,7 @@ def _launched(play, name, values):
         Layout.contiguous(s, n) for s, n in zip(implementation_.shapes(inputs), sizes, strict=True)
     ]
     found = [launch.kernel for launch in implementation_.plan(inputs, outputs, DEVICE).launches]
-    assert all(k.rare for k in found if k.name.startswith(("ow_flat", "ow_rows_vectors")))
+    assert all(k.wide for k in found if k.name.startswith(("ow_flat", "ow_rows_vectors")))
     return found
 
 
@@ -235,7 +264,7 @@ def _launched(play, name, values):
 def test_a_missing_barrier_is_seen():
     """The device that is played tells kernels that forget to wait from those that do not."""
     node = Sum((0,))(TensorType("float64", (False, False))()).owner
-    columns = next(k for k in made(node).kernels if "columns" in k.name and not k.rare)
+    columns = next(k for k in made(node).kernels if "columns" in k.name and not k.wide)
     hasty = Kernel(
         f"{columns.name}_hasty",
         columns.text.replace(columns.name, f"{columns.name}_hasty").replace("__syncthreads();", ""),

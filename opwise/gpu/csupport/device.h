@@ -27,6 +27,11 @@ typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a fl
 #define __builtin_copysign copysign
 #define __builtin_copysignf copysignf
 #endif
+/* i / n for i below 2**31, with two numbers that stand for n: see layouts.divisor */
+OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
+{
+    return (__umulhi(i, times) + i) >> shift;
+}
 /*@ end */
 
 /*@ half */

@@ -21,6 +21,11 @@ typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a fl
 #define __builtin_copysign copysign
 #define __builtin_copysignf copysignf
 #endif
+/* i / n for i below 2**31, with two numbers that stand for n: see layouts.divisor */
+OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
+{
+    return (__umulhi(i, times) + i) >> shift;
+}
 
 /* Whether b, found at bt, goes before a, found at at, as the largest: -1 is nowhere. Of equals the
  * first goes before others, and so does the first NaN before all numbers. */
@@ -33,7 +38,7 @@ template <typename T> OW_INLINE bool ow_better(T b, ow_i64 bt, T a, ow_i64 at)
     return a == a && (b > a || (b == a && bt < at));
 }
 
-OW_INLINE void ow_08606cb9a90225f0_one(float x0, float *z0)
+OW_INLINE void ow_a0e6a28e5def7a43_one(float x0, float *z0)
 {
     *z0 = x0;
 }
@@ -64,7 +69,7 @@ OW_INLINE void ow_across_35aed554731233ad(float &a0, ow_i64 &a1)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_rows_strided_1059fa06fa6dba36(
+extern "C" __global__ void __launch_bounds__(256) ow_rows_strided_2e8060b133f20225(
     const float *__restrict__ a0, void *z0, void *z1, ow_i32 kept, ow_i32 length,
     ow_i32 segments, ow_i32 span, ow_i32 s0_0, ow_i32 r0_0)
 {
@@ -95,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_strided_1059fa06fa6dba
                 for (int u = 0; u < 4; u++) {
                     const auto i = j + u * step;
                     float v;
-                    ow_08606cb9a90225f0_one(v0[u], &v);
+                    ow_a0e6a28e5def7a43_one(v0[u], &v);
                     const float e0 = v;
                     const ow_i64 e1 = (ow_i64)i;
                     if (ow_better(e0, e1, s0[0], s1[0])) { s0[0] = e0; s1[0] = e1; }
@@ -105,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_strided_1059fa06fa6dba
                 const ow_i32 j0 = j;
                 const float v0 = a0[o0 + j0 * r0_0];
                 float v;
-                ow_08606cb9a90225f0_one(v0, &v);
+                ow_a0e6a28e5def7a43_one(v0, &v);
                 const float e0 = v;
                 const ow_i64 e1 = (ow_i64)j;
                 if (ow_better(e0, e1, s0[0], s1[0])) { s0[0] = e0; s1[0] = e1; }

@@ -21,6 +21,11 @@ typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a fl
 #define __builtin_copysign copysign
 #define __builtin_copysignf copysignf
 #endif
+/* i / n for i below 2**31, with two numbers that stand for n: see layouts.divisor */
+OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
+{
+    return (__umulhi(i, times) + i) >> shift;
+}
 
 /* Whether b, found at bt, goes before a, found at at, as the largest: -1 is nowhere. Of equals the
  * first goes before others, and so does the first NaN before all numbers. */
@@ -91,7 +96,7 @@ OW_INLINE void ow_across_0e28abd572bd2c16(float &a0)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_xent_dd55f7aad4add308(
+extern "C" __global__ void __launch_bounds__(256) ow_xent_92aa6a31eaa038b6(
     const float *__restrict__ a0, const float *__restrict__ a1, const ow_i64 *labels,
     float *z0, float *z1, ow_i64 *z2, ow_u32 *wrong, ow_i32 rows, ow_i32 n, ow_i64 row0,
     ow_i32 step0, ow_i64 row1, ow_i32 step1, ow_i64 label_step)

@@ -21,19 +21,24 @@ typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a fl
 #define __builtin_copysign copysign
 #define __builtin_copysignf copysignf
 #endif
+/* i / n for i below 2**31, with two numbers that stand for n: see layouts.divisor */
+OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
+{
+    return (__umulhi(i, times) + i) >> shift;
+}
 
 #define ow_tanh_f32(x) tanhf(x)
 
 struct __align__(16) ow_f32x4 { float at[4]; };
 
-OW_INLINE void ow_56434af29adb4864_one(float x0, float x1, float *z0)
+OW_INLINE void ow_74a1ce906095dcbe_one(float x0, float x1, float *z0)
 {
     const float t0 = (x0 + x1);
     const float t1 = ow_tanh_f32(t0);
     *z0 = t1;
 }
 
-OW_INLINE void ow_042c2439bbfc55da_one(float x0, float x1, float *z0)
+OW_INLINE void ow_9feb53fee98ef6a2_one(float x0, float x1, float *z0)
 {
     const float t0 = (x0 * x1);
     *z0 = t0;
@@ -65,39 +70,39 @@ OW_INLINE float ow_round_f16(double x)
 
 struct __align__(16) ow_f16x8 { ow_f16 at[8]; };
 
-OW_INLINE void ow_12664a0ba62910b1_one(float x0, float *z0)
+OW_INLINE void ow_6c9ad74d6dac9b71_one(float x0, float *z0)
 {
     const float t0 = ow_exp_f32(x0);
     *z0 = t0;
 }
 
-OW_INLINE void ow_9efaa34e0b55ca94_one(float x0, float x1, float *z0)
+OW_INLINE void ow_84b16566ebc8d3c5_one(float x0, float x1, float *z0)
 {
     const float t0 = (x0 + x1);
     *z0 = t0;
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_rows_4e8eec339d5eae0a(
-    const float *a0, const float *a1, float *z0, ow_i32 n, ow_u32 n1, ow_i32 s0_0,
-    ow_i32 s1_0, ow_i32 s2_0)
+extern "C" __global__ void __launch_bounds__(256) ow_rows_caab30026e4472be(
+    const float *a0, const float *a1, float *z0, ow_i32 n, ow_u32 n1, ow_u32 n1_times,
+    ow_u32 n1_shift, ow_i32 s0_0, ow_i32 s1_0, ow_i32 s2_0)
 {
     for (ow_i32 i = (ow_i32)blockIdx.x * 256 + (ow_i32)threadIdx.x; i < n; i += (ow_i32)gridDim.x * 256) {
-        const ow_i32 j1 = (ow_u32)i % n1;
-        const ow_i32 j0 = (ow_u32)i / n1;
+        const ow_i32 j0 = ow_divide(i, n1_times, n1_shift);
+        const ow_i32 j1 = i - j0 * n1;
         const ow_f32x4 v0_0 = *(const ow_f32x4 *)(a0 + j0 * s0_0 + j1 * 4);
         const ow_f32x4 v1_0 = *(const ow_f32x4 *)(a1 + j0 * s1_0 + j1 * 4);
         ow_f32x4 w2_0;
         OW_UNROLL
         for (int k = 0; k < 4; k++) {
             float r0;
-            ow_56434af29adb4864_one(v0_0.at[k], v1_0.at[k], &r0);
+            ow_74a1ce906095dcbe_one(v0_0.at[k], v1_0.at[k], &r0);
             w2_0.at[k] = r0;
         }
         *(ow_f32x4 *)(z0 + j0 * s2_0 + j1 * 4) = w2_0;
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_flat_cd472738c66afa31(
+extern "C" __global__ void __launch_bounds__(256) ow_flat_f49679d448d00f50(
     const float *a0, const float *a1, float *z0, ow_i32 n)
 {
     for (ow_i32 from = (ow_i32)blockIdx.x * 2048; from < n; from += (ow_i32)gridDim.x * 2048) {
@@ -111,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_cd472738c66afa31(
             OW_UNROLL
             for (int k = 0; k < 4; k++) {
                 float r0;
-                ow_042c2439bbfc55da_one(v0_0.at[k], v1_0.at[k], &r0);
+                ow_9feb53fee98ef6a2_one(v0_0.at[k], v1_0.at[k], &r0);
                 w2_0.at[k] = r0;
             }
             *(ow_f32x4 *)(z0 + i) = w2_0;
@@ -119,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_cd472738c66afa31(
             OW_UNROLL
             for (int k = 0; k < 4; k++) {
                 float r0;
-                ow_042c2439bbfc55da_one(v0_1.at[k], v1_1.at[k], &r0);
+                ow_9feb53fee98ef6a2_one(v0_1.at[k], v1_1.at[k], &r0);
                 w2_1.at[k] = r0;
             }
             *(ow_f32x4 *)(z0 + i + 1024) = w2_1;
@@ -128,14 +133,14 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_cd472738c66afa31(
                 const float v0 = a0[i];
                 const float v1 = a1[i];
                 float r0;
-                ow_042c2439bbfc55da_one(v0, v1, &r0);
+                ow_9feb53fee98ef6a2_one(v0, v1, &r0);
                 z0[i] = r0;
             }
         }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_flat_498c4bd88398ec70(
+extern "C" __global__ void __launch_bounds__(256) ow_flat_c7975ef8aba0c303(
     const ow_f16 *a0, ow_f16 *z0, ow_i32 n)
 {
     for (ow_i32 from = (ow_i32)blockIdx.x * 4096; from < n; from += (ow_i32)gridDim.x * 4096) {
@@ -147,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_498c4bd88398ec70(
             OW_UNROLL
             for (int k = 0; k < 8; k++) {
                 float r0;
-                ow_12664a0ba62910b1_one(ow_from_f16(v0_0.at[k]), &r0);
+                ow_6c9ad74d6dac9b71_one(ow_from_f16(v0_0.at[k]), &r0);
                 w1_0.at[k] = ow_to_f16(r0);
             }
             *(ow_f16x8 *)(z0 + i) = w1_0;
@@ -155,7 +160,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_498c4bd88398ec70(
             OW_UNROLL
             for (int k = 0; k < 8; k++) {
                 float r0;
-                ow_12664a0ba62910b1_one(ow_from_f16(v0_1.at[k]), &r0);
+                ow_6c9ad74d6dac9b71_one(ow_from_f16(v0_1.at[k]), &r0);
                 w1_1.at[k] = ow_to_f16(r0);
             }
             *(ow_f16x8 *)(z0 + i + 2048) = w1_1;
@@ -163,28 +168,29 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_498c4bd88398ec70(
             for (ow_i32 i = from + (ow_i32)threadIdx.x; i < n; i += 256) {
                 const ow_f16 v0 = a0[i];
                 float r0;
-                ow_12664a0ba62910b1_one(ow_from_f16(v0), &r0);
+                ow_6c9ad74d6dac9b71_one(ow_from_f16(v0), &r0);
                 z0[i] = ow_to_f16(r0);
             }
         }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_strided_79e615fdaa9324dc(
-    const float *a0, const float *a1, float *z0, ow_i32 n, ow_u32 n1, ow_u32 n2,
-    ow_i32 s0_0, ow_i32 s0_1, ow_i32 s0_2, ow_i32 s1_0, ow_i32 s1_1, ow_i32 s1_2,
-    ow_i32 s2_0, ow_i32 s2_1, ow_i32 s2_2)
+extern "C" __global__ void __launch_bounds__(256) ow_strided_a2fdbd65b058f70b(
+    const float *a0, const float *a1, float *z0, ow_i32 n, ow_u32 n1, ow_u32 n1_times,
+    ow_u32 n1_shift, ow_u32 n2, ow_u32 n2_times, ow_u32 n2_shift, ow_i32 s0_0, ow_i32 s0_1,
+    ow_i32 s0_2, ow_i32 s1_0, ow_i32 s1_1, ow_i32 s1_2, ow_i32 s2_0, ow_i32 s2_1,
+    ow_i32 s2_2)
 {
     for (ow_i32 i = (ow_i32)blockIdx.x * 256 + (ow_i32)threadIdx.x; i < n; i += (ow_i32)gridDim.x * 256) {
-        const ow_i32 j2 = (ow_u32)i % n2;
-        const ow_i32 j_2 = (ow_u32)i / n2;
-        const ow_i32 j1 = (ow_u32)j_2 % n1;
-        const ow_i32 j0 = (ow_u32)j_2 / n1;
+        const ow_i32 j_2 = ow_divide(i, n2_times, n2_shift);
+        const ow_i32 j2 = i - j_2 * n2;
+        const ow_i32 j0 = ow_divide(j_2, n1_times, n1_shift);
+        const ow_i32 j1 = j_2 - j0 * n1;
         {
             const float v0 = a0[j0 * s0_0 + j1 * s0_1 + j2 * s0_2];
             const float v1 = a1[j0 * s1_0 + j1 * s1_1 + j2 * s1_2];
             float r0;
-            ow_9efaa34e0b55ca94_one(v0, v1, &r0);
+            ow_84b16566ebc8d3c5_one(v0, v1, &r0);
             z0[j0 * s2_0 + j1 * s2_1 + j2 * s2_2] = r0;
         }
     }

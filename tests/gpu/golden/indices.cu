@@ -21,6 +21,11 @@ typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a fl
 #define __builtin_copysign copysign
 #define __builtin_copysignf copysignf
 #endif
+/* i / n for i below 2**31, with two numbers that stand for n: see layouts.divisor */
+OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
+{
+    return (__umulhi(i, times) + i) >> shift;
+}
 
 struct __align__(16) ow_u64x2 { ow_u64 at[2]; };
 
@@ -31,7 +36,7 @@ OW_INLINE void ow_complain(ow_u32 *wrong, ow_u64 at)
     atomicMax(wrong, at < 0xfffffffeull ? ~(ow_u32)at : 1u);
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_take_3576969585d0bbee(
+extern "C" __global__ void __launch_bounds__(256) ow_take_0c7eadb2e89bb567(
     const ow_u64x2 *x, const ow_i32 *index, ow_u64x2 *z, ow_u32 *wrong, ow_i32 n,
     ow_i32 inner, ow_i64 length, ow_i64 index_step, ow_i64 row)
 {
@@ -48,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_take_3576969585d0bbee(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_sort_rows_3c47e3257a9f7c92(
+extern "C" __global__ void __launch_bounds__(256) ow_sort_rows_44dc2b8fc3789a47(
     const ow_i32 *index, ow_u64 *keys, ow_u32 *wrong, ow_i64 n, ow_i64 length,
     ow_i64 index_step)
 {
@@ -84,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_sort_rows_3c47e3257a9f7c92(
         keys[from + i] = tile[i];
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_add_rows_2e8e9560383a2160(
+extern "C" __global__ void __launch_bounds__(256) ow_add_rows_d935716592c5f3f9(
     const ow_u64 *keys, const float *y, float *z, ow_i32 count, ow_i32 n, ow_i32 inner,
     ow_i64 row, ow_i64 y_row, ow_i32 s0, ow_i32 t0)
 {

@@ -21,10 +21,15 @@ typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a fl
 #define __builtin_copysign copysign
 #define __builtin_copysignf copysignf
 #endif
+/* i / n for i below 2**31, with two numbers that stand for n: see layouts.divisor */
+OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
+{
+    return (__umulhi(i, times) + i) >> shift;
+}
 
 struct __align__(16) ow_f32x4 { float at[4]; };
 
-OW_INLINE void ow_0b69ee2260fd18e7_one(float x0, float x1, float *z0)
+OW_INLINE void ow_ce5ebe3295de4ff4_one(float x0, float x1, float *z0)
 {
     const float t0 = (x0 - x1);
     const float t1 = (t0 * t0);
@@ -52,12 +57,12 @@ OW_INLINE void ow_across_89b0c9c68f6ba228(double &a0)
     }
 }
 
-OW_INLINE void ow_08606cb9a90225f0_one(float x0, float *z0)
+OW_INLINE void ow_a0e6a28e5def7a43_one(float x0, float *z0)
 {
     *z0 = x0;
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_rows_vectors_1823b8fe67029f93(
+extern "C" __global__ void __launch_bounds__(256) ow_rows_vectors_c4f5061f77b2325c(
     const float *__restrict__ a0, const float *__restrict__ a1, void *z0, ow_i32 kept,
     ow_i32 length, ow_i32 segments, ow_i32 span, ow_i32 s0_0, ow_i32 s1_0)
 {
@@ -89,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_vectors_1823b8fe67029f
                     OW_UNROLL
                     for (int k = 0; k < 4; k++) {
                         float v;
-                        ow_0b69ee2260fd18e7_one(v0[u].at[k], x1, &v);
+                        ow_ce5ebe3295de4ff4_one(v0[u].at[k], x1, &v);
                         const double e0 = ((double)v);
                         s0[k] = (double)(s0[k] + e0);
                     }
@@ -100,14 +105,14 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_vectors_1823b8fe67029f
                 OW_UNROLL
                 for (int k = 0; k < 4; k++) {
                     float v;
-                    ow_0b69ee2260fd18e7_one(v0.at[k], x1, &v);
+                    ow_ce5ebe3295de4ff4_one(v0.at[k], x1, &v);
                     const double e0 = ((double)v);
                     s0[k] = (double)(s0[k] + e0);
                 }
             }
             for (j = to - (to - from) % 4 + (ow_i32)threadIdx.x; j < to; j += blockDim.x) {
                 float v;
-                ow_0b69ee2260fd18e7_one(a0[o0 + j], x1, &v);
+                ow_ce5ebe3295de4ff4_one(a0[o0 + j], x1, &v);
                 const double e0 = ((double)v);
                 s0[0] = (double)(s0[0] + e0);
             }
@@ -124,9 +129,10 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_vectors_1823b8fe67029f
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_columns_9b14c8e8bfb5be9d(
+extern "C" __global__ void __launch_bounds__(256) ow_columns_ed26aaf417e7b75e(
     const float *__restrict__ a0, void *z0, ow_i32 kept, ow_i32 length, ow_i32 segments,
-    ow_i32 span, ow_u32 m1, ow_u32 m2, ow_i32 s0_0, ow_i32 r0_0, ow_i32 r0_1, ow_i32 r0_2)
+    ow_i32 span, ow_u32 m1, ow_u32 m1_times, ow_u32 m1_shift, ow_u32 m2, ow_u32 m2_times,
+    ow_u32 m2_shift, ow_i32 s0_0, ow_i32 r0_0, ow_i32 r0_1, ow_i32 r0_2)
 {
     __shared__ double s0[256];
     const ow_u32 here = threadIdx.y * blockDim.x + threadIdx.x;
@@ -147,28 +153,28 @@ extern "C" __global__ void __launch_bounds__(256) ow_columns_9b14c8e8bfb5be9d(
                 OW_UNROLL
                 for (int u = 0; u < 8; u++) {
                     const auto i = j + u * step;
-                    const ow_i32 j2 = (ow_u32)i % m2;
-                    const ow_i32 j_2 = (ow_u32)i / m2;
-                    const ow_i32 j1 = (ow_u32)j_2 % m1;
-                    const ow_i32 j0 = (ow_u32)j_2 / m1;
+                    const ow_i32 j_2 = ow_divide(i, m2_times, m2_shift);
+                    const ow_i32 j2 = i - j_2 * m2;
+                    const ow_i32 j0 = ow_divide(j_2, m1_times, m1_shift);
+                    const ow_i32 j1 = j_2 - j0 * m1;
                     v0[u] = a0[o0 + j0 * r0_0 + j1 * r0_1 + j2 * r0_2];
                 }
                 OW_UNROLL
                 for (int u = 0; u < 8; u++) {
                     float v;
-                    ow_08606cb9a90225f0_one(v0[u], &v);
+                    ow_a0e6a28e5def7a43_one(v0[u], &v);
                     const double e0 = ((double)v);
                     t0 = (double)(t0 + e0);
                 }
             }
             for (; j < to; j += step) {
-                const ow_i32 j2 = (ow_u32)j % m2;
-                const ow_i32 j_2 = (ow_u32)j / m2;
-                const ow_i32 j1 = (ow_u32)j_2 % m1;
-                const ow_i32 j0 = (ow_u32)j_2 / m1;
+                const ow_i32 j_2 = ow_divide(j, m2_times, m2_shift);
+                const ow_i32 j2 = j - j_2 * m2;
+                const ow_i32 j0 = ow_divide(j_2, m1_times, m1_shift);
+                const ow_i32 j1 = j_2 - j0 * m1;
                 const float v0 = a0[o0 + j0 * r0_0 + j1 * r0_1 + j2 * r0_2];
                 float v;
-                ow_08606cb9a90225f0_one(v0, &v);
+                ow_a0e6a28e5def7a43_one(v0, &v);
                 const double e0 = ((double)v);
                 t0 = (double)(t0 + e0);
             }

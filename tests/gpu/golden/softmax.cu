@@ -21,6 +21,11 @@ typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a fl
 #define __builtin_copysign copysign
 #define __builtin_copysignf copysignf
 #endif
+/* i / n for i below 2**31, with two numbers that stand for n: see layouts.divisor */
+OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
+{
+    return (__umulhi(i, times) + i) >> shift;
+}
 
 #define ow_expneg_f32(x) expf(x)
 
@@ -110,7 +115,7 @@ OW_INLINE void ow_across_fed568a0d13a55dc(float &a0, float &a1)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_softmax_vectors_3d93a832ba953c53(
+extern "C" __global__ void __launch_bounds__(256) ow_softmax_vectors_d776edc02b784330(
     const float *__restrict__ a0, float *z0, ow_i32 rows, ow_i32 n, ow_i64 row0,
     ow_i32 step0)
 {
@@ -198,7 +203,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_softmax_vectors_3d93a832ba9
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_softmax_long_fddbf715ed5ad152(
+extern "C" __global__ void __launch_bounds__(256) ow_softmax_long_3cc7796016f2b80f(
     const float *__restrict__ a0, float *z0, ow_i32 rows, ow_i32 n, ow_i64 row0,
     ow_i32 step0)
 {
