@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from opwise.gpu import cudatext, layouts
 from opwise.gpu.cudatext import index_type, position
-from opwise.gpu.kernel import THREADS, Kernel, Launch, in_braces, make_kernel
+from opwise.gpu.kernel import THREADS, Kernel, Launch, batched, in_braces, make_kernel
 from opwise.gpu.kernel import loop as loop_over
 
 #: blocks for each processor of the device: more start only as these end
@@ -143,27 +143,31 @@ class _Text:
         self.vector_needs = tuple(text for _, text in pairs if text)
 
     def flat(self, wide):
-        loop, index = self.loop, index_type(wide)
-        starts = [f"i + {u * THREADS * self.width}" if u else "i" for u in range(loop.unroll)]
-        whole = [f"const {index} i = from + ({index})threadIdx.x * {self.width};"]
-        for u, start in enumerate(starts):
-            whole += [line for k in self._read() for line in self._load(k, u, start)]
-        for u, start in enumerate(starts):
-            whole += self._on_vector(u, start)
+        loop, index, width = self.loop, index_type(wide), self.width
+
+        def loads(place):
+            vectors = [(self.vectors[k], self.names[k]) for k in self._read()]
+            found = [
+                (type_, f"v{k}", f"*(const {type_} *)({name} + {place})")
+                for k, (type_, name) in zip(self._read(), vectors, strict=True)
+            ]
+            return [], found
+
+        def use(suffix, place):
+            return in_braces(self._on_vector(dict.fromkeys(loop.moving, place), suffix))
+
         alone = loop_over(
-            f"for ({index} i = from + ({index})threadIdx.x; i < n; i += {THREADS})",
+            f"for ({index} i = n - n % {width} + first; i < n; i += threads)",
             self._on_element(dict.fromkeys(loop.moving, "i")),
         )
         body = [
             *self._still(),
-            f"for ({index} from = ({index})blockIdx.x * {loop.tile}; from < n;"
-            f" from += ({index})gridDim.x * {loop.tile}) {{",
-            f"    if (from + {loop.tile} <= n) {{",
-            *(f"        {line}" for line in whole),
-            "    } else {",
-            *(f"        {line}" for line in alone),
-            "    }",
-            "}",
+            f"const {index} threads = ({index})gridDim.x * {THREADS};",
+            f"const {index} first = ({index})blockIdx.x * {THREADS} + ({index})threadIdx.x;",
+            f"const {index} end = n - {width - 1}, step = threads * {width};",
+            f"{index} j = first * {width};",
+            *batched(loop.unroll, "end", loads, use),
+            *(alone if width > 1 else []),
         ]
         return self._kernel("flat", [(index, "n")], body, wide)
 
@@ -181,14 +185,14 @@ class _Text:
             line
             for k in self._read()
             for line in (
-                self._load(k, 0, starts[k])
+                self._load(k, starts[k])
                 if loop.inner[k]
                 else [f"const {cudatext.c_type(loop.dtypes[k])} x{k} = {self._at(k, starts[k])};"]
             )
         ]
         body = [
             *self._still(),
-            *self._each(wide, [*lines, *inside, *self._on_vector(0, starts)]),
+            *self._each(wide, [*lines, *inside, *self._on_vector(starts)]),
         ]
         return self._kernel("rows", [*numbers, *steps], body, wide)
 
@@ -240,27 +244,25 @@ class _Text:
         numbers = [(index_type(wide), "n"), *cudatext.lengths("n", ndim, wide)]
         return position("i", "j", ndim, "n", wide), numbers
 
-    def _load(self, k, u, start):
+    def _load(self, k, start):
         vector = self.vectors[k]
-        return [f"const {vector} v{k}_{u} = *(const {vector} *)({self.names[k]} + {start});"]
+        return [f"const {vector} v{k} = *(const {vector} *)({self.names[k]} + {start});"]
 
-    def _on_vector(self, u, start):
-        """Return the lines that compute a vector and store it; start: its place, or one by
-        operand."""
-        loop = self.loop
-        args = self._arguments(
-            lambda k: f"v{k}_{u}{'.at[k]' if self.width > 1 else ''}" if loop.inner[k] else None
-        )
+    def _on_vector(self, starts, suffix=""):
+        """Return the lines that compute a vector and store it.
+
+        starts: its place by operand; suffix: what follows the names v of the operands' vectors.
+        """
+        loop, at = self.loop, ".at[k]" if self.width > 1 else ""
+        args = self._arguments(lambda k: f"v{k}{suffix}{at}" if loop.inner[k] else None)
         outs = range(self.n_read, len(loop.dtypes))
-        to = [f"w{k}_{u}{'.at[k]' if self.width > 1 else ''}" for k in outs]
-        place = start if isinstance(start, dict) else dict.fromkeys(loop.moving, start)
-        call = self._call(args, to)
+        call = self._call(args, [f"w{k}{at}" for k in outs])
         if self.width > 1:
             call = ["OW_UNROLL", *loop_over(f"for (int k = 0; k < {self.width}; k++)", call)]
         return [
-            *(f"{self.vectors[k]} w{k}_{u};" for k in outs),
+            *(f"{self.vectors[k]} w{k};" for k in outs),
             *call,
-            *(f"*({self.vectors[k]} *)({self.names[k]} + {place[k]}) = w{k}_{u};" for k in outs),
+            *(f"*({self.vectors[k]} *)({self.names[k]} + {starts[k]}) = w{k};" for k in outs),
         ]
 
     def _on_element(self, places):

@@ -82,96 +82,119 @@ OW_INLINE void ow_84b16566ebc8d3c5_one(float x0, float x1, float *z0)
     *z0 = t0;
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_rows_caab30026e4472be(
+extern "C" __global__ void __launch_bounds__(256) ow_rows_a75e64c2f18dd295(
     const float *a0, const float *a1, float *z0, ow_i32 n, ow_u32 n1, ow_u32 n1_times,
     ow_u32 n1_shift, ow_i32 s0_0, ow_i32 s1_0, ow_i32 s2_0)
 {
     for (ow_i32 i = (ow_i32)blockIdx.x * 256 + (ow_i32)threadIdx.x; i < n; i += (ow_i32)gridDim.x * 256) {
         const ow_i32 j0 = ow_divide(i, n1_times, n1_shift);
         const ow_i32 j1 = i - j0 * n1;
-        const ow_f32x4 v0_0 = *(const ow_f32x4 *)(a0 + j0 * s0_0 + j1 * 4);
-        const ow_f32x4 v1_0 = *(const ow_f32x4 *)(a1 + j0 * s1_0 + j1 * 4);
-        ow_f32x4 w2_0;
+        const ow_f32x4 v0 = *(const ow_f32x4 *)(a0 + j0 * s0_0 + j1 * 4);
+        const ow_f32x4 v1 = *(const ow_f32x4 *)(a1 + j0 * s1_0 + j1 * 4);
+        ow_f32x4 w2;
         OW_UNROLL
         for (int k = 0; k < 4; k++) {
             float r0;
-            ow_74a1ce906095dcbe_one(v0_0.at[k], v1_0.at[k], &r0);
-            w2_0.at[k] = r0;
+            ow_74a1ce906095dcbe_one(v0.at[k], v1.at[k], &r0);
+            w2.at[k] = r0;
         }
-        *(ow_f32x4 *)(z0 + j0 * s2_0 + j1 * 4) = w2_0;
+        *(ow_f32x4 *)(z0 + j0 * s2_0 + j1 * 4) = w2;
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_flat_f49679d448d00f50(
+extern "C" __global__ void __launch_bounds__(256) ow_flat_56a1266d77807070(
     const float *a0, const float *a1, float *z0, ow_i32 n)
 {
-    for (ow_i32 from = (ow_i32)blockIdx.x * 2048; from < n; from += (ow_i32)gridDim.x * 2048) {
-        if (from + 2048 <= n) {
-            const ow_i32 i = from + (ow_i32)threadIdx.x * 4;
-            const ow_f32x4 v0_0 = *(const ow_f32x4 *)(a0 + i);
-            const ow_f32x4 v1_0 = *(const ow_f32x4 *)(a1 + i);
-            const ow_f32x4 v0_1 = *(const ow_f32x4 *)(a0 + i + 1024);
-            const ow_f32x4 v1_1 = *(const ow_f32x4 *)(a1 + i + 1024);
-            ow_f32x4 w2_0;
-            OW_UNROLL
-            for (int k = 0; k < 4; k++) {
-                float r0;
-                ow_9feb53fee98ef6a2_one(v0_0.at[k], v1_0.at[k], &r0);
-                w2_0.at[k] = r0;
-            }
-            *(ow_f32x4 *)(z0 + i) = w2_0;
-            ow_f32x4 w2_1;
-            OW_UNROLL
-            for (int k = 0; k < 4; k++) {
-                float r0;
-                ow_9feb53fee98ef6a2_one(v0_1.at[k], v1_1.at[k], &r0);
-                w2_1.at[k] = r0;
-            }
-            *(ow_f32x4 *)(z0 + i + 1024) = w2_1;
-        } else {
-            for (ow_i32 i = from + (ow_i32)threadIdx.x; i < n; i += 256) {
-                const float v0 = a0[i];
-                const float v1 = a1[i];
-                float r0;
-                ow_9feb53fee98ef6a2_one(v0, v1, &r0);
-                z0[i] = r0;
-            }
+    const ow_i32 threads = (ow_i32)gridDim.x * 256;
+    const ow_i32 first = (ow_i32)blockIdx.x * 256 + (ow_i32)threadIdx.x;
+    const ow_i32 end = n - 3, step = threads * 4;
+    ow_i32 j = first * 4;
+    for (; j + 1 * step < end; j += 2 * step) {
+        ow_f32x4 v0[2];
+        ow_f32x4 v1[2];
+        OW_UNROLL
+        for (int u = 0; u < 2; u++) {
+            const auto i = j + u * step;
+            v0[u] = *(const ow_f32x4 *)(a0 + i);
+            v1[u] = *(const ow_f32x4 *)(a1 + i);
         }
+        OW_UNROLL
+        for (int u = 0; u < 2; u++) {
+            const auto i = j + u * step;
+            ow_f32x4 w2;
+            OW_UNROLL
+            for (int k = 0; k < 4; k++) {
+                float r0;
+                ow_9feb53fee98ef6a2_one(v0[u].at[k], v1[u].at[k], &r0);
+                w2.at[k] = r0;
+            }
+            *(ow_f32x4 *)(z0 + i) = w2;
+        }
+    }
+    for (; j < end; j += step) {
+        const ow_f32x4 v0 = *(const ow_f32x4 *)(a0 + j);
+        const ow_f32x4 v1 = *(const ow_f32x4 *)(a1 + j);
+        ow_f32x4 w2;
+        OW_UNROLL
+        for (int k = 0; k < 4; k++) {
+            float r0;
+            ow_9feb53fee98ef6a2_one(v0.at[k], v1.at[k], &r0);
+            w2.at[k] = r0;
+        }
+        *(ow_f32x4 *)(z0 + j) = w2;
+    }
+    for (ow_i32 i = n - n % 4 + first; i < n; i += threads) {
+        const float v0 = a0[i];
+        const float v1 = a1[i];
+        float r0;
+        ow_9feb53fee98ef6a2_one(v0, v1, &r0);
+        z0[i] = r0;
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_flat_c7975ef8aba0c303(
+extern "C" __global__ void __launch_bounds__(256) ow_flat_79eeab5e9848c052(
     const ow_f16 *a0, ow_f16 *z0, ow_i32 n)
 {
-    for (ow_i32 from = (ow_i32)blockIdx.x * 4096; from < n; from += (ow_i32)gridDim.x * 4096) {
-        if (from + 4096 <= n) {
-            const ow_i32 i = from + (ow_i32)threadIdx.x * 8;
-            const ow_f16x8 v0_0 = *(const ow_f16x8 *)(a0 + i);
-            const ow_f16x8 v0_1 = *(const ow_f16x8 *)(a0 + i + 2048);
-            ow_f16x8 w1_0;
-            OW_UNROLL
-            for (int k = 0; k < 8; k++) {
-                float r0;
-                ow_6c9ad74d6dac9b71_one(ow_from_f16(v0_0.at[k]), &r0);
-                w1_0.at[k] = ow_to_f16(r0);
-            }
-            *(ow_f16x8 *)(z0 + i) = w1_0;
-            ow_f16x8 w1_1;
-            OW_UNROLL
-            for (int k = 0; k < 8; k++) {
-                float r0;
-                ow_6c9ad74d6dac9b71_one(ow_from_f16(v0_1.at[k]), &r0);
-                w1_1.at[k] = ow_to_f16(r0);
-            }
-            *(ow_f16x8 *)(z0 + i + 2048) = w1_1;
-        } else {
-            for (ow_i32 i = from + (ow_i32)threadIdx.x; i < n; i += 256) {
-                const ow_f16 v0 = a0[i];
-                float r0;
-                ow_6c9ad74d6dac9b71_one(ow_from_f16(v0), &r0);
-                z0[i] = ow_to_f16(r0);
-            }
+    const ow_i32 threads = (ow_i32)gridDim.x * 256;
+    const ow_i32 first = (ow_i32)blockIdx.x * 256 + (ow_i32)threadIdx.x;
+    const ow_i32 end = n - 7, step = threads * 8;
+    ow_i32 j = first * 8;
+    for (; j + 1 * step < end; j += 2 * step) {
+        ow_f16x8 v0[2];
+        OW_UNROLL
+        for (int u = 0; u < 2; u++) {
+            const auto i = j + u * step;
+            v0[u] = *(const ow_f16x8 *)(a0 + i);
         }
+        OW_UNROLL
+        for (int u = 0; u < 2; u++) {
+            const auto i = j + u * step;
+            ow_f16x8 w1;
+            OW_UNROLL
+            for (int k = 0; k < 8; k++) {
+                float r0;
+                ow_6c9ad74d6dac9b71_one(ow_from_f16(v0[u].at[k]), &r0);
+                w1.at[k] = ow_to_f16(r0);
+            }
+            *(ow_f16x8 *)(z0 + i) = w1;
+        }
+    }
+    for (; j < end; j += step) {
+        const ow_f16x8 v0 = *(const ow_f16x8 *)(a0 + j);
+        ow_f16x8 w1;
+        OW_UNROLL
+        for (int k = 0; k < 8; k++) {
+            float r0;
+            ow_6c9ad74d6dac9b71_one(ow_from_f16(v0.at[k]), &r0);
+            w1.at[k] = ow_to_f16(r0);
+        }
+        *(ow_f16x8 *)(z0 + j) = w1;
+    }
+    for (ow_i32 i = n - n % 8 + first; i < n; i += threads) {
+        const ow_f16 v0 = a0[i];
+        float r0;
+        ow_6c9ad74d6dac9b71_one(ow_from_f16(v0), &r0);
+        z0[i] = ow_to_f16(r0);
     }
 }
 
