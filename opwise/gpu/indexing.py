@@ -13,6 +13,8 @@ from opwise.scalar import csource
 
 #: keys that a block sorts
 _TILE = 2048
+#: terms of a row that are loaded before they are added
+_BATCH = 8
 #: elements that an atomic addition has an instruction for
 ATOMIC = ("int32", "int64", "uint32", "uint64", "float32", "float64")
 
@@ -166,7 +168,21 @@ class Put:
                 "if (p > 0 && keys[p - 1] >> 32 == (ow_u64)r)",
                 "    continue;",
                 f"{c_type(x)} sum = {cudatext.load(f'z[{to}]', x)};",
-                f"for ({index} q = p; q < count && keys[q] >> 32 == (ow_u64)r; q++) {{",
+                f"{index} q = p;",
+                # of a row with many terms several are on their way at once
+                f"for (; q + {_BATCH - 1} < count && keys[q + {_BATCH - 1}] >> 32 == (ow_u64)r;"
+                f" q += {_BATCH}) {{",
+                f"    {c_type(x)} terms[{_BATCH}];",
+                "    OW_UNROLL",
+                f"    for (int u = 0; u < {_BATCH}; u++) {{",
+                "        const ow_i64 k = (ow_u32)keys[q + u];",
+                f"        terms[u] = {self._value(of)};",
+                "    }",
+                "    OW_UNROLL",
+                f"    for (int u = 0; u < {_BATCH}; u++)",
+                f"        sum = ({c_type(x)})(sum + terms[u]);",
+                "}",
+                "for (; q < count && keys[q] >> 32 == (ow_u64)r; q++) {",
                 "    const ow_i64 k = (ow_u32)keys[q];",
                 f"    sum = ({c_type(x)})(sum + {self._value(of)});",
                 "}",
@@ -256,9 +272,9 @@ class Put:
     def _sorted(self, k, step, rows, device):
         """Return (launches that sort the keys, the array that they lie in)."""
         here, there = Array("scratch", 0), Array("scratch", 1)
-        tiles = -(-k // _TILE)
+        tile = min(_TILE, max(2, 1 << (k - 1).bit_length()))
         first = (Array("in", 2), here, Array("wrong"))
-        launches = [Launch(self.sort, tiles, (THREADS, 1), first, (k, rows, step))]
+        launches = [Launch(self.sort, -(-k // tile), (THREADS, 1), first, (k, rows, step, tile))]
         run = _TILE
         while run < k:
             grid = _grid(k, device)
@@ -270,11 +286,11 @@ class Put:
 
 def _sort(index_dtype):
     """Return the kernel that makes a key of each index, its row and then its place, and sorts them
-    by tiles. The row of an index that is out of range is the last of all, 2**32 - 1."""
+    by tiles, whose size is a power of 2. An index that is out of range has row 2**32 - 1."""
     body = [
         f"__shared__ ow_u64 tile[{_TILE}];",
-        f"const ow_i64 from = (ow_i64)blockIdx.x * {_TILE};",
-        f"for (ow_i32 i = threadIdx.x; i < {_TILE}; i += {THREADS}) {{",
+        "const ow_i64 from = (ow_i64)blockIdx.x * size_of_tile;",
+        f"for (ow_i32 i = threadIdx.x; i < size_of_tile; i += {THREADS}) {{",
         "    const ow_i64 k = from + i;",
         "    tile[i] = 0xffffffffffffffffull;",
         "    if (k < n) {",
@@ -286,10 +302,10 @@ def _sort(index_dtype):
         "        tile[i] = (ow_u64)r << 32 | (ow_u64)k;",
         "    }",
         "}",
-        f"for (ow_i32 size = 2; size <= {_TILE}; size *= 2)",
+        "for (ow_i32 size = 2; size <= size_of_tile; size *= 2)",
         "    for (ow_i32 half = size / 2; half; half /= 2) {",
         "        __syncthreads();",
-        f"        for (ow_i32 i = threadIdx.x; i < {_TILE // 2}; i += {THREADS}) {{",
+        f"        for (ow_i32 i = threadIdx.x; i < size_of_tile / 2; i += {THREADS}) {{",
         "            const ow_i32 a = i / half * 2 * half + i % half, b = a + half;",
         "            const ow_u64 x = tile[a], y = tile[b];",
         "            if (x > y == ((a & size) == 0)) {",
@@ -299,12 +315,13 @@ def _sort(index_dtype):
         "        }",
         "    }",
         "__syncthreads();",
-        f"for (ow_i32 i = threadIdx.x; i < {_TILE} && from + i < n; i += {THREADS})",
+        f"for (ow_i32 i = threadIdx.x; i < size_of_tile && from + i < n; i += {THREADS})",
         "    keys[from + i] = tile[i];",
     ]
     parameters = [
         (f"const {stored(index_dtype)} *", "index"), ("ow_u64 *", "keys"), ("ow_u32 *", "wrong"),
         ("ow_i64", "n"), ("ow_i64", "length"), ("ow_i64", "index_step"),
+        ("ow_i32", "size_of_tile"),
     ]  # fmt: skip
     return make_kernel("sort_rows", parameters, body, cudatext.support("complain"))
 

@@ -124,7 +124,11 @@ class Plan(NamedTuple):
 
 
 class Device(NamedTuple):
-    """What plans ask about a device. shared: bytes of shared memory that a block can have."""
+    """What plans ask about a device.
+
+    shared: bytes of shared memory that a block can have. More than 48 KiB must be asked for, kernel
+    by kernel (CuPy: ``max_dynamic_shared_size_bytes``).
+    """
 
     processors: int = 132
     shared: int = 49152

@@ -25,6 +25,8 @@ from opwise.gpu.reduce import Folding, across
 from opwise.scalar import csource
 
 _WARP = 32
+#: bytes of shared memory that are left for what the threads of a block tell each other
+_FOR_JOINS = 1024
 #: vectors of a row for each thread of its group
 _WORTH = 4
 
@@ -109,7 +111,7 @@ class RowKernels:
         lanes = _lanes(n, width)
         block = (lanes, 1) if lanes > _WARP else (lanes, THREADS // lanes)
         shared = block[1] * n * self.keeps * cudatext.itemsize(held(self.dtype))
-        if self.keeps and shared > device.shared:
+        if self.keeps and shared + _FOR_JOINS > device.shared:
             kernel, shared = self.long, 0
             lanes = _lanes(n, 1)
             block = (lanes, 1) if lanes > _WARP else (lanes, THREADS // lanes)

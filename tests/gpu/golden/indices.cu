@@ -53,13 +53,13 @@ extern "C" __global__ void __launch_bounds__(256) ow_take_0c7eadb2e89bb567(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_sort_rows_44dc2b8fc3789a47(
+extern "C" __global__ void __launch_bounds__(256) ow_sort_rows_e4930503476bc540(
     const ow_i32 *index, ow_u64 *keys, ow_u32 *wrong, ow_i64 n, ow_i64 length,
-    ow_i64 index_step)
+    ow_i64 index_step, ow_i32 size_of_tile)
 {
     __shared__ ow_u64 tile[2048];
-    const ow_i64 from = (ow_i64)blockIdx.x * 2048;
-    for (ow_i32 i = threadIdx.x; i < 2048; i += 256) {
+    const ow_i64 from = (ow_i64)blockIdx.x * size_of_tile;
+    for (ow_i32 i = threadIdx.x; i < size_of_tile; i += 256) {
         const ow_i64 k = from + i;
         tile[i] = 0xffffffffffffffffull;
         if (k < n) {
@@ -72,10 +72,10 @@ extern "C" __global__ void __launch_bounds__(256) ow_sort_rows_44dc2b8fc3789a47(
             tile[i] = (ow_u64)r << 32 | (ow_u64)k;
         }
     }
-    for (ow_i32 size = 2; size <= 2048; size *= 2)
+    for (ow_i32 size = 2; size <= size_of_tile; size *= 2)
         for (ow_i32 half = size / 2; half; half /= 2) {
             __syncthreads();
-            for (ow_i32 i = threadIdx.x; i < 1024; i += 256) {
+            for (ow_i32 i = threadIdx.x; i < size_of_tile / 2; i += 256) {
                 const ow_i32 a = i / half * 2 * half + i % half, b = a + half;
                 const ow_u64 x = tile[a], y = tile[b];
                 if (x > y == ((a & size) == 0)) {
@@ -85,11 +85,11 @@ extern "C" __global__ void __launch_bounds__(256) ow_sort_rows_44dc2b8fc3789a47(
             }
         }
     __syncthreads();
-    for (ow_i32 i = threadIdx.x; i < 2048 && from + i < n; i += 256)
+    for (ow_i32 i = threadIdx.x; i < size_of_tile && from + i < n; i += 256)
         keys[from + i] = tile[i];
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_add_rows_d935716592c5f3f9(
+extern "C" __global__ void __launch_bounds__(256) ow_add_rows_17788d42977791e0(
     const ow_u64 *keys, const float *y, float *z, ow_i32 count, ow_i32 n, ow_i32 inner,
     ow_i64 row, ow_i64 y_row, ow_i32 s0, ow_i32 t0)
 {
@@ -103,7 +103,19 @@ extern "C" __global__ void __launch_bounds__(256) ow_add_rows_d935716592c5f3f9(
         if (p > 0 && keys[p - 1] >> 32 == (ow_u64)r)
             continue;
         float sum = z[r * row + j0 * s0];
-        for (ow_i32 q = p; q < count && keys[q] >> 32 == (ow_u64)r; q++) {
+        ow_i32 q = p;
+        for (; q + 7 < count && keys[q + 7] >> 32 == (ow_u64)r; q += 8) {
+            float terms[8];
+            OW_UNROLL
+            for (int u = 0; u < 8; u++) {
+                const ow_i64 k = (ow_u32)keys[q + u];
+                terms[u] = y[k * y_row + j0 * t0];
+            }
+            OW_UNROLL
+            for (int u = 0; u < 8; u++)
+                sum = (float)(sum + terms[u]);
+        }
+        for (; q < count && keys[q] >> 32 == (ow_u64)r; q++) {
             const ow_i64 k = (ow_u32)keys[q];
             sum = (float)(sum + y[k * y_row + j0 * t0]);
         }
