@@ -105,7 +105,8 @@ class Take:
         inner = bytes_ // size
         n = index.shape[0] * inner
         wide = n >= layouts.LIMIT_32 or not walk.fits_32()
-        numbers = [n, inner, x.shape[0], index.strides[0] // index.itemsize, row // size]
+        (step,) = layouts.steps_of(index, index.shape)
+        numbers = [n, inner, x.shape[0], step, row // size]
         if not in_units:
             lengths, steps = walk.padded(self.rest)
             numbers += [*layouts.lengths(lengths, wide), *layouts.by_array(steps)]
@@ -250,14 +251,14 @@ class Put:
             strides=(0,) * (1 + len(rows) - len(y.shape)) + y.strides,
         )
         y_row, *y_steps = layouts.steps_of(padded, (k, *rows))
-        z_row, *z_steps = (s // z.itemsize for s in z.strides)
+        z_row, *z_steps = layouts.steps_of(z, z.shape)
         walk = layouts.walk(rows, [z_steps, y_steps], reorder=False)
         inner = walk.size
         wide = k * inner >= layouts.LIMIT_32 or not walk.fits_32()
         lengths, steps = walk.padded(self.rest)
         lengths = layouts.lengths(lengths, wide)
         numbers = (k * inner, inner, z_row, y_row, *lengths, *layouts.by_array(steps))
-        step = index.strides[0] // index.itemsize
+        (step,) = layouts.steps_of(index, index.shape)
         of_y, to, at = Array("in", 1), Array("out"), Array("in", 2)
         grid = _grid(k * inner, device)
         if self.atomic:

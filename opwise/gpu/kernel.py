@@ -141,11 +141,12 @@ class Implementation:
     kernels: all that ``plan`` may launch. expected: those that contiguous operands ask for; others
     may be compiled when they are first launched. shapes(inputs) gives the shapes of the outputs and
     raises what ``perform`` would raise for inputs that do not fit. plan(inputs, outputs, device)
-    gives the launches. Inputs and outputs are Layouts. host: inputs that must be known on the host;
-    they are given as numbers in place of Layouts. copied: {output: input}: outputs that must hold a
-    copy of an input, or be it, before the launches. wrong(position, inputs): the error to raise
-    where the word "wrong" is not 0 after the launches (``position_of`` reads it), given the host's
-    arrays of the inputs ``told``.
+    gives the launches. Inputs and outputs are Layouts: inputs may have any strides; outputs are in
+    C order, but for those that are an input's memory, by the Op's destroy_map. host: inputs that
+    must be known on the host; they are given as numbers in place of Layouts. copied: {output:
+    input}: outputs that must hold a copy of an input, or be it, before the launches.
+    wrong(position, inputs): the error to raise where the word "wrong" is not 0 after the launches
+    (``position_of`` reads it), given the host's arrays of the inputs ``told``.
     """
 
     kernels: tuple[Kernel, ...]

@@ -1,14 +1,14 @@
 """Kernels on the rows of matrices: softmax, its logarithm and gradient, cross entropy with labels.
 
 A group of threads has a row. Where rows fit shared memory, each element is read and written once.
-Columns are 32-bit indices; a row is found with 64 bits.
+Columns are 32-bit indices; places in memory have 64 bits.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from opwise.gpu import cudatext
+from opwise.gpu import cudatext, layouts
 from opwise.gpu.cudatext import c_type, held, load, store, stored
 from opwise.gpu.kernel import (
     THREADS,
@@ -77,7 +77,7 @@ class RowKernels:
             parameters.append(("ow_u32 *", "wrong"))
         parameters += [("ow_i32", "rows"), ("ow_i32", "n")]
         for k in range(self.matrices):
-            parameters += [("ow_i64", f"row{k}"), ("ow_i32", f"step{k}")]
+            parameters += [("ow_i64", f"row{k}"), ("ow_i64", f"step{k}")]
         if self.gradient:
             parameters.append(("ow_i64", "g_step"))
         if self.label:
@@ -103,9 +103,8 @@ class RowKernels:
             numbers += [row, step]
         k = self.matrices
         for _ in range(bool(self.gradient) + bool(self.label)):
-            layout = inputs[k]
-            numbers.append(0 if (layout.size == 1 and rows != 1) or not layout.shape
-                           else layout.strides[0] // layout.itemsize)  # fmt: skip
+            # one gradient for all rows stands still
+            numbers.append((*layouts.steps_of(inputs[k], inputs[k].shape), 0)[0])
             k += 1
         kernel, width = self._choose(inputs, outputs, matrices, n)
         lanes = _lanes(n, width)
@@ -126,22 +125,20 @@ class RowKernels:
     def _choose(self, inputs, outputs, matrices, n):
         """Return (kernel, how many elements it loads at once)."""
         width = min(8, cudatext.VECTOR_BYTES // cudatext.itemsize(self.dtype))
-        layouts = [*inputs[: self.matrices], outputs[self.matrix]]
+        involved = [*inputs[: self.matrices], outputs[self.matrix]]
         fits = (
             n % width == 0
-            and all(x.alignment % cudatext.VECTOR_BYTES == 0 for x in layouts)
+            and all(x.alignment % cudatext.VECTOR_BYTES == 0 for x in involved)
             and all(step == 1 and row % width == 0 for row, step in matrices)
         )
         return (self.vectors, width) if fits else (self.single, 1)
 
 
 def _steps(layout, rows, n):
-    """Return the steps, in elements, from row to row and from column to column."""
-    shape, strides = ((1, *layout.shape), (0, *layout.strides))
-    shape, strides = shape[-2:], strides[-2:]
-    row, step = (0 if length == 1 else s // layout.itemsize
-                 for length, s in zip(shape, strides, strict=True))  # fmt: skip
-    return row, 1 if n == 1 else step
+    """Return the steps, in elements, from row to row and from column to column; a vector is a row
+    for all."""
+    matrix = layout._replace(shape=(1, *layout.shape)[-2:], strides=(0, *layout.strides)[-2:])
+    return layouts.steps_of(matrix, (rows, n))
 
 
 def _lanes(n, width):
@@ -488,6 +485,6 @@ def one_hot_plan(kernel, inputs, device):
         return Plan(())
     grid = min(-(-rows // THREADS), device.processors * 32)
     arrays = (Array("in", 0), Array("in", 1), Array("out", 0), Array("wrong"))
-    steps = [s // p.itemsize for s in p.strides]
-    numbers = (rows, n, *steps, labels.strides[0] // labels.itemsize)
+    steps = (*layouts.steps_of(p, p.shape), *layouts.steps_of(labels, labels.shape))
+    numbers = (rows, n, *steps)
     return Plan((Launch(kernel, grid, (THREADS, 1), arrays, numbers),))

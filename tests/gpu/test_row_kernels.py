@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from simulated import DEVICE
 
-from opwise.gpu.kernel import Layout, position_of
+from opwise.gpu.kernel import Layout, arguments, position_of
 from opwise.tensor.nnet.crossentropy import (
     crossentropy_categorical_1hot,
     crossentropy_categorical_1hot_grad,
@@ -199,3 +199,12 @@ def test_which_kernels_are_launched(play):
     assert plan("softmax-float32", (10, 1023)) == ["softmax"]
     assert plan("softmax-float32", (3, 50_000)) == ["softmax_long"]
     assert plan("grad-float32", (10, 1024), (10, 1024)) == ["softmax_grad_vectors"]
+
+
+def test_columns_that_lie_far_apart(play):
+    """Steps from column to column are too long for 32 bits."""
+    made = play.made["softmax-float32"]
+    far = Layout((4, 3), (4, 2**33), 4)
+    plan = made.plan([far], [Layout.contiguous((4, 3), 4)], DEVICE)
+    assert plan.launches[0].numbers == (4, 3, 1, 2**31)
+    arguments(plan.launches[0], lambda array: 16)

@@ -96,10 +96,10 @@ OW_INLINE void ow_across_0e28abd572bd2c16(float &a0)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_xent_92aa6a31eaa038b6(
+extern "C" __global__ void __launch_bounds__(256) ow_xent_0f459eebfcd4cb35(
     const float *__restrict__ a0, const float *__restrict__ a1, const ow_i64 *labels,
     float *z0, float *z1, ow_i64 *z2, ow_u32 *wrong, ow_i32 rows, ow_i32 n, ow_i64 row0,
-    ow_i32 step0, ow_i64 row1, ow_i32 step1, ow_i64 label_step)
+    ow_i64 step0, ow_i64 row1, ow_i64 step1, ow_i64 label_step)
 {
     OW_SHARED;
     float *kept0 = (float *)ow_shared + threadIdx.y * n;

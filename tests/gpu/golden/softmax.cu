@@ -115,9 +115,9 @@ OW_INLINE void ow_across_fed568a0d13a55dc(float &a0, float &a1)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_softmax_vectors_d776edc02b784330(
+extern "C" __global__ void __launch_bounds__(256) ow_softmax_vectors_d06febb9ea527c9b(
     const float *__restrict__ a0, float *z0, ow_i32 rows, ow_i32 n, ow_i64 row0,
-    ow_i32 step0)
+    ow_i64 step0)
 {
     OW_SHARED;
     float *kept0 = (float *)ow_shared + threadIdx.y * n;
@@ -203,9 +203,9 @@ extern "C" __global__ void __launch_bounds__(256) ow_softmax_vectors_d776edc02b7
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_softmax_long_3cc7796016f2b80f(
+extern "C" __global__ void __launch_bounds__(256) ow_softmax_long_7e280306934316be(
     const float *__restrict__ a0, float *z0, ow_i32 rows, ow_i32 n, ow_i64 row0,
-    ow_i32 step0)
+    ow_i64 step0)
 {
     for (ow_i32 first = blockIdx.x * blockDim.y; first < rows; first += gridDim.x * blockDim.y) {
         const ow_i64 at = first + (ow_i64)threadIdx.y;
