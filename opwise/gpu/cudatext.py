@@ -85,17 +85,28 @@ def count_type(wide):
     return "ow_u64" if wide else "ow_u32"
 
 
+def lengths(name, ndim, wide):
+    """Return the parameters for the lengths of all dimensions but the first: see ``position``.
+
+    ``layouts.lengths`` gives the numbers.
+    """
+    names = [f"{name}{d}" for d in range(1, ndim)]
+    if wide:
+        return [(count_type(wide), name) for name in names]
+    return [("ow_u32", part) for name in names for part in (name, f"{name}_times", f"{name}_shift")]
+
+
 def position(of, name, ndim, lengths, wide):
     """Return the lines that make the position name0, name1, ... of the number ``of`` in C order.
 
     lengths: what the parameters with the lengths of all dimensions but the first begin with.
     """
-    index, count = index_type(wide), count_type(wide)
-    lines, rest = [], of
+    index, lines, rest = index_type(wide), [], of
     for d in reversed(range(1, ndim)):
-        whole = f"{name}0" if d == 1 else f"{name}_{d}"
-        lines.append(f"const {index} {name}{d} = ({count}){rest} % {lengths}{d};")
-        lines.append(f"const {index} {whole} = ({count}){rest} / {lengths}{d};")
+        n, whole = f"{lengths}{d}", f"{name}0" if d == 1 else f"{name}_{d}"
+        quotient = f"(ow_u64){rest} / {n}" if wide else f"ow_divide({rest}, {n}_times, {n}_shift)"
+        lines.append(f"const {index} {whole} = {quotient};")
+        lines.append(f"const {index} {name}{d} = {rest} - {whole} * {n};")
         rest = whole
     return [f"const {index} {name}0 = {rest};"] if ndim == 1 else lines
 

@@ -6,8 +6,9 @@ A kernel that is made of vectors knows which operands stand still; the strided o
 from __future__ import annotations
 
 from opwise.gpu import cudatext, layouts
-from opwise.gpu.cudatext import count_type, index_type, position
-from opwise.gpu.kernel import THREADS, Kernel, Launch, in_braces, make_kernel
+from opwise.gpu.cudatext import index_type, position
+from opwise.gpu.kernel import THREADS, Kernel, Launch, batched, in_braces, make_kernel
+from opwise.gpu.kernel import loop as loop_over
 
 #: blocks for each processor of the device: more start only as these end
 _WAVES = 32
@@ -68,9 +69,9 @@ class Loop:
         arrays = tuple(arrays[i] for i in chosen)
         wide = not walk.fits_32()
         if self._is_fast(walk, moving):
-            return [self._fast_launch(self.fast[wide], walk, arrays, device)]
+            return [self._fast_launch(wide, walk, arrays, device)]
         lengths, steps = walk.padded(self.ndim)
-        numbers = (walk.size, *lengths[1:], *layouts.by_array(steps))
+        numbers = (walk.size, *layouts.lengths(lengths, wide), *layouts.by_array(steps))
         blocks = _blocks(walk.size, THREADS, device)
         return [Launch(self.strided[wide], blocks, (THREADS, 1), arrays, numbers)]
 
@@ -91,7 +92,8 @@ class Loop:
             if moves
         )
 
-    def _fast_launch(self, kernel, walk, arrays, device):
+    def _fast_launch(self, wide, walk, arrays, device):
+        kernel = self.fast[wide]
         if self.flat:
             blocks = _blocks(walk.size, self.tile, device)
             return Launch(kernel, blocks, (THREADS, 1), arrays, (walk.size,))
@@ -100,7 +102,8 @@ class Loop:
         outer = layouts.by_array(steps[:-1])
         vectors = walk.size // self.width
         blocks = _blocks(vectors, THREADS, device)
-        return Launch(kernel, blocks, (THREADS, 1), arrays, (vectors, *lengths[1:], *outer))
+        numbers = (vectors, *layouts.lengths(lengths, wide), *outer)
+        return Launch(kernel, blocks, (THREADS, 1), arrays, numbers)
 
     @property
     def unroll(self):
@@ -140,23 +143,31 @@ class _Text:
         self.vector_needs = tuple(text for _, text in pairs if text)
 
     def flat(self, wide):
-        loop, index = self.loop, index_type(wide)
-        starts = [f"i + {u * THREADS * self.width}" if u else "i" for u in range(loop.unroll)]
-        whole = [f"const {index} i = from + ({index})threadIdx.x * {self.width};"]
-        for u, start in enumerate(starts):
-            whole += [line for k in self._read() for line in self._load(k, u, start)]
-        for u, start in enumerate(starts):
-            whole += self._on_vector(u, start)
+        loop, index, width = self.loop, index_type(wide), self.width
+
+        def loads(place):
+            vectors = [(self.vectors[k], self.names[k]) for k in self._read()]
+            found = [
+                (type_, f"v{k}", f"*(const {type_} *)({name} + {place})")
+                for k, (type_, name) in zip(self._read(), vectors, strict=True)
+            ]
+            return [], found
+
+        def use(suffix, place):
+            return in_braces(self._on_vector(dict.fromkeys(loop.moving, place), suffix))
+
+        alone = loop_over(
+            f"for ({index} i = n - n % {width} + first; i < n; i += threads)",
+            self._on_element(dict.fromkeys(loop.moving, "i")),
+        )
         body = [
             *self._still(),
-            f"for ({index} from = ({index})blockIdx.x * {loop.tile}; from < n;"
-            f" from += ({index})gridDim.x * {loop.tile}) {{",
-            f"    if (from + {loop.tile} <= n) {{",
-            *(f"        {line}" for line in whole),
-            "    } else",
-            f"        for ({index} i = from + ({index})threadIdx.x; i < n; i += {THREADS})",
-            *(f"            {line}" for line in self._on_element(dict.fromkeys(loop.moving, "i"))),
-            "}",
+            f"const {index} threads = ({index})gridDim.x * {THREADS};",
+            f"const {index} first = ({index})blockIdx.x * {THREADS} + ({index})threadIdx.x;",
+            f"const {index} end = n - {width - 1}, step = threads * {width};",
+            f"{index} j = first * {width};",
+            *batched(loop.unroll, "end", loads, use),
+            *(alone if width > 1 else []),
         ]
         return self._kernel("flat", [(index, "n")], body, wide)
 
@@ -174,14 +185,14 @@ class _Text:
             line
             for k in self._read()
             for line in (
-                self._load(k, 0, starts[k])
+                self._load(k, starts[k])
                 if loop.inner[k]
                 else [f"const {cudatext.c_type(loop.dtypes[k])} x{k} = {self._at(k, starts[k])};"]
             )
         ]
         body = [
             *self._still(),
-            *self._each(wide, [*lines, *inside, *self._on_vector(0, starts)]),
+            *self._each(wide, [*lines, *inside, *self._on_vector(starts)]),
         ]
         return self._kernel("rows", [*numbers, *steps], body, wide)
 
@@ -202,7 +213,7 @@ class _Text:
             for k, dtype in enumerate(loop.dtypes)
         ]
         needs = (*self.needs[:-1], *(self.vector_needs if vectors else ()), self.needs[-1])
-        return make_kernel(stem, [*arrays, *numbers], body, needs, rare=wide)
+        return make_kernel(stem, [*arrays, *numbers], body, needs, wide=wide)
 
     def _read(self):
         return [k for k in self.loop.moving if k < self.n_read]
@@ -229,40 +240,40 @@ class _Text:
 
     def _position(self, wide):
         """Return (lines that make the position j0, j1, ... of i, parameters that they use)."""
-        index, count, ndim = index_type(wide), count_type(wide), self.loop.ndim
-        lengths = [(count, f"n{d}") for d in range(1, ndim)]
-        return position("i", "j", ndim, "n", wide), [(index, "n"), *lengths]
+        ndim = self.loop.ndim
+        numbers = [(index_type(wide), "n"), *cudatext.lengths("n", ndim, wide)]
+        return position("i", "j", ndim, "n", wide), numbers
 
-    def _load(self, k, u, start):
+    def _load(self, k, start):
         vector = self.vectors[k]
-        return [f"const {vector} v{k}_{u} = *(const {vector} *)({self.names[k]} + {start});"]
+        return [f"const {vector} v{k} = *(const {vector} *)({self.names[k]} + {start});"]
 
-    def _on_vector(self, u, start):
-        """Return the lines that compute a vector and store it; start: its place, or one by
-        operand."""
-        loop = self.loop
-        args = self._arguments(
-            lambda k: f"v{k}_{u}{'.at[k]' if self.width > 1 else ''}" if loop.inner[k] else None
-        )
+    def _on_vector(self, starts, suffix=""):
+        """Return the lines that compute a vector and store it.
+
+        starts: its place by operand; suffix: what follows the names v of the operands' vectors.
+        """
+        loop, at = self.loop, ".at[k]" if self.width > 1 else ""
+        args = self._arguments(lambda k: f"v{k}{suffix}{at}" if loop.inner[k] else None)
         outs = range(self.n_read, len(loop.dtypes))
-        to = [f"w{k}_{u}{'.at[k]' if self.width > 1 else ''}" for k in outs]
-        place = start if isinstance(start, dict) else dict.fromkeys(loop.moving, start)
-        call = self._call(args, to)
+        call = self._call(args, [f"w{k}{at}" for k in outs])
         if self.width > 1:
-            call = ["OW_UNROLL", f"for (int k = 0; k < {self.width}; k++)"] + [
-                f"    {line}" for line in call
-            ]
+            call = ["OW_UNROLL", *loop_over(f"for (int k = 0; k < {self.width}; k++)", call)]
         return [
-            *(f"{self.vectors[k]} w{k}_{u};" for k in outs),
+            *(f"{self.vectors[k]} w{k};" for k in outs),
             *call,
-            *(f"*({self.vectors[k]} *)({self.names[k]} + {place[k]}) = w{k}_{u};" for k in outs),
+            *(f"*({self.vectors[k]} *)({self.names[k]} + {starts[k]}) = w{k};" for k in outs),
         ]
 
     def _on_element(self, places):
         """Return the lines that compute one element; places: its place by operand."""
-        args = self._arguments(lambda k: f"{self.names[k]}[{places[k]}]")
-        to = [f"{self.names[k]}[{places[k]}]" for k in range(self.n_read, len(self.loop.dtypes))]
-        return self._call(args, to)
+        loop = self.loop
+        to = [f"{self.names[k]}[{places[k]}]" for k in range(self.n_read, len(loop.dtypes))]
+        loads = [
+            f"const {cudatext.stored(loop.dtypes[k])} v{k} = {self.names[k]}[{places[k]}];"
+            for k in self._read()
+        ]
+        return self._call(self._arguments(lambda k: f"v{k}"), to, loads)
 
     def _arguments(self, element):
         """Return the program's arguments; element: function from a moving operand to an element,
@@ -277,10 +288,11 @@ class _Text:
             args.append(f"x{k}" if text is None else cudatext.load(text, loop.dtypes[k]))
         return args
 
-    def _call(self, args, to):
+    def _call(self, args, to, loads=()):
         dtypes = self.loop.program.out_dtypes
         call = f"{self.one}({', '.join([*args, *(f'&r{k}' for k in range(len(to)))])});"
         return in_braces([
+            *loads,
             *(f"{cudatext.c_type(d)} r{k};" for k, d in enumerate(dtypes)),
             call,
             *(

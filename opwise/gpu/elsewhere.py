@@ -12,9 +12,24 @@ from opwise.tensor.creation import AllocEmpty
 from opwise.tensor.diagonal import FillDiagonal, FillDiagonalOffset
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import DimShuffle
-from opwise.tensor.extra_ops import CpuContiguous, CumOp, DiffOp, RepeatOp, SearchsortedOp, Unique
-from opwise.tensor.selection import Choose, Nonzero
+from opwise.tensor.extra_ops import (
+    Bartlett,
+    CpuContiguous,
+    CumOp,
+    DiffOp,
+    RavelMultiIndex,
+    RepeatOp,
+    SearchsortedOp,
+    Unique,
+    UnravelIndex,
+)
+from opwise.tensor.nnet.nnet import (
+    Prepend_scalar_constant_to_each_row,
+    Prepend_scalar_to_each_row,
+)
+from opwise.tensor.selection import Choose, Nonzero, PermuteRowElements
 from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i, SpecifyShape
+from opwise.tensor.slices import MakeSlice
 from opwise.tensor.sort import ArgSortOp, SortOp, TopKOp
 from opwise.tensor.subtensor import Subtensor
 
@@ -72,6 +87,13 @@ ELSEWHERE = {
     Choose: _cupy("choose"),
     FillDiagonal: _cupy("a copy, and its diagonal set"),
     FillDiagonalOffset: _cupy("a copy, and its diagonal set"),
+    PermuteRowElements: _INDEX,
+    UnravelIndex: _cupy("unravel_index"),
+    RavelMultiIndex: _cupy("ravel_multi_index"),
+    Prepend_scalar_constant_to_each_row: _cupy("a new matrix, and two parts of it set"),
+    Prepend_scalar_to_each_row: _cupy("a new matrix, and two parts of it set"),
+    Bartlett: Elsewhere("host", "a few numbers"),
+    MakeSlice: Elsewhere("host", "a slice is no array"),
     BaseAdvancedSubtensor: _INDEX,
     BaseAdvancedIncSubtensor: _INDEX,
 }

@@ -13,6 +13,8 @@ from opwise.scalar import csource
 
 #: keys that a block sorts
 _TILE = 2048
+#: terms of a row that are loaded before they are added
+_BATCH = 8
 #: elements that an atomic addition has an instruction for
 ATOMIC = ("int32", "int64", "uint32", "uint64", "float32", "float64")
 
@@ -80,10 +82,10 @@ class Take:
             (f"const {unit} *", "x"), (f"const {stored(self.index_dtype)} *", "index"),
             (f"{unit} *", "z"), ("ow_u32 *", "wrong"), (index, "n"), (index, "inner"),
             ("ow_i64", "length"), ("ow_i64", "index_step"), ("ow_i64", "row"),
-            *((count, f"n{d}") for d in range(1, rest)), *((index, f"s{d}") for d in range(rest)),
+            *cudatext.lengths("n", rest, wide), *((index, f"s{d}") for d in range(rest)),
         ]  # fmt: skip
         needs = tuple(dict.fromkeys((*needs, *cudatext.support("complain"))))
-        return make_kernel("take", parameters, body, needs, rare=wide)
+        return make_kernel("take", parameters, body, needs, wide=wide)
 
     def plan(self, inputs, outputs, device):
         """Return the Plan; the output is contiguous."""
@@ -103,10 +105,11 @@ class Take:
         inner = bytes_ // size
         n = index.shape[0] * inner
         wide = n >= layouts.LIMIT_32 or not walk.fits_32()
-        numbers = [n, inner, x.shape[0], index.strides[0] // index.itemsize, row // size]
+        (step,) = layouts.steps_of(index, index.shape)
+        numbers = [n, inner, x.shape[0], step, row // size]
         if not in_units:
             lengths, steps = walk.padded(self.rest)
-            numbers += [*lengths[1:], *layouts.by_array(steps)]
+            numbers += [*layouts.lengths(lengths, wide), *layouts.by_array(steps)]
         arrays = (Array("in", 0), Array("in", 1), Array("out"), Array("wrong"))
         kernel = (self.whole if in_units else self.general)[wide]
         return Plan((Launch(kernel, _grid(n, device), (THREADS, 1), arrays, tuple(numbers)),))
@@ -135,10 +138,10 @@ class Put:
         return tuple(filter(None, (self.sort, self.merge, *self.last.values())))
 
     def _parameters(self, wide):
-        index, count = index_type(wide), count_type(wide)
+        index = index_type(wide)
         return [
             (index, "n"), (index, "inner"), ("ow_i64", "row"), ("ow_i64", "y_row"),
-            *((count, f"n{d}") for d in range(1, self.rest)),
+            *cudatext.lengths("n", self.rest, wide),
             *((index, f"s{d}") for d in range(self.rest)),
             *((index, f"t{d}") for d in range(self.rest)),
         ]  # fmt: skip
@@ -166,7 +169,21 @@ class Put:
                 "if (p > 0 && keys[p - 1] >> 32 == (ow_u64)r)",
                 "    continue;",
                 f"{c_type(x)} sum = {cudatext.load(f'z[{to}]', x)};",
-                f"for ({index} q = p; q < count && keys[q] >> 32 == (ow_u64)r; q++) {{",
+                f"{index} q = p;",
+                # of a row with many terms several are on their way at once
+                f"for (; q + {_BATCH - 1} < count && keys[q + {_BATCH - 1}] >> 32 == (ow_u64)r;"
+                f" q += {_BATCH}) {{",
+                f"    {c_type(x)} terms[{_BATCH}];",
+                "    OW_UNROLL",
+                f"    for (int u = 0; u < {_BATCH}; u++) {{",
+                "        const ow_i64 k = (ow_u32)keys[q + u];",
+                f"        terms[u] = {self._value(of)};",
+                "    }",
+                "    OW_UNROLL",
+                f"    for (int u = 0; u < {_BATCH}; u++)",
+                f"        sum = ({c_type(x)})(sum + terms[u]);",
+                "}",
+                "for (; q < count && keys[q] >> 32 == (ow_u64)r; q++) {",
                 "    const ow_i64 k = (ow_u32)keys[q];",
                 f"    sum = ({c_type(x)})(sum + {self._value(of)});",
                 "}",
@@ -193,7 +210,7 @@ class Put:
             (index, "count"), *self._parameters(wide),
         ]  # fmt: skip
         stem = "add_rows" if self.adds else "set_rows"
-        return make_kernel(stem, parameters, body, self._needs(), rare=wide)
+        return make_kernel(stem, parameters, body, self._needs(), wide=wide)
 
     def _atomic(self, wide):
         x, y, index_dtype = self.dtypes
@@ -218,7 +235,7 @@ class Put:
             (f"{stored(x)} *", "z"), ("ow_u32 *", "wrong"), ("ow_i64", "length"),
             ("ow_i64", "index_step"), *self._parameters(wide),
         ]  # fmt: skip
-        return make_kernel("add_rows_atomic", parameters, body, self._needs(), rare=wide)
+        return make_kernel("add_rows_atomic", parameters, body, self._needs(), wide=wide)
 
     def plan(self, inputs, outputs, device):
         """Return the Plan for (x, y, index); the output holds what x held."""
@@ -234,13 +251,14 @@ class Put:
             strides=(0,) * (1 + len(rows) - len(y.shape)) + y.strides,
         )
         y_row, *y_steps = layouts.steps_of(padded, (k, *rows))
-        z_row, *z_steps = (s // z.itemsize for s in z.strides)
+        z_row, *z_steps = layouts.steps_of(z, z.shape)
         walk = layouts.walk(rows, [z_steps, y_steps], reorder=False)
         inner = walk.size
         wide = k * inner >= layouts.LIMIT_32 or not walk.fits_32()
         lengths, steps = walk.padded(self.rest)
-        numbers = (k * inner, inner, z_row, y_row, *lengths[1:], *layouts.by_array(steps))
-        step = index.strides[0] // index.itemsize
+        lengths = layouts.lengths(lengths, wide)
+        numbers = (k * inner, inner, z_row, y_row, *lengths, *layouts.by_array(steps))
+        (step,) = layouts.steps_of(index, index.shape)
         of_y, to, at = Array("in", 1), Array("out"), Array("in", 2)
         grid = _grid(k * inner, device)
         if self.atomic:
@@ -255,9 +273,9 @@ class Put:
     def _sorted(self, k, step, rows, device):
         """Return (launches that sort the keys, the array that they lie in)."""
         here, there = Array("scratch", 0), Array("scratch", 1)
-        tiles = -(-k // _TILE)
+        tile = min(_TILE, max(2, 1 << (k - 1).bit_length()))
         first = (Array("in", 2), here, Array("wrong"))
-        launches = [Launch(self.sort, tiles, (THREADS, 1), first, (k, rows, step))]
+        launches = [Launch(self.sort, -(-k // tile), (THREADS, 1), first, (k, rows, step, tile))]
         run = _TILE
         while run < k:
             grid = _grid(k, device)
@@ -269,11 +287,11 @@ class Put:
 
 def _sort(index_dtype):
     """Return the kernel that makes a key of each index, its row and then its place, and sorts them
-    by tiles. The row of an index that is out of range is the last of all, 2**32 - 1."""
+    by tiles, whose size is a power of 2. An index that is out of range has row 2**32 - 1."""
     body = [
         f"__shared__ ow_u64 tile[{_TILE}];",
-        f"const ow_i64 from = (ow_i64)blockIdx.x * {_TILE};",
-        f"for (ow_i32 i = threadIdx.x; i < {_TILE}; i += {THREADS}) {{",
+        "const ow_i64 from = (ow_i64)blockIdx.x * size_of_tile;",
+        f"for (ow_i32 i = threadIdx.x; i < size_of_tile; i += {THREADS}) {{",
         "    const ow_i64 k = from + i;",
         "    tile[i] = 0xffffffffffffffffull;",
         "    if (k < n) {",
@@ -285,10 +303,10 @@ def _sort(index_dtype):
         "        tile[i] = (ow_u64)r << 32 | (ow_u64)k;",
         "    }",
         "}",
-        f"for (ow_i32 size = 2; size <= {_TILE}; size *= 2)",
+        "for (ow_i32 size = 2; size <= size_of_tile; size *= 2)",
         "    for (ow_i32 half = size / 2; half; half /= 2) {",
         "        __syncthreads();",
-        f"        for (ow_i32 i = threadIdx.x; i < {_TILE // 2}; i += {THREADS}) {{",
+        f"        for (ow_i32 i = threadIdx.x; i < size_of_tile / 2; i += {THREADS}) {{",
         "            const ow_i32 a = i / half * 2 * half + i % half, b = a + half;",
         "            const ow_u64 x = tile[a], y = tile[b];",
         "            if (x > y == ((a & size) == 0)) {",
@@ -298,12 +316,13 @@ def _sort(index_dtype):
         "        }",
         "    }",
         "__syncthreads();",
-        f"for (ow_i32 i = threadIdx.x; i < {_TILE} && from + i < n; i += {THREADS})",
+        f"for (ow_i32 i = threadIdx.x; i < size_of_tile && from + i < n; i += {THREADS})",
         "    keys[from + i] = tile[i];",
     ]
     parameters = [
         (f"const {stored(index_dtype)} *", "index"), ("ow_u64 *", "keys"), ("ow_u32 *", "wrong"),
         ("ow_i64", "n"), ("ow_i64", "length"), ("ow_i64", "index_step"),
+        ("ow_i32", "size_of_tile"),
     ]  # fmt: skip
     return make_kernel("sort_rows", parameters, body, cudatext.support("complain"))
 

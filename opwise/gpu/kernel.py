@@ -29,14 +29,14 @@ class Kernel:
     """A CUDA function by the name ``name``.
 
     text: its definition. needs: definitions that go before it. parameters: (C type, name) of each.
-    rare: whether it is for arrays of 2**31 elements or more, and may be compiled when one comes.
+    wide: whether its indices have 64 bits, for arrays of 2**31 elements or more.
     """
 
     name: str
     text: str
     needs: tuple[str, ...] = ()
     parameters: tuple[tuple[str, str], ...] = ()
-    rare: bool = False
+    wide: bool = False
 
 
 class Layout(NamedTuple):
@@ -124,7 +124,11 @@ class Plan(NamedTuple):
 
 
 class Device(NamedTuple):
-    """What plans ask about a device. shared: bytes of shared memory that a block can have."""
+    """What plans ask about a device.
+
+    shared: bytes of shared memory that a block can have. More than 48 KiB must be asked for, kernel
+    by kernel (CuPy: ``max_dynamic_shared_size_bytes``).
+    """
 
     processors: int = 132
     shared: int = 49152
@@ -134,13 +138,15 @@ class Device(NamedTuple):
 class Implementation:
     """How an Apply runs on the device.
 
-    kernels: all that ``plan`` may launch. shapes(inputs) gives the shapes of the outputs and
+    kernels: all that ``plan`` may launch. expected: those that contiguous operands ask for; others
+    may be compiled when they are first launched. shapes(inputs) gives the shapes of the outputs and
     raises what ``perform`` would raise for inputs that do not fit. plan(inputs, outputs, device)
-    gives the launches. Inputs and outputs are Layouts. host: inputs that must be known on the host;
-    they are given as numbers in place of Layouts. copied: {output: input}: outputs that must hold a
-    copy of an input, or be it, before the launches. wrong(position, inputs): the error to raise
-    where the word "wrong" is not 0 after the launches (``position_of`` reads it), given the host's
-    arrays of the inputs ``told``.
+    gives the launches. Inputs and outputs are Layouts: inputs may have any strides; outputs are in
+    C order, but for those that are an input's memory, by the Op's destroy_map. host: inputs that
+    must be known on the host; they are given as numbers in place of Layouts. copied: {output:
+    input}: outputs that must hold a copy of an input, or be it, before the launches.
+    wrong(position, inputs): the error to raise where the word "wrong" is not 0 after the launches
+    (``position_of`` reads it), given the host's arrays of the inputs ``told``.
     """
 
     kernels: tuple[Kernel, ...]
@@ -150,6 +156,7 @@ class Implementation:
     copied: dict = field(default_factory=dict)
     wrong: Callable | None = None
     told: tuple[int, ...] = ()
+    expected: tuple[Kernel, ...] = ()
 
 
 def position_of(word):
@@ -161,7 +168,7 @@ def position_of(word):
 NAME = "@"
 
 
-def make_kernel(stem, parameters, body, needs=(), rare=False, threads=THREADS):
+def make_kernel(stem, parameters, body, needs=(), wide=False, threads=THREADS):
     """Return a Kernel: its name is ``stem`` and a hash of all that it is made of.
 
     parameters: (C type, name); body: lines.
@@ -175,7 +182,7 @@ def make_kernel(stem, parameters, body, needs=(), rare=False, threads=THREADS):
         "",
     ])  # fmt: skip
     name = f"ow_{stem}_{digest(text, *needs)}"
-    return Kernel(name, text.replace(NAME, name), tuple(needs), tuple(parameters), rare)
+    return Kernel(name, text.replace(NAME, name), tuple(needs), tuple(parameters), wide)
 
 
 def _listed(declarations):
@@ -188,6 +195,11 @@ def _listed(declarations):
 def in_braces(lines):
     """Return lines as one block."""
     return ["{", *(f"    {line}" for line in lines), "}"]
+
+
+def inside(block):
+    """Return the lines of a block of ``in_braces``."""
+    return [line[4:] for line in block[1:-1]]
 
 
 def loop(head, block):
@@ -209,7 +221,7 @@ def batched(count, end, loads, use):
     """
     lines, found = loads("j")
     one = [*lines, *(f"const {type_} {name} = {text};" for type_, name, text in found)]
-    rest = loop(f"for (; j < {end}; j += step)", in_braces([*one, *use("", "j")[1:-1]]))
+    rest = loop(f"for (; j < {end}; j += step)", in_braces([*one, *inside(use("", "j"))]))
     if count == 1:
         return rest
     lines, found = loads("i")
@@ -221,7 +233,7 @@ def batched(count, end, loads, use):
     several = [
         *(f"{type_} {name}[{count}];" for type_, name, _ in found),
         *turns([*lines, *(f"{name}[u] = {text};" for _, name, text in found)]),
-        *turns(use("[u]", "i")[1:-1]),
+        *turns(inside(use("[u]", "i"))),
     ]
     more = f"for (; j + {count - 1} * step < {end}; j += {count} * step)"
     return [*loop(more, in_braces(several)), *rest]

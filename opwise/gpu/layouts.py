@@ -43,6 +43,22 @@ class Walk(NamedTuple):
         return (1,) * missing + self.shape, nothing + self.steps
 
 
+def divisor(n):
+    """Return (times, shift) such that (times * i // 2**32 + i) >> shift is i // n for i < 2**31.
+
+    n: from 1 to 2**31. Granlund and Montgomery, Division by Invariant Integers using Multiplication
+    (1994).
+    """
+    shift = (n - 1).bit_length()
+    return 2**32 * (2**shift - n) // n + 1, shift
+
+
+def lengths(shape, wide):
+    """Return the numbers that kernels divide indices by: see ``cudatext.lengths``."""
+    rest = [max(1, n) for n in shape[1:]]
+    return tuple(rest if wide else (part for n in rest for part in (n, *divisor(n))))
+
+
 def by_array(steps):
     """Return the steps by dimension in one tuple by array: those of the first array come first."""
     return tuple(s for column in zip(*steps, strict=True) for s in column)

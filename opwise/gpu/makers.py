@@ -6,13 +6,15 @@ sentence for the profile.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from opwise.gpu import cudatext, fill, indexing, rows
 from opwise.gpu.cudatext import Program
 from opwise.gpu.elemwise import Loop
 from opwise.gpu.elsewhere import ELSEWHERE
-from opwise.gpu.kernel import Array, Implementation, Layout, Plan
+from opwise.gpu.kernel import Array, Device, Implementation, Layout, Plan
 from opwise.gpu.reduce import Folding, Reduction
 from opwise.scalar import dtypes, loops
 from opwise.scalar.op import OPS, cast_op
@@ -74,9 +76,29 @@ def implementation(node, deterministic=True):
             return f"{var.type} is no tensor"
     if len(node.inputs) + len(node.outputs) > MAX_OPERANDS:
         return f"it has more than {MAX_OPERANDS} operands"
-    if maker is put_rows:
-        return maker(node, deterministic)
-    return maker(node)
+    made = maker(node, deterministic) if maker is put_rows else maker(node)
+    return made if isinstance(made, str) else replace(made, expected=_expected(node, made))
+
+
+def _expected(node, made):
+    """Return the kernels that are launched for contiguous operands, small and large, and such that
+    have no whole number of vectors."""
+    if made.host:
+        return tuple(k for k in made.kernels if not k.wide)
+    found = {}
+    for length in (10, 16, 2 ** (24 // max(1, *(v.type.ndim for v in node.inputs)))):
+        inputs, outputs = (
+            [
+                Layout.contiguous(
+                    [1 if b else length for b in v.type.broadcastable], v.type.numpy_dtype.itemsize
+                )
+                for v in variables
+            ]
+            for variables in (node.inputs, node.outputs)
+        )
+        plan = made.plan(inputs, outputs, Device())
+        found |= dict.fromkeys(launch.kernel for launch in plan.launches)
+    return tuple(k for k in found if not k.wide)
 
 
 def _dtypes(variables):

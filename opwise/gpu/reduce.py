@@ -22,7 +22,7 @@ from opwise.gpu.kernel import (
     loop,
     make_kernel,
 )  # fmt: skip
-from opwise.scalar import csource, dtypes, loops
+from opwise.scalar import csource, loops
 
 #: blocks that a device has enough work with, whatever the device
 _ENOUGH = 1024
@@ -67,12 +67,12 @@ class Folding:
             joined = self.fold.join(a[0], b[0], self.dtypes[0], c_type(self.dtypes[0]))
             return f"{a[0]} = {joined};"
         (a, at), (b, bt) = a, b
-        larger = f"{b} > {a} || ({b} == {a} && {bt} < {at})"
-        if self.dtypes[0] in dtypes.FLOATS:
-            # the first NaN counts as larger than any number
-            larger = f"{b} != {b} ? {a} == {a} || {bt} < {at} : {a} == {a} && ({larger})"
-        better = f"{bt} >= 0 && ({at} < 0 || ({larger}))"
-        return f"if ({better}) {{ {a} = {b}; {at} = {bt}; }}"
+        return f"if (ow_better({b}, {bt}, {a}, {at})) {{ {a} = {b}; {at} = {bt}; }}"
+
+    @property
+    def needs(self):
+        """Definitions that ``join`` needs."""
+        return cudatext.support("better") if self.fold is None else ()
 
     def items(self, value, dtype, index):
         """Return the parts that an element is: its value, of ``dtype``, and its index."""
@@ -95,14 +95,14 @@ def across(folding):
     types = list(map(c_type, folding.dtypes))
     parts = range(len(types))
     a, b = [f"a{k}" for k in parts], [f"b{k}" for k in parts]
-    shuffled = " ".join(
+    shuffled = [
         f"const {t} b{k} = __shfl_xor_sync(0xffffffffu, a{k}, w);" for k, t in enumerate(types)
-    )
+    ]
     lines = [
         f"OW_INLINE void {NAME}({', '.join(f'{t} &a{k}' for k, t in enumerate(types))})",
         "{",
         "    for (int w = (blockDim.x < 32 ? blockDim.x : 32) / 2; w; w /= 2) {",
-        f"        {shuffled}",
+        *(f"        {line}" for line in shuffled),
         f"        {folding.join(a, b)}",
         "    }",
         "    if (blockDim.x <= 32)",
@@ -110,12 +110,12 @@ def across(folding):
         *(f"    __shared__ {t} s{k}[32];" for k, t in enumerate(types)),
         "    __syncthreads();",
         "    if (threadIdx.x % 32 == 0) {",
-        f"        {' '.join(f's{k}[threadIdx.x / 32] = a{k};' for k in parts)}",
+        *(f"        s{k}[threadIdx.x / 32] = a{k};" for k in parts),
         "    }",
         "    __syncthreads();",
-        f"    {' '.join(f'a{k} = s{k}[0];' for k in parts)}",
+        *(f"    a{k} = s{k}[0];" for k in parts),
         "    for (int i = 1; i < blockDim.x / 32; i++) {",
-        f"        {' '.join(f'const {t} b{k} = s{k}[i];' for k, t in enumerate(types))}",
+        *(f"        const {t} b{k} = s{k}[i];" for k, t in enumerate(types)),
         f"        {folding.join(a, b)}",
         "    }",
         "}",
@@ -163,6 +163,7 @@ class _Text:
                 self.needs = (*cudatext.support("half"), *self.needs)
         self.moving = [k for k in range(len(self.operands)) if k not in self.still]
         self.across, across_text = across(folding)
+        self.needs = (*folding.needs, *self.needs)
         self.needs_across = (*self.needs, across_text)
 
     @property
@@ -182,16 +183,14 @@ class _Text:
         return arrays + [("void *", f"z{k}") for k in self.parts]
 
     def _numbers(self, wide, reduced_steps=True):
-        index, count = index_type(wide), count_type(wide)
-        steps = []
+        index, steps = index_type(wide), []
         for k in self.moving:
             steps += [(index, f"s{k}_{d}") for d in range(self.kept)]
             if reduced_steps:
                 steps += [(index, f"r{k}_{d}") for d in range(self.reduced)]
         return [
             (index, "kept"), (index, "length"), (index, "segments"), (index, "span"),
-            *((count, f"n{d}") for d in range(1, self.kept)),
-            *((count, f"m{d}") for d in range(1, self.reduced)),
+            *cudatext.lengths("n", self.kept, wide), *cudatext.lengths("m", self.reduced, wide),
             *steps,
         ]  # fmt: skip
 
@@ -271,19 +270,15 @@ class _Text:
         width = self.width if vectors else 1
         accumulators = []
         for k, d in enumerate(self.folding.dtypes):
-            accumulators += [
-                f"{c_type(d)} s{k}[{width}];",
-                "OW_UNROLL",
-                f"for (int k = 0; k < {width}; k++)",
-                f"    s{k}[k] = {self.folding.starts[k]};",
-            ]
+            starts = ", ".join([self.folding.starts[k]] * width)
+            accumulators.append(f"{c_type(d)} s{k}[{width}] = {{{starts}}};")
         run = self._vector_run(wide, width) if vectors else self._strided_run(wide)
         joined = [f"{c_type(d)} t{k} = s{k}[0];" for k, d in enumerate(self.folding.dtypes)]
         if width > 1:
             join = self.folding.join(
                 [f"t{k}" for k in self.parts], [f"s{k}[k]" for k in self.parts]
             )
-            joined += ["OW_UNROLL", f"for (int k = 1; k < {width}; k++) {join}"]
+            joined += ["OW_UNROLL", f"for (int k = 1; k < {width}; k++)", f"    {join}"]
         body = [
             *self._still_lines(),
             f"const {index} groups = kept * segments;",
@@ -310,7 +305,7 @@ class _Text:
             needs = (*needs[:-2], *filter(None, types), *needs[-2:])
         numbers = self._numbers(wide, not vectors)
         stem = "rows_vectors" if vectors else "rows_strided"
-        return make_kernel(stem, [*self._arrays(), *numbers], body, needs, rare=wide)
+        return make_kernel(stem, [*self._arrays(), *numbers], body, needs, wide=wide)
 
     def _running(self):
         return [k for k in self.moving if k not in self.row_still]
@@ -407,7 +402,7 @@ class _Text:
             "}",
         ]  # fmt: skip
         arrays = [*self._arrays(), *self._numbers(wide)]
-        return make_kernel("columns", arrays, body, self.needs, rare=wide)
+        return make_kernel("columns", arrays, body, self.needs, wide=wide)
 
 
 # --- plans --------------------------------------------------------------------------------------
@@ -474,7 +469,7 @@ class Reduction:
         block = (lanes, 1) if lanes > _WARP else (lanes, THREADS // lanes)
         grid = _grid(-(-kept.size * segments // block[1]), device)
         kernel = (self.vectors if vectors else self.strided)[wide]
-        numbers = self._numbers(kept, reduced, segments, span, not vectors)
+        numbers = self._numbers(kept, reduced, (segments, span), wide, not vectors)
         return self._passes(kernel, grid, block, numbers, kept.size, segments, device, True)
 
     def _columns_plan(self, kept, reduced, wide, device):
@@ -483,7 +478,7 @@ class Reduction:
         tiles = -(-kept.size // across)
         most = -(-reduced.size // (block[1] * _COLUMN))
         span, segments = _cut(reduced.size, min(-(-_ENOUGH // tiles), most), 1)
-        numbers = self._numbers(kept, reduced, segments, span, True)
+        numbers = self._numbers(kept, reduced, (segments, span), wide, True)
         grid = _grid(tiles * segments, device)
         kernel = self.columns[wide]
         return self._passes(kernel, grid, block, numbers, kept.size, segments, device, False)
@@ -515,13 +510,12 @@ class Reduction:
             tuple(sizes),
         )
 
-    def _numbers(self, kept, reduced, segments, span, reduced_steps):
+    def _numbers(self, kept, reduced, cut, wide, reduced_steps):
         lengths, steps = kept.padded(len(self.others))
         more_lengths, more_steps = reduced.padded(len(self.axes))
         both = layouts.by_array(steps + more_steps if reduced_steps else steps)
-        return (
-            kept.size, reduced.size, segments, span, *lengths[1:], *more_lengths[1:], *both
-        )  # fmt: skip
+        lengths = (*layouts.lengths(lengths, wide), *layouts.lengths(more_lengths, wide))
+        return (kept.size, reduced.size, *cut, *lengths, *both)
 
     def _in_vectors(self, kept, reduced, moving):
         text = self._text

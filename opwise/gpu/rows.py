@@ -1,14 +1,14 @@
 """Kernels on the rows of matrices: softmax, its logarithm and gradient, cross entropy with labels.
 
 A group of threads has a row. Where rows fit shared memory, each element is read and written once.
-Columns are 32-bit indices; a row is found with 64 bits.
+Columns are 32-bit indices; places in memory have 64 bits.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from opwise.gpu import cudatext
+from opwise.gpu import cudatext, layouts
 from opwise.gpu.cudatext import c_type, held, load, store, stored
 from opwise.gpu.kernel import (
     THREADS,
@@ -25,6 +25,8 @@ from opwise.gpu.reduce import Folding, across
 from opwise.scalar import csource
 
 _WARP = 32
+#: bytes of shared memory that are left for what the threads of a block tell each other
+_FOR_JOINS = 1024
 #: vectors of a row for each thread of its group
 _WORTH = 4
 
@@ -36,17 +38,7 @@ class _Online:
     dtypes: tuple[str, ...]
 
     def join(self, a, b):
-        exp = f"ow_expneg_{csource.short(self.dtypes[0])}"
-        (a, at), (b, bt) = a, b
-        type_ = c_type(self.dtypes[0])
-
-        def scaled(most, total):
-            return f"({most} == high ? {total} : {total} * {exp}({most} - high))"
-
-        return (
-            f"{{ const {type_} high = {b} > {a} ? {b} : {a}; "
-            f"{at} = {scaled(a, at)} + {scaled(b, bt)}; {a} = high; }}"
-        )
+        return f"ow_online_{csource.short(self.dtypes[0])}({', '.join([*a, *b])});"
 
 
 class RowKernels:
@@ -85,7 +77,7 @@ class RowKernels:
             parameters.append(("ow_u32 *", "wrong"))
         parameters += [("ow_i32", "rows"), ("ow_i32", "n")]
         for k in range(self.matrices):
-            parameters += [("ow_i64", f"row{k}"), ("ow_i32", f"step{k}")]
+            parameters += [("ow_i64", f"row{k}"), ("ow_i64", f"step{k}")]
         if self.gradient:
             parameters.append(("ow_i64", "g_step"))
         if self.label:
@@ -111,15 +103,14 @@ class RowKernels:
             numbers += [row, step]
         k = self.matrices
         for _ in range(bool(self.gradient) + bool(self.label)):
-            layout = inputs[k]
-            numbers.append(0 if (layout.size == 1 and rows != 1) or not layout.shape
-                           else layout.strides[0] // layout.itemsize)  # fmt: skip
+            # one gradient for all rows stands still
+            numbers.append((*layouts.steps_of(inputs[k], inputs[k].shape), 0)[0])
             k += 1
         kernel, width = self._choose(inputs, outputs, matrices, n)
         lanes = _lanes(n, width)
         block = (lanes, 1) if lanes > _WARP else (lanes, THREADS // lanes)
         shared = block[1] * n * self.keeps * cudatext.itemsize(held(self.dtype))
-        if self.keeps and shared > device.shared:
+        if self.keeps and shared + _FOR_JOINS > device.shared:
             kernel, shared = self.long, 0
             lanes = _lanes(n, 1)
             block = (lanes, 1) if lanes > _WARP else (lanes, THREADS // lanes)
@@ -134,22 +125,20 @@ class RowKernels:
     def _choose(self, inputs, outputs, matrices, n):
         """Return (kernel, how many elements it loads at once)."""
         width = min(8, cudatext.VECTOR_BYTES // cudatext.itemsize(self.dtype))
-        layouts = [*inputs[: self.matrices], outputs[self.matrix]]
+        involved = [*inputs[: self.matrices], outputs[self.matrix]]
         fits = (
             n % width == 0
-            and all(x.alignment % cudatext.VECTOR_BYTES == 0 for x in layouts)
+            and all(x.alignment % cudatext.VECTOR_BYTES == 0 for x in involved)
             and all(step == 1 and row % width == 0 for row, step in matrices)
         )
         return (self.vectors, width) if fits else (self.single, 1)
 
 
 def _steps(layout, rows, n):
-    """Return the steps, in elements, from row to row and from column to column."""
-    shape, strides = ((1, *layout.shape), (0, *layout.strides))
-    shape, strides = shape[-2:], strides[-2:]
-    row, step = (0 if length == 1 else s // layout.itemsize
-                 for length, s in zip(shape, strides, strict=True))  # fmt: skip
-    return row, 1 if n == 1 else step
+    """Return the steps, in elements, from row to row and from column to column; a vector is a row
+    for all."""
+    matrix = layout._replace(shape=(1, *layout.shape)[-2:], strides=(0, *layout.strides)[-2:])
+    return layouts.steps_of(matrix, (rows, n))
 
 
 def _lanes(n, width):
@@ -168,16 +157,29 @@ class _Writer:
         self.infinity = f"__builtin_inf{'f' if self.type == 'float' else ''}()"
         self._functions = {}
         self._types = {}
+        self._online = False
 
     @property
     def needs(self):
         names = ["expneg", "log", *(["half"] if self.k.dtype == "float16" else [])]
-        names += ["complain"] if self.k.label else []
+        names += ["better", "complain"] if self.k.label else []
+        names += ["online"] if self._online else []
         return (
             *cudatext.support(*names, dtypes=[held(self.k.dtype)]),
             *filter(None, self._types.values()),
             *self._functions.values(),
         )
+
+    def _load(self, pointer, place, vector):
+        """Return the expression of what lies there: a vector, or an element."""
+        if self.width == 1:
+            return f"{pointer}[{place}]"
+        return f"*(const {vector} *)({pointer} + {place})"
+
+    def _store(self, pointer, place, vector, name):
+        if self.width == 1:
+            return f"{pointer}[{place}] = {name};"
+        return f"*({vector} *)({pointer} + {place}) = {name};"
 
     def exp(self, text):
         return f"ow_expneg_{self.short}({text})"
@@ -189,6 +191,7 @@ class _Writer:
         """Return the statement that joins variables of all threads of the group."""
         name, text = across(folding)
         self._functions[name] = text
+        self._online |= isinstance(folding, _Online)
         return f"{name}({', '.join(names)});"
 
     def sum(self, name):
@@ -205,10 +208,11 @@ class _Writer:
             f"const {stored(self.k.dtype)} *x{k} = a{k} + at * row{k};"
             for k in range(self.k.matrices)
         ]
+        times = f"{self.k.keeps} * " if self.k.keeps > 1 else ""
         shared = [
             "OW_SHARED;",
-            f"{self.type} *kept0 = ({self.type} *)ow_shared + threadIdx.y * {self.k.keeps} * n;",
-            *(f"{self.type} *kept{i} = kept0 + {i} * n;" for i in range(1, self.k.keeps)),
+            f"{self.type} *kept0 = ({self.type} *)ow_shared + threadIdx.y * {times}n;",
+            *(f"{self.type} *kept{i} = kept{i - 1} + n;" for i in range(1, self.k.keeps)),
         ]  # fmt: skip
         label = [
             "ow_i64 label = at < rows ? (ow_i64)labels[at * label_step] : 0;",
@@ -247,23 +251,23 @@ class _Writer:
         of_held, of_stored = self._vector(held(self.k.dtype)), self._vector(self.k.dtype)
         declared, ends, after = [], [], []
         for i in kept:
-            declared.append(f"const {of_held} l{i} = *(const {of_held} *)(kept{i} + c);")
+            declared.append(f"const {of_held} l{i} = {self._load(f'kept{i}', 'c', of_held)};")
         for i, value in keeps:
             declared.append(f"{of_held} r{i};")
             ends.append(f"r{i}{at} = {value};")
-            after.append(f"*({of_held} *)(kept{i} + c) = r{i};")
+            after.append(self._store(f"kept{i}", "c", of_held, f"r{i}"))
         if writes is not None:
             out, value = writes
             declared.append(f"{of_stored} w;")
             ends.append(f"w{at} = {store(value, self.k.dtype)};")
-            after.append(f"*({of_stored} *)(z{out} + at * n + c) = w;")
+            after.append(self._store(f"z{out}", "at * n + c", of_stored, "w"))
 
         def loads(place):
-            place = place if self.width > 1 else f"({place}) * step{{k}}"
             return [], [
-                (of_stored, f"u{k}", f"*(const {of_stored} *)(x{k} + {place.format(k=k)})")
+                (of_stored, f"u{k}", self._load(
+                    f"x{k}", place if self.width > 1 else f"{place} * step{k}", of_stored))
                 for k in reads
-            ]
+            ]  # fmt: skip
 
         def use(suffix, place):
             values = [
@@ -392,7 +396,7 @@ def _xent(w):
     else:
         second = w.each([value, f"total += {w.exp('v - most')};"], _reads(w))
         third = w.each([value], _reads(w), writes=(1, f"{w.exp('v - most')} * inverse"))
-    owner = f"label / {w.width} % blockDim.x"
+    owner = f"label / {w.width} % blockDim.x" if w.width > 1 else "label % blockDim.x"
     nll = store(f"{w.log('total')} - (mine - most)", w.k.dtype)
     return [
         *start,
@@ -403,8 +407,10 @@ def _xent(w):
         f"const {w.type} inverse = 1 / total;",
         *third,
         # the thread that came by the label knows its value
-        f"if (label >= 0 && at < rows && threadIdx.x == {owner}) z0[at] = {nll};",
-        "if (threadIdx.x == 0 && at < rows) z2[at] = most == most && best >= 0 ? best : 0;",
+        f"if (label >= 0 && at < rows && threadIdx.x == {owner})",
+        f"    z0[at] = {nll};",
+        "if (threadIdx.x == 0 && at < rows)",
+        "    z2[at] = most == most && best >= 0 ? best : 0;",
     ]
 
 
@@ -479,6 +485,6 @@ def one_hot_plan(kernel, inputs, device):
         return Plan(())
     grid = min(-(-rows // THREADS), device.processors * 32)
     arrays = (Array("in", 0), Array("in", 1), Array("out", 0), Array("wrong"))
-    steps = [s // p.itemsize for s in p.strides]
-    numbers = (rows, n, *steps, labels.strides[0] // labels.itemsize)
+    steps = (*layouts.steps_of(p, p.shape), *layouts.steps_of(labels, labels.shape))
+    numbers = (rows, n, *steps)
     return Plan((Launch(kernel, grid, (THREADS, 1), arrays, numbers),))

@@ -18,14 +18,15 @@ from simulated import DEVICE, Simulated, computed  # noqa: E402
 
 
 class Player:
-    """Applys by name, all of whose kernels are compiled at once."""
+    """Applys by name, whose kernels are compiled at once; wide: those for huge arrays too."""
 
-    def __init__(self, nodes, **options):
+    def __init__(self, nodes, wide=False, **options):
         self.nodes = nodes
         self.made = {name: implementation(node, **options) for name, node in nodes.items()}
         without = {name: why for name, why in self.made.items() if isinstance(why, str)}
         assert not without
-        self.simulated = Simulated([k for i in self.made.values() for k in i.kernels])
+        kernels = [k for i in self.made.values() for k in i.kernels]
+        self.simulated = Simulated([k for k in kernels if wide or not k.wide])
 
     def given(self, name, values):
         """Return values for all inputs: those given, and constants."""

@@ -145,6 +145,11 @@ template <typename T> inline T __shfl_xor_sync(unsigned mask, T value, int w)
     return result;
 }
 
+inline unsigned __umulhi(unsigned a, unsigned b)
+{
+    return (unsigned)((unsigned long long)a * b >> 32);
+}
+
 template <typename T> inline T atomicAdd(T *to, T value)
 {
     T old = *to;

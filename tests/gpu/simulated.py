@@ -1,6 +1,7 @@
 """Kernels on the CPU: the same texts as C++, run by the device that ``device.hpp`` plays."""
 
 import ctypes
+import fcntl
 import hashlib
 import os
 import shutil
@@ -90,20 +91,25 @@ def _compiled(text):
     folder = Path(os.environ["OPWISE_TEST_CACHE"]) / "simulated"
     folder.mkdir(exist_ok=True)
     library = folder / f"{key}.so"
-    if not library.exists():
-        with tempfile.TemporaryDirectory(dir=folder) as own:
-            source, made = Path(own, "kernels.cpp"), Path(own, "kernels.so")
-            source.write_text(whole)
-            done = subprocess.run(
-                ["g++", *_FLAGS, str(source), "-o", str(made)], capture_output=True, text=True
-            )
-            assert done.returncode == 0, done.stderr[:4000]
-            made.rename(library)
+    with open(folder / f"{key}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # others wait, and find what this one has made
+        if not library.exists():
+            _compile(whole, folder, library)
     loaded = ctypes.CDLL(str(library))
     functions = (ctypes.c_void_p * 5).in_dll(loaded, "sim_functions")
     for k, function in enumerate(_functions()):
         functions[k] = ctypes.cast(function, ctypes.c_void_p)
     return loaded
+
+
+def _compile(text, folder, library):
+    with tempfile.TemporaryDirectory(dir=folder) as own:
+        source, made = Path(own, "kernels.cpp"), Path(own, "kernels.so")
+        source.write_text(text)
+        command = ["g++", *_FLAGS, str(source), "-o", str(made)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[:4000]
+        made.rename(library)
 
 
 # --- arrays -------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def test_every_kernel(half):
     every = kernel_cases.kernels()[half::2]
     log, code = nvrtc.compile_text(module_text(every), 90, _VERBOSE)
     # divisions of 64 bits, and the logarithm of a double, are calls
-    spilling = [k.name for k in every if k.rare or "ow_log_f64(total)" in k.text]
+    spilling = [k.name for k in every if k.wide or "ow_log_f64(total)" in k.text]
     registers = check(log, spilling)
     assert registers.keys() == {kernel.name for kernel in every}
     for kernel in every:
@@ -65,7 +65,7 @@ def test_other_architectures(architecture):
         kernel
         for name in _CHOSEN
         for kernel in kernel_cases.made(cases[name]).kernels
-        if not kernel.rare
+        if not kernel.wide
     ]
     log, _ = nvrtc.compile_text(module_text(chosen), architecture, _VERBOSE)
     check(log)
@@ -116,7 +116,7 @@ def test_indices_have_32_bits_where_they_fit():
         for kernel in kernel_cases.made(kernel_cases.cases()[name]).kernels:
             wide = re.findall(r"\b(?:div|rem)\.[us]64", ptx_of(kernel))
             if "merge_rows" not in kernel.name:
-                assert bool(wide) <= kernel.rare, kernel.name
+                assert bool(wide) <= kernel.wide, kernel.name
 
 
 def test_a_warning_would_be_seen():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from simulated import DEVICE
 
-from opwise.gpu.kernel import position_of
+from opwise.gpu.kernel import Layout, arguments, position_of
 from opwise.tensor.nnet.crossentropy import (
     crossentropy_categorical_1hot,
     crossentropy_categorical_1hot_grad,
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.c
 FLOATS = ("float16", "float32", "float64")
 SHAPES = [(1, 2), (3, 5), (7, 8), (300, 4), (9, 128), (5, 129), (2, 1024), (3, 1000), (2, 4100)]
 #: no row of more than a few numbers fits its shared memory
-SMALL = DEVICE._replace(shared=64)
+SMALL = DEVICE._replace(shared=1100)
 
 
 def tensor(dtype, ndim):
@@ -177,6 +177,20 @@ def test_labels_that_name_no_column(play, name):
         play.expected(f"{name}-float32", values)
 
 
+def test_more_shared_memory_is_used_where_it_is(play):
+    """Rows of up to what the device has are read once."""
+    large, x = DEVICE._replace(shared=227 * 1024), numbers("float32", (2, 20_001))
+    found, _ = play.run("softmax-float32", [x], device=large)
+    np.testing.assert_allclose(found[0], play.expected("softmax-float32", [x])[0], rtol=2e-6)
+    layouts_ = [Layout.of(x)], [Layout.of(found[0])]
+    kinds = [
+        play.made["softmax-float32"].plan(*layouts_, device).launches[0]
+        for device in (DEVICE, large)
+    ]
+    assert ["long" in launch.kernel.name for launch in kinds] == [True, False]
+    assert [launch.shared for launch in kinds] == [0, 4 * 20_001]
+
+
 def test_which_kernels_are_launched(play):
     def plan(name, *shapes):
         return play.plan(name, [np.zeros(s, "f") for s in shapes])
@@ -185,3 +199,12 @@ def test_which_kernels_are_launched(play):
     assert plan("softmax-float32", (10, 1023)) == ["softmax"]
     assert plan("softmax-float32", (3, 50_000)) == ["softmax_long"]
     assert plan("grad-float32", (10, 1024), (10, 1024)) == ["softmax_grad_vectors"]
+
+
+def test_columns_that_lie_far_apart(play):
+    """Steps from column to column are too long for 32 bits."""
+    made = play.made["softmax-float32"]
+    far = Layout((4, 3), (4, 2**33), 4)
+    plan = made.plan([far], [Layout.contiguous((4, 3), 4)], DEVICE)
+    assert plan.launches[0].numbers == (4, 3, 1, 2**31)
+    arguments(plan.launches[0], lambda array: 16)

@@ -27,6 +27,11 @@ typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a fl
 #define __builtin_copysign copysign
 #define __builtin_copysignf copysignf
 #endif
+/* i / n for i below 2**31, with two numbers that stand for n: see layouts.divisor */
+OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
+{
+    return (__umulhi(i, times) + i) >> shift;
+}
 /*@ end */
 
 /*@ half */
@@ -92,4 +97,37 @@ OW_INLINE void ow_complain(ow_u32 *wrong, ow_u64 at)
 {
     atomicMax(wrong, at < 0xfffffffeull ? ~(ow_u32)at : 1u);
 }
+/*@ end */
+
+/*@ better */
+/* Whether b, found at bt, goes before a, found at at, as the largest: -1 is nowhere. Of equals the
+ * first goes before others, and so does the first NaN before all numbers. */
+template <typename T> OW_INLINE bool ow_better(T b, ow_i64 bt, T a, ow_i64 at)
+{
+    if (bt < 0 || at < 0)
+        return at < bt;
+    if (b != b)
+        return a == a || bt < at;
+    return a == a && (b > a || (b == a && bt < at));
+}
+/*@ end */
+
+/*@ online */
+/* Join what is known of two parts of a row: the largest number, and the sum of the exponentials of
+ * all numbers less the largest. */
+#define OW_ONLINE(S, T)                                                     \
+    OW_INLINE void ow_online_##S(T &most, T &total, T other, T its_total)   \
+    {                                                                       \
+        const T high = other > most ? other : most;                         \
+        total = most == high ? total : total * ow_expneg_##S(most - high);  \
+        total += other == high ? its_total                                  \
+                               : its_total * ow_expneg_##S(other - high);   \
+        most = high;                                                        \
+    }
+/*@ end */
+/*@ online f32 : expneg */
+OW_ONLINE(f32, float)
+/*@ end */
+/*@ online f64 : expneg */
+OW_ONLINE(f64, double)
 /*@ end */

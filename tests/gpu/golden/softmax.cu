@@ -1,0 +1,284 @@
+typedef signed char ow_i8;
+typedef short ow_i16;
+typedef int ow_i32;
+typedef long long ow_i64;
+typedef unsigned char ow_u8;
+typedef unsigned short ow_u16;
+typedef unsigned int ow_u32;
+typedef unsigned long long ow_u64;
+typedef unsigned char ow_b;
+typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
+#define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
+#ifdef __CUDACC__
+#define OW_SHARED extern __shared__ __align__(16) unsigned char ow_shared[]
+#define OW_UNROLL _Pragma("unroll")
+#define __builtin_nan(s) __longlong_as_double(0x7ff8000000000000ll)
+#define __builtin_nanf(s) __int_as_float(0x7fc00000)
+#define __builtin_inf() __longlong_as_double(0x7ff0000000000000ll)
+#define __builtin_inff() __int_as_float(0x7f800000)
+#define __builtin_fabs fabs
+#define __builtin_fabsf fabsf
+#define __builtin_copysign copysign
+#define __builtin_copysignf copysignf
+#endif
+/* i / n for i below 2**31, with two numbers that stand for n: see layouts.divisor */
+OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
+{
+    return (__umulhi(i, times) + i) >> shift;
+}
+
+#define ow_expneg_f32(x) expf(x)
+
+#define ow_log_f32(x) logf(x)
+
+struct __align__(16) ow_f32x4 { float at[4]; };
+
+OW_INLINE void ow_across_438f8eb73aa809ad(float &a0)
+{
+    for (int w = (blockDim.x < 32 ? blockDim.x : 32) / 2; w; w /= 2) {
+        const float b0 = __shfl_xor_sync(0xffffffffu, a0, w);
+        a0 = b0 > a0 ? b0 : a0;
+    }
+    if (blockDim.x <= 32)
+        return;
+    __shared__ float s0[32];
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) {
+        s0[threadIdx.x / 32] = a0;
+    }
+    __syncthreads();
+    a0 = s0[0];
+    for (int i = 1; i < blockDim.x / 32; i++) {
+        const float b0 = s0[i];
+        a0 = b0 > a0 ? b0 : a0;
+    }
+}
+
+OW_INLINE void ow_across_0e28abd572bd2c16(float &a0)
+{
+    for (int w = (blockDim.x < 32 ? blockDim.x : 32) / 2; w; w /= 2) {
+        const float b0 = __shfl_xor_sync(0xffffffffu, a0, w);
+        a0 = (float)(a0 + b0);
+    }
+    if (blockDim.x <= 32)
+        return;
+    __shared__ float s0[32];
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) {
+        s0[threadIdx.x / 32] = a0;
+    }
+    __syncthreads();
+    a0 = s0[0];
+    for (int i = 1; i < blockDim.x / 32; i++) {
+        const float b0 = s0[i];
+        a0 = (float)(a0 + b0);
+    }
+}
+
+/* Join what is known of two parts of a row: the largest number, and the sum of the exponentials of
+ * all numbers less the largest. */
+#define OW_ONLINE(S, T)                                                     \
+    OW_INLINE void ow_online_##S(T &most, T &total, T other, T its_total)   \
+    {                                                                       \
+        const T high = other > most ? other : most;                         \
+        total = most == high ? total : total * ow_expneg_##S(most - high);  \
+        total += other == high ? its_total                                  \
+                               : its_total * ow_expneg_##S(other - high);   \
+        most = high;                                                        \
+    }
+
+OW_ONLINE(f32, float)
+
+OW_INLINE void ow_across_fed568a0d13a55dc(float &a0, float &a1)
+{
+    for (int w = (blockDim.x < 32 ? blockDim.x : 32) / 2; w; w /= 2) {
+        const float b0 = __shfl_xor_sync(0xffffffffu, a0, w);
+        const float b1 = __shfl_xor_sync(0xffffffffu, a1, w);
+        ow_online_f32(a0, a1, b0, b1);
+    }
+    if (blockDim.x <= 32)
+        return;
+    __shared__ float s0[32];
+    __shared__ float s1[32];
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) {
+        s0[threadIdx.x / 32] = a0;
+        s1[threadIdx.x / 32] = a1;
+    }
+    __syncthreads();
+    a0 = s0[0];
+    a1 = s1[0];
+    for (int i = 1; i < blockDim.x / 32; i++) {
+        const float b0 = s0[i];
+        const float b1 = s1[i];
+        ow_online_f32(a0, a1, b0, b1);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) ow_softmax_vectors_d06febb9ea527c9b(
+    const float *__restrict__ a0, float *z0, ow_i32 rows, ow_i32 n, ow_i64 row0,
+    ow_i64 step0)
+{
+    OW_SHARED;
+    float *kept0 = (float *)ow_shared + threadIdx.y * n;
+    for (ow_i32 first = blockIdx.x * blockDim.y; first < rows; first += gridDim.x * blockDim.y) {
+        const ow_i64 at = first + (ow_i64)threadIdx.y;
+        const ow_i32 m = at < rows ? n : 0;
+        const float *x0 = a0 + at * row0;
+        float most = -__builtin_inff(), total = 0.0f;
+        {
+            const ow_i32 step = blockDim.x * 4;
+            ow_i32 j = threadIdx.x * 4;
+            for (; j + 3 * step < m; j += 4 * step) {
+                ow_f32x4 u0[4];
+                OW_UNROLL
+                for (int u = 0; u < 4; u++) {
+                    const auto i = j + u * step;
+                    u0[u] = *(const ow_f32x4 *)(x0 + i);
+                }
+                OW_UNROLL
+                for (int u = 0; u < 4; u++) {
+                    const auto i = j + u * step;
+                    const ow_i32 c = i;
+                    ow_f32x4 r0;
+                    OW_UNROLL
+                    for (int k = 0; k < 4; k++) {
+                        const float v0 = u0[u].at[k];
+                        const float v = v0;
+                        most = v > most ? v : most;
+                        r0.at[k] = v;
+                    }
+                    *(ow_f32x4 *)(kept0 + c) = r0;
+                }
+            }
+            for (; j < m; j += step) {
+                const ow_f32x4 u0 = *(const ow_f32x4 *)(x0 + j);
+                const ow_i32 c = j;
+                ow_f32x4 r0;
+                OW_UNROLL
+                for (int k = 0; k < 4; k++) {
+                    const float v0 = u0.at[k];
+                    const float v = v0;
+                    most = v > most ? v : most;
+                    r0.at[k] = v;
+                }
+                *(ow_f32x4 *)(kept0 + c) = r0;
+            }
+        }
+        ow_across_438f8eb73aa809ad(most);
+        {
+            const ow_i32 step = blockDim.x * 4;
+            ow_i32 j = threadIdx.x * 4;
+            for (; j < m; j += step) {
+                const ow_i32 c = j;
+                const ow_f32x4 l0 = *(const ow_f32x4 *)(kept0 + c);
+                ow_f32x4 r0;
+                OW_UNROLL
+                for (int k = 0; k < 4; k++) {
+                    const float e0 = l0.at[k];
+                    const float e = ow_expneg_f32(e0 - most);
+                    total += e;
+                    r0.at[k] = e;
+                }
+                *(ow_f32x4 *)(kept0 + c) = r0;
+            }
+        }
+        ow_across_0e28abd572bd2c16(total);
+        total = 1 / total;
+        {
+            const ow_i32 step = blockDim.x * 4;
+            ow_i32 j = threadIdx.x * 4;
+            for (; j < m; j += step) {
+                const ow_i32 c = j;
+                const ow_f32x4 l0 = *(const ow_f32x4 *)(kept0 + c);
+                ow_f32x4 w;
+                OW_UNROLL
+                for (int k = 0; k < 4; k++) {
+                    const float e0 = l0.at[k];
+                    w.at[k] = e0 * total;
+                }
+                *(ow_f32x4 *)(z0 + at * n + c) = w;
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) ow_softmax_long_7e280306934316be(
+    const float *__restrict__ a0, float *z0, ow_i32 rows, ow_i32 n, ow_i64 row0,
+    ow_i64 step0)
+{
+    for (ow_i32 first = blockIdx.x * blockDim.y; first < rows; first += gridDim.x * blockDim.y) {
+        const ow_i64 at = first + (ow_i64)threadIdx.y;
+        const ow_i32 m = at < rows ? n : 0;
+        const float *x0 = a0 + at * row0;
+        float most = -__builtin_inff(), total = 0.0f;
+        {
+            const ow_i32 step = blockDim.x;
+            ow_i32 j = threadIdx.x;
+            for (; j + 3 * step < m; j += 4 * step) {
+                float u0[4];
+                OW_UNROLL
+                for (int u = 0; u < 4; u++) {
+                    const auto i = j + u * step;
+                    u0[u] = x0[i * step0];
+                }
+                OW_UNROLL
+                for (int u = 0; u < 4; u++) {
+                    {
+                        const float v0 = u0[u];
+                        const float v = v0;
+                        if (v > most) { total = total * ow_expneg_f32(most - v) + 1; most = v; }
+                        else total += v == most ? 1 : ow_expneg_f32(v - most);
+                    }
+                }
+            }
+            for (; j < m; j += step) {
+                const float u0 = x0[j * step0];
+                {
+                    const float v0 = u0;
+                    const float v = v0;
+                    if (v > most) { total = total * ow_expneg_f32(most - v) + 1; most = v; }
+                    else total += v == most ? 1 : ow_expneg_f32(v - most);
+                }
+            }
+        }
+        ow_across_fed568a0d13a55dc(most, total);
+        total += most - most;
+        total = 1 / total;
+        {
+            const ow_i32 step = blockDim.x;
+            ow_i32 j = threadIdx.x;
+            for (; j + 3 * step < m; j += 4 * step) {
+                float u0[4];
+                OW_UNROLL
+                for (int u = 0; u < 4; u++) {
+                    const auto i = j + u * step;
+                    u0[u] = x0[i * step0];
+                }
+                OW_UNROLL
+                for (int u = 0; u < 4; u++) {
+                    const auto i = j + u * step;
+                    const ow_i32 c = i;
+                    float w;
+                    {
+                        const float v0 = u0[u];
+                        const float v = v0;
+                        w = ow_expneg_f32(v - most) * total;
+                    }
+                    z0[at * n + c] = w;
+                }
+            }
+            for (; j < m; j += step) {
+                const float u0 = x0[j * step0];
+                const ow_i32 c = j;
+                float w;
+                {
+                    const float v0 = u0;
+                    const float v = v0;
+                    w = ow_expneg_f32(v - most) * total;
+                }
+                z0[at * n + c] = w;
+            }
+        }
+    }
+}

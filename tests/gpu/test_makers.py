@@ -1,0 +1,103 @@
+"""Every Op has kernels or a line that says who computes it; what has none says why."""
+
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import opwise.tensor as T
+from opwise.gpu import makers
+from opwise.gpu.elsewhere import ELSEWHERE
+from opwise.gpu.makers import implementation
+from opwise.graph.op import Op
+from opwise.linkers import cmakers, csteps  # noqa: F401  (the latter registers)
+from opwise.scalar.op import OPS, ScalarOp
+from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.reduce import CAReduce, Prod, mul_without_zeros
+from opwise.tensor.type import TensorType
+
+pytestmark = pytest.mark.null
+
+
+def tensor_ops():
+    """Return the classes of Ops on tensors, but for bases."""
+    found = set()
+    for module in pkgutil.walk_packages(T.__path__, "opwise.tensor."):
+        for _, cls in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if issubclass(cls, Op) and not issubclass(cls, ScalarOp) and cls is not Op:
+                if cls.__module__.startswith("opwise.tensor") and not cls.__name__.startswith("_"):
+                    found.add(cls)
+    return found
+
+
+def covered(cls):
+    return any(c in makers._makers or c in ELSEWHERE for c in cls.__mro__)
+
+
+def test_every_op_is_covered():
+    bases = {"GemmRelated"}
+    assert sorted({cls.__name__ for cls in tensor_ops() if not covered(cls)} - bases) == []
+
+
+def test_what_has_c_has_kernels_or_a_line():
+    assert [c.__name__ for c in cmakers._makers if not covered(c)] == []
+
+
+def test_nothing_is_said_twice():
+    assert not set(makers._makers) & set(ELSEWHERE)
+    for cls, entry in ELSEWHERE.items():
+        assert entry.how in ("view", "cupy", "memory", "host"), cls
+        assert entry.reason and not entry.reason.endswith("."), cls
+
+
+def tensor(dtype, ndim=2):
+    return TensorType(dtype, (False,) * ndim)()
+
+
+@pytest.mark.parametrize(("make", "reason"), [
+    (lambda: tensor("complex64") + tensor("complex64"), "kernels have no complex64"),
+    (lambda: T.psi(tensor("float32")), "psi has no CUDA expression for float32"),
+    (lambda: T.jv(tensor("float32"), tensor("float64")), "jv has no CUDA expression for float32, "
+                                                         "float64"),
+    (lambda: CAReduce(OPS["xor"], (0,))(tensor("int8")), "kernels do not reduce by"),
+    (lambda: CAReduce(mul_without_zeros, (0,))(tensor("float32")), "kernels do not reduce by"),
+    (lambda: Prod((0,), "complex64", "complex64")(tensor("complex64")), "kernels have no complex"),
+    (lambda: CAReduce(OPS["add"], (0,))(tensor("bool")), "kernels do not reduce bool by add"),
+    (lambda: T.nnet.softmax_grad(tensor("float32"), tensor("float64")),
+     "its inputs are of float32, float64 and not all of float64"),
+    (lambda: T.dot(tensor("float32"), tensor("float32")), "cuBLAS multiplies, through CuPy"),
+    (lambda: tensor("float32").T, "dimensions are put in another order without a copy"),
+    (lambda: T.inc_subtensor(tensor("int8")[1:], tensor("float32")),
+     "float32 is narrowed to int8"),
+])  # fmt: skip
+def test_reasons(make, reason):
+    found = implementation(make().owner)
+    assert isinstance(found, str) and found.startswith(reason)
+
+
+def test_a_scalar_op_of_a_user_has_a_reason():
+    class Mine(ScalarOp):
+        nin = 1
+
+        def impl(self, x):
+            return x
+
+    assert implementation(Elemwise(Mine())(tensor("float32")).owner) == (
+        "Mine has no CUDA expression for float32"
+    )
+
+
+def test_an_op_of_a_user_has_a_reason():
+    class Mine(Op):
+        def make_node(self, x):
+            from opwise.graph.apply import Apply
+
+            return Apply(self, [x], [x.type()])
+
+    assert implementation(Mine()(tensor("float32")).owner) == "Mine has no kernel for the device"
+
+
+def test_many_operands_have_a_reason():
+    many = Elemwise(OPS["add"])(*(tensor("float32", 1) for _ in range(80)))
+    assert implementation(many.owner) == "it has more than 64 operands"
