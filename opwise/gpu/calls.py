@@ -9,17 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from opwise.gpu.elsewhere import ELSEWHERE
+import numpy as np
+
 from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
-from opwise.tensor.convert import DeepCopyOp, ViewOp
+from opwise.tensor.convert import ViewOp
 from opwise.tensor.creation import AllocEmpty
+from opwise.tensor.diagonal import FillDiagonal, FillDiagonalOffset, positions_on
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import DimShuffle
-from opwise.tensor.extra_ops import CpuContiguous, CumOp, DiffOp, SearchsortedOp
-from opwise.tensor.selection import Nonzero
+from opwise.tensor.extra_ops import CpuContiguous, CumOp, DiffOp, RepeatOp, UnravelIndex
+from opwise.tensor.nnet.nnet import (
+    Prepend_scalar_constant_to_each_row,
+    Prepend_scalar_to_each_row,
+)
+from opwise.tensor.selection import Nonzero, PermuteRowElements
 from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i, SpecifyShape
-from opwise.tensor.sort import ArgSortOp, SortOp
+from opwise.tensor.sort import ArgSortOp, SortOp, TopKOp
 from opwise.tensor.subtensor import Subtensor
 from opwise.tensor.type import TensorType
 
@@ -84,11 +90,6 @@ def as_arrays_do(device, node, inputs):
 @cupy_call(CpuContiguous)
 def contiguous(device, node, inputs):
     return [device.xp.ascontiguousarray(inputs[0])]
-
-
-@cupy_call(DeepCopyOp)
-def copy(device, node, inputs):
-    return [inputs[0].copy()]
 
 
 @cupy_call(AllocEmpty, host=_after(0))
@@ -212,18 +213,102 @@ def diff(device, node, inputs):
     return [device.xp.diff(x, n=op.n, axis=op.axis) if op.n else x.copy()]
 
 
-@cupy_call(SearchsortedOp)
-def searchsorted(device, node, inputs):
-    x, v, *sorter = inputs
-    return [_of_dtype(device, device.xp.searchsorted(x, v, node.op.side, *sorter), node)]
-
-
 @cupy_call(Nonzero)
 def nonzero(device, node, inputs):
     return [_of_dtype(device, device.xp.stack(device.xp.nonzero(inputs[0])), node)]
 
 
-def reason(op):
-    """Return what does the work of an Op that has neither a kernel nor a call, if that is known."""
-    entry = next((ELSEWHERE[c] for c in type(op).__mro__ if c in ELSEWHERE), None)
-    return entry.reason if entry is not None else None
+@cupy_call(RepeatOp, host=_axis)
+def repeat(device, node, inputs):
+    x, repeats = inputs
+    times = int(repeats) if repeats.ndim == 0 else [int(n) for n in repeats]
+    if repeats.ndim:
+        length = x.size if node.op.axis is None else x.shape[node.op.axis]
+        if len(times) not in (1, length):
+            raise ValueError(f"operands could not be broadcast: {length} and {len(times)} repeats")
+        times = times * length if len(times) == 1 else times
+    return [device.xp.repeat(x, times, axis=node.op.axis)]
+
+
+@cupy_call(TopKOp, host=_axis)
+def topk(device, node, inputs):
+    xp, op = device.xp, node.op
+    x, k = inputs[0], int(inputs[1])
+    n = x.shape[op.axis]
+    if k == 0 or abs(k) > n:
+        raise ValueError(f"topk: kth cannot be {k} for a dimension of length {n}")
+    order = xp.moveaxis(xp.argsort(x, axis=op.axis), op.axis, -1)  # equal ones keep their order
+    chosen = xp.moveaxis(order[..., slice(0, -k) if k < 0 else slice(n - k, n)], -1, op.axis)
+    if k > 0:
+        chosen = xp.flip(chosen, op.axis)
+    if not op.sorted:
+        chosen = xp.sort(chosen, axis=op.axis)
+    results = [xp.take_along_axis(x, chosen, op.axis)] if op.return_values else []
+    return results + ([xp.asarray(chosen, dtype=op.idx_dtype)] if op.return_indices else [])
+
+
+@cupy_call(PermuteRowElements, host=lambda node: (2,))
+def permute_rows(device, node, inputs):
+    xp = device.xp
+    x, y, inverse = inputs
+    for d, (n, m) in enumerate(zip(x.shape, y.shape, strict=True)):
+        if n != m and not any(v.type.broadcastable[d] for v in node.inputs[:2]):
+            raise ValueError(f"Dimension mismatch: {x.shape} and {y.shape} in dimension {d}")
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    x, y = xp.broadcast_to(x, shape), xp.broadcast_to(y, shape)
+    return [xp.take_along_axis(x, xp.argsort(y, axis=-1) if inverse else y, -1)]
+
+
+# --- parts that are set -------------------------------------------------------------------------
+
+
+@cupy_call(FillDiagonal)
+def fill_diagonal(device, node, inputs):
+    a, value = inputs
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ValueError(f"All dimensions of input must be of equal length, got {a.shape}")
+    out = a.copy()
+    positions = device.xp.arange(min(a.shape))
+    out[(positions,) * a.ndim] = value
+    return [out]
+
+
+@cupy_call(FillDiagonalOffset, host=lambda node: (2,))
+def fill_diagonal_offset(device, node, inputs):
+    a, value, offset = inputs
+    out = a.copy()
+    out[tuple(map(device.xp.asarray, positions_on(a.shape, int(offset))))] = value
+    return [out]
+
+
+@cupy_call(Prepend_scalar_constant_to_each_row)
+def prepend_constant(device, node, inputs):
+    return [_with_column(device, node.op.val, inputs[0])]
+
+
+@cupy_call(Prepend_scalar_to_each_row)
+def prepend_scalar(device, node, inputs):
+    return [_with_column(device, *inputs)]
+
+
+def _with_column(device, value, matrix):
+    out = device.empty((matrix.shape[0], matrix.shape[1] + 1), matrix.dtype)
+    out[:, 0] = value
+    out[:, 1:] = matrix
+    return out
+
+
+@cupy_call(UnravelIndex, host=_axis)
+def unravel_index(device, node, inputs):
+    indices, dims = inputs
+    lengths = tuple(map(int, dims))
+    if len(lengths) != node.op.ndim:
+        raise ValueError(
+            f"reshape dims had length {len(lengths)} inconsistent with ndim = {node.op.ndim}"
+        )
+    size = int(np.prod(lengths))
+    wrong = (indices < 0) | (indices >= size)
+    if indices.size and bool(wrong.any()):  # CuPy would take any number
+        raise ValueError(f"an index is out of bounds for an array of shape {lengths}")
+    found = device.xp.unravel_index(indices, lengths, order=node.op.order)
+    return [device.xp.asarray(part, dtype="int64") for part in found]

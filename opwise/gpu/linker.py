@@ -70,7 +70,7 @@ class CupyLinker(Linker):
             elif isinstance(way, Call):
                 thunk = CallThunk(node, cells.of(step, way.host), outputs, device, way)
             else:
-                functions.expect(way.kernels)
+                functions.expect(way.expected)
                 word = words[complaining.index(k) :][:1] if way.wrong is not None else None
                 thunk = KernelThunk(
                     node, cells.of(step, way.host), outputs, device, way, functions, word
@@ -128,7 +128,7 @@ class _Cells:
 
 
 class _Functions:
-    """The compiled kernels of a function: all at once, those for huge arrays when one comes."""
+    """The compiled kernels of a function: what is expected at once, others when one comes."""
 
     def __init__(self, device):
         self.device = device
@@ -136,7 +136,7 @@ class _Functions:
 
     def expect(self, kernels):
         """Have kernels compiled with the others."""
-        self.expected.update((k.name, k) for k in kernels if not k.rare)
+        self.expected.update((k.name, k) for k in kernels)
 
     def compile(self):
         """Compile what is expected."""

@@ -1,4 +1,4 @@
-"""How each Op runs on the device, one place an Op: a maker of kernels, or a line of ``elsewhere``.
+"""Kernels of each Op that has them, one place an Op; others are in ``calls`` or ``elsewhere``.
 
 A maker is a function from an Apply to an ``Implementation``, or to the reason why there is none, a
 sentence for the profile.
@@ -69,8 +69,8 @@ def implementation(node, deterministic=True):
     cls = type(node.op)
     maker = next((_makers[c] for c in cls.__mro__ if c in _makers), None)
     if maker is None:
-        entry = next((ELSEWHERE[c] for c in cls.__mro__ if c in ELSEWHERE), None)
-        return entry.reason if entry else f"{cls.__name__} has no kernel for the device"
+        reason = next((ELSEWHERE[c] for c in cls.__mro__ if c in ELSEWHERE), None)
+        return reason or f"{cls.__name__} has no implementation for the device"
     for var in (*node.inputs, *node.outputs):
         if not isinstance(var.type, TensorType | Scalar):
             return f"{var.type} is no tensor"

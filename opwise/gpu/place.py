@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from opwise.gpu import calls
-from opwise.gpu.kernel import Implementation
 from opwise.gpu.makers import implementation
 from opwise.gpu.transfer import gpu_from_host, host_from_gpu
 from opwise.graph.variable import Constant
@@ -66,8 +65,7 @@ def way_of(node):
     found = calls.call_of(node)
     if not isinstance(found, str):
         return found
-    made = implementation(node)
-    return made if isinstance(made, Implementation) else calls.reason(node.op) or made
+    return implementation(node)
 
 
 class PlaceOnDevice(Optimizer):

@@ -216,7 +216,7 @@ class FillDiagonalOffset(Op):
     def perform(self, node, inputs, output_storage):
         a, val, offset = inputs
         out = a.copy()
-        out[_positions(a.shape, int(offset))] = val
+        out[positions_on(a.shape, int(offset))] = val
         output_storage[0][0] = out
 
     def infer_shape(self, node, shapes):
@@ -236,7 +236,7 @@ class FillDiagonalOffset(Op):
         return [cleared, (gz - cleared).sum(), disconnected_type.make_variable()]
 
 
-def _positions(shape, offset):
+def positions_on(shape, offset):
     rows, columns = shape
     n = max(0, min(rows, rows + offset, columns, columns - offset))
     along = np.arange(n)

@@ -88,8 +88,8 @@ def _operator(function, reflected=False):
     return apply
 
 
-for _name in ("add", "sub", "mul"):
-    setattr(ndarray, f"__{_name}__", _operator(getattr(operator, _name)))
+for _name in ("add", "sub", "mul", "lt", "ge", "or_"):
+    setattr(ndarray, f"__{_name.strip('_')}__", _operator(getattr(operator, _name)))
     setattr(ndarray, f"__r{_name}__", _operator(getattr(operator, _name), True))
 
 
@@ -260,8 +260,9 @@ def _hosts(value):
 def install(monkeypatch, devices=1):
     """Let ``import cupy`` give what is played here; returns the module."""
     xp = ModuleType("cupy")
-    functions = ("dot", "matmul", "sort", "argsort", "cumsum", "cumprod", "diff", "searchsorted",
-                 "nonzero", "stack", "ascontiguousarray", "empty", "zeros")  # fmt: skip
+    functions = ("dot", "matmul", "sort", "argsort", "cumsum", "cumprod", "diff", "nonzero",
+                 "repeat", "moveaxis", "flip", "take_along_axis", "broadcast_to", "arange",
+                 "unravel_index", "stack", "ascontiguousarray", "empty", "zeros")  # fmt: skip
     for name in functions:
         setattr(xp, name, _made(getattr(np, name)))
     xp.ndarray, xp.RawModule = ndarray, RawModule
