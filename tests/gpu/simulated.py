@@ -17,7 +17,7 @@ from opwise.gpu.kernel import Device, Layout, arguments, module_text
 
 _FOLDER = Path(__file__).parent
 #: -fno-strict-aliasing: vectors are loaded from arrays of numbers
-_FLAGS = ["-O1", "-std=c++17", "-shared", "-fPIC", "-fwrapv", "-ffp-contract=off",
+_FLAGS = ["-O0", "-std=c++17", "-shared", "-fPIC", "-fwrapv", "-ffp-contract=off",
           "-fno-strict-aliasing", "-fno-math-errno", "-w"]  # fmt: skip
 #: bytes around each array that a kernel may not touch
 _FENCE = 64
