@@ -6,7 +6,7 @@ call: not what is given, and not what shows memory that is there. It goes after 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from opwise.graph import aliasing
@@ -25,6 +25,17 @@ class Live:
 
 
 @dataclass(frozen=True)
+class Peaks:
+    """Figures of a MemoryProfile for one of several memories."""
+
+    peak: int
+    peak_toposort: int
+    copying: int
+    copying_toposort: int
+    total: int
+
+
+@dataclass(frozen=True)
 class MemoryProfile:
     """Bytes that live in a call of one function.
 
@@ -34,7 +45,8 @@ class MemoryProfile:
     nothing were let go; total_copying: if nothing were overwritten either; total_apart: if there
     were no views either. kept: what the machine keeps between calls. least: the lowest peak of any
     order, or None where it was not asked for; least_seconds: the time to find it; least_is_sure:
-    whether all orders were looked at.
+    whether all orders were looked at. host, device: the figures of both memories where a device was
+    used.
     """
 
     timeline: tuple[int, ...]
@@ -51,6 +63,23 @@ class MemoryProfile:
     least_is_sure: bool = True
     total_copying: int = 0
     total_apart: int = 0
+    host: Peaks | None = None
+    device: Peaks | None = None
+
+
+def parted(found, fgraph, order, sizes, is_there):
+    """Return a MemoryProfile that tells apart what lies on the host and what on a device.
+
+    is_there: from a variable to whether it lies on the device. Others as for ``measure``.
+    """
+    nothing = [0] * len(order)
+
+    def peaks(there):
+        own = {var: size if is_there(var) is there else 0 for var, size in sizes.items()}
+        part = measure(fgraph, order, own, nothing, 0)
+        return Peaks(**{name: getattr(part, name) for name in Peaks.__dataclass_fields__})
+
+    return replace(found, host=peaks(False), device=peaks(True))
 
 
 def measure(fgraph, order, sizes, scratch, kept, least=False):

@@ -139,10 +139,15 @@ class Recorder:
                 strict=True,
             )
         }
-        return memory.measure(
-            self.program.fgraph, self.order, sizes, self.machine.scratch_bytes(),
-            self.machine.kept_bytes(), self.with_least_memory,
+        fgraph = self.program.fgraph
+        found = memory.measure(
+            fgraph, self.order, sizes, self.machine.scratch_bytes(), self.machine.kept_bytes(),
+            self.with_least_memory,
         )  # fmt: skip
+        placement = getattr(self.machine, "placement", None)
+        if placement is None:
+            return found
+        return memory.parted(found, fgraph, self.order, sizes, placement.on_device)
 
     def reset(self):
         """Forget the calls up to now."""

@@ -8,7 +8,7 @@ import opwise
 import opwise.tensor as T
 from opwise.modes.profilemode import ProfileMode
 from opwise.profiling.profile import Profile
-from opwise.profiling.reports import details, device
+from opwise.profiling.reports import details, device, profilestats
 
 X = np.random.RandomState(1).rand(6, 6).astype("float32")
 WHY = "CuPy does not tell of indices that are out of range"
@@ -78,3 +78,22 @@ def test_the_difference_of_cpu_and_gpu(capsys):
     assert all("Gpu" in r for r in both), both
     gpu.print_diff_summary(gpu)
     assert "times as fast" not in capsys.readouterr().out
+
+
+def test_memory_of_both(flags):
+    flags({"profile_memory": True})
+    x, i = T.fmatrix("x"), T.lvector("i")
+    y = T.exp(T.dot(x, x))[i, i] * 2
+    f = opwise.function([x, i], [y, T.dot(x, x).sum()], mode=opwise.Mode("cupy"), profile=True)
+    f(np.ones((64, 64), "float32"), np.arange(64))
+    profile = f.profile.profile()
+    memory = profile.functions[0].memory
+    matrix = 64 * 64 * 4
+    assert matrix <= memory.host.peak < memory.device.peak < memory.peak
+    assert memory.device.peak >= 2 * matrix
+    assert memory.host.total + memory.device.total == memory.total
+    text = profilestats.summary(profile)
+    block = text[text.index("    Max peak memory with current setting\n") :].splitlines()[1:4]
+    shown = [int(line.split(": ")[1].split("KB")[0]) for line in block]
+    assert shown == [round(m.peak / 1024) for m in (memory.host, memory.device, memory)]
+    assert Profile.from_json(profile.to_json()) == profile

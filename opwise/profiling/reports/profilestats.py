@@ -6,6 +6,7 @@ Programs parse this form: every format string of it is here. What it lacked foll
 from __future__ import annotations
 
 from opwise.profiling import aggregate, tips
+from opwise.profiling.memory import Peaks
 from opwise.profiling.reports import details, rewrites
 
 _CLASS_HEADER = "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Class name>"
@@ -203,6 +204,9 @@ def _is_contiguous(array):
 # --- memory ---------------------------------------------------------------------------------------
 
 
+_NO_MEMORY = Peaks(0, 0, 0, 0, 0)
+
+
 def memory_section(profile, n=20, min_memory_size=1024):
     """Return the lines about memory; none where it was not measured."""
     memories = [f.memory for f in profile.functions if f.memory]
@@ -219,13 +223,18 @@ def memory_section(profile, n=20, min_memory_size=1024):
     ]
 
     def block(title, value, bracket=None):
-        kb = "%dKB" % _kb(max(map(value, memories)))
-        gpu = "0KB"
-        if bracket is not None:
-            kb += " (%dKB)" % _kb(max(map(bracket, memories)))
-            gpu += " (0KB)"
-        return [f"    {title}", f"        CPU: {kb}", f"        GPU: {gpu}",
-                f"        CPU + GPU: {kb}"]  # fmt: skip
+        def told(part):
+            text = "%dKB" % _kb(max(value(part(m)) for m in memories))
+            if bracket is not None:
+                text += " (%dKB)" % _kb(max(bracket(part(m)) for m in memories))
+            return text
+
+        return [
+            f"    {title}",
+            f"        CPU: {told(lambda m: m.host or m)}",
+            f"        GPU: {told(lambda m: m.device or _NO_MEMORY)}",
+            f"        CPU + GPU: {told(lambda m: m)}",
+        ]
 
     lines += block(
         "Max peak memory with current setting", lambda m: m.peak, lambda m: m.peak_toposort
