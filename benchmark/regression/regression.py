@@ -4,21 +4,31 @@
 
 prints the cost as it falls, the accuracy on held-out rows, where the time went, and what the
 Python and the C linker differ in. Costs are compared with the same training by hand in numpy.
+
+    python benchmark/regression/regression.py --diff cpu cuda
+
+trains on the CPU and on the GPU, and prints what the move gained.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+
+if __name__ == "__main__":  # as a script it is not a part of the package that it imports
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import theano
 import theano.tensor as T
 from benchmark.regression import reference
 from benchmark.regression.cases import CASES, Case
+from opwise.errors import DeviceError
 from theano.compile.mode import get_mode
 from theano.compile.module import default_initialize
 
@@ -152,18 +162,27 @@ def run(cases: list[Case], mode, label: str, show: bool = True) -> bool:
     return agreed
 
 
-def run_diff(cases: list[Case], optimizer, limits: dict) -> bool:
-    """Train under the linkers py and c|py, and print what py costs beyond c|py."""
-    modes = {
-        linker: theano.ProfileMode(optimizer=optimizer, linker=linker) for linker in ("py", "c|py")
-    }
+def run_diff(cases: list[Case], optimizer, limits: dict, names: tuple[str, str]) -> bool:
+    """Train under two linkers or on two devices; print what the first costs beyond the other."""
+    modes = [theano.ProfileMode(optimizer=optimizer, linker=linker_of(name)) for name in names]
     agreed = [
-        run(cases, mode, f"ProfileMode, linker {linker}", show=False)
-        for linker, mode in modes.items()
+        run(cases, mode, f"ProfileMode, {name}", show=False)
+        for name, mode in zip(names, modes, strict=True)
     ]
-    print("\nThe linker py minus the linker c|py:")
-    modes["py"].print_diff_summary(modes["c|py"], **limits)
+    print(f"\n{names[0]} minus {names[1]}:")
+    modes[0].print_diff_summary(modes[1], **limits)
     return all(agreed)
+
+
+def linker_of(name: str):
+    """The linker of a name; for that of a device the one that runs there."""
+    if name == "cpu":
+        return "c|py"
+    if not name.startswith(("cuda", "gpu")):
+        return name
+    device = importlib.import_module("opwise.gpu.device")
+    device.device(device.index_of(name))  # says what is missing, before anything is trained
+    return importlib.import_module("opwise.gpu.linker").CupyLinker(name)
 
 
 def make_mode(name: str, linker: str | None, optimizer: str | None):
@@ -203,10 +222,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--n-ops", type=int, help="Op rows to print (default: 20)")
     parser.add_argument(
         "--diff",
-        action=argparse.BooleanOptionalAction,
-        help="train under the linkers py and c|py too and print the difference "
-        "(default: under PROFILE_MODE only)",
+        nargs=2,
+        metavar=("A", "B"),
+        help="train under two linkers, or on two devices, alone and print the difference: "
+        "py c|py, cpu cuda, ... (PROFILE_MODE prints that of py and c|py)",
     )
+    parser.add_argument("--no-diff", action="store_true", help="print no difference")
     args = parser.parse_args(argv)
     if args.mode not in BUILDERS and (args.linker or args.optimizer):
         parser.error(
@@ -215,8 +236,6 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         )
     if args.epochs is None and args.mode == "PrintEverythingMode":
         args.epochs = 1
-    if args.diff is None:
-        args.diff = args.mode == "PROFILE_MODE"
     return args
 
 
@@ -228,19 +247,29 @@ def positive(text: str) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the benchmark; 0 if every cost agrees with numpy's, else 1."""
+    """Run the benchmark; 0 if every cost agrees with numpy's, 1 if not, 2 without the device."""
     args = parse(argv)
     names = CASES if args.case == "all" else [args.case]
     cases = [CASES[name](args.epochs, args.batch, theano.config.floatX) for name in names]
     limits = {"n_apply_to_print": args.n_apply, "n_ops_to_print": args.n_ops}
 
+    optimizer = args.optimizer or "fast_run"
+    if args.diff:
+        try:
+            return 0 if run_diff(cases, optimizer, limits, args.diff) else 1
+        except DeviceError as error:
+            print(
+                f"{args.diff[0]} and {args.diff[1]} cannot be compared here. {error}",
+                file=sys.stderr,
+            )
+            return 2
     mode = make_mode(args.mode, args.linker, args.optimizer)
     label = " ".join(part for part in (args.mode, args.linker, args.optimizer) if part)
     agreed = run(cases, mode, label)
     if isinstance(mode, theano.ProfileMode):
         mode.print_summary(**limits)
-    if args.diff:
-        agreed &= run_diff(cases, args.optimizer or "fast_run", limits)
+    if args.mode == "PROFILE_MODE" and not args.no_diff:
+        agreed &= run_diff(cases, optimizer, limits, ("py", "c|py"))
     return 0 if agreed else 1
 
 

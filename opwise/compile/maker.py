@@ -131,6 +131,12 @@ class FunctionMaker:
             if spec.shared
         }
         fgraph.update_mapping = dict(construction.update_of)
+        #: inputs that keep their values between calls, so that they may lie on a device
+        fgraph.kept_inputs = {
+            var
+            for var, spec in zip(construction.graph_inputs, construction.inputs, strict=True)
+            if spec.shared or spec.implicit
+        }
         #: results that the caller takes where they are, be it on a device
         fgraph.lent_outputs = {k for k, out in enumerate(construction.outputs) if out.borrow}
         return fgraph

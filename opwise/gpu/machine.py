@@ -16,6 +16,9 @@ from opwise.linkers.vm import PlainVM, Thunk
 class DeviceThunk(Thunk):
     """Base of thunks that ask a device for work; they do not wait for it."""
 
+    #: whether the device has nothing to do
+    view = False
+
     def __init__(self, node, inputs, outputs, device):
         super().__init__(node, inputs, outputs)
         self.device = device
@@ -28,7 +31,7 @@ class CallThunk(DeviceThunk):
 
     def __init__(self, node, inputs, outputs, device, call):
         super().__init__(node, inputs, outputs, device)
-        self.function = call.function
+        self.function, self.view = call.function, call.view
 
     def __call__(self):
         inputs = [cell[0] for cell in self.inputs]
@@ -230,17 +233,18 @@ class DeviceMachine(PlainVM):
         if not self.timed or not self._on_device[k]:
             super()._run(k, thunk)
             return
-        first = self.device.event()
+        view = thunk.view
+        first = None if view else self.device.event()
         start = time.perf_counter_ns()
         thunk()
         asked = time.perf_counter_ns() - start
-        self._events.append((k, first, self.device.event(), asked))
+        self._events.append((k, first, None if view else self.device.event(), asked))
 
     def _read_events(self):
         """Take the times of the device, which has come to the end of what it was asked."""
         self.device.synchronize()
         for k, first, second, asked in self._events:
-            ns = self.device.between(first, second)
+            ns = self.device.between(first, second) if first is not None else 0
             waited = max(0, asked - ns) if isinstance(self.thunks[k], ToHost) else 0
             self._now[k] = ns
             self._times[k].add(ns)

@@ -85,9 +85,7 @@ class PlaceOnDevice(Optimizer):
                 placement.ways[node] = found[node]
             else:
                 placement.why[node] = found[node] if isinstance(found[node], str) else ""
-        placement.resident = {
-            var for var in getattr(fgraph, "shared_inputs", ()) if var in on_device
-        }
+        placement.resident = {var for var in getattr(fgraph, "kept_inputs", ()) if var in on_device}
         fgraph.placement = placement
         _Transfers(fgraph, placement).insert(order)
 
@@ -106,7 +104,7 @@ class _Network:
         self.points = {}
         self.count = 2
         self.edges: list[tuple[int, int, int]] = []
-        shared = [v for v in fgraph.inputs if v in getattr(fgraph, "shared_inputs", ())]
+        shared = [v for v in fgraph.inputs if v in getattr(fgraph, "kept_inputs", ())]
         for thing in (*order, *shared):
             self.points[thing] = self._point()
         for node in order:

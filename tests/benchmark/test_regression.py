@@ -1,5 +1,9 @@
 """The regression program trains under every mode that it offers, with numpy's costs."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from benchmark.regression import regression
@@ -28,3 +32,35 @@ def test_a_wrong_cost_fails_the_program(monkeypatch, capsys):
     monkeypatch.setattr(regression.reference, "train", wrong)
     assert regression.main(["FAST_RUN", "--case", "seed", "--epochs", "2", "--no-diff"]) == 1
     assert "DIFFERS FROM numpy" in capsys.readouterr().out
+
+
+def test_two_linkers(capsys):
+    assert regression.main(["--diff", "py", "cpu", "--case", "seed", "--epochs", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert "py minus cpu:" in shown and "Apply-wise difference" in shown
+
+
+def test_without_a_gpu_it_says_what_is_missing(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert regression.main(["--diff", "cpu", "cuda", "--case", "seed"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("cpu and cuda cannot be compared here. The GPU needs CuPy")
+
+
+def test_cpu_and_gpu(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "gpu"))
+    import played
+
+    played.install(monkeypatch)
+    assert regression.main(["--diff", "cpu", "cuda", "--case", "seed", "--epochs", "3"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("agrees with numpy") == 2
+    assert "times as fast" in shown and "in 8 transfers" in shown
+
+
+def test_as_a_script():
+    script = Path(regression.__file__)
+    done = subprocess.run(
+        [sys.executable, script, "--help"], capture_output=True, text=True, cwd="/"
+    )
+    assert done.returncode == 0 and "--diff A B" in done.stdout

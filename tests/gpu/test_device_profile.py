@@ -35,14 +35,16 @@ def test_times_are_those_of_events():
     # each event of the played device is a millisecond after the one before
     for a in f.applys:
         if a.device:
-            assert (a.device, a.count, a.total, a.on_host) == ("cuda0", 4, 4_000_000, "")
-            assert (a.least, a.most) == (1_000_000, 1_000_000) and a.asked >= 0 and a.c
+            ns = 0 if "DimShuffle" in a.op else 1_000_000
+            assert (a.device, a.count, a.total, a.on_host) == ("cuda0", 4, 4 * ns, "")
+            assert (a.least, a.most) == (ns, ns) and a.asked > 0 and a.c
         else:
             assert a.on_host and not a.asked and not a.waited
     assert {a.op for a in f.applys if a.transfer} == {"GpuFromHost", "HostFromGpu"}
     assert [a.on_host for a in f.applys if a.op == "AdvancedSubtensor"] == [WHY]
     for call in f.detail:
-        assert sum(ns == 1_000_000 for ns in call.apply_ns) == sum(bool(a.device) for a in f.applys)
+        measured = [ns == 1_000_000 for ns in call.apply_ns]
+        assert measured == [bool(a.device) and a.total > 0 for a in f.applys]
 
 
 def test_the_section_on_devices():
@@ -51,7 +53,7 @@ def test_the_section_on_devices():
     crossing = [a for a in profile.applys if a.transfer]
     title, computing, transfers, *rows = device.section(profile, 30)
     assert title.startswith("On the device: ")
-    assert float(computing.split()[0]) == pytest.approx(0.004 * (n - len(crossing)))
+    assert float(computing.split()[0]) == pytest.approx(0.004 * (n - len(crossing) - 1))
     assert float(transfers.split()[0]) == pytest.approx(0.004 * len(crossing))
     moved = sum(4 * a.output_arrays[0].bytes for a in crossing)
     assert f"transfers: {moved / 1024:.4g} KiB, " in transfers

@@ -49,7 +49,9 @@ def _rate(count, seconds):
 
 
 def _note(a):
-    if a.count and a.total < RESOLUTION * a.count:
+    if not a.total:
+        return " (a view)"
+    if a.total < RESOLUTION * a.count:
         return f" (shorter than the device's clock can tell, {RESOLUTION} ns)"
     if a.transfer and a.traffic:
         return f" ({_rate(a.traffic // 2 * a.count, a.total * 1e-9).lstrip(', ')})"
