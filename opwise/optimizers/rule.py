@@ -281,7 +281,7 @@ class RuleIndex(dict):
     """A dict from an Op to its rules, in the order in which they were given; filled on demand."""
 
     #: more Ops than this are not remembered: programs that make ever new ones must not fill memory
-    LIMIT = 512
+    LIMIT = 1024
 
     def __init__(self, rules):
         super().__init__()

@@ -164,7 +164,7 @@ def _computes_all(op):
     return isinstance(op, Composite) and all(slot >= op.nin for slot in op.outs)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=256)
 def _overwriting(op, pairs):
     """Return an Elemwise as one whose outputs overwrite inputs, by pairs (output, input)."""
     # a rewrite prints the class (Elemwise{Add}[(0, 0)]), what a user makes the operation
