@@ -53,7 +53,7 @@ class CupyLinker(Linker):
         device.use()
         placement, on_error = self.fgraph.placement, self.reporter(program, storages)
         cells = _Cells(program, storages, device)
-        functions = _Functions(device)
+        functions = Functions(device)
         ways = [placement.way(step.node) for step in program.steps]
         complaining = [k for k, way in enumerate(ways) if getattr(way, "wrong", None) is not None]
         words = device.zeros(len(complaining), "uint32") if complaining else None
@@ -84,19 +84,27 @@ class CupyLinker(Linker):
         return machine, thunks
 
 
-def under_flag(linker):
-    """Return the linker that the flag device puts in place of one of the CPU.
+def is_in_use():
+    """Return whether the device that is asked for, if any, can be used; warn once if it cannot.
 
-    Where the device cannot be used that is the given one, with a warning once; DeviceError if
-    force_device is set.
+    DeviceError in that case if force_device is set.
     """
     name = devices.asked_for()
+    if name == "cpu":
+        return False
     try:
         devices.device(devices.index_of(name))
     except DeviceError as error:
         if config.force_device:
             raise
         _warn_once(f"device={name} cannot be used; functions run on the CPU. {error}")
+        return False
+    return True
+
+
+def under_flag(linker):
+    """Return the linker that the flag device puts in place of one of the CPU, if it can."""
+    if not is_in_use():
         return linker
     return CupyLinker(allow_gc=linker.allow_gc, schedule=linker.schedule)
 
@@ -127,7 +135,7 @@ class _Cells:
         return self.copies[cell]
 
 
-class _Functions:
+class Functions:
     """The compiled kernels of a function: what is expected at once, others when one comes."""
 
     def __init__(self, device):

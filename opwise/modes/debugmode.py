@@ -7,6 +7,7 @@ in C; values, memory and types are checked after each (``debugchecks``).
 
 from __future__ import annotations
 
+import importlib
 import logging
 
 import numpy as np
@@ -22,7 +23,7 @@ from opwise.errors import (  # noqa: F401  (legacy programs import them from her
     InvalidValueError,
     StochasticOrder,
 )
-from opwise.graph import aliasing
+from opwise.graph import aliasing, hooks
 from opwise.linkers import opwise_c
 from opwise.linkers.base import Linker, OpWiseCLinker
 from opwise.modes import debugreports, preallocated
@@ -144,15 +145,21 @@ class DebugLinker(Linker):
         made = inner.accept(fgraph).make_all(input_storage, output_storage, storage_map)
         self.cimpl, self.report, self.program = inner.cimpl, inner.report, inner.program
         self.thunk_seconds = inner.thunk_seconds
+        trials = {}
+        if (hooks.chosen_device or config.device) != "cpu":
+            trials = importlib.import_module("opwise.gpu.trials").trials_of(self.program.order)
         history = fgraph.history
         replay = Replay(history, fgraph.inputs, fgraph.outputs, self.settings.check_py_code)
-        return _Machine(self.settings, made[0], replay), *made[1:]
+        return _Machine(self.settings, made[0], replay, trials), *made[1:]
 
 
 class _Machine:
-    """Runs one call every way and compares. vm: a plain machine, of which storages are used."""
+    """Runs one call every way and compares.
 
-    def __init__(self, settings, vm, replay):
+    vm: a plain machine, of which storages are used. trials: what runs Applys on a device.
+    """
+
+    def __init__(self, settings, vm, replay, trials):
         self.settings = settings
         self.program, self.storages, self.thunks = vm.program, vm.storages, vm.thunks
         self.thunk_groups = vm.thunk_groups
@@ -162,7 +169,8 @@ class _Machine:
         program = self.program
         replayed = {run.node: run for run in replay.runs}
         self.steps = [
-            _Step(settings, thunk, replay, replayed.get(thunk.node)) for thunk in vm.thunks
+            _Step(settings, thunk, replay, replayed.get(thunk.node), trials.get(thunk.node))
+            for thunk in vm.thunks
         ]
         self.inputs = [(program.variables[c], self.storages[c]) for c in program.inputs]
         self.fits = [fitting(var) for var, _ in self.inputs]
@@ -294,12 +302,14 @@ class _Machine:
 class _Step:
     """One Apply of the optimized graph: its implementations, run and compared."""
 
-    def __init__(self, settings, thunk, replay, replayed):
+    def __init__(self, settings, thunk, replay, replayed, trial=None):
         self.settings, self.replay = settings, replay
         self.node = node = thunk.node
         self.cells_in, self.cells_out = thunk.inputs, thunk.outputs
         self.c = thunk if hasattr(thunk, "cthunk") and settings.check_c_code else None
         self.python = Python(node)
+        #: runs it on a device, if there is one
+        self.trial = trial
         self.memory = Memory(node)
         self.agree = [comparison(var) for var in node.outputs]
         # the value is known if the Apply still computes what it did when it came in
@@ -318,6 +328,8 @@ class _Step:
         inputs = [cell[0] for cell in self.cells_in]
         self.before = self.memory.snapshots(inputs)
         outputs = self._run_python(inputs) if self.c is None else self._run_c(inputs)
+        if self.trial is not None:
+            self._try_on_device(outputs)
         if self.settings.warn_input_not_reused:
             self.memory.warn_unused(inputs, outputs)
         if self.settings.check_isfinite:
@@ -366,6 +378,18 @@ class _Step:
         if expected is not None:
             self._compare_c(expected, outputs)
         return outputs
+
+    def _try_on_device(self, outputs):
+        """Run it on the device too; the results must be the same but for roundings."""
+        found, after = self.trial(self._inputs())
+        for k, (a, b) in enumerate(zip(outputs, found, strict=True)):
+            if not self.agree[k](a, b):
+                raise debugreports.bad_output(
+                    self.node.outputs[k], "perform", a, "the device", b, self._inputs()
+                )
+        for i, (before, now) in enumerate(zip(self.before, after, strict=True)):
+            if i not in self.memory.destroyed and not before.same(now):
+                raise debugreports.bad_destroy_map(self.node, i, before.restored(), now, "cuda")
 
     def _known(self):
         """Return the outputs that the replay computed from the same inputs, or None."""

@@ -1,0 +1,73 @@
+"""DebugMode beside a device: each Apply runs there too, and is compared with the CPU."""
+
+import numpy as np
+import played
+import pytest
+
+import opwise
+import opwise.tensor as T
+from opwise.errors import BadDestroyMap, BadThunkOutput
+from opwise.gpu import calls
+from opwise.graph import hooks
+from opwise.modes.debugmode import DebugMode
+from opwise.tensor.blas import Dot22
+
+X = np.random.RandomState(1).rand(6, 6).astype("float32")
+
+
+@pytest.fixture(autouse=True)
+def cuda(monkeypatch):
+    played.install(monkeypatch)
+    monkeypatch.setattr(hooks, "chosen_device", "cuda")
+
+
+def compiled():
+    w, x, i = opwise.shared(X.copy()), T.fmatrix("x"), T.lvector("i")
+    hidden = T.nnet.softmax(T.dot(x, w))
+    updates = [(w, w - T.grad(T.sqr(hidden[i] - 1).sum(), w))]
+    f = opwise.function([x, i], [hidden.sum(axis=0), x.T[1:]], updates=updates, mode=DebugMode())
+    return f
+
+
+def test_a_clean_program_raises_no_alarm():
+    f = compiled()
+    launches = played.STREAM.launches
+    for _ in range(2):
+        f(X, [0, 3, 3])
+    assert played.STREAM.launches > launches + 10
+    tried = [step.trial is not None for step in f.fn.steps]
+    assert sum(tried) > len(tried) / 2
+
+
+def test_a_wrong_implementation_is_named(monkeypatch):
+    def off_by_one(device, node, inputs):
+        return [device.xp.dot(*inputs) + np.float32(1)]
+
+    monkeypatch.setattr(calls, "_calls", dict(calls._calls))
+    calls.cupy_call(Dot22)(off_by_one)
+    with pytest.raises(BadThunkOutput, match=r"(?s)Dot22.*the device"):
+        compiled()(X, [0, 3, 3])
+
+
+def test_an_implementation_that_overwrites_its_input_is_named(monkeypatch):
+    def overwrites(device, node, inputs):
+        product = device.xp.dot(*inputs)
+        inputs[0][...] = 0
+        return [product]
+
+    monkeypatch.setattr(calls, "_calls", dict(calls._calls))
+    calls.cupy_call(Dot22)(overwrites)
+    with pytest.raises(BadDestroyMap, match="Dot22"):
+        compiled()(X, [0, 3, 3])
+
+
+def test_an_index_out_of_range_is_the_users_error():
+    f = compiled()
+    with pytest.raises(IndexError):
+        f(X, [0, 9])
+    f(X, [0, 1])
+
+
+def test_without_a_device_nothing_is_tried(monkeypatch):
+    monkeypatch.setattr(hooks, "chosen_device", None)
+    assert not any(step.trial for step in compiled().fn.steps)
