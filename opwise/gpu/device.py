@@ -98,14 +98,15 @@ class Device:
         self.stream = xp.cuda.Stream()
         #: what CuPy raises where there is no memory left
         self.out_of_memory = xp.cuda.memory.OutOfMemoryError
+        self._watch = _Watch(xp)
         self.use()
-        self._memory = _Counter(xp)
         self._modules: dict[str, object] = {}
 
     def use(self):
         """Make it the device of this thread, and its stream the one that CuPy uses."""
         self._handle.use()
         self.stream.use()
+        self._watch.begin()
 
     @cached_property
     def facts(self):
@@ -164,13 +165,20 @@ class Device:
 
     @cached_property
     def _cublas(self):
-        return importlib.import_module(f"{self.xp.__name__}.cublas")
+        try:
+            return importlib.import_module(f"{self.xp.__name__}.cublas")
+        except ImportError as error:
+            raise DeviceError(
+                f"CuPy cannot load cuBLAS ({str(error)[:500]}): install it with CUDA's libraries, "
+                "pip install 'opwise[gpu]', or use device=cpu in OPWISE_FLAGS."
+            ) from error
 
     # --- memory -----------------------------------------------------------------------------------
 
     def allocated(self):
         """Return (bytes in use now, the most that were in use at once)."""
-        return self._memory.current, self._memory.peak
+        current = self._watch.pool.used_bytes()
+        return current, max(current, self._watch.peak)
 
     def memory_info(self):
         """Return (bytes that are free, all that the device has)."""
@@ -178,17 +186,27 @@ class Device:
 
     def free(self):
         """Give back what the pool holds and nobody uses."""
-        self.xp.get_default_memory_pool().free_all_blocks()
+        self._watch.pool.free_all_blocks()
 
     # --- kernels ----------------------------------------------------------------------------------
 
     def functions(self, kernels):
-        """Compile kernels, or take them from CuPy's cache; return {name: function}."""
+        """Compile kernels, or take them from CuPy's cache; return {name: function}.
+
+        Raises DeviceError where CuPy cannot compile.
+        """
         text = kernel.module_text(kernels)
-        module = self._modules.get(text)
-        if module is None:
-            module = self._modules[text] = self.xp.RawModule(code=text, options=kernel.OPTIONS)
-        return {one.name: module.get_function(one.name) for one in kernels}
+        try:
+            module = self._modules.get(text)
+            if module is None:
+                module = self._modules[text] = self.xp.RawModule(code=text, options=kernel.OPTIONS)
+            return {one.name: module.get_function(one.name) for one in kernels}
+        except Exception as error:  # of NVRTC, of the loader, of files: CuPy has no class for all
+            raise DeviceError(
+                f"CuPy cannot compile kernels ({type(error).__name__}: {str(error)[:500]}): "
+                "install it with CUDA's libraries, pip install 'opwise[gpu]', or use device=cpu "
+                "in OPWISE_FLAGS."
+            ) from error
 
     def launch(self, function, grid, block, args, shared=0):
         """Start a kernel."""
@@ -209,25 +227,27 @@ class Device:
         return round(self.xp.cuda.get_elapsed_time(first, second) * 1e6)
 
 
-class _Counter:
-    """Counts the memory that is taken from CuPy's pool, as a hook of it."""
+class _Watch:
+    """Notes the most that was taken from CuPy's pool, as a hook of it in each thread."""
 
     def __init__(self, xp):
-        self.current = self.peak = 0
-        counter = self
+        self.pool, self.peak = xp.get_default_memory_pool(), 0
+        watch = self
 
         class Hook(xp.cuda.MemoryHook):
             name = "opwise"
 
             def malloc_postprocess(self, **told):
-                counter.current += told["mem_size"]
-                counter.peak = max(counter.peak, counter.current)
-
-            def free_postprocess(self, **told):
-                counter.current -= told["mem_size"]
+                watch.peak = max(watch.peak, watch.pool.used_bytes())
 
         self._hook = Hook()
-        self._hook.__enter__()
+        self._threads = threading.local()
+
+    def begin(self):
+        """See to it that what this thread takes is noted."""
+        if not hasattr(self._threads, "noted"):
+            self._hook.__enter__()
+            self._threads.noted = True
 
 
 def as_host(value):

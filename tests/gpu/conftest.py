@@ -1,5 +1,6 @@
 """What the tests of kernels share: Applys, and their implementations on the simulated device."""
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -102,3 +103,28 @@ def layouts():
             yield "mixed", [by_columns(arrays[0]), *arrays[1:]]
 
     return choices
+
+
+def _missing():
+    """Return why tests cannot run on a device here, or None."""
+    from opwise.errors import DeviceError
+    from opwise.gpu import device
+
+    try:
+        device.device()
+    except DeviceError as error:
+        return str(error)
+    return None
+
+
+@pytest.fixture(params=["played", pytest.param("device", marks=pytest.mark.gpu)])
+def cupy(request, monkeypatch):
+    """CuPy: what plays it on the CPU, and where there is a device the real one."""
+    if request.param == "played":
+        import played
+
+        return played.install(monkeypatch)
+    reason = _missing()
+    if reason is not None:
+        pytest.skip(reason)
+    return importlib.import_module("cupy")

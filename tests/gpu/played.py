@@ -129,16 +129,25 @@ class MemoryHook:
 
 
 class _Memory:
-    """Counts what arrays have. limit: bytes that there are, or None."""
+    """The pool: counts what arrays have. limit: bytes that there are, or 0."""
 
     def __init__(self):
-        self.hooks, self.used, self.limit = [], 0, None
+        self.hooks, self.used, self.limit = [], 0, 0
+
+    def free_all_blocks(self):
+        pass
+
+    def used_bytes(self):
+        return self.used
+
+    def set_limit(self, size):
+        self.limit = size
 
     def hold(self, host):
         if host.base is not None or not host.size:
             return
         size = -(-host.nbytes // 512) * 512
-        if self.limit is not None and self.used + size > self.limit:
+        if self.limit and self.used + size > self.limit:
             raise OutOfMemoryError(f"Out of memory allocating {size} bytes")
         self.used += size
         for hook in self.hooks:
@@ -274,7 +283,7 @@ def install(monkeypatch, devices=1):
         return ndarray(np.array(host, dtype=dtype))
 
     xp.asarray, xp.asnumpy = asarray, lambda array: array._host.copy()
-    xp.get_default_memory_pool = lambda: SimpleNamespace(free_all_blocks=lambda: None)
+    xp.get_default_memory_pool = lambda: MEMORY
     runtime = SimpleNamespace(
         getDeviceCount=lambda: devices, CUDARuntimeError=CUDARuntimeError,
         memGetInfo=lambda: (3 * 10**9, 4 * 10**9),

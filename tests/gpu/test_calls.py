@@ -1,7 +1,6 @@
 """Ops that CuPy computes, on a played device, against ``perform``: values, and what is refused."""
 
 import numpy as np
-import played
 import pytest
 
 import opwise
@@ -21,9 +20,7 @@ from opwise.tensor.sort import topk, topk_and_argtopk
 RNG = np.random.RandomState(5)
 
 
-@pytest.fixture(autouse=True)
-def cupy(monkeypatch):
-    return played.install(monkeypatch)
+pytestmark = pytest.mark.usefixtures("cupy")
 
 
 def floats(*shape):
