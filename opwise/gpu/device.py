@@ -95,6 +95,7 @@ class Device:
             known = ", ".join(f"cuda{k}" for k in range(count)) or "none"
             raise DeviceError(f"There is no device cuda{index}; those that there are: {known}")
         self._handle = xp.cuda.Device(index)
+        self._handle.use()
         self.stream = xp.cuda.Stream()
         #: what CuPy raises where there is no memory left
         self.out_of_memory = xp.cuda.memory.OutOfMemoryError

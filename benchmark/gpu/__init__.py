@@ -1,0 +1,1 @@
+"""What functions take on a GPU, beside its own speed, cuBLAS and torch."""

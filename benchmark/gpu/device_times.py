@@ -1,0 +1,260 @@
+"""Device times of functions under the linker cupy, beside what the device can do and its peers.
+
+    python -m benchmark.gpu.device_times [--quick] [--json FILE]
+
+Contenders of a workload take turns; a figure is the median of their turns, measured with events.
+The measure of a workload is the copy of as many bytes, or a product by cuBLAS alone. torch, where
+it is installed with CUDA, runs compiled, with CUDA graphs. Without a device it says what is missing
+and exits with 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import statistics
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+import opwise
+import opwise.tensor as T
+from opwise.errors import DeviceError
+from opwise.modes.mode import Mode
+from opwise.version import __version__
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is measured.
+
+    bytes: that must be moved at least, or 0. product: (rows, inner, columns) of a product that it
+    is, or None. bar: the share of the measure that is to be reached. make: returns a function
+    without arguments under a mode; its values stay on the device. torch: likewise, from torch.
+    """
+
+    name: str
+    bar: float
+    make: Callable
+    torch: Callable
+    bytes: int = 0
+    product: tuple[int, int, int] | None = None
+
+
+def elementwise(n):
+    def make(mode):
+        x, y = (opwise.shared(np.ones(n, "float32")) for _ in range(2))
+        out = opwise.Out(T.tanh(x * y + 1) * x, borrow=True)
+        return opwise.function([], out, mode=mode)
+
+    def torch_(torch):
+        x, y = (torch.ones(n, device="cuda") for _ in range(2))
+        f = torch.compile(lambda x, y: torch.tanh(x * y + 1) * x, mode="reduce-overhead")
+        return lambda: f(x, y)
+
+    return Workload("tanh(x * y + 1) * x", 0.90, make, torch_, bytes=12 * n)
+
+
+def reduction(n):
+    def make(mode):
+        x = opwise.shared(np.ones(n, "float32"))
+        return opwise.function([], opwise.Out(T.sqr(x - 0.5).sum(), borrow=True), mode=mode)
+
+    def torch_(torch):
+        x = torch.ones(n, device="cuda")
+        f = torch.compile(lambda x: ((x - 0.5) ** 2).sum(), mode="reduce-overhead")
+        return lambda: f(x)
+
+    return Workload("sum((x - 0.5)**2)", 0.90, make, torch_, bytes=4 * n)
+
+
+def softmax(n):
+    def make(mode):
+        x = opwise.shared(np.ones((n, n), "float32"))
+        return opwise.function([], opwise.Out(T.nnet.softmax(x), borrow=True), mode=mode)
+
+    def torch_(torch):
+        x = torch.ones(n, n, device="cuda")
+        f = torch.compile(lambda x: torch.softmax(x, 1), mode="reduce-overhead")
+        return lambda: f(x)
+
+    return Workload("softmax", 0.85, make, torch_, bytes=8 * n * n)
+
+
+def softmax_gradient(n):
+    def make(mode):
+        g, p = (opwise.shared(np.ones((n, n), "float32")) for _ in range(2))
+        out = T.nnet.softmax_grad(g, p)
+        return opwise.function([], opwise.Out(out, borrow=True), mode=mode)
+
+    def torch_(torch):
+        g, p = (torch.ones(n, n, device="cuda") for _ in range(2))
+        f = torch.compile(
+            lambda g, p: (g - (g * p).sum(1, keepdim=True)) * p, mode="reduce-overhead"
+        )
+        return lambda: f(g, p)
+
+    return Workload("gradient of softmax", 0.85, make, torch_, bytes=12 * n * n)
+
+
+def product(n, dtype="float32"):
+    def make(mode):
+        x, y = (opwise.shared(np.ones((n, n), dtype)) for _ in range(2))
+        return opwise.function([], opwise.Out(T.dot(x, y), borrow=True), mode=mode)
+
+    def torch_(torch):
+        x, y = (torch.ones(n, n, device="cuda", dtype=getattr(torch, dtype)) for _ in range(2))
+        return lambda: x @ y
+
+    return Workload(f"product, {dtype}", 0.97, make, torch_, product=(n, n, n))
+
+
+def perceptron(rows, width=512):
+    """A training step of two layers, bound by its launches."""
+    random = np.random.RandomState(0)
+    data = random.rand(rows, width).astype("float32")
+    shapes = ((width, width), (width, 10))
+    starts = [random.rand(*shape).astype("float32") / width for shape in shapes]
+
+    def make(mode):
+        x = opwise.shared(data)
+        weights = [opwise.shared(value.copy()) for value in starts]
+        out = T.dot(T.tanh(T.dot(x, weights[0])), weights[1])
+        cost = T.sqr(T.nnet.softmax(out) - 0.1).mean()
+        rate = np.float32(0.01)
+        updates = [(w, w - rate * g) for w, g in zip(weights, T.grad(cost, weights), strict=True)]
+        return opwise.function([], opwise.Out(cost, borrow=True), updates=updates, mode=mode)
+
+    def torch_(torch):
+        x = torch.tensor(data, device="cuda")
+        weights = [torch.tensor(v, device="cuda", requires_grad=True) for v in starts]
+        optimizer = torch.optim.SGD(weights, lr=0.01)
+
+        def step():
+            out = torch.tanh(x @ weights[0]) @ weights[1]
+            cost = ((torch.softmax(out, 1) - 0.1) ** 2).mean()
+            cost.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return cost
+
+        return torch.compile(step, mode="reduce-overhead")
+
+    return Workload(f"training step, {rows} rows", 1.0, make, torch_)
+
+
+def workloads(quick):
+    """Return the Workloads; quick: small ones, which show that all runs and no more."""
+    n, side = (10_000, 64) if quick else (100_000_000, 8192)
+    return [
+        elementwise(n), reduction(n), softmax(side), softmax_gradient(side),
+        product(side), product(side, "float16"), perceptron(20, 32 if quick else 512),
+    ]  # fmt: skip
+
+
+# --- measuring ------------------------------------------------------------------------------------
+
+
+def seconds(device, call, calls):
+    """Return the device's seconds for one of some calls."""
+    first = device.event()
+    for _ in range(calls):
+        call()
+    second = device.event()
+    device.synchronize()
+    return device.between(first, second) * 1e-9 / calls
+
+
+def measured(device, contenders, rounds, calls):
+    """Return {name: median seconds} of contenders that take turns."""
+    for call in contenders.values():
+        for _ in range(3):  # compiled, and captured
+            call()
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, call in contenders.items():
+            times[name].append(seconds(device, call, calls))
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def contenders_of(workload, device, torch):
+    """Return {name: call} of a workload: opwise, torch, and the measure."""
+    found = {"opwise": workload.make(Mode("cupy", "fast_run"))}
+    if torch is not None:
+        found["torch"] = workload.torch(torch)
+    xp = device.xp
+    if workload.bytes:
+        source, target = (device.zeros(workload.bytes // 2, "uint8") for _ in range(2))
+        found["copy"] = lambda: copy(device, source, target)
+    elif workload.product:
+        rows, inner, columns = workload.product
+        dtype = workload.name.rpartition(" ")[2]
+        x, y = device.zeros((rows, inner), dtype), device.zeros((inner, columns), dtype)
+        found["cuBLAS"] = lambda: xp.matmul(x, y)
+    return found
+
+
+def copy(device, source, target):
+    target[...] = source
+
+
+def with_cuda():
+    """Return torch if it is installed and has a device, else None."""
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError:
+        return None
+    return torch if torch.cuda.is_available() else None
+
+
+def row(workload, times):
+    """Return the figures of a workload as plain data."""
+    measure = times.get("copy", times.get("cuBLAS"))
+    found = {"workload": workload.name, "seconds": times, "bar": workload.bar}
+    if measure is not None:
+        found["share"] = measure / times["opwise"]
+    elif "torch" in times:
+        found["share"] = times["torch"] / times["opwise"]
+    if workload.bytes:
+        found["GB/s"] = workload.bytes / times["opwise"] * 1e-9
+    return found
+
+
+def main(argv=None):
+    """Print the table; 0, or 2 where there is no device."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--quick", action="store_true", help="small workloads, to see that all runs"
+    )
+    parser.add_argument("--json", type=Path, help="write the figures, with device and date, here")
+    args = parser.parse_args(argv)
+    try:
+        device = importlib.import_module("opwise.gpu.device").device()
+    except DeviceError as error:
+        print(f"nothing was measured. {error}", file=sys.stderr)
+        return 2
+    torch = with_cuda()
+    print(f"{device.name}, opwise {__version__}" + ("" if torch else "; torch: not installed"))
+    rows = []
+    for workload in workloads(args.quick):
+        calls, rounds = (2, 2) if args.quick else (20, 15)
+        times = measured(device, contenders_of(workload, device, torch), rounds, calls)
+        rows.append(row(workload, times))
+        shown = "  ".join(f"{name} {value * 1e6:.1f} us" for name, value in times.items())
+        share = rows[-1].get("share")
+        told = f"  {share:.0%} of the measure (bar {workload.bar:.0%})" if share else ""
+        print(f"{workload.name:28}{shown}{told}")
+    if args.json:
+        about = {"device": device.name, "date": datetime.now(UTC).isoformat(timespec="seconds"),
+                 "opwise": __version__, "numpy": np.__version__, "rows": rows}  # fmt: skip
+        args.json.write_text(json.dumps(about, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
