@@ -111,6 +111,7 @@ def test_stages_stand_at_the_positions_that_programs_know():
         ("inplace_elemwise_opt", 75),
         ("random_make_inplace", 99),
         ("merge3", 100),
+        ("place_on_device", 101),
     ]
     assert optdb["BlasOpt"].positions() == {
         "local_dot_to_dot22": 0,
@@ -161,7 +162,13 @@ def _root():
 
 
 def test_fast_run_takes_all_stages():
-    assert sequence(include=["fast_run"]) == list(optdb.positions())
+    *those, last = optdb.positions()
+    assert sequence(include=["fast_run"]) == those and last == "place_on_device"
+
+
+def test_a_linker_of_a_device_asks_for_one_more():
+    assert sequence(include=["gpu"]) == ["place_on_device"]
+    assert sequence(include=["fast_run", "gpu"]) == list(optdb.positions())
 
 
 def test_fast_compile_takes_few():
@@ -223,7 +230,7 @@ def test_stabilize_stops_after_its_stage():
 )
 def test_tags_that_programs_exclude(tag, left_out):
     taken = sequence(include=["fast_run"], exclude=[tag])
-    assert set(optdb.positions()) - set(taken) == left_out
+    assert set(optdb.positions()) - set(taken) - {"place_on_device"} == left_out
 
 
 def test_fusion_may_be_added_to_fast_compile():

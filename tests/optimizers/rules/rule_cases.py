@@ -761,6 +761,11 @@ PASSES = {
         lambda x: T.exp(x),
         "",
     ),
+    "place_on_device": (
+        lambda x: T.exp(T.dot(x, x)),
+        lambda x: T.psi(x),
+        "",
+    ),
 }
 #: passes that merge: each is tried on graphs of its own, before which nothing is merged
 MERGES = ("merge1", "merge1.1", "merge", "merge1.2", "merge2", "merge3")
