@@ -10,7 +10,7 @@ import inspect
 import json
 import math
 import re
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from types import UnionType
@@ -281,8 +281,24 @@ class Profile(Profiled):
 
 
 def _plain(value):
-    """Return the fields of a dataclass as a dict; those inside are asked for in their turn."""
-    return {f.name: getattr(value, f.name) for f in fields(value)}
+    """Return the fields of a dataclass as a dict, but for those that have their default value."""
+    defaults, own = _defaults(type(value)), vars(value)
+    return {
+        name: own[name]
+        for name in _names(type(value))
+        if name not in defaults or own[name] != defaults[name]
+    }
+
+
+@cache
+def _names(type_):
+    return tuple(f.name for f in fields(type_))
+
+
+@cache
+def _defaults(type_):
+    """Return {field: its default} of a dataclass: what files leave out."""
+    return {f.name: f.default for f in fields(type_) if f.default is not MISSING}
 
 
 def _parsed(text, source):
@@ -408,8 +424,7 @@ def _maker(type_):
 
 
 def _dataclass_maker(type_):
-    hints = get_type_hints(type_)
-    names = [f.name for f in fields(type_)]
+    hints, names, defaults = get_type_hints(type_), _names(type_), _defaults(type_)
     makers = [(name, _maker(hints[name])) for name in names]
     makers = [(name, make) for name, make in makers if make]
 
@@ -417,10 +432,13 @@ def _dataclass_maker(type_):
         # what __init__ of a frozen dataclass does, field by field and slowly
         made = object.__new__(type_)
         attributes = vars(made)
+        attributes.update(defaults)
         for name in names:
-            attributes[name] = value[name]
+            if name in value:
+                attributes[name] = value[name]
         for name, make in makers:
-            attributes[name] = make(value[name])
+            if name in value:
+                attributes[name] = make(value[name])
         return made
 
     return make
@@ -450,13 +468,12 @@ def schema():
 
 def _schema(type_):
     if is_dataclass(type_):
-        hints = get_type_hints(type_)
-        names = [f.name for f in fields(type_)]
+        hints, names = get_type_hints(type_), _names(type_)
         return {
             "type": "object",
             "description": inspect.cleandoc(type_.__doc__),
             "properties": {name: _schema(hints[name]) for name in names},
-            "required": names,
+            "required": [name for name in names if name not in _defaults(type_)],
         }
     if get_origin(type_) is tuple:
         parts = get_args(type_)

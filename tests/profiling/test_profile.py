@@ -260,8 +260,16 @@ def test_every_field_is_described():
     found = list(objects(schema()))
     assert len(found) == 14
     for one in found:
-        assert set(one["required"]) == set(one["properties"])
+        assert set(one["required"]) <= set(one["properties"])
         assert one["description"]
+
+
+def test_what_has_its_default_is_left_out_and_comes_back(whole):
+    data = json.loads(whole.to_json())
+    apply = data["functions"][0]["applys"][0]
+    assert {"position", "op", "count"} <= set(apply) and "device" not in apply
+    again = Profile.from_json(json.dumps(data))
+    assert again == whole and again.functions[0].applys[0].device == ""
 
 
 def test_importing_opwise_does_not_import_the_schema_checker():
