@@ -3,6 +3,8 @@
 The names here are the public ones, those of the ``theano`` module among them.
 """
 
+import sys as _sys
+
 from opwise import errors, gradient, scalar, tensor
 from opwise.compile.construct import clone, rebuild_collect_shared
 from opwise.compile.executable import Function
@@ -127,6 +129,10 @@ __all__ = [
     "tensor",
     "verify_grad",
 ]
+
+
+# so that ``from opwise.printing import Print`` finds it too
+_sys.modules[f"{__name__}.printing"] = printing
 
 
 def __getattr__(name):

@@ -326,3 +326,8 @@ def test_shapes_are_checked_for_users_ops():
     result = unittest.TestResult()
     Case("test_it").run(result)
     assert result.wasSuccessful(), result.errors + result.failures
+
+
+def test_printing_is_a_module_of_opwise_too():
+    code = "from opwise.printing import Print; import opwise.printing as p; assert p.Print is Print"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
