@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import click
@@ -39,5 +40,9 @@ def tune(functions, budget, flags, script, args):
     given = [part for part in (os.environ.get("OPWISE_FLAGS"), flags) if part]
     environment = {**os.environ, "OPWISE_FLAGS": ",".join([*given, *own])}
     environment.pop("OPWISE_TUNING_OWNER", None)
-    done = subprocess.run([sys.executable, str(script), *args], env=environment)
+    with tempfile.TemporaryDirectory() as folder:
+        told = environment["OPWISE_TUNING_TOLD"] = os.path.join(folder, "told")
+        done = subprocess.run([sys.executable, str(script), *args], env=environment)
+        if not os.path.exists(told):
+            click.echo("no advice: the program compiled no function, or was killed", err=True)
     sys.exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)

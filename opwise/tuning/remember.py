@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from pathlib import Path
 from time import perf_counter
 
 from opwise.compile.executable import Function
@@ -18,6 +19,8 @@ from opwise.tuning.progress import shown
 
 #: the variable that tells processes which of them was first
 _OWNER = "OPWISE_TUNING_OWNER"
+#: the variable that names a file to make once there is something to say
+_TOLD = "OPWISE_TUNING_TOLD"
 #: how much longer a function must have run before its arguments are copied once more
 _GROWTH = 2.0
 
@@ -78,6 +81,8 @@ def _at_end():
     n = config.tuning.functions
     if not n or not _first_process():
         return
+    if _TOLD in os.environ:
+        Path(os.environ[_TOLD]).touch()
     most = sorted(_kept, key=lambda f: -f.seconds)[:n]
     if not most:
         print("opwise: the program called no function; there is nothing to advise")
