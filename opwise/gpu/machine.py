@@ -5,6 +5,7 @@ It is the plain machine over these. Values on the device are CuPy's arrays, in t
 
 from __future__ import annotations
 
+import copy
 import time
 
 import numpy as np
@@ -57,6 +58,8 @@ class KernelThunk(DeviceThunk):
         self.dtypes = [out.type.numpy_dtype for out in node.outputs]
         #: by output, the input in whose memory it is put
         self.inplace = {k: inputs[0] for k, inputs in node.op.destroy_map.items()}
+        #: (output, input) pairs of what is copied before the launches
+        self.copies = [(k, i) for k, i in made.copied.items() if k not in self.inplace]
         self.plans: dict = {}
         self.ready = None
 
@@ -64,6 +67,8 @@ class KernelThunk(DeviceThunk):
         if self.ready is None:
             self.prepare()
         (launches, arrays), self.ready = self.ready, None
+        for k, i in self.copies:
+            arrays["out"][k][...] = arrays["in"][i]
         for launch in launches:
             self._launch(launch, arrays)
 
@@ -89,13 +94,8 @@ class KernelThunk(DeviceThunk):
     def _outputs(self, values, shapes):
         outputs = []
         for k, (shape, dtype) in enumerate(zip(shapes, self.dtypes, strict=True)):
-            source = self.made.copied.get(k, self.inplace.get(k))
-            if k in self.inplace:
-                outputs.append(values[source])
-            elif source is not None:
-                outputs.append(values[source].copy())
-            else:
-                outputs.append(self.device.empty(shape, dtype))
+            own = self.inplace.get(k)
+            outputs.append(self.device.empty(shape, dtype) if own is None else values[own])
         return outputs
 
     def _plan(self, key, shapes, where):
@@ -196,13 +196,19 @@ class DeviceMachine(PlainVM):
         """See to it that no step behind can fail, or keep copies of what they overwrite."""
         self._check_complaints()
         if not self._total:
-            return super()._save()
+            storages = [self.storages[cell] for cell in self.program.destroyed]
+            return [(s, s[0], self._copied(s[0])) for s in storages]
         for k in range(self.program.commit, len(self.thunks)):
             try:
                 self.thunks[k].prepare()
-            except Exception as error:  # whatever it is, the user is told which Apply it was
+            except BaseException as error:  # whatever it is, the user is told which Apply it was
+                for thunk in self.thunks[self.program.commit :]:
+                    thunk.ready = None
                 self._fail(k, error)
         return None
+
+    def _copied(self, value):
+        return value.copy() if self.device.holds(value) else copy.deepcopy(value)
 
     def _finish(self):
         self._check_complaints()

@@ -241,3 +241,31 @@ def test_memory_is_counted(mode):
     f(big)
     gc.collect()
     assert device.allocated()[0] == current and device.allocated()[1] >= peak + big.nbytes
+
+
+def test_a_call_that_fails_late_leaves_nothing_behind(mode):
+    """The second update does not fit when the memory of the first is found already."""
+    v, w = opwise.shared(X.copy(), "v"), opwise.shared(X.copy(), "w")
+    x, y = T.fmatrices("x", "y")
+    f = opwise.function([x, y], updates=[(v, v + x), (w, w * y)], mode=mode)
+    for bad in ((X, Y[:3]), (X[:3], Y)):
+        with pytest.raises(ValueError, match="Dimension mismatch"):
+            f(*bad)
+    np.testing.assert_array_equal(v.get_value(), X)
+    f(Y, X)
+    np.testing.assert_array_equal(v.get_value(), X + Y)
+    np.testing.assert_array_equal(w.get_value(), X * X)
+
+
+def test_updates_that_read_each_other_in_place(mode):
+    """Rows are added to what another update has just written."""
+
+    def trained(mode):
+        w, i = opwise.shared(X.copy(), "w"), T.lvector("i")
+        new = T.inc_subtensor((w * 2)[i], 1)
+        f = opwise.function([i], updates=[(w, new)], mode=mode)
+        for _ in range(3):
+            f([0, 2, 2])
+        return w.get_value()
+
+    np.testing.assert_allclose(trained(mode), trained(None), rtol=1e-6)
