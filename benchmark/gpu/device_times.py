@@ -243,7 +243,8 @@ def main(argv=None):
     rows = []
     for workload in workloads(args.quick):
         calls, rounds = (2, 2) if args.quick else (20, 15)
-        times = measured(device, contenders_of(workload, device, torch), rounds, calls)
+        with device.active():
+            times = measured(device, contenders_of(workload, device, torch), rounds, calls)
         rows.append(row(workload, times))
         shown = "  ".join(f"{name} {value * 1e6:.1f} us" for name, value in times.items())
         share = rows[-1].get("share")

@@ -89,7 +89,8 @@ def as_arrays_do(device, node, inputs):
 
 @cupy_call(CpuContiguous)
 def contiguous(device, node, inputs):
-    return [device.xp.ascontiguousarray(inputs[0])]
+    (x,) = inputs
+    return [device.xp.ascontiguousarray(x) if x.ndim else x]  # it makes vectors of numbers
 
 
 @cupy_call(AllocEmpty, host=_after(0))
@@ -227,7 +228,12 @@ def repeat(device, node, inputs):
         if len(times) not in (1, length):
             raise ValueError(f"operands could not be broadcast: {length} and {len(times)} repeats")
         times = times * length if len(times) == 1 else times
-    return [device.xp.repeat(x, times, axis=node.op.axis)]
+    # CuPy's repeat would start a kernel for each row
+    if node.op.axis is None:
+        x = x.reshape(-1)
+    axis = node.op.axis or 0
+    rows = np.repeat(np.arange(x.shape[axis]), times)
+    return [device.xp.take(x, device.xp.asarray(rows), axis=axis)]
 
 
 @cupy_call(TopKOp, host=_axis)
@@ -254,6 +260,9 @@ def permute_rows(device, node, inputs):
     for d, (n, m) in enumerate(zip(x.shape, y.shape, strict=True)):
         if n != m and not any(v.type.broadcastable[d] for v in node.inputs[:2]):
             raise ValueError(f"Dimension mismatch: {x.shape} and {y.shape} in dimension {d}")
+    n = x.shape[-1]
+    if y.size and bool(((y < -n) | (y >= n)).any()):  # CuPy would wrap around
+        raise IndexError(f"a position is out of bounds for rows of {n} elements")
     shape = np.broadcast_shapes(x.shape, y.shape)
     x, y = xp.broadcast_to(x, shape), xp.broadcast_to(y, shape)
     return [xp.take_along_axis(x, xp.argsort(y, axis=-1) if inverse else y, -1)]

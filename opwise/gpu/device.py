@@ -7,15 +7,19 @@ for it. Memory is CuPy's pool; a Device counts what is in use, and the most that
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import sys
 import threading
+from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 
 from opwise.config import config
 from opwise.errors import DeviceError
 from opwise.gpu import kernel
 from opwise.graph import hooks
+from opwise.linkers import cbuild
 
 #: what a flag says for the first device: the names of old and new programs
 _NAMES = re.compile(r"(?:cuda|gpu)(\d*)")
@@ -86,28 +90,28 @@ class Device:
         self.xp, self.index = xp, index
         try:
             count = xp.cuda.runtime.getDeviceCount()
+            if not 0 <= index < count:
+                known = ", ".join(f"cuda{k}" for k in range(count)) or "none"
+                raise DeviceError(f"There is no device cuda{index}; those that there are: {known}")
+            self._handle = xp.cuda.Device(index)
+            with self._handle:
+                self.stream = xp.cuda.Stream()
         except xp.cuda.runtime.CUDARuntimeError as error:
             raise DeviceError(
                 f"CuPy finds no GPU that it can use ({error}): see that nvidia-smi lists one and "
                 "that the driver is as new as CuPy's CUDA, or use device=cpu in OPWISE_FLAGS."
             ) from None
-        if not 0 <= index < count:
-            known = ", ".join(f"cuda{k}" for k in range(count)) or "none"
-            raise DeviceError(f"There is no device cuda{index}; those that there are: {known}")
-        self._handle = xp.cuda.Device(index)
-        self._handle.use()
-        self.stream = xp.cuda.Stream()
         #: what CuPy raises where there is no memory left
         self.out_of_memory = xp.cuda.memory.OutOfMemoryError
-        self._watch = _Watch(xp)
-        self.use()
+        self._watch = _Watch(xp, index)
         self._modules: dict[str, object] = {}
 
-    def use(self):
-        """Make it the device of this thread, and its stream the one that CuPy uses."""
-        self._handle.use()
-        self.stream.use()
-        self._watch.begin()
+    @contextmanager
+    def active(self):
+        """Make it the device of this thread and its stream CuPy's, until the block ends."""
+        with self._handle, self.stream:
+            self._watch.begin()
+            yield
 
     @cached_property
     def facts(self):
@@ -128,7 +132,7 @@ class Device:
 
     def holds(self, value):
         """Return whether a value is an array in the memory of a device."""
-        return isinstance(value, self.xp.ndarray)
+        return isinstance(value, self.xp.ndarray) and value.data.device_id == self.index
 
     def empty(self, shape, dtype):
         """Return an array with any content."""
@@ -138,12 +142,9 @@ class Device:
         """Return an array of zeros."""
         return self.xp.zeros(shape, dtype)
 
-    def upload(self, value, into=None):
-        """Return a copy of a numpy array in device memory, in the same order of dimensions."""
-        if into is None:
-            return self.xp.asarray(value)
-        into.set(value)
-        return into
+    def upload(self, value):
+        """Return a copy of a numpy array in device memory; the array may change afterwards."""
+        return self.xp.array(value, copy=True, blocking=True)
 
     def download(self, array):
         """Return a copy in the host's memory; waits for all that was asked of the device."""
@@ -178,12 +179,14 @@ class Device:
 
     def allocated(self):
         """Return (bytes in use now, the most that were in use at once)."""
-        current = self._watch.pool.used_bytes()
+        with self._handle:
+            current = self._watch.pool.used_bytes()
         return current, max(current, self._watch.peak)
 
     def memory_info(self):
         """Return (bytes that are free, all that the device has)."""
-        return self.xp.cuda.runtime.memGetInfo()
+        with self._handle:
+            return self.xp.cuda.runtime.memGetInfo()
 
     def free(self):
         """Give back what the pool holds and nobody uses."""
@@ -192,7 +195,7 @@ class Device:
     # --- kernels ----------------------------------------------------------------------------------
 
     def functions(self, kernels):
-        """Compile kernels, or take them from CuPy's cache; return {name: function}.
+        """Compile kernels, or take them from the cache; return {name: function}.
 
         Raises DeviceError where CuPy cannot compile.
         """
@@ -200,7 +203,8 @@ class Device:
         try:
             module = self._modules.get(text)
             if module is None:
-                module = self._modules[text] = self.xp.RawModule(code=text, options=kernel.OPTIONS)
+                path = self._compiled(text)
+                module = self._modules[text] = self.xp.RawModule(path=str(path))
             return {one.name: module.get_function(one.name) for one in kernels}
         except Exception as error:  # of NVRTC, of the loader, of files: CuPy has no class for all
             raise DeviceError(
@@ -209,10 +213,29 @@ class Device:
                 "in OPWISE_FLAGS."
             ) from error
 
-    def launch(self, function, grid, block, args, shared=0):
-        """Start a kernel."""
+    def _compiled(self, text):
+        """Return the file of a compiled text.
+
+        RawModule would compile with denormal numbers taken for 0, whatever it is told.
+        """
+        version, arch = self.xp.__version__, str(self._handle.compute_capability)
+        key = kernel.digest(text, *kernel.OPTIONS, arch, version)
+        path = Path(cbuild.folder(), f"{key}.cubin")
+        if not path.exists():
+            compiler = importlib.import_module(f"{self.xp.__name__}.cuda.compiler")
+            binary, _ = compiler.compile_using_nvrtc(text, kernel.OPTIONS)
+            part = path.with_name(f"{path.name}.{os.getpid()}.part")
+            part.write_bytes(binary)
+            part.replace(path)
+        return path
+
+    def allow(self, function, shared):
+        """Let a kernel have so many bytes of shared memory in a block."""
         if shared > _PLAIN_SHARED and function.max_dynamic_shared_size_bytes < shared:
             function.max_dynamic_shared_size_bytes = shared
+
+    def launch(self, function, grid, block, args, shared=0):
+        """Start a kernel that has been allowed its shared memory."""
         function((grid,), block, tuple(args), shared_mem=shared)
 
     # --- time -------------------------------------------------------------------------------------
@@ -231,15 +254,16 @@ class Device:
 class _Watch:
     """Notes the most that was taken from CuPy's pool, as a hook of it in each thread."""
 
-    def __init__(self, xp):
+    def __init__(self, xp, index):
         self.pool, self.peak = xp.get_default_memory_pool(), 0
         watch = self
 
         class Hook(xp.cuda.MemoryHook):
-            name = "opwise"
+            name = f"opwise{index}"
 
             def malloc_postprocess(self, **told):
-                watch.peak = max(watch.peak, watch.pool.used_bytes())
+                if told["device_id"] == index:
+                    watch.peak = max(watch.peak, watch.pool.used_bytes())
 
         self._hook = Hook()
         self._threads = threading.local()
@@ -255,5 +279,6 @@ def as_host(value):
     """Return an array of a device as one of the host; another value as it is."""
     for one in _devices.values():
         if one.holds(value):
-            return one.download(value)
+            with one.active():
+                return one.download(value)
     return value

@@ -50,7 +50,10 @@ class CupyLinker(Linker):
         steps = [s if s is None or s.loop is None or s.loop.address else None for s in steps]
         self.report = kernels.report
         device = devices.device(devices.index_of(self.device or devices.default_name()))
-        device.use()
+        with device.active():
+            return self._on(device, program, storages, steps)
+
+    def _on(self, device, program, storages, steps):
         placement, on_error = self.fgraph.placement, self.reporter(program, storages)
         cells = _Cells(program, storages, device)
         functions = Functions(device)

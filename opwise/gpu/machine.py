@@ -11,6 +11,7 @@ import time
 import numpy as np
 
 from opwise.gpu.kernel import Layout, arguments, position_of
+from opwise.graph import hooks
 from opwise.linkers.vm import PlainVM, Thunk
 
 
@@ -61,19 +62,19 @@ class KernelThunk(DeviceThunk):
         #: (output, input) pairs of what is copied before the launches
         self.copies = [(k, i) for k, i in made.copied.items() if k not in self.inplace]
         self.plans: dict = {}
-        self.ready = None
+        self.ready = self.asked = None
 
     def __call__(self):
         if self.ready is None:
             self.prepare()
-        (launches, arrays), self.ready = self.ready, None
-        for k, i in self.copies:
-            arrays["out"][k][...] = arrays["in"][i]
+        (copies, launches, _), self.ready = self.ready, None
+        for source, target in copies:
+            target[...] = source
         for launch in launches:
-            self._launch(launch, arrays)
+            self.device.launch(*launch)
 
     def prepare(self):
-        """Find memory for the outputs and plan the launches; nothing can fail after it."""
+        """Find memory for the outputs and make the launches ready; nothing can fail after it."""
         values = [cell[0] for cell in self.inputs]
         key = tuple([
             _number(x) if i in self.made.host else Layout.of(x) for i, x in enumerate(values)
@@ -87,7 +88,12 @@ class KernelThunk(DeviceThunk):
         _, _, launches, scratch_bytes = known
         scratch = [self.device.empty((n,), np.uint8) for n in scratch_bytes]
         arrays = {"in": values, "out": outputs, "scratch": scratch, "wrong": [self.word]}
-        self.ready = launches, arrays
+        copies = [(values[i], outputs[k]) for k, i in self.copies]
+        # the arrays are kept until the launches have been asked for
+        self.ready = copies, [self._ready(launch, arrays) for launch in launches], arrays
+        if self.word is not None:
+            told = self.made.told
+            self.asked = [x if i in told else key[i] for i, x in enumerate(values)]
         for cell, value in zip(self.outputs, outputs, strict=True):
             cell[0] = value
 
@@ -105,20 +111,26 @@ class KernelThunk(DeviceThunk):
         found = self.plans[key] = shapes, where, plan.launches, plan.scratch
         return found
 
-    def _launch(self, launch, arrays):
+    def _ready(self, launch, arrays):
+        """Return what ``device.launch`` takes."""
+
         def address(array):
             return arrays[array.kind][array.index].data.ptr + array.offset
 
-        self.device.launch(
-            self.functions(launch.kernel), launch.grid, launch.block,
-            arguments(launch, address), launch.shared,
-        )  # fmt: skip
+        function = self.functions(launch.kernel)
+        self.device.allow(function, launch.shared)
+        return function, launch.grid, launch.block, arguments(launch, address), launch.shared
 
     def complaint(self, word):
-        """Return the error that a word which is not 0 stands for."""
-        inputs = [cell[0] for cell in self.inputs]
-        told = [self.device.download(x) if i in self.made.told else x for i, x in enumerate(inputs)]
+        """Return the error that a word which is not 0 stands for, about the last inputs."""
+        told = [
+            self.device.download(x) if i in self.made.told else x for i, x in enumerate(self.asked)
+        ]
         return self.made.wrong(position_of(word), told)
+
+    def forget(self):
+        """Let go of the arrays of a call."""
+        self.ready = self.asked = None
 
 
 def _number(value):
@@ -155,6 +167,7 @@ class DeviceMachine(PlainVM):
         self.device, self.placement, self.words = device, placement, words
         self._on_device = [isinstance(thunk, DeviceThunk) for thunk in thunks]
         super().__init__(program, storages, thunks, on_error, allow_gc)
+        self._kernels = [t for t in thunks if isinstance(t, KernelThunk)]
         self._complaining = [
             k for k, t in enumerate(thunks) if isinstance(t, KernelThunk) and t.word is not None
         ]
@@ -165,17 +178,29 @@ class DeviceMachine(PlainVM):
         )
 
     def __call__(self):
-        self.device.use()
-        try:
-            super().__call__()
-        except self.device.out_of_memory as error:
-            self._clear()
-            self.device.free()
-            current, _ = self.device.allocated()
-            raise MemoryError(
-                f"The device {self.device.name} has not enough memory: {error}. {current} bytes "
-                "are in use by values that are kept; shared variables have the values they had."
-            ) from None
+        with self.device.active():
+            try:
+                super().__call__()
+            except self.device.out_of_memory as error:
+                raise self._without_memory(error) from None
+            finally:
+                for thunk in self._kernels:
+                    thunk.asked = None
+
+    def _without_memory(self, error):
+        self._clear()
+        self.device.free()
+        current, _ = self.device.allocated()
+        where = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
+        return MemoryError(
+            f"The device {self.device.name} has not enough memory: {error}. {current} bytes are in "
+            f"use by values that are kept; shared variables have the values they had.{where}"
+        )
+
+    def _clear(self):
+        super()._clear()
+        for thunk in self._kernels:
+            thunk.forget()
 
     def _bring_inputs(self):
         holds = self.device.holds
@@ -184,9 +209,9 @@ class DeviceMachine(PlainVM):
             value = storage[0]
             if cell in self._resident:
                 if value is not None and not holds(value):
-                    storage[0] = self.device.upload(value)
-            elif holds(value):
-                storage[0] = self.device.download(value)
+                    storage[0] = self.device.upload(hooks.to_host(value))
+            elif not isinstance(value, np.ndarray):
+                storage[0] = hooks.to_host(value)
             elif cell in self.program.destroyed and not value.flags.writeable:
                 storage[0] = np.array(value)
 
@@ -202,29 +227,45 @@ class DeviceMachine(PlainVM):
             try:
                 self.thunks[k].prepare()
             except BaseException as error:  # whatever it is, the user is told which Apply it was
-                for thunk in self.thunks[self.program.commit :]:
-                    thunk.ready = None
                 self._fail(k, error)
         return None
 
     def _copied(self, value):
         return value.copy() if self.device.holds(value) else copy.deepcopy(value)
 
-    def _finish(self):
-        self._check_complaints()
+    def _finish(self, saved):
+        self._check_complaints(saved)
         if self.timed:
             self._read_events()
 
-    def _check_complaints(self):
+    def _fail(self, k, error, saved=None):
+        self._events.clear()
+        # what a kernel complained of before is why this failed
+        k, error = self._complaint() or (k, error)
+        super()._fail(k, error, saved)
+
+    def _check_complaints(self, saved=None):
+        found = self._complaint()
+        if found is not None:
+            self._fail(*found, saved)
+
+    def _complaint(self):
+        """Return (step, error) of the first kernel that complained in this call, or None."""
         if not self._complaining:
-            return
+            return None
         words = self.device.download(self.words)
         if not words.any():
-            return
+            return None
         self.words[...] = 0
-        for k, word in zip(self._complaining, words, strict=True):
-            if word:
-                self._fail(k, self.thunks[k].complaint(word))
+        k, word = next((k, w) for k, w in zip(self._complaining, words, strict=True) if w)
+        return k, self.thunks[k].complaint(word)
+
+    def _values(self, k):
+        values = [cell[0] for cell in self.thunks[k].inputs]
+        try:
+            return list(map(hooks.to_host, values))
+        except self.device.out_of_memory:  # their shapes must do
+            return [Layout.of(x) if self.device.holds(x) else x for x in values]
 
     # --- times ------------------------------------------------------------------------------------
 

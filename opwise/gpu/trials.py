@@ -17,13 +17,13 @@ def trials_of(nodes):
     if not is_in_use():
         return {}
     device = devices.device(devices.index_of(devices.asked_for()))
-    device.use()
     found, functions = {}, Functions(device)
-    for node in nodes:
-        way = way_of(node)
-        if not isinstance(way, str) and not isinstance(node.op, OF_LENGTHS):
-            found[node] = Trial(node, way, device, functions)
-    functions.compile()
+    with device.active():
+        for node in nodes:
+            way = way_of(node)
+            if not isinstance(way, str) and not isinstance(node.op, OF_LENGTHS):
+                found[node] = Trial(node, way, device, functions)
+        functions.compile()
     return found
 
 
@@ -45,7 +45,10 @@ class Trial:
 
     def __call__(self, values):
         """Return (outputs, inputs as they are afterwards); raises what the implementation does."""
-        self.device.use()
+        with self.device.active():
+            return self._run(values)
+
+    def _run(self, values):
         for i, (cell, value) in enumerate(zip(self.inputs, values, strict=True)):
             cell[0] = value if i in self.way.host else self.device.upload(value)
         try:

@@ -164,7 +164,7 @@ class PlainVM:
             if self.allow_gc:
                 for cell in self._dies[k]:
                     cell[0] = None
-        self._finish()
+        self._finish(saved)
         if self.allow_gc:
             for cell in self._ends:
                 cell[0] = None
@@ -194,14 +194,18 @@ class PlainVM:
 
     def _fail(self, k, error, saved=None):
         """Raise what step ``k`` raised; everything is as it was before the call."""
-        values = [hooks.to_host(cell[0]) for cell in self.thunks[k].inputs]
+        values = self._values(k)
         self._restore(saved)
         self._clear()
         self.on_error(k, error, values)
         raise error
 
-    def _finish(self):
-        """Called when all thunks have run."""
+    def _values(self, k):
+        """Return the values of the inputs of step ``k``, to be told of."""
+        return [cell[0] for cell in self.thunks[k].inputs]
+
+    def _finish(self, saved):
+        """Called when all thunks have run; saved: what ``_restore`` takes."""
 
     def _bring_inputs(self):
         """Bring inputs here from where they are; those to be overwritten that must not be are

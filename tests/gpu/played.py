@@ -9,6 +9,7 @@ import operator
 import re
 import sys
 import weakref
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -37,7 +38,7 @@ class ndarray:
     size = property(lambda self: self._host.size)
     nbytes = property(lambda self: self._host.nbytes)
     T = property(lambda self: ndarray(self._host.T))
-    data = property(lambda self: SimpleNamespace(ptr=self._host.ctypes.data))
+    data = property(lambda self: SimpleNamespace(ptr=self._host.ctypes.data, device_id=0))
 
     @property
     def __cuda_array_interface__(self):
@@ -112,13 +113,18 @@ def _index(index):
 
 
 class OutOfMemoryError(MemoryError):
-    """What CuPy raises."""
+    """What CuPy raises; it cannot be made of a text."""
+
+    def __init__(self, size, total, limit=0):
+        super().__init__(f"Out of memory allocating {size} bytes (allocated so far: {total} bytes)")
 
 
 class MemoryHook:
     """Is told of memory that is taken and given back, from ``__enter__`` on."""
 
     def __enter__(self):
+        if any(hook.name == self.name for hook in MEMORY.hooks):
+            raise KeyError(f"memory hook {self.name} already exists")
         MEMORY.hooks.append(self)
 
     def malloc_postprocess(self, **told):
@@ -148,7 +154,7 @@ class _Memory:
             return
         size = -(-host.nbytes // 512) * 512
         if self.limit and self.used + size > self.limit:
-            raise OutOfMemoryError(f"Out of memory allocating {size} bytes")
+            raise OutOfMemoryError(size, self.used)
         self.used += size
         for hook in self.hooks:
             hook.malloc_postprocess(mem_size=size, size=host.nbytes, device_id=0)
@@ -171,8 +177,8 @@ _SIGNATURE = re.compile(r'extern "C" __global__ void __launch_bounds__\(\d+\) (\
 class RawModule:
     """Kernels, compiled from their text as C++."""
 
-    def __init__(self, code, options=()):
-        assert "--fmad=false" in options
+    def __init__(self, path):
+        code = Path(path).read_text()
         kernels = []
         for name, parameters in _SIGNATURE.findall(code):
             types = [tuple(re.fullmatch(r"(.*\W)(\w+)", p.strip(), re.S).groups())
@@ -195,6 +201,7 @@ class _Function:
 
     def __call__(self, grid, block, args, *, shared_mem=0):
         assert shared_mem <= self.max_dynamic_shared_size_bytes
+        assert STREAM.depth, "a kernel on the stream of somebody else"
         STREAM.launches += 1
         places = [np.array(value) for value in args]
         pointers = (ctypes.c_void_p * len(places))(*(p.ctypes.data for p in places))
@@ -211,9 +218,14 @@ class CUDARuntimeError(RuntimeError):
 
 class _Stream:
     launches = 0
+    #: how many blocks it is the current one of
+    depth = 0
 
-    def use(self):
-        pass
+    def __enter__(self):
+        self.depth += 1
+
+    def __exit__(self, *error):
+        self.depth -= 1
 
     def synchronize(self):
         pass
@@ -235,10 +247,15 @@ class _Event:
 class _Device:
     attributes = {"MultiProcessorCount": 4, "MaxSharedMemoryPerBlock": 49152}
 
+    compute_capability = "90"
+
     def __init__(self, index):
         self.index = index
 
-    def use(self):
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *error):
         pass
 
 
@@ -248,6 +265,11 @@ def _gemm(transa, transb, a, b, out, alpha, beta):
     product = np.matmul(a._host, b._host) * a.dtype.type(alpha)
     out._host[...] = product if beta == 0 else product + out._host * out.dtype.type(beta)
     return out
+
+
+def _compile(source, options):
+    assert "--fmad=false" in options
+    return source.encode(), None
 
 
 def _made(function):
@@ -270,7 +292,7 @@ def install(monkeypatch, devices=1):
     """Let ``import cupy`` give what is played here; returns the module."""
     xp = ModuleType("cupy")
     functions = ("dot", "matmul", "sort", "argsort", "cumsum", "cumprod", "diff", "nonzero",
-                 "repeat", "moveaxis", "flip", "take_along_axis", "broadcast_to", "arange",
+                 "take", "moveaxis", "flip", "take_along_axis", "broadcast_to", "arange",
                  "unravel_index", "stack", "ascontiguousarray", "empty", "zeros")  # fmt: skip
     for name in functions:
         setattr(xp, name, _made(getattr(np, name)))
@@ -282,6 +304,7 @@ def install(monkeypatch, devices=1):
             return value
         return ndarray(np.array(host, dtype=dtype))
 
+    xp.array = lambda value, copy, blocking: ndarray(np.array(value))
     xp.asarray, xp.asnumpy = asarray, lambda array: array._host.copy()
     xp.get_default_memory_pool = lambda: MEMORY
     runtime = SimpleNamespace(
@@ -296,7 +319,12 @@ def install(monkeypatch, devices=1):
     )  # fmt: skip
     cublas = ModuleType("cupy.cublas")
     cublas.gemm = _gemm
+    compiler = ModuleType("cupy.cuda.compiler")
+    compiler.compile_using_nvrtc = _compile
+    xp.__version__ = "played"
+    MEMORY.hooks.clear()
     monkeypatch.setitem(sys.modules, "cupy", xp)
+    monkeypatch.setitem(sys.modules, "cupy.cuda.compiler", compiler)
     monkeypatch.setitem(sys.modules, "cupy.cublas", cublas)
     monkeypatch.setattr(device, "_devices", {})
     monkeypatch.setattr(hooks, "to_host", hooks.to_host)

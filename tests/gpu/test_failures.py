@@ -1,0 +1,204 @@
+"""Calls that fail on a device, at every place: what is said, and that nothing is left behind."""
+
+import numpy as np
+import played
+import pytest
+
+import opwise
+import opwise.tensor as T
+from opwise.errors import DeviceError
+from opwise.gpu import device
+from opwise.graph.apply import Apply
+from opwise.modes.mode import Mode
+from opwise.tensor.extra_ops import cpu_contiguous
+
+RNG = np.random.RandomState(3)
+X, Y = (RNG.rand(5, 5).astype("float32") for _ in range(2))
+ONE, NINE = np.float32(1), np.float32(9)
+
+
+@pytest.fixture(autouse=True)
+def there(cupy):
+    """Every test runs on a device, be it a played one."""
+
+
+@pytest.fixture
+def mode():
+    return Mode("cupy")
+
+
+@pytest.fixture
+def w():
+    return opwise.shared(X.copy(), "w")
+
+
+# --- updates in place -----------------------------------------------------------------------------
+
+
+def test_a_copy_of_what_is_overwritten_before_it(mode, w):
+    v = opwise.shared(Y.copy(), "v")
+    new = T.inc_subtensor(w[0], ONE)
+    f = opwise.function([], updates=[(w, new), (v, T.set_subtensor(new[1], NINE))], mode=mode)
+    f()
+    expected = X.copy()
+    expected[0] += 1
+    np.testing.assert_allclose(w.get_value(), expected)
+    expected[1] = 9
+    np.testing.assert_allclose(v.get_value(), expected)
+
+
+def test_a_result_made_of_an_update(mode, w):
+    new = T.inc_subtensor(w[0], ONE)
+    out = opwise.Out(T.set_subtensor(new[1], NINE), borrow=True)
+    expected = X.copy()
+    expected[0] += 1
+    expected[1] = 9
+    f = opwise.function([], out, updates=[(w, new)], mode=mode)
+    np.testing.assert_allclose(f().get(), expected)
+
+
+def test_swapped_and_aliased_updates(mode, w):
+    v = opwise.shared(Y.copy(), "v")
+    opwise.function([], updates=[(w, v), (v, w)], mode=mode)()
+    np.testing.assert_array_equal(w.get_value(), Y)
+    opwise.function([], updates=[(w, w + v), (v, v * w)], mode=mode)()
+    np.testing.assert_allclose(w.get_value(), X + Y)
+    np.testing.assert_allclose(v.get_value(), X * Y)
+    opwise.function([], updates=[(w, v)], mode=mode)()
+    opwise.function([], updates=[(w, w + 1)], mode=mode)()
+    np.testing.assert_allclose(v.get_value(), X * Y)
+
+
+def test_views_as_updates(mode, w):
+    f = opwise.function([], w[::-1], updates=[(w, w * 2)], mode=mode)
+    np.testing.assert_array_equal(f(), X[::-1])
+    opwise.function([], updates=[(w, w.T)], mode=mode)()
+    opwise.function([], updates=[(w, w * 3)], mode=mode)()
+    np.testing.assert_array_equal(w.get_value(), (6 * X).T)
+
+
+# --- indices out of range -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_an_index_of_an_update_in_place(mode, w, kept):
+    i = opwise.shared(np.array([1, 7]), "i") if kept else T.lvector("i")
+    updates = [(w, T.inc_subtensor(w[i], ONE))]
+    f = opwise.function([] if kept else [i], updates=updates, mode=mode)
+    with pytest.raises(IndexError, match="index 7 is out of bounds"):
+        f(*([] if kept else [[1, 7]]))
+    np.testing.assert_array_equal(w.get_value(), X)
+
+
+def test_an_index_that_nobody_keeps(mode):
+    x, i = T.fmatrix("x"), T.lvector("i")
+    f = opwise.function([x, i], T.exp(x)[i * 2] + 1, mode=mode)
+    with pytest.raises(IndexError, match="index 14 is out of bounds"):
+        f(X, [1, 7])
+    f(X, [1, 2])
+
+
+def test_what_fails_because_of_an_index_is_not_blamed(mode):
+    x, y, i = T.fmatrix("x"), T.fmatrix("y"), T.lvector("i")
+    f = opwise.function([x, y, i], T.dot(T.exp(x)[i], y), mode=mode)
+    with pytest.raises(IndexError, match="index 7"):
+        f(X, Y[:4], [1, 7])
+    with pytest.raises(ValueError, match="not aligned"):
+        f(X, Y[:4], [1, 2])
+    f(X, Y, [1, 2])
+
+    class Picky(opwise.Op):
+        __props__ = ()
+
+        def make_node(self, x):
+            return Apply(self, [x], [x.type()])
+
+        def perform(self, node, inputs, output_storage):
+            raise FloatingPointError("garbage")
+
+    g = opwise.function([x, i], Picky()(x[i] * 2), mode=mode)
+    with pytest.raises(IndexError, match="index 7"):
+        g(X, [0, 7])
+    with pytest.raises(FloatingPointError, match="garbage"):
+        g(X, [0, 1])
+
+
+# --- the rest -------------------------------------------------------------------------------------
+
+
+def test_nothing_is_prepared_any_more_after_a_failure(mode, w):
+    v, x = opwise.shared(Y.copy(), "v"), T.fmatrix("x")
+    f = opwise.function([x], updates=[(w, w + 1), (v, v + x)], mode=mode)
+    with pytest.raises(ValueError, match="Dimension mismatch"):
+        f(X[:3])
+    assert not any(getattr(thunk, "ready", None) for thunk in f.fn.thunks)
+    np.testing.assert_array_equal(w.get_value(), X)
+    f(X)
+    np.testing.assert_array_equal(w.get_value(), X + 1)
+    np.testing.assert_array_equal(v.get_value(), Y + X)
+
+
+def test_times_of_a_call_that_failed_are_not_those_of_the_next(mode):
+    x, y = T.fmatrices("x", "y")
+    f = opwise.function([x, y], T.dot(T.exp(x), y), mode=mode)
+    f.fn.start_timing()
+    with pytest.raises(ValueError, match="not aligned"):
+        f(X, Y[:4])
+    f(X, Y)
+    assert {row[0] for row in f.fn.timing()} == {1}
+
+
+def test_a_number_stays_one(mode):
+    x = T.fmatrix("x")
+    total = T.exp(x).sum()
+    f = opwise.function([x], [T.exp(x) * cpu_contiguous(total), cpu_contiguous(total)], mode=mode)
+    product, number = f(X)
+    np.testing.assert_allclose(product, np.exp(X) * np.exp(X).sum(), rtol=1e-5)
+    assert number.shape == ()
+
+
+class TestPlayed:
+    """What only a played device can be made to do."""
+
+    @pytest.fixture
+    def cupy(self, monkeypatch):
+        return played.install(monkeypatch, devices=2)
+
+    def test_a_kernel_that_cannot_be_compiled_when_it_is_needed(self, mode, w, cupy):
+        v = opwise.shared(Y.copy(), "v")
+        a, b = T.fmatrices("a", "b")
+        updates = [(w, T.exp(w) + a), (v, T.sqrt(v) * b)]
+        f = opwise.function([a, b], updates=updates, mode=mode)
+
+        def broken(path):
+            raise RuntimeError("a module that cannot be loaded")
+
+        cupy.RawModule = broken
+        for arguments in ((X, np.asfortranarray(X)), (np.asfortranarray(X), X)):
+            with pytest.raises(DeviceError, match="CuPy cannot compile"):
+                f(*arguments)
+            np.testing.assert_array_equal(w.get_value(), X)
+            np.testing.assert_array_equal(v.get_value(), Y)
+
+    def test_without_memory_the_line_is_told(self, mode, cupy):
+        x = T.fmatrix("x")
+        f = opwise.function([x], T.exp(x).sum(axis=0), mode=mode)
+
+        def empty(shape, dtype):
+            raise played.OutOfMemoryError(512, 1024)
+
+        cupy.empty = empty
+        with pytest.raises(MemoryError, match=r"(?s)allocating 512 bytes.*test_failures.py"):
+            f(X)
+
+    def test_two_devices(self):
+        assert [device.device(k).index for k in (0, 1)] == [0, 1]
+
+    def test_the_users_stream_is_left_alone(self, mode):
+        x = T.fmatrix("x")
+        f = opwise.function([x], T.exp(x), mode=mode)
+        f(X)
+        assert played.STREAM.depth == 0
+        with pytest.raises(ValueError, match="reshape"):
+            opwise.function([x], T.exp(x).reshape((7,)), mode=mode)(X)
+        assert played.STREAM.depth == 0
