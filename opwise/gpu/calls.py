@@ -34,12 +34,14 @@ from opwise.tensor.type import TensorType
 class Call:
     """How an Apply runs by CuPy. host: the inputs that must be the host's.
 
-    view: whether outputs lie in memory of the inputs, so that the device does nothing.
+    view: whether outputs lie in memory of the inputs, so that the device does nothing. target: like
+    function, but it only checks the inputs and returns what they will be put into, in place.
     """
 
     function: Callable
     host: tuple[int, ...] = ()
     view: bool = False
+    target: Callable | None = None
 
 
 #: Ops that ask an array for its lengths alone, wherever it is; what they give is the host's
@@ -48,12 +50,12 @@ OF_LENGTHS = (Shape, Shape_i)
 _calls: dict[type, Callable] = {}
 
 
-def cupy_call(*op_classes, host=lambda node: (), view=False):
+def cupy_call(*op_classes, host=lambda node: (), view=False, target=None):
     """Register the call of Op classes. host: function from an Apply to the inputs on the host."""
 
     def register(function):
         for cls in op_classes:
-            _calls[cls] = lambda node: Call(function, tuple(host(node)), view)
+            _calls[cls] = lambda node: Call(function, tuple(host(node)), view, target)
         return function
 
     return register
@@ -115,36 +117,54 @@ def dot22_scalar(device, node, inputs):
     return [device.gemm(x, y, None, a, 0)]
 
 
-@cupy_call(Gemm, host=lambda node: (1, 4))
-def gemm(device, node, inputs):
-    z, a, x, y, b = inputs
+def _gemm_target(device, node, inputs):
+    z, _, x, y, _ = inputs
     _check_product(x.shape, y.shape)
     _check_target("gemm", z.shape, (x.shape[0], y.shape[1]))
+    return [z]
+
+
+@cupy_call(Gemm, host=lambda node: (1, 4), target=_gemm_target)
+def gemm(device, node, inputs):
+    (z,) = _gemm_target(device, node, inputs)
+    _, a, x, y, b = inputs
     return [device.gemm(x, y, z if node.op.inplace else z.copy(), a, b)]
 
 
-@cupy_call(Gemv, host=lambda node: (1, 4))
-def gemv(device, node, inputs):
-    y, alpha, matrix, x, beta = inputs
+def _gemv_target(device, node, inputs):
+    y, _, matrix, x, _ = inputs
     if matrix.shape != (*y.shape, *x.shape):
         raise ValueError(
             "Incompatible shapes for gemv (beta * y + alpha * dot(A, x)). "
             f"y: {y.shape}, A: {matrix.shape}, x: {x.shape}"
         )
+    return [y]
+
+
+@cupy_call(Gemv, host=lambda node: (1, 4), target=_gemv_target)
+def gemv(device, node, inputs):
+    (y,) = _gemv_target(device, node, inputs)
+    _, alpha, matrix, x, beta = inputs
     target = y if node.op.inplace else y.copy()
     # a column is a matrix that BLAS knows how to add into
     device.gemm(matrix, x[:, None], target[:, None], alpha, beta)
     return [target]
 
 
-@cupy_call(Ger, host=lambda node: (1,))
-def ger(device, node, inputs):
-    matrix, alpha, x, y = inputs
+def _ger_target(device, node, inputs):
+    matrix, _, x, y = inputs
     if matrix.shape != (*x.shape, *y.shape):
         raise ValueError(
             "Incompatible shapes for ger (A + alpha * outer(x, y)). "
             f"A: {matrix.shape}, x: {x.shape}, y: {y.shape}"
         )
+    return [matrix]
+
+
+@cupy_call(Ger, host=lambda node: (1,), target=_ger_target)
+def ger(device, node, inputs):
+    (matrix,) = _ger_target(device, node, inputs)
+    _, alpha, x, y = inputs
     target = matrix if node.op.destructive else matrix.copy()
     return [device.gemm(x[:, None], y[None, :], target, alpha, 1)]
 

@@ -20,6 +20,11 @@ class DeviceThunk(Thunk):
 
     #: whether the device has nothing to do
     view = False
+    #: whether, once ``prepare`` was called, the device has all that it needs
+    preparable = False
+
+    def forget(self):
+        """Let go of the arrays of a call."""
 
     def __init__(self, node, inputs, outputs, device):
         super().__init__(node, inputs, outputs)
@@ -34,13 +39,29 @@ class CallThunk(DeviceThunk):
     def __init__(self, node, inputs, outputs, device, call):
         super().__init__(node, inputs, outputs, device)
         self.function, self.view = call.function, call.view
+        # a view is there without any work, and what works in place has memory
+        self.target = call.function if call.view else call.target if node.op.destroy_map else None
+        self.preparable = self.target is not None
+        self.ready = False
+
+    def prepare(self):
+        """Check the inputs and tell where the outputs will be; only for those that can."""
+        inputs = [cell[0] for cell in self.inputs]
+        self._give(self.target(self.device, self.node, inputs))
+        self.ready = True
 
     def __call__(self):
-        inputs = [cell[0] for cell in self.inputs]
-        for cell, value in zip(
-            self.outputs, self.function(self.device, self.node, inputs), strict=True
-        ):
+        done, self.ready = self.ready and self.view, False
+        if not done:
+            self._give(self.function(self.device, self.node, [cell[0] for cell in self.inputs]))
+
+    def _give(self, values):
+        for cell, value in zip(self.outputs, values, strict=True):
             cell[0] = value
+
+    def forget(self):
+        """Let go of what was prepared for a call."""
+        self.ready = False
 
 
 class KernelThunk(DeviceThunk):
@@ -63,6 +84,7 @@ class KernelThunk(DeviceThunk):
         self.copies = [(k, i) for k, i in made.copied.items() if k not in self.inplace]
         self.plans: dict = {}
         self.ready = self.asked = None
+        self.preparable = word is None
 
     def __call__(self):
         if self.ready is None:
@@ -152,6 +174,9 @@ class ToDevice(DeviceThunk):
 class ToHost(DeviceThunk):
     """Copies an array of the device to the host; waits for it."""
 
+    def prepare(self):
+        """Nothing is to be done before: memory of the host is there."""
+
     def __call__(self):
         self.outputs[0][0] = self.device.download(self.inputs[0][0])
 
@@ -167,14 +192,19 @@ class DeviceMachine(PlainVM):
         self.device, self.placement, self.words = device, placement, words
         self._on_device = [isinstance(thunk, DeviceThunk) for thunk in thunks]
         super().__init__(program, storages, thunks, on_error, allow_gc)
-        self._kernels = [t for t in thunks if isinstance(t, KernelThunk)]
+        self._asked = [t for t in thunks if isinstance(t, DeviceThunk)]
         self._complaining = [
             k for k, t in enumerate(thunks) if isinstance(t, KernelThunk) and t.word is not None
         ]
         self._resident = {c for c in program.inputs if placement.on_device(program.variables[c])}
         #: whether what overwrites inputs cannot fail any more once its memory is there
+        late = program.steps[program.commit :]
+        read = {cell for step in late for cell in step.inputs}
         self._total = all(
-            isinstance(t, KernelThunk) and t.word is None for t in thunks[program.commit :]
+            thunk.preparable
+            if isinstance(thunk, DeviceThunk) and not isinstance(thunk, ToHost)
+            else isinstance(thunk, ToHost) and read.isdisjoint(step.outputs)
+            for thunk, step in zip(thunks[program.commit :], late, strict=True)
         )
 
     def __call__(self):
@@ -184,8 +214,8 @@ class DeviceMachine(PlainVM):
             except self.device.out_of_memory as error:
                 raise self._without_memory(error) from None
             finally:
-                for thunk in self._kernels:
-                    thunk.asked = None
+                for k in self._complaining:
+                    self.thunks[k].asked = None
 
     def _without_memory(self, error):
         self._clear()
@@ -199,7 +229,7 @@ class DeviceMachine(PlainVM):
 
     def _clear(self):
         super()._clear()
-        for thunk in self._kernels:
+        for thunk in self._asked:
             thunk.forget()
 
     def _bring_inputs(self):

@@ -157,6 +157,20 @@ def test_a_number_stays_one(mode):
     assert number.shape == ()
 
 
+def test_products_added_in_place_copy_no_parameters(mode, w, monkeypatch):
+    """What a step of training overwrites is checked before anything is, and copied nowhere."""
+    x, b = T.fmatrix("x"), opwise.shared(X[0].copy(), "b")
+    updates = [(w, w - np.float32(0.1) * T.dot(x.T, x)), (b, b - x.sum(axis=0))]
+    f = opwise.function([x], (w * 2).sum(), updates=updates, mode=mode)
+    assert any(node.op.destroy_map for node in f.maker.order)
+    monkeypatch.setattr(type(f.fn), "_copied", None)
+    f(Y)
+    np.testing.assert_allclose(w.get_value(), X - np.float32(0.1) * np.dot(Y.T, Y), rtol=1e-5)
+    with pytest.raises(ValueError, match=r"Dimension mismatch|gemm|not aligned"):
+        f(Y[:, :3])
+    np.testing.assert_allclose(b.get_value(), X[0] - Y.sum(axis=0), rtol=1e-5)
+
+
 class TestPlayed:
     """What only a played device can be made to do."""
 
