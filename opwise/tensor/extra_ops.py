@@ -30,7 +30,7 @@ from opwise.tensor.diagonal import (  # noqa: F401  (names of theano.tensor.extr
     fill_diagonal_offset,
     fill_diagonal_offset_,
 )
-from opwise.tensor.elemwise import cast, dimshuffle, elemwise
+from opwise.tensor.elemwise import cast, dimshuffle, elemwise, zeros_like
 from opwise.tensor.join import join
 from opwise.tensor.selection import compress  # noqa: F401  (a name of theano.tensor.extra_ops)
 from opwise.tensor.shape import flatten, get_vector_length, reshape, squeeze
@@ -198,10 +198,14 @@ class DiffOp(Op):
         if x.type.dtype in dtypes.DISCRETE:
             return [zero_gradient(x)]
         axis = self.axis % x.type.ndim
+        if self.n and x.type.broadcastable[axis]:
+            return [zeros_like(x)]  # one element has no differences
         for _ in range(self.n):
             ends = [1 if d == axis else shape_of(gz)[d] for d in range(gz.type.ndim)]
             end = zeros(ends, dtype=gz.type.dtype)
             gz = join(axis, end, gz) - join(axis, gz, end)
+        if self.n:  # there may have been fewer elements than differences were asked for
+            gz = getitem(gz, ((slice(None),) * axis) + (slice(None, shape_of(x)[axis]),))
         return [gz]
 
     def R_op(self, inputs, eval_points):

@@ -110,6 +110,23 @@ def test_diff(run, check_forward, axis, n):
         check_forward(lambda p: diff(p, n, axis), array)
 
 
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+@pytest.mark.parametrize("length", [0, 1, 2])
+@pytest.mark.parametrize("pattern", [(False, False), (False, True)])
+def test_gradients_of_more_differences_than_there_are(run, n, length, pattern):
+    """They have the shape of the input, and are made of zeros where nothing is left."""
+    if pattern[1] and length != 1:
+        return
+    x = tensor_type("float64", pattern)("x")
+    array = np.arange(3.0 * length).reshape(3, length) ** 2
+    found = run(grad(diff(x, n, 1).sum(), x), {x: array})
+    signs = np.zeros(length)
+    for k in range(length):
+        step = np.eye(length)[k]
+        signs[k] = np.diff(step, n).sum()
+    np.testing.assert_array_equal(found, np.broadcast_to(signs, (3, length)))
+
+
 def test_texts_and_refusals_of_diff():
     assert str(DiffOp(n=2)) == "DiffOp{n=2, axis=-1}"
     with pytest.raises(ValueError, match="non-negative"):
