@@ -100,7 +100,7 @@ def _applys(profile, n, sort):
             f"{a.quantile(0.5) * 1e-3:.3f}" if a.count else "",
             f"{a.quantile(0.95) * 1e-3:.3f}" if a.count else "",
             *(_against(known) if limits else ()),
-            "C" if a.c else "Py",
+            a.device or ("C" if a.c else "Py"),
             str(a.position),
             tables.cell(_named(f, a, several)),
             style=_style(share),

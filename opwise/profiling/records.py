@@ -10,7 +10,8 @@ from opwise.profiling.files import write_whole
 COLUMNS = (
     "function", "position", "op", "op_class", "apply", "line", "scope", "c", "why", "calls",
     "seconds", "seconds_least", "seconds_median", "seconds_p95", "seconds_most", "bytes_read",
-    "bytes_written", "flops", "dtypes", "shapes",
+    "bytes_written", "flops", "dtypes", "shapes", "device", "seconds_asked", "seconds_waited",
+    "on_host",
 )  # fmt: skip
 
 
@@ -19,6 +20,8 @@ def records(profile):
 
     seconds: in all calls; seconds_least, _median, _p95, _most: in one. bytes, flops, dtypes and
     shapes are those of the last call: of inputs, then of outputs; None where they are not known.
+    device: where it ran, "" for the host; then what the host took to ask for it and to wait for it,
+    and why it was not on the device that others were on.
     """
     return [_record(function, apply) for function in profile.functions for apply in function.applys]
 
@@ -37,6 +40,7 @@ def _record(function, a):
         a.flops,
         " ".join(x.dtype for x in arrays) if known else None,
         " ".join("x".join(map(str, x.shape)) or "()" for x in arrays) if known else None,
+        a.device, a.asked * 1e-9, a.waited * 1e-9, a.on_host,
     )  # fmt: skip
     return dict(zip(COLUMNS, values, strict=True))
 

@@ -3,10 +3,13 @@
 import numpy as np
 import played
 import pytest
+from click.testing import CliRunner
 
 import opwise
 import opwise.tensor as T
+from opwise.command import main
 from opwise.modes.profilemode import ProfileMode
+from opwise.profiling import records
 from opwise.profiling.profile import Profile
 from opwise.profiling.reports import details, device, profilestats
 
@@ -99,3 +102,13 @@ def test_memory_of_both(flags):
     shown = [int(line.split(": ")[1].split("KB")[0]) for line in block]
     assert shown == [round(m.peak / 1024) for m in (memory.host, memory.device, memory)]
     assert Profile.from_json(profile.to_json()) == profile
+
+
+def test_records_and_tables_name_the_device(tmp_path):
+    profile = run("cupy").profile()
+    for row, a in zip(records.records(profile), profile.applys, strict=True):
+        assert (row["device"], row["on_host"]) == (a.device, a.on_host)
+        assert (row["seconds_asked"] > 0) == bool(a.device)
+    profile.save(tmp_path / "p.json")
+    shown = CliRunner().invoke(main.main, ["report", str(tmp_path / "p.json")]).output
+    assert shown.count("  cuda0  ") == sum(bool(a.device) for a in profile.applys)
