@@ -6,7 +6,7 @@ import click
 
 from opwise.command import tables
 from opwise.profiling import aggregate, roofline
-from opwise.profiling.reports import details
+from opwise.profiling.reports import details, device
 
 #: from which share of the time on a row is marked, and marked more
 _MUCH, _MOST = 0.1, 0.25
@@ -26,7 +26,9 @@ def show(profile, n, sort="time"):
         ):
             if any(row.key for row in rows):
                 _show_table(title, _sums(profile, rows, n), len(rows), n)
-    for section in (details.in_python(profile, n), details.peak(profile)):
+    for section in (
+        device.section(profile, n), details.in_python(profile, n), details.peak(profile),
+    ):  # fmt: skip
         if section:
             click.echo("\n" + "\n".join(map(tables.printable, section)))
 

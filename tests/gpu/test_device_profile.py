@@ -111,4 +111,5 @@ def test_records_and_tables_name_the_device(tmp_path):
         assert (row["seconds_asked"] > 0) == bool(a.device)
     profile.save(tmp_path / "p.json")
     shown = CliRunner().invoke(main.main, ["report", str(tmp_path / "p.json")]).output
+    assert "\nOn the device: " in shown and f": {WHY}\n" in shown
     assert shown.count("  cuda0  ") == sum(bool(a.device) for a in profile.applys)
