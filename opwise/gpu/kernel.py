@@ -51,8 +51,7 @@ class Layout(NamedTuple):
     @classmethod
     def of(cls, array):
         """Return the layout of a numpy or CuPy array."""
-        interface = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
-        address = interface["data"][0]
+        address = array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
         aligned = min(16, address & -address) if address else 16
         return cls(array.shape, array.strides, array.dtype.itemsize, aligned)
 

@@ -40,10 +40,6 @@ class ndarray:
     T = property(lambda self: ndarray(self._host.T))
     data = property(lambda self: SimpleNamespace(ptr=self._host.ctypes.data, device_id=0))
 
-    @property
-    def __cuda_array_interface__(self):
-        return {"data": (self._host.ctypes.data, False)}
-
     def __len__(self):
         return len(self._host)
 
