@@ -75,8 +75,9 @@ def show(mine, theirs, by, n, html, fail_above, floor):
     table = _table_of_runs if several else _table
     tables.show(table([total, *found[:n]], by))
     rest = sum(-r.row.ns for r in found[n:]) * 1e-9
-    if _flags(mine) != _flags(theirs):
-        click.echo(tables.printable(f"flags before: {_flags(mine)}, after: {_flags(theirs)}"))
+    before, after = _flags(mine), _flags(theirs)
+    if before != after:
+        click.echo(tables.printable(f"flags before: {before}, after: {after}"))
     for line in device.moved(mine[0], theirs[0]):
         click.echo(tables.printable(line))
     if len(found) > n:

@@ -40,7 +40,7 @@ class _Commands(click.Group):
                 at_end.callback(sys.stdout.flush)
                 return super().main(*args, **kwargs)
         except OSError as error:
-            if error.filename is not None:  # it is about another file
+            if error.filename is not None or error.errno is None:  # it is about something else
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             click.echo(f"Error: stdout cannot be written: {error.strerror}", err=True)

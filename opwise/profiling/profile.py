@@ -356,6 +356,8 @@ def _check(profile):
         counts += (ns for call in f.detail for ns in (call.number, *call.apply_ns))
         if f.memory:
             counts += (*f.memory.timeline, f.memory.peak, *(one.bytes for one in f.memory.live))
+            for part in (f.memory.host, f.memory.device):
+                counts += vars(part).values() if part else ()
         if min(counts) < 0:
             raise ValueError(f"a count of {f.name[:40]!r} is below zero")
         if any(value < 0 for value in vars(f.compile).values() if isinstance(value, float)):

@@ -113,3 +113,13 @@ def test_records_and_tables_name_the_device(tmp_path):
     shown = CliRunner().invoke(main.main, ["report", str(tmp_path / "p.json")]).output
     assert "\nOn the device: " in shown and f": {WHY}\n" in shown
     assert shown.count("  cuda0  ") == sum(bool(a.device) for a in profile.applys)
+
+
+def test_a_move_is_told_for_as_many_calls():
+    """Twice the calls on the device are not half the speed."""
+    cpu = run("c|py").profile()
+    few, many = (device.moved(cpu, run("cupy", calls).profile()) for calls in (4, 8))
+    # what ran on the device takes a millisecond in each call
+    told = [line.split(" Applys on the device")[0] for line in (few[1], many[1])]
+    assert told[0] == told[1]
+    assert device.moved(run("cupy").profile(), cpu)[0].endswith("times as fast")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opwise.profiling import compare
 from opwise.profiling.memory import readable
 
 #: nanoseconds that a device's clock can tell apart
@@ -49,7 +50,7 @@ def _rate(count, seconds):
 
 
 def _note(a):
-    if not a.total:
+    if a.shares and set(a.shares) == {"v"}:
         return " (a view)"
     if a.total < RESOLUTION * a.count:
         return f" (shorter than the device's clock can tell, {RESOLUTION} ns)"
@@ -73,8 +74,9 @@ def _on_host(profile, n):
 def moved(mine, theirs):
     """Return the sentences on a move between host and device; none where both ran on the same.
 
-    mine, theirs: Profiles of the same calls.
+    The second Profile is taken as it would be with as many calls as the first.
     """
+    theirs = compare.like(theirs, mine)
     sides = [bool(_on_device(p)) for p in (mine, theirs)]
     if sides[0] == sides[1]:
         return []
