@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from opwise.config import config
+from opwise.gpu import blas
 from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.convert import ViewOp
@@ -36,12 +38,15 @@ class Call:
 
     view: whether outputs lie in memory of the inputs, so that the device does nothing. target: like
     function, but it only checks the inputs and returns what they will be put into, in place.
+    captured: whether a CUDA graph can hold it: it waits for nothing, and what it asks for (memory,
+    copies, products by cuBLAS) depends on layouts and the host's inputs alone.
     """
 
     function: Callable
     host: tuple[int, ...] = ()
     view: bool = False
     target: Callable | None = None
+    captured: bool = False
 
 
 #: Ops that ask an array for its lengths alone, wherever it is; what they give is the host's
@@ -50,12 +55,28 @@ OF_LENGTHS = (Shape, Shape_i)
 _calls: dict[type, Callable] = {}
 
 
-def cupy_call(*op_classes, host=lambda node: (), view=False, target=None):
-    """Register the call of Op classes. host: function from an Apply to the inputs on the host."""
+def cupy_call(
+    *op_classes,
+    host=lambda node: (),
+    view=False,
+    target=None,
+    captured=lambda node: False,
+    kernels=lambda node: False,
+):
+    """Register the call of Op classes.
+
+    Functions of an Apply: host, the inputs on the host; captured, see Call; kernels, whether it is
+    none of CuPy's business, but has kernels.
+    """
 
     def register(function):
+        def make(node):
+            if kernels(node):
+                return "it has kernels"
+            return Call(function, tuple(host(node)), view, target, view or captured(node))
+
         for cls in op_classes:
-            _calls[cls] = lambda node: Call(function, tuple(host(node)), view, target)
+            _calls[cls] = make
         return function
 
     return register
@@ -77,6 +98,10 @@ def _after(first):
     return lambda node: range(first, len(node.inputs))
 
 
+def _always(node):
+    return True
+
+
 # --- views --------------------------------------------------------------------------------------
 
 
@@ -95,7 +120,7 @@ def contiguous(device, node, inputs):
     return [device.xp.ascontiguousarray(x) if x.ndim else x]  # it makes vectors of numbers
 
 
-@cupy_call(AllocEmpty, host=_after(0))
+@cupy_call(AllocEmpty, host=_after(0), captured=_always)
 def alloc_empty(device, node, inputs):
     return [device.empty(tuple(map(int, inputs)), node.outputs[0].type.dtype)]
 
@@ -103,32 +128,84 @@ def alloc_empty(device, node, inputs):
 # --- products -----------------------------------------------------------------------------------
 
 
-@cupy_call(Dot, Dot22)
+def _by_blas(node):
+    return blas.has(node.outputs[0].type.numpy_dtype)
+
+
+def _product(device, x, y, out=None, alpha=1, beta=0):
+    """Return ``alpha * x @ y + beta * out`` in the memory of ``out``, or without it in new."""
+    if out is None:
+        out, beta = device.empty((x.shape[0], y.shape[1]), x.dtype), 0
+    alpha, beta = float(alpha), float(beta)
+    if not out.size:
+        return out
+    if not x.shape[1]:
+        out[...] = 0 if beta == 0 else out * out.dtype.type(beta)
+        return out
+    into = _readable(device, out)
+    factors = _readable(device, x), _readable(device, y)
+    if out.ndim == 2 and 1 in out.shape and out.dtype.char in "fd":
+        _by_vector(device, *factors, into, alpha, beta)
+    else:
+        device.blas.gemm(*factors, into, alpha, beta, config.cuda.tf32)
+    if into is not out:
+        out[...] = into
+    return out
+
+
+def _by_vector(device, x, y, out, alpha, beta):
+    """A matrix and a vector: where the product has one row, both are transposed."""
+    if out.shape[1] != 1:
+        x, y, out = y.T, x.T, out.T
+    device.blas.gemv(x, y[:, 0], out[:, 0], alpha, beta)
+
+
+def _readable(device, matrix):
+    """Return a matrix as BLAS can read it: itself or a copy."""
+    form = blas.form_of(matrix.shape, matrix.strides, matrix.dtype.itemsize)
+    return matrix if form is not None else device.xp.ascontiguousarray(matrix)
+
+
+def _has_matrix(node):
+    return any(v.type.ndim == 2 for v in node.inputs)
+
+
+def _cast(device, array, node):
+    return device.xp.asarray(array, dtype=node.outputs[0].type.numpy_dtype)
+
+
+@cupy_call(Dot, Dot22, captured=_by_blas, kernels=lambda node: not _has_matrix(node))
 def dot(device, node, inputs):
     x, y = inputs
-    _check_product(x.shape, y.shape)
-    return [_of_dtype(device, device.xp.dot(x, y), node)]
+    check_product(x.shape, y.shape)
+    if not _by_blas(node):
+        return [_cast(device, device.xp.dot(x, y), node)]
+    x, y = _cast(device, x, node), _cast(device, y, node)
+    product = _product(
+        device, x if x.ndim == 2 else x[None, :], y if y.ndim == 2 else y[:, None]
+    )  # fmt: skip
+    return [product.reshape(x.shape[:-1] + y.shape[1:])]
 
 
-@cupy_call(Dot22Scalar, host=lambda node: (2,))
+@cupy_call(Dot22Scalar, host=lambda node: (2,), captured=_by_blas)
 def dot22_scalar(device, node, inputs):
     x, y, a = inputs
-    _check_product(x.shape, y.shape)
-    return [device.gemm(x, y, None, a, 0)]
+    check_product(x.shape, y.shape)
+    return [_product(device, x, y, alpha=a)]
 
 
 def _gemm_target(device, node, inputs):
     z, _, x, y, _ = inputs
-    _check_product(x.shape, y.shape)
+    check_product(x.shape, y.shape)
     _check_target("gemm", z.shape, (x.shape[0], y.shape[1]))
     return [z]
 
 
-@cupy_call(Gemm, host=lambda node: (1, 4), target=_gemm_target)
+@cupy_call(Gemm, host=lambda node: (1, 4), target=_gemm_target, captured=_by_blas)
 def gemm(device, node, inputs):
     (z,) = _gemm_target(device, node, inputs)
     _, a, x, y, b = inputs
-    return [device.gemm(x, y, z if node.op.inplace else z.copy(), a, b)]
+    return [_product(device, x, y, z if node.op.inplace else z.copy(), a, b)]
 
 
 def _gemv_target(device, node, inputs):
@@ -141,13 +218,12 @@ def _gemv_target(device, node, inputs):
     return [y]
 
 
-@cupy_call(Gemv, host=lambda node: (1, 4), target=_gemv_target)
+@cupy_call(Gemv, host=lambda node: (1, 4), target=_gemv_target, captured=_by_blas)
 def gemv(device, node, inputs):
     (y,) = _gemv_target(device, node, inputs)
     _, alpha, matrix, x, beta = inputs
     target = y if node.op.inplace else y.copy()
-    # a column is a matrix that BLAS knows how to add into
-    device.gemm(matrix, x[:, None], target[:, None], alpha, beta)
+    _product(device, matrix, x[:, None], target[:, None], alpha, beta)
     return [target]
 
 
@@ -161,29 +237,50 @@ def _ger_target(device, node, inputs):
     return [matrix]
 
 
-@cupy_call(Ger, host=lambda node: (1,), target=_ger_target)
+@cupy_call(Ger, host=lambda node: (1,), target=_ger_target, captured=_by_blas)
 def ger(device, node, inputs):
     (matrix,) = _ger_target(device, node, inputs)
     _, alpha, x, y = inputs
     target = matrix if node.op.destructive else matrix.copy()
-    return [device.gemm(x[:, None], y[None, :], target, alpha, 1)]
+    return [_product(device, x[:, None], y[None, :], target, alpha, 1)]
 
 
-@cupy_call(BatchedDot)
+@cupy_call(BatchedDot, captured=_by_blas)
 def batched_dot(device, node, inputs):
     x, y = inputs
     if x.shape[0] != y.shape[0]:
         raise ValueError(f"BatchedDot of arrays of unequal lengths: {x.shape} and {y.shape}")
     left = x if x.ndim == 3 else x[:, None, :]
     right = y if y.ndim == 3 else y[:, :, None]
-    _check_product(left.shape[1:], right.shape[1:])
-    product = device.xp.matmul(left, right)
+    check_product(left.shape[1:], right.shape[1:])
+    if _by_blas(node):
+        product = _batched(device, _cast(device, left, node), _cast(device, right, node))
+    else:
+        product = device.xp.matmul(left, right)
     if x.ndim == 2:
         product = product[:, 0]
     return [product[..., 0] if y.ndim == 2 else product]
 
 
-def _check_product(x, y):
+def _batched(device, x, y):
+    out = device.empty((*x.shape[:2], y.shape[2]), x.dtype)
+    if not out.size:
+        return out
+    if not x.shape[2]:
+        out[...] = 0
+        return out
+    device.blas.gemm_batched(_each(device, x), _each(device, y), out, config.cuda.tf32)
+    return out
+
+
+def _each(device, matrices):
+    """Return matrices as BLAS can read each of them: themselves or a copy."""
+    form = blas.form_of(matrices.shape[1:], matrices.strides[1:], matrices.dtype.itemsize)
+    whole = matrices.strides[0] % matrices.dtype.itemsize == 0 <= matrices.strides[0]
+    return matrices if form is not None and whole else device.xp.ascontiguousarray(matrices)
+
+
+def check_product(x, y):
     """Raise ValueError, as numpy does, unless arrays of these shapes can be multiplied."""
     dim = max(0, len(y) - 2)
     if x[-1] != y[dim]:
@@ -200,10 +297,6 @@ def _check_target(name, there, wanted):
         )
 
 
-def _of_dtype(device, array, node):
-    return device.xp.asarray(array, dtype=node.outputs[0].type.dtype)
-
-
 # --- along an axis ------------------------------------------------------------------------------
 
 
@@ -218,7 +311,7 @@ def sort(device, node, inputs):
 
 @cupy_call(ArgSortOp, host=_axis)
 def argsort(device, node, inputs):
-    return [_of_dtype(device, device.xp.argsort(inputs[0], axis=int(inputs[1])), node)]
+    return [_cast(device, device.xp.argsort(inputs[0], axis=int(inputs[1])), node)]
 
 
 @cupy_call(CumOp)
@@ -236,7 +329,7 @@ def diff(device, node, inputs):
 
 @cupy_call(Nonzero)
 def nonzero(device, node, inputs):
-    return [_of_dtype(device, device.xp.stack(device.xp.nonzero(inputs[0])), node)]
+    return [_cast(device, device.xp.stack(device.xp.nonzero(inputs[0])), node)]
 
 
 @cupy_call(RepeatOp, host=_axis)

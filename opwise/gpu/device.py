@@ -1,23 +1,27 @@
 """Device: the GPU through CuPy. No other module imports CuPy, and this one not before it is asked.
 
 Everything that a function does on a device is on one stream; what is given back to the host waits
-for it. Memory is CuPy's pool; a Device counts what is in use, and the most that ever was.
+for it. What is captured goes through another, on which nothing runs. Memory is CuPy's pool; a
+Device counts what is in use, and the most that ever was.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 import re
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
+
 from opwise.config import config
 from opwise.errors import DeviceError
-from opwise.gpu import kernel
+from opwise.gpu import blas, kernel
 from opwise.graph import hooks
 from opwise.linkers import cbuild
 
@@ -105,6 +109,11 @@ class Device:
         self.out_of_memory = xp.cuda.memory.OutOfMemoryError
         self._watch = _Watch(xp, index)
         self._modules: dict[str, object] = {}
+        #: by stream, what computes products there
+        self._products: dict[int, blas.Blas] = {}
+        self._side = None
+        self._side_lock = threading.Lock()
+        self._thread = threading.local()
 
     @contextmanager
     def active(self):
@@ -154,26 +163,66 @@ class Device:
         """Wait for all that was asked of the device."""
         self.stream.synchronize()
 
-    def gemm(self, x, y, out, alpha, beta):
-        """Return ``alpha * x @ y + beta * out`` in the memory of ``out``, or without it in new."""
-        if out is None:
-            out, beta = self.empty((x.shape[0], y.shape[1]), x.dtype), 0
-        if x.dtype.char in "fd" and 0 not in (*x.shape, *y.shape):
-            self._cublas.gemm("N", "N", x, y, out, float(alpha), float(beta))
-            return out
-        product = self.xp.matmul(x, y) * x.dtype.type(alpha)
-        out[...] = product if beta == 0 else out * x.dtype.type(beta) + product
-        return out
+    def compact(self, array):
+        """Return an array whose elements lie in C order without gaps: a copy, or itself."""
+        return array if array.flags.c_contiguous else self.xp.ascontiguousarray(array)
+
+    # --- copies that nobody waits for -------------------------------------------------------------
+
+    def pinned(self, size):
+        """Return bytes of the host that the device reads and writes by itself, as an array."""
+        return np.frombuffer(self.xp.cuda.alloc_pinned_memory(size), np.uint8, size)
+
+    def send(self, array, source):
+        """Copy an array of the host into one of the device, both in C order.
+
+        If it is in pinned memory, that must stay as it is until the device has come so far; of
+        other memory there is a copy when this returns.
+        """
+        self._copy(array.data.ptr, source.ctypes.data, source.nbytes, "memcpyHostToDevice")
+
+    def fetch(self, target, array):
+        """Copy an array of the device, in C order, into pinned memory; it is there later."""
+        self._copy(target.ctypes.data, array.data.ptr, array.nbytes, "memcpyDeviceToHost")
+
+    def _copy(self, target, source, size, kind):
+        runtime = self.xp.cuda.runtime
+        if size:
+            runtime.memcpyAsync(target, source, size, getattr(runtime, kind), self.stream.ptr)
+
+    # --- products ---------------------------------------------------------------------------------
+
+    @property
+    def blas(self):
+        """Products for what this thread asks of the device: that is run, or captured."""
+        capturing = getattr(self._thread, "capturing", False)
+        return self._blas_of(self._side if capturing else self.stream)
+
+    def _blas_of(self, stream):
+        found = self._products.get(stream.ptr)
+        if found is None:
+            found = blas.Blas(self._blas_library, stream.ptr, self._workspace)
+            self._products[stream.ptr] = found
+        return found
 
     @cached_property
-    def _cublas(self):
+    def _blas_library(self):
+        """cuBLAS as CuPy has loaded it: its functions are found through CuPy's extension."""
         try:
-            return importlib.import_module(f"{self.xp.__name__}.cublas")
-        except ImportError as error:
+            extension = importlib.import_module(f"{self.xp.__name__}_backends.cuda.libs.cublas")
+            return ctypes.CDLL(extension.__file__)
+        except (ImportError, OSError) as error:
             raise DeviceError(
                 f"CuPy cannot load cuBLAS ({str(error)[:500]}): install it with CUDA's libraries, "
                 "pip install 'opwise[gpu]', or use device=cpu in OPWISE_FLAGS."
             ) from error
+
+    @cached_property
+    def _workspace(self):
+        hopper = int(self._handle.compute_capability) >= 90
+        size = blas.WORKSPACE if hopper else blas.WORKSPACE_BEFORE_HOPPER
+        self._workspace_memory = self.xp.cuda.Memory(size)  # no part of what the pool counts
+        return self._workspace_memory.ptr, size
 
     # --- memory -----------------------------------------------------------------------------------
 
@@ -191,6 +240,57 @@ class Device:
     def free(self):
         """Give back what the pool holds and nobody uses."""
         self._watch.pool.free_all_blocks()
+
+    def piece(self, size):
+        """Return memory of the pool, with its address as ``ptr``: in use as long as it is held."""
+        return self._watch.pool.malloc(size)
+
+    def within(self, address, size, owner):
+        """Return what CuPy takes for memory: part of a piece; owner: is kept as long as it is."""
+        memory = self.xp.cuda.UnownedMemory(address, size, owner, self.index)
+        return self.xp.cuda.MemoryPointer(memory, 0)
+
+    def array_at(self, memory, shape, strides, dtype):
+        """Return an array in memory that ``within`` or an array's ``data`` gave."""
+        return self.xp.ndarray(shape, dtype, memory, strides)
+
+    def allocating(self, allocate):
+        """Return a context in which this thread takes its memory from ``allocate``."""
+        return self.xp.cuda.using_allocator(allocate)
+
+    # --- graphs -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def capturing(self):
+        """Capture what this thread asks of the device in the block, in place of running it.
+
+        Gives a list; behind the block it holds a function that runs all of it. Raises what CUDA
+        raises where something cannot be captured.
+        """
+        with self._side_lock:
+            if self._side is None:
+                self._side = self.xp.cuda.Stream(non_blocking=True)
+            if self._products:
+                self._blas_of(self._side)  # it cannot be made meanwhile
+            found = []
+            self._thread.capturing = True
+            try:
+                with self._side:
+                    self._side.begin_capture()
+                    try:
+                        yield found
+                    except BaseException:
+                        self._abandon()
+                        raise
+                    graph = self._side.end_capture()
+            finally:
+                self._thread.capturing = False
+            found.append(lambda: graph.launch(self.stream))
+
+    def _abandon(self):
+        """End a capture that failed; it may be that CUDA has done so, and says it again."""
+        with suppress(self.xp.cuda.runtime.CUDARuntimeError):
+            self._side.end_capture()
 
     # --- kernels ----------------------------------------------------------------------------------
 
@@ -237,6 +337,16 @@ class Device:
     def launch(self, function, grid, block, args, shared=0):
         """Start a kernel that has been allowed its shared memory."""
         function((grid,), block, tuple(args), shared_mem=shared)
+
+    def mark(self, event=None):
+        """Return an event behind what was asked of the device, to wait for; the one given, if any.
+
+        Unlike those of ``event`` it takes no time of the device.
+        """
+        if event is None:
+            event = self.xp.cuda.Event(disable_timing=True)
+        event.record(self.stream)
+        return event
 
     # --- time -------------------------------------------------------------------------------------
 

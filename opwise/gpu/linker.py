@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -10,11 +10,14 @@ from opwise.config import config
 from opwise.errors import DeviceError
 from opwise.gpu import device as devices
 from opwise.gpu.calls import OF_LENGTHS, Call
-from opwise.gpu.machine import CallThunk, DeviceMachine, KernelThunk, ToDevice, ToHost
+from opwise.gpu.machine import DeviceMachine
+from opwise.gpu.order import is_last, stretched
 from opwise.gpu.place import PlaceOnDevice
+from opwise.gpu.thunks import CallThunk, KernelThunk, ToDevice, ToHost
 from opwise.gpu.transfer import GpuFromHost, HostFromGpu
 from opwise.graph import provenance
 from opwise.linkers.base import Linker, make_thunk
+from opwise.linkers.program import make_program, roots_overwritten
 
 
 class CupyLinker(Linker):
@@ -45,6 +48,10 @@ class CupyLinker(Linker):
             return None
         return super().c_step(node, kernels)
 
+    def make_program(self):
+        schedule = self.schedule or partial(stretched, placement=self.fgraph.placement)
+        return make_program(self.fgraph, schedule, is_last)
+
     def _machine(self, program, storages, steps, kernels):
         kernels.finish()
         steps = [s if s is None or s.loop is None or s.loop.address else None for s in steps]
@@ -60,14 +67,17 @@ class CupyLinker(Linker):
         ways = [placement.way(step.node) for step in program.steps]
         complaining = [k for k, way in enumerate(ways) if getattr(way, "wrong", None) is not None]
         words = device.zeros(len(complaining), "uint32") if complaining else None
+        overwritten = set(roots_overwritten(program, program.steps))
         thunks = []
         for k, (step, way) in enumerate(zip(program.steps, ways, strict=True)):
             node = step.node
             outputs = [storages[c] for c in step.outputs]
             if isinstance(node.op, GpuFromHost):
-                thunk = ToDevice(node, [storages[c] for c in step.inputs], outputs, device)
+                steady = step.outputs[0] not in overwritten
+                thunk = ToDevice(node, [storages[c] for c in step.inputs], outputs, device, steady)
             elif isinstance(node.op, HostFromGpu):
-                thunk = ToHost(node, cells.of(step, ()), outputs, device)
+                waits = any(step.outputs[0] in later.inputs for later in program.steps[k + 1 :])
+                thunk = ToHost(node, cells.of(step, ()), outputs, device, waits)
             elif way is None:
                 thunk = make_thunk(program, k, steps[k], storages, on_error)
             elif isinstance(way, Call):

@@ -1,6 +1,7 @@
-"""The machine that runs a Program on a device: thunks that launch kernels, call CuPy or move data.
+"""The machine that runs a Program on a device.
 
-It is the plain machine over these. Values on the device are CuPy's arrays, in the same storages.
+It is the plain machine over thunks that ask the device for work. Values there are CuPy's arrays, in
+the same storages.
 """
 
 from __future__ import annotations
@@ -10,175 +11,13 @@ import time
 
 import numpy as np
 
-from opwise.gpu.kernel import Layout, arguments, position_of
+from opwise.config import config
+from opwise.gpu import graphs
+from opwise.gpu.kernel import Layout
+from opwise.gpu.staging import Download
+from opwise.gpu.thunks import DeviceThunk, KernelThunk, ToDevice, ToHost
 from opwise.graph import hooks
-from opwise.linkers.vm import PlainVM, Thunk
-
-
-class DeviceThunk(Thunk):
-    """Base of thunks that ask a device for work; they do not wait for it."""
-
-    #: whether the device has nothing to do
-    view = False
-    #: whether, once ``prepare`` was called, the device has all that it needs
-    preparable = False
-
-    def forget(self):
-        """Let go of the arrays of a call."""
-
-    def __init__(self, node, inputs, outputs, device):
-        super().__init__(node, inputs, outputs)
-        self.device = device
-        #: no Python code computes for the Apply
-        self.cthunk = device
-
-
-class CallThunk(DeviceThunk):
-    """Calls CuPy."""
-
-    def __init__(self, node, inputs, outputs, device, call):
-        super().__init__(node, inputs, outputs, device)
-        self.function, self.view = call.function, call.view
-        # a view is there without any work, and what works in place has memory
-        self.target = call.function if call.view else call.target if node.op.destroy_map else None
-        self.preparable = self.target is not None
-        self.ready = False
-
-    def prepare(self):
-        """Check the inputs and tell where the outputs will be; only for those that can."""
-        inputs = [cell[0] for cell in self.inputs]
-        self._give(self.target(self.device, self.node, inputs))
-        self.ready = True
-
-    def __call__(self):
-        done, self.ready = self.ready and self.view, False
-        if not done:
-            self._give(self.function(self.device, self.node, [cell[0] for cell in self.inputs]))
-
-    def _give(self, values):
-        for cell, value in zip(self.outputs, values, strict=True):
-            cell[0] = value
-
-    def forget(self):
-        """Let go of what was prepared for a call."""
-        self.ready = False
-
-
-class KernelThunk(DeviceThunk):
-    """Launches the kernels of an Implementation.
-
-    functions: compiled kernels by name. word: array of the device for a complaint, or None. What
-    was worked out for layouts of the inputs is kept for those that come again.
-    """
-
-    #: so many plans are kept
-    _KEPT = 64
-
-    def __init__(self, node, inputs, outputs, device, made, functions, word):
-        super().__init__(node, inputs, outputs, device)
-        self.made, self.functions, self.word = made, functions, word
-        self.dtypes = [out.type.numpy_dtype for out in node.outputs]
-        #: by output, the input in whose memory it is put
-        self.inplace = {k: inputs[0] for k, inputs in node.op.destroy_map.items()}
-        #: (output, input) pairs of what is copied before the launches
-        self.copies = [(k, i) for k, i in made.copied.items() if k not in self.inplace]
-        self.plans: dict = {}
-        self.ready = self.asked = None
-        self.preparable = word is None
-
-    def __call__(self):
-        if self.ready is None:
-            self.prepare()
-        (copies, launches, _), self.ready = self.ready, None
-        for source, target in copies:
-            target[...] = source
-        for launch in launches:
-            self.device.launch(*launch)
-
-    def prepare(self):
-        """Find memory for the outputs and make the launches ready; nothing can fail after it."""
-        values = [cell[0] for cell in self.inputs]
-        key = tuple([
-            _number(x) if i in self.made.host else Layout.of(x) for i, x in enumerate(values)
-        ])  # fmt: skip
-        known = self.plans.get(key)
-        shapes = known[0] if known is not None else self.made.shapes(list(key))
-        outputs = self._outputs(values, shapes)
-        where = tuple([Layout.of(z) for z in outputs])
-        if known is None or known[1] != where:
-            known = self._plan(key, shapes, where)
-        _, _, launches, scratch_bytes = known
-        scratch = [self.device.empty((n,), np.uint8) for n in scratch_bytes]
-        arrays = {"in": values, "out": outputs, "scratch": scratch, "wrong": [self.word]}
-        copies = [(values[i], outputs[k]) for k, i in self.copies]
-        # the arrays are kept until the launches have been asked for
-        self.ready = copies, [self._ready(launch, arrays) for launch in launches], arrays
-        if self.word is not None:
-            told = self.made.told
-            self.asked = [x if i in told else key[i] for i, x in enumerate(values)]
-        for cell, value in zip(self.outputs, outputs, strict=True):
-            cell[0] = value
-
-    def _outputs(self, values, shapes):
-        outputs = []
-        for k, (shape, dtype) in enumerate(zip(shapes, self.dtypes, strict=True)):
-            own = self.inplace.get(k)
-            outputs.append(self.device.empty(shape, dtype) if own is None else values[own])
-        return outputs
-
-    def _plan(self, key, shapes, where):
-        plan = self.made.plan(list(key), list(where), self.device.facts)
-        if len(self.plans) >= self._KEPT:
-            self.plans.clear()
-        found = self.plans[key] = shapes, where, plan.launches, plan.scratch
-        return found
-
-    def _ready(self, launch, arrays):
-        """Return what ``device.launch`` takes."""
-
-        def address(array):
-            return arrays[array.kind][array.index].data.ptr + array.offset
-
-        function = self.functions(launch.kernel)
-        self.device.allow(function, launch.shared)
-        return function, launch.grid, launch.block, arguments(launch, address), launch.shared
-
-    def complaint(self, word):
-        """Return the error that a word which is not 0 stands for, about the last inputs."""
-        told = [
-            self.device.download(x) if i in self.made.told else x for i, x in enumerate(self.asked)
-        ]
-        return self.made.wrong(position_of(word), told)
-
-    def forget(self):
-        """Let go of the arrays of a call."""
-        self.ready = self.asked = None
-
-
-def _number(value):
-    """Return what the host knows of an input: a number, or a tuple of those of a vector."""
-    value = np.asarray(value)
-    return value.item() if value.ndim == 0 else tuple(value.tolist())
-
-
-class ToDevice(DeviceThunk):
-    """Copies an array of the host to the device."""
-
-    def __call__(self):
-        value = self.inputs[0][0]
-        if value is None:
-            raise ValueError("expected an ndarray, not None")
-        self.outputs[0][0] = self.device.upload(value)
-
-
-class ToHost(DeviceThunk):
-    """Copies an array of the device to the host; waits for it."""
-
-    def prepare(self):
-        """Nothing is to be done before: memory of the host is there."""
-
-    def __call__(self):
-        self.outputs[0][0] = self.device.download(self.inputs[0][0])
+from opwise.linkers.vm import PlainVM
 
 
 class DeviceMachine(PlainVM):
@@ -190,6 +29,7 @@ class DeviceMachine(PlainVM):
 
     def __init__(self, program, storages, thunks, on_error, allow_gc, device, placement, words):
         self.device, self.placement, self.words = device, placement, words
+        self._told = Download(device)
         self._on_device = [isinstance(thunk, DeviceThunk) for thunk in thunks]
         super().__init__(program, storages, thunks, on_error, allow_gc)
         self._asked = [t for t in thunks if isinstance(t, DeviceThunk)]
@@ -206,18 +46,34 @@ class DeviceMachine(PlainVM):
             else isinstance(thunk, ToHost) and read.isdisjoint(step.outputs)
             for thunk, step in zip(thunks[program.commit :], late, strict=True)
         )
+        self._results = [t for t in thunks if isinstance(t, ToHost) and not t.waits]
+        self._one_by_one = self._launched = False
+        self.stretches = graphs.stretches(self)
 
     def __call__(self):
         with self.device.active():
             try:
-                super().__call__()
+                self._call()
             except self.device.out_of_memory as error:
                 raise self._without_memory(error) from None
             finally:
                 for k in self._complaining:
                     self.thunks[k].asked = None
 
+    def _call(self):
+        try:
+            super().__call__()
+            return
+        except _Again:
+            self._clear()
+        self._one_by_one = True
+        try:
+            super().__call__()
+        finally:
+            self._one_by_one = False
+
     def _without_memory(self, error):
+        self.free_graphs()
         self._clear()
         self.device.free()
         current, _ = self.device.allocated()
@@ -231,6 +87,79 @@ class DeviceMachine(PlainVM):
         super()._clear()
         for thunk in self._asked:
             thunk.forget()
+
+    def free(self):
+        super().free()
+        self.free_graphs()
+        for thunk in self.thunks:
+            if isinstance(thunk, ToDevice):
+                thunk.upload.forget()
+
+    def free_graphs(self):
+        """Let go of all graphs and their memory."""
+        if any(stretch.captured for stretch in self.stretches.values()):
+            self.device.synchronize()
+        for stretch in self.stretches.values():
+            stretch.forget()
+
+    # --- stretches --------------------------------------------------------------------------------
+
+    def parts(self, start, stop):
+        """Return whether a stretch from ``start`` must end before step ``stop``.
+
+        What overwrites inputs waits until it is known that nobody complained before.
+        """
+        commit = self.program.commit
+        if stop != commit:
+            return False
+        return not self._ends_total() or any(start <= k < commit for k in self._complaining)
+
+    def is_whole(self, start, stop):
+        """Return whether steps can become one launch: behind ``commit`` all of them, or none."""
+        commit = self.program.commit
+        return stop <= commit or (start <= commit and self._ends_total() == stop)
+
+    def _ends_total(self):
+        """Return where results begin behind what overwrites inputs; 0 if that may fail, or waits"""
+        stop = len(self.thunks)
+        while stop > self.program.commit and isinstance(self.thunks[stop - 1], ToHost):
+            stop -= 1
+        late = self.thunks[self.program.commit : stop]
+        return stop if self._total and all(t.captured for t in late) else 0
+
+    def _run_steps(self, run):
+        self._launched = False
+        if self.timed or self._one_by_one or not self.stretches or not config.cuda.graphs:
+            return super()._run_steps(run)
+        saved, k, commit = None, 0, self.program.commit
+        while k < len(self.thunks):
+            stretch = self.stretches.get(k)
+            if stretch is None:
+                if k == commit:
+                    saved = self._save()
+                self._run_step(k, run, saved)
+                k += 1
+                continue
+            if k <= commit < stretch.stop:
+                self._check_complaints()
+            self._launched |= stretch.run(self, run)
+            k = stretch.stop
+        return saved
+
+    def run_plainly(self, start, stop, run):
+        """Run the steps of a stretch one by one."""
+        for k in range(start, stop):
+            if k == self.program.commit:
+                self._prepare(k, stop)
+            self._run_step(k, run)
+
+    def _prepare(self, start, stop):
+        """Make steps ready, so that they cannot fail any more."""
+        for k in range(start, stop):
+            try:
+                self.thunks[k].prepare()
+            except BaseException as error:  # whatever it is, the user is told which Apply it was
+                self._fail(k, error)
 
     def _bring_inputs(self):
         holds = self.device.holds
@@ -253,40 +182,52 @@ class DeviceMachine(PlainVM):
         if not self._total:
             storages = [self.storages[cell] for cell in self.program.destroyed]
             return [(s, s[0], self._copied(s[0])) for s in storages]
-        for k in range(self.program.commit, len(self.thunks)):
-            try:
-                self.thunks[k].prepare()
-            except BaseException as error:  # whatever it is, the user is told which Apply it was
-                self._fail(k, error)
+        self._prepare(self.program.commit, len(self.thunks))
         return None
 
     def _copied(self, value):
         return value.copy() if self.device.holds(value) else copy.deepcopy(value)
 
     def _finish(self, saved):
-        self._check_complaints(saved)
+        if self._complaining:
+            self._told.ask(self.words)
+        if self._complaining or (self._results and not self.timed):
+            self.device.synchronize()
+        if self._complaining:
+            self._raise_complaint(self._told.land(), saved)
         if self.timed:
             self._read_events()
+        else:
+            for thunk in self._results:
+                thunk.land()
 
     def _fail(self, k, error, saved=None):
         self._events.clear()
         # what a kernel complained of before is why this failed
-        k, error = self._complaint() or (k, error)
-        super()._fail(k, error, saved)
+        found = self._complaint(self._words()) if self._complaining else None
+        super()._fail(*(found or (k, error)), saved)
 
-    def _check_complaints(self, saved=None):
-        found = self._complaint()
+    def _check_complaints(self):
+        if self._complaining:
+            self._raise_complaint(self._words())
+
+    def _words(self):
+        self._told.ask(self.words)
+        self.device.synchronize()
+        return self._told.land()
+
+    def _raise_complaint(self, words, saved=None):
+        found = self._complaint(words)
         if found is not None:
-            self._fail(*found, saved)
+            super()._fail(*found, saved)
 
-    def _complaint(self):
+    def _complaint(self, words):
         """Return (step, error) of the first kernel that complained in this call, or None."""
-        if not self._complaining:
-            return None
-        words = self.device.download(self.words)
         if not words.any():
             return None
         self.words[...] = 0
+        if self._launched:  # where it was, and what was given, is known step by step alone
+            raise _Again
         k, word = next((k, w) for k, w in zip(self._complaining, words, strict=True) if w)
         return k, self.thunks[k].complaint(word)
 
@@ -314,6 +255,9 @@ class DeviceMachine(PlainVM):
         first = None if view else self.device.event()
         start = time.perf_counter_ns()
         thunk()
+        if isinstance(thunk, ToHost) and not thunk.waits:
+            self.device.synchronize()
+            thunk.land()
         asked = time.perf_counter_ns() - start
         self._events.append((k, first, None if view else self.device.event(), asked))
 
@@ -351,3 +295,7 @@ class DeviceMachine(PlainVM):
             value = self.storages[cell][0]
             if hasattr(value, "strides"):
                 self._layouts[cell] = value.shape, value.strides
+
+
+class _Again(BaseException):
+    """A kernel complained in a launch of many: the call is made once more, step by step."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from opwise.gpu import cudatext, fill, indexing, rows
+from opwise.gpu.calls import check_product
 from opwise.gpu.cudatext import Program
 from opwise.gpu.elemwise import Loop
 from opwise.gpu.elsewhere import ELSEWHERE
@@ -23,6 +24,7 @@ from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubt
 from opwise.tensor.convert import DeepCopyOp
 from opwise.tensor.creation import Alloc, ARange, Eye, Tri
 from opwise.tensor.diagonal import AllocDiag, ExtractDiag
+from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.join import Join, MakeVector, Split
 from opwise.tensor.mapreduce import MapReduce
@@ -39,7 +41,7 @@ from opwise.tensor.nnet.rowsoftmax import (
     SoftmaxWithBias,
     check_bias,
 )
-from opwise.tensor.reduce import Argmax, CAReduce, MaxAndArgmax, check_not_empty
+from opwise.tensor.reduce import Argmax, CAReduce, MaxAndArgmax, Sum, check_not_empty
 from opwise.tensor.subtensor import IncSubtensor, get_idx_list
 from opwise.tensor.type import TensorType
 
@@ -510,6 +512,29 @@ def map_reduce(node):
         program, folding, reduced.op, between.ndim, _patterns(node.inputs),
         lambda inputs: mapped.op.shape_of(mapped, inputs),
     )  # fmt: skip
+
+
+@cuda_maker(Dot)
+def dot_of_vectors(node):
+    """A product of vectors is added up as sums are; those of matrices are for cuBLAS."""
+    x, y = node.inputs
+    if x.type.ndim == y.type.ndim == 1:
+        out = node.outputs[0].type.dtype
+        total = Sum(dtype=out, acc_dtype=cudatext.held(out))
+        folding = _folding(total, cudatext.held(out), out)
+        if isinstance(folding, str):
+            return folding
+        program = Program.of(OPS["mul"], _dtypes(node.inputs), [cudatext.held(out)])
+
+        def shape_of(inputs):
+            x, y = inputs
+            check_product(x.shape, y.shape)
+            return x.shape
+
+        return program.missing() or _reduction(
+            program, folding, total, 1, [(False,), (False,)], shape_of
+        )
+    return "products of matrices are CuPy's"
 
 
 def _folding(op, dtype, out):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from opwise.gpu import device as devices
 from opwise.gpu.calls import OF_LENGTHS, Call
 from opwise.gpu.linker import Functions, is_in_use
-from opwise.gpu.machine import CallThunk, KernelThunk
 from opwise.gpu.place import way_of
+from opwise.gpu.thunks import CallThunk, KernelThunk
 
 
 def trials_of(nodes):

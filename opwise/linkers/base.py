@@ -93,13 +93,17 @@ class Linker:
             self.thunk_seconds[node] = now - started
         if kernels is not None:
             kernels.start()  # while they are compiled, the rest is prepared
-        program = self.program = make_program(self.fgraph, self.schedule)
+        program = self.program = self.make_program()
         storages = _storages(program, input_storage, output_storage, storage_map)
         steps = [c_steps[step.node] for step in program.steps]
         machine, thunks = self._machine(program, storages, steps, kernels)
         inputs = [Container(program.variables[c], storages[c]) for c in program.inputs]
         outputs = [Container(program.variables[c], storages[c]) for c in program.outputs]
         return machine, inputs, outputs, thunks, program.order
+
+    def make_program(self):
+        """Return the Program of the accepted graph."""
+        return make_program(self.fgraph, self.schedule)
 
     def _machine(self, program, storages, steps, kernels):
         if kernels is not None:

@@ -45,12 +45,32 @@ class Program:
         return [step.node for step in self.steps]
 
 
-def make_program(fgraph, schedule=None):
-    """Return the Program of a graph. schedule: a function from the graph to its order."""
+def root(program, cell):
+    """Return the cell whose memory a cell shows, or itself."""
+    while program.parents[cell] >= 0:
+        cell = program.parents[cell]
+    return cell
+
+
+def roots_overwritten(program, steps):
+    """Return the cells whose memory steps overwrite, as roots."""
+    return {
+        root(program, step.inputs[i])
+        for step in steps
+        for i in aliasing.destroyed_inputs(step.node)
+    }
+
+
+def make_program(fgraph, schedule=None, is_last=None):
+    """Return the Program of a graph.
+
+    schedule: a function from the graph to its order. is_last: a function from an Apply to whether
+    it may run behind what overwrites inputs, since it cannot fail and no other Apply waits for it.
+    """
     order = list(schedule(fgraph)) if schedule is not None else fgraph.toposort()
     roots = aliasing.groups(fgraph, order)
     destroyers = _input_destroyers(fgraph, order, roots)
-    order, commit = _commit_last(order, destroyers, fgraph)
+    order, commit = _commit_last(order, destroyers, fgraph, is_last)
     cells, variables = {}, []
 
     def cell(var):
@@ -99,7 +119,7 @@ def _input_destroyers(fgraph, order, roots):
     return found
 
 
-def _commit_last(order, destroyers, fgraph):
+def _commit_last(order, destroyers, fgraph, is_last):
     """Return (order, first step that overwrites an input): these steps moved to the end.
 
     A call that fails must leave shared values as they were. What overwrites them, and what depends
@@ -115,6 +135,7 @@ def _commit_last(order, destroyers, fgraph):
             node in destroyers
             or any(var.owner in late for var in node.inputs)
             or any(earlier in late for earlier in before.get(node, ()))
+            or (is_last is not None and is_last(node))
         ):
             late.add(node)
     early = [node for node in order if node not in late]

@@ -67,6 +67,11 @@ class Container:
 
     value = data
 
+    def __getstate__(self):
+        """What is pickled lies on the host: where it is loaded, there may be no device."""
+        self.storage[0] = hooks.to_host(self.storage[0])
+        return None, {name: getattr(self, name) for name in self.__slots__}
+
     def __str__(self):
         return f"<{self.storage[0]}>"
 

@@ -146,24 +146,12 @@ class PlainVM:
 
     def _run_all(self, run):
         start = time.perf_counter_ns()
-        saved = None
         self._bring_inputs()
         if self.before is not None:
             self.before()
         if self.timed:
             self._note_layouts((*self.program.inputs, *self.program.constants))
-        for k, thunk in enumerate(self.thunks):
-            if k == self.program.commit:
-                saved = self._save()
-            try:
-                run(k, thunk)
-            except BaseException as error:
-                self._fail(k, error, saved)
-            if self.timed:
-                self._note_layouts(self.program.steps[k].outputs)
-            if self.allow_gc:
-                for cell in self._dies[k]:
-                    cell[0] = None
+        saved = self._run_steps(run)
         self._finish(saved)
         if self.allow_gc:
             for cell in self._ends:
@@ -177,6 +165,26 @@ class PlainVM:
             if self.ignoring:
                 self.ignoring = False
                 self.reset_timing()
+
+    def _run_steps(self, run):
+        """Run all thunks by ``run``; returns what ``_save`` gave."""
+        saved = None
+        for k in range(len(self.thunks)):
+            if k == self.program.commit:
+                saved = self._save()
+            self._run_step(k, run, saved)
+        return saved
+
+    def _run_step(self, k, run, saved=None):
+        try:
+            run(k, self.thunks[k])
+        except BaseException as error:
+            self._fail(k, error, saved)
+        if self.timed:
+            self._note_layouts(self.program.steps[k].outputs)
+        if self.allow_gc:
+            for cell in self._dies[k]:
+                cell[0] = None
 
     def _run(self, k, thunk):
         if not self.timed:

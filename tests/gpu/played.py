@@ -1,14 +1,18 @@
 """CuPy, played on the CPU: arrays that are none of numpy's, and kernels that the CPU runs.
 
 What opwise uses of CuPy is here and no more. Memory of the device cannot be mixed with the host's:
-numpy refuses these arrays, and operations here refuse numpy's.
+numpy refuses these arrays, and operations here refuse numpy's. The device works when somebody waits
+for it, not before: who reads too early, or overwrites what it has yet to read, finds other numbers.
+What is given back to the pool is filled with junk, and given out again.
 """
 
 import ctypes
+import mmap
 import operator
 import re
 import sys
-import weakref
+import threading
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -18,94 +22,21 @@ from simulated import _caller, _compiled
 from opwise.gpu import device
 from opwise.graph import hooks
 
-
-class ndarray:
-    """An array of the device: one of numpy, which only the methods here see."""
-
-    __array_ufunc__ = None
-
-    def __init__(self, host):
-        self._host = host
-        MEMORY.hold(host)
-
-    def __array__(self, *args, **kwargs):
-        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
-
-    shape = property(lambda self: self._host.shape)
-    strides = property(lambda self: self._host.strides)
-    dtype = property(lambda self: self._host.dtype)
-    ndim = property(lambda self: self._host.ndim)
-    size = property(lambda self: self._host.size)
-    nbytes = property(lambda self: self._host.nbytes)
-    T = property(lambda self: ndarray(self._host.T))
-    data = property(lambda self: SimpleNamespace(ptr=self._host.ctypes.data, device_id=0))
-
-    def __len__(self):
-        return len(self._host)
-
-    def __getitem__(self, index):
-        return ndarray(self._host[_index(index)])
-
-    def __setitem__(self, index, value):
-        self._host[_index(index)] = _host(value)
-
-    def any(self):
-        return ndarray(np.asarray(self._host.any()))
-
-    def __bool__(self):
-        return bool(self._host)
-
-    def reshape(self, *shape):
-        return ndarray(self._host.reshape(*shape))
-
-    def transpose(self, *axes):
-        return ndarray(self._host.transpose(*axes))
-
-    def copy(self):
-        return ndarray(self._host.copy())
-
-    def __deepcopy__(self, memo):
-        return self.copy()
-
-    def set(self, value):
-        self._host[...] = value
-
-    def get(self):
-        return self._host.copy()
-
-    def __repr__(self):
-        return repr(self._host)
-
-
-def _operator(function, reflected=False):
-    def apply(self, other):
-        pair = (_host(other), self._host) if reflected else (self._host, _host(other))
-        return ndarray(np.asarray(function(*pair)))
-
-    return apply
-
-
-for _name in ("add", "sub", "mul", "lt", "ge", "or_"):
-    setattr(ndarray, f"__{_name.strip('_')}__", _operator(getattr(operator, _name)))
-    setattr(ndarray, f"__r{_name}__", _operator(getattr(operator, _name), True))
-
-
-def _host(value):
-    """Return what numpy computes with: arrays of the device, and numbers."""
-    if isinstance(value, ndarray):
-        return value._host
-    if isinstance(value, np.ndarray):
-        raise TypeError(f"Unsupported type {type(value)}")
-    return value
-
-
-def _index(index):
-    if isinstance(index, tuple):
-        return tuple(map(_index, index))
-    return index._host if isinstance(index, ndarray) else index
-
-
 # --- memory -------------------------------------------------------------------------------------
+
+#: pages are there when they are written to; MAP_NORESERVE is 0x4000
+_FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000
+_REGION = np.frombuffer(mmap.mmap(-1, 1 << 34, flags=_FLAGS), np.uint8)
+_START = _REGION.ctypes.data
+_JUNK = 0xFF
+
+
+def _at(address, shape, strides, dtype):
+    """Return the numpy array of what lies at an address of the device."""
+    dtype = np.dtype(dtype)
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    return np.ndarray(shape, dtype, _REGION, address - _START, strides)
 
 
 class OutOfMemoryError(MemoryError):
@@ -119,9 +50,9 @@ class MemoryHook:
     """Is told of memory that is taken and given back, from ``__enter__`` on."""
 
     def __enter__(self):
-        if any(hook.name == self.name for hook in MEMORY.hooks):
+        if any(hook.name == self.name for hook in _here.hooks):
             raise KeyError(f"memory hook {self.name} already exists")
-        MEMORY.hooks.append(self)
+        _here.hooks.append(self)
 
     def malloc_postprocess(self, **told):
         pass
@@ -130,11 +61,37 @@ class MemoryHook:
         pass
 
 
-class _Memory:
-    """The pool: counts what arrays have. limit: bytes that there are, or 0."""
+class _Pool:
+    """The pool. limit: bytes that there are, or 0."""
 
     def __init__(self):
-        self.hooks, self.used, self.limit = [], 0, 0
+        self.used, self.limit = 0, 0
+        self._end, self._free = 0, {}
+
+    def malloc(self, size):
+        return MemoryPointer(_PooledMemory(size), 0)
+
+    def take(self, size):
+        """Return the address of so many bytes: those last given back, or new ones."""
+        if self.limit and self.used + size > self.limit:
+            raise OutOfMemoryError(size, self.used)
+        self.used += size
+        return self._free[size].pop() if self._free.get(size) else self.raw(size)
+
+    def raw(self, size):
+        """Return the address of so many new bytes."""
+        self._end += size
+        assert self._end <= len(_REGION)
+        return _START + self._end - size
+
+    def give(self, address, size):
+        self.used -= size
+        free = self._free.setdefault(size, [])
+        assert address not in free, "given back twice"
+        free.append(address)
+        STREAM.do(lambda: _at(address, (size,), (1,), np.uint8).fill(_JUNK))
+        for hook in _here.hooks:
+            hook.free_postprocess(mem_size=size, device_id=0)
 
     def free_all_blocks(self):
         pass
@@ -145,24 +102,331 @@ class _Memory:
     def set_limit(self, size):
         self.limit = size
 
-    def hold(self, host):
-        if host.base is not None or not host.size:
+
+class _Here(threading.local):
+    """What belongs to a thread: hooks of memory, allocators, and streams, the current one last."""
+
+    def __init__(self):
+        self.hooks, self.allocators, self.streams = [], [MEMORY.malloc], [STREAM]
+
+
+MEMORY = _Pool()
+
+
+class _PooledMemory:
+    device_id = 0
+
+    def __init__(self, size):
+        self.size = -(-size // 512) * 512
+        self.ptr = MEMORY.take(self.size) if size else 0
+        for hook in _here.hooks if size else ():
+            hook.malloc_postprocess(mem_size=self.size, size=size, device_id=0)
+
+    def __reduce__(self):
+        raise TypeError("memory of a device cannot be copied like this")
+
+    def __del__(self):
+        if getattr(self, "ptr", 0):
+            MEMORY.give(self.ptr, self.size)
+
+
+class Memory:
+    """Memory that is none of the pool's."""
+
+    device_id = 0
+
+    def __init__(self, size):
+        self.ptr, self.size = MEMORY.raw(size), size
+
+
+class UnownedMemory:
+    def __init__(self, ptr, size, owner, device_id):
+        self.ptr, self.size, self._owner, self.device_id = ptr, size, owner, device_id
+
+
+class MemoryPointer:
+    def __init__(self, mem, offset):
+        assert mem.ptr or not offset
+        self.mem, self.ptr, self.device_id = mem, mem.ptr + offset, mem.device_id
+
+    def __add__(self, offset):
+        return MemoryPointer(self.mem, self.ptr - self.mem.ptr + offset)
+
+
+@contextmanager
+def using_allocator(allocate):
+    _here.allocators.append(allocate)
+    try:
+        yield
+    finally:
+        _here.allocators.pop()
+
+
+# --- streams ------------------------------------------------------------------------------------
+
+
+class CUDARuntimeError(RuntimeError):
+    """What CuPy raises where there is no driver, and for what a capture cannot hold."""
+
+
+class _Stream:
+    """Work for the device, which is done when it is waited for; or captured."""
+
+    _made = 0
+
+    def __init__(self, non_blocking=False):
+        _Stream._made += 1
+        self.ptr = 1000 + _Stream._made
+        self.launches = 0
+        self._work, self._lock = [], threading.RLock()
+        #: what is captured; False: a capture that failed
+        self._captured = None
+
+    @property
+    def depth(self):
+        """How many blocks it is the current one of, in this thread."""
+        return _here.streams[1:].count(self)
+
+    def __enter__(self):
+        _here.streams.append(self)
+
+    def __exit__(self, *error):
+        assert _here.streams.pop() is self
+
+    def do(self, work):
+        """Have work done, or capture it."""
+        (self._work if self._captured is None else self._captured).append(work)
+
+    def synchronize(self):
+        self.refuse_capture()
+        with self._lock:  # another thread waits until all is done, too
+            work, self._work = self._work, []
+            for one in work:
+                one()
+
+    def refuse_capture(self):
+        """Raise what CUDA raises where it is capturing."""
+        if self._captured is not None:
+            self._captured = False
+            raise CUDARuntimeError("operation not permitted when stream is capturing")
+
+    def begin_capture(self):
+        self.refuse_capture()
+        self._captured = []
+
+    def end_capture(self):
+        captured, self._captured = self._captured, None
+        if captured is False:
+            raise CUDARuntimeError("operation failed due to a previous error during capture")
+        return _Graph(captured)
+
+
+class _Graph:
+    launched = 0
+
+    def __init__(self, work):
+        self._all = work
+
+    def launch(self, stream):
+        assert stream is STREAM
+        _Graph.launched += 1
+        for one in self._all:
+            stream.do(one)
+
+
+STREAM = _Stream()
+_here = _Here()
+
+
+def _do(work):
+    _here.streams[-1].do(work)
+
+
+def _wait():
+    """Wait for the device, to see what is there."""
+    _here.streams[-1].refuse_capture()
+    STREAM.synchronize()
+
+
+class _Event:
+    """A mark; the clock of this device goes on by a millisecond with each that measures."""
+
+    now = 0
+
+    def __init__(self, disable_timing=False):
+        self._timing = not disable_timing
+
+    def record(self, stream=None):
+        if self._timing:
+            _Event.now += 1
+            self.time = _Event.now
+
+    def synchronize(self):
+        _wait()
+
+
+# --- arrays -------------------------------------------------------------------------------------
+
+
+class ndarray:
+    """An array of the device."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, shape, dtype=float, memptr=None, strides=None, base=None):
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        plain = np.empty((1,) * len(shape), dtype)
+        self.dtype, self.shape, self.ndim = plain.dtype, shape, len(shape)
+        self.size = int(np.prod(shape))
+        self.nbytes = self.size * self.dtype.itemsize
+        if strides is None:
+            strides = tuple(
+                self.dtype.itemsize * int(np.prod(shape[d + 1 :])) for d in range(len(shape))
+            )
+        self.strides = tuple(strides)
+        self.data = _here.allocators[-1](self.nbytes) if memptr is None else memptr
+        self.base = base
+
+    def __array__(self, *args, **kwargs):
+        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+
+    @property
+    def _place(self):
+        return self.data.ptr, self.shape, self.strides, self.dtype
+
+    @property
+    def _host(self):
+        """What is there, seen by numpy; waits for it."""
+        _wait()
+        return _at(*self._place)
+
+    @property
+    def _shell(self):
+        """An array of numpy at the same address, whose elements nobody reads."""
+        return _at(*self._place)
+
+    @property
+    def flags(self):
+        return SimpleNamespace(c_contiguous=self._shell.flags.c_contiguous)
+
+    def _view(self, shell):
+        offset = shell.ctypes.data - self.data.ptr if shell.size else 0
+        base = self if self.base is None else self.base
+        return ndarray(shell.shape, shell.dtype, self.data + offset, shell.strides, base)
+
+    @property
+    def T(self):
+        return self._view(self._shell.T)
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, index):
+        found = self._shell[index] if _is_basic(index) else None
+        if found is None:
+            return _new(self._host[_index(index)])
+        return self._view(np.asarray(found) if found.ndim else self._shell[(*_t(index), ...)])
+
+    def __setitem__(self, index, value):
+        if not _is_basic(index):
+            self._host[_index(index)] = _host(value)
             return
-        size = -(-host.nbytes // 512) * 512
-        if self.limit and self.used + size > self.limit:
-            raise OutOfMemoryError(size, self.used)
-        self.used += size
-        for hook in self.hooks:
-            hook.malloc_postprocess(mem_size=size, size=host.nbytes, device_id=0)
-        weakref.finalize(host, self._free, size)
+        target = self[index]._place
+        if isinstance(value, ndarray):
+            source = value._place
+            _do(lambda: np.copyto(_at(*target), _at(*source), casting="unsafe"))
+        else:
+            _refuse(value)
+            _do(lambda: np.copyto(_at(*target), value, casting="unsafe"))
 
-    def _free(self, size):
-        self.used -= size
-        for hook in self.hooks:
-            hook.free_postprocess(mem_size=size, device_id=0)
+    def any(self):
+        return _new(np.asarray(self._host.any()))
+
+    def __bool__(self):
+        return bool(self._host)
+
+    def reshape(self, *shape):
+        shell = self._shell.reshape(*shape)
+        if not self.size or np.shares_memory(shell, self._shell):
+            return self._view(shell)
+        return self.copy().reshape(*shape)
+
+    def transpose(self, *axes):
+        return self._view(self._shell.transpose(*axes))
+
+    def copy(self):
+        return _converted(self, self.dtype)
+
+    def __deepcopy__(self, memo):
+        return self.copy()
+
+    def __reduce__(self):
+        return _new, (self.get(),)
+
+    def set(self, value):
+        self._host[...] = value
+
+    def get(self):
+        return self._host.copy()
+
+    def __repr__(self):
+        return repr(self._host)
 
 
-MEMORY = _Memory()
+def _t(index):
+    return index if isinstance(index, tuple) else (index,)
+
+
+def _is_basic(index):
+    return not any(isinstance(part, ndarray) for part in _t(index))
+
+
+def _new(host):
+    """Return an array of the device with the elements of one of numpy."""
+    by_columns = host.flags.f_contiguous and not host.flags.c_contiguous
+    made = ndarray(host.shape, host.dtype, strides=host.strides if by_columns else None)
+    _wait()
+    made._host[...] = host
+    return made
+
+
+def _converted(array, dtype):
+    """Return a copy, which the device makes."""
+    made = ndarray(array.shape, dtype)
+    made[...] = array
+    return made
+
+
+def _operator(function, reflected=False):
+    def apply(self, other):
+        pair = (_host(other), self._host) if reflected else (self._host, _host(other))
+        return _new(np.asarray(function(*pair)))
+
+    return apply
+
+
+for _name in ("add", "sub", "mul", "lt", "ge", "or_"):
+    setattr(ndarray, f"__{_name.strip('_')}__", _operator(getattr(operator, _name)))
+    setattr(ndarray, f"__r{_name}__", _operator(getattr(operator, _name), True))
+
+
+def _refuse(value):
+    if isinstance(value, np.ndarray):
+        raise TypeError(f"Unsupported type {type(value)}")
+
+
+def _host(value):
+    """Return what numpy computes with: arrays of the device, and numbers."""
+    if isinstance(value, ndarray):
+        return value._host
+    _refuse(value)
+    return value
+
+
+def _index(index):
+    if isinstance(index, tuple):
+        return tuple(map(_index, index))
+    return index._host if isinstance(index, ndarray) else index
 
 
 # --- kernels ------------------------------------------------------------------------------------
@@ -200,44 +464,107 @@ class _Function:
         assert STREAM.depth, "a kernel on the stream of somebody else"
         STREAM.launches += 1
         places = [np.array(value) for value in args]
-        pointers = (ctypes.c_void_p * len(places))(*(p.ctypes.data for p in places))
-        stuck = self._library.simulate(self._call, pointers, *grid, *block, 0, self._barriers)
-        assert not stuck, "threads wait for each other"
+
+        def work():
+            pointers = (ctypes.c_void_p * len(places))(*(p.ctypes.data for p in places))
+            stuck = self._library.simulate(self._call, pointers, *grid, *block, 0, self._barriers)
+            assert not stuck, "threads wait for each other"
+
+        _do(work)
+
+
+# --- cuBLAS -------------------------------------------------------------------------------------
+
+_DTYPES = {0: np.float32, 1: np.float64, 2: np.float16}
+
+
+class _Cublas:
+    """The functions of cuBLAS that opwise calls, as ctypes would call them."""
+
+    def __init__(self):
+        self.streams, self.calls = {}, []
+        one, two = self._gemm, self._gemm_batched
+        self.cublasGemmEx = lambda *args: one(*args)
+        self.cublasGemmStridedBatchedEx = lambda *args: two(*args)
+        self.cublasCreate_v2 = lambda handle: self._create(handle)
+        self.cublasSetStream_v2 = lambda handle, stream: self._set_stream(handle, stream)
+        self.cublasSetWorkspace_v2 = lambda handle, memory, size: 0 if memory % 256 == 0 else 7
+        self.cublasSgemv_v2 = lambda *args: self._gemv(np.float32, *args)
+        self.cublasDgemv_v2 = lambda *args: self._gemv(np.float64, *args)
+
+    def _create(self, handle):
+        _here.streams[-1].refuse_capture()
+        handle._obj.value = 77 + len(self.streams)
+        self.streams[handle._obj.value] = None
+        return 0
+
+    def _set_stream(self, handle, stream):
+        self.streams[handle.value] = stream
+        return 0
+
+    def _do(self, handle, work):
+        assert self.streams[handle.value] == _here.streams[-1].ptr, "the stream of somebody else"
+        _do(work)
+        return 0
+
+    def _gemm(self, handle, opa, opb, m, n, k, alpha, a, ta, lda, b, tb, ldb, beta, c, tc, ldc,
+              compute, algorithm):  # fmt: skip
+        return self._gemm_batched(
+            handle, opa, opb, m, n, k, alpha, a, ta, lda, 0, b, tb, ldb, 0, beta, c, tc, ldc, 0, 1,
+            compute, algorithm,
+        )  # fmt: skip
+
+    def _gemm_batched(self, handle, opa, opb, m, n, k, alpha, a, ta, lda, stride_a, b, tb, ldb,
+                      stride_b, beta, c, tc, ldc, stride_c, count, compute, algorithm):  # fmt: skip
+        assert ta == tb == tc and algorithm == -1 and min(m, n, k, count) > 0
+        dtype = np.dtype(_DTYPES[ta])
+        assert compute in ((70,) if dtype == np.float64 else (68, 77))
+        scale = ctypes.c_double if dtype == np.float64 else ctypes.c_float
+        alpha, beta = alpha._obj, beta._obj
+        assert type(alpha) is type(beta) is scale
+        self.calls.append((opa, opb, m, n, k, count, compute))
+
+        def matrix(address, operation, rows, columns, ld, i, stride):
+            shape = (columns, rows) if operation else (rows, columns)
+            assert ld >= shape[0]
+            size = dtype.itemsize
+            found = _at(address + i * stride * size, shape, (size, ld * size), dtype)
+            return found.T if operation else found
+
+        def work():
+            for i in range(count):
+                x = matrix(a, opa, m, k, lda, i, stride_a).astype(scale)
+                y = matrix(b, opb, k, n, ldb, i, stride_b).astype(scale)
+                if compute == 77:
+                    x, y = _rounded(x), _rounded(y)
+                into = matrix(c, 0, m, n, ldc, i, stride_c)
+                into[...] = alpha.value * (x @ y) + (beta.value * into if beta.value else 0)
+
+        return self._do(handle, work)
+
+    def _gemv(self, dtype, handle, operation, m, n, alpha, a, lda, x, incx, beta, y, incy):
+        size = np.dtype(dtype).itemsize
+        assert lda >= m > 0 < n and incx > 0 < incy
+        self.calls.append((operation, m, n))
+
+        def work():
+            matrix = _at(a, (m, n), (size, lda * size), dtype)
+            matrix = matrix.T if operation else matrix
+            vector = _at(x, (matrix.shape[1],), (incx * size,), dtype)
+            into = _at(y, (matrix.shape[0],), (incy * size,), dtype)
+            old = beta._obj.value * into if beta._obj.value else 0
+            into[...] = alpha._obj.value * (matrix @ vector) + old
+
+        return self._do(handle, work)
+
+
+def _rounded(x):
+    """Return float32 with 10 bits behind the point, as TF32 has."""
+    bits = x.astype(np.float32).view(np.uint32)
+    return ((bits + 0x1000) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
 # --- the rest of the module ---------------------------------------------------------------------
-
-
-class CUDARuntimeError(RuntimeError):
-    """What CuPy raises where there is no driver."""
-
-
-class _Stream:
-    launches = 0
-    #: how many blocks it is the current one of
-    depth = 0
-
-    def __enter__(self):
-        self.depth += 1
-
-    def __exit__(self, *error):
-        self.depth -= 1
-
-    def synchronize(self):
-        pass
-
-
-STREAM = _Stream()
-
-
-class _Event:
-    """A mark; the clock of this device goes on by a millisecond with each."""
-
-    now = 0
-
-    def record(self):
-        _Event.now += 1
-        self.time = _Event.now
 
 
 class _Device:
@@ -255,17 +582,34 @@ class _Device:
         pass
 
 
-def _gemm(transa, transb, a, b, out, alpha, beta):
-    assert (transa, transb) == ("N", "N") and a.dtype == b.dtype == out.dtype
-    assert isinstance(alpha, float) and isinstance(beta, float)
-    product = np.matmul(a._host, b._host) * a.dtype.type(alpha)
-    out._host[...] = product if beta == 0 else product + out._host * out.dtype.type(beta)
-    return out
-
-
 def _compile(source, options):
     assert "--fmad=false" in options
     return source.encode(), None
+
+
+def _copy(target, source, size, kind, stream):
+    """cudaMemcpyAsync: from the device what is there then, when the device has come so far."""
+    assert stream == STREAM.ptr
+    host = target if kind == 2 else source
+    memory = np.frombuffer((ctypes.c_char * size).from_address(host), np.uint8)
+    place = (source if kind == 2 else target), (size,), (1,), np.uint8
+    if kind == 2:
+        memory[...] = _JUNK
+        STREAM.do(lambda: np.copyto(memory, _at(*place)))
+    elif any(np.shares_memory(memory, one) for one in _pinned):
+        STREAM.do(lambda: np.copyto(_at(*place), memory))
+    else:  # there is a copy of it at once
+        copy = memory.copy()
+        STREAM.do(lambda: np.copyto(_at(*place), copy))
+
+
+_pinned = []
+
+
+def _alloc_pinned(size):
+    memory = np.empty(-(-size // 512) * 512, np.uint8)
+    _pinned.append(memory)
+    return memory
 
 
 def _made(function):
@@ -274,8 +618,8 @@ def _made(function):
     def call(*args, **kwargs):
         result = function(*map(_hosts, args), **kwargs)
         if isinstance(result, tuple):
-            return tuple(map(ndarray, result))
-        return ndarray(np.asarray(result))
+            return tuple(map(_new, result))
+        return _new(np.asarray(result))
 
     return call
 
@@ -289,39 +633,50 @@ def install(monkeypatch, devices=1):
     xp = ModuleType("cupy")
     functions = ("dot", "matmul", "sort", "argsort", "cumsum", "cumprod", "diff", "nonzero",
                  "take", "moveaxis", "flip", "take_along_axis", "broadcast_to", "arange",
-                 "unravel_index", "stack", "ascontiguousarray", "empty", "zeros")  # fmt: skip
+                 "unravel_index", "stack", "zeros")  # fmt: skip
     for name in functions:
         setattr(xp, name, _made(getattr(np, name)))
     xp.ndarray, xp.RawModule = ndarray, RawModule
+    xp.empty = ndarray
 
     def asarray(value, dtype=None):
-        host = value._host if isinstance(value, ndarray) else np.array(value)
-        if isinstance(value, ndarray) and dtype in (None, host.dtype):
-            return value
-        return ndarray(np.array(host, dtype=dtype))
+        if isinstance(value, ndarray):
+            return value if dtype in (None, value.dtype) else _converted(value, dtype)
+        return _new(np.array(value, dtype=dtype))
 
-    xp.array = lambda value, copy, blocking: ndarray(np.array(value))
+    def ascontiguousarray(value):
+        return value if value.flags.c_contiguous and value.ndim else _converted(value, value.dtype)
+
+    xp.array = lambda value, copy, blocking: _new(np.array(value))
     xp.asarray, xp.asnumpy = asarray, lambda array: array._host.copy()
+    xp.ascontiguousarray = ascontiguousarray
     xp.get_default_memory_pool = lambda: MEMORY
     runtime = SimpleNamespace(
         getDeviceCount=lambda: devices, CUDARuntimeError=CUDARuntimeError,
         memGetInfo=lambda: (3 * 10**9, 4 * 10**9),
         getDeviceProperties=lambda index: {"name": b"a played device"},
+        memcpyAsync=_copy, memcpyHostToDevice=1, memcpyDeviceToHost=2,
     )  # fmt: skip
+
+    def stream(non_blocking=False):
+        return _Stream() if non_blocking else STREAM
+
     xp.cuda = SimpleNamespace(
-        runtime=runtime, Device=_Device, Stream=lambda: STREAM, Event=_Event,
+        runtime=runtime, Device=_Device, Stream=stream, Event=_Event,
         MemoryHook=MemoryHook, memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
+        Memory=Memory, MemoryPointer=MemoryPointer, UnownedMemory=UnownedMemory,
+        using_allocator=using_allocator, alloc_pinned_memory=_alloc_pinned,
         get_elapsed_time=lambda a, b: float(b.time - a.time),
     )  # fmt: skip
-    cublas = ModuleType("cupy.cublas")
-    cublas.gemm = _gemm
     compiler = ModuleType("cupy.cuda.compiler")
     compiler.compile_using_nvrtc = _compile
     xp.__version__ = "played"
-    MEMORY.hooks.clear()
+    xp.cublas = _Cublas()
+    _pinned.clear()
+    _here.hooks.clear()
     monkeypatch.setitem(sys.modules, "cupy", xp)
     monkeypatch.setitem(sys.modules, "cupy.cuda.compiler", compiler)
-    monkeypatch.setitem(sys.modules, "cupy.cublas", cublas)
+    monkeypatch.setattr(device.Device, "_blas_library", property(lambda self: xp.cublas))
     monkeypatch.setattr(device, "_devices", {})
     monkeypatch.setattr(hooks, "to_host", hooks.to_host)
     monkeypatch.setattr(hooks, "chosen_device", None)

@@ -109,7 +109,10 @@ def test_set_value_and_get_value(mode, cupy):
     np.testing.assert_array_equal(f(), Y + 1)
     w.zero(borrow=True)
     np.testing.assert_array_equal(f(), np.ones_like(X))
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(w)).get_value(), 0 * X)
+    copied = pickle.loads(pickle.dumps(w))
+    assert type(copied.container.storage[0]) is np.ndarray  # there may be no device
+    np.testing.assert_array_equal(copied.get_value(), 0 * X)
+    np.testing.assert_array_equal(f(), np.ones_like(X))
 
 
 def test_results_that_are_borrowed_stay_there(mode, cupy):
@@ -233,14 +236,18 @@ def test_without_memory_a_call_fails_and_the_next_one_works(mode, cupy):
 def test_memory_is_counted(mode):
     x = T.fmatrix("x")
     f = opwise.function([x], T.exp(x).sum() + T.dot(x, x).sum(), mode=mode)
+    (device,) = opwise.gpu.device.opened()
+    gc.collect()
+    before = device.allocated()[0]
     f(X)
     gc.collect()
-    (device,) = opwise.gpu.device.opened()
     current, peak = device.allocated()
     big = np.ones((1000, 1000), "float32")
     f(big)
     gc.collect()
-    assert device.allocated()[0] == current and device.allocated()[1] >= peak + big.nbytes
+    # a small argument is kept, a large one is not
+    assert device.allocated()[0] <= current <= before + 512
+    assert device.allocated()[1] >= peak + big.nbytes
 
 
 def test_a_call_that_fails_late_leaves_nothing_behind(mode):

@@ -1,0 +1,477 @@
+"""Stretches of Applys as CUDA graphs: what is launched, and that nothing is computed otherwise."""
+
+import gc
+import threading
+
+import numpy as np
+import played
+import pytest
+
+import opwise
+import opwise.tensor as T
+from opwise.gpu import calls, graphs, staging
+from opwise.gpu.calls import Call
+from opwise.gpu.transfer import GpuFromHost, HostFromGpu
+from opwise.modes.mode import Mode
+from opwise.modes.profilemode import ProfileMode
+from opwise.tensor.assertion import Assert
+from opwise.tensor.extra_ops import Unique
+from opwise.tensor.sort import SortOp
+
+RNG = np.random.RandomState(4)
+X, Y = (RNG.rand(6, 6).astype("float32") for _ in range(2))
+RATE = np.float32(0.1)
+
+
+@pytest.fixture(autouse=True)
+def there(cupy):
+    """Every test runs on a device, be it a played one."""
+
+
+@pytest.fixture
+def mode():
+    return Mode("cupy")
+
+
+def stretches(f):
+    return list(f.fn.stretches.values())
+
+
+def captured(f):
+    """Return how many graphs there are of each stretch."""
+    return [len(s.captured) for s in stretches(f)]
+
+
+class Counts:
+    """What the device was asked for since it was made: graphs, kernels one by one, products."""
+
+    def __init__(self, cupy):
+        self.before = self._now(cupy)
+        self.cupy = cupy
+
+    def _now(self, cupy):
+        return np.array([played._Graph.launched, played.STREAM.launches, len(cupy.cublas.calls)])
+
+    def __call__(self):
+        return tuple(self._now(self.cupy) - self.before)
+
+
+played_alone = pytest.mark.parametrize("cupy", ["played"], indirect=True)
+
+
+def perceptron(mode, labels=False):
+    """Return (function, its parameters): a training step on inputs of the host."""
+    w, b = opwise.shared(X.copy(), "w"), opwise.shared(Y[0].copy(), "b")
+    x, t = T.fmatrix("x"), T.ivector("t") if labels else T.fmatrix("t")
+    p = T.nnet.softmax(T.dot(T.tanh(T.dot(x, w) + b), w.T))
+    cost = T.nnet.categorical_crossentropy(p, t).mean() if labels else T.sqr(p - t).mean()
+    updates = [(v, v - RATE * g) for v, g in zip((w, b), T.grad(cost, [w, b]), strict=True)]
+    return opwise.function([x, t], cost, updates=updates, mode=mode), (w, b)
+
+
+def compared(make, mode, calls=7):
+    """Call what ``make(mode)`` gives on both sides, compare after each call; returns the one."""
+    (f, params, arguments), (g, others, _) = make(mode), make(None)
+    for k in range(calls):
+        found, expected = (_listed(function(*arguments(k))) for function in (f, g))
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(_host(ours), theirs, rtol=2e-5, atol=1e-6)
+        for ours, theirs in zip(params, others, strict=True):
+            np.testing.assert_allclose(ours.get_value(), theirs.get_value(), rtol=2e-5, atol=1e-6)
+    return f
+
+
+def _listed(results):
+    return results if isinstance(results, list) else [results]
+
+
+def _host(value):
+    return value.get() if hasattr(value, "get") else value
+
+
+# --- what is launched -----------------------------------------------------------------------------
+
+
+@played_alone
+def test_a_training_step_is_one_launch(mode, cupy):
+    f, params = perceptron(mode)
+    (stretch,) = stretches(f)
+    assert stretch.stop == len(f.maker.order) - 1, "all but the result"
+    before = {type(n.op).__name__ for n in f.maker.order[: stretch.start]}
+    assert before == {"Shape_i", "Elemwise", "GpuFromHost"}  # how many rows there are
+    f(X, Y), f(X, Y)
+    assert captured(f) == [1]
+    counts = Counts(cupy)
+    for _ in range(3):
+        f(X, Y)
+    assert counts() == (3, 0, 0)
+    kept = params[0].container.storage[0]
+    f(X, Y)
+    assert params[0].container.storage[0] is kept, "parameters stay where they are"
+
+
+def test_a_training_step_computes_the_same(mode):
+    compared(lambda m: (*perceptron(m), lambda k: (X + k, Y)), mode)
+
+
+@played_alone
+def test_what_may_complain_comes_before_what_overwrites(mode, cupy):
+    """A label that is out of range is known before a parameter changes: two launches."""
+    f, params = perceptron(mode, labels=True)
+    labels = np.arange(6, dtype="int32")
+    f(X, labels), f(X, labels), f(X, labels)
+    assert captured(f) == [1, 1]
+    counts = Counts(cupy)
+    f(X, labels)
+    assert counts() == (2, 0, 0)
+    before = [p.get_value() for p in params]
+    bad = labels.copy()
+    bad[3] = 6
+    with pytest.raises(ValueError, match=r"label 3 is 6, but .* 6 columns") as caught:
+        f(X, bad)
+    assert "Inputs shapes" in str(caught.value) and "test_graphs.py" in str(caught.value)
+    for p, value in zip(params, before, strict=True):
+        np.testing.assert_array_equal(p.get_value(), value)
+    counts = Counts(cupy)
+    f(X, labels)
+    assert counts() == (2, 0, 0)
+
+
+def test_labels(mode):
+    labels = np.arange(6, dtype="int32")
+    compared(lambda m: (*perceptron(m, True), lambda k: (X + k, labels[::-1] if k % 2 else labels)),
+             mode)  # fmt: skip
+
+
+def test_what_the_host_does_in_between_parts(mode):
+    x = T.fmatrix("x")
+    y = Unique()(T.exp(T.tanh(T.dot(x, x))) + 1)
+    z = T.dot(T.sqr(T.dot(y, y) + x).sum(axis=0), x)
+    f = compared(lambda m: (opwise.function([x], z, mode=m), (), lambda k: (X,)), mode)
+    assert captured(f) == [1, 1]
+
+
+@played_alone
+def test_the_flag(mode, cupy, flags):
+    f, _ = perceptron(mode)
+    flags({"cuda.graphs": False})
+    counts = Counts(cupy)
+    for _ in range(4):
+        f(X, Y)
+    assert counts()[0] == 0 and captured(f) == [0]
+
+
+@played_alone
+def test_a_profile_has_every_launch(cupy):
+    mode = ProfileMode("cupy", "fast_run")
+    f, _ = perceptron(mode)
+    counts = Counts(cupy)
+    for _ in range(4):
+        f(X, Y)
+    assert counts()[0] == 0
+    (told,) = mode.profile().functions
+    assert all(a.count == 4 for a in told.applys)
+
+
+# --- what a stretch reads -------------------------------------------------------------------------
+
+
+@played_alone
+def test_slices_of_data_on_the_device(mode, cupy):
+    """The loop of old programs: a number says which rows of a shared variable to take."""
+    data = opwise.shared(RNG.rand(40, 6).astype("float32"))
+    i = T.lscalar("i")
+
+    def make(mode):
+        w = opwise.shared(X.copy())
+        x = T.fmatrix("x")
+        cost = T.sqr(T.nnet.softmax(T.dot(x, w)) - 0.1).sum()
+        updates = [(w, w - RATE * T.grad(cost, w))]
+        f = opwise.function(
+            [i], cost, updates=updates, givens={x: data[i * 4 : (i + 1) * 4]}, mode=mode
+        )
+        return f, [w], lambda k: (k,)
+
+    f = compared(make, mode, calls=10)
+    assert captured(f) == [1], "one graph for all rows"
+    counts = Counts(cupy)
+    f(3), f(7)
+    assert counts() == (2, 0, 0)
+
+
+def test_large_arrays_are_not_copied(mode, monkeypatch):
+    monkeypatch.setattr(graphs, "_MOVED", 100)
+    data, i = opwise.shared(RNG.rand(9, 6, 6).astype("float32")), T.lscalar("i")
+    out = T.exp(T.dot(data[i], data[i])).sum()
+    f = compared(lambda m: (opwise.function([i], out, mode=m), (), lambda k: (k % 3,)), mode, 9)
+    assert captured(f) == [3]
+
+
+def test_shapes_come_and_go(mode):
+    x = T.fmatrix("x")
+    out = T.nnet.softmax(T.dot(x, x.T) * 2).sum(axis=0)
+    arguments = [X[:n] for n in range(1, 7)]
+    f = compared(
+        lambda m: (opwise.function([x], out, mode=m), (), lambda k: (arguments[k % 6],)), mode, 24
+    )
+    assert captured(f) == [6]
+    for n in range(1, 40):
+        np.testing.assert_allclose(f(np.ones((n, 3), "float32")).sum(), n, rtol=1e-5)
+    assert sum(captured(f)) <= graphs._KEPT
+
+
+def test_numbers_of_the_host_are_part_of_what_is_captured(mode):
+    x, k = T.fmatrix("x"), T.lscalar("k")
+    out = T.dot(T.exp(x)[k:], x).sum()
+    f = compared(
+        lambda m: (opwise.function([x, k], out, mode=m), (), lambda n: (X, n % 2)), mode, 8
+    )
+    assert captured(f) == [2]
+
+
+def test_lengths_of_what_is_on_the_way(mode):
+    x, mask = T.fmatrix("x"), T.lvector("mask")
+    y = T.exp(T.dot(x, x))[mask]
+    out = T.dot(y.reshape((y.shape[0] * 2, -1)), y[:3, :3]).mean()
+    f = compared(
+        lambda m: (opwise.function([x, mask], out, mode=m), (), lambda k: (X, [0, 1, 2, k % 6])),
+        mode, 8,
+    )  # fmt: skip
+    assert all(n <= 1 for n in captured(f))
+
+
+def test_arguments_may_change_at_once(mode):
+    """Copies to the device go on while the caller does what it likes with its arrays."""
+    x = T.fmatrix("x")
+    f = opwise.function([x], opwise.Out(T.dot(T.exp(x), x), borrow=True), mode=mode)
+    expected = np.exp(X) @ X
+    for _ in range(5):
+        given = X.copy()
+        result = f(given)
+        given[...] = 0
+        np.testing.assert_allclose(result.get(), expected, rtol=1e-5)
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def test_results_stay_with_those_who_got_them(mode):
+    x = T.fmatrix("x")
+    y = T.exp(T.dot(x, x) / 99)
+    f = opwise.function([x], [opwise.Out(y * 2, borrow=True), y.sum(axis=0)], mode=mode)
+    kept = [f(X - k) for k in range(10)]
+    for k, (lent, own) in enumerate(kept):
+        expected = np.exp((X - k) @ (X - k) / 99)
+        np.testing.assert_allclose(lent.get(), expected * 2, rtol=1e-4)
+        np.testing.assert_allclose(own, expected.sum(axis=0), rtol=1e-4)
+    assert captured(f) == [graphs._HOMES], "no more memory than that of a few results"
+    lent = kept[-1][0][1:, 2:]  # a view is enough to keep them
+    expected = lent.get()
+    del kept
+    for k in range(5):
+        f(X - k)
+    np.testing.assert_array_equal(lent.get(), expected)
+
+
+@played_alone
+def test_updates_that_are_not_in_place(mode, cupy):
+    """The new value and the old change places: a few graphs for all calls."""
+
+    def make(mode):
+        w, v = opwise.shared(X / 9), opwise.shared(Y / 9)
+        new = T.tanh(T.dot(w, v))
+        return opwise.function([], updates=[(w, new), (v, new * 2 + w)], mode=mode), (w, v), tuple
+
+    f = compared(lambda m: (*make(m)[:2], lambda k: ()), mode, 16)
+    counts = Counts(cupy)
+    for _ in range(4):
+        f()
+    assert counts() == (4, 0, 0)
+
+
+def test_aliases_of_parameters(mode):
+    def make(mode):
+        w, v = opwise.shared(X.copy()), opwise.shared(Y.copy())
+        new = T.inc_subtensor(w[0], T.dot(w, v).sum(axis=0))
+        outputs = [opwise.Out(new.T, borrow=True), opwise.Out(v[1:], borrow=True)]
+        f = opwise.function([], outputs, updates=[(w, new * RATE), (v, T.exp(-v))], mode=mode)
+        return f, (w, v), lambda k: ()
+
+    compared(make, mode)
+
+
+def test_nothing_at_all(mode):
+    x = T.fmatrix("x")
+    out = opwise.Out(T.dot(T.exp(x), x.T) * 2, borrow=True)
+    f = opwise.function([x], [out, T.exp(x).sum()], mode=mode)
+    for shape in ((0, 3), (0, 0), (2, 0), (0, 3)):
+        for _ in range(3):
+            lent, own = f(np.ones(shape, "float32"))
+            assert lent.shape == (shape[0], shape[0]) and own == 0 and not lent.get().any()
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def test_memory_is_given_back(mode):
+    x = T.fmatrix("x")
+    f = opwise.function([x], T.exp(T.dot(T.exp(T.dot(x, x)), x)).sum(), mode=mode)
+    (device,) = opwise.gpu.device.opened()
+    gc.collect()
+    before = device.allocated()[0]
+    for _ in range(4):
+        f(X)
+    assert captured(f) == [1] and device.allocated()[0] > before
+    f.free()
+    gc.collect()
+    assert captured(f) == [0] and device.allocated()[0] == before
+    np.testing.assert_allclose(f(X), f(X))
+
+
+@played_alone
+def test_where_there_is_no_memory_for_a_graph(mode, cupy):
+    x = T.fmatrix("x")
+    f = opwise.function([x], T.exp(T.dot(T.exp(T.dot(x, x)), x)).sum(), mode=mode)
+    expected = f(X)
+    pool = cupy.get_default_memory_pool()
+    stretch = stretches(f)[0]
+    real = stretch.device.piece
+
+    def piece(size):
+        raise played.OutOfMemoryError(size, 0)
+
+    stretch.device.piece = piece
+    try:
+        np.testing.assert_allclose([f(X) for _ in range(3)], expected)
+    finally:
+        stretch.device.piece = real
+    assert pool.limit == 0 and captured(f) == [0]
+
+
+# --- failures -------------------------------------------------------------------------------------
+
+
+@played_alone
+def test_what_cannot_be_captured_is_said_once(mode, cupy, monkeypatch):
+    """If CUDA refuses, launches go one by one, and nothing is lost."""
+    make = calls._calls[SortOp]
+
+    def wrong(node):
+        call = make(node)
+        return Call(call.function, call.host, call.view, call.target, True)
+
+    monkeypatch.setitem(calls._calls, SortOp, wrong)
+    x = T.fmatrix("x")
+    w = opwise.shared(X.copy())
+    out = T.sort(T.exp(T.dot(x, x)), axis=0)
+    f = opwise.function([x], out, updates=[(w, w + T.exp(x))], mode=mode)
+    expected = f(X)
+    with pytest.warns(UserWarning, match="cannot be captured as a CUDA graph .*not permitted"):
+        np.testing.assert_array_equal(f(X), expected)
+    for _ in range(3):  # a warning would be an error
+        np.testing.assert_array_equal(f(X), expected)
+    np.testing.assert_allclose(w.get_value(), X + 5 * np.exp(X), rtol=1e-5)
+    # other functions are captured still
+    g, _ = perceptron(mode)
+    g(X, Y), g(X, Y)
+    assert captured(g) == [1]
+
+
+@played_alone
+def test_memory_that_is_asked_for_otherwise_is_recorded_again(mode, cupy, monkeypatch):
+    f, params = perceptron(mode)
+    g, theirs = perceptron(None)
+    f(X, Y)
+    stretch = stretches(f)[0]
+    (recorded,) = stretch._known.values()
+    recorded.requests[1].size += 1
+    for _ in range(5):
+        f(X, Y)
+    assert captured(f) == [1] and stretch._failures == 1
+    for _ in range(6):
+        g(X, Y)
+    for ours, expected in zip(params, theirs, strict=True):
+        np.testing.assert_allclose(ours.get_value(), expected.get_value(), rtol=1e-4)
+
+
+def test_an_error_behind_a_launch(mode):
+    """What the host does behind a graph fails: parameters keep their values."""
+    w, x = opwise.shared(X.copy()), T.fmatrix("x")
+    y = T.exp(T.dot(x, w) / 9)
+    checked = Assert("too much")(y, T.lt(Unique()(y).max(), 1e9))
+    f = opwise.function([x], T.dot(checked, y).sum(), updates=[(w, w + T.exp(x))], mode=mode)
+    for _ in range(3):
+        f(X)
+    before = w.get_value()
+    with pytest.raises(AssertionError, match="too much"):
+        f(X * 100)
+    np.testing.assert_array_equal(w.get_value(), before)
+    f(X)
+    np.testing.assert_allclose(w.get_value(), before + np.exp(X), rtol=1e-5)
+
+
+def test_threads(mode):
+    """Each captures its own work."""
+    functions, wrong = [perceptron(mode) for _ in range(4)], []
+
+    def work(f, x):
+        try:
+            for _ in range(6):
+                f(x, Y)
+        except BaseException as error:  # told below
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(f, X + k)) for k, (f, _) in enumerate(functions)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+    for k, (_, params) in enumerate(functions):
+        g, theirs = perceptron(None)
+        for _ in range(6):
+            g(X + k, Y)
+        for ours, expected in zip(params, theirs, strict=True):
+            np.testing.assert_allclose(ours.get_value(), expected.get_value(), rtol=1e-4)
+
+
+# --- order and transfers --------------------------------------------------------------------------
+
+
+def test_the_order_leaves_one_stretch(mode):
+    """Arguments first, results last, whatever order the graph has."""
+    x, y = T.fmatrices("x", "y")
+    outputs = [T.exp(T.dot(x, x)).sum(), T.exp(T.dot(y, x)).sum(), T.dot(y, y) + 1]
+    f = opwise.function([x, y], outputs, mode=mode)
+    kinds = [type(n.op) for n in f.maker.order]
+    assert kinds[:2] == [GpuFromHost] * 2 and kinds[-3:] == [HostFromGpu] * 3
+    assert not {GpuFromHost, HostFromGpu} & set(kinds[2:-3]) and len(stretches(f)) == 1
+
+
+@played_alone
+def test_nobody_waits_before_the_results(mode, cupy, monkeypatch):
+    f, _ = perceptron(mode)
+    for _ in range(3):
+        f(X, Y)
+    waits = []
+    real = played.STREAM.synchronize
+    monkeypatch.setattr(played.STREAM, "synchronize", lambda: (waits.append(1), real()))
+    f(X, Y)
+    # the copies of two arguments before these were there long ago: two events
+    assert len(waits) == 3, "and the result"
+    w = opwise.shared(X.copy())
+    g = opwise.function([], updates=[(w, T.exp(T.dot(w, w) - w) * RATE)], mode=mode)
+    g(), g(), g(), g()
+    waits.clear()
+    g()
+    assert not waits, "there are no results"
+
+
+def test_large_values_go_without_pinned_memory(mode, monkeypatch):
+    monkeypatch.setattr(staging, "LIMIT", 64)
+    x = T.fmatrix("x")
+    f = opwise.function([x], [T.exp(x), T.exp(x).sum()], mode=mode)
+    for _ in range(4):
+        a, b = f(X.T)
+        np.testing.assert_allclose(a, np.exp(X.T), rtol=1e-6)
+        np.testing.assert_allclose(b, np.exp(X).sum(), rtol=1e-6)
