@@ -28,14 +28,15 @@ _ROW = [
 ]
 
 
-def _unit(size):
+def unit_of(size):
     """Return (C type, definitions) of a unit of memory of so many bytes."""
     if size == 16:
         return "ow_u64x2", (*cudatext.support(), _SIXTEEN)
     return _UNITS[size], cudatext.support()
 
 
-def _each(wide, lines, of="n"):
+def each(wide, lines, of="n"):
+    """Return the lines that do ``lines`` for each i below ``of``."""
     index = index_type(wide)
     return [
         f"for ({index} i = ({index})blockIdx.x * {THREADS} + ({index})threadIdx.x; i < {of};"
@@ -45,7 +46,8 @@ def _each(wide, lines, of="n"):
     ]
 
 
-def _grid(size, device):
+def blocks(size, device):
+    """Return how many blocks are for so many elements."""
     return max(1, min(-(-size // THREADS), device.processors * 32))
 
 
@@ -64,10 +66,10 @@ class Take:
 
     def _kernel(self, size, rest, wide):
         """rest: how many dimensions a row has; 0: it is a run of units."""
-        unit, needs = _unit(size)
+        unit, needs = unit_of(size)
         index, count = index_type(wide), count_type(wide)
         place = " + ".join(["r * row", *(f"j{d} * s{d}" for d in range(rest))])
-        body = _each(wide, [
+        body = each(wide, [
             f"const {index} k = ({count})i / ({count})inner;",
             *_ROW,
             "if (r < 0 || r >= length) {",
@@ -112,7 +114,7 @@ class Take:
             numbers += [*layouts.lengths(lengths, wide), *layouts.by_array(steps)]
         arrays = (Array("in", 0), Array("in", 1), Array("out"), Array("wrong"))
         kernel = (self.whole if in_units else self.general)[wide]
-        return Plan((Launch(kernel, _grid(n, device), (THREADS, 1), arrays, tuple(numbers)),))
+        return Plan((Launch(kernel, blocks(n, device), (THREADS, 1), arrays, tuple(numbers)),))
 
 
 class Put:
@@ -196,7 +198,7 @@ class Put:
                 "const ow_i64 k = (ow_u32)keys[p];",
                 f"z[{to}] = {cudatext.store(self._value(of), x)};",
             ]
-        body = _each(wide, [
+        body = each(wide, [
             f"const {index} p = ({count})i / ({count})inner;",
             f"const {index} j = i - p * inner;",
             "const ow_i64 r = keys[p] >> 32;",
@@ -219,7 +221,7 @@ class Put:
         value = self._value(of)
         cast = "(unsigned long long *)" if x == "int64" else ""
         value = f"(unsigned long long){value}" if x == "int64" else value
-        body = _each(wide, [
+        body = each(wide, [
             f"const {index} k = ({count})i / ({count})inner;",
             f"const {index} j = i - k * inner;",
             *_ROW,
@@ -260,7 +262,7 @@ class Put:
         numbers = (k * inner, inner, z_row, y_row, *lengths, *layouts.by_array(steps))
         (step,) = layouts.steps_of(index, index.shape)
         of_y, to, at = Array("in", 1), Array("out"), Array("in", 2)
-        grid = _grid(k * inner, device)
+        grid = blocks(k * inner, device)
         if self.atomic:
             arrays = (at, of_y, to, Array("wrong"))
             numbers = (z.shape[0], step, *numbers)
@@ -278,7 +280,7 @@ class Put:
         launches = [Launch(self.sort, -(-k // tile), (THREADS, 1), first, (k, rows, step, tile))]
         run = _TILE
         while run < k:
-            grid = _grid(k, device)
+            grid = blocks(k, device)
             launches.append(Launch(self.merge, grid, (THREADS, 1), (here, there), (k, run)))
             here, there = there, here
             run *= 2
@@ -330,7 +332,7 @@ def _sort(index_dtype):
 def _merge():
     """Return the kernel that joins sorted runs two by two: a key's place is its own plus that among
     the keys of the other run."""
-    body = _each(True, [
+    body = each(True, [
         "const ow_i64 own = i / run, pair = own / 2 * 2 * run;",
         "const ow_i64 start = (own ^ 1) * run < n ? (own ^ 1) * run : n;",
         "ow_i64 low = start, high = start + run < n ? start + run : n;",

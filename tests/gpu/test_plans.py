@@ -12,7 +12,8 @@ from simulated import DEVICE, Simulated
 import opwise.tensor as T
 from opwise.gpu import layouts as layouts_of
 from opwise.gpu.kernel import Array, Device, Kernel, Launch, Layout, arguments, position_of
-from opwise.gpu.makers import implementation, view_of
+from opwise.gpu.makers import implementation
+from opwise.gpu.views import view_of
 from opwise.graph.variable import Constant
 from opwise.tensor.reduce import Sum
 from opwise.tensor.type import TensorType
