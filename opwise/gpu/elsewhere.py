@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from opwise.tensor.advanced_subtensor import BaseAdvancedIncSubtensor, BaseAdvancedSubtensor
+from opwise.tensor.advanced_subtensor import (
+    AdvancedBooleanIncSubtensor,
+    AdvancedBooleanSubtensor,
+)
 from opwise.tensor.breakpoint import PdbBreakpoint
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.extra_ops import Bartlett, RavelMultiIndex, SearchsortedOp, Unique
@@ -18,9 +21,8 @@ ELSEWHERE = {
     MakeSlice: "a slice is no array",
     PdbBreakpoint: "a debugger runs on the host",
     Bartlett: "a few numbers",
-    BaseAdvancedSubtensor: "CuPy does not tell of indices that are out of range",
-    BaseAdvancedIncSubtensor: "CuPy neither tells of indices that are out of range nor adds in a "
-                              "fixed order",
+    AdvancedBooleanSubtensor: "what its masks pick would be counted, and waited for",
+    AdvancedBooleanIncSubtensor: "what its masks pick would be counted, and waited for",
     RavelMultiIndex: "CuPy does not tell of indices that are out of range",
     Choose: "CuPy does not tell of choices that are not there",
     SearchsortedOp: "CuPy places NaN otherwise than numpy does",

@@ -18,7 +18,7 @@ from opwise.gpu.elemwise import Loop
 from opwise.gpu.elsewhere import ELSEWHERE
 from opwise.gpu.kernel import Array, Device, Implementation, Layout, Plan
 from opwise.gpu.reduce import Folding, Reduction
-from opwise.gpu.registry import cuda_maker, makers
+from opwise.gpu.registry import beside, cuda_maker, makers
 from opwise.gpu.selecting import put_rows
 from opwise.scalar import dtypes, loops
 from opwise.scalar.op import OPS, cast_op
@@ -62,7 +62,7 @@ def implementation(node, deterministic=True):
         reason = next((ELSEWHERE[c] for c in cls.__mro__ if c in ELSEWHERE), None)
         return reason or f"{cls.__name__} has no implementation for the device"
     for var in (*node.inputs, *node.outputs):
-        if not isinstance(var.type, TensorType | Scalar):
+        if not isinstance(var.type, (TensorType, Scalar, *beside.get(maker, ()))):
             return f"{var.type} is no tensor"
     if len(node.inputs) + len(node.outputs) > MAX_OPERANDS:
         return f"it has more than {MAX_OPERANDS} operands"

@@ -18,6 +18,7 @@ from opwise.graph.variable import Constant
 from opwise.optimizers.passes import Optimizer
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.dot import Dot
+from opwise.tensor.slices import SliceType
 from opwise.tensor.type import TensorType
 
 _PRODUCTS = (Dot, Dot22, Dot22Scalar, Gemm, Gemv, Ger, BatchedDot)
@@ -65,7 +66,10 @@ def way_of(node):
     found = calls.call_of(node)
     if not isinstance(found, str):
         return found
-    return implementation(node)
+    found = implementation(node)
+    if not isinstance(found, str) and any(isinstance(v.type, SliceType) for v in node.inputs):
+        return "the machine keeps no plans for slices"
+    return found
 
 
 class PlaceOnDevice(Optimizer):

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from opwise.gpu import cudatext, indexing, views
+from opwise.gpu import advanced, cudatext, indexing, views
 from opwise.gpu.kernel import Implementation
 from opwise.gpu.registry import cuda_maker
-from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
+from opwise.tensor.advanced_subtensor import (
+    AdvancedIncSubtensor,
+    AdvancedIncSubtensor1,
+    AdvancedSubtensor,
+    AdvancedSubtensor1,
+)
+from opwise.tensor.slices import NoneTypeT, SliceType
 
 # --- rows by a vector of indices ------------------------------------------------------------------
 
@@ -52,3 +58,42 @@ def put_rows(node, deterministic=True):
     return Implementation(
         put.kernels, shapes, put.plan, copied={0: 0}, wrong=_bad_index(2), told=(2,)
     )
+
+
+# --- elements by several indices ------------------------------------------------------------------
+
+
+def _items(node, first):
+    """Return the Items of an Apply of an index whose parts are its inputs from ``first`` on."""
+
+    def kind(type_):
+        if isinstance(type_, NoneTypeT):
+            return "new"
+        return "slice" if isinstance(type_, SliceType) else (type_.dtype, type_.ndim)
+
+    kinds = [kind(v.type) for v in node.inputs[first:]]
+    return advanced.Items(kinds, first, node.inputs[0].type.ndim)
+
+
+@cuda_maker(AdvancedSubtensor, types=(NoneTypeT, SliceType))
+def pick_elements(node):
+    items = _items(node, 1)
+    pick = advanced.Pick(items, node.inputs[0].type.numpy_dtype.itemsize)
+    return Implementation(
+        pick.kernels, pick.shapes, pick.plan, items.host,
+        wrong=items.wrong if items.arrays else None, told=items.arrays,
+    )  # fmt: skip
+
+
+@cuda_maker(AdvancedIncSubtensor, types=(NoneTypeT, SliceType))
+def put_elements(node):
+    x, y = (v.type for v in node.inputs[:2])
+    for used in (x.dtype, y.dtype):
+        if not cudatext.has_text(used):
+            return f"kernels have no {used}"
+    items = _items(node, 2)
+    put = advanced.PutAt((x.dtype, y.dtype), items, not node.op.set_instead_of_inc)
+    return Implementation(
+        put.kernels, put.shapes, put.plan, items.host, copied={0: 0},
+        wrong=items.wrong, told=items.arrays,
+    )  # fmt: skip

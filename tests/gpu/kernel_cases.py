@@ -8,7 +8,12 @@ from opwise.scalar import dtypes
 from opwise.scalar.composite import Composite, Step
 from opwise.scalar.op import OPS, cast_op
 from opwise.scalar.row import ROWS
-from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
+from opwise.tensor.advanced_subtensor import (
+    AdvancedIncSubtensor,
+    AdvancedIncSubtensor1,
+    AdvancedSubtensor,
+    AdvancedSubtensor1,
+)
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
@@ -102,6 +107,15 @@ def cases():
         "take": AdvancedSubtensor1()(x, index),
         "add rows": AdvancedIncSubtensor1()(x, y, index),
         "set rows": AdvancedIncSubtensor1(False, True)(half, half, labels),
+        "pick": AdvancedSubtensor()(x, index, labels),
+        "pick apart": AdvancedSubtensor()(
+            tensor("float32", 4), T.lmatrix(), slice(1, None), None, T.iscalar()
+        ),
+        "add elements": AdvancedIncSubtensor()(x, b, index, labels),
+        "add parts": AdvancedIncSubtensor()(
+            tensor("float32", 4), tensor("float32", 3), slice(None), T.lmatrix(), T.lvector()
+        ),
+        "set parts": AdvancedIncSubtensor(False, True)(half, tensor("float16", 1), labels, None),
         "part": T.inc_subtensor(x[1:3], b),
         "range": T.arange(T.lscalar()),
         "range of floats": T.ARange("float16")(T.dscalar(), T.dscalar(), T.dscalar()),

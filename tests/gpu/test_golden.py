@@ -22,6 +22,13 @@ FILES = {
     "argmax": [("argmax", "rows_strided")],
     "softmax": [("softmax", "softmax_vectors"), ("softmax", "softmax_long")],
     "cross_entropy": [("cross entropy", "xent")],
+    "advanced_indices": [
+        ("pick", "pick"),
+        ("pick apart", "pick"),
+        ("pick apart", "check"),
+        ("add parts", "rows"),
+        ("add parts", "add_rows"),
+    ],
     "indices": [("take", "take"), ("add rows", "sort_rows"), ("add rows", "add_rows")],
 }
 

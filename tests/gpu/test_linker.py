@@ -184,6 +184,36 @@ def test_numbers_for_the_host_stay_there(mode):
     np.testing.assert_array_equal(f(X[0], 2), X[0, :3] * 2)
 
 
+@pytest.mark.parametrize("write", [
+    lambda x, i, n: x[i, i[::-1]],
+    lambda x, i, n: x[i[:, None], i],
+    lambda x, i, n: x[n, i],
+    lambda x, i, n: x[i, None, i],
+    lambda x, i, n: T.inc_subtensor(x[i, i - 1], x[0, 0]),
+    lambda x, i, n: T.set_subtensor(x[i[::-1], i], x[i, 0]),
+    lambda x, i, n: T.grad((x[i, i] ** 2).sum(), x),
+])  # fmt: skip
+def test_several_indices_run_there(mode, write):
+    x, i, n = T.fmatrix("x"), T.lvector("i"), T.lscalar("n")
+    y = write(T.exp(x), i, n)
+    f, g = (opwise.function([x, i, n], y, mode=m, on_unused_input="ignore") for m in (mode, None))
+    there, here = ops(f)
+    assert any("Advanced" in op for op in there) and not any("Advanced" in op for op in here)
+    index = np.array([0, 4, -2, 4])
+    for _ in range(2):
+        np.testing.assert_allclose(f(X, index, 1), g(X, index, 1), rtol=1e-6)
+    with pytest.raises(IndexError, match=r"index (5|4611|-6) is out of bounds for axis \d with"):
+        f(X, np.array([0, 5]), -6)
+
+
+def test_masks_stay_on_the_host(mode):
+    x = T.fmatrix("x")
+    f = opwise.function([x], T.exp(x)[x > 0.5] * 2, mode=mode)
+    why = "what its masks pick would be counted, and waited for"
+    assert why in f.maker.fgraph.placement.why.values()
+    np.testing.assert_allclose(f(X), np.exp(X)[X > 0.5] * 2, rtol=1e-6)
+
+
 # --- failures -------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,16 @@ from simulated import DEVICE, Simulated
 
 import opwise.tensor as T
 from opwise.gpu import layouts as layouts_of
-from opwise.gpu.kernel import Array, Device, Kernel, Launch, Layout, arguments, position_of
+from opwise.gpu.kernel import (
+    Array,
+    Device,
+    Kernel,
+    Launch,
+    Layout,
+    arguments,
+    on_host,
+    position_of,
+)
 from opwise.gpu.makers import implementation
 from opwise.gpu.views import view_of
 from opwise.graph.variable import Constant
@@ -152,7 +161,7 @@ def test_a_plan_is_a_function_of_layouts(name):
     given_ = []
     for i, var in enumerate(node.inputs):
         if isinstance(var, Constant):
-            given_.append(var.data)
+            given_.append(on_host(var.data) if i in first.host else Layout.of(var.data))
         elif i in first.host:
             given_.append((1, 9, 2)[i] if isinstance(node.op, T.ARange) else 4)
         else:
