@@ -69,7 +69,7 @@ class Items:
         except ValueError:
             raise IndexError(
                 "shape mismatch: indexing arrays could not be broadcast together with shapes "
-                + told_shapes(shape for shape in shapes if shape)
+                + views.told_shapes(shape for shape in shapes if shape)
             ) from None
 
     def shape(self, part, places):
@@ -146,11 +146,6 @@ class Items:
     def place(self):
         """Return the terms of where the indices lead to."""
         return [f"r{k} * row{k}" for k in range(len(self.dtypes))]
-
-
-def told_shapes(shapes):
-    """Return shapes as numpy's errors tell of them."""
-    return "".join(f"{shape} ".replace(", ", ",") for shape in map(tuple, shapes))
 
 
 def _stride(layout, d):
@@ -384,7 +379,7 @@ class PutAt(Put):
         try:
             views.check_broadcast(shape, to)
         except ValueError:
-            told = told_shapes([y.shape, to]).split()
+            told = views.told_shapes([y.shape, to]).split()
             raise ValueError(
                 "array is not broadcastable to correct shape" if self.adds else
                 f"shape mismatch: value array of shape {told[0]} could not be broadcast to "

@@ -8,8 +8,7 @@ from opwise.tensor.advanced_subtensor import (
 )
 from opwise.tensor.breakpoint import PdbBreakpoint
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
-from opwise.tensor.extra_ops import Bartlett, RavelMultiIndex, SearchsortedOp, Unique
-from opwise.tensor.selection import Choose
+from opwise.tensor.extra_ops import Bartlett, Unique
 from opwise.tensor.shape import Shape, Shape_i
 from opwise.tensor.slices import MakeSlice
 
@@ -23,8 +22,5 @@ ELSEWHERE = {
     Bartlett: "a few numbers",
     AdvancedBooleanSubtensor: "what its masks pick would be counted, and waited for",
     AdvancedBooleanIncSubtensor: "what its masks pick would be counted, and waited for",
-    RavelMultiIndex: "CuPy does not tell of indices that are out of range",
-    Choose: "CuPy does not tell of choices that are not there",
-    SearchsortedOp: "CuPy places NaN otherwise than numpy does",
     Unique: "its length would be waited for",
 }  # fmt: skip

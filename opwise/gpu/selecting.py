@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opwise.gpu import advanced, cudatext, indexing, views
+from opwise.gpu import advanced, cudatext, indexing, positions, views
 from opwise.gpu.kernel import Implementation
 from opwise.gpu.registry import cuda_maker
 from opwise.tensor.advanced_subtensor import (
@@ -11,7 +11,21 @@ from opwise.tensor.advanced_subtensor import (
     AdvancedSubtensor,
     AdvancedSubtensor1,
 )
+from opwise.tensor.extra_ops import RavelMultiIndex, SearchsortedOp
+from opwise.tensor.selection import Choose
 from opwise.tensor.slices import NoneTypeT, SliceType
+
+#: choices that one kernel can have
+MAX_CHOICES = 31
+
+
+def _missing(variables):
+    """Return why kernels cannot compute with variables, or None."""
+    return next(
+        (f"kernels have no {v.type.dtype}" for v in variables
+         if not cudatext.has_text(v.type.dtype)), None,
+    )  # fmt: skip
+
 
 # --- rows by a vector of indices ------------------------------------------------------------------
 
@@ -41,10 +55,10 @@ def take_rows(node):
 
 @cuda_maker(AdvancedIncSubtensor1)
 def put_rows(node, deterministic=True):
+    reason = _missing(node.inputs[:2])
+    if reason:
+        return reason
     x, y, index = (v.type for v in node.inputs)
-    for used in (x.dtype, y.dtype):
-        if not cudatext.has_text(used):
-            return f"kernels have no {used}"
     put = indexing.Put(
         (x.dtype, y.dtype, index.dtype), x.ndim - 1, not node.op.set_instead_of_inc, deterministic
     )
@@ -87,13 +101,70 @@ def pick_elements(node):
 
 @cuda_maker(AdvancedIncSubtensor, types=(NoneTypeT, SliceType))
 def put_elements(node):
+    reason = _missing(node.inputs[:2])
+    if reason:
+        return reason
     x, y = (v.type for v in node.inputs[:2])
-    for used in (x.dtype, y.dtype):
-        if not cudatext.has_text(used):
-            return f"kernels have no {used}"
     items = _items(node, 2)
     put = advanced.PutAt((x.dtype, y.dtype), items, not node.op.set_instead_of_inc)
     return Implementation(
         put.kernels, put.shapes, put.plan, items.host, copied={0: 0},
         wrong=items.wrong, told=items.arrays,
+    )  # fmt: skip
+
+
+# --- positions and choices ------------------------------------------------------------------------
+
+
+@cuda_maker(SearchsortedOp)
+def search(node):
+    reason = _missing(node.inputs)
+    if reason:
+        return reason
+    x, v, *sorter = (v.type for v in node.inputs)
+    if sorter and sorter[0].dtype == "uint64":
+        return "numpy takes no sorter of uint64"
+    found = positions.Search([t.dtype for t in (x, v, *sorter)], v.ndim, node.op.side)
+
+    def wrong(position, inputs):
+        return ValueError("Sorter index out of range.")
+
+    return Implementation(found.kernels, found.shapes, found.plan, wrong=wrong if sorter else None)
+
+
+@cuda_maker(Choose)
+def choose(node):
+    reason = _missing(node.inputs)
+    if reason:
+        return reason
+    (out,), stacked = node.outputs, len(node.inputs) == 2
+    if node.inputs[0].type.dtype == "uint64":
+        return "numpy takes no uint64 as the number of a choice"
+    if stacked and node.inputs[1].type.ndim == 0:
+        return "a number holds no choices"
+    if len(node.inputs) - 1 > MAX_CHOICES:
+        return f"it has more than {MAX_CHOICES} choices"
+    used = [v.type.dtype for v in (*node.inputs, out)]
+    found = positions.Choice(used, out.type.ndim, node.op.mode, stacked)
+
+    def wrong(position, inputs):
+        return ValueError("invalid entry in choice array")
+
+    return Implementation(
+        found.kernels, found.shapes, found.plan, wrong=wrong if node.op.mode == "raise" else None
+    )
+
+
+@cuda_maker(RavelMultiIndex)
+def ravel(node):
+    *indices, _ = (v.type for v in node.inputs)
+    op = node.op
+    found = positions.Ravel([t.dtype for t in indices], indices[0].ndim, op.mode, op.order)
+
+    def wrong(position, inputs):
+        return ValueError("invalid entry in coordinates array")
+
+    return Implementation(
+        found.kernels, found.shapes, found.plan, (len(indices),),
+        wrong=wrong if op.mode == "raise" else None,
     )  # fmt: skip

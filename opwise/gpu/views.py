@@ -42,6 +42,11 @@ def check_broadcast(shape, to):
         raise ValueError(f"array is not broadcastable to correct shape: {shape} to {to}")
 
 
+def told_shapes(shapes):
+    """Return shapes as numpy's errors tell of them."""
+    return "".join(f"{shape} ".replace(", ", ",") for shape in map(tuple, shapes))
+
+
 def padded(layout, ndim):
     """Return the layout with dimensions of length 1 added in front."""
     missing = ndim - len(layout.shape)

@@ -15,6 +15,7 @@ from opwise.tensor.advanced_subtensor import (
     AdvancedSubtensor1,
 )
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.extra_ops import RavelMultiIndex, SearchsortedOp
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
     crossentropy_categorical_1hot,
@@ -29,6 +30,7 @@ from opwise.tensor.nnet.rowsoftmax import (
     softmax_with_bias,
 )
 from opwise.tensor.reduce import All, Argmax, CAReduce, MaxAndArgmax, Sum
+from opwise.tensor.selection import Choose
 from opwise.tensor.type import TensorType
 
 
@@ -116,6 +118,12 @@ def cases():
             tensor("float32", 4), tensor("float32", 3), slice(None), T.lmatrix(), T.lvector()
         ),
         "set parts": AdvancedIncSubtensor(False, True)(half, tensor("float16", 1), labels, None),
+        "search": SearchsortedOp("right")(tensor("float16", 1), double),
+        "search by a sorter": SearchsortedOp()(b, x, index),
+        "choose": Choose("raise")(T.imatrix(), x, half, b),
+        "choose of one array": Choose("wrap")(T.imatrix(), tensor("float32", 3)),
+        "ravel": RavelMultiIndex("raise", "F")(T.imatrix(), T.lmatrix(), T.lvector()),
+        "ravel, clipped": RavelMultiIndex("clip")(T.lvector(), T.lvector(), T.lvector()),
         "part": T.inc_subtensor(x[1:3], b),
         "range": T.arange(T.lscalar()),
         "range of floats": T.ARange("float16")(T.dscalar(), T.dscalar(), T.dscalar()),

@@ -30,7 +30,11 @@ FILES = {
         ("add parts", "add_rows"),
     ],
     "indices": [("take", "take"), ("add rows", "sort_rows"), ("add rows", "add_rows")],
-}
+    "positions": [
+        ("search", "search_right"), ("search by a sorter", "search_left"), ("choose", "choose"),
+        ("choose of one array", "choose"), ("ravel", "ravel"), ("ravel, clipped", "ravel"),
+    ],
+}  # fmt: skip
 
 
 def text_of(chosen):

@@ -12,6 +12,7 @@ from opwise.gpu.calls import OF_LENGTHS
 from opwise.gpu.transfer import GpuFromHost, HostFromGpu
 from opwise.graph.apply import Apply
 from opwise.modes.mode import Mode
+from opwise.tensor.extra_ops import ravel_multi_index, searchsorted
 
 CUPY = "cupy"
 RNG = np.random.RandomState(3)
@@ -204,6 +205,31 @@ def test_several_indices_run_there(mode, write):
         np.testing.assert_allclose(f(X, index, 1), g(X, index, 1), rtol=1e-6)
     with pytest.raises(IndexError, match=r"index (5|4611|-6) is out of bounds for axis \d with"):
         f(X, np.array([0, 5]), -6)
+
+
+@pytest.mark.parametrize(("write", "error"), [
+    (lambda x, i: searchsorted(T.sort(x[0]), x, "right"), None),
+    (lambda x, i: searchsorted(x[0], x, sorter=T.switch(T.eq(i, 14), i, T.argsort(x[0]))),
+     "Sorter index out of range"),
+    (lambda x, i: T.choose(i, [x, x[0] * 2, x.T, -x, x]), "invalid entry in choice array"),
+    (lambda x, i: T.choose(i, x, mode="wrap"), None),
+    (lambda x, i: ravel_multi_index((i, i[::-1]), x.shape), "invalid entry in coordinates array"),
+])  # fmt: skip
+def test_positions_and_choices_run_there(mode, write, error):
+    x, i = T.fmatrix("x"), T.lvector("i")
+    y = write(T.exp(x), i * 2) * 2
+    f, g = (opwise.function([x, i], y, mode=m, on_unused_input="ignore") for m in (mode, None))
+    there, here = ops(f)
+    names = ("Searchsorted", "Choose", "Ravel")
+    assert any(n in op for op in there for n in names)
+    assert not any(n in op for op in here for n in names)
+    for index in (np.array([0, 1, 2, 1, 0]), np.zeros(5, int)):
+        np.testing.assert_allclose(f(X, index), g(X, index), rtol=1e-6)
+    if error:
+        with pytest.raises(ValueError, match=error):
+            f(X, np.array([0, 1, 7, 2, -1]))
+    else:
+        f(X, np.array([0, 1, 7, 2, -1]))
 
 
 def test_masks_stay_on_the_host(mode):
