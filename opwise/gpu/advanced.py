@@ -395,7 +395,7 @@ class PutAt(Put):
         to = items.shape(part, places)
         if math.prod(to) == 0:
             return self.check.plan(inputs, part, places, device)
-        y_steps = layouts.steps_of(_as(y, len(to)), to)
+        y_steps = layouts.steps_of(as_dimensions(y, len(to)), to)
         before, many = len(items.before), len(places)
         others = [*items.before, *items.after]
         rest = layouts.walk(
@@ -444,7 +444,7 @@ class PutAt(Put):
         return Launch(self.rows[wide], blocks(walk.size, device), (THREADS, 1), arrays, numbers)
 
 
-def _as(layout, ndim):
+def as_dimensions(layout, ndim):
     """Return a layout with so many dimensions: those in front have length 1."""
     surplus = max(0, len(layout.shape) - ndim)
     layout = layout._replace(shape=layout.shape[surplus:], strides=layout.strides[surplus:])

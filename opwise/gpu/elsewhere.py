@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from opwise.tensor.advanced_subtensor import (
-    AdvancedBooleanIncSubtensor,
-    AdvancedBooleanSubtensor,
-)
+from opwise.tensor.advanced_subtensor import AdvancedBooleanSubtensor
 from opwise.tensor.breakpoint import PdbBreakpoint
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.extra_ops import Bartlett, Unique
@@ -21,6 +18,5 @@ ELSEWHERE = {
     PdbBreakpoint: "a debugger runs on the host",
     Bartlett: "a few numbers",
     AdvancedBooleanSubtensor: "what its masks pick would be counted, and waited for",
-    AdvancedBooleanIncSubtensor: "what its masks pick would be counted, and waited for",
     Unique: "its length would be waited for",
 }  # fmt: skip

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from opwise.gpu import advanced, cudatext, indexing, positions, views
-from opwise.gpu.kernel import Implementation
+from opwise.gpu.cudatext import Program
+from opwise.gpu.elemwise import Loop
+from opwise.gpu.kernel import Array, Implementation, Plan
 from opwise.gpu.registry import cuda_maker
+from opwise.scalar.composite import Step
+from opwise.scalar.op import OPS, cast_op
 from opwise.tensor.advanced_subtensor import (
+    AdvancedBooleanIncSubtensor,
     AdvancedIncSubtensor,
     AdvancedIncSubtensor1,
     AdvancedSubtensor,
@@ -14,6 +21,7 @@ from opwise.tensor.advanced_subtensor import (
 from opwise.tensor.extra_ops import RavelMultiIndex, SearchsortedOp
 from opwise.tensor.selection import Choose
 from opwise.tensor.slices import NoneTypeT, SliceType
+from opwise.tensor.type import TensorType
 
 #: choices that one kernel can have
 MAX_CHOICES = 31
@@ -111,6 +119,76 @@ def put_elements(node):
         put.kernels, put.shapes, put.plan, items.host, copied={0: 0},
         wrong=items.wrong, told=items.arrays,
     )  # fmt: skip
+
+
+# --- elements by a mask ---------------------------------------------------------------------------
+
+
+@cuda_maker(AdvancedBooleanIncSubtensor, types=(NoneTypeT, SliceType))
+def put_masked(node):
+    x, y, mask, *others = (v.type for v in node.inputs)
+    if others or not isinstance(mask, TensorType) or mask.dtype != "bool":
+        return "what its masks pick would be counted, and waited for"
+    rest = x.ndim - mask.ndim
+    if y.ndim > rest + 1 or (y.ndim > rest and not y.broadcastable[0]):
+        return "its values go to elements that would be counted, and waited for"
+    adds = not node.op.set_instead_of_inc
+    program = _where(x.dtype, y.dtype, adds)
+    reason = program.missing()
+    if reason:
+        return reason
+    of_y = y.broadcastable[max(0, y.ndim - rest) :]
+    of_y = (True,) * (x.ndim - len(of_y)) + of_y
+    # no element is counted: each is looked at, and changed where the mask is true
+    loop = Loop(program, x.ndim, [(False,) * x.ndim, of_y, mask.broadcastable + (True,) * rest])
+
+    def shapes(inputs):
+        _check_masked(*inputs, adds)
+        return [inputs[0].shape]
+
+    def plan(inputs, outputs, device):
+        (z,), (_, y, mask) = outputs, inputs
+        given = [z, advanced.as_dimensions(y, x.ndim), _behind(mask, rest), z]
+        arrays = [Array("out"), Array("in", 1), Array("in", 2), Array("out")]
+        return Plan(tuple(loop.launches(z.shape, given, arrays, device)))
+
+    return Implementation(loop.kernels, shapes, plan, copied={0: 0})
+
+
+def _where(x, y, adds):
+    """Return the program of (x, y, mask): x, where the mask is true y, or x + y."""
+    steps, value = [], 1
+    if x != y:
+        steps.append(Step(cast_op(x), (1,), x))
+        value = 2 + len(steps)
+    if adds:
+        steps.append(Step(OPS["add"], (0, value), x))
+        value = 2 + len(steps)
+    steps.append(Step(OPS["switch"], (2, value, 0), x))
+    return Program(tuple(steps), (2 + len(steps),), (x, y, "bool"))
+
+
+def _behind(layout, count):
+    """Return the layout with dimensions of length 1 added behind."""
+    return layout._replace(shape=layout.shape + (1,) * count, strides=layout.strides + (0,) * count)
+
+
+def _check_masked(x, y, mask, adds):
+    """Raise what numpy does unless a mask, and what is put where it is true, fit an array."""
+    ndim = len(mask.shape)
+    if mask.shape != x.shape[:ndim]:
+        # numpy's own error; these arrays have no memory
+        np.broadcast_to(np.int8(0), x.shape)[np.broadcast_to(False, mask.shape)]
+    rest = x.shape[ndim:]
+    try:
+        views.check_broadcast(y.shape[max(0, len(y.shape) - len(rest)) :], rest)
+    except ValueError:
+        told = views.told_shapes([y.shape]).strip()
+        raise ValueError(
+            "array is not broadcastable to correct shape" if adds else
+            f"shape mismatch: value array of shape {told} could not be broadcast to what a mask "
+            f"picks from an array of shape {x.shape}"
+        ) from None  # fmt: skip
 
 
 # --- positions and choices ------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from opwise.scalar.composite import Composite, Step
 from opwise.scalar.op import OPS, cast_op
 from opwise.scalar.row import ROWS
 from opwise.tensor.advanced_subtensor import (
+    AdvancedBooleanIncSubtensor,
     AdvancedIncSubtensor,
     AdvancedIncSubtensor1,
     AdvancedSubtensor,
@@ -118,6 +119,7 @@ def cases():
             tensor("float32", 4), tensor("float32", 3), slice(None), T.lmatrix(), T.lvector()
         ),
         "set parts": AdvancedIncSubtensor(False, True)(half, tensor("float16", 1), labels, None),
+        "mask": AdvancedBooleanIncSubtensor(False, True)(x, b, tensor("bool", 1)),
         "search": SearchsortedOp("right")(tensor("float16", 1), double),
         "search by a sorter": SearchsortedOp()(b, x, index),
         "choose": Choose("raise")(T.imatrix(), x, half, b),

@@ -5,7 +5,12 @@ import pytest
 
 from opwise.gpu.kernel import position_of
 from opwise.gpu.makers import implementation
-from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor, AdvancedSubtensor
+from opwise.tensor.advanced_subtensor import (
+    AdvancedBooleanIncSubtensor,
+    AdvancedBooleanSubtensor,
+    AdvancedIncSubtensor,
+    AdvancedSubtensor,
+)
 from opwise.tensor.type import TensorType
 
 pytestmark = pytest.mark.c
@@ -352,6 +357,72 @@ def test_huge_arrays_have_indices_of_64_bits(play):
         assert any(launch.kernel.wide for launch in plan.launches)
         assert not play.simulated.run(plan, inputs, [out])
         np.testing.assert_array_equal(out, expected)
+
+
+# --- masks ----------------------------------------------------------------------------------------
+
+#: dtypes and shapes of x and y, and dimensions of the mask
+MASKED = {
+    "number": ("float32", (3, 4), "float32", (), 2),
+    "row": ("float32", (3, 4, 8), "float32", (4, 8), 1),
+    "narrower": ("float64", (5, 3), "int8", (), 1),
+    "half": ("float16", (7, 4), "float16", (4,), 1),
+    "bool": ("bool", (9,), "bool", (), 1),
+    "whole": ("int64", (3, 4), "int64", (), 0),
+    "single": ("float32", (3, 8), "float32", (1, 8), 1),
+    "nothing": ("float32", (0, 8), "float32", (8,), 1),
+}
+
+
+@pytest.fixture(scope="module")
+def masked(player):
+    made = {}
+    for name, (x, shape, y, y_shape, ndim) in MASKED.items():
+        for how in ("add", "set"):
+            op = AdvancedBooleanIncSubtensor(set_instead_of_inc=how == "set")
+            y_var = TensorType(y, tuple(n == 1 for n in y_shape))()
+            node = op(tensor(x, len(shape)), y_var, tensor("bool", ndim)).owner
+            made[f"{how} {name}"] = node
+    return player(made)
+
+
+@pytest.mark.parametrize("how", ["add", "set"])
+@pytest.mark.parametrize("name", MASKED)
+def test_where_a_mask_is_true(masked, layouts, name, how):
+    x, shape, y, y_shape, ndim = MASKED[name]
+    mask = np.ones(()) > 0 if ndim == 0 else numbers("bool", shape[:ndim], 2)
+    for told, values in layouts([numbers(x, shape), numbers(y, y_shape, 1), mask]):
+        check(masked, f"{how} {name}", values, told)
+    check(masked, f"{how} {name}", [numbers(x, shape), numbers(y, y_shape, 1), ~mask])
+
+
+@pytest.mark.parametrize("how", ["add", "set"])
+def test_masks_that_do_not_fit(masked, how):
+    x, mask = np.zeros((3, 4), "f"), np.ones((3, 3), bool)
+    for bad in (mask, mask[:2, :1]):
+        with pytest.raises(IndexError) as expected:
+            masked.expected(f"{how} number", [x, np.float32(1), bad])
+        with pytest.raises(IndexError) as found:
+            masked.run(f"{how} number", [x, np.float32(1), bad])
+        assert str(found.value) == str(expected.value)
+    with pytest.raises(ValueError, match="broadcast"):
+        masked.run(f"{how} row", [np.zeros((2, 3, 4), "f"), np.zeros((3, 3), "f"), mask[0, :2]])
+
+
+# --- reasons --------------------------------------------------------------------------------------
+
+
+def test_masks_that_are_counted():
+    x, mask = tensor("float32", 2), tensor("bool", 1)
+    op = AdvancedBooleanIncSubtensor()
+    for node, why in [
+        (op(x, tensor("float32", 2), mask).owner, "its values go to elements"),
+        (op(x, tensor("float32", 0), mask, tensor("int64", 1)).owner, "what its masks pick"),
+        (op(x, tensor("float32", 0), slice(1), mask).owner, "what its masks pick"),
+        (AdvancedBooleanSubtensor()(x, mask).owner, "what its masks pick"),
+    ]:
+        assert implementation(node).startswith(f"{why}")
+        assert implementation(node).endswith("would be counted, and waited for")
 
 
 def test_what_has_no_kernel_says_why():

@@ -240,6 +240,18 @@ def test_masks_stay_on_the_host(mode):
     np.testing.assert_allclose(f(X), np.exp(X)[X > 0.5] * 2, rtol=1e-6)
 
 
+def test_what_masks_set_is_not_counted(mode):
+    x, w = T.fmatrix("x"), opwise.shared(X.copy())
+    updates = [(w, T.set_subtensor(w[w > 0.5], -1))]
+    y = T.inc_subtensor(T.exp(x)[x[0] > 0.5], x[0])
+    f = opwise.function([x], y, updates=updates, mode=mode)
+    assert not any("Advanced" in op for op in ops(f)[1])
+    expected = np.exp(X)
+    expected[X[0] > 0.5] += X[0]
+    np.testing.assert_allclose(f(X), expected, rtol=1e-6)
+    np.testing.assert_array_equal(w.get_value(), np.where(X > 0.5, np.float32(-1), X))
+
+
 # --- failures -------------------------------------------------------------------------------------
 
 
