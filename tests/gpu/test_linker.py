@@ -232,6 +232,14 @@ def test_positions_and_choices_run_there(mode, write, error):
         f(X, np.array([0, 1, 7, 2, -1]))
 
 
+def test_slices_beside_indices_stay_on_the_host(mode):
+    x, i = T.ftensor3("x"), T.lvector("i")
+    f = opwise.function([x, i], T.exp(x)[i, :, i] * 2, mode=mode)
+    assert "the machine keeps no plans for slices" in f.maker.fgraph.placement.why.values()
+    cube, index = np.resize(X, (3, 4, 3)), np.array([0, 2])
+    np.testing.assert_allclose(f(cube, index), np.exp(cube)[index, :, index] * 2, rtol=1e-6)
+
+
 def test_masks_stay_on_the_host(mode):
     x = T.fmatrix("x")
     f = opwise.function([x], T.exp(x)[x > 0.5] * 2, mode=mode)
