@@ -23,6 +23,7 @@ ITEMS = {
     "two vectors": ((1, 1), 2),
     "vector and number": ((1, 0), 2),
     "numbers": ((0, 0), 3),
+    "vectors and number": ((1, 1, 0), 3),
     "matrix": ((2,), 3),
     "matrix and vector": ((2, 1), 3),
     "column and row": ((2, 2), 2),
@@ -132,6 +133,8 @@ def check(play, name, values, told=""):
         assert not wrong
         assert found[0].shape == expected[0].shape
         np.testing.assert_array_equal(found[0], expected[0], err_msg=f"{name} {told}")
+        if found[0].dtype == bool:
+            assert found[0].view(np.uint8).max(initial=0) <= 1
 
 
 @pytest.mark.parametrize("name", ITEMS)
@@ -248,6 +251,21 @@ def _known(made, i, value):
     return on_host(value[()]) if i in made.host else Layout.of(value)
 
 
+def test_rows_of_large_arrays_are_numbered_in_32_bits(play):
+    """In steps that all rows have in common, a key is made of the number of a row."""
+    from opwise.gpu.kernel import Layout
+
+    made = play.made["add matrix and vector"]
+    lengths, places = (2**20, 2**10, 64), ((4, 6), (6,))
+    x, y = (Layout.contiguous(shape, 4) for shape in (lengths, (4, 6, 64)))
+    index = [Layout.contiguous(shape, 8) for shape in places]
+    plan = made.plan([x, y, *index], [x], _device())
+    assert plan.launches[0].numbers[:3] == (24, 0, 2**30)
+    wide = Layout.contiguous((2**20, 2**12, 1), 4)
+    with pytest.raises(ValueError, match="24 indices of 4294967296 rows are too many"):
+        made.plan([wide, y._replace(shape=(4, 6, 1)), *index], [wide], _device())
+
+
 def test_nothing_is_picked(play):
     x, given, _ = case("two vectors", places=(0,))
     check(play, "pick two vectors", [x, *given])
@@ -255,6 +273,10 @@ def test_nothing_is_picked(play):
     x, given, part = case("behind a slice", lengths=(0, 4, 5, 8))
     check(play, "pick behind a slice", [x, *given])
     check(play, "set behind a slice", [x, part, *given])
+    # numpy does not look at indices that no place is for
+    x, _, part = case("vectors and number", places=(0,))
+    check(play, "pick vectors and number", [x, np.zeros(0, int), [9], 1])
+    check(play, "add vectors and number", [x, part, np.zeros(0, int), [9], 1])
     # indices of an axis without elements, where no place is
     x, given, _ = case("two vectors", places=(0,), lengths=(3, 4))
     check(play, "pick two vectors", [x[:0], *given])
@@ -286,6 +308,9 @@ def test_indices_out_of_range(play, how):
     assert told(first, second) == "index 4 is out of bounds for axis 1 with size 4"
     first[1, [2, 5]] = -4, 2**40
     assert told(first, second) == "index -4 is out of bounds for axis 0 with size 3"
+    first[1, 2] = 0
+    second[:] = 0
+    assert told(first, second) == "index 1099511627776 is out of bounds for axis 0 with size 3"
 
     x, given, part = case("vector and number")
     y = y and [part]
