@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from opwise.tensor.advanced_subtensor import BaseAdvancedIncSubtensor, BaseAdvancedSubtensor
+from opwise.tensor.advanced_subtensor import AdvancedBooleanSubtensor
 from opwise.tensor.breakpoint import PdbBreakpoint
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
-from opwise.tensor.extra_ops import Bartlett, RavelMultiIndex, SearchsortedOp, Unique
-from opwise.tensor.selection import Choose
+from opwise.tensor.extra_ops import Bartlett, Unique
 from opwise.tensor.shape import Shape, Shape_i
 from opwise.tensor.slices import MakeSlice
 
@@ -18,11 +17,6 @@ ELSEWHERE = {
     MakeSlice: "a slice is no array",
     PdbBreakpoint: "a debugger runs on the host",
     Bartlett: "a few numbers",
-    BaseAdvancedSubtensor: "CuPy does not tell of indices that are out of range",
-    BaseAdvancedIncSubtensor: "CuPy neither tells of indices that are out of range nor adds in a "
-                              "fixed order",
-    RavelMultiIndex: "CuPy does not tell of indices that are out of range",
-    Choose: "CuPy does not tell of choices that are not there",
-    SearchsortedOp: "CuPy places NaN otherwise than numpy does",
+    AdvancedBooleanSubtensor: "what its masks pick would be counted, and waited for",
     Unique: "its length would be waited for",
 }  # fmt: skip

@@ -6,7 +6,7 @@ the CPU, the same bits in every run.
 
 from __future__ import annotations
 
-from opwise.gpu import cudatext, layouts
+from opwise.gpu import cudatext, layouts, views
 from opwise.gpu.cudatext import c_type, count_type, held, index_type, position, stored
 from opwise.gpu.kernel import THREADS, Array, Launch, Plan, make_kernel
 from opwise.scalar import csource
@@ -28,14 +28,15 @@ _ROW = [
 ]
 
 
-def _unit(size):
+def unit_of(size):
     """Return (C type, definitions) of a unit of memory of so many bytes."""
     if size == 16:
         return "ow_u64x2", (*cudatext.support(), _SIXTEEN)
     return _UNITS[size], cudatext.support()
 
 
-def _each(wide, lines, of="n"):
+def each(wide, lines, of="n"):
+    """Return the lines that do ``lines`` for each i below ``of``."""
     index = index_type(wide)
     return [
         f"for ({index} i = ({index})blockIdx.x * {THREADS} + ({index})threadIdx.x; i < {of};"
@@ -45,7 +46,8 @@ def _each(wide, lines, of="n"):
     ]
 
 
-def _grid(size, device):
+def blocks(size, device):
+    """Return how many blocks are for so many elements."""
     return max(1, min(-(-size // THREADS), device.processors * 32))
 
 
@@ -64,10 +66,10 @@ class Take:
 
     def _kernel(self, size, rest, wide):
         """rest: how many dimensions a row has; 0: it is a run of units."""
-        unit, needs = _unit(size)
+        unit, needs = unit_of(size)
         index, count = index_type(wide), count_type(wide)
         place = " + ".join(["r * row", *(f"j{d} * s{d}" for d in range(rest))])
-        body = _each(wide, [
+        body = each(wide, [
             f"const {index} k = ({count})i / ({count})inner;",
             *_ROW,
             "if (r < 0 || r >= length) {",
@@ -112,7 +114,7 @@ class Take:
             numbers += [*layouts.lengths(lengths, wide), *layouts.by_array(steps)]
         arrays = (Array("in", 0), Array("in", 1), Array("out"), Array("wrong"))
         kernel = (self.whole if in_units else self.general)[wide]
-        return Plan((Launch(kernel, _grid(n, device), (THREADS, 1), arrays, tuple(numbers)),))
+        return Plan((Launch(kernel, blocks(n, device), (THREADS, 1), arrays, tuple(numbers)),))
 
 
 class Put:
@@ -120,10 +122,11 @@ class Put:
 
     dtypes: of x, y and the index. rest: dimensions of a row. deterministic: add in the order of the
     indices, with bits that are those of numpy; otherwise in any order, with atomic additions.
+    places: dimensions of y that stand for the indices.
     """
 
-    def __init__(self, dtypes, rest, adds, deterministic=True):
-        self.dtypes, self.rest, self.adds = dtypes, rest, adds
+    def __init__(self, dtypes, rest, adds, deterministic=True, places=1):
+        self.dtypes, self.rest, self.adds, self.places = dtypes, rest, adds, places
         self.atomic = adds and not deterministic and dtypes[0] in ATOMIC
         both = (False, True)
         if self.atomic:
@@ -139,16 +142,45 @@ class Put:
 
     def _parameters(self, wide):
         index = index_type(wide)
+        if self.places == 1:
+            of_y = [("ow_i64", "y_row")]
+        else:
+            of_y = [
+                *cudatext.lengths("m", self.places, wide),
+                *((index, f"y{d}") for d in range(self.places)),
+            ]
         return [
-            (index, "n"), (index, "inner"), ("ow_i64", "row"), ("ow_i64", "y_row"),
+            (index, "n"), (index, "inner"), ("ow_i64", "row"), *of_y,
             *cudatext.lengths("n", self.rest, wide),
             *((index, f"s{d}") for d in range(self.rest)),
             *((index, f"t{d}") for d in range(self.rest)),
         ]  # fmt: skip
 
+    def _numbers(self, wide, count, rest, of_y, row):
+        """Return the numbers of ``_parameters``.
+
+        rest: the Walk over a row, of the output and of y. of_y: that of y over the indices. row:
+        elements from one row of the output to the next.
+        """
+        lengths, steps = of_y.padded(self.places)
+        y_steps = (steps[0][0],)
+        if self.places > 1:
+            y_steps = (*layouts.lengths(lengths, wide), *layouts.by_array(steps))
+        lengths, steps = rest.padded(self.rest)
+        return (
+            count * rest.size, rest.size, row, *y_steps, *layouts.lengths(lengths, wide),
+            *layouts.by_array(steps),
+        )  # fmt: skip
+
     def _places(self):
         to = " + ".join(["r * row", *(f"j{d} * s{d}" for d in range(self.rest))])
-        return to, " + ".join(["k * y_row", *(f"j{d} * t{d}" for d in range(self.rest))])
+        start = ["k * y_row"] if self.places == 1 else [f"k{d} * y{d}" for d in range(self.places)]
+        return to, " + ".join([*start, *(f"j{d} * t{d}" for d in range(self.rest))])
+
+    def _of_key(self, at, wide):
+        """Return the lines that find the index k that a key is of."""
+        of_k = position("k", "k", self.places, "m", wide) if self.places > 1 else []
+        return [f"const ow_i64 k = (ow_u32)keys[{at}];", *of_k]
 
     def _value(self, place):
         """Return the expression of an element of y, converted to what x is made of."""
@@ -164,6 +196,7 @@ class Put:
         x, y, _ = self.dtypes
         index, count = index_type(wide), count_type(wide)
         to, of = self._places()
+        plus = "|" if x == "bool" else "+"
         if self.adds:
             do = [
                 "if (p > 0 && keys[p - 1] >> 32 == (ow_u64)r)",
@@ -176,16 +209,16 @@ class Put:
                 f"    {c_type(x)} terms[{_BATCH}];",
                 "    OW_UNROLL",
                 f"    for (int u = 0; u < {_BATCH}; u++) {{",
-                "        const ow_i64 k = (ow_u32)keys[q + u];",
+                *(f"        {line}" for line in self._of_key("q + u", wide)),
                 f"        terms[u] = {self._value(of)};",
                 "    }",
                 "    OW_UNROLL",
                 f"    for (int u = 0; u < {_BATCH}; u++)",
-                f"        sum = ({c_type(x)})(sum + terms[u]);",
+                f"        sum = ({c_type(x)})(sum {plus} terms[u]);",
                 "}",
                 "for (; q < count && keys[q] >> 32 == (ow_u64)r; q++) {",
-                "    const ow_i64 k = (ow_u32)keys[q];",
-                f"    sum = ({c_type(x)})(sum + {self._value(of)});",
+                *(f"    {line}" for line in self._of_key("q", wide)),
+                f"    sum = ({c_type(x)})(sum {plus} {self._value(of)});",
                 "}",
                 f"z[{to}] = {cudatext.store('sum', x)};",
             ]
@@ -193,12 +226,12 @@ class Put:
             do = [
                 "if (p + 1 < count && keys[p + 1] >> 32 == (ow_u64)r)",
                 "    continue;",
-                "const ow_i64 k = (ow_u32)keys[p];",
+                *self._of_key("p", wide),
                 f"z[{to}] = {cudatext.store(self._value(of), x)};",
             ]
-        body = _each(wide, [
+        body = each(wide, [
             f"const {index} p = ({count})i / ({count})inner;",
-            f"const {index} j = i - p * inner;",
+            *([f"const {index} j = i - p * inner;"] if self.rest else []),
             "const ow_i64 r = keys[p] >> 32;",
             "if (r == 0xffffffffll)",
             "    continue;",
@@ -219,9 +252,9 @@ class Put:
         value = self._value(of)
         cast = "(unsigned long long *)" if x == "int64" else ""
         value = f"(unsigned long long){value}" if x == "int64" else value
-        body = _each(wide, [
+        body = each(wide, [
             f"const {index} k = ({count})i / ({count})inner;",
-            f"const {index} j = i - k * inner;",
+            *([f"const {index} j = i - k * inner;"] if self.rest else []),
             *_ROW,
             "if (r < 0 || r >= length) {",
             "    ow_complain(wrong, k);",
@@ -246,39 +279,35 @@ class Put:
             return Plan(())
         if max(k, z.shape[0]) >= 2**32 - 1:
             raise ValueError(f"{k} indices of {z.shape[0]} rows are too many for this kernel")
-        padded = y._replace(
-            shape=(1,) * (1 + len(rows) - len(y.shape)) + y.shape,
-            strides=(0,) * (1 + len(rows) - len(y.shape)) + y.strides,
-        )
-        y_row, *y_steps = layouts.steps_of(padded, (k, *rows))
+        y_row, *y_steps = layouts.steps_of(views.padded(y, 1 + len(rows)), (k, *rows))
         z_row, *z_steps = layouts.steps_of(z, z.shape)
         walk = layouts.walk(rows, [z_steps, y_steps], reorder=False)
-        inner = walk.size
-        wide = k * inner >= layouts.LIMIT_32 or not walk.fits_32()
-        lengths, steps = walk.padded(self.rest)
-        lengths = layouts.lengths(lengths, wide)
-        numbers = (k * inner, inner, z_row, y_row, *lengths, *layouts.by_array(steps))
+        wide = k * walk.size >= layouts.LIMIT_32 or not walk.fits_32()
+        numbers = self._numbers(wide, k, walk, layouts.Walk((k,), ((y_row,),), 1), z_row)
         (step,) = layouts.steps_of(index, index.shape)
-        of_y, to, at = Array("in", 1), Array("out"), Array("in", 2)
-        grid = _grid(k * inner, device)
+        at, to = Array("in", 2), Array("out")
         if self.atomic:
-            arrays = (at, of_y, to, Array("wrong"))
-            numbers = (z.shape[0], step, *numbers)
+            arrays = (at, Array("in", 1), to, Array("wrong"))
+            numbers, grid = (z.shape[0], step, *numbers), blocks(numbers[0], device)
             return Plan((Launch(self.last[wide], grid, (THREADS, 1), arrays, numbers),))
-        launches, keys = self._sorted(k, step, z.shape[0], device)
-        arrays = (keys, of_y, to)
-        launches.append(Launch(self.last[wide], grid, (THREADS, 1), arrays, (k, *numbers)))
+        launches, keys = self._sorted(k, step, z.shape[0], device, at)
+        launches.append(self._last(wide, keys, to, (k, *numbers), device))
         return Plan(tuple(launches), (8 * k,) * (2 if k > _TILE else 1))
 
-    def _sorted(self, k, step, rows, device):
+    def _last(self, wide, keys, to, numbers, device):
+        """Return the launch that sets or adds, by sorted keys."""
+        arrays, grid = (keys, Array("in", 1), to), blocks(numbers[1], device)
+        return Launch(self.last[wide], grid, (THREADS, 1), arrays, numbers)
+
+    def _sorted(self, k, step, rows, device, index):
         """Return (launches that sort the keys, the array that they lie in)."""
         here, there = Array("scratch", 0), Array("scratch", 1)
         tile = min(_TILE, max(2, 1 << (k - 1).bit_length()))
-        first = (Array("in", 2), here, Array("wrong"))
+        first = (index, here, Array("wrong"))
         launches = [Launch(self.sort, -(-k // tile), (THREADS, 1), first, (k, rows, step, tile))]
         run = _TILE
         while run < k:
-            grid = _grid(k, device)
+            grid = blocks(k, device)
             launches.append(Launch(self.merge, grid, (THREADS, 1), (here, there), (k, run)))
             here, there = there, here
             run *= 2
@@ -330,7 +359,7 @@ def _sort(index_dtype):
 def _merge():
     """Return the kernel that joins sorted runs two by two: a key's place is its own plus that among
     the keys of the other run."""
-    body = _each(True, [
+    body = each(True, [
         "const ow_i64 own = i / run, pair = own / 2 * 2 * run;",
         "const ow_i64 start = (own ^ 1) * run < n ? (own ^ 1) * run : n;",
         "ow_i64 low = start, high = start + run < n ? start + run : n;",

@@ -73,6 +73,25 @@ class Layout(NamedTuple):
         return size
 
 
+class Slice(NamedTuple):
+    """A Python slice; others are no keys of dictionaries before Python 3.12."""
+
+    start: int | None
+    stop: int | None
+    step: int | None
+
+
+def on_host(value):
+    """Return what plans know of an input on the host: a number, a tuple of those of a vector, a
+    Slice, or None."""
+    if value is None:
+        return None
+    if isinstance(value, slice):
+        return Slice(value.start, value.stop, value.step)
+    value = np.asarray(value)
+    return value.item() if value.ndim == 0 else tuple(value.tolist())
+
+
 class Array(NamedTuple):
     """An array of a launch: of the Apply's inputs ("in"), its outputs ("out"), the plan's scratch
     memory ("scratch"), or the word that complaints go to ("wrong"); offset: bytes to its start."""
@@ -142,8 +161,8 @@ class Implementation:
     raises what ``perform`` would raise for inputs that do not fit. plan(inputs, outputs, device)
     gives the launches. Inputs and outputs are Layouts: inputs may have any strides; outputs are in
     C order, but for those that are an input's memory, by the Op's destroy_map. host: inputs that
-    must be known on the host; they are given as numbers in place of Layouts. copied: {output:
-    input}: outputs that must hold a copy of an input, or be it, before the launches.
+    must be known on the host; they are given as ``on_host`` has them in place of Layouts. copied:
+    {output: input}: outputs that must hold a copy of an input, or be it, before the launches.
     wrong(position, inputs): the error to raise where the word "wrong" is not 0 after the launches
     (``position_of`` reads it), given the host's arrays of the inputs ``told``.
     """

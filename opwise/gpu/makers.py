@@ -1,5 +1,7 @@
 """Kernels of each Op that has them, one place an Op; others are in ``calls`` or ``elsewhere``.
 
+Those of Ops that select by numbers are in ``selecting``.
+
 A maker is a function from an Apply to an ``Implementation``, or to the reason why there is none, a
 sentence for the profile.
 """
@@ -10,17 +12,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from opwise.gpu import cudatext, fill, indexing, rows
+from opwise.gpu import cudatext, fill, rows, views
 from opwise.gpu.calls import check_product
 from opwise.gpu.cudatext import Program
 from opwise.gpu.elemwise import Loop
 from opwise.gpu.elsewhere import ELSEWHERE
 from opwise.gpu.kernel import Array, Device, Implementation, Layout, Plan
 from opwise.gpu.reduce import Folding, Reduction
+from opwise.gpu.registry import beside, cuda_maker, makers
+from opwise.gpu.selecting import put_rows
 from opwise.scalar import dtypes, loops
 from opwise.scalar.op import OPS, cast_op
 from opwise.scalar.types import Scalar
-from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
 from opwise.tensor.convert import DeepCopyOp
 from opwise.tensor.creation import Alloc, ARange, Eye, Tri
 from opwise.tensor.diagonal import AllocDiag, ExtractDiag
@@ -42,24 +45,11 @@ from opwise.tensor.nnet.rowsoftmax import (
     check_bias,
 )
 from opwise.tensor.reduce import Argmax, CAReduce, MaxAndArgmax, Sum, check_not_empty
-from opwise.tensor.subtensor import IncSubtensor, get_idx_list
+from opwise.tensor.subtensor import IncSubtensor
 from opwise.tensor.type import TensorType
 
 #: arrays that one kernel can have: parameters take 4 KB at most
 MAX_OPERANDS = 64
-
-_makers: dict[type, object] = {}
-
-
-def cuda_maker(*op_classes):
-    """Register a maker for Op classes; subclasses use it too unless they have their own."""
-
-    def register(maker):
-        for cls in op_classes:
-            _makers[cls] = maker
-        return maker
-
-    return register
 
 
 def implementation(node, deterministic=True):
@@ -69,12 +59,12 @@ def implementation(node, deterministic=True):
     an instruction for it, they go on at once.
     """
     cls = type(node.op)
-    maker = next((_makers[c] for c in cls.__mro__ if c in _makers), None)
+    maker = next((makers[c] for c in cls.__mro__ if c in makers), None)
     if maker is None:
         reason = next((ELSEWHERE[c] for c in cls.__mro__ if c in ELSEWHERE), None)
         return reason or f"{cls.__name__} has no implementation for the device"
     for var in (*node.inputs, *node.outputs):
-        if not isinstance(var.type, TensorType | Scalar):
+        if not isinstance(var.type, (TensorType, Scalar, *beside.get(maker, ()))):
             return f"{var.type} is no tensor"
     if len(node.inputs) + len(node.outputs) > MAX_OPERANDS:
         return f"it has more than {MAX_OPERANDS} operands"
@@ -163,14 +153,6 @@ class _Copies:
         return self.loop.launches(target.shape, given, arrays, device)
 
 
-def _padded(layout, ndim):
-    """Return the layout with dimensions of length 1 added in front."""
-    missing = ndim - len(layout.shape)
-    return layout._replace(
-        shape=(1,) * missing + layout.shape, strides=(0,) * missing + layout.strides
-    )
-
-
 @cuda_maker(DeepCopyOp)
 def deep_copy(node):
     (x,) = node.inputs
@@ -200,22 +182,15 @@ def alloc(node):
         shape = tuple(map(int, lengths))
         if any(n < 0 for n in shape):
             raise ValueError(f"negative dimensions are not allowed: {shape}")
-        check_broadcast(value.shape, shape)
+        views.check_broadcast(value.shape, shape)
         return [shape]
 
     def plan(inputs, outputs, device):
-        source = _padded(inputs[0], ndim)
+        source = views.padded(inputs[0], ndim)
         return Plan(tuple(copies.launches(source, outputs[0], Array("in"), Array("out"), device)))
 
     host = tuple(range(1, len(node.inputs)))
     return Implementation(copies.loop.kernels, shapes, plan, host)
-
-
-def check_broadcast(shape, to):
-    """Raise ValueError unless an array of this shape can be repeated to fill another."""
-    missing = len(to) - len(shape)
-    if missing < 0 or any(n not in (1, m) for n, m in zip(shape, to[missing:], strict=True)):
-        raise ValueError(f"array is not broadcastable to correct shape: {shape} to {to}")
 
 
 @cuda_maker(Join)
@@ -248,7 +223,7 @@ def join(node):
         axis, *layouts_ = inputs
         launches, offset = [], 0
         for i, x in enumerate(layouts_):
-            part, skipped = _part(outputs[0], _axis(axis, out.ndim), offset, x)
+            part, skipped = views.part(outputs[0], _axis(axis, out.ndim), offset, x)
             launches += every[i].launches(
                 x, part, Array("in", 1 + i), Array("out", 0, skipped), device
             )
@@ -285,7 +260,7 @@ def split(node):
         launches, offset = [], 0
         along = _axis(axis, x.ndim)
         for k, z in enumerate(outputs):
-            part, skipped = _part(layout, along, offset, z)
+            part, skipped = views.part(layout, along, offset, z)
             launches += copies.launches(part, z, Array("in", 0, skipped), Array("out", k), device)
             offset += z.shape[along]
         return Plan(tuple(launches))
@@ -300,16 +275,6 @@ def _axis(axis, ndim):
     return axis % ndim
 
 
-def _part(whole, axis, offset, like):
-    """Return (the layout of a part of an array, of the shape of ``like``, bytes to its start)."""
-    skipped = offset * whole.strides[axis]
-    return whole._replace(shape=like.shape, alignment=_alignment(whole, skipped)), skipped
-
-
-def _alignment(layout, offset):
-    return min(layout.alignment, offset & -offset) if offset else layout.alignment
-
-
 @cuda_maker(MakeVector)
 def make_vector(node):
     dtype = node.outputs[0].type.dtype
@@ -321,7 +286,7 @@ def make_vector(node):
         launches = []
         for i, x in enumerate(inputs):
             at = i * x.itemsize
-            one = Layout((), (), x.itemsize, _alignment(outputs[0], at))
+            one = Layout((), (), x.itemsize, views.alignment_at(outputs[0], at))
             launches += copies.launches(x, one, Array("in", i), Array("out", 0, at), device)
         return Plan(tuple(launches))
 
@@ -332,7 +297,7 @@ def make_vector(node):
 def inc_subtensor(node):
     x, y = (v.type for v in node.inputs[:2])
     op = node.op
-    sample = view_of(Layout((1,) * x.ndim, (1,) * x.ndim, 1), op.idx_list, None)
+    sample = views.view_of(Layout((1,) * x.ndim, (1,) * x.ndim, 1), op.idx_list, None)
     ndim = len(sample[0].shape)
     pattern = (True,) * (ndim - y.ndim) + y.broadcastable
     if dtypes.upcast(x.dtype, y.dtype) != x.dtype:
@@ -342,52 +307,22 @@ def inc_subtensor(node):
         return copies.missing
 
     def part_of(layout, inputs):
-        return view_of(layout, op.idx_list, inputs[2:])
+        return views.view_of(layout, op.idx_list, inputs[2:])
 
     def shapes(inputs):
         part, _ = part_of(inputs[0], inputs)
-        check_broadcast(inputs[1].shape, part.shape)
+        views.check_broadcast(inputs[1].shape, part.shape)
         return [inputs[0].shape]
 
     def plan(inputs, outputs, device):
         part, offset = part_of(outputs[0], inputs)
-        source = _padded(inputs[1], ndim)
+        source = views.padded(inputs[1], ndim)
         return Plan(
             tuple(copies.launches(source, part, Array("in", 1), Array("out", 0, offset), device))
         )
 
     host = tuple(range(2, len(node.inputs)))
     return Implementation(copies.loop.kernels, shapes, plan, host, copied={0: 0})
-
-
-def view_of(layout, idx_list, indices):
-    """Return (layout, bytes to its start) of what an index picks from an array; numpy's errors.
-
-    idx_list: that of Subtensor; indices: the integers for its types, None for zeros and whole
-    slices.
-    """
-    nowhere = _nowhere(layout)
-    if indices is None:
-        index = tuple(slice(None) if isinstance(e, slice) else 0 for e in idx_list)
-    else:
-        index = get_idx_list([None, *map(int, indices)], idx_list)
-    return _view(layout, nowhere, nowhere[(*index, ...)])
-
-
-def _nowhere(layout):
-    """Return an array of a layout that lies nowhere: numpy makes views without touching memory."""
-    return np.lib.stride_tricks.as_strided(
-        np.empty(1, f"V{layout.itemsize}"), layout.shape, layout.strides
-    )
-
-
-def _view(layout, whole, view):
-    """Return (layout, bytes to its start) of a view of ``whole``, which has ``layout``."""
-    start, first = (a.__array_interface__["data"][0] for a in (view, whole))
-    offset = start - first if view.size else 0
-    return layout._replace(
-        shape=view.shape, strides=view.strides, alignment=_alignment(layout, offset)
-    ), offset
 
 
 # --- memory that is filled ------------------------------------------------------------------------
@@ -455,8 +390,7 @@ def extract_diagonal(node):
 
 def _diagonal_of(layout, op):
     """Return (the layout of an array's diagonals, bytes to their start)."""
-    nowhere = _nowhere(layout)
-    return _view(layout, nowhere, nowhere.diagonal(op.offset, op.axis1, op.axis2))
+    return views.viewed(layout, lambda whole: whole.diagonal(op.offset, op.axis1, op.axis2))
 
 
 @cuda_maker(AllocDiag)
@@ -752,50 +686,3 @@ def one_hot(node):
         return rows.one_hot_plan(kernel, inputs, device)
 
     return Implementation((kernel,), shapes, plan, wrong=_bad_label(1, 0, "coding_dist"), told=(1,))
-
-
-# --- rows by indices ------------------------------------------------------------------------------
-
-
-def _bad_index(which):
-    def wrong(position, inputs):
-        return IndexError(
-            f"index out of bounds: index {inputs[which][position]} is out of bounds for axis 0 "
-            f"with size {inputs[0].shape[0]}"
-        )
-
-    return wrong
-
-
-@cuda_maker(AdvancedSubtensor1)
-def take_rows(node):
-    x, index = (v.type for v in node.inputs)
-    itemsize = x.numpy_dtype.itemsize
-    take = indexing.Take(itemsize, x.ndim, index.dtype)
-
-    def shapes(inputs):
-        x, index = inputs
-        return [(index.shape[0], *x.shape[1:])]
-
-    return Implementation(take.kernels, shapes, take.plan, wrong=_bad_index(1), told=(1,))
-
-
-@cuda_maker(AdvancedIncSubtensor1)
-def put_rows(node, deterministic=True):
-    x, y, index = (v.type for v in node.inputs)
-    for used in (x.dtype, y.dtype):
-        if not cudatext.has_text(used):
-            return f"kernels have no {used}"
-    put = indexing.Put(
-        (x.dtype, y.dtype, index.dtype), x.ndim - 1, not node.op.set_instead_of_inc, deterministic
-    )
-
-    def shapes(inputs):
-        x, y, index = inputs
-        wanted = (index.shape[0], *x.shape[1:])
-        check_broadcast(y.shape, wanted)
-        return [x.shape]
-
-    return Implementation(
-        put.kernels, shapes, put.plan, copied={0: 0}, wrong=_bad_index(2), told=(2,)
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from opwise.gpu.kernel import Layout, arguments, position_of
+from opwise.gpu.kernel import Layout, arguments, on_host, position_of
 from opwise.gpu.staging import Download, Upload
 from opwise.linkers.vm import Thunk
 
@@ -99,7 +99,7 @@ class KernelThunk(DeviceThunk):
         """Find memory for the outputs and make the launches ready; nothing can fail after it."""
         values = [cell[0] for cell in self.inputs]
         key = tuple([
-            _number(x) if i in self.made.host else Layout.of(x) for i, x in enumerate(values)
+            on_host(x) if i in self.made.host else Layout.of(x) for i, x in enumerate(values)
         ])  # fmt: skip
         known = self.plans.get(key)
         shapes = known[0] if known is not None else self.made.shapes(list(key))
@@ -153,12 +153,6 @@ class KernelThunk(DeviceThunk):
     def forget(self):
         """Let go of the arrays of a call."""
         self.ready = self.asked = None
-
-
-def _number(value):
-    """Return what the host knows of an input: a number, or a tuple of those of a vector."""
-    value = np.asarray(value)
-    return value.item() if value.ndim == 0 else tuple(value.tolist())
 
 
 class ToDevice(DeviceThunk):

@@ -8,8 +8,15 @@ from opwise.scalar import dtypes
 from opwise.scalar.composite import Composite, Step
 from opwise.scalar.op import OPS, cast_op
 from opwise.scalar.row import ROWS
-from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
+from opwise.tensor.advanced_subtensor import (
+    AdvancedBooleanIncSubtensor,
+    AdvancedIncSubtensor,
+    AdvancedIncSubtensor1,
+    AdvancedSubtensor,
+    AdvancedSubtensor1,
+)
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.extra_ops import RavelMultiIndex, SearchsortedOp
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
     crossentropy_categorical_1hot,
@@ -24,6 +31,7 @@ from opwise.tensor.nnet.rowsoftmax import (
     softmax_with_bias,
 )
 from opwise.tensor.reduce import All, Argmax, CAReduce, MaxAndArgmax, Sum
+from opwise.tensor.selection import Choose
 from opwise.tensor.type import TensorType
 
 
@@ -102,6 +110,22 @@ def cases():
         "take": AdvancedSubtensor1()(x, index),
         "add rows": AdvancedIncSubtensor1()(x, y, index),
         "set rows": AdvancedIncSubtensor1(False, True)(half, half, labels),
+        "pick": AdvancedSubtensor()(x, index, labels),
+        "pick apart": AdvancedSubtensor()(
+            tensor("float32", 4), T.lmatrix(), slice(1, None), None, T.iscalar()
+        ),
+        "add elements": AdvancedIncSubtensor()(x, b, index, labels),
+        "add parts": AdvancedIncSubtensor()(
+            tensor("float32", 4), tensor("float32", 3), slice(None), T.lmatrix(), T.lvector()
+        ),
+        "set parts": AdvancedIncSubtensor(False, True)(half, tensor("float16", 1), labels, None),
+        "mask": AdvancedBooleanIncSubtensor(False, True)(x, b, tensor("bool", 1)),
+        "search": SearchsortedOp("right")(tensor("float16", 1), double),
+        "search by a sorter": SearchsortedOp()(b, x, index),
+        "choose": Choose("raise")(T.imatrix(), x, half, b),
+        "choose of one array": Choose("wrap")(T.imatrix(), tensor("float32", 3)),
+        "ravel": RavelMultiIndex("raise", "F")(T.imatrix(), T.lmatrix(), T.lvector()),
+        "ravel, clipped": RavelMultiIndex("clip")(T.lvector(), T.lvector(), T.lvector()),
         "part": T.inc_subtensor(x[1:3], b),
         "range": T.arange(T.lscalar()),
         "range of floats": T.ARange("float16")(T.dscalar(), T.dscalar(), T.dscalar()),

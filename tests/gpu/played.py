@@ -322,10 +322,10 @@ class ndarray:
         return self.shape[0]
 
     def __getitem__(self, index):
-        found = self._shell[index] if _is_basic(index) else None
-        if found is None:
+        if not _is_basic(index):
             return _new(self._host[_index(index)])
-        return self._view(np.asarray(found) if found.ndim else self._shell[(*_t(index), ...)])
+        whole = index if Ellipsis in _t(index) else (*_t(index), Ellipsis)
+        return self._view(self._shell[whole])  # an array, also of one number
 
     def __setitem__(self, index, value):
         if not _is_basic(index):

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opwise.gpu.kernel import Device, Layout, arguments, module_text
+from opwise.gpu.kernel import Device, Layout, arguments, module_text, on_host
 
 _FOLDER = Path(__file__).parent
 #: -fno-strict-aliasing: vectors are loaded from arrays of numbers
@@ -136,7 +136,9 @@ DEVICE = Device(processors=4)
 
 def computed(simulated, implementation, inputs, dtypes, order=0, device=DEVICE):
     """Return (the outputs of an Implementation for numpy arrays, the word for complaints)."""
-    given = [_number(x) if i in implementation.host else Layout.of(x) for i, x in enumerate(inputs)]
+    given = [
+        on_host(x[()]) if i in implementation.host else Layout.of(x) for i, x in enumerate(inputs)
+    ]
     shapes = implementation.shapes(given)
     fenced = [Fenced(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
     outputs = [f.array for f in fenced]
@@ -147,8 +149,3 @@ def computed(simulated, implementation, inputs, dtypes, order=0, device=DEVICE):
     for f in fenced:
         f.check()
     return outputs, wrong
-
-
-def _number(x):
-    """Return what the host knows of an input: a number, or the numbers of a vector."""
-    return x.item() if x.ndim == 0 else x.tolist()

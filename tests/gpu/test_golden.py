@@ -22,8 +22,19 @@ FILES = {
     "argmax": [("argmax", "rows_strided")],
     "softmax": [("softmax", "softmax_vectors"), ("softmax", "softmax_long")],
     "cross_entropy": [("cross entropy", "xent")],
+    "advanced_indices": [
+        ("pick", "pick"),
+        ("pick apart", "pick"),
+        ("pick apart", "check"),
+        ("add parts", "rows"),
+        ("add parts", "add_rows"),
+    ],
     "indices": [("take", "take"), ("add rows", "sort_rows"), ("add rows", "add_rows")],
-}
+    "positions": [
+        ("search", "search_right"), ("search by a sorter", "search_left"), ("choose", "choose"),
+        ("choose of one array", "choose"), ("ravel", "ravel"), ("ravel, clipped", "ravel"),
+    ],
+}  # fmt: skip
 
 
 def text_of(chosen):

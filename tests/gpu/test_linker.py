@@ -12,6 +12,7 @@ from opwise.gpu.calls import OF_LENGTHS
 from opwise.gpu.transfer import GpuFromHost, HostFromGpu
 from opwise.graph.apply import Apply
 from opwise.modes.mode import Mode
+from opwise.tensor.extra_ops import ravel_multi_index, searchsorted
 
 CUPY = "cupy"
 RNG = np.random.RandomState(3)
@@ -185,6 +186,76 @@ def test_numbers_for_the_host_stay_there(mode):
     assert here, "the arithmetic of n is the host's"
     assert transfers(f) == (1, 1)
     np.testing.assert_array_equal(f(X[0], 2), X[0, :3] * 2)
+
+
+@pytest.mark.parametrize("write", [
+    lambda x, i, n: x[i, i[::-1]],
+    lambda x, i, n: x[i[:, None], i],
+    lambda x, i, n: x[n, i],
+    lambda x, i, n: x[i, None, i],
+    lambda x, i, n: x.dimshuffle(0, "x", 1)[i, :, i],
+    lambda x, i, n: x.dimshuffle(0, 1, "x")[i, n:, i * 0],
+    lambda x, i, n: T.inc_subtensor(x.dimshuffle(0, "x", 1)[::-1, :, i], n),
+    lambda x, i, n: T.inc_subtensor(x[i, i - 1], x[0, 0]),
+    lambda x, i, n: T.set_subtensor(x[i[::-1], i], x[i, 0]),
+    lambda x, i, n: T.grad((x[i, i] ** 2).sum(), x),
+])  # fmt: skip
+def test_several_indices_run_there(mode, write):
+    x, i, n = T.fmatrix("x"), T.lvector("i"), T.lscalar("n")
+    y = write(T.exp(x), i, n)
+    f, g = (opwise.function([x, i, n], y, mode=m, on_unused_input="ignore") for m in (mode, None))
+    there, here = ops(f)
+    assert any("Advanced" in op for op in there) and not any("Advanced" in op for op in here)
+    index = np.array([0, 4, -2, 4])
+    for _ in range(2):
+        np.testing.assert_allclose(f(X, index, 1), g(X, index, 1), rtol=1e-6)
+    with pytest.raises(IndexError, match=r"index (5|4611|-6) is out of bounds for axis \d with"):
+        f(X, np.array([0, 5]), -6)
+
+
+@pytest.mark.parametrize(("write", "error"), [
+    (lambda x, i: searchsorted(T.sort(x[0]), x, "right"), None),
+    (lambda x, i: searchsorted(x[0], x, sorter=T.switch(T.eq(i, 14), i, T.argsort(x[0]))),
+     "Sorter index out of range"),
+    (lambda x, i: T.choose(i, [x, x[0] * 2, x.T, -x, x]), "invalid entry in choice array"),
+    (lambda x, i: T.choose(i, x, mode="wrap"), None),
+    (lambda x, i: ravel_multi_index((i, i[::-1]), x.shape), "invalid entry in coordinates array"),
+])  # fmt: skip
+def test_positions_and_choices_run_there(mode, write, error):
+    x, i = T.fmatrix("x"), T.lvector("i")
+    y = write(T.exp(x), i * 2) * 2
+    f, g = (opwise.function([x, i], y, mode=m, on_unused_input="ignore") for m in (mode, None))
+    there, here = ops(f)
+    names = ("Searchsorted", "Choose", "Ravel")
+    assert any(n in op for op in there for n in names)
+    assert not any(n in op for op in here for n in names)
+    for index in (np.array([0, 1, 2, 1, 0]), np.zeros(5, int)):
+        np.testing.assert_allclose(f(X, index), g(X, index), rtol=1e-6)
+    if error:
+        with pytest.raises(ValueError, match=error):
+            f(X, np.array([0, 1, 7, 2, -1]))
+    else:
+        f(X, np.array([0, 1, 7, 2, -1]))
+
+
+def test_masks_stay_on_the_host(mode):
+    x = T.fmatrix("x")
+    f = opwise.function([x], T.exp(x)[x > 0.5] * 2, mode=mode)
+    why = "what its masks pick would be counted, and waited for"
+    assert why in f.maker.fgraph.placement.why.values()
+    np.testing.assert_allclose(f(X), np.exp(X)[X > 0.5] * 2, rtol=1e-6)
+
+
+def test_what_masks_set_is_not_counted(mode):
+    x, w = T.fmatrix("x"), opwise.shared(X.copy())
+    updates = [(w, T.set_subtensor(w[w > 0.5], -1))]
+    y = T.inc_subtensor(T.exp(x)[x[0] > 0.5], x[0])
+    f = opwise.function([x], y, updates=updates, mode=mode)
+    assert not any("Advanced" in op for op in ops(f)[1])
+    expected = np.exp(X)
+    expected[X[0] > 0.5] += X[0]
+    np.testing.assert_allclose(f(X), expected, rtol=1e-6)
+    np.testing.assert_array_equal(w.get_value(), np.where(X > 0.5, np.float32(-1), X))
 
 
 # --- failures -------------------------------------------------------------------------------------

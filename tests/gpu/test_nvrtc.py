@@ -16,7 +16,8 @@ _VERBOSE = (*OPTIONS, "--ptxas-options=-v")
 #: those of other architectures than the one that all kernels are compiled for
 _OTHERS = (75, 80, 100, 120)
 #: kernels of each kind, for the other architectures
-_CHOSEN = ("layer", "half", "sum of rows", "argmax", "softmax", "cross entropy", "add rows")
+_CHOSEN = ("layer", "half", "sum of rows", "argmax", "softmax", "cross entropy", "add rows",
+           "pick apart", "add parts", "choose", "search by a sorter")  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +113,8 @@ def test_loads_come_before_what_is_done_with_them():
 
 def test_indices_have_32_bits_where_they_fit():
     """Divisions, in kernels for all but huge arrays, are never those of 64 bits, which are slow."""
-    for name in ("layer", "cube", "channels", "variance", "take", "add rows"):
+    for name in ("layer", "cube", "channels", "variance", "take", "add rows", "pick",
+                 "pick apart", "add parts", "search", "choose"):  # fmt: skip
         for kernel in kernel_cases.made(kernel_cases.cases()[name]).kernels:
             wide = re.findall(r"\b(?:div|rem)\.[us]64", ptx_of(kernel))
             if "merge_rows" not in kernel.name:

@@ -11,8 +11,18 @@ from simulated import DEVICE, Simulated
 
 import opwise.tensor as T
 from opwise.gpu import layouts as layouts_of
-from opwise.gpu.kernel import Array, Device, Kernel, Launch, Layout, arguments, position_of
-from opwise.gpu.makers import implementation, view_of
+from opwise.gpu.kernel import (
+    Array,
+    Device,
+    Kernel,
+    Launch,
+    Layout,
+    arguments,
+    on_host,
+    position_of,
+)
+from opwise.gpu.makers import implementation
+from opwise.gpu.views import view_of
 from opwise.graph.variable import Constant
 from opwise.tensor.reduce import Sum
 from opwise.tensor.type import TensorType
@@ -151,9 +161,10 @@ def test_a_plan_is_a_function_of_layouts(name):
     given_ = []
     for i, var in enumerate(node.inputs):
         if isinstance(var, Constant):
-            given_.append(var.data)
+            given_.append(on_host(var.data) if i in first.host else Layout.of(var.data))
         elif i in first.host:
-            given_.append((1, 9, 2)[i] if isinstance(node.op, T.ARange) else 4)
+            number = (1, 9, 2)[i] if isinstance(node.op, T.ARange) else 4
+            given_.append((number, number) if var.type.ndim else number)
         else:
             shape = [1 if b else 4 for b in var.type.broadcastable]
             given_.append(Layout.contiguous(shape, var.type.numpy_dtype.itemsize))

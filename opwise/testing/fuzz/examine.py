@@ -11,6 +11,9 @@ from opwise.modes.shaking import Shaken, beyond
 from opwise.testing.fuzz.grow import Fault
 from opwise.testing.ways import mode_of
 
+#: calls of each function; all must give the same bits
+_CALLS = 4
+
 
 def examine(program, ways):
     """Raise Fault for the first way that differs from the plain run by more than roundings do.
@@ -69,22 +72,25 @@ def _examine(program, way):
         if how is not None:
             outputs = [name] if label == name else program.outputs
             raise Fault(f"{label}: {how}", program, way, outputs)
-    if found:  # a second call: memory is used again, shared variables were changed
-        _call_again(program, f, leaves, way, [np.array(value) for value in found])
+    if found:
+        first = [np.array(value) for value in found]
+        for k in range(2, _CALLS + 1):
+            _call_again(program, f, leaves, way, first, k)
 
 
-def _call_again(program, f, leaves, way, first):
+def _call_again(program, f, leaves, way, first, k):
+    """Memory is used again, shared variables were changed; a device has captured what it did."""
     for name, leaf in program.leaves.items():
         if leaf.kind == "shared":
             program.variables[name].set_value(leaf.value.copy())
     try:
         again = f(*[leaf.argument() for leaf in leaves])
     except Exception as error:  # as above
-        raise Fault(f"the second call raises {type(error).__name__}: {error}", program, way,
+        raise Fault(f"call {k} raises {type(error).__name__}: {error}", program, way,
                     program.outputs) from error  # fmt: skip
     for name, one, two in zip(program.outputs, first, again, strict=True):
         if one.tobytes() != np.asarray(two).tobytes():
-            raise Fault(f"{name}: the second call gives {two} after {one}", program, way)
+            raise Fault(f"{name}: call {k} gives {two} after {one}", program, way)
 
 
 def _wrong(shaken, var, value):
