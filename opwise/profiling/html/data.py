@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from opwise.profiling import aggregate, histogram, roofline
 from opwise.profiling.html.layout import layered
@@ -53,6 +53,7 @@ def of_profile(profile, limits=None, machine=None):
         "flames": [_flame(part, texts, lines, ops) for part in selections(profile)],
         "tips": [texts(tip) for tip in tips(profile)],
         "roofline": _roofline(profile, starts, texts, limits, machine),
+        "devices": _devices(profile, texts),
     }  # fmt: skip
     data.update(ops=ops.columns, origins=origins.columns, lines=lines.columns)
     data["buckets"] = [histogram.bounds(b)[0] for b in range(histogram.BUCKETS)]
@@ -239,8 +240,8 @@ def _call(call):
 def _memory(f):
     if f.memory is None:
         return None
-    plain = {name: value for name, value in vars(f.memory).items() if name != "live"}
     live = f.memory.live
+    plain = asdict(replace(f.memory, live=()))
     plain["live"] = [[one.position, one.bytes] for one in live[:LIVE]]
     plain["live_rest"] = [len(live[LIVE:]), sum(one.bytes for one in live[LIVE:])]
     return plain
@@ -278,6 +279,24 @@ def _applys(profile, texts, origins, ops):
             for name, value in row.items():
                 columns.setdefault(name, []).append(value)
     return columns
+
+
+def _devices(profile, texts):
+    """Return what is told of devices for each Apply; None where nothing ran on one.
+
+    moved: the bytes that a transfer moves in a call.
+    """
+    applys = profile.applys
+    if not any(a.device for a in applys):
+        return None
+    return {
+        "name": [texts(a.device) for a in applys],
+        "transfer": [int(a.transfer) for a in applys],
+        "moved": [(a.traffic or 0) // 2 if a.transfer else None for a in applys],
+        "asked": [a.asked for a in applys],
+        "waited": [a.waited for a in applys],
+        "on_host": [texts(a.on_host) for a in applys],
+    }
 
 
 def _arrays(types, arrays, texts):
@@ -334,16 +353,42 @@ def _histograms(applys):
 
 def _sums(profile, texts, lines, ops):
     """Return the tables beside that of Applys, by name."""
+    keys = {"op": ops.of_key, "class": texts, "line": lines, "scope": texts}
     return {
-        "op": _rows(aggregate.by_op(profile), texts, ops.of_key),
-        "class": _rows(aggregate.by_class(profile), texts, texts),
-        "line": _rows(aggregate.by_line(profile), texts, lines),
-        "scope": _rows(aggregate.by_scope(profile), texts, texts),
+        name: _rows(*_grouped(name, profile), texts, key) for name, key in keys.items()
+    }  # fmt: skip
+
+
+def _grouped(name, profile):
+    """Return the rows of a table, and where their time was: {part: nanoseconds by row}.
+
+    The parts are those of devices; {} where nothing ran on one.
+    """
+    way = getattr(aggregate, f"by_{name}")
+    if not any(a.device for a in profile.applys):
+        return way(profile), {}
+    parts = {
+        "device": lambda a: a.device and not a.transfer,
+        "transfers": lambda a: a.transfer,
+        "host": lambda a: not a.device,
+    }
+    return way(profile), {
+        part: [row.ns for row in way(_only(profile, is_of))] for part, is_of in parts.items()
     }
 
 
-def _rows(rows, texts, key):
+def _only(profile, is_of):
+    """Return a Profile in which but some Applys took no time."""
+    functions = tuple(
+        replace(f, applys=tuple(a if is_of(a) else replace(a, total=0) for a in f.applys))
+        for f in profile.functions
+    )
+    return replace(profile, functions=functions)
+
+
+def _rows(rows, places, texts, key):
     return {
+        **{part: [round(ns) for ns in times] for part, times in places.items()},
         "key": [key(r.key) for r in rows],
         "label": [texts(r.label) for r in rows],
         "ns": [round(r.ns) for r in rows],

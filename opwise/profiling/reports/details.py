@@ -37,7 +37,11 @@ def calls(profile):
     if not count:
         return compiling(profile)
     total, fn = (sum(getattr(f, name) for f in functions) for name in ("call_ns", "fn_ns"))
-    thunks, timing = profile.local_ns, sum(f.timing_ns for f in functions)
+    # a device works beside the host, whose time this is
+    host = sum(a.total for a in profile.applys if not a.device)
+    asked, waited = (sum(getattr(a, name) for a in profile.applys) for name in ("asked", "waited"))
+    timing = sum(f.timing_ns for f in functions)
+    machine = fn - host - asked - waited - timing
     runs = sum(a.count for a in profile.applys)
 
     def row(ns, what):
@@ -50,9 +54,13 @@ def calls(profile):
         f"Time of {which}: <seconds> <share> <microseconds a call>",
         row(total, "calls"),
         row(total - fn, "call path: arguments, results, updates"),
-        row(max(0, fn - thunks - timing), "machine: memory of results, order of Applys"),
-        row(thunks, "Applys"),
+        row(max(0, machine), "machine: memory of results, order of Applys"),
+        row(host, "Applys"),
     ]
+    if any(a.device for a in profile.applys):
+        found[-1] = row(host, "Applys of the host")
+        found.append(row(asked, "asking the device for Applys"))
+        found.append(row(waited, "waiting for the device"))
     if runs:
         each = timing / runs
         found.append(row(timing, f"timing them: {runs} times {each:.0f} ns, not in their times"))
