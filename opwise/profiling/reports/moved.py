@@ -10,6 +10,8 @@ _COLUMNS = "<CPU seconds> <GPU seconds> <transfer seconds> <seconds still on the
 _TITLES = {
     "line": "By line", "op": "By Op", "class": "By type of Op", "apply": "By Apply",
 }  # fmt: skip
+#: the ways to compare of which there is a table
+WAYS = tuple(_TITLES)
 _WHAT = {"apply": "line and Ops", "op": "Op", "class": "type"}
 _GIVEN = "(arguments and shared variables)"
 
@@ -25,7 +27,7 @@ def section(mine, theirs, n):
         return []
     sources = {**theirs.sources, **mine.sources}
     lines = ["CPU and GPU", "-----------", *sentences]
-    for by in _TITLES:
+    for by in WAYS:
         lines += ["", *_table(by, devices.rows(by, mine, theirs), n, sources)]
     return [
         *lines,
@@ -42,7 +44,7 @@ def _table(by, rows, n, sources):
     rest = rows[n:]
     return [
         f"{_TITLES[by]}: {_COLUMNS} <{_WHAT.get(by, by)}>{why}",
-        *(_line(r, name(by, r, sources)) for r in rows[:n]),
+        *(_line(r, _name(by, r, sources)) for r in rows[:n]),
         *(
             ["  ... (%d more: %.6f s on the CPU, %.6f s with the device)"
              % (len(rest), sum(r.cpu for r in rest) * 1e-9, sum(r.moved for r in rest) * 1e-9)]
@@ -58,17 +60,19 @@ def _line(row, label):
     return "  %10.6f  %10.6f  %10.6f  %10.6f  %s  %s%s" % (*seconds, speedup, label, why)
 
 
-def name(by, row, sources):
-    """Return what a row of ``devices.rows`` is about, with its line of the program.
+def label(by, row):
+    """Return what a row of ``devices.rows`` is about, without the line of an Apply."""
+    if not row.about_given:
+        return row.difference.label
+    return _GIVEN if by == "line" else f"{row.difference.label} {_GIVEN}"
 
-    sources: the text of lines, by ``file:line``.
-    """
-    found = row.difference
-    if row.about_given:
-        return _GIVEN if by == "line" else f"{found.label} {_GIVEN}"
+
+def _name(by, row, sources):
+    """Return the same with the line and its text."""
+    found, name = row.difference, label(by, row)
     if by == "line":
-        return f"{details.from_here(found.label)}  {sources.get(found.label, '')}".rstrip()
+        return f"{details.from_here(name)}  {sources.get(name, '')}".rstrip()
     if by != "apply":
-        return found.label
+        return name
     where = next((details.short_line(a) for side in found.parts for a in side if a.lines), "")
-    return details.short(f"{where} {found.label}".strip())
+    return details.short(f"{where} {name}".strip())

@@ -281,6 +281,29 @@ def test_ten_thousand_applys(look, large, record_property):
     assert charts(view) >= 1
 
 
+def test_a_move_to_a_device_has_tables_of_its_own(look, sample, there, difference_rows):
+    view = look(page.difference_page(sample, there, {"Apply": difference_rows}))
+    moved = view.locator("#moved")
+    assert "times as fast" in moved.inner_text()
+
+    def column(field):
+        row = "#moved .table:not([hidden]) .tabulator-row"
+        return view.locator(f"{row} .tabulator-cell[tabulator-field={field}]").all_inner_texts()
+
+    assert column("label")[0].startswith("model.py:10") and column("why") == []
+    assert [len(column(field)) for field in ("cpu", "device", "transfers", "host")] == [2] * 4
+    moved.get_by_role("tab", name="Apply").click()
+    moved.locator(".tabulator-cell[tabulator-field=why]").first.wait_for()
+    assert "it is far too small" in column("why")
+    # the tables below are as ever
+    assert len(cells(view, "weight")) > len(difference_rows)
+    view.select_option("#verdict", "faster")
+    view.locator("#shown", has_text="1 row").wait_for()
+    view = look(page.difference_page(sample, sample, {"Apply": difference_rows}))
+    assert view.locator("#moved").is_hidden()
+    assert view.get_by_role("link", name="CPU and GPU").count() == 0
+
+
 def test_the_page_of_a_difference_shows_its_rows(look, sample, difference_rows):
     tables = {"Apply": difference_rows, "Op": difference_rows[:2]}
     view = look(page.difference_page(sample, sample, tables))

@@ -226,6 +226,25 @@ def test_an_unknown_relation_is_refused(sample, difference_rows, more):
         differencedata.of_difference(sample, sample, {"Apply": rows})
 
 
+def test_the_tables_of_cpu_and_gpu(there, sample):
+    shown = differencedata.of_difference(sample, there, {})
+    texts = shown["texts"]
+    assert texts[shown["moved"]["sentences"][0]].endswith(" times as fast")
+    tables = {texts[name]: columns for name, columns in shown["moved"]["tables"]}
+    assert list(tables) == ["Line", "Op", "Class", "Apply"]
+    for columns in tables.values():
+        sums = [sum(columns[name]) for name in ("cpu", "device", "transfers", "host")]
+        assert sums == pytest.approx([12_401_000, 5_000_000, 501_000, 6_900_000], abs=4)
+    lines = [texts[k] for k in tables["Line"]["line"]]
+    assert {"/src/model.py:10", "/src/model.py:20"} <= set(lines)
+    sources = {texts[place]: texts[source] for place, source in shown["sources"]}
+    assert sources["/src/model.py:20"] == "cost = sum(h)"
+    whys = {texts[k] for k in tables["Apply"]["why"]}
+    assert whys == {"", "it is far too small"}
+    for one in (there, sample):
+        assert differencedata.of_difference(one, one, {})["moved"] is None
+
+
 # --- what is measured elsewhere -------------------------------------------------------------------
 
 

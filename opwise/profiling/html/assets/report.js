@@ -12,17 +12,6 @@ function kindNode(c, row) {
   return chip(c === 2 ? "C, Py" : "Py", "is-python", row.why ?? "runs in Python");
 }
 
-/** Where the time of a row was: on the device, in transfers, on the CPU. */
-const PLACES = [["device", "on the device", 4], ["transfers", "in transfers", 6], ["host", "on the CPU", 8]];
-const PLACE_TITLES = { device: "device", transfers: "transfers", host: "CPU" };
-const nothingNode = () => el("span", { class: "soft" }, "–");
-
-function placesNode(_, row) {
-  const sum = Math.max(1, PLACES.reduce((all, [name]) => all + row[name], 0));
-  return el("span", { class: "places", title: PLACES.map(([name, label]) => `${time(row[name])} ${label}`).join(", ") },
-    ...PLACES.filter(([name]) => row[name] > 0).map(([name, , k]) => el("i", { class: `fill s${k}`, style: { width: `${(100 * row[name]) / sum}%` } })));
-}
-
 /** Least to most as a line, the median as a stroke, on a logarithmic axis that all rows share. */
 function spreadNode(id, [low, high]) {
   const at = (ns) => `${(100 * (Math.log(Math.max(ns, 1)) - low)) / Math.max(high - low, 1e-9)}%`;
