@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 from opwise.profiling import compare
 from opwise.profiling.compare import Difference
 
+#: the ways to compare, by name
+WAYS = compare.WAYS
+
 
 @dataclass(frozen=True)
 class Moved:
@@ -67,14 +70,14 @@ def sides(mine, theirs):
 def rows(by, mine, theirs):
     """Return a Moved for each row of a comparison; none where both ran on the same.
 
-    by: a name of ``compare.WAYS``. Each Apply, and each transfer, is in one row.
+    by: a name of ``WAYS``. Each Apply, and each transfer, is in one row.
     """
     found = sides(mine, theirs)
     if found is None:
         return []
     cpu, there = found
     turned = there.functions is mine.functions
-    way = compare.WAYS[by]
+    way = WAYS[by]
     parts = [_with_times(there, part) for part in (_on_device, _of_transfers, _left, _of_given)]
     parted = [way(part, cpu) if turned else way(cpu, part) for part in parts]
     return [_row(same, turned) for same in zip(*parted, strict=True)]

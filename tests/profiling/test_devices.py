@@ -116,6 +116,16 @@ def test_for_as_many_calls(build, cpu, gpu):
     assert table("apply", more, cpu)["exp"] == (180, 6, 14, 0)
 
 
+def test_from_a_profile(cpu, gpu):
+    assert cpu.compare_devices(gpu, by="op") == devices.rows("op", cpu, gpu)
+    assert [r.speedup for r in cpu.compare_devices(gpu)][:2] == [40, 9]
+    assert cpu.compare_devices(cpu) == []
+    with pytest.raises(ValueError, match=r"by is 'ops'; it must be one of apply, op, class, line"):
+        cpu.compare_devices(gpu, by="ops")
+    with pytest.raises(TypeError, match="other is str"):
+        cpu.compare_devices("gpu.json")
+
+
 def test_two_of_the_cpu_or_of_a_device(cpu, gpu):
     for one in (cpu, gpu):
         assert devices.sides(one, one) is None

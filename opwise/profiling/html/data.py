@@ -35,7 +35,7 @@ def of_profile(profile, limits=None, machine=None):
 
     limits: None, or dicts with the keys function (its number, or its name), position, intensity
     (flop/byte), gflops, gbs, share (of the peak), bound, gain_s. machine: None, or a dict with
-    bandwidth: (bytes, GB/s) pairs, and peaks: {name: GFLOP/s}.
+    bandwidth: (bytes, GB/s) pairs, peaks: {name: GFLOP/s}, and devices: {name: GB/s}.
     """
     texts = Texts()
     lines = _Lines(texts, profile.sources)
@@ -66,11 +66,11 @@ def limits(profile):
 
     (None, None) where that was not measured.
     """
-    if profile.machine is None:
+    if profile.machine is None and not profile.devices:
         return None, None
     found = []
     for number, function in enumerate(profile.functions):
-        for row in roofline.rows(Profile((function,)), profile.machine):
+        for row in roofline.rows(replace(profile, functions=(function,)), profile.machine):
             apply = function.applys[row.position]
             if row.share is not None and apply.traffic and apply.flops:
                 found.append({
@@ -78,14 +78,27 @@ def limits(profile):
                     "intensity": apply.flops / apply.traffic, "gflops": row.rate,
                     "gbs": row.bandwidth, "share": row.share, "gain_s": row.gain,
                 })  # fmt: skip
-    rates, peaks = dict(profile.machine.one), {}
-    for size, rate in profile.machine.all:
-        rates[size] = max(rate, rates.get(size, 0.0))
     used = {a.dtype for apply in profile.applys for a in apply.output_arrays if a is not None}
-    for peak in profile.machine.peaks:
+    told = {"bandwidth": [], "peaks": {}}
+    if profile.machine is not None:
+        rates = dict(profile.machine.one)
+        for size, rate in profile.machine.all:
+            rates[size] = max(rate, rates.get(size, 0.0))
+        told = {"bandwidth": sorted(rates.items()), "peaks": _peaks(profile.machine, used, "")}
+    for name, machine in profile.devices:
+        told["peaks"].update(_peaks(machine, used, f"{name}, "))
+        told.setdefault("devices", {})[name] = machine.one[-1][1]
+    return found, told
+
+
+def _peaks(machine, used, name):
+    """Return {text: GFLOP/s} of the dtypes that are used."""
+    found = {}
+    for peak in machine.peaks:
         if peak.dtype in used:
-            peaks[peak.dtype] = max(peak.one, peak.all, peaks.get(peak.dtype, 0.0))
-    return found, {"bandwidth": sorted(rates.items()), "peaks": peaks}
+            text = f"{name}{peak.dtype}"
+            found[text] = max(peak.one, peak.all, found.get(text, 0.0))
+    return found
 
 
 def selections(profile):
@@ -478,6 +491,7 @@ def _roofline(profile, starts, texts, limits, machine):
         **rows,
         "bandwidth": [[int(size), finite(gbs)] for size, gbs in machine.get("bandwidth", ())],
         "peaks": [[texts(str(name)), finite(v)] for name, v in machine.get("peaks", {}).items()],
+        "devices": [[texts(name), finite(v)] for name, v in machine.get("devices", {}).items()],
     }
 
 

@@ -172,7 +172,8 @@ def in_python(profile, n):
 
 def limits(profile, n):
     """Return what Applys take beyond what the machine needs, where that has been measured."""
-    if profile.machine is None or not any(a.total for a in profile.applys):
+    measured = profile.machine is not None or profile.devices
+    if not measured or not any(a.total for a in profile.applys):
         return []
     return roofline.section(profile, profile.machine, n)[:-1]
 

@@ -560,15 +560,17 @@ function shownLimits() {
   return found;
 }
 
-/** What memory of each size gives: the fastest and the slowest curve, for small and large arrays. */
+/** What memory of each size gives: the fastest and the slowest curve, for small and large arrays;
+ * and that of devices, with what the names of their peaks begin with. */
 function bandwidths() {
   const curve = D.roofline.bandwidth.filter(([bytes, gb]) => bytes > 0 && gb > 0).sort((a, b) => a[0] - b[0]);
-  if (!curve.length) return [];
+  const devices = D.roofline.devices.map(([name, gb]) => [`${digits(gb)} GB/s, ${text(name)}`, gb, `${text(name)}, `]);
+  if (!curve.length) return devices;
   const fastest = curve.reduce((best, one) => (one[1] > best[1] ? one : best));
   const last = curve.at(-1);
   const lines = [[`${digits(fastest[1])} GB/s, arrays of ${size(fastest[0])}`, fastest[1]]];
   if (last[1] < fastest[1] * 0.95) lines.push([`${digits(last[1])} GB/s, arrays of ${size(last[0])}`, last[1]]);
-  return lines;
+  return [...lines, ...devices];
 }
 
 const boundsShown = () => [...new Set(D.roofline.bound)];
@@ -579,6 +581,12 @@ const rooflineChart = keepChart(byId("roofline-chart"), () => {
   const peaks = D.roofline.peaks.filter(([, value]) => value > 0);
   const top = Math.max(...peaks.map(([, value]) => value), ...ks.map((k) => rates[k]), 1);
   const memory = bandwidths();
+  const owners = memory.map(([, , owner]) => owner).filter(Boolean);
+  /** The highest peak of what memory belongs to: a device, or the CPU. */
+  const topOf = (owner) => {
+    const own = peaks.filter(([name]) => owners.find((each) => text(name).startsWith(each)) === owner);
+    return own.length ? Math.max(...own.map(([, value]) => value)) : top;
+  };
   const xs = ks.map((k) => intensity[k]);
   const ridge = memory.length ? top / Math.min(...memory.map(([, gb]) => gb)) : 10;
   const low = 10 ** Math.floor(Math.log10(Math.min(...xs, 0.1)));
@@ -608,8 +616,8 @@ const rooflineChart = keepChart(byId("roofline-chart"), () => {
     }),
     series: [
       ...peaks.map(([name, value]) => ceiling(`${text(name)}: ${digits(value)} GFLOP/s`, [[low, value], [high, value]], [high, value], atEnd)),
-      ...memory.map(([name, gb]) => {
-        const end = Math.min(high, top / gb);
+      ...memory.map(([name, gb, owner]) => {
+        const end = Math.min(high, topOf(owner) / gb);
         const start = Math.max(low, bottom / gb);
         return ceiling(name, [[start, start * gb], [end, end * gb]], [start, start * gb],
           { position: "right", offset: [4, 12], distance: 2 });
