@@ -97,16 +97,15 @@ def _least(device, ask, repeats=_REPEATS):
     It is asked for several times between two marks: the device has the next before it is done.
     """
     ask()  # what is made at the first call, and at each other size, is made now
-    best = None
+    times = []
     for _ in range(_ROUNDS):
         first = device.event()
         for _ in range(repeats):
             ask()
         last = device.event()
         device.synchronize()
-        ns = device.between(first, last) / repeats
-        best = ns if best is None else min(best, ns)
-    return max(best, 1.0)
+        times.append(device.between(first, last) / repeats)
+    return max(min(times), 1.0)
 
 
 def _copied(device, size):

@@ -85,7 +85,7 @@ def rows(by, mine, theirs):
 
 def _row(same, turned):
     """Return the Moved of one row of several comparisons, of a part of the time each."""
-    cpu, *times = (
+    cpu, device, transfers, left, given = (
         side.ns if side else 0
         for side in (
             same[0].theirs if turned else same[0].mine,
@@ -94,7 +94,7 @@ def _row(same, turned):
     )
     there = same[0].parts[0 if turned else 1]
     why = tuple(dict.fromkeys(a.on_host for a in there if a.on_host and a.count))
-    return Moved(same[0], cpu, *times, why)
+    return Moved(same[0], cpu, device, transfers, left, given, why)
 
 
 def _with_times(profile, part):

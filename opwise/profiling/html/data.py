@@ -79,7 +79,7 @@ def limits(profile):
                     "gbs": row.bandwidth, "share": row.share, "gain_s": row.gain,
                 })  # fmt: skip
     used = {a.dtype for apply in profile.applys for a in apply.output_arrays if a is not None}
-    told = {"bandwidth": [], "peaks": {}}
+    told: dict = {"bandwidth": [], "peaks": {}}
     if profile.machine is not None:
         rates = dict(profile.machine.one)
         for size, rate in profile.machine.all:
@@ -93,7 +93,7 @@ def limits(profile):
 
 def _peaks(machine, used, name):
     """Return {text: GFLOP/s} of the dtypes that are used."""
-    found = {}
+    found: dict[str, float] = {}
     for peak in machine.peaks:
         if peak.dtype in used:
             text = f"{name}{peak.dtype}"
@@ -367,9 +367,11 @@ def _histograms(applys):
 def _sums(profile, texts, lines, ops):
     """Return the tables beside that of Applys, by name."""
     keys = {"op": ops.of_key, "class": texts, "line": lines, "scope": texts}
-    return {
-        name: _rows(*_grouped(name, profile), texts, key) for name, key in keys.items()
-    }  # fmt: skip
+    found = {}
+    for name, key in keys.items():
+        rows, places = _grouped(name, profile)
+        found[name] = _rows(rows, places, texts, key)
+    return found
 
 
 def _grouped(name, profile):
