@@ -1,8 +1,10 @@
 """Makes the session hermetic: a kernel cache of its own, and none of the user's flags."""
 
 import atexit
+import ctypes
 import os
 import shutil
+import subprocess
 import tempfile
 from itertools import zip_longest
 
@@ -109,3 +111,55 @@ def build():
         )
 
     return an_apply, a_function, Profile
+
+
+#: C that notes which ranges are pushed and popped
+NVTX = """
+#include <string.h>
+char seen[1 << 20];
+int depth;
+int nvtxRangePushA(const char *label)
+{
+    strcat(strcat(strcat(seen, "+"), label), "\\n");
+    return depth++;
+}
+int nvtxRangePop(void)
+{
+    strcat(seen, "-\\n");
+    return --depth;
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def nvtx_library(tmp_path_factory):
+    """The path of a library that notes what it is called with."""
+    if shutil.which("gcc") is None:
+        pytest.skip("there is no gcc to build a library with")
+    folder = tmp_path_factory.mktemp("nvtx")
+    path = folder / "libfake.so"
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", path],
+        input=NVTX,
+        text=True,
+        check=True,
+    )
+    return path
+
+
+@pytest.fixture
+def marks(nvtx_library, flags):
+    """Turn marks on; the function returns what was noted since it was called last."""
+    flags({"profiling.nvtx": True, "profiling.nvtx_library": str(nvtx_library)})
+    fake = ctypes.CDLL(str(nvtx_library))
+    seen = (ctypes.c_char * (1 << 20)).in_dll(fake, "seen")
+    depth = ctypes.c_int.in_dll(fake, "depth")
+
+    def noted():
+        text = seen.value.decode()
+        seen.value = b""
+        assert depth.value == 0, "what was pushed was not popped"
+        return text.splitlines()
+
+    noted()
+    return noted

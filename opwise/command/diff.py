@@ -15,7 +15,8 @@ import click
 from opwise.command import files, tables
 from opwise.profiling import compare, noise
 from opwise.profiling.html import page
-from opwise.profiling.reports import details, device
+from opwise.profiling.merge import merge
+from opwise.profiling.reports import details, moved
 
 #: what is taken for noise unless told: a share of the first side's time
 NOISE = 0.01
@@ -78,16 +79,23 @@ def show(mine, theirs, by, n, html, fail_above, floor):
     before, after = _flags(mine), _flags(theirs)
     if before != after:
         click.echo(tables.printable(f"flags before: {before}, after: {after}"))
-    for line in device.moved(mine[0], theirs[0]):
-        click.echo(tables.printable(line))
     if len(found) > n:
         click.echo(f"{len(found) - n} more rows differ by {rest:+.6f} s in all calls")
     for line in _explained(found[:n], several, len(mine), len(theirs)):
         click.echo(line)
+    _across(mine, theirs, n)
     if fail_above is not None:
         if not matches:
             sys.exit(1)
         _fail([total, *found], fail_above, floor)
+
+
+def _across(mine, theirs, n):
+    """Print what a move between CPU and device gained; nothing where both ran on the same."""
+    one, other = (runs[0] if len(runs) == 1 else merge(runs) for runs in (mine, theirs))
+    lines = moved.section(one, other, n)
+    for line in ["", *lines] if lines else []:
+        click.echo(tables.printable(line))
 
 
 def _nothing(mine, theirs):

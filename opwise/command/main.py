@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
 import shutil
@@ -20,6 +21,7 @@ from opwise.command import files, overview, tables
 from opwise.command.export import export
 from opwise.command.tune import tune
 from opwise.config import config
+from opwise.errors import DeviceError
 from opwise.linkers import probe
 from opwise.profiling import records
 from opwise.profiling.collection import no_collection
@@ -93,6 +95,7 @@ def run(mode, flags, memory, limits, output, script, args):
     before = _changed(output)
     if limits:
         _measured()
+        _measure_device(flags)
     done = subprocess.run([sys.executable, str(script), *args], env=environment)
     if _changed(output) != before:
         _tell_about(output)
@@ -117,6 +120,33 @@ def _measured(refresh=False):
         click.echo("measuring what this machine can do at best...", err=True)
         return probe.machine(refresh=True)
     return known
+
+
+def _measure_device(flags):
+    """Have it measured, unless that was done, what the device can do that a program asks for.
+
+    In a process of its own: one that had used the device would keep memory of it.
+    """
+    asked = ",".join(filter(None, (os.environ.get("OPWISE_FLAGS"), flags)))
+    if config.device == "cpu" and "device=" not in asked:
+        return
+    flags = ",".join(filter(None, (asked, "print_active_device=False")))
+    command = [sys.executable, "-m", "opwise.gpu.probe"]
+    subprocess.run(command, env={**os.environ, "OPWISE_FLAGS": flags})
+
+
+def _devices(profile):
+    """Return what the devices of a Profile can do at best, measured anew where they are."""
+    gpu, found = importlib.import_module("opwise.gpu.device"), dict(profile.devices)
+    for name in sorted({a.device for a in profile.applys if a.device}):
+        try:
+            device = gpu.device(gpu.index_of(name))
+        except DeviceError as error:
+            click.echo(f"{name} is not measured: {error}", err=True)
+            continue
+        click.echo(f"measuring what {device.name} can do at best...", err=True)
+        found[name] = importlib.import_module("opwise.gpu.probe").limits(device, refresh=True)
+    return tuple(found.items())
 
 
 def _tell_about(output):
@@ -152,7 +182,8 @@ def report(form, sort, html, rows, limits, functions, paths):
     """Show the profile in FILES; several, or those of a folder, are merged."""
     profile = files.only(files.one(paths), functions)
     if limits:
-        profile = replace(profile, machine=_measured(refresh=True))
+        machine = _measured(refresh=True)
+        profile = replace(profile, machine=machine, devices=_devices(profile))
     if html:
         files.written(html, profile.report)
         return

@@ -70,7 +70,7 @@ def _show_table(title, table, count, n):
 def _applys(profile, n, sort):
     rows = [(f, a) for f in profile.functions for a in f.applys]
     limits = {}
-    if profile.machine is not None:
+    if profile.machine is not None or profile.devices:
         limits = {(r.function, r.position, r.text): r for r in
                   roofline.rows(profile, profile.machine)}  # fmt: skip
 

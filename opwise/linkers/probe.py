@@ -56,7 +56,7 @@ def machine(refresh=False, duration=1.0, largest=None):
     found = measure(duration, largest)
     if before is not None:
         found = found.best(before)
-    _write(path, found.to_json())
+    write(path, found.to_json())
     _known.cache_clear()
     return found
 
@@ -222,7 +222,7 @@ def _read(path):
     return found if about == _about() else None
 
 
-def _write(path, text):
+def write(path, text):
     """Replace a file as a whole. A disk that cannot be written to costs a measurement each time."""
     partial = None
     try:

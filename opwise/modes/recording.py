@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+from functools import partial
 
 from opwise.config import config
 from opwise.linkers import blasload, cmakers, probe
@@ -28,9 +30,18 @@ def record(function, time_thunks=True, ignore_first_call=False, memory=False):
     )
     recorder.program = function.maker.linker.program
     recorder.limits = probe.known
+    device = getattr(function.fn, "device", None)
+    if device is not None:
+        recorder.device_limits = partial(_known, device)
     recorder.with_memory = memory
     recorder.with_least_memory = config.profiling.min_peak_memory
     return recorder
+
+
+def _known(device):
+    """Return (name, what it can do at best) of a Device, None where that was not measured."""
+    found = importlib.import_module("opwise.gpu.probe").known(device)
+    return found and (f"cuda{device.index}", found)
 
 
 def _load_blas():

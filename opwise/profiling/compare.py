@@ -142,7 +142,13 @@ def _called(function, calls):
         return function
     part = calls / function.calls
     applys = tuple(
-        replace(a, total=round(a.total * part), count=round(a.count * part))
+        replace(
+            a,
+            **{
+                name: round(getattr(a, name) * part)
+                for name in ("total", "count", "asked", "waited")
+            },
+        )
         for a in function.applys
     )
     failed = round(function.failed * part)

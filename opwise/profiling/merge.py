@@ -34,8 +34,14 @@ def merge(profiles):
         message=" + ".join(sorted(messages)),
         environment={"merged": sorted(environments, key=_text)},
         machine=max((p.machine for p in profiles), key=lambda m: (m is not None, repr(m))),
+        devices=_machines(pair for p in profiles for pair in p.devices),
         sources=dict(max(item) for item in _by_place(profiles).values()),
     )
+
+
+def _machines(pairs):
+    """Return the pairs (name, Machine), one for each name."""
+    return tuple(dict(sorted(pairs, key=repr)).items())
 
 
 def _by_place(profiles):

@@ -204,7 +204,8 @@ class Profile(Profiled):
     """What was recorded of several functions under one name.
 
     sources: the text of the user's lines, by ``file:line``. machine: what the machine it ran on can
-    do at best, or None where that was never measured.
+    do at best, or None where that was never measured. devices: pairs (name, what it can do at
+    best), for the devices of which that was measured.
     """
 
     functions: tuple[FunctionProfile, ...] = ()
@@ -213,6 +214,7 @@ class Profile(Profiled):
     sources: dict[str, str] = field(default_factory=dict)
     machine: Machine | None = None
     version: int = VERSION
+    devices: tuple[tuple[str, Machine], ...] = ()
 
     def profile(self):
         """Return the profile itself."""
@@ -369,8 +371,10 @@ def _check(profile):
         rewrites.section(profile)
     except (KeyError, TypeError, AttributeError, ValueError):
         raise ValueError("a record of the optimizer is not whole") from None
-    if profile.machine is not None:
-        Machine.from_json(profile.machine.to_json())
+    machines = [machine for _, machine in profile.devices]
+    for machine in [profile.machine, *machines]:
+        if machine is not None:
+            Machine.from_json(machine.to_json())
 
 
 def _check_environment(environment):

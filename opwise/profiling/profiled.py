@@ -81,6 +81,18 @@ class Profiled:
             raise ValueError(f"by is {by!r}; it must be one of {', '.join(WAYS)}")
         return WAYS[by](self.profile(), profile_from(other, "other"))
 
+    def compare_devices(self, other, by="line"):
+        """Return what a move between CPU and device gained; [] where both ran on the same.
+
+        other: a ProfileMode, ProfileStats or Profile, else TypeError. by: as for ``compare``. Each
+        row is a ``devices.Moved``: nanoseconds on either side, of transfers, and the speed-up.
+        """
+        from opwise.profiling import devices
+
+        if by not in devices.WAYS:
+            raise ValueError(f"by is {by!r}; it must be one of {', '.join(devices.WAYS)}")
+        return devices.rows(by, self.profile(), profile_from(other, "other"))
+
     def plot(self, path=None, n=15):
         """Return a matplotlib Figure of the n largest Applys, and of memory where it is known.
 

@@ -52,6 +52,8 @@ class Recorder:
     program = None
     #: called without arguments: the roofline.Machine that it runs on, as far as that is known
     limits = None
+    #: called without arguments: (name, Machine) of the device that it runs on; None if not known
+    device_limits = None
     #: whether a snapshot tells what lived in the last call; and the order in which least would
     with_memory = with_least_memory = False
     #: whether a parent process compiled it, which tells how long that took
@@ -268,7 +270,11 @@ def profile_of(recorders, message=""):
     with no_collection():
         functions = tuple(r.snapshot() for r in recorders)
         machine = next((r.limits() for r in recorders if r.limits is not None), None)
-        return Profile(functions, text_of(message), environment(), _sources(functions), machine)
+        devices = {r.device_limits() for r in recorders if r.device_limits is not None} - {None}
+        return Profile(
+            functions, text_of(message), environment(), _sources(functions), machine,
+            devices=tuple(sorted(devices, key=repr)),
+        )  # fmt: skip
 
 
 def _sources(functions):

@@ -54,6 +54,9 @@ class Machine:
     step_ns: nanoseconds of a step that does nothing, without the reading of the clock. quiet: which
     share of the processors the probe got when all threads computed; where other programs had much
     of them, rates are lower than the machine's.
+
+    Of a device: processor: its name; processors: how many it has; one and all: of copies in its
+    memory; peaks: of products; step_ns: of a copy of one number.
     """
 
     probe: int
@@ -210,11 +213,17 @@ class Row:
 def rows(profile, machine):
     """Return a Row for each Apply that was called: those with most to gain first.
 
-    Those of which the gain is not known come last, the longest first.
+    Those of which the gain is not known come last, the longest first. machine: that of Applys on
+    the host, or None; those of devices are in the Profile.
     """
-    limit = cache(partial(_limit, machine))  # most Applys of a long program are like others
+    # most Applys of a long program are like others
+    limits = {
+        name: cache(partial(_limit, one))
+        for name, one in [("", machine), *profile.devices]
+        if one is not None
+    }
     found = [
-        _row(function.name, apply, limit)
+        _row(function.name, apply, limits.get(apply.device))
         for function in profile.functions
         for apply in function.applys
         if apply.count and apply.total
@@ -223,11 +232,14 @@ def rows(profile, machine):
 
 
 def _row(function, apply, limit):
-    """Return the Row of an ApplyProfile that was called. limit: ``_limit`` of the machine."""
+    """Return the Row of an ApplyProfile that was called.
+
+    limit: ``_limit`` of what it ran on; None where that was not measured.
+    """
     ns = apply.total / apply.count
     traffic, flops = apply.traffic, apply.flops
-    # what a device could do at best has not been measured
-    attained = None if apply.device else _attainable(apply, limit)
+    # how fast data go between host and device has not been measured
+    attained = None if limit is None or apply.transfer else _attainable(apply, limit)
     known = {}
     if attained is not None:
         best, bound = attained
@@ -261,7 +273,8 @@ def attainable(apply, machine):
 def _attainable(apply, limit):
     if apply.traffic is None or apply.flops is None:
         return None
-    fused = apply.op_key.startswith(_FUSED)
+    # of a device products alone are measured, which it does fastest
+    fused = bool(apply.device) or apply.op_key.startswith(_FUSED)
     return limit(touched(apply), apply.flops, _dtype(apply), fused)
 
 

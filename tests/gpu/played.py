@@ -641,7 +641,8 @@ def install(monkeypatch, devices=1):
 
     def asarray(value, dtype=None):
         if isinstance(value, ndarray):
-            return value if dtype in (None, value.dtype) else _converted(value, dtype)
+            same = dtype is None or np.dtype(dtype) == value.dtype
+            return value if same else _converted(value, dtype)
         return _new(np.array(value, dtype=dtype))
 
     def ascontiguousarray(value):

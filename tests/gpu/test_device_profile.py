@@ -11,7 +11,7 @@ import opwise
 import opwise.tensor as T
 from opwise.command import main
 from opwise.modes.profilemode import ProfileMode
-from opwise.profiling import records
+from opwise.profiling import devices, records
 from opwise.profiling.profile import Profile
 from opwise.profiling.reports import details, device, profilestats
 from opwise.tensor.extra_ops import Unique
@@ -81,12 +81,42 @@ def test_the_difference_of_cpu_and_gpu(capsys):
     cpu.print_diff_summary(gpu)
     text = capsys.readouterr().out
     assert "times as fast" in text and "transfers, " in text
+    assert text.index("CPU and GPU\n") < text.index("times as fast") < text.index("By line: ")
     assert re.search(rf"\(Unique.*\): {WHY}", text)
     # an Apply is one row, wherever it runs
     both = [r for r in text.splitlines() if "only in" in r]
     assert all("Gpu" in r for r in both), both
-    gpu.print_diff_summary(gpu)
-    assert "times as fast" not in capsys.readouterr().out
+    for mode in (cpu, gpu):
+        mode.print_diff_summary(mode)
+        assert "GPU" not in capsys.readouterr().out
+
+
+def test_transfers_count_for_what_they_move():
+    cpu, gpu = run("c|py").profile(), run("cupy").profile()
+    ns = sum(a.total for a in gpu.applys if a.transfer)
+    for by in ("line", "op", "class", "apply"):
+        rows = devices.rows(by, cpu, gpu)
+        assert sum(row.transfers for row in rows) == pytest.approx(ns)
+        assert sum(row.moved for row in rows) == pytest.approx(gpu.local_ns)
+        assert sum(row.given for row in rows) == 4_000_000  # x goes to the device in each call
+    # what indexes stays on the host: its result goes to the device, the product comes home
+    found = {row.difference.label: row for row in devices.rows("op", cpu, gpu)}
+    assert found["AdvancedSubtensor"].transfers == found["Dot22"].transfers == 4_000_000
+    assert found["AdvancedSubtensor"].left and not found["AdvancedSubtensor"].device
+
+
+def test_diff_shows_both_sides(tmp_path):
+    paths = [tmp_path / "cpu.json", tmp_path / "gpu.json"]
+    for path, linker in zip(paths, ("c|py", "cupy"), strict=True):
+        run(linker).profile().save(path)
+    shown = CliRunner().invoke(main.main, ["diff", *map(str, paths)]).output
+    at = shown.index("\nCPU and GPU\n")
+    assert [line.split(": ")[0] for line in shown[at:].splitlines() if line.startswith("By ")] == [
+        *("By line", "By Op", "By type of Op", "By Apply")
+    ]
+    assert f"AdvancedSubtensor: {WHY}\n" in shown[at:]
+    shown = CliRunner().invoke(main.main, ["diff", str(paths[0]), str(paths[0])]).output
+    assert "GPU" not in shown
 
 
 def test_memory_of_both(flags):

@@ -1,7 +1,5 @@
 """Ranges for system profilers: what is pushed is popped, in both machines, also after a failure."""
 
-import ctypes
-import shutil
 import subprocess
 
 import numpy as np
@@ -17,21 +15,6 @@ from opwise.linkers.base import OpWiseCLinker, PerformLinker, VM_Linker
 from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
 
-LIBRARY = """
-#include <string.h>
-char seen[1 << 20];
-int depth;
-int nvtxRangePushA(const char *label)
-{
-    strcat(strcat(strcat(seen, "+"), label), "\\n");
-    return depth++;
-}
-int nvtxRangePop(void)
-{
-    strcat(seen, "-\\n");
-    return --depth;
-}
-"""
 LINKERS = {
     "plain": PerformLinker,
     "plain with C": lambda: VM_Linker(use_cloop=False),
@@ -42,40 +25,6 @@ LINKERS = {
 @pytest.fixture(params=list(LINKERS))
 def mode(request):
     return Mode(LINKERS[request.param](), "fast_run")
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory):
-    """The path of a library that notes what it is called with."""
-    if shutil.which("gcc") is None:
-        pytest.skip("there is no gcc to build a library with")
-    folder = tmp_path_factory.mktemp("nvtx")
-    path = folder / "libfake.so"
-    subprocess.run(
-        ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", path],
-        input=LIBRARY,
-        text=True,
-        check=True,
-    )
-    return path
-
-
-@pytest.fixture
-def marks(library, flags):
-    """Turn marks on; the function returns what was noted since it was called last."""
-    flags({"profiling.nvtx": True, "profiling.nvtx_library": str(library)})
-    fake = ctypes.CDLL(str(library))
-    seen = (ctypes.c_char * (1 << 20)).in_dll(fake, "seen")
-    depth = ctypes.c_int.in_dll(fake, "depth")
-
-    def noted():
-        text = seen.value.decode()
-        seen.value = b""
-        assert depth.value == 0, "what was pushed was not popped"
-        return text.splitlines()
-
-    noted()
-    return noted
 
 
 class Failing(Op):
@@ -214,7 +163,7 @@ def test_a_library_that_is_not_there(flags, linker):
 
 
 @pytest.mark.c
-def test_a_library_of_something_else(flags, tmp_path, library):
+def test_a_library_of_something_else(flags, tmp_path, nvtx_library):
     other = tmp_path / "other.so"
     subprocess.run(["gcc", "-shared", "-x", "c", "/dev/null", "-o", other], check=True)
     flags({"profiling.nvtx": True, "profiling.nvtx_library": str(other)})

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opwise.tensor as T
@@ -75,16 +75,19 @@ profiles = st.builds(
 # --- merging --------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(profiles, profiles)
 def test_the_order_makes_no_difference(a, b):
     assert merge([a, b]) == merge([b, a])
 
 
+@settings(deadline=None)
 @given(profiles, profiles, profiles)
 def test_nor_in_how_many_steps(a, b, c):
     assert merge([merge([a, b]), c]) == merge([a, merge([b, c])]) == merge([a, b, c])
 
 
+@settings(deadline=None)
 @given(profiles, profiles)
 def test_nothing_is_lost(a, b):
     both = merge([a, b])
@@ -134,6 +137,7 @@ WAYS = [compare.by_apply, compare.by_op, compare.by_class]
 
 
 @pytest.mark.parametrize("way", WAYS)
+@settings(deadline=None)
 @given(a=profiles)
 def test_a_profile_does_not_differ_from_itself(way, a):
     for row in way(a, a):
@@ -141,6 +145,7 @@ def test_a_profile_does_not_differ_from_itself(way, a):
 
 
 @pytest.mark.parametrize("way", WAYS)
+@settings(deadline=None)
 @given(a=profiles, b=profiles)
 def test_the_other_way_round_is_the_negative(way, a, b):
     there = {row.key: row.ns for row in way(a, b)}
@@ -152,6 +157,7 @@ def test_the_other_way_round_is_the_negative(way, a, b):
 
 
 @pytest.mark.parametrize("way", WAYS)
+@settings(deadline=None)
 @given(a=profiles, b=profiles)
 def test_differences_add_up(way, a, b):
     assert sum(row.ns for row in way(a, b)) == a.local_ns - b.local_ns

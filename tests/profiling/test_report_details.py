@@ -34,6 +34,25 @@ def test_calls_are_divided_without_a_rest(build):
     assert lines[6] == "  first calls: 0.000006 s; later ones 3.000 us on average"
 
 
+def test_a_device_works_beside_the_calls(build):
+    """Times of a call are the host's: what it asked for and waited for, not what a device took."""
+    apply, function, _ = build
+    there = replace(apply("dot", 90_000, 1), device="cuda0", asked=3_000, waited=1_500)
+    one = function(apply("exp", 2_000), there)
+    one = replace(one, call_ns=10_000, fn_ns=9_000, timing_ns=500)
+    lines = details.calls(Profile((one,)))
+    shares = {what: line.split()[1] for line in lines[1:8] for what in [line[34:].strip()]}
+    assert shares == {
+        "calls": "100.0%",
+        "call path: arguments, results, updates": "10.0%",
+        "machine: memory of results, order of Applys": "20.0%",
+        "Applys of the host": "20.0%",
+        "asking the device for Applys": "30.0%",
+        "waiting for the device": "15.0%",
+        "timing them: 2 times 250 ns, not in their times": "5.0%",
+    }
+
+
 def test_applys_that_the_clock_hardly_measures(build):
     apply, function, _ = build
     one = replace(function(apply("a", 90, count=10), apply("b", 2000, 1, count=10)), timing_ns=200)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from opwise.profiling import aggregate, histogram, roofline
 from opwise.profiling.html.layout import layered
@@ -35,7 +35,7 @@ def of_profile(profile, limits=None, machine=None):
 
     limits: None, or dicts with the keys function (its number, or its name), position, intensity
     (flop/byte), gflops, gbs, share (of the peak), bound, gain_s. machine: None, or a dict with
-    bandwidth: (bytes, GB/s) pairs, and peaks: {name: GFLOP/s}.
+    bandwidth: (bytes, GB/s) pairs, peaks: {name: GFLOP/s}, and devices: {name: GB/s}.
     """
     texts = Texts()
     lines = _Lines(texts, profile.sources)
@@ -53,6 +53,7 @@ def of_profile(profile, limits=None, machine=None):
         "flames": [_flame(part, texts, lines, ops) for part in selections(profile)],
         "tips": [texts(tip) for tip in tips(profile)],
         "roofline": _roofline(profile, starts, texts, limits, machine),
+        "devices": _devices(profile, texts),
     }  # fmt: skip
     data.update(ops=ops.columns, origins=origins.columns, lines=lines.columns)
     data["buckets"] = [histogram.bounds(b)[0] for b in range(histogram.BUCKETS)]
@@ -65,11 +66,11 @@ def limits(profile):
 
     (None, None) where that was not measured.
     """
-    if profile.machine is None:
+    if profile.machine is None and not profile.devices:
         return None, None
     found = []
     for number, function in enumerate(profile.functions):
-        for row in roofline.rows(Profile((function,)), profile.machine):
+        for row in roofline.rows(replace(profile, functions=(function,)), profile.machine):
             apply = function.applys[row.position]
             if row.share is not None and apply.traffic and apply.flops:
                 found.append({
@@ -77,14 +78,27 @@ def limits(profile):
                     "intensity": apply.flops / apply.traffic, "gflops": row.rate,
                     "gbs": row.bandwidth, "share": row.share, "gain_s": row.gain,
                 })  # fmt: skip
-    rates, peaks = dict(profile.machine.one), {}
-    for size, rate in profile.machine.all:
-        rates[size] = max(rate, rates.get(size, 0.0))
     used = {a.dtype for apply in profile.applys for a in apply.output_arrays if a is not None}
-    for peak in profile.machine.peaks:
+    told: dict = {"bandwidth": [], "peaks": {}}
+    if profile.machine is not None:
+        rates = dict(profile.machine.one)
+        for size, rate in profile.machine.all:
+            rates[size] = max(rate, rates.get(size, 0.0))
+        told = {"bandwidth": sorted(rates.items()), "peaks": _peaks(profile.machine, used, "")}
+    for name, machine in profile.devices:
+        told["peaks"].update(_peaks(machine, used, f"{name}, "))
+        told.setdefault("devices", {})[name] = machine.one[-1][1]
+    return found, told
+
+
+def _peaks(machine, used, name):
+    """Return {text: GFLOP/s} of the dtypes that are used."""
+    found: dict[str, float] = {}
+    for peak in machine.peaks:
         if peak.dtype in used:
-            peaks[peak.dtype] = max(peak.one, peak.all, peaks.get(peak.dtype, 0.0))
-    return found, {"bandwidth": sorted(rates.items()), "peaks": peaks}
+            text = f"{name}{peak.dtype}"
+            found[text] = max(peak.one, peak.all, found.get(text, 0.0))
+    return found
 
 
 def selections(profile):
@@ -239,8 +253,8 @@ def _call(call):
 def _memory(f):
     if f.memory is None:
         return None
-    plain = {name: value for name, value in vars(f.memory).items() if name != "live"}
     live = f.memory.live
+    plain = asdict(replace(f.memory, live=()))
     plain["live"] = [[one.position, one.bytes] for one in live[:LIVE]]
     plain["live_rest"] = [len(live[LIVE:]), sum(one.bytes for one in live[LIVE:])]
     return plain
@@ -278,6 +292,24 @@ def _applys(profile, texts, origins, ops):
             for name, value in row.items():
                 columns.setdefault(name, []).append(value)
     return columns
+
+
+def _devices(profile, texts):
+    """Return what is told of devices for each Apply; None where nothing ran on one.
+
+    moved: the bytes that a transfer moves in a call.
+    """
+    applys = profile.applys
+    if not any(a.device for a in applys):
+        return None
+    return {
+        "name": [texts(a.device) for a in applys],
+        "transfer": [int(a.transfer) for a in applys],
+        "moved": [(a.traffic or 0) // 2 if a.transfer else None for a in applys],
+        "asked": [a.asked for a in applys],
+        "waited": [a.waited for a in applys],
+        "on_host": [texts(a.on_host) for a in applys],
+    }
 
 
 def _arrays(types, arrays, texts):
@@ -334,16 +366,44 @@ def _histograms(applys):
 
 def _sums(profile, texts, lines, ops):
     """Return the tables beside that of Applys, by name."""
-    return {
-        "op": _rows(aggregate.by_op(profile), texts, ops.of_key),
-        "class": _rows(aggregate.by_class(profile), texts, texts),
-        "line": _rows(aggregate.by_line(profile), texts, lines),
-        "scope": _rows(aggregate.by_scope(profile), texts, texts),
+    keys = {"op": ops.of_key, "class": texts, "line": lines, "scope": texts}
+    found = {}
+    for name, key in keys.items():
+        rows, places = _grouped(name, profile)
+        found[name] = _rows(rows, places, texts, key)
+    return found
+
+
+def _grouped(name, profile):
+    """Return the rows of a table, and where their time was: {part: nanoseconds by row}.
+
+    The parts are those of devices; {} where nothing ran on one.
+    """
+    way = getattr(aggregate, f"by_{name}")
+    if not any(a.device for a in profile.applys):
+        return way(profile), {}
+    parts = {
+        "device": lambda a: a.device and not a.transfer,
+        "transfers": lambda a: a.transfer,
+        "host": lambda a: not a.device,
+    }
+    return way(profile), {
+        part: [row.ns for row in way(_only(profile, is_of))] for part, is_of in parts.items()
     }
 
 
-def _rows(rows, texts, key):
+def _only(profile, is_of):
+    """Return a Profile in which but some Applys took no time."""
+    functions = tuple(
+        replace(f, applys=tuple(a if is_of(a) else replace(a, total=0) for a in f.applys))
+        for f in profile.functions
+    )
+    return replace(profile, functions=functions)
+
+
+def _rows(rows, places, texts, key):
     return {
+        **{part: [round(ns) for ns in times] for part, times in places.items()},
         "key": [key(r.key) for r in rows],
         "label": [texts(r.label) for r in rows],
         "ns": [round(r.ns) for r in rows],
@@ -433,6 +493,7 @@ def _roofline(profile, starts, texts, limits, machine):
         **rows,
         "bandwidth": [[int(size), finite(gbs)] for size, gbs in machine.get("bandwidth", ())],
         "peaks": [[texts(str(name)), finite(v)] for name, v in machine.get("peaks", {}).items()],
+        "devices": [[texts(name), finite(v)] for name, v in machine.get("devices", {}).items()],
     }
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from opwise.profiling import compare, noise
+from opwise.profiling import compare, devices, noise
 from opwise.profiling.aggregate import NO_SCOPE
 from opwise.profiling.html.data import Texts, environment, finite
+from opwise.profiling.reports import device, moved
 
 #: what the rows of a table may say of how the two sides belong together, and of the difference
 RELATIONS = ("", "only before", "only after", "fused", "split", "regrouped", "similar")
@@ -70,9 +71,48 @@ def of_difference(before, after, tables):
         "tables": [[texts(name), _columns(rows, texts)] for name, rows in tables.items()],
     }
     places = {place for rows in tables.values() for row in rows for place in row["lines"]}
+    data["moved"] = _moved(before, after, texts, places)
     data["sources"] = [[texts(p), texts(sources[p])] for p in sorted(places) if p in sources]
     data["texts"] = texts.cut()
     return data
+
+
+def _moved(before, after, texts, places):
+    """Return the sentences and tables on a move between CPU and device, None where there is none.
+
+    Lines that are named are added to ``places``.
+    """
+    sentences = device.moved(before, after)
+    if not sentences:
+        return None
+    return {
+        "sentences": [texts(sentence.strip()) for sentence in sentences],
+        "tables": [
+            [texts(_TITLES[by]), _moved_columns(by, devices.rows(by, before, after), texts, places)]
+            for by in moved.WAYS
+        ],
+    }
+
+
+def _moved_columns(by, rows, texts, places):
+    rows = [r for r in rows if r.cpu or r.moved]
+    lines = [_line(by, r.difference) for r in rows]
+    places.update(lines)
+    times = {"cpu": "cpu", "device": "device", "transfers": "transfers", "host": "left"}
+    return {
+        **{name: [round(getattr(r, of)) for r in rows] for name, of in times.items()},
+        "speedup": [finite(r.speedup) for r in rows],
+        "label": [texts(moved.label(by, r)) for r in rows],
+        "line": list(map(texts, lines)),
+        "why": [texts("; ".join(r.why)) for r in rows],
+    }
+
+
+def _line(by, row):
+    """Return the ``file:line`` that a row is about, "" where it is about none."""
+    if by == "line":
+        return row.label if row.key is not None else ""
+    return next((f"{file}:{line}" for file, line in row.lines), "")
 
 
 def _side(profile, texts):

@@ -37,7 +37,11 @@ def calls(profile):
     if not count:
         return compiling(profile)
     total, fn = (sum(getattr(f, name) for f in functions) for name in ("call_ns", "fn_ns"))
-    thunks, timing = profile.local_ns, sum(f.timing_ns for f in functions)
+    # a device works beside the host, whose time this is
+    host = sum(a.total for a in profile.applys if not a.device)
+    asked, waited = (sum(getattr(a, name) for a in profile.applys) for name in ("asked", "waited"))
+    timing = sum(f.timing_ns for f in functions)
+    machine = fn - host - asked - waited - timing
     runs = sum(a.count for a in profile.applys)
 
     def row(ns, what):
@@ -50,9 +54,13 @@ def calls(profile):
         f"Time of {which}: <seconds> <share> <microseconds a call>",
         row(total, "calls"),
         row(total - fn, "call path: arguments, results, updates"),
-        row(max(0, fn - thunks - timing), "machine: memory of results, order of Applys"),
-        row(thunks, "Applys"),
+        row(max(0, machine), "machine: memory of results, order of Applys"),
+        row(host, "Applys"),
     ]
+    if any(a.device for a in profile.applys):
+        found[-1] = row(host, "Applys of the host")
+        found.append(row(asked, "asking the device for Applys"))
+        found.append(row(waited, "waiting for the device"))
     if runs:
         each = timing / runs
         found.append(row(timing, f"timing them: {runs} times {each:.0f} ns, not in their times"))
@@ -118,7 +126,7 @@ def spread(profile, n):
     rows = [
         "  %10.3f %10.3f %10.3f %10.3f  %6d  %4d  %s"
         % (*(ns * 1e-3 for ns in (a.least, a.quantile(0.5), a.quantile(0.95), a.most)),
-           a.count, a.position, _short(a.text))
+           a.count, a.position, short(a.text))
         for a in applys[:n]
     ]  # fmt: skip
     return ["Spread, microseconds: <least> <median> <95%> <most> <runs> <id> <Apply name>", *rows]
@@ -132,15 +140,15 @@ def fused(profile, n):
         return []
     found = ["Fused: <seconds> <id> <Apply name>, then <line>: <its part>"]
     for a in several[:n]:
-        found.append("  %10.6f  %4d  %s" % (a.total * 1e-9, a.position, _short(a.text)))
+        found.append("  %10.6f  %4d  %s" % (a.total * 1e-9, a.position, short(a.text)))
         parts = {}
         for origin in a.origins:
             place = (origin.file, origin.line, origin.scope)
             parts.setdefault(place, {}).setdefault(origin.op)
         for (file, line, scope), ops in parts.items():
-            where = f"{_from_here(file)}:{line}" if file else "(unknown line)"
+            where = f"{from_here(file)}:{line}" if file else "(unknown line)"
             scope = f" [{scope}]" if scope else ""
-            found.append(f"                    {where}{scope}: {_short(', '.join(ops))}")
+            found.append(f"                    {where}{scope}: {short(', '.join(ops))}")
     return found
 
 
@@ -157,14 +165,15 @@ def in_python(profile, n):
     rows.sort(key=lambda r: -r.ns)
     return [
         "In Python: <seconds> <share> <Op>: <why not in C>",
-        *("  %10.6f  %5.1f%%  %s: %s" % (*_share(r.ns, local), _short(r.label), why[r.key])
+        *("  %10.6f  %5.1f%%  %s: %s" % (*_share(r.ns, local), short(r.label), why[r.key])
           for r in rows[:n]),
     ]  # fmt: skip
 
 
 def limits(profile, n):
     """Return what Applys take beyond what the machine needs, where that has been measured."""
-    if profile.machine is None or not any(a.total for a in profile.applys):
+    measured = profile.machine is not None or profile.devices
+    if not measured or not any(a.total for a in profile.applys):
         return []
     return roofline.section(profile, profile.machine, n)[:-1]
 
@@ -213,7 +222,7 @@ def _share(ns, local):
     return ns * 1e-9, 100 * ns / local if local else 0.0
 
 
-def _from_here(file):
+def from_here(file):
     """Return a path from the current folder where the file is below it, else as it is."""
     try:
         inside = os.path.relpath(file)
@@ -240,13 +249,13 @@ def peak(profile):
     most = max(memory.timeline)
     found = [
         f"Memory at its peak: {readable(memory.peak)} while {function.name} ran "
-        f"{_short(there.text)} (id {there.position}{_line(there)})",
+        f"{short(there.text)} (id {there.position}{_line(there)})",
         "  with the scratch memory of Applys at most %s; live there: <bytes> <made by>"
         % readable(most),
     ]
     for live in memory.live[:_LIVE]:
         maker = apply.get(live.position)
-        name = f"{_short(maker.text)} (id {maker.position}{_line(maker)})" if maker else (
+        name = f"{short(maker.text)} (id {maker.position}{_line(maker)})" if maker else (
             "scratch of the Apply itself"
         )  # fmt: skip
         found.append("  %12d  %s" % (live.bytes, name))
@@ -262,16 +271,16 @@ def _line(apply):
 
 def short_line(apply):
     """Return ``file:line`` of an Apply, the path from here; "" where nobody knows."""
-    return f"{_from_here(apply.lines[0][0])}:{apply.lines[0][1]}" if apply.lines else ""
+    return f"{from_here(apply.lines[0][0])}:{apply.lines[0][1]}" if apply.lines else ""
 
 
 def place(row):
     """Return what a row of ``aggregate.by_line`` or ``by_scope`` is about, a path from here."""
     if isinstance(row.key, tuple):
-        return f"{_from_here(row.key[0])}:{row.key[1]}"
+        return f"{from_here(row.key[0])}:{row.key[1]}"
     return row.label
 
 
-def _short(name):
+def short(name):
     """Return a name cut to what is read at a glance."""
     return name if len(name) <= 120 else f"{name[:117]}..."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opwise.profiling import compare
+from opwise.profiling import devices
 from opwise.profiling.memory import readable
 
 #: nanoseconds that a device's clock can tell apart
@@ -76,13 +76,12 @@ def moved(mine, theirs):
 
     The second Profile is taken as it would be with as many calls as the first.
     """
-    theirs = compare.like(theirs, mine)
-    sides = [bool(_on_device(p)) for p in (mine, theirs)]
-    if sides[0] == sides[1]:
+    sides = devices.sides(mine, theirs)
+    if sides is None:
         return []
-    host, there = (mine, theirs) if sides[1] else (theirs, mine)
+    host, there = sides
     crossing = [a for a in there.applys if a.transfer]
-    computing = [a for a in _on_device(there) if not a.transfer]
+    computing = [a for a in there.applys if a.device and not a.transfer]
     left = [a for a in there.applys if a.on_host and a.count]
     before, after = host.local_ns, there.local_ns
     words = "%.6f s on the host, %.6f s with the device: %s" % (
@@ -109,10 +108,6 @@ def moved(mine, theirs):
             % (sum(a.total for a in those) * 1e-9, len(those), ops, why)
         )
     return lines
-
-
-def _on_device(profile):
-    return [a for a in profile.applys if a.device]
 
 
 def _cut(text, most=100):

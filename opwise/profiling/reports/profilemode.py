@@ -7,7 +7,7 @@ legend.
 from __future__ import annotations
 
 from opwise.profiling import aggregate, compare
-from opwise.profiling.reports import details, device
+from opwise.profiling.reports import details, moved
 
 #: how many rows at most what follows the classic form has
 _DETAILS = 10
@@ -126,7 +126,8 @@ def difference(mine, theirs, n_apply, n_ops):
             % (max(0, len(rows) - limit), what, sum(r.ns for r in rows[limit:]) * 1e-9)
         )
     lines.append("(*) Op is running a c implementation (first: self, second: other)")
-    lines += device.moved(mine, theirs)
+    across = moved.section(mine, theirs, max(n_apply, n_ops))
+    lines += ["", *across] if across else []
     return "\n".join(lines) + "\n"
 
 

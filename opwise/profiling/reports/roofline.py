@@ -12,14 +12,15 @@ _HEADER = (
 def section(profile, machine, n=20, line_width=512):
     """Return the lines about what Applys take beyond what a machine needs for them.
 
-    machine: a ``roofline.Machine``. n: how many Applys are shown, those with most to gain first.
-    line_width: where names are cut.
+    machine: a ``roofline.Machine``, or None. n: how many Applys are shown, those with most to gain
+    first. line_width: where names are cut.
     """
     found = roofline.rows(profile, machine)
     return [
         "Limits",
         "------",
-        *machine_lines(machine),
+        *(machine_lines(machine) if machine is not None else []),
+        *(line for name, one in profile.devices for line in device_lines(name, one)),
         "",
         _HEADER,
         *(_line(row)[:line_width] for row in found[:n]),
@@ -66,6 +67,20 @@ def machine_lines(machine):
             "processors: limits may be too low" % (100 * machine.quiet)
         )
     return lines
+
+
+def device_lines(name, machine):
+    """Return the lines that tell what a device can do at best."""
+    return [
+        "  Device %s: %s, %s"
+        % (name, machine.processor, _counted(machine.processors, "multiprocessor")),
+        "  Copies in its memory: %.1f GB/s" % machine.one[-1][1],
+        *(
+            "  Peak of %s, products: %.1f GFLOP/s" % (peak.dtype, peak.one)
+            for peak in machine.peaks
+        ),
+        "  A copy of one number: %.0f ns" % machine.step_ns,
+    ]
 
 
 def _counted(count, what):

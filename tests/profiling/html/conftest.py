@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from opwise.profiling.memory import Live, MemoryProfile
+from opwise.profiling.memory import Live, MemoryProfile, Peaks
 from opwise.profiling.profile import ArrayProfile, CallProfile, OriginProfile, Profile
 
 #: what is hostile in a text: what would run, or break out, if it were taken for HTML or JSON
@@ -67,6 +67,27 @@ def sample(build):
     )  # fmt: skip
     sources = {f"/src/{place}": text for place, text in lines.items()}
     return Profile((train, predict), "a sample", {"python": "3.11", "process": 7}, sources)
+
+
+@pytest.fixture
+def there(sample):
+    """The sample as on a device: 1 goes there, 3 comes from there, 0 stays on the CPU."""
+    train, predict = sample.functions
+    about = [
+        {"on_host": "it is far too small"},
+        {"op": "GpuFromHost", "transfer": True, "asked": 2000, "traffic": 4096, "shares": ("c",)},
+        {"asked": 70_000},
+        {"op": "HostFromGpu", "c": True, "transfer": True, "asked": 3000, "waited": 400_000,
+         "traffic": 262144},
+        {"asked": 90_000},
+    ]  # fmt: skip
+    applys = tuple(
+        replace(a, **({} if "on_host" in more else {"device": "cuda0"}), **more)
+        for a, more in zip(train.applys, about, strict=True)
+    )
+    peaks = Peaks(131072, 131072, 131072, 131072, 262144)
+    memory = replace(train.memory, host=replace(peaks, peak=4096), device=peaks)
+    return replace(sample, functions=(replace(train, applys=applys, memory=memory), predict))
 
 
 @pytest.fixture

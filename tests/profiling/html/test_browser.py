@@ -104,6 +104,29 @@ def test_keys_go_along_rows_and_edges(look, sample):
     assert cells(view, "count")[0] == "10"
 
 
+def test_a_device_is_told_where_there_is_one(look, there, sample):
+    view = look(page.page(there))
+    assert cells(view, "device") == ["C", "cuda0", "cuda0", "C", "copy", "copy"]
+    assert cells(view, "asked")[:3] == ["–", "70.0\u202fµs", "90.0\u202fµs"]
+    card = view.locator(".card", has_text="On cuda0").inner_text()
+    assert "1.27\u202fMiB copied, 2.66 GB/s\n2 Applys on the CPU" in card
+    view.locator(".tabulator-row", has_text="HostFromGpu").click()
+    shown = details(view)
+    assert "cuda0" in shown and "copy" in shown
+    assert "300\u202fns a call · waited 40.0\u202fµs" in shown
+    view.check("#host")
+    shows(view, 2)
+    view.locator(".tabulator-row", has_text="Dot22").first.click()
+    assert "Not on the device: it is far too small" in details(view)
+    view.get_by_role("tab", name="Line").click()
+    assert cells(view, "transfers")[0] == "1.00\u202fµs" and "ms" in cells(view, "host")[0]
+    view = look(page.page(sample))
+    assert view.locator("#host").is_hidden()
+    assert view.locator(".card", has_text=re.compile("^On ")).count() == 0
+    for field in ("device", "asked", "waited", "host"):
+        assert view.locator(f".tabulator-col[tabulator-field={field}]").count() == 0
+
+
 def test_other_tables_lead_to_their_applys(look, sample):
     view = look(page.page(sample))
     view.get_by_role("tab", name="Line").click()
@@ -256,6 +279,29 @@ def test_ten_thousand_applys(look, large, record_property):
     shows(view, 17)
     assert cells(view, "source")[0].split()[0] == "block13.py:94"
     assert charts(view) >= 1
+
+
+def test_a_move_to_a_device_has_tables_of_its_own(look, sample, there, difference_rows):
+    view = look(page.difference_page(sample, there, {"Apply": difference_rows}))
+    moved = view.locator("#moved")
+    assert "times as fast" in moved.inner_text()
+
+    def column(field):
+        row = "#moved .table:not([hidden]) .tabulator-row"
+        return view.locator(f"{row} .tabulator-cell[tabulator-field={field}]").all_inner_texts()
+
+    assert column("label")[0].startswith("model.py:10") and column("why") == []
+    assert [len(column(field)) for field in ("cpu", "device", "transfers", "host")] == [2] * 4
+    moved.get_by_role("tab", name="Apply").click()
+    moved.locator(".tabulator-cell[tabulator-field=why]").first.wait_for()
+    assert "it is far too small" in column("why")
+    # the tables below are as ever
+    assert len(cells(view, "weight")) > len(difference_rows)
+    view.select_option("#verdict", "faster")
+    view.locator("#shown", has_text="1 row").wait_for()
+    view = look(page.difference_page(sample, sample, {"Apply": difference_rows}))
+    assert view.locator("#moved").is_hidden()
+    assert view.get_by_role("link", name="CPU and GPU").count() == 0
 
 
 def test_the_page_of_a_difference_shows_its_rows(look, sample, difference_rows):

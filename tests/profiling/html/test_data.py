@@ -55,6 +55,36 @@ def test_columns_of_applys_are_those_of_the_profile(sample):
     assert columns["bytes"] == [2 * 131072, None, 3 * 131072, 2 * 131072, 3 * 131072, 2 * 131072]
 
 
+def test_what_is_told_of_devices(there, sample):
+    shown = data.of_profile(there)
+    found, texts = shown["devices"], shown["texts"]
+    assert [texts[k] for k in found["name"]] == ["", *["cuda0"] * 4, ""]
+    assert [texts[k] for k in found["on_host"]] == ["it is far too small", *[""] * 5]
+    assert found["transfer"] == [0, 1, 0, 1, 0, 0]
+    assert found["moved"] == [None, 2048, None, 131072, None, None]
+    assert found["asked"] == [0, 2000, 70_000, 3000, 90_000, 0]
+    assert found["waited"] == [0, 0, 0, 400_000, 0, 0]
+    assert shown["functions"][0]["memory"]["device"]["peak"] == 131072
+    json.dumps(shown)
+    # where nothing ran on one nothing is told
+    assert data.of_profile(sample)["devices"] is None
+    assert "device" not in data.of_profile(sample)["tables"][0]["line"]
+
+
+@pytest.mark.parametrize("name", ["op", "class", "line", "scope"])
+def test_tables_tell_where_the_time_was(there, name):
+    for part, profile in enumerate(data.selections(there)):
+        table = data.of_profile(there)["tables"][part][name]
+        if not any(a.device for a in profile.applys):
+            assert "device" not in table and "host" not in table
+            continue
+        places = zip(table["device"], table["transfers"], table["host"], strict=True)
+        assert list(map(sum, places)) == pytest.approx(table["ns"], abs=2)
+        sums = [sum(table[where]) for where in ("device", "transfers", "host")]
+        expected = [5_000_000, 501_000, 6_000_000 if part else 6_900_000]
+        assert sums == pytest.approx(expected, abs=4)
+
+
 def total(part):
     return part[3], sum(inner[3] for inner in part[5])
 
@@ -194,6 +224,25 @@ def test_an_unknown_relation_is_refused(sample, difference_rows, more):
     rows = [difference_rows[0] | more]
     with pytest.raises(ValueError, match="it must be of"):
         differencedata.of_difference(sample, sample, {"Apply": rows})
+
+
+def test_the_tables_of_cpu_and_gpu(there, sample):
+    shown = differencedata.of_difference(sample, there, {})
+    texts = shown["texts"]
+    assert texts[shown["moved"]["sentences"][0]].endswith(" times as fast")
+    tables = {texts[name]: columns for name, columns in shown["moved"]["tables"]}
+    assert list(tables) == ["Line", "Op", "Class", "Apply"]
+    for columns in tables.values():
+        sums = [sum(columns[name]) for name in ("cpu", "device", "transfers", "host")]
+        assert sums == pytest.approx([12_401_000, 5_000_000, 501_000, 6_900_000], abs=4)
+    lines = [texts[k] for k in tables["Line"]["line"]]
+    assert {"/src/model.py:10", "/src/model.py:20"} <= set(lines)
+    sources = {texts[place]: texts[source] for place, source in shown["sources"]}
+    assert sources["/src/model.py:20"] == "cost = sum(h)"
+    whys = {texts[k] for k in tables["Apply"]["why"]}
+    assert whys == {"", "it is far too small"}
+    for one in (there, sample):
+        assert differencedata.of_difference(one, one, {})["moved"] is None
 
 
 # --- what is measured elsewhere -------------------------------------------------------------------

@@ -6,13 +6,32 @@ function card(label, value, note, more) {
     el("p", { class: "note" }, ...[note].flat()), more);
 }
 
+/** Sums over the Applys that are shown: nanoseconds by where they were, bytes that were copied. */
+function deviceSums() {
+  const sums = { there: 0, copies: 0, host: 0, moved: 0, asked: 0, waited: 0, left: 0, names: new Set() };
+  for (let id = 0; id < APPLYS; id += 1) {
+    if (!isIn(id)) continue;
+    const name = deviceOf(id);
+    sums[!name ? "host" : isTransfer(id) ? "copies" : "there"] += A.ns[id];
+    if (name) sums.names.add(name);
+    else sums.left += 1;
+    sums.moved += (DEVICES?.moved[id] ?? 0) * A.count[id];
+    sums.asked += DEVICES?.asked[id] ?? 0;
+    sums.waited += DEVICES?.waited[id] ?? 0;
+  }
+  return sums;
+}
+
+/** Where the CPU's time of calls went. What a device does, it does beside that. */
 function callParts() {
-  const [thunks, timer] = [sumOf("thunk_ns"), sumOf("timing_ns")];
+  const timer = sumOf("timing_ns");
   const [machine, all] = [sumOf("fn_ns"), sumOf("call_ns")];
+  const { host: thunks, asked, waited } = deviceSums();
+  const device = asked + waited;
   return [
-    ["Applys", thunks, 1], ["timer", timer, 4],
-    ["machine", Math.max(machine - thunks - timer, 0), 2],
-    ["call path", Math.max(all - Math.max(machine, thunks + timer), 0), 3],
+    ["Applys", thunks, 1], ["asking the device", asked, 6], ["waiting for it", waited, 5], ["timer", timer, 4],
+    ["machine", Math.max(machine - thunks - device - timer, 0), 2],
+    ["call path", Math.max(all - Math.max(machine, thunks + device + timer), 0), 3],
   ];
 }
 
@@ -84,7 +103,8 @@ function memoryCard() {
   return card("Peak memory", figureNode(memory.peak, SIZES),
     memory.at >= 0 && owner < f.end ? applyLink(owner) : "nothing was created",
     memory.peak ? el("p", { class: "note" },
-      `of ${size(memory.total)} created · ${size(memory.kept)} kept`) : null);
+      memory.device ? `device ${size(memory.device.peak)} · CPU ${size(memory.host.peak)}`
+        : `of ${size(memory.total)} created · ${size(memory.kept)} kept`) : null);
 }
 
 function pythonCard() {
@@ -104,6 +124,16 @@ function pythonCard() {
       : `all ${whole(all)} Applys run in C`);
 }
 
+function deviceCard() {
+  if (!DEVICES) return null;
+  const sums = deviceSums();
+  if (!sums.names.size) return null;
+  const rate = sums.copies && sums.moved ? `, ${digits(sums.moved / sums.copies)} GB/s` : "";
+  return card(`On ${[...sums.names].join(", ")}`, percent(sums.there / Math.max(1, sumOf("thunk_ns"))),
+    [`${size(sums.moved)} copied${rate}`, el("br"), `${plural(sums.left, "Apply")} on the CPU`],
+    stacked([["Applys", sums.there, 4], ["transfers", sums.copies, 6], ["on the CPU", sums.host, 8]], TIMES));
+}
+
 function slowestCard() {
   const ids = [];
   for (let id = 0; id < APPLYS; id += 1) if (isIn(id) && A.ns[id]) ids.push(id);
@@ -116,6 +146,6 @@ function slowestCard() {
 }
 
 function showCards() {
-  const cards = [callsCard(), slowestCard(), firstCard(), pythonCard(), memoryCard(), compileCard()];
+  const cards = [callsCard(), deviceCard(), slowestCard(), firstCard(), pythonCard(), memoryCard(), compileCard()];
   byId("cards").replaceChildren(...cards.filter(Boolean));
 }

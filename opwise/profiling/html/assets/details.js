@@ -21,10 +21,14 @@ function applyDetails(id) {
   return [
     heading(opText(id),
       chip(`#${A.position[id]}`, "", "position in the order of execution"),
-      A.c[id] ? chip("C", "is-c", "runs in C") : chip("Python", "is-python", text(A.why[id])),
+      deviceOf(id) ? chip(deviceOf(id), "is-device", `runs on ${deviceOf(id)}`)
+        : A.c[id] ? chip("C", "is-c", "runs in C") : chip("Python", "is-python", text(A.why[id])),
+      isTransfer(id) ? chip("copy", "is-transfer", "moves an array between CPU and device") : null,
+      whyOnHost(id) ? chip("on the CPU", "is-host", whyOnHost(id)) : null,
       FUNCTIONS.length > 1 ? chip(cut(f.label, 40), "", f.label) : null,
       ...scopesOf(id).slice(0, 4).map((scope) => chip(scope, "is-scope", "scope"))),
     A.c[id] ? null : el("p", { class: "why" }, text(A.why[id])),
+    whyOnHost(id) ? el("p", { class: "why" }, `Not on the device: ${whyOnHost(id)}`) : null,
     isCalled ? facts([
       ["time", el("span", {}, el("b", {}, time(A.ns[id])), ` · ${percent(A.ns[id] / Math.max(1, f.thunk_ns))} of its function's Applys`)],
       ["a call", `${time(each(id))} · ${plural(A.count[id], "call")}`],
@@ -33,6 +37,7 @@ function applyDetails(id) {
         flops ? `${digits(flops)} GFLOP/s (${count(A.flops[id])}flop a call)` : null,
         bytes ? `${digits(bytes)} GB/s (${size(A.bytes[id])} a call)` : null,
       ].filter(Boolean).join(" · ")] : null,
+      ...deviceFacts(id),
       limitFact(id),
     ]) : el("p", { class: "nothing" }, "Not called."),
     histogram(id),
@@ -40,6 +45,16 @@ function applyDetails(id) {
     arraysBlock(id),
     originsBlock(id),
   ].filter(Boolean);
+}
+
+/** What the CPU did for an Apply of a device, and what a transfer moved. */
+function deviceFacts(id) {
+  if (!deviceOf(id)) return [];
+  const [asked, waited, moved] = [DEVICES.asked[id], DEVICES.waited[id], DEVICES.moved[id]];
+  return [
+    ["asked", `${time(asked / A.count[id])} a call${waited ? ` · waited ${time(waited / A.count[id])}` : ""}, on the CPU`],
+    moved ? ["copies", [`${size(moved)} a call`, A.ns[id] ? `${digits((moved * A.count[id]) / A.ns[id])} GB/s` : null].filter(Boolean).join(" · ")] : null,
+  ];
 }
 
 function limitFact(id) {
@@ -140,6 +155,7 @@ function groupDetails(group) {
     isLine ? lineNode(group.key) : null,
     facts([
       ["time", el("span", {}, el("b", {}, time(row.ns)), ` · ${percent(row.share)}`)],
+      ...(DEVICES ? PLACES.filter(([name]) => row[name]).map(([name, label]) => [label, `${time(row[name])} · ${percent(row[name] / Math.max(row.ns, 1))} of it`]) : []),
       row.gradient ? ["gradient", `${time(row.gradient)} · ${percent(row.gradient / Math.max(row.ns, 1))} of it`] : null,
       ["runs", whole(row.calls)],
     ]),

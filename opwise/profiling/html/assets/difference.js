@@ -124,6 +124,56 @@ function differenceTable(host, { name, rows }) {
   });
 }
 
+// --- CPU and GPU ----------------------------------------------------------------------------------
+
+function movedTable(host, name, columns) {
+  const rows = columns.cpu.map((cpu, id) => ({
+    id, cpu, device: columns.device[id], transfers: columns.transfers[id], host: columns.host[id],
+    speedup: columns.speedup[id], label: text(columns.label[id]), line: text(columns.line[id]),
+    why: text(columns.why[id]), search: "",
+  }));
+  for (const row of rows) {
+    row.together = row.device + row.transfers + row.host;
+    row.weight = Math.max(row.cpu, row.together);
+  }
+  const most = rows.reduce((m, row) => Math.max(m, row.weight), 1);
+  const isLine = name === "Line";
+  const lineNode = (v) => el("span", { class: "line-cell", title: `${v}\n${SOURCES.get(v) ?? ""}` },
+    el("span", { class: "place" }, baseName(v)), " ", el("code", {}, SOURCES.get(v) ?? ""));
+  const nameNode = (v, row) => (isLine && row.line ? lineNode(row.line) : el(row.line || !isLine ? "code" : "span", { title: v }, v));
+  const share = (v) => (v ? barred(timeNode(v), v / most) : nothingNode());
+  const speed = (v) => (known(v) ? el("b", { class: v < 1 ? "is-slower" : "is-faster" }, times(v)) : nothingNode());
+  return makeTable(host, {
+    name: `CPU and GPU, ${name}`, rows, sort: "weight", choose: () => {},
+    columns: [
+      numeric("cpu", "CPU", "time on the CPU alone", share, { width: 104 }),
+      numeric("weight", "with GPU", "time on the device, in transfers and still on the CPU; sorted by the longer of both sides", (v, row) => share(row.together), { width: 104 }),
+      numeric("speedup", "speed-up", "CPU by the time with the GPU", speed, { width: 96 }),
+      textual("places", "", "where the time with the GPU was", placesNode, { width: 72, headerSort: false }),
+      ...PLACES.map(([field, help]) => numeric(field, { ...PLACE_TITLES, device: "GPU", host: "still on CPU" }[field], `time ${help}, with the GPU`, (v) => (v ? timeNode(v) : nothingNode()), { width: field === "host" ? 104 : 88 })),
+      textual("label", name.toLowerCase(), "what it is", nameNode, isLine ? {} : { width: 270 }),
+      rows.some((row) => row.line) && !isLine ? textual("line", "line", "where it was written", (v) => (v ? lineNode(v) : el("span")), { width: 210 }) : null,
+      rows.some((row) => row.why) ? textual("why", "why on the CPU", "why it did not run on the device", null) : null,
+    ].filter(Boolean),
+  });
+}
+
+function showMoved() {
+  if (!D.moved) return;
+  byId("moved").hidden = false;
+  document.querySelector('nav a[href="#moved"]').hidden = false;
+  byId("moved-words").append(...D.moved.sentences.map((sentence) => el("li", {}, text(sentence))));
+  const host = byId("moved-tables");
+  const fit = (title, table) => {
+    host.style.height = `${Math.min(table.shown * 28 + 52, 400)}px`;
+  };
+  const made = makeTabs(byId("moved-tabs"), host, D.moved.tables.map(([name, columns]) =>
+    [text(name), () => movedTable(host, text(name), columns)]), fit);
+  made.open(text(D.moved.tables[0][0]));
+}
+
+// --- rows -----------------------------------------------------------------------------------------
+
 let tabs = null;
 
 function filterAll() {
@@ -168,6 +218,7 @@ function start() {
   byId("title").textContent = `${name(D.before, "before")} → ${name(D.after, "after")}`;
   showEnvironment([["before: ", D.before.environment], ["after: ", D.after.environment]]);
   showCards();
+  showMoved();
   options(byId("verdict"), D.verdicts, "all");
   options(byId("relation"), D.relations, "all");
   const host = byId("tables");

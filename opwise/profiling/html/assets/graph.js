@@ -37,7 +37,7 @@ function makeGraph(host, choose) {
   }
 
   function readColors() {
-    colors = Object.fromEntries(["ink", "soft", "line", "accent", "panel", "edge", "python", "back"]
+    colors = Object.fromEntries(["ink", "soft", "line", "accent", "panel", "edge", "python", "device", "transfer", "back"]
       .map((name) => [name, color(name)]));
   }
 
@@ -106,8 +106,9 @@ function makeGraph(host, choose) {
     pen.fill();
     if (view.scale > 0.3) {
       pen.lineWidth = 1;
-      pen.strokeStyle = A.c[id] ? colors.line : colors.python;
-      if (!A.c[id]) pen.lineWidth = 2.5;
+      const border = isTransfer(id) ? "transfer" : deviceOf(id) ? "device" : A.c[id] ? "line" : "python";
+      pen.strokeStyle = colors[border];
+      if (border !== "line") pen.lineWidth = border === "python" ? 2.5 : 1.5;
       pen.stroke();
     }
     if (view.scale > 0.32) paintLabel(id, left, top, inkOn(fill));
@@ -132,7 +133,9 @@ function makeGraph(host, choose) {
     pen.globalAlpha *= 0.85;
     const share = A.ns[id] / Math.max(1, f.thunk_ns);
     const below = A.count[id] ? `${time(A.ns[id])} · ${percent(share)}` : "not called";
-    pen.fillText(A.c[id] ? below : `${below} · Python`, left + 8, top + 28);
+    const where = deviceOf(id) ? (isTransfer(id) ? "copy" : deviceOf(id)) : A.c[id] ? "" : "Python";
+    const told = deviceOf(id) && A.count[id] ? time(A.ns[id]) : below;
+    pen.fillText(where ? `${told} · ${where}` : told, left + 8, top + 28);
     const number = `#${A.position[id]}`;
     pen.fillText(number, left + BOX.width - 8 - pen.measureText(number).width, top + 28);
   }

@@ -81,6 +81,13 @@ function idsOf(group) {
   return found.sort((a, b) => A.ns[b] - A.ns[a]);
 }
 
+/** What is told of devices, by Apply; null where nothing ran on one. */
+const DEVICES = D.devices;
+const deviceOf = (id) => (DEVICES ? text(DEVICES.name[id]) : "");
+const isTransfer = (id) => DEVICES !== null && DEVICES.transfer[id] === 1;
+/** Why an Apply ran on the CPU where others ran on a device. */
+const whyOnHost = (id) => (DEVICES ? text(DEVICES.on_host[id]) : "");
+
 function slowest() {
   let best = null;
   for (let id = 0; id < APPLYS; id += 1) {

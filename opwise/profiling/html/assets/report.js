@@ -2,6 +2,11 @@
 
 // --- tables ---------------------------------------------------------------------------------------
 
+function whereNode(device, row) {
+  if (!device) return kindNode(row.c, row);
+  return row.transfer ? chip("copy", "is-transfer", `to or from ${device}`) : chip(device, "is-device", `runs on ${device}`);
+}
+
 function kindNode(c, row) {
   if (c === 1) return chip("C", "is-c", "runs in C");
   return chip(c === 2 ? "C, Py" : "Py", "is-python", row.why ?? "runs in Python");
@@ -31,8 +36,11 @@ function applyRows() {
       most: A.most[id], c: A.c[id], why: text(A.why[id]) || undefined, shapes: text(A.shapes[id]),
       flops: A.flops[id], gflops: gflops(id), gbs: gbs(id), scope: scopes.join(", "),
       line: lines[0] ?? -1, source: lines.length ? lineText(lines[0]) : "",
+      device: deviceOf(id), transfer: isTransfer(id), host: whyOnHost(id),
+      asked: DEVICES?.asked[id], waited: DEVICES?.waited[id],
       function: functionOf(id).label, gain: limitOf(id, "gain_s"), peak: limitOf(id, "share"),
       search: () => [opText(id), A.position[id], text(A.shapes[id]), A.c[id] ? "" : "python",
+        deviceOf(id), isTransfer(id) ? "transfer" : "", whyOnHost(id),
         ...scopes, functionOf(id).label, text(D.ops.class[A.op[id]]),
         ...lines.map((line) => `${linePath(line)} ${lineSource(line)}`)].join("\n"),
     });
@@ -70,9 +78,13 @@ function applyTable(host) {
       numeric("share", "share", "of the time of all Applys shown", percent, { width: 76 }),
       numeric("count", "calls", "how often it ran", whole, { width: 70 }),
       numeric("each", "a call", "mean time of a call", timeNode, { width: 84 }),
-      textual("c", "", "whether it runs in C or in Python, and why", kindNode, { width: 56, hozAlign: "center" }),
+      DEVICES ? textual("device", "on", "where it runs: on a device, as a copy to or from it, in C or in Python", whereNode, { width: 72, hozAlign: "center" })
+        : textual("c", "", "whether it runs in C or in Python, and why", kindNode, { width: 56, hozAlign: "center" }),
+      some("asked") ? numeric("asked", "asked", "time that the CPU took to ask the device for it, in all calls", (v, row) => (row.device ? timeNode(v) : nothingNode()), { width: 84 }) : null,
+      some("waited") ? numeric("waited", "waited", "time that the CPU waited for it, in all calls", (v, row) => (row.device ? timeNode(v) : nothingNode()), { width: 84 }) : null,
       state.part === 0 && FUNCTIONS.length > 1 ? textual("function", "function", "the function that it is in", null, { width: 120 }) : null,
       textual("source", "line", "where it was written, and how many more lines", (v, row) => sourceNode(row.line, Math.max(linesOf(row.id).length - 1, 0)), { width: 320 }),
+      rows.some((row) => row.host) ? textual("host", "why on the CPU", "why it did not run on the device", null, { width: 230 }) : null,
       rows.some((row) => row.scope) ? textual("scope", "scope", "scopes of the program's Applys in it", null, { width: 150 }) : null,
       textual("shapes", "shapes", "of the outputs in the last call", null, { width: 110 }),
       numeric("median", "median", "half of the calls took no longer, within 7 %", timeNode, { width: 84 }),
@@ -99,6 +111,7 @@ function groupTable(host, title) {
     id: k, key, kind, label: text(from.label[k]), ns: from.ns[k], share: from.ns[k] / total,
     own: from.ns[k] - from.gradient[k], gradient: from.gradient[k], calls: from.calls[k],
     applys: from.applys[k], c: from.c[k],
+    ...Object.fromEntries(DEVICES ? PLACES.map(([name]) => [name, from[name][k]]) : []),
     search: () => `${text(from.label[k])}\n${kind === "line" ? lineSource(key) : ""}`,
   }));
   const longest = rows.reduce((m, r) => Math.max(m, r.ns), 1);
@@ -106,18 +119,24 @@ function groupTable(host, title) {
   const label = kind === "line"
     ? textual("label", "line", "the line and its text; a gradient counts for the line that it is of", (v, row) => (row.key < 0 ? el("span", { class: "soft" }, v) : sourceNode(row.key)), { widthGrow: 4, minWidth: 300 })
     : textual("label", title.toLowerCase(), title, code, { widthGrow: 4, minWidth: 260 });
+  const places = DEVICES ? [
+    ...PLACES.map(([name, help]) => numeric(name, PLACE_TITLES[name], `time ${help}`, (v) => (v ? timeNode(v) : nothingNode()), { width: 88 })),
+    textual("places", "", "where the time was", placesNode, { width: 68, headerSort: false }),
+  ] : [];
   return makeTable(host, {
     name: title, rows, sort: "ns",
     choose: (row) => chooseGroup({ kind, key: row.key, row }),
     columns: [
       numeric("ns", "time", "time in all calls", (v) => barred(timeNode(v), v / longest), { width: 120 }),
       numeric("share", "share", "of the time of all Applys", percent, { width: 84 }),
+      ...places,
+      DEVICES ? label : null,
       isShared ? numeric("own", "own", "time of what was written there", timeNode, { width: 92 }) : null,
       isShared ? numeric("gradient", "gradient", "time of gradients of it", (v) => (v ? barred(timeNode(v), v / longest, "is-gradient") : el("span", { class: "soft" }, "–")), { width: 110 }) : null,
       numeric("calls", "runs", "how often its Applys ran", whole, { width: 84 }),
       numeric("applys", "Applys", "how many", whole, { width: 76 }),
-      textual("c", "", "whether they run in C or in Python", kindNode, { width: 68, hozAlign: "center" }),
-      label,
+      DEVICES ? null : textual("c", "", "whether they run in C or in Python", kindNode, { width: 68, hozAlign: "center" }),
+      DEVICES ? null : label,
     ].filter(Boolean),
   });
 }
@@ -133,11 +152,13 @@ function current() {
 function filterAll() {
   const words = byId("filter").value;
   const pythonOnly = byId("python").checked;
+  const hostOnly = byId("host").checked;
   const ids = only && new Set(idsOf(only));
   for (const [name, table] of tabs.made) {
     const isApply = name === "Apply";
-    const also = (pythonOnly || (isApply && ids))
-      ? (row) => (!pythonOnly || row.c !== 1) && (!isApply || !ids || ids.has(row.id)) : null;
+    const isOnHost = (row) => (isApply ? !row.device : row.host > 0);
+    const also = (pythonOnly || hostOnly || (isApply && ids))
+      ? (row) => (!pythonOnly || row.c !== 1) && (!hostOnly || isOnHost(row)) && (!isApply || !ids || ids.has(row.id)) : null;
     table.filter(words, also);
   }
 }
@@ -173,6 +194,8 @@ function makeTables() {
     typing = setTimeout(filterAll, 120);
   };
   byId("python").onchange = filterAll;
+  byId("host").onchange = filterAll;
+  byId("host-label").hidden = !DEVICES;
   byId("python-label").hidden = A.c?.every(Boolean) ?? true;
 }
 
@@ -426,6 +449,8 @@ function showMemory() {
   byId("memory-list").replaceChildren(
     facts([
       ["peak", el("b", {}, size(memory.peak))],
+      memory.device ? ["of the device's memory", size(memory.device.peak)] : null,
+      memory.host ? ["of the CPU's", size(memory.host.peak)] : null,
       ["if nothing were overwritten", size(memory.copying)],
       ["in the order of the graph", size(memory.peak_toposort)],
       known(memory.least) ? [memory.least_is_sure ? "lowest of any order" : "lowest order found", size(memory.least)] : null,
@@ -535,15 +560,17 @@ function shownLimits() {
   return found;
 }
 
-/** What memory of each size gives: the fastest and the slowest curve, for small and large arrays. */
+/** What memory of each size gives: the fastest and the slowest curve, for small and large arrays;
+ * and that of devices, with what the names of their peaks begin with. */
 function bandwidths() {
   const curve = D.roofline.bandwidth.filter(([bytes, gb]) => bytes > 0 && gb > 0).sort((a, b) => a[0] - b[0]);
-  if (!curve.length) return [];
+  const devices = D.roofline.devices.map(([name, gb]) => [`${digits(gb)} GB/s, ${text(name)}`, gb, `${text(name)}, `]);
+  if (!curve.length) return devices;
   const fastest = curve.reduce((best, one) => (one[1] > best[1] ? one : best));
   const last = curve.at(-1);
   const lines = [[`${digits(fastest[1])} GB/s, arrays of ${size(fastest[0])}`, fastest[1]]];
   if (last[1] < fastest[1] * 0.95) lines.push([`${digits(last[1])} GB/s, arrays of ${size(last[0])}`, last[1]]);
-  return lines;
+  return [...lines, ...devices];
 }
 
 const boundsShown = () => [...new Set(D.roofline.bound)];
@@ -554,6 +581,12 @@ const rooflineChart = keepChart(byId("roofline-chart"), () => {
   const peaks = D.roofline.peaks.filter(([, value]) => value > 0);
   const top = Math.max(...peaks.map(([, value]) => value), ...ks.map((k) => rates[k]), 1);
   const memory = bandwidths();
+  const owners = memory.map(([, , owner]) => owner).filter(Boolean);
+  /** The highest peak of what memory belongs to: a device, or the CPU. */
+  const topOf = (owner) => {
+    const own = peaks.filter(([name]) => owners.find((each) => text(name).startsWith(each)) === owner);
+    return own.length ? Math.max(...own.map(([, value]) => value)) : top;
+  };
   const xs = ks.map((k) => intensity[k]);
   const ridge = memory.length ? top / Math.min(...memory.map(([, gb]) => gb)) : 10;
   const low = 10 ** Math.floor(Math.log10(Math.min(...xs, 0.1)));
@@ -583,8 +616,8 @@ const rooflineChart = keepChart(byId("roofline-chart"), () => {
     }),
     series: [
       ...peaks.map(([name, value]) => ceiling(`${text(name)}: ${digits(value)} GFLOP/s`, [[low, value], [high, value]], [high, value], atEnd)),
-      ...memory.map(([name, gb]) => {
-        const end = Math.min(high, top / gb);
+      ...memory.map(([name, gb, owner]) => {
+        const end = Math.min(high, topOf(owner) / gb);
         const start = Math.max(low, bottom / gb);
         return ceiling(name, [[start, start * gb], [end, end * gb]], [start, start * gb],
           { position: "right", offset: [4, 12], distance: 2 });
@@ -641,6 +674,7 @@ function showPart(part) {
   state.apply = slowest();
   byId("filter").value = "";
   byId("python").checked = false;
+  byId("host").checked = false;
   showCards();
   makeTables();
   if (state.apply !== null) choose(state.apply);

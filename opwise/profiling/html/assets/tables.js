@@ -34,6 +34,17 @@ function barred(node, share, kind = "") {
     el("span", { class: `bar-fill ${kind}`, style: { width: `${100 * Math.min(share, 1)}%` } }), node);
 }
 
+/** Where the time of a row was: on the device, in transfers, on the CPU. */
+const PLACES = [["device", "on the device", 4], ["transfers", "in transfers", 6], ["host", "on the CPU", 8]];
+const PLACE_TITLES = { device: "device", transfers: "transfers", host: "CPU" };
+const nothingNode = () => el("span", { class: "soft" }, "–");
+
+function placesNode(_, row) {
+  const sum = Math.max(1, PLACES.reduce((all, [name]) => all + row[name], 0));
+  return el("span", { class: "places", title: PLACES.map(([name, label]) => `${time(row[name])} ${label}`).join(", ") },
+    ...PLACES.filter(([name]) => row[name] > 0).map(([name, , k]) => el("i", { class: `fill s${k}`, style: { width: `${(100 * row[name]) / sum}%` } })));
+}
+
 /**
  * Make a table. name: what its rows are; rows: objects with id and search, a function or a text by
  * which they are found; choose: called with a row that was clicked.
@@ -129,7 +140,7 @@ function searched(row) {
 function makeTabs(tabs, host, entries, shown) {
   const made = new Map();
   const buttons = entries.map(([name], k) => el("button", {
-    type: "button", role: "tab", id: `tab-${k}`, on: { click: () => open(name) },
+    type: "button", role: "tab", id: `${tabs.id}-${k}`, on: { click: () => open(name) },
   }, name));
   tabs.replaceChildren(...buttons);
   host.replaceChildren();

@@ -1,0 +1,267 @@
+"""What a device can do at best: the probe's arithmetic, what is kept, and what is told of it."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import played
+import pytest
+from click.testing import CliRunner
+
+import opwise
+import opwise.tensor as T
+from opwise.command import main
+from opwise.gpu import device, probe
+from opwise.graph import hooks
+from opwise.linkers import probe as host
+from opwise.modes.profilemode import ProfileMode
+from opwise.profiling import merge, roofline
+from opwise.profiling.html import data
+from opwise.profiling.profile import ArrayProfile, Profile
+from opwise.profiling.reports import details
+from opwise.profiling.reports import roofline as text
+from opwise.profiling.roofline import Machine, Peak
+
+#: 1000 GB/s, 50,000 GFLOP/s, and 2 microseconds for whatever it is
+DEVICE = Machine(
+    probe.VERSION, "a device", 132, 1, "", (), ((1 << 30, 1000.0),), ((1 << 30, 1000.0),),
+    (Peak("float32", True, 50_000.0, 50_000.0),), 2000.0, 1.0,
+)  # fmt: skip
+SMALL = 1 << 16
+
+
+@pytest.fixture(autouse=True)
+def cupy(monkeypatch):
+    return played.install(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty folder for what is measured, beside the kernels, and short products."""
+    kept = tmp_path / "measured"
+    kept.mkdir()
+    monkeypatch.setattr(probe, "_LENGTHS", (8, 16))
+    monkeypatch.setattr(probe, "_MOST", SMALL)
+    monkeypatch.setattr(probe.cbuild, "folder", lambda: str(kept))
+    monkeypatch.setattr(host, "known", lambda: None)
+    return kept
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """A list that grows with every measurement."""
+    calls, measure = [], probe.measure
+
+    def counted(*args):
+        calls.append(args)
+        return measure(*args)
+
+    monkeypatch.setattr(probe, "measure", counted)
+    return calls
+
+
+# --- the probe ------------------------------------------------------------------------------------
+
+
+def test_what_is_measured():
+    """The clock of the played device goes on by a millisecond with each mark."""
+    found = probe.measure(device.device(), largest=SMALL)
+    each = 1e6 / probe._REPEATS
+    assert found.one == found.all == ((SMALL, SMALL / each),)
+    assert [(p.dtype, p.fused, p.one) for p in found.peaks] == [
+        (dtype, True, pytest.approx(2 * 16**3 / 0.5e6)) for dtype in ("float32", "float64")
+    ]
+    assert (found.step_ns, found.processors, found.threads) == (1e6, 4, 1)
+    assert found.processor == "a played device"
+    assert Machine.from_json(found.to_json()) == found
+
+
+def test_products_end_where_they_are_long(monkeypatch):
+    monkeypatch.setattr(probe, "_LONG", 1000)
+    first, _ = probe.measure(device.device(), largest=SMALL).peaks
+    assert first.one == pytest.approx(2 * 8**3 / 0.5e6)
+    monkeypatch.setattr(probe, "_LONG", 10**9)
+    first, _ = probe.measure(device.device(), largest=1000).peaks  # a second product has no room
+    assert first.one == pytest.approx(2 * 8**3 / 0.5e6)
+
+
+def test_a_device_is_measured_once(folder, measured):
+    there = device.device()
+    assert probe.known(there) is None and not measured
+    first = probe.limits(there)
+    assert [path.name for path in folder.iterdir()] == ["device-a-played-device.json"]
+    assert probe.limits(there) == probe.known(there) == first and len(measured) == 1
+    slower = replace(first, one=((SMALL, 1e-6),), all=((SMALL, 1e-6),), step_ns=9e9)
+    next(folder.iterdir()).write_text(slower.to_json())
+    again = probe.limits(there, refresh=True)
+    assert again == first and len(measured) == 2
+    next(folder.iterdir()).write_text(json.dumps({"format": "something else"}))
+    assert probe.limits(there) == first and len(measured) == 3
+
+
+def test_the_process_that_measures(folder, measured, monkeypatch, capsys):
+    probe.main()  # on the CPU
+    assert not measured and capsys.readouterr() == ("", "")
+    monkeypatch.setattr(hooks, "chosen_device", "cuda")
+    probe.main()
+    *_, told = capsys.readouterr().err.splitlines()
+    assert told == "measuring what a played device can do at best..." and len(measured) == 1
+    probe.main()
+    assert capsys.readouterr() == ("", "") and len(measured) == 1
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.setattr(device, "_devices", {})
+    probe.main()
+    assert "what cuda can do at best is not known: The GPU needs CuPy" in capsys.readouterr().err
+
+
+# --- profiles -------------------------------------------------------------------------------------
+
+
+def test_a_profile_tells_what_has_been_measured(measured):
+    mode = ProfileMode("cupy", "fast_run")
+    x = T.fmatrix("x")
+    f = opwise.function([x], T.exp(T.dot(x, x)), mode=mode)
+    f(np.ones((6, 6), "float32"))
+    assert mode.profile().devices == () and not measured  # nobody asked for it
+    assert not details.limits(mode.profile(), 5)
+    found = probe.limits(device.device())
+    profile = mode.profile()
+    assert profile.devices == (("cuda0", found),)
+    assert Profile.from_json(profile.to_json()) == profile
+    assert merge.merge([profile, replace(profile, devices=())]).devices == profile.devices
+    rows = {row.text.split("(")[0]: row for row in roofline.rows(profile, None)}
+    dot = rows["Dot22"]
+    # two arrays read, one written; the step that does nothing is the longest of all here
+    best = max(3 * 144 / found.one[0][1], 2 * 6**3 / found.peaks[0].one) + found.step_ns
+    assert (dot.seconds, dot.attainable) == (1e-3, pytest.approx(best * 1e-9))
+    assert (dot.bound, dot.gain) == ("overhead", pytest.approx(0))
+    assert rows["GpuFromHost"].share is rows["HostFromGpu"].share is None
+
+
+@pytest.fixture
+def profile(build):
+    """On the device two products and two loops; a transfer, and an Apply on the host."""
+    apply, function, _ = build
+    array = ArrayProfile("float32", (1000, 1000), (4000, 4), 4_000_000)
+
+    def one(op, us, position, traffic, flops, **more):
+        made = apply(op, 1000 * us, position, count=10)
+        more = {"device": "cuda0", **more}
+        arrays = {"output_arrays": (array,), "shares": ("c",)}
+        return replace(made, traffic=traffic, flops=flops, **arrays, **more)
+
+    applys = (
+        one("Dot22", 5000, 0, 12_000_000, 2 * 10**9),
+        one("exp", 100, 1, 8_000_000, 10**6),
+        one("tiny", 50, 2, 8, 1),
+        one("sort", 70, 3, 8_000_000, None),
+        one("GpuFromHost", 900, 4, 8_000_000, 0, transfer=True),
+        one("take", 300, 5, 8_000_000, 10**6, device=""),
+    )
+    return Profile((function(*applys, calls=10),), devices=(("cuda0", DEVICE),))
+
+
+def test_times_against_bytes_and_operations(profile):
+    rows = {row.text: row for row in roofline.rows(profile, None)}
+    dot, exp, tiny = (rows[f"{name}(x)"] for name in ("Dot22", "exp", "tiny"))
+    # 2 GFLOP at 50,000 GFLOP/s: 40 us; 12 MB at 1000 GB/s: 12 us; and 2 us for the step
+    assert dot.attainable == pytest.approx(42e-6) and dot.bound == "arithmetic"
+    assert dot.share == pytest.approx(42 / 500) and dot.gain == pytest.approx(4580e-6)
+    assert exp.attainable == pytest.approx(10e-6) and exp.bound == "memory"
+    assert exp.share == pytest.approx(1) and exp.gain == 0
+    assert tiny.bound == "overhead" and tiny.attainable == pytest.approx(2e-6, rel=1e-3)
+    for name in ("sort", "GpuFromHost", "take"):
+        assert rows[f"{name}(x)"].gain is None
+    assert rows["GpuFromHost(x)"].bandwidth == pytest.approx(8_000_000 / 90_000)
+
+
+def test_nothing_is_told_of_another_device(profile):
+    other = replace(profile, devices=(("cuda1", DEVICE),))
+    assert all(row.gain is None for row in roofline.rows(other, None))
+
+
+def test_the_text(profile):
+    lines = details.limits(profile, 2)
+    assert lines[2:6] == [
+        "  Device cuda0: a device, 132 multiprocessors",
+        "  Copies in its memory: 1000.0 GB/s",
+        "  Peak of float32, products: 50000.0 GFLOP/s",
+        "  A copy of one number: 2000 ns",
+    ]
+    assert lines[8].split() == [
+        *("0.004580s", "0.005000s", "10", "24.0", "4000.0", "8.4%", "arithmetic", "0", "Dot22(x)")
+    ]
+    both = text.section(profile, DEVICE, 2)
+    assert both[2].startswith("  Machine: ") and any("Device cuda0" in line for line in both)
+
+
+def test_the_page(profile):
+    found, told = data.limits(profile)
+    assert {limit["position"] for limit in found} == {0, 1, 2}
+    assert told == {
+        "bandwidth": [], "peaks": {"cuda0, float32": 50_000.0}, "devices": {"cuda0": 1000.0}
+    }  # fmt: skip
+    shown = data.of_profile(profile, found, told)["roofline"]
+    assert [value for _, value in shown["devices"]] == [1000.0]
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def call(monkeypatch):
+    monkeypatch.setattr(main.probe, "known", lambda: DEVICE)
+    monkeypatch.setattr(main.probe, "machine", lambda refresh: DEVICE)
+    return lambda *args: CliRunner().invoke(main.main, list(map(str, args)))
+
+
+def test_report_measures_anew_where_it_is_asked_to(call, profile, tmp_path, measured, monkeypatch):
+    path = tmp_path / "p.json"
+    replace(profile, devices=()).save(path)
+    assert "Device cuda0" not in call("report", "--form", "text", path).output and not measured
+    shown = call("report", "--form", "text", "--limits", path)
+    assert "  Device cuda0: a played device, 4 multiprocessors\n" in shown.output
+    assert len(measured) == 1 and "of limit" in call("report", "--limits", path).output
+    # where the device is not, it is as it was recorded
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.setattr(device, "_devices", {})
+    profile.save(path)
+    shown = call("report", "--form", "text", "--limits", path).output
+    assert "cuda0 is not measured: The GPU needs CuPy" in shown
+    assert "  Device cuda0: a device, 132 multiprocessors\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("flags", "asked"), [("device=cuda", True), ("device=cuda,floatX=float32", True),
+                         ("floatX=float32", False)],
+)  # fmt: skip
+def test_run_has_it_measured_in_a_process_of_its_own(call, monkeypatch, tmp_path, flags, asked):
+    started, run = [], main.subprocess.run
+
+    def noted(command, **more):
+        started.append((command, more["env"]["OPWISE_FLAGS"].split(",")))
+        return run([sys.executable, "-c", ""], env=more["env"])
+
+    monkeypatch.setattr(main.subprocess, "run", noted)
+    (tmp_path / "p.py").write_text("")
+    for more in ([], ["--no-limits"]):
+        call("run", *more, "--flags", flags, "-o", tmp_path / "p.json", tmp_path / "p.py")
+    probes = [set(given) for command, given in started if command[1:] == ["-m", "opwise.gpu.probe"]]
+    assert len(probes) == asked and len(started) == 2 + asked
+    if asked:
+        assert {*flags.split(","), "print_active_device=False"} <= probes[0]
+        assert "profile=True" not in probes[0]
+        assert started[0][0][0] == sys.executable
+
+
+def test_that_process(tmp_path):
+    """It says why it cannot, and ends well: the program itself says the same where it must."""
+    environment = {**os.environ, "OPWISE_FLAGS": f"device=cuda7,base_compiledir={tmp_path}"}
+    done = subprocess.run(
+        [sys.executable, "-m", "opwise.gpu.probe"], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "what cuda7 can do at best is not known: " in done.stderr
