@@ -18,7 +18,7 @@ from opwise.tensor.creation import AllocEmpty
 from opwise.tensor.diagonal import FillDiagonal, FillDiagonalOffset, positions_on
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import DimShuffle
-from opwise.tensor.extra_ops import CpuContiguous, CumOp, DiffOp, RepeatOp, UnravelIndex
+from opwise.tensor.extra_ops import CumOp, DiffOp, RepeatOp, UnravelIndex
 from opwise.tensor.nnet.nnet import (
     Prepend_scalar_constant_to_each_row,
     Prepend_scalar_to_each_row,
@@ -87,12 +87,6 @@ def as_arrays_do(device, node, inputs):
     storage = [[None] for _ in node.outputs]
     node.op.perform(node, inputs, storage)
     return [cell[0] for cell in storage]
-
-
-@cupy_call(CpuContiguous)
-def contiguous(device, node, inputs):
-    (x,) = inputs
-    return [device.xp.ascontiguousarray(x) if x.ndim else x]  # it makes vectors of numbers
 
 
 @cupy_call(AllocEmpty, host=_after(0))

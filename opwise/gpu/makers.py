@@ -23,7 +23,8 @@ from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubt
 from opwise.tensor.convert import DeepCopyOp
 from opwise.tensor.creation import Alloc, ARange, Eye, Tri
 from opwise.tensor.diagonal import AllocDiag, ExtractDiag
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.elemwise import DimShuffle, Elemwise
+from opwise.tensor.extra_ops import CpuContiguous
 from opwise.tensor.join import Join, MakeVector, Split
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
@@ -81,24 +82,30 @@ def implementation(node, deterministic=True):
 
 
 def _expected(node, made):
-    """Return the kernels that are launched for contiguous operands, small and large, and such that
-    have no whole number of vectors."""
+    """Return the kernels that are launched for operands that are contiguous, or a DimShuffle of
+    what is, small and large, and such that have no whole number of vectors."""
     if made.host:
         return tuple(k for k in made.kernels if not k.wide)
     found = {}
     for length in (10, 16, 2 ** (24 // max(1, *(v.type.ndim for v in node.inputs)))):
         inputs, outputs = (
-            [
-                Layout.contiguous(
-                    [1 if b else length for b in v.type.broadcastable], v.type.numpy_dtype.itemsize
-                )
-                for v in variables
-            ]
-            for variables in (node.inputs, node.outputs)
+            [_usual(v, length) for v in variables] for variables in (node.inputs, node.outputs)
         )
         plan = made.plan(inputs, outputs, Device())
         found |= dict.fromkeys(launch.kernel for launch in plan.launches)
     return tuple(k for k in found if not k.wide)
+
+
+def _usual(var, length):
+    """Return the layout that a variable has where all its dimensions have a length."""
+    if var.owner is None or not isinstance(var.owner.op, DimShuffle):
+        shape = [1 if b else length for b in var.type.broadcastable]
+        return Layout.contiguous(shape, var.type.numpy_dtype.itemsize)
+    whole, order = _usual(var.owner.inputs[0], length), var.owner.op.new_order
+    return whole._replace(
+        shape=tuple(1 if d == "x" else whole.shape[d] for d in order),
+        strides=tuple(0 if d == "x" else whole.strides[d] for d in order),
+    )
 
 
 def _dtypes(variables):
@@ -169,8 +176,8 @@ def _padded(layout, ndim):
     )
 
 
-@cuda_maker(DeepCopyOp)
-def deep_copy(node):
+@cuda_maker(DeepCopyOp, CpuContiguous)
+def copy(node):
     (x,) = node.inputs
     copies = _Copies(x.type.dtype, x.type.dtype, x.type.ndim)
 

@@ -10,6 +10,7 @@ from opwise.scalar.op import OPS, cast_op
 from opwise.scalar.row import ROWS
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.extra_ops import cpu_contiguous
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
     crossentropy_categorical_1hot,
@@ -42,6 +43,12 @@ def squares():
     """(x - m)**2, to be summed."""
     steps = (Step(OPS["sub"], (0, 1), "float32"), Step(OPS["sqr"], (2,), "float32"))
     return Composite.from_program(("float32", "float32"), steps, (3,))
+
+
+def sum_of(count, dtype="float32"):
+    """A sum of so many numbers."""
+    steps = (Step(OPS["add"], tuple(range(count)), dtype),)
+    return Composite.from_program((dtype,) * count, steps, (count,))
 
 
 def every_row(dtype):
@@ -78,6 +85,9 @@ def cases():
         "half": T.exp(half),
         "mixed": T.switch(tensor("bool", 1), tensor("int8", 1), tensor("float64", 1)),
         "cube": tensor("float32", 3) + tensor("float32", (False, True, False)),
+        "transposed": x + y.T,
+        "contiguous": cpu_contiguous(tensor("int8", 4)),
+        "sum of five": Elemwise(sum_of(5, "int8"))(*(tensor("int8", 3) for _ in range(5))),
         "sum": Sum((0, 1))(x),
         "sum of rows": Sum((1,))(x),
         "sum of columns": Sum((0,))(x),
