@@ -16,6 +16,7 @@ from opwise.gpu.elemwise import Loop
 from opwise.gpu.elsewhere import ELSEWHERE
 from opwise.gpu.kernel import Array, Device, Implementation, Layout, Plan
 from opwise.gpu.reduce import Folding, Reduction
+from opwise.gpu.scan import Lines, Scan
 from opwise.scalar import dtypes, loops
 from opwise.scalar.op import OPS, cast_op
 from opwise.scalar.types import Scalar
@@ -24,7 +25,7 @@ from opwise.tensor.convert import DeepCopyOp
 from opwise.tensor.creation import Alloc, ARange, Eye, Tri
 from opwise.tensor.diagonal import AllocDiag, ExtractDiag
 from opwise.tensor.elemwise import DimShuffle, Elemwise
-from opwise.tensor.extra_ops import CpuContiguous
+from opwise.tensor.extra_ops import CpuContiguous, CumOp
 from opwise.tensor.join import Join, MakeVector, Split
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
@@ -568,6 +569,33 @@ def argmax(node):
         return reduction.plan(inputs[0].shape, inputs, device)
 
     return Implementation(reduction.kernels, shapes, plan)
+
+
+@cuda_maker(CumOp)
+def cumulated(node):
+    x, op = node.inputs[0].type, node.op
+    copies = _Copies(x.dtype, x.dtype, x.ndim)
+    if copies.missing:
+        return copies.missing
+    axis = None if op.axis is None else op.axis % x.ndim
+    scan = Scan(op.mode, x.dtype)
+
+    def shapes(inputs):
+        return [(inputs[0].size,) if axis is None else inputs[0].shape]
+
+    def plan(inputs, outputs, device):
+        (layout,) = inputs
+        lines = Lines.of(layout, axis)
+        if lines is not None and lines.near():
+            return scan.plan(lines, Array("in"), Array("out"), device)
+        copy, scratch = Layout.contiguous(layout.shape, layout.itemsize), Array("scratch")
+        first = copies.launches(layout, copy, Array("in"), scratch, device)
+        second = scan.plan(
+            Lines.of(copy, axis), scratch, Array("out"), device, (copy.size * copy.itemsize,)
+        )
+        return Plan((*first, *second.launches), second.scratch)
+
+    return Implementation((*scan.kernels, *copies.loop.kernels), shapes, plan)
 
 
 # --- rows of matrices -----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from opwise.scalar.op import OPS, cast_op
 from opwise.scalar.row import ROWS
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
 from opwise.tensor.elemwise import Elemwise
-from opwise.tensor.extra_ops import cpu_contiguous
+from opwise.tensor.extra_ops import cpu_contiguous, cumprod, cumsum
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
     crossentropy_categorical_1hot,
@@ -100,6 +100,9 @@ def cases():
         "truth": All((0,))(tensor("bool", 1)),
         "argmax": Argmax((1,))(x),
         "max and argmax": MaxAndArgmax((0,))(half, return_list=True)[0],
+        "cumulated": cumsum(x, 1),
+        "cumulated halves": cumprod(half, 0),
+        "cumulated truth": cumsum(tensor("bool", 3)),
         "softmax": softmax_op(x),
         "softmax of halves": softmax_op(half),
         "softmax with bias": softmax_with_bias(x, b),
