@@ -60,6 +60,35 @@ def elementwise(n):
     return Workload("tanh(x * y + 1) * x", 0.90, make, torch_, bytes=12 * n)
 
 
+def transposed(n):
+    """Operands whose neighbours in memory are others: they go through tiles."""
+
+    def make(mode):
+        x, y = (opwise.shared(np.ones((n, n), "float32")) for _ in range(2))
+        return opwise.function([], opwise.Out(x + y.T, borrow=True), mode=mode)
+
+    def torch_(torch):
+        x, y = (torch.ones(n, n, device="cuda") for _ in range(2))
+        f = torch.compile(lambda x, y: x + y.T, mode="reduce-overhead")
+        return lambda: f(x, y)
+
+    return Workload("x + y.T", 0.80, make, torch_, bytes=12 * n * n)
+
+
+def cumulated(n):
+    """What is cumulated is read twice, of which the measure knows nothing."""
+
+    def make(mode):
+        x = opwise.shared(np.ones(n, "float32"))
+        return opwise.function([], opwise.Out(T.cumsum(x), borrow=True), mode=mode)
+
+    def torch_(torch):
+        x = torch.ones(n, device="cuda")
+        return lambda: torch.cumsum(x, 0)
+
+    return Workload("cumulated sum", 0.60, make, torch_, bytes=8 * n)
+
+
 def reduction(n):
     def make(mode):
         x = opwise.shared(np.ones(n, "float32"))
@@ -152,8 +181,9 @@ def workloads(quick):
     """Return the Workloads; quick: small ones, which show that all runs and no more."""
     n, side = (10_000, 64) if quick else (100_000_000, 8192)
     return [
-        elementwise(n), reduction(n), softmax(side), softmax_gradient(side),
-        product(side), product(side, "float16"), perceptron(20, 32 if quick else 512),
+        elementwise(n), transposed(side), reduction(n), cumulated(n), softmax(side),
+        softmax_gradient(side), product(side), product(side, "float16"),
+        perceptron(20, 32 if quick else 512),
     ]  # fmt: skip
 
 

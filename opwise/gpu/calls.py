@@ -20,7 +20,7 @@ from opwise.tensor.creation import AllocEmpty
 from opwise.tensor.diagonal import FillDiagonal, FillDiagonalOffset, positions_on
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import DimShuffle
-from opwise.tensor.extra_ops import CpuContiguous, CumOp, DiffOp, RepeatOp, UnravelIndex
+from opwise.tensor.extra_ops import DiffOp, RepeatOp, UnravelIndex
 from opwise.tensor.nnet.nnet import (
     Prepend_scalar_constant_to_each_row,
     Prepend_scalar_to_each_row,
@@ -112,12 +112,6 @@ def as_arrays_do(device, node, inputs):
     storage = [[None] for _ in node.outputs]
     node.op.perform(node, inputs, storage)
     return [cell[0] for cell in storage]
-
-
-@cupy_call(CpuContiguous)
-def contiguous(device, node, inputs):
-    (x,) = inputs
-    return [device.xp.ascontiguousarray(x) if x.ndim else x]  # it makes vectors of numbers
 
 
 @cupy_call(AllocEmpty, host=_after(0), captured=_always)
@@ -312,13 +306,6 @@ def sort(device, node, inputs):
 @cupy_call(ArgSortOp, host=_axis)
 def argsort(device, node, inputs):
     return [_cast(device, device.xp.argsort(inputs[0], axis=int(inputs[1])), node)]
-
-
-@cupy_call(CumOp)
-def cumulated(device, node, inputs):
-    function = device.xp.cumsum if node.op.mode == "add" else device.xp.cumprod
-    (x,) = inputs
-    return [function(x, axis=node.op.axis, dtype=x.dtype)]
 
 
 @cupy_call(DiffOp)

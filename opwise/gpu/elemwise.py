@@ -1,19 +1,25 @@
 """Kernels of elementwise programs: contiguous operands in vectors, others by their strides.
 
-A kernel that is made of vectors knows which operands stand still; the strided one takes any.
+A kernel that is made of vectors knows which operands stand still; the strided one takes any, and so
+does the one of tiles, for operands whose neighbours are not those of the result.
 """
 
 from __future__ import annotations
 
-from opwise.gpu import cudatext, layouts
+import math
+
+from opwise.gpu import cudatext, layouts, tiles
 from opwise.gpu.cudatext import index_type, position
 from opwise.gpu.kernel import THREADS, Kernel, Launch, batched, in_braces, make_kernel
 from opwise.gpu.kernel import loop as loop_over
+from opwise.gpu.tiles import PITCH, TILE
 
 #: blocks for each processor of the device: more start only as these end
 _WAVES = 32
 #: elements of operands and results that a thread of a flat kernel has in registers
 _REGISTERS = 32
+#: elements of a tile that a thread computes
+_TURNS = TILE * TILE // THREADS
 
 
 class Loop:
@@ -37,10 +43,15 @@ class Loop:
         self.width = self._width()
         #: no operand is broadcast along some dimensions only: contiguous ones are one long run
         self.flat = not any(any(p) and not all(p) for p in patterns)
+        #: those that are loaded, and move
+        self.read = [k for k in self.moving if k < len(self.operands)]
         text = _Text(self)
         fast = text.flat if self.flat else text.rows
         self.fast = {wide: fast(wide) for wide in (False, True)}
         self.strided = {wide: text.strided(wide) for wide in (False, True)}
+        self.tiled = {}
+        if ndim > 1 and self.read:
+            self.tiled = {wide: text.tiled(wide) for wide in (False, True)}
 
     def _width(self):
         """Return how many elements are loaded at once: those of the widest in 16 bytes."""
@@ -52,7 +63,8 @@ class Loop:
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        return tuple(dict.fromkeys((*self.fast.values(), *self.strided.values())))
+        every = (self.fast, self.strided, self.tiled)
+        return tuple(dict.fromkeys(kernel for found in every for kernel in found.values()))
 
     def launches(self, shape, given, arrays, device):
         """Return the launches, none or one, over ``shape``.
@@ -70,6 +82,10 @@ class Loop:
         wide = not walk.fits_32()
         if self._is_fast(walk, moving):
             return [self._fast_launch(wide, walk, arrays, device)]
+        sizes = [layout.itemsize for layout in moving]
+        tiling = tiles.tiling(walk, sizes, len(self.read), device.shared) if self.tiled else None
+        if tiling is not None:
+            return [self._tiled_launch(wide, tiling, sizes, arrays, device)]
         lengths, steps = walk.padded(self.ndim)
         numbers = (walk.size, *layouts.lengths(lengths, wide), *layouts.by_array(steps))
         blocks = _blocks(walk.size, THREADS, device)
@@ -104,6 +120,23 @@ class Loop:
         blocks = _blocks(vectors, THREADS, device)
         numbers = (vectors, *layouts.lengths(lengths, wide), *outer)
         return Launch(kernel, blocks, (THREADS, 1), arrays, numbers)
+
+    def _tiled_launch(self, wide, tiling, sizes, arrays, device):
+        shape, steps = tiling.walk.padded(self.ndim)
+        counts = (1,) * (self.ndim - len(tiling.counts)) + tiling.counts
+        places, shared = tiling.places(sizes)
+        n = math.prod(counts)
+        numbers = (
+            n, *layouts.lengths(counts, wide), *shape[-2:], *layouts.by_array(steps), *places
+        )  # fmt: skip
+        blocks = min(n, device.processors * _WAVES)
+        return Launch(self.tiled[wide], blocks, (THREADS, 1), arrays, numbers, shared)
+
+    @property
+    def early(self):
+        """Whether a thread of a tiled kernel has all that it needs in registers, loaded at once."""
+        words = sum(-(-cudatext.itemsize(self.dtypes[k]) // 4) for k in self.read)
+        return _TURNS * words <= _REGISTERS // 2
 
     @property
     def unroll(self):
@@ -206,6 +239,131 @@ class _Text:
         body = [*self._still(), *self._each(wide, [*lines, *self._on_element(places)])]
         return self._kernel("strided", [*numbers, *steps], body, wide, vectors=False)
 
+    def tiled(self, wide):
+        """Return the kernel of tiles: see ``tiles.Tiling``.
+
+        A block loads what it needs of an operand that is turned before its first store, and a
+        thread that of others before it stores there: an output may be an operand's memory.
+        """
+        loop, index, last = self.loop, index_type(wide), self.loop.ndim - 1
+        find, numbers = self._position(wide)
+        steps = [(index, f"s{k}_{d}") for k in loop.moving for d in range(loop.ndim)]
+        places = [(index_type(False), f"t{k}") for k in self._read()]
+        starts = [
+            f"const {index} o{k} = "
+            + " + ".join([
+                *(f"j{d} * s{k}_{d}" for d in range(last - 1)),
+                f"row * s{k}_{last - 1} + column * s{k}_{last};",
+            ])
+            for k in loop.moving
+        ]  # fmt: skip
+        each = [
+            *find,
+            f"const {index} row = j{last - 1} * {TILE}, column = j{last} * {TILE};",
+            f"const {index} height = rows - row, width = columns - column;",
+            *starts,
+            *(self._load_early(index) if loop.early else self._load_late()),
+            *self._turns(loop_over("if (x < width && r < height)", self._on_tile())),
+        ]
+        body = [
+            *self._still(),
+            "OW_SHARED;",
+            f"const int x = threadIdx.x % {TILE}, y = threadIdx.x / {TILE};",
+            *loop_over(
+                f"for ({index} i = ({index})blockIdx.x; i < n; i += ({index})gridDim.x)",
+                in_braces(each),
+            ),
+        ]
+        numbers += [(index, "rows"), (index, "columns"), *steps, *places]
+        return self._kernel("tiled", numbers, body, wide, vectors=False)
+
+    def _load_early(self, index):
+        """Return the lines that load all operands, then put the turned ones into their tiles."""
+        down, across = (f"_{self.loop.ndim - d}" for d in (2, 1))
+        steps = [
+            f"const {index} {name}{k} = t{k} < 0 ? s{k}{one} : s{k}{other};"
+            for k in self._read()
+            for name, one, other in (("p", across, down), ("q", down, across))
+        ]
+        loads = [
+            line
+            for k in self._read()
+            for line in (
+                f"v{k}[u] = 0;",
+                f"if (t{k} < 0 ? straight : turned)",
+                f"    v{k}[u] = {self.names[k]}[o{k} + x * p{k} + r * q{k}];",
+            )
+        ]
+        puts = [
+            line
+            for k in self._read()
+            for line in (f"if (t{k} >= 0)", f"    {self._tile(k, 'x', 'r')} = v{k}[u];")
+        ]
+        return [
+            *steps,
+            *(f"{self._type(k)} v{k}[{_TURNS}];" for k in self._read()),
+            *self._turns([
+                "const bool straight = x < width && r < height;",
+                "const bool turned = x < height && r < width;",
+                *loads,
+            ]),
+            "__syncthreads();",
+            *self._turns(puts),
+            "__syncthreads();",
+        ]  # fmt: skip
+
+    def _load_late(self):
+        """Return the lines that put turned operands into their tiles, one after the other."""
+        puts = [
+            line
+            for k in self._read()
+            for line in (
+                f"if (t{k} >= 0)",
+                f"    {self._tile(k, 'x', 'r')} = {self._element(k, 'x', 'r')};",
+            )
+        ]
+        return [
+            "__syncthreads();",
+            *self._turns(loop_over("if (x < height && r < width)", in_braces(puts))),
+            "__syncthreads();",
+        ]
+
+    def _on_tile(self):
+        """Return the block that computes and stores the element x of line r of a tile."""
+        kept = (lambda k: f"v{k}[u]") if self.loop.early else self._element
+        loads = [
+            line
+            for k in self._read()
+            for line in (
+                f"const {self._type(k)} e{k} =",
+                f"    t{k} < 0 ? {kept(k)} : {self._tile(k, 'r', 'x')};",
+            )
+        ]
+        to = [self._element(k) for k in range(self.n_read, len(self.loop.dtypes))]
+        return self._call(self._arguments(lambda k: f"e{k}"), to, loads)
+
+    def _turns(self, lines):
+        """Return the lines that a thread does for each line r of a tile that is its own."""
+        return [
+            "OW_UNROLL" if self.loop.early else '_Pragma("unroll 1")',
+            *loop_over(
+                f"for (int u = 0; u < {_TURNS}; u++)",
+                in_braces([f"const int r = y + u * {THREADS // TILE};", *lines]),
+            ),
+        ]
+
+    def _element(self, k, line="r", at="x"):
+        """Return the element of an array at some place of a tile."""
+        last = self.loop.ndim - 1
+        return f"{self.names[k]}[o{k} + {line} * s{k}_{last - 1} + {at} * s{k}_{last}]"
+
+    def _type(self, k):
+        return cudatext.stored(self.loop.dtypes[k])
+
+    def _tile(self, k, line, at):
+        """Return what is kept of it in shared memory."""
+        return f"(({self._type(k)} *)(ow_shared + t{k}))[{line} * {PITCH} + {at}]"
+
     def _kernel(self, stem, numbers, body, wide, vectors=True):
         loop = self.loop
         arrays = [
@@ -216,7 +374,7 @@ class _Text:
         return make_kernel(stem, [*arrays, *numbers], body, needs, wide=wide)
 
     def _read(self):
-        return [k for k in self.loop.moving if k < self.n_read]
+        return self.loop.read
 
     def _still(self):
         """Return the lines that load what stands still."""

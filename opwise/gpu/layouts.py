@@ -93,16 +93,24 @@ def walk(shape, steps, reorder=True):
     columns = zip(*steps, strict=True) if steps else [()] * len(shape)
     dims = [(n, column) for n, column in zip(shape, columns, strict=True) if n != 1]
     if reorder:
-        dims.sort(key=lambda dim: sum(map(abs, dim[1])), reverse=True)
+        dims.sort(key=_reach, reverse=True)
     joined: list[tuple[int, tuple[int, ...]]] = []
     for n, column in dims:
-        if joined:
-            outer, across = joined[-1]
+        # where they may be reordered, a dimension finds its neighbour wherever that is
+        for at in range(0 if reorder else max(0, len(joined) - 1), len(joined)):
+            outer, across = joined[at]
             if all(a == n * s for a, s in zip(across, column, strict=True)):
-                joined[-1] = (outer * n, column)
-                continue
-        joined.append((n, column))
+                joined[at] = (outer * n, column)
+                break
+        else:
+            joined.append((n, column))
+    if reorder:
+        joined.sort(key=_reach, reverse=True)
     return Walk(tuple(n for n, _ in joined), tuple(column for _, column in joined), len(steps))
+
+
+def _reach(dim):
+    return sum(map(abs, dim[1]))
 
 
 def is_contiguous(layout):

@@ -20,6 +20,7 @@ from opwise.gpu.elsewhere import ELSEWHERE
 from opwise.gpu.kernel import Array, Device, Implementation, Layout, Plan
 from opwise.gpu.reduce import Folding, Reduction
 from opwise.gpu.registry import beside, cuda_maker, makers
+from opwise.gpu.scan import Lines, Scan
 from opwise.gpu.selecting import put_rows
 from opwise.scalar import dtypes, loops
 from opwise.scalar.op import OPS, cast_op
@@ -28,7 +29,8 @@ from opwise.tensor.convert import DeepCopyOp
 from opwise.tensor.creation import Alloc, ARange, Eye, Tri
 from opwise.tensor.diagonal import AllocDiag, ExtractDiag
 from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.elemwise import DimShuffle, Elemwise
+from opwise.tensor.extra_ops import CpuContiguous, CumOp
 from opwise.tensor.join import Join, MakeVector, Split
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
@@ -73,24 +75,30 @@ def implementation(node, deterministic=True):
 
 
 def _expected(node, made):
-    """Return the kernels that are launched for contiguous operands, small and large, and such that
-    have no whole number of vectors."""
+    """Return the kernels that are launched for operands that are contiguous, or a DimShuffle of
+    what is, small and large, and such that have no whole number of vectors."""
     if made.host:
         return tuple(k for k in made.kernels if not k.wide)
     found = {}
     for length in (10, 16, 2 ** (24 // max(1, *(v.type.ndim for v in node.inputs)))):
         inputs, outputs = (
-            [
-                Layout.contiguous(
-                    [1 if b else length for b in v.type.broadcastable], v.type.numpy_dtype.itemsize
-                )
-                for v in variables
-            ]
-            for variables in (node.inputs, node.outputs)
+            [_usual(v, length) for v in variables] for variables in (node.inputs, node.outputs)
         )
         plan = made.plan(inputs, outputs, Device())
         found |= dict.fromkeys(launch.kernel for launch in plan.launches)
     return tuple(k for k in found if not k.wide)
+
+
+def _usual(var, length):
+    """Return the layout that a variable has where all its dimensions have a length."""
+    if var.owner is None or not isinstance(var.owner.op, DimShuffle):
+        shape = [1 if b else length for b in var.type.broadcastable]
+        return Layout.contiguous(shape, var.type.numpy_dtype.itemsize)
+    whole, order = _usual(var.owner.inputs[0], length), var.owner.op.new_order
+    return whole._replace(
+        shape=tuple(1 if d == "x" else whole.shape[d] for d in order),
+        strides=tuple(0 if d == "x" else whole.strides[d] for d in order),
+    )
 
 
 def _dtypes(variables):
@@ -153,8 +161,8 @@ class _Copies:
         return self.loop.launches(target.shape, given, arrays, device)
 
 
-@cuda_maker(DeepCopyOp)
-def deep_copy(node):
+@cuda_maker(DeepCopyOp, CpuContiguous)
+def copy(node):
     (x,) = node.inputs
     copies = _Copies(x.type.dtype, x.type.dtype, x.type.ndim)
 
@@ -460,14 +468,17 @@ def dot_of_vectors(node):
             return folding
         program = Program.of(OPS["mul"], _dtypes(node.inputs), [cudatext.held(out)])
 
-        def shape_of(inputs):
-            x, y = inputs
-            check_product(x.shape, y.shape)
-            return x.shape
+        if program.missing():
+            return program.missing()
+        patterns = _patterns(node.inputs)
+        longer = int(patterns[0] == (True,))
+        made = _reduction(program, folding, total, 1, patterns, lambda ins: ins[longer].shape)
 
-        return program.missing() or _reduction(
-            program, folding, total, 1, [(False,), (False,)], shape_of
-        )
+        def shapes(inputs):
+            check_product(inputs[0].shape, inputs[1].shape)
+            return made.shapes(inputs)
+
+        return replace(made, shapes=shapes)
     return "products of matrices are CuPy's"
 
 
@@ -520,6 +531,33 @@ def argmax(node):
         return reduction.plan(inputs[0].shape, inputs, device)
 
     return Implementation(reduction.kernels, shapes, plan)
+
+
+@cuda_maker(CumOp)
+def cumulated(node):
+    x, op = node.inputs[0].type, node.op
+    copies = _Copies(x.dtype, x.dtype, x.ndim)
+    if copies.missing:
+        return copies.missing
+    axis = None if op.axis is None else op.axis % x.ndim
+    scan = Scan(op.mode, x.dtype)
+
+    def shapes(inputs):
+        return [(inputs[0].size,) if axis is None else inputs[0].shape]
+
+    def plan(inputs, outputs, device):
+        (layout,) = inputs
+        lines = Lines.of(layout, axis)
+        if lines is not None and lines.near():
+            return scan.plan(lines, Array("in"), Array("out"), device)
+        copy, scratch = Layout.contiguous(layout.shape, layout.itemsize), Array("scratch")
+        first = copies.launches(layout, copy, Array("in"), scratch, device)
+        second = scan.plan(
+            Lines.of(copy, axis), scratch, Array("out"), device, (copy.size * copy.itemsize,)
+        )
+        return Plan((*first, *second.launches), second.scratch)
+
+    return Implementation((*scan.kernels, *copies.loop.kernels), shapes, plan)
 
 
 # --- rows of matrices -----------------------------------------------------------------------------

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #define __global__
@@ -213,6 +216,47 @@ static inline unsigned short sim_half(double x)
 }
 static inline unsigned short ow_to_f16(float x) { return sim_half(x); }
 static inline float ow_round_f16(double x) { return ow_from_f16(sim_half(x)); }
+
+// --- what is touched ---------------------------------------------------------------------------
+
+// An array that notes which sectors of 32 bytes a warp touches at once: those of the k-th elements
+// that its lanes ask for. Lanes that the end of an array leaves out ask for none until the block
+// ends.
+namespace device {
+
+typedef std::tuple<const void *, unsigned, unsigned, unsigned> Access;  // array, block, warp, k
+std::map<Access, std::set<size_t>> touched;
+std::map<std::tuple<const void *, unsigned, unsigned>, unsigned> asked;
+
+inline void touch(const void *array, const void *element)
+{
+    unsigned thread = threadIdx.x + threadIdx.y * blockDim.x;
+    unsigned k = asked[{array, blockIdx.x, thread}]++;
+    touched[{array, blockIdx.x, thread / 32, k}].insert((size_t)element / 32);
+}
+
+}  // namespace device
+
+template <typename T> struct Watched {
+    T *start;
+    T &operator[](long long i) const
+    {
+        device::touch(start, start + i);
+        return start[i];
+    }
+};
+
+// Returns how many sectors were touched since the last call; *accesses: by how many warps at once.
+extern "C" unsigned long long sectors_touched(unsigned long long *accesses)
+{
+    unsigned long long sectors = 0;
+    for (const auto &access : device::touched)
+        sectors += access.second.size();
+    *accesses = device::touched.size();
+    device::touched.clear();
+    device::asked.clear();
+    return sectors;
+}
 
 // --- launches ----------------------------------------------------------------------------------
 

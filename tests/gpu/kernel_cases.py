@@ -16,7 +16,13 @@ from opwise.tensor.advanced_subtensor import (
     AdvancedSubtensor1,
 )
 from opwise.tensor.elemwise import Elemwise
-from opwise.tensor.extra_ops import RavelMultiIndex, SearchsortedOp
+from opwise.tensor.extra_ops import (
+    RavelMultiIndex,
+    SearchsortedOp,
+    cpu_contiguous,
+    cumprod,
+    cumsum,
+)
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
     crossentropy_categorical_1hot,
@@ -50,6 +56,12 @@ def squares():
     """(x - m)**2, to be summed."""
     steps = (Step(OPS["sub"], (0, 1), "float32"), Step(OPS["sqr"], (2,), "float32"))
     return Composite.from_program(("float32", "float32"), steps, (3,))
+
+
+def sum_of(count, dtype="float32"):
+    """A sum of so many numbers."""
+    steps = (Step(OPS["add"], tuple(range(count)), dtype),)
+    return Composite.from_program((dtype,) * count, steps, (count,))
 
 
 def every_row(dtype):
@@ -86,6 +98,9 @@ def cases():
         "half": T.exp(half),
         "mixed": T.switch(tensor("bool", 1), tensor("int8", 1), tensor("float64", 1)),
         "cube": tensor("float32", 3) + tensor("float32", (False, True, False)),
+        "transposed": x + y.T,
+        "contiguous": cpu_contiguous(tensor("int8", 4)),
+        "sum of five": Elemwise(sum_of(5, "int8"))(*(tensor("int8", 3) for _ in range(5))),
         "sum": Sum((0, 1))(x),
         "sum of rows": Sum((1,))(x),
         "sum of columns": Sum((0,))(x),
@@ -98,6 +113,9 @@ def cases():
         "truth": All((0,))(tensor("bool", 1)),
         "argmax": Argmax((1,))(x),
         "max and argmax": MaxAndArgmax((0,))(half, return_list=True)[0],
+        "cumulated": cumsum(x, 1),
+        "cumulated halves": cumprod(half, 0),
+        "cumulated truth": cumsum(tensor("bool", 3)),
         "softmax": softmax_op(x),
         "softmax of halves": softmax_op(half),
         "softmax with bias": softmax_with_bias(x, b),

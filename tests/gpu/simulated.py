@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -47,6 +48,15 @@ class Simulated:
             self._launch(launch, arrays, order)
         return int(wrong[0])
 
+    def touched(self):
+        """Return (sectors, accesses of warps) of ``watched`` kernels since the last call.
+
+        A sector is counted for each access that touches it.
+        """
+        count = self._library.sectors_touched
+        count.restype, accesses = ctypes.c_ulonglong, ctypes.c_ulonglong()
+        return count(ctypes.byref(accesses)), accesses.value
+
     def _launch(self, launch, arrays, order):
         kernel = launch.kernel
         assert kernel in self._kernels, f"{kernel.name} was not announced"
@@ -63,6 +73,19 @@ class Simulated:
             call, pointers, launch.grid, *launch.block, order, int(barriers)
         )
         assert not stuck, f"threads of {kernel.name} wait for each other"
+
+
+def watched(kernel):
+    """Return a kernel that notes what it touches of its arrays; it must index them by []."""
+    name, text, parameters = f"{kernel.name}_watched", kernel.text, []
+    text = text.replace(kernel.name, name)
+    for type_, own in kernel.parameters:
+        if type_.endswith(" *"):
+            watching = f"Watched<{type_[:-2]}>"
+            text = text.replace(f"{type_}{own}", f"{watching} {own}", 1)
+            type_ = watching
+        parameters.append((type_, own))
+    return replace(kernel, name=name, text=text, parameters=tuple(parameters))
 
 
 def _caller(kernel):

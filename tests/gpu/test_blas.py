@@ -160,6 +160,14 @@ def test_vectors_of_float16_are_added_up_exactly(cupy):
     assert f(value) == pytest.approx(expected, rel=1e-3)
 
 
+def test_a_vector_that_is_known_to_be_one_number(cupy):
+    x, y = T.TensorType("float32", (True,))(), T.fvector()
+    f = opwise.function([x, y], [T.dot(x, y), T.dot(y, x)], mode=Mode("cupy"))
+    assert f([3], [4]) == [12, 12]
+    with pytest.raises(ValueError, match=r"shapes \(1,\) and \(2,\) not aligned"):
+        f([3], [4, 5])
+
+
 class Refusing:
     """cuBLAS that answers each call with a status."""
 

@@ -12,7 +12,7 @@ from opwise.optimizers.database import Query
 from opwise.tensor import blas
 from opwise.tensor.assertion import Assert
 from opwise.tensor.diagonal import fill_diagonal, fill_diagonal_offset
-from opwise.tensor.extra_ops import CpuContiguous, RepeatOp, UnravelIndex, cumprod, cumsum, diff
+from opwise.tensor.extra_ops import RepeatOp, UnravelIndex, diff
 from opwise.tensor.nnet.nnet import prepend_0_to_each_row, prepend_scalar_to_each_row
 from opwise.tensor.selection import permute_row_elements
 from opwise.tensor.sort import topk, topk_and_argtopk
@@ -39,7 +39,6 @@ CASES = {
     "subtensor": ([M, K], M[K::-1, 1], [A, 2]),
     "specify_shape": ([M, J], T.specify_shape(M, J), [A, [4, 4]]),
     "assert": ([M, K], Assert("no")(M, T.gt(K, 0)), [A, 2]),
-    "contiguous": ([M], CpuContiguous()(M.T), [A]),
     "dot of vectors": ([V, W], T.dot(V, W), [U, U]),
     "dot of a matrix and a vector": ([M, V], T.dot(M, V), [A, U]),
     "dot of integers": ([J], T.dot(J, J), [[1, 2, 3]]),
@@ -56,8 +55,6 @@ CASES = {
     "batched dot of rows": ([M, C], T.batched_dot(M, C), [A[:2], floats(2, 4, 3)]),
     "sort": ([M], T.sort(M, 0), [A]),
     "argsort": ([M], T.argsort(M, 1), [A]),
-    "cumsum": ([M], cumsum(M, 0), [A]),
-    "cumprod": ([M], cumprod(M), [A]),
     "diff": ([M], diff(M, 2, 0), [A]),
     "nonzero": ([M], T.nonzero(M, return_matrix=True), [A > 0.5]),
     "repeat": ([M, J], T.repeat(M, J, 1), [A, [1, 0, 2, 1]]),

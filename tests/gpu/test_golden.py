@@ -18,7 +18,9 @@ FOLDER = Path(__file__).parent / "golden"
 #: files, and the Applys and kinds of kernels that they are made of
 FILES = {
     "elementwise": [("layer", "rows"), ("product", "flat"), ("half", "flat"), ("cube", "strided")],
+    "tiles": [("product", "tiled"), ("contiguous", "tiled"), ("sum of five", "tiled")],
     "reductions": [("variance", "rows_vectors"), ("channels", "columns")],
+    "scans": [("cumulated", "scan_rows"), ("cumulated halves", "scan_column_totals")],
     "argmax": [("argmax", "rows_strided")],
     "softmax": [("softmax", "softmax_vectors"), ("softmax", "softmax_long")],
     "cross_entropy": [("cross entropy", "xent")],

@@ -186,10 +186,21 @@ def test_what_is_expected():
     found = {
         name: sorted(k.name.removeprefix("ow_").rsplit("_", 1)[0] for k in made(node).expected)
         for name, node in cases().items()
-        if name in ("product", "layer", "sum", "sum of rows", "sum of columns", "softmax", "take")
+        if name
+        in (
+            "product",
+            "transposed",
+            "layer",
+            "sum",
+            "sum of rows",
+            "sum of columns",
+            "softmax",
+            "take",
+        )
     }
     assert found == {
         "product": ["flat"],
+        "transposed": ["strided", "tiled"],
         "layer": ["rows", "strided"],
         "sum": ["rows_strided", "rows_vectors"],
         "sum of rows": ["rows_strided", "rows_vectors"],
