@@ -24,8 +24,10 @@ import numpy as np
 
 import opwise
 import opwise.tensor as T
+from opwise.config import change_flags
 from opwise.errors import DeviceError
 from opwise.modes.mode import Mode
+from opwise.modes.profilemode import ProfileMode
 from opwise.version import __version__
 
 
@@ -34,26 +36,36 @@ class Workload:
     """What is measured.
 
     bytes: that must be moved at least, or 0. product: (rows, inner, columns) of a product that it
-    is, or None. bar: the share of the measure that is to be reached. make: returns a function
-    without arguments under a mode; its values stay on the device. torch: likewise, from torch.
+    is, or None; of dtype, or by TF32. plain: makes what it is measured by. bar: the share of the
+    measure that is to be reached. make: returns a function without arguments under a mode; its
+    values stay on the device. torch: likewise, from torch, or None.
     """
 
     name: str
     bar: float
     make: Callable
-    torch: Callable
+    torch: Callable | None
     bytes: int = 0
     product: tuple[int, int, int] | None = None
+    dtype: str = "float32"
+    tf32: bool = False
+    plain: Callable | None = None
+
+
+def numbers(shape, dtype="float32"):
+    """Return an array of numbers that differ: products of equal ones take less power, and time."""
+    some = np.random.RandomState(0).uniform(-1, 1, 1 << 20)
+    return np.resize(some, shape).astype(dtype)
 
 
 def elementwise(n):
     def make(mode):
-        x, y = (opwise.shared(np.ones(n, "float32")) for _ in range(2))
+        x, y = (opwise.shared(numbers(n)) for _ in range(2))
         out = opwise.Out(T.tanh(x * y + 1) * x, borrow=True)
         return opwise.function([], out, mode=mode)
 
     def torch_(torch):
-        x, y = (torch.ones(n, device="cuda") for _ in range(2))
+        x, y = (torch.tensor(numbers(n), device="cuda") for _ in range(2))
         f = torch.compile(lambda x, y: torch.tanh(x * y + 1) * x, mode="reduce-overhead")
         return lambda: f(x, y)
 
@@ -64,11 +76,11 @@ def transposed(n):
     """Operands whose neighbours in memory are others: they go through tiles."""
 
     def make(mode):
-        x, y = (opwise.shared(np.ones((n, n), "float32")) for _ in range(2))
+        x, y = (opwise.shared(numbers((n, n))) for _ in range(2))
         return opwise.function([], opwise.Out(x + y.T, borrow=True), mode=mode)
 
     def torch_(torch):
-        x, y = (torch.ones(n, n, device="cuda") for _ in range(2))
+        x, y = (torch.tensor(numbers((n, n)), device="cuda") for _ in range(2))
         f = torch.compile(lambda x, y: x + y.T, mode="reduce-overhead")
         return lambda: f(x, y)
 
@@ -79,11 +91,11 @@ def cumulated(n):
     """What is cumulated is read twice, of which the measure knows nothing."""
 
     def make(mode):
-        x = opwise.shared(np.ones(n, "float32"))
+        x = opwise.shared(numbers(n))
         return opwise.function([], opwise.Out(T.cumsum(x), borrow=True), mode=mode)
 
     def torch_(torch):
-        x = torch.ones(n, device="cuda")
+        x = torch.tensor(numbers(n), device="cuda")
         return lambda: torch.cumsum(x, 0)
 
     return Workload("cumulated sum", 0.60, make, torch_, bytes=8 * n)
@@ -91,11 +103,11 @@ def cumulated(n):
 
 def reduction(n):
     def make(mode):
-        x = opwise.shared(np.ones(n, "float32"))
+        x = opwise.shared(numbers(n))
         return opwise.function([], opwise.Out(T.sqr(x - 0.5).sum(), borrow=True), mode=mode)
 
     def torch_(torch):
-        x = torch.ones(n, device="cuda")
+        x = torch.tensor(numbers(n), device="cuda")
         f = torch.compile(lambda x: ((x - 0.5) ** 2).sum(), mode="reduce-overhead")
         return lambda: f(x)
 
@@ -104,11 +116,11 @@ def reduction(n):
 
 def softmax(n):
     def make(mode):
-        x = opwise.shared(np.ones((n, n), "float32"))
+        x = opwise.shared(numbers((n, n)))
         return opwise.function([], opwise.Out(T.nnet.softmax(x), borrow=True), mode=mode)
 
     def torch_(torch):
-        x = torch.ones(n, n, device="cuda")
+        x = torch.tensor(numbers((n, n)), device="cuda")
         f = torch.compile(lambda x: torch.softmax(x, 1), mode="reduce-overhead")
         return lambda: f(x)
 
@@ -117,12 +129,12 @@ def softmax(n):
 
 def softmax_gradient(n):
     def make(mode):
-        g, p = (opwise.shared(np.ones((n, n), "float32")) for _ in range(2))
+        g, p = (opwise.shared(numbers((n, n))) for _ in range(2))
         out = T.nnet.softmax_grad(g, p)
         return opwise.function([], opwise.Out(out, borrow=True), mode=mode)
 
     def torch_(torch):
-        g, p = (torch.ones(n, n, device="cuda") for _ in range(2))
+        g, p = (torch.tensor(numbers((n, n)), device="cuda") for _ in range(2))
         f = torch.compile(
             lambda g, p: (g - (g * p).sum(1, keepdim=True)) * p, mode="reduce-overhead"
         )
@@ -131,16 +143,43 @@ def softmax_gradient(n):
     return Workload("gradient of softmax", 0.85, make, torch_, bytes=12 * n * n)
 
 
-def product(n, dtype="float32"):
+def product(n, dtype="float32", tf32=False):
     def make(mode):
-        x, y = (opwise.shared(np.ones((n, n), dtype)) for _ in range(2))
-        return opwise.function([], opwise.Out(T.dot(x, y), borrow=True), mode=mode)
+        x, y = (opwise.shared(numbers((n, n), dtype)) for _ in range(2))
+        f = opwise.function([], opwise.Out(T.dot(x, y), borrow=True), mode=mode)
+
+        def call():
+            with change_flags({"cuda.tf32": tf32}):
+                return f()
+
+        return call
 
     def torch_(torch):
-        x, y = (torch.ones(n, n, device="cuda", dtype=getattr(torch, dtype)) for _ in range(2))
-        return lambda: x @ y
+        x, y = (torch.tensor(numbers((n, n), dtype), device="cuda") for _ in range(2))
 
-    return Workload(f"product, {dtype}", 0.97, make, torch_, product=(n, n, n))
+        def call():
+            torch.backends.cuda.matmul.allow_tf32 = tf32
+            return x @ y
+
+        return call
+
+    name = f"product, {'TF32' if tf32 else dtype}"
+    return Workload(name, 0.97, make, torch_, product=(n, n, n), dtype=dtype, tf32=tf32)
+
+
+def profiled(n):
+    """What it costs to be profiled: ten kernels, against the same without a profile."""
+
+    def made(mode):
+        x = opwise.shared(numbers(n))
+        parts = [T.tanh(x * k).sum() for k in range(10)]
+        outputs = [opwise.Out(part, borrow=True) for part in parts]
+        return opwise.function([], outputs, mode=mode)
+
+    def make(mode):
+        return made(ProfileMode("cupy", "fast_run"))
+
+    return Workload("ten kernels, profiled", 0.95, make, None, plain=made)
 
 
 def perceptron(rows, width=512):
@@ -182,8 +221,8 @@ def workloads(quick):
     n, side = (10_000, 64) if quick else (100_000_000, 8192)
     return [
         elementwise(n), transposed(side), reduction(n), cumulated(n), softmax(side),
-        softmax_gradient(side), product(side), product(side, "float16"),
-        perceptron(20, 32 if quick else 512),
+        softmax_gradient(side), product(side), product(side, tf32=True), product(side, "float16"),
+        perceptron(20, 32 if quick else 512), profiled(n),
     ]  # fmt: skip
 
 
@@ -214,18 +253,20 @@ def measured(device, contenders, rounds, calls):
 
 def contenders_of(workload, device, torch):
     """Return {name: call} of a workload: opwise, torch, and the measure."""
-    found = {"opwise": workload.make(Mode("cupy", "fast_run"))}
-    if torch is not None:
+    mode = Mode("cupy", "fast_run")
+    found = {"opwise": workload.make(mode)}
+    if torch is not None and workload.torch is not None:
         found["torch"] = workload.torch(torch)
-    xp = device.xp
     if workload.bytes:
         source, target = (device.zeros(workload.bytes // 2, "uint8") for _ in range(2))
         found["copy"] = lambda: copy(device, source, target)
     elif workload.product:
         rows, inner, columns = workload.product
-        dtype = workload.name.rpartition(" ")[2]
-        x, y = device.zeros((rows, inner), dtype), device.zeros((inner, columns), dtype)
-        found["cuBLAS"] = lambda: xp.matmul(x, y)
+        shapes = (rows, inner), (inner, columns), (rows, columns)
+        x, y, z = (device.upload(numbers(shape, workload.dtype)) for shape in shapes)
+        found["cuBLAS"] = lambda: device.blas.gemm(x, y, z, tf32=workload.tf32)
+    elif workload.plain is not None:
+        found["plain"] = workload.plain(mode)
     return found
 
 
@@ -244,7 +285,7 @@ def with_cuda():
 
 def row(workload, times):
     """Return the figures of a workload as plain data."""
-    measure = times.get("copy", times.get("cuBLAS"))
+    measure = next((times[name] for name in ("copy", "cuBLAS", "plain") if name in times), None)
     found = {"workload": workload.name, "seconds": times, "bar": workload.bar}
     if measure is not None:
         found["share"] = measure / times["opwise"]

@@ -350,9 +350,13 @@ class Device:
 
     # --- time -------------------------------------------------------------------------------------
 
-    def event(self):
-        """Return a mark in the stream, behind what was asked of the device up to now."""
-        event = self.xp.cuda.Event()
+    def event(self, event=None):
+        """Return a mark in the stream, behind what was asked of the device up to now.
+
+        event: one that is not needed any more, to be used again.
+        """
+        if event is None:
+            event = self.xp.cuda.Event()
         event.record()
         return event
 

@@ -172,6 +172,7 @@ class Implementation:
     plan: Callable
     host: tuple[int, ...] = ()
     copied: dict = field(default_factory=dict)
+    same: dict = field(default_factory=dict)
     wrong: Callable | None = None
     told: tuple[int, ...] = ()
     expected: tuple[Kernel, ...] = ()

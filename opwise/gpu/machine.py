@@ -245,27 +245,32 @@ class DeviceMachine(PlainVM):
         #: of each step, nanoseconds that the host asked for work, and that it waited
         self.host_ns = [0] * len(self.thunks)
         self.wait_ns = [0] * len(self.thunks)
+        #: (step, nanoseconds that it was asked in) of this call; marks before and behind steps
         self._events = []
+        self._marks_of = [[None, None] for _ in self.thunks]
 
     def _run(self, k, thunk):
         if not self.timed or not self._on_device[k]:
             super()._run(k, thunk)
             return
-        view = thunk.view
-        first = None if view else self.device.event()
+        marks = self._marks_of[k]
+        if not thunk.view:
+            marks[0] = self.device.event(marks[0])
         start = time.perf_counter_ns()
         thunk()
         if isinstance(thunk, ToHost) and not thunk.waits:
             self.device.synchronize()
             thunk.land()
         asked = time.perf_counter_ns() - start
-        self._events.append((k, first, None if view else self.device.event(), asked))
+        if not thunk.view:
+            marks[1] = self.device.event(marks[1])
+        self._events.append((k, asked))
 
     def _read_events(self):
         """Take the times of the device, which has come to the end of what it was asked."""
         self.device.synchronize()
-        for k, first, second, asked in self._events:
-            ns = self.device.between(first, second) if first is not None else 0
+        for k, asked in self._events:
+            ns = 0 if self.thunks[k].view else self.device.between(*self._marks_of[k])
             waited = max(0, asked - ns) if isinstance(self.thunks[k], ToHost) else 0
             self._now[k] = ns
             self._times[k].add(ns)
@@ -276,6 +281,12 @@ class DeviceMachine(PlainVM):
     def device_times(self):
         """Return {step: what an ApplyProfile tells of the device}."""
         name = f"cuda{self.device.index}"
+        graph_of = {
+            k: number
+            for number, stretch in enumerate(self.stretches.values(), 1)
+            for k in range(stretch.start, stretch.stop)
+            if self._on_device[k]
+        }
         found = {}
         for k, thunk in enumerate(self.thunks):
             if self._on_device[k]:
@@ -284,6 +295,7 @@ class DeviceMachine(PlainVM):
                     "transfer": isinstance(thunk, ToDevice | ToHost),
                     "asked": self.host_ns[k],
                     "waited": self.wait_ns[k],
+                    "graph": graph_of.get(k, 0),
                 }
             else:
                 why = self.placement.why.get(thunk.node)

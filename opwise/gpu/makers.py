@@ -171,8 +171,9 @@ def copy(node):
             tuple(copies.launches(inputs[0], outputs[0], Array("in"), Array("out"), device))
         )
 
+    same = {0: 0} if isinstance(node.op, CpuContiguous) else {}
     return copies.missing or Implementation(
-        copies.loop.kernels, lambda inputs: [inputs[0].shape], plan
+        copies.loop.kernels, lambda inputs: [inputs[0].shape], plan, same=same
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from opwise.gpu.kernel import Layout, arguments, on_host, position_of
+from opwise.gpu import layouts
+from opwise.gpu.kernel import Layout, Plan, arguments, on_host, position_of
 from opwise.gpu.staging import Download, Upload
 from opwise.linkers.vm import Thunk
 
@@ -122,12 +123,18 @@ class KernelThunk(DeviceThunk):
     def _outputs(self, values, shapes):
         outputs = []
         for k, (shape, dtype) in enumerate(zip(shapes, self.dtypes, strict=True)):
-            own = self.inplace.get(k)
-            outputs.append(self.device.empty(shape, dtype) if own is None else values[own])
+            own = self.inplace.get(k, self.made.same.get(k))
+            if own is None or (k in self.made.same and not _is_in_order(values[own])):
+                outputs.append(self.device.empty(shape, dtype))
+            else:
+                outputs.append(values[own])
         return outputs
 
     def _plan(self, key, shapes, where):
-        plan = self.made.plan(list(key), list(where), self.device.facts)
+        if self.made.same and all(_is_in_order(key[i]) for i in self.made.same.values()):
+            plan = Plan(())
+        else:
+            plan = self.made.plan(list(key), list(where), self.device.facts)
         if len(self.plans) >= self._KEPT:
             self.plans.clear()
         found = self.plans[key] = shapes, where, plan.launches, plan.scratch
@@ -153,6 +160,11 @@ class KernelThunk(DeviceThunk):
     def forget(self):
         """Let go of the arrays of a call."""
         self.ready = self.asked = None
+
+
+def _is_in_order(array):
+    layout = array if isinstance(array, Layout) else Layout.of(array)
+    return layouts.is_contiguous(layout)
 
 
 class ToDevice(DeviceThunk):

@@ -73,7 +73,7 @@ class ApplyProfile:
     the name of the device that it ran on, whose nanoseconds the times are; "" for the host.
     transfer: whether it moves data between both. asked, waited: nanoseconds that the host took to
     ask a device for it, and to wait for it. on_host: why it did not run on a device, where others
-    did.
+    did. graph: the number, from 1, of the CUDA graph that launches it where nothing is profiled.
     """
 
     position: int
@@ -102,6 +102,7 @@ class ApplyProfile:
     asked: int = 0
     waited: int = 0
     on_host: str = ""
+    graph: int = 0
 
     @cached_property
     def keys(self):

@@ -1,6 +1,7 @@
 """Ops that CuPy computes, on a played device, against ``perform``: values, and what is refused."""
 
 import numpy as np
+import played
 import pytest
 
 import opwise
@@ -12,7 +13,7 @@ from opwise.optimizers.database import Query
 from opwise.tensor import blas
 from opwise.tensor.assertion import Assert
 from opwise.tensor.diagonal import fill_diagonal, fill_diagonal_offset
-from opwise.tensor.extra_ops import RepeatOp, UnravelIndex, diff
+from opwise.tensor.extra_ops import CpuContiguous, RepeatOp, UnravelIndex, diff
 from opwise.tensor.nnet.nnet import prepend_0_to_each_row, prepend_scalar_to_each_row
 from opwise.tensor.selection import permute_row_elements
 from opwise.tensor.sort import topk, topk_and_argtopk
@@ -133,3 +134,15 @@ def test_every_call_has_a_case():
     missing = {cls.__name__ for cls in calls._calls if not any(issubclass(c, cls) for c in seen)}
     # views and memory that other tests go through
     assert missing <= {"Rebroadcast", "ViewOp", "DeepCopyOp", "AllocEmpty"}
+
+
+@pytest.mark.parametrize("cupy", ["played"], indirect=True)
+def test_what_lies_in_order_is_not_copied(cupy):
+    f = opwise.function([M], CpuContiguous()(M), mode=Mode("cupy", None))
+    launches = played.STREAM.launches
+    np.testing.assert_array_equal(f(A), A)
+    assert played.STREAM.launches == launches
+    w = opwise.shared(np.asfortranarray(A), borrow=True)
+    g = opwise.function([], CpuContiguous()(w), mode=Mode("cupy", None))
+    np.testing.assert_array_equal(g(), A)
+    assert played.STREAM.launches == launches + 1

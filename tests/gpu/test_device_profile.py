@@ -58,7 +58,13 @@ def test_the_section_on_devices():
     profile = run("cupy").profile()
     n = sum(bool(a.device) for a in profile.applys)
     crossing = [a for a in profile.applys if a.transfer]
-    title, computing, transfers, *rows = device.section(profile, 30)
+    title, computing, transfers, told, *rows = device.section(profile, 30)
+    numbers = [a.graph for a in profile.applys if a.graph]
+    assert set(numbers) == {1, 2}, "before and behind what stays on the host"
+    assert told == (
+        f"  Timed one by one. Without a profile {len(numbers)} of these Applys are CUDA graphs: "
+        "2 launches."
+    )
     assert title.startswith("On the device: ")
     assert float(computing.split()[0]) == pytest.approx(0.004 * (n - len(crossing) - 1))
     assert float(transfers.split()[0]) == pytest.approx(0.004 * len(crossing))

@@ -21,6 +21,7 @@ def section(profile, n):
         "  %10.6f  %10.6f  %10.6f  Applys" % device,
         "  %10.6f  %10.6f  %10.6f  transfers: %s%s"
         % (*transfers, readable(moved), _rate(moved, transfers[0])),
+        *_graphs(profile),
     ]
     several = len(profile.functions) > 1
     rows = sorted(
@@ -34,6 +35,18 @@ def section(profile, n):
             % (*_times(a), name, _cut(a.text), _note(a))
         )  # fmt: skip
     return [*lines, *_on_host(profile, n)]
+
+
+def _graphs(profile):
+    """Return what happens to launches where nothing is profiled."""
+    graphs = [(k, a.graph) for k, f in enumerate(profile.functions) for a in f.applys if a.graph]
+    if not graphs:
+        return []
+    n = len(set(graphs))
+    return [
+        f"  Timed one by one. Without a profile {len(graphs)} of these Applys are CUDA graphs: {n} "
+        f"{'launch' if n == 1 else 'launches'}."
+    ]
 
 
 def _sums(applys, transfers):
