@@ -191,15 +191,15 @@ class DeviceMachine(PlainVM):
     def _finish(self, saved):
         if self._complaining:
             self._told.ask(self.words)
-        if self._complaining or (self._results and not self.timed):
-            self.device.synchronize()
+        if self._complaining or self._results or self.timed:
+            self._wait()
         if self._complaining:
             self._raise_complaint(self._told.land(), saved)
         if self.timed:
             self._read_events()
-        else:
-            for thunk in self._results:
-                thunk.land()
+            return
+        for thunk in self._results:
+            thunk.land()
 
     def _fail(self, k, error, saved=None):
         self._events.clear()
@@ -213,7 +213,7 @@ class DeviceMachine(PlainVM):
 
     def _words(self):
         self._told.ask(self.words)
-        self.device.synchronize()
+        self._wait()
         return self._told.land()
 
     def _raise_complaint(self, words, saved=None):
@@ -257,25 +257,32 @@ class DeviceMachine(PlainVM):
         if not thunk.view:
             marks[0] = self.device.event(marks[0])
         start = time.perf_counter_ns()
-        thunk()
-        if isinstance(thunk, ToHost) and not thunk.waits:
-            self.device.synchronize()
-            thunk.land()
+        if isinstance(thunk, ToHost):
+            thunk.ask()
+        else:
+            thunk()
         asked = time.perf_counter_ns() - start
         if not thunk.view:
             marks[1] = self.device.event(marks[1])
         self._events.append((k, asked))
+        if isinstance(thunk, ToHost):
+            self._wait()
+            thunk.land()
+
+    def _wait(self):
+        """Wait for the device: for what it was asked last."""
+        start = time.perf_counter_ns()
+        self.device.synchronize()
+        if self._events:
+            self.wait_ns[self._events[-1][0]] += time.perf_counter_ns() - start
 
     def _read_events(self):
         """Take the times of the device, which has come to the end of what it was asked."""
-        self.device.synchronize()
         for k, asked in self._events:
             ns = 0 if self.thunks[k].view else self.device.between(*self._marks_of[k])
-            waited = max(0, asked - ns) if isinstance(self.thunks[k], ToHost) else 0
             self._now[k] = ns
             self._times[k].add(ns)
-            self.host_ns[k] += asked - waited
-            self.wait_ns[k] += waited
+            self.host_ns[k] += asked
         self._events.clear()
 
     def device_times(self):

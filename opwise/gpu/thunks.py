@@ -194,8 +194,12 @@ class ToHost(DeviceThunk):
     def prepare(self):
         """Nothing is to be done before: memory of the host is there."""
 
-    def __call__(self):
+    def ask(self):
+        """Have the copy made."""
         self.download.ask(self.inputs[0][0])
+
+    def __call__(self):
+        self.ask()
         if self.waits:
             self.device.synchronize()
             self.land()

@@ -1,6 +1,7 @@
 """What a profile tells of a device: its times from events, transfers, what stayed on the host."""
 
 import re
+import time
 
 import numpy as np
 import played
@@ -52,6 +53,28 @@ def test_times_are_those_of_events():
     for call in f.detail:
         measured = [ns == 1_000_000 for ns in call.apply_ns]
         assert measured == [bool(a.device) and a.total > 0 for a in f.applys]
+
+
+def test_waiting_counts_for_what_is_waited_for(monkeypatch):
+    """Results, words that complain, and the marks of what nobody else waits for."""
+    real = played.STREAM.synchronize
+
+    def synchronize():
+        time.sleep(0.002)
+        real()
+
+    monkeypatch.setattr(played.STREAM, "synchronize", synchronize)
+    (f,) = run("cupy").profile().functions
+    waited = {a.position for a in f.applys if a.waited}
+    # the last one that may complain stands before the first result
+    assert waited == {a.position for a in f.applys if a.op == "HostFromGpu"}
+    assert all(a.waited >= 4 * 2_000_000 for a in f.applys if a.waited)
+    mode = ProfileMode("cupy", "fast_run")
+    w = opwise.shared(X.copy())
+    g = opwise.function([], updates=[(w, T.dot(w, w))], mode=mode)
+    g()
+    (told,) = mode.profile().functions
+    assert [a.op for a in told.applys if a.waited] == ["Dot22"]
 
 
 def test_the_section_on_devices():
