@@ -52,7 +52,7 @@ def stretches(machine):
             while stop < len(thunks) and _belongs(thunks[stop]) and not machine.parts(k, stop):
                 stop += 1
         if sum(map(_works, thunks[k:stop])) > 1 and machine.is_whole(k, stop):
-            found[k] = Stretch(machine, k, stop)
+            found[k] = Stretch(machine, k, stop, len(thunks) + len(found))
         k = max(stop, k + 1)
     return found
 
@@ -76,12 +76,13 @@ def _belongs(thunk):
 class Stretch:
     """The steps of a machine from ``start`` up to ``stop``.
 
+    mark: the number of the range in which it is launched; see ``DeviceMachine.start_marking``.
     reads: cells that come from before. gives: those that are read behind it; lasting: of these what
     the call returns. moved: those of reads whose values are copied to where the graph reads them.
     """
 
-    def __init__(self, machine, start, stop):
-        self.start, self.stop, self.device = start, stop, machine.device
+    def __init__(self, machine, start, stop, mark):
+        self.start, self.stop, self.mark, self.device = start, stop, mark, machine.device
         self.storages, self.thunks = machine.storages, machine.thunks[start:stop]
         program = machine.program
         steps = program.steps[start:stop]
@@ -124,7 +125,7 @@ class Stretch:
             graph = known.free_graph() or self._capture(key, known)
             if graph is not None:
                 self._known[key] = self._known.pop(key)  # the oldest ones go first
-                run(self.start, graph.launch)
+                run(self.mark, graph.launch)
                 return True
         if key is not None and key not in self._known:
             self._record(key, machine, run)

@@ -104,6 +104,10 @@ class DeviceMachine(PlainVM):
 
     # --- stretches --------------------------------------------------------------------------------
 
+    def start_marking(self, push, pop, label, labels):
+        names = [f"CUDA graph of {s.start} to {s.stop - 1}" for s in self.stretches.values()]
+        super().start_marking(push, pop, label, [*labels, *(n.encode() for n in names)])
+
     def parts(self, start, stop):
         """Return whether a stretch from ``start`` must end before step ``stop``.
 

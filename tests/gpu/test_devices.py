@@ -1,5 +1,6 @@
 """Which device functions run on, and what is said where there is none."""
 
+import gc
 import subprocess
 import sys
 import warnings
@@ -62,6 +63,7 @@ def test_the_flag(cupy, monkeypatch):
 
 def test_a_program_chooses(cupy, capsys):
     assert legacy.cuda_available and not legacy.cuda_enabled
+    gc.collect()  # of other tests
     before, _ = legacy.theano_allocated()
     legacy.use("gpu0")
     assert legacy.cuda_enabled

@@ -46,6 +46,16 @@ def test_calls_and_applys(marks, make):
     assert {"GpuFromHost", "HostFromGpu", "Dot22"} <= ops
 
 
+def test_a_graph_is_one_range(marks):
+    w, v = opwise.shared(X.copy(), "w"), opwise.shared(X.copy(), "v")
+    updates = [(w, T.exp(-w)), (v, T.exp(-v))]
+    f = opwise.function([], updates=updates, mode=Mode("cupy", "fast_run"), name="f")
+    f()
+    assert marks() == ranges(f)
+    f(), f()
+    assert marks() == 2 * ["+f", "+CUDA graph of 0 to 1", "-", "-"]
+
+
 def test_an_apply_of_the_host_that_fails(marks):
     class Picky(opwise.Op):
         __props__ = ()
