@@ -7,8 +7,8 @@ the CPU, the same bits in every run.
 from __future__ import annotations
 
 from opwise.gpu import cudatext, layouts, views
-from opwise.gpu.cudatext import c_type, count_type, held, index_type, position, stored
-from opwise.gpu.kernel import THREADS, Array, Launch, Plan, make_kernel
+from opwise.gpu.cudatext import c_type, count_type, for_each, held, index_type, position, stored
+from opwise.gpu.kernel import THREADS, Array, Launch, Plan, grid_of, make_kernel
 from opwise.scalar import csource
 
 #: keys that a block sorts
@@ -35,22 +35,6 @@ def unit_of(size):
     return _UNITS[size], cudatext.support()
 
 
-def each(wide, lines, of="n"):
-    """Return the lines that do ``lines`` for each i below ``of``."""
-    index = index_type(wide)
-    return [
-        f"for ({index} i = ({index})blockIdx.x * {THREADS} + ({index})threadIdx.x; i < {of};"
-        f" i += ({index})gridDim.x * {THREADS}) {{",
-        *(f"    {line}" for line in lines),
-        "}",
-    ]
-
-
-def blocks(size, device):
-    """Return how many blocks are for so many elements."""
-    return max(1, min(-(-size // THREADS), device.processors * 32))
-
-
 class Take:
     """``x[index]`` for a vector of indices: its kernels and plans."""
 
@@ -69,7 +53,7 @@ class Take:
         unit, needs = unit_of(size)
         index, count = index_type(wide), count_type(wide)
         place = " + ".join(["r * row", *(f"j{d} * s{d}" for d in range(rest))])
-        body = each(wide, [
+        body = for_each(wide, [
             f"const {index} k = ({count})i / ({count})inner;",
             *_ROW,
             "if (r < 0 || r >= length) {",
@@ -114,7 +98,7 @@ class Take:
             numbers += [*layouts.lengths(lengths, wide), *layouts.by_array(steps)]
         arrays = (Array("in", 0), Array("in", 1), Array("out"), Array("wrong"))
         kernel = (self.whole if in_units else self.general)[wide]
-        return Plan((Launch(kernel, blocks(n, device), (THREADS, 1), arrays, tuple(numbers)),))
+        return Plan((Launch(kernel, grid_of(n, device), (THREADS, 1), arrays, tuple(numbers)),))
 
 
 class Put:
@@ -229,7 +213,7 @@ class Put:
                 *self._of_key("p", wide),
                 f"z[{to}] = {cudatext.store(self._value(of), x)};",
             ]
-        body = each(wide, [
+        body = for_each(wide, [
             f"const {index} p = ({count})i / ({count})inner;",
             *([f"const {index} j = i - p * inner;"] if self.rest else []),
             "const ow_i64 r = keys[p] >> 32;",
@@ -252,7 +236,7 @@ class Put:
         value = self._value(of)
         cast = "(unsigned long long *)" if x == "int64" else ""
         value = f"(unsigned long long){value}" if x == "int64" else value
-        body = each(wide, [
+        body = for_each(wide, [
             f"const {index} k = ({count})i / ({count})inner;",
             *([f"const {index} j = i - k * inner;"] if self.rest else []),
             *_ROW,
@@ -288,7 +272,7 @@ class Put:
         at, to = Array("in", 2), Array("out")
         if self.atomic:
             arrays = (at, Array("in", 1), to, Array("wrong"))
-            numbers, grid = (z.shape[0], step, *numbers), blocks(numbers[0], device)
+            numbers, grid = (z.shape[0], step, *numbers), grid_of(numbers[0], device)
             return Plan((Launch(self.last[wide], grid, (THREADS, 1), arrays, numbers),))
         launches, keys = self._sorted(k, step, z.shape[0], device, at)
         launches.append(self._last(wide, keys, to, (k, *numbers), device))
@@ -296,7 +280,7 @@ class Put:
 
     def _last(self, wide, keys, to, numbers, device):
         """Return the launch that sets or adds, by sorted keys."""
-        arrays, grid = (keys, Array("in", 1), to), blocks(numbers[1], device)
+        arrays, grid = (keys, Array("in", 1), to), grid_of(numbers[1], device)
         return Launch(self.last[wide], grid, (THREADS, 1), arrays, numbers)
 
     def _sorted(self, k, step, rows, device, index):
@@ -307,7 +291,7 @@ class Put:
         launches = [Launch(self.sort, -(-k // tile), (THREADS, 1), first, (k, rows, step, tile))]
         run = _TILE
         while run < k:
-            grid = blocks(k, device)
+            grid = grid_of(k, device)
             launches.append(Launch(self.merge, grid, (THREADS, 1), (here, there), (k, run)))
             here, there = there, here
             run *= 2
@@ -359,7 +343,7 @@ def _sort(index_dtype):
 def _merge():
     """Return the kernel that joins sorted runs two by two: a key's place is its own plus that among
     the keys of the other run."""
-    body = each(True, [
+    body = for_each(True, [
         "const ow_i64 own = i / run, pair = own / 2 * 2 * run;",
         "const ow_i64 start = (own ^ 1) * run < n ? (own ^ 1) * run : n;",
         "ow_i64 low = start, high = start + run < n ? start + run : n;",

@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from opwise.gpu import cudatext, layouts, views
-from opwise.gpu.cudatext import c_type, held, index_type, position, stored
-from opwise.gpu.indexing import blocks, each
-from opwise.gpu.kernel import THREADS, Array, Launch, Plan, in_braces, loop, make_kernel
+from opwise.gpu.cudatext import c_type, for_each, held, index_type, position, stored
+from opwise.gpu.kernel import (
+    THREADS,
+    Array,
+    Launch,
+    Plan,
+    grid_of,
+    in_braces,
+    loop,
+    make_kernel,
+)
 from opwise.scalar import csource, dtypes
 
 
@@ -39,7 +47,7 @@ class Elements:
 
     def each(self, wide, lines):
         """Return the lines that do ``lines`` for each element, number i at position j."""
-        return each(wide, [*position("i", "j", self.ndim, "n", wide), *lines])
+        return for_each(wide, [*position("i", "j", self.ndim, "n", wide), *lines])
 
     def parameters(self, wide):
         index = index_type(wide)
@@ -61,7 +69,7 @@ def _needs(dtypes_, complains=False):
 
 
 def _plan(kernel, arrays, size, numbers, device):
-    return Plan((Launch(kernel, blocks(size, device), (THREADS, 1), arrays, numbers),))
+    return Plan((Launch(kernel, grid_of(size, device), (THREADS, 1), arrays, numbers),))
 
 
 class Search:

@@ -10,7 +10,16 @@ from typing import NamedTuple
 
 from opwise.gpu import cudatext, layouts
 from opwise.gpu.cudatext import c_type, count_type, index_type, stored
-from opwise.gpu.kernel import THREADS, Array, Launch, Plan, in_braces, loop, make_kernel
+from opwise.gpu.kernel import (
+    THREADS,
+    Array,
+    Launch,
+    Plan,
+    at_most,
+    in_braces,
+    loop,
+    make_kernel,
+)
 from opwise.gpu.reduce import Folding
 
 #: consecutive elements that a thread of a row cumulates
@@ -154,7 +163,7 @@ def _launch(kernel, lines, cut, arrays, shared, device):
     block = (across, THREADS // across) if shared else (THREADS, 1)
     blocks = -(-lines.count * cut[0] // (block[1] if shared else THREADS))
     numbers = (lines.count, lines.length, lines.inner, *lines.steps, *cut)
-    return Launch(kernel, min(blocks, device.processors * 32), block, arrays, numbers, shared)
+    return Launch(kernel, at_most(blocks, device), block, arrays, numbers, shared)
 
 
 class _Text:
