@@ -157,6 +157,7 @@ class Put:
         )  # fmt: skip
 
     def _places(self):
+        """Return the places of an element j of row r, and of the one of y for index k."""
         to = " + ".join(["r * row", *(f"j{d} * s{d}" for d in range(self.rest))])
         start = ["k * y_row"] if self.places == 1 else [f"k{d} * y{d}" for d in range(self.places)]
         return to, " + ".join([*start, *(f"j{d} * t{d}" for d in range(self.rest))])
@@ -177,42 +178,17 @@ class Put:
         return cudatext.support("complain", *half)
 
     def _in_order(self, wide):
+        """Return the kernel of sorted keys: the first of a row adds all of its terms, or the last
+        sets it."""
         x, y, _ = self.dtypes
         index, count = index_type(wide), count_type(wide)
         to, of = self._places()
-        plus = "|" if x == "bool" else "+"
-        if self.adds:
-            do = [
-                "if (p > 0 && keys[p - 1] >> 32 == (ow_u64)r)",
-                "    continue;",
-                f"{c_type(x)} sum = {cudatext.load(f'z[{to}]', x)};",
-                f"{index} q = p;",
-                # of a row with many terms several are on their way at once
-                f"for (; q + {_BATCH - 1} < count && keys[q + {_BATCH - 1}] >> 32 == (ow_u64)r;"
-                f" q += {_BATCH}) {{",
-                f"    {c_type(x)} terms[{_BATCH}];",
-                "    OW_UNROLL",
-                f"    for (int u = 0; u < {_BATCH}; u++) {{",
-                *(f"        {line}" for line in self._of_key("q + u", wide)),
-                f"        terms[u] = {self._value(of)};",
-                "    }",
-                "    OW_UNROLL",
-                f"    for (int u = 0; u < {_BATCH}; u++)",
-                f"        sum = ({c_type(x)})(sum {plus} terms[u]);",
-                "}",
-                "for (; q < count && keys[q] >> 32 == (ow_u64)r; q++) {",
-                *(f"    {line}" for line in self._of_key("q", wide)),
-                f"    sum = ({c_type(x)})(sum {plus} {self._value(of)});",
-                "}",
-                f"z[{to}] = {cudatext.store('sum', x)};",
-            ]
-        else:
-            do = [
-                "if (p + 1 < count && keys[p + 1] >> 32 == (ow_u64)r)",
-                "    continue;",
-                *self._of_key("p", wide),
-                f"z[{to}] = {cudatext.store(self._value(of), x)};",
-            ]
+        lines = self._sum_of_row(to, of, wide) if self.adds else [
+            "if (p + 1 < count && keys[p + 1] >> 32 == (ow_u64)r)",
+            "    continue;",
+            *self._of_key("p", wide),
+            f"z[{to}] = {cudatext.store(self._value(of), x)};",
+        ]  # fmt: skip
         body = for_each(wide, [
             f"const {index} p = ({count})i / ({count})inner;",
             *([f"const {index} j = i - p * inner;"] if self.rest else []),
@@ -220,7 +196,7 @@ class Put:
             "if (r == 0xffffffffll)",
             "    continue;",
             *position("j", "j", self.rest, "n", wide),
-            *do,
+            *lines,
         ])  # fmt: skip
         parameters = [
             ("const ow_u64 *", "keys"), (f"const {stored(y)} *", "y"), (f"{stored(x)} *", "z"),
@@ -228,6 +204,38 @@ class Put:
         ]  # fmt: skip
         stem = "add_rows" if self.adds else "set_rows"
         return make_kernel(stem, parameters, body, self._needs(), wide=wide)
+
+    def _sum_of_row(self, to, of, wide):
+        """Return the lines that add the terms of row r to it, from key p on, if that is its first.
+
+        to, of: the places of an element of the row and of a term.
+        """
+        x = self.dtypes[0]
+        plus = "|" if x == "bool" else "+"
+        return [
+            "if (p > 0 && keys[p - 1] >> 32 == (ow_u64)r)",
+            "    continue;",
+            f"{c_type(x)} sum = {cudatext.load(f'z[{to}]', x)};",
+            f"{index_type(wide)} q = p;",
+            # of a row with many terms several are on their way at once
+            f"for (; q + {_BATCH - 1} < count && keys[q + {_BATCH - 1}] >> 32 == (ow_u64)r;"
+            f" q += {_BATCH}) {{",
+            f"    {c_type(x)} terms[{_BATCH}];",
+            "    OW_UNROLL",
+            f"    for (int u = 0; u < {_BATCH}; u++) {{",
+            *(f"        {line}" for line in self._of_key("q + u", wide)),
+            f"        terms[u] = {self._value(of)};",
+            "    }",
+            "    OW_UNROLL",
+            f"    for (int u = 0; u < {_BATCH}; u++)",
+            f"        sum = ({c_type(x)})(sum {plus} terms[u]);",
+            "}",
+            "for (; q < count && keys[q] >> 32 == (ow_u64)r; q++) {",
+            *(f"    {line}" for line in self._of_key("q", wide)),
+            f"    sum = ({c_type(x)})(sum {plus} {self._value(of)});",
+            "}",
+            f"z[{to}] = {cudatext.store('sum', x)};",
+        ]
 
     def _atomic(self, wide):
         x, y, index_dtype = self.dtypes
