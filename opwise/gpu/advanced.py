@@ -379,11 +379,10 @@ class PutAt(Put):
         try:
             views.check_broadcast(shape, to)
         except ValueError:
-            told = views.told_shapes([y.shape, to]).split()
             raise ValueError(
                 "array is not broadcastable to correct shape" if self.adds else
-                f"shape mismatch: value array of shape {told[0]} could not be broadcast to "
-                f"indexing result of shape {told[1]}"
+                f"shape mismatch: value array of shape {views.told_shape(y.shape)} could not be "
+                f"broadcast to indexing result of shape {views.told_shape(to)}"
             ) from None  # fmt: skip
         return [x.shape]
 

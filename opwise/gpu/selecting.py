@@ -183,11 +183,10 @@ def _check_masked(x, y, mask, adds):
     try:
         views.check_broadcast(y.shape[max(0, len(y.shape) - len(rest)) :], rest)
     except ValueError:
-        told = views.told_shapes([y.shape]).strip()
         raise ValueError(
             "array is not broadcastable to correct shape" if adds else
-            f"shape mismatch: value array of shape {told} could not be broadcast to what a mask "
-            f"picks from an array of shape {x.shape}"
+            f"shape mismatch: value array of shape {views.told_shape(y.shape)} could not be "
+            f"broadcast to what a mask picks from an array of shape {x.shape}"
         ) from None  # fmt: skip
 
 
