@@ -136,16 +136,22 @@ def test_two_of_the_cpu_or_of_a_device(cpu, gpu):
 def test_the_text(cpu, gpu):
     lines = moved.section(cpu, gpu, 2)
     assert lines[:2] == ["CPU and GPU", "-----------"]
-    assert lines[2].endswith(": 10.80 times as fast")
+    assert lines[2:5] == [
+        "0.000001 s on the CPU, 0.000000 s with the GPU: 10.80 times as fast",
+        "  of these 0.000000 s in 3 Applys on the GPU, 0.000000 s in 3 transfers, 0.000000 s in 1 "
+        "Apply still on the CPU",
+        f"  still on the CPU: 0.000000 s in 1 Apply (take): {WHY}",
+    ]
     columns = "<CPU seconds> <GPU seconds> <transfer seconds> <seconds still on the CPU> <speed-up>"
     at = lines.index(f"By line: {columns} <line>")
     assert lines[at + 1].split(maxsplit=5) == [
         *("0.000001", "0.000000", "0.000000", "0.000000", "40x"), "net.py:3  h = T.dot(x, w)",
     ]  # fmt: skip
-    assert lines[at + 3] == "  ... (2 more: 0.000000 s on the CPU, 0.000000 s with the device)"
+    assert lines[at + 3] == "  ... (2 more: 0.000000 s on the CPU, 0.000000 s with the GPU)"
     text = "\n".join(moved.section(cpu, gpu, 20))
     assert f"0.98x  net.py:7 take: {WHY}\n" in text
     assert "-  (arguments and shared variables)\n" in text
     assert "-  GpuFromHost (arguments and shared variables)\n" in text
+    assert "-  GpuFromHost(x)\n" in text[text.index("By Apply: ") :]
     titles = ("By line", "By Op", "By type of Op", "By Apply")
     assert [line.split(":")[0] for line in lines if columns in line] == list(titles)
