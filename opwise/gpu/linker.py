@@ -17,7 +17,7 @@ from opwise.gpu.thunks import CallThunk, KernelThunk, ToDevice, ToHost
 from opwise.gpu.transfer import GpuFromHost, HostFromGpu
 from opwise.graph import provenance
 from opwise.linkers.base import Linker, make_thunk
-from opwise.linkers.program import make_program, roots_overwritten
+from opwise.linkers.program import make_program, root, roots_overwritten
 
 
 class CupyLinker(Linker):
@@ -121,8 +121,9 @@ class _Thunks:
         ]
         self.number = {k: number for number, k in enumerate(complaining)}
         self.words = device.zeros(len(complaining), "uint32") if complaining else None
-        #: cells that are written into, and that some step reads
+        #: cells that are written into, by steps or by those who get results; and that steps read
         self.overwritten = roots_overwritten(program, program.steps)
+        self.overwritten |= {root(program, cell) for cell in program.outputs}
         self.read = {cell for step in program.steps for cell in step.inputs}
         #: copies of constants there, by cell
         self.copies = {}
