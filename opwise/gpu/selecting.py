@@ -193,6 +193,10 @@ def _check_masked(x, y, mask, adds):
 # --- positions and choices ------------------------------------------------------------------------
 
 
+def _value_error(text):
+    return lambda position, inputs: ValueError(text)
+
+
 @cuda_maker(SearchsortedOp)
 def search(node):
     reason = _missing(node.inputs)
@@ -203,9 +207,7 @@ def search(node):
         return "numpy takes no sorter of uint64"
     found = positions.Search([t.dtype for t in (x, v, *sorter)], v.ndim, node.op.side)
 
-    def wrong(position, inputs):
-        return ValueError("Sorter index out of range.")
-
+    wrong = _value_error("Sorter index out of range.")
     return Implementation(found.kernels, found.shapes, found.plan, wrong=wrong if sorter else None)
 
 
@@ -224,9 +226,7 @@ def choose(node):
     used = [v.type.dtype for v in (*node.inputs, out)]
     found = positions.Choice(used, out.type.ndim, node.op.mode, stacked)
 
-    def wrong(position, inputs):
-        return ValueError("invalid entry in choice array")
-
+    wrong = _value_error("invalid entry in choice array")
     return Implementation(
         found.kernels, found.shapes, found.plan, wrong=wrong if node.op.mode == "raise" else None
     )
@@ -238,9 +238,7 @@ def ravel(node):
     op = node.op
     found = positions.Ravel([t.dtype for t in indices], indices[0].ndim, op.mode, op.order)
 
-    def wrong(position, inputs):
-        return ValueError("invalid entry in coordinates array")
-
+    wrong = _value_error("invalid entry in coordinates array")
     return Implementation(
         found.kernels, found.shapes, found.plan, (len(indices),),
         wrong=wrong if op.mode == "raise" else None,
