@@ -40,6 +40,11 @@ class Moved:
         return self.difference.key
 
     @property
+    def label(self):
+        """What the row is about, for people."""
+        return self.difference.label
+
+    @property
     def moved(self):
         """Nanoseconds of all that the row takes with the device."""
         return self.device + self.transfers + self.left

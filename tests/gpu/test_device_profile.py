@@ -109,7 +109,7 @@ def test_transfers_count_for_what_they_move():
         assert sum(row.moved for row in rows) == pytest.approx(gpu.local_ns)
         assert sum(row.given for row in rows) == 8_000_000  # x and i, in each call
     # what sorts out stays on the host: its result goes to the device, the product comes home
-    found = {row.difference.label: row for row in devices.rows("op", cpu, gpu)}
+    found = {row.label: row for row in devices.rows("op", cpu, gpu)}
     (unique,) = (row for label, row in found.items() if label.startswith("Unique"))
     assert unique.transfers == 4_000_000
     assert unique.left and not unique.device

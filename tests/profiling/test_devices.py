@@ -51,7 +51,7 @@ def gpu(build):
 
 def table(by, cpu, gpu):
     return {
-        row.difference.label: (row.cpu, row.device, row.transfers, row.left)
+        row.label: (row.cpu, row.device, row.transfers, row.left)
         for row in devices.rows(by, cpu, gpu)
     }
 
@@ -66,7 +66,7 @@ def test_by_apply(cpu, gpu):
     }
     assert table("apply", cpu, gpu) == table("apply", gpu, cpu) == expected
     assert table("op", cpu, gpu) == table("op", gpu, cpu) == expected
-    by_label = {row.difference.label: row for row in devices.rows("apply", cpu, gpu)}
+    by_label = {row.label: row for row in devices.rows("apply", cpu, gpu)}
     assert by_label["exp"].speedup == 9 and by_label["take"].speedup == 50 / 51
     assert by_label["GpuFromHost"].speedup is None and by_label["GpuFromHost"].about_given
     assert {label: row.why for label, row in by_label.items() if row.why} == {"take": (WHY,)}

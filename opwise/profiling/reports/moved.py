@@ -86,7 +86,7 @@ def _reasons(left):
 
 def _table(by, rows, n, sources):
     rows = [r for r in rows if r.cpu or r.moved]
-    rows.sort(key=lambda r: (-max(r.cpu, r.moved), r.difference.position, r.difference.label))
+    rows.sort(key=lambda r: (-max(r.cpu, r.moved), r.difference.position, r.label))
     why = ": <why still on the CPU>" if by == "apply" else ""
     rest = rows[n:]
     return [
@@ -110,10 +110,10 @@ def _line(row, label):
 def label(by, row):
     """Return what a row of ``devices.rows`` is about, without the line of an Apply."""
     if not row.about_given:
-        return row.difference.label
+        return row.label
     if by == "apply":  # with what it moves
         return ", ".join(a.text for side in row.difference.parts for a in side if a.transfer)
-    return _GIVEN if by == "line" else f"{row.difference.label} {_GIVEN}"
+    return _GIVEN if by == "line" else f"{row.label} {_GIVEN}"
 
 
 def _name(by, row, sources):
