@@ -3,9 +3,9 @@
     python -m benchmark.gpu.device_times [--quick] [--json FILE]
 
 Contenders of a workload take turns; a figure is the median of their turns, measured with events.
-The measure of a workload is the copy of as many bytes, or a product by cuBLAS alone. torch, where
-it is installed with CUDA, runs compiled, with CUDA graphs. Without a device it says what is missing
-and exits with 2.
+The measure of a workload is the copy of as many bytes, a product by cuBLAS alone, the same without
+a profile, or else torch. That, where it is installed with CUDA, runs compiled, with CUDA graphs.
+Without a device it says what is missing and exits with 2.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ from opwise.version import __version__
 
 @dataclass(frozen=True)
 class Workload:
-    """What is measured.
+    """What is measured, and by what: a copy, a product, a function of our own, or torch.
 
-    bytes: that must be moved at least, or 0. product: (rows, inner, columns) of a product that it
-    is, or None; of dtype, or by TF32. plain: makes what it is measured by. bar: the share of the
-    measure that is to be reached. make: returns a function without arguments under a mode; its
-    values stay on the device. torch: likewise, from torch, or None.
+    bar: the share of the measure that is to be reached. make: from a mode to a function without
+    arguments, whose values stay on the device. torch: from the module torch to such a function;
+    None where torch has no like of it. bytes: that must be moved at least, 0 where no copy is the
+    measure. product: (rows, inner, columns) where the measure is a product of cuBLAS, of ``dtype``,
+    with ``tf32`` or without. plain: like make, where the measure is a function of our own.
     """
 
     name: str
@@ -170,16 +171,16 @@ def product(n, dtype="float32", tf32=False):
 def profiled(n):
     """What it costs to be profiled: ten kernels, against the same without a profile."""
 
-    def made(mode):
+    def plain(mode):
         x = opwise.shared(numbers(n))
         parts = [T.tanh(x * k).sum() for k in range(10)]
         outputs = [opwise.Out(part, borrow=True) for part in parts]
         return opwise.function([], outputs, mode=mode)
 
     def make(mode):
-        return made(ProfileMode("cupy", "fast_run"))
+        return plain(ProfileMode("cupy", "fast_run"))
 
-    return Workload("ten kernels, profiled", 0.95, make, None, plain=made)
+    return Workload("ten kernels, profiled", 0.95, make, None, plain=plain)
 
 
 def perceptron(rows, width=512):
@@ -259,7 +260,7 @@ def contenders_of(workload, device, torch):
         found["torch"] = workload.torch(torch)
     if workload.bytes:
         source, target = (device.zeros(workload.bytes // 2, "uint8") for _ in range(2))
-        found["copy"] = lambda: copy(device, source, target)
+        found["copy"] = lambda: copy(source, target)
     elif workload.product:
         rows, inner, columns = workload.product
         shapes = (rows, inner), (inner, columns), (rows, columns)
@@ -270,11 +271,11 @@ def contenders_of(workload, device, torch):
     return found
 
 
-def copy(device, source, target):
+def copy(source, target):
     target[...] = source
 
 
-def with_cuda():
+def torch_with_cuda():
     """Return torch if it is installed and has a device, else None."""
     try:
         torch = importlib.import_module("torch")
@@ -309,8 +310,10 @@ def main(argv=None):
     except DeviceError as error:
         print(f"nothing was measured. {error}", file=sys.stderr)
         return 2
-    torch = with_cuda()
-    print(f"{device.name}, opwise {__version__}" + ("" if torch else "; torch: not installed"))
+    torch = torch_with_cuda()
+    print(
+        f"{device.name}, opwise {__version__}" + ("" if torch else "; there is no torch with CUDA")
+    )
     rows = []
     for workload in workloads(args.quick):
         calls, rounds = (2, 2) if args.quick else (20, 15)

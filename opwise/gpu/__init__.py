@@ -1,4 +1,4 @@
-"""CUDA: texts of kernels and plans of launches, which need no device; reached by import string.
+"""CUDA: kernels and plans of launches, which need no device, and what runs them through CuPy.
 
-There is no linker yet: asking for one says so.
+Reached by import strings, so that nothing asks for a device before a function is linked for one.
 """

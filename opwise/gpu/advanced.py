@@ -8,9 +8,9 @@ import math
 import numpy as np
 
 from opwise.gpu import cudatext, layouts, views
-from opwise.gpu.cudatext import index_type, position, stored
-from opwise.gpu.indexing import Put, blocks, each, unit_of
-from opwise.gpu.kernel import THREADS, Array, Launch, Plan, make_kernel
+from opwise.gpu.cudatext import for_each, index_type, position, stored
+from opwise.gpu.indexing import Put, unit_of
+from opwise.gpu.kernel import THREADS, Array, Launch, Plan, grid_of, make_kernel
 from opwise.gpu.layouts import Walk
 
 
@@ -171,7 +171,7 @@ class Check:
             return [*lines, f"if ({items.outside(among)})", "    ow_complain(wrong, i);"]
 
         # numbers are looked at even if there is no place
-        body = each(wide, [
+        body = for_each(wide, [
             *told(numbers),
             "if (i >= places)",
             "    continue;",
@@ -201,7 +201,7 @@ class Check:
             *layouts.lengths(lengths, wide), *_walked(items, steps),
         )  # fmt: skip
         arrays = (*(Array("in", i) for i in items.arrays), Array("wrong"))
-        grid = blocks(max(size, 1), device)
+        grid = grid_of(size, device)
         return Plan((Launch(self.kernel[wide], grid, (THREADS, 1), arrays, numbers),))
 
 
@@ -245,7 +245,7 @@ class Pick:
             "    continue;",
             "}",
         ]
-        body = each(wide, [
+        body = for_each(wide, [
             *position("i", "j", ndim, "n", wide),
             *items.all_found(before),
             *(told if every else []),
@@ -301,7 +301,7 @@ class Pick:
             *([Array("wrong")] if items.arrays else []),
         )  # fmt: skip
         kernel = (self.runs if in_units else self.general)[wide]
-        grid = blocks(whole.size, device)
+        grid = grid_of(whole.size, device)
         return Plan((Launch(kernel, grid, (THREADS, 1), arrays, numbers),))
 
     def _walk(self, part, dims):
@@ -357,7 +357,7 @@ class PutAt(Put):
         if items.arrays:
             outside = items.outside(range(len(items.dtypes)))
             found = [f"if ({outside})", "    rows[i] = end;", "else", f"    {found[0]}"]
-        body = each(wide, [
+        body = for_each(wide, [
             *position("i", "j", items.ndim, "n", wide), *items.all_found(), *found,
         ])  # fmt: skip
         parameters = [
@@ -379,11 +379,10 @@ class PutAt(Put):
         try:
             views.check_broadcast(shape, to)
         except ValueError:
-            told = views.told_shapes([y.shape, to]).split()
             raise ValueError(
                 "array is not broadcastable to correct shape" if self.adds else
-                f"shape mismatch: value array of shape {told[0]} could not be broadcast to "
-                f"indexing result of shape {told[1]}"
+                f"shape mismatch: value array of shape {views.told_shape(y.shape)} could not be "
+                f"broadcast to indexing result of shape {views.told_shape(to)}"
             ) from None  # fmt: skip
         return [x.shape]
 
@@ -441,7 +440,7 @@ class PutAt(Put):
             *layouts.lengths(lengths, wide), *_walked(items, steps),
         )  # fmt: skip
         arrays = (*(Array("in", i) for i in items.arrays), rows)
-        return Launch(self.rows[wide], blocks(walk.size, device), (THREADS, 1), arrays, numbers)
+        return Launch(self.rows[wide], grid_of(walk.size, device), (THREADS, 1), arrays, numbers)
 
 
 def as_dimensions(layout, ndim):

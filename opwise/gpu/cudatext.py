@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from opwise.gpu.kernel import NAME, digest
+from opwise.gpu.kernel import NAME, THREADS, digest
 from opwise.scalar import csource, dtypes, loops
 from opwise.scalar.composite import Composite, Literal, Step
 from opwise.scalar.op import Cast
@@ -109,6 +109,17 @@ def position(of, name, ndim, lengths, wide):
         lines.append(f"const {index} {name}{d} = {rest} - {whole} * {n};")
         rest = whole
     return [f"const {index} {name}0 = {rest};"] if ndim == 1 else lines
+
+
+def for_each(wide, lines, below="n"):
+    """Return the lines that do ``lines`` for each number i below one: a grid-stride loop."""
+    index = index_type(wide)
+    return [
+        f"for ({index} i = ({index})blockIdx.x * {THREADS} + ({index})threadIdx.x; i < {below};"
+        f" i += ({index})gridDim.x * {THREADS}) {{",
+        *(f"    {line}" for line in lines),
+        "}",
+    ]
 
 
 # --- expressions --------------------------------------------------------------------------------

@@ -9,13 +9,20 @@ from __future__ import annotations
 import math
 
 from opwise.gpu import cudatext, layouts, tiles
-from opwise.gpu.cudatext import index_type, position
-from opwise.gpu.kernel import THREADS, Kernel, Launch, batched, in_braces, make_kernel
+from opwise.gpu.cudatext import for_each, index_type, position
+from opwise.gpu.kernel import (
+    THREADS,
+    Kernel,
+    Launch,
+    at_most,
+    batched,
+    grid_of,
+    in_braces,
+    make_kernel,
+)
 from opwise.gpu.kernel import loop as loop_over
 from opwise.gpu.tiles import PITCH, TILE
 
-#: blocks for each processor of the device: more start only as these end
-_WAVES = 32
 #: elements of operands and results that a thread of a flat kernel has in registers
 _REGISTERS = 32
 #: elements of a tile that a thread computes
@@ -88,7 +95,7 @@ class Loop:
             return [self._tiled_launch(wide, tiling, sizes, arrays, device)]
         lengths, steps = walk.padded(self.ndim)
         numbers = (walk.size, *layouts.lengths(lengths, wide), *layouts.by_array(steps))
-        blocks = _blocks(walk.size, THREADS, device)
+        blocks = grid_of(walk.size, device)
         return [Launch(self.strided[wide], blocks, (THREADS, 1), arrays, numbers)]
 
     def _is_fast(self, walk, moving):
@@ -111,13 +118,13 @@ class Loop:
     def _fast_launch(self, wide, walk, arrays, device):
         kernel = self.fast[wide]
         if self.flat:
-            blocks = _blocks(walk.size, self.tile, device)
+            blocks = grid_of(walk.size, device, self.tile)
             return Launch(kernel, blocks, (THREADS, 1), arrays, (walk.size,))
         lengths, steps = walk.padded(self.ndim)
         lengths = (*lengths[:-1], lengths[-1] // self.width)
         outer = layouts.by_array(steps[:-1])
         vectors = walk.size // self.width
-        blocks = _blocks(vectors, THREADS, device)
+        blocks = grid_of(vectors, device)
         numbers = (vectors, *layouts.lengths(lengths, wide), *outer)
         return Launch(kernel, blocks, (THREADS, 1), arrays, numbers)
 
@@ -129,7 +136,7 @@ class Loop:
         numbers = (
             n, *layouts.lengths(counts, wide), *shape[-2:], *layouts.by_array(steps), *places
         )  # fmt: skip
-        blocks = min(n, device.processors * _WAVES)
+        blocks = at_most(n, device)
         return Launch(self.tiled[wide], blocks, (THREADS, 1), arrays, numbers, shared)
 
     @property
@@ -154,10 +161,6 @@ def _aligned(moving, width):
         layout.alignment % min(cudatext.VECTOR_BYTES, layout.itemsize * width) == 0
         for layout in moving
     )
-
-
-def _blocks(size, each, device):
-    return min(-(-size // each), device.processors * _WAVES)
 
 
 class _Text:
@@ -225,7 +228,7 @@ class _Text:
         ]
         body = [
             *self._still(),
-            *self._each(wide, [*lines, *inside, *self._on_vector(starts)]),
+            *for_each(wide, [*lines, *inside, *self._on_vector(starts)]),
         ]
         return self._kernel("rows", [*numbers, *steps], body, wide)
 
@@ -236,7 +239,7 @@ class _Text:
             k: " + ".join(f"j{d} * s{k}_{d}" for d in range(loop.ndim)) or "i" for k in loop.moving
         }
         steps = [(index_type(wide), f"s{k}_{d}") for k in loop.moving for d in range(loop.ndim)]
-        body = [*self._still(), *self._each(wide, [*lines, *self._on_element(places)])]
+        body = [*self._still(), *for_each(wide, [*lines, *self._on_element(places)])]
         return self._kernel("strided", [*numbers, *steps], body, wide, vectors=False)
 
     def tiled(self, wide):
@@ -257,7 +260,7 @@ class _Text:
             ])
             for k in loop.moving
         ]  # fmt: skip
-        each = [
+        of_tile = [
             *find,
             f"const {index} row = j{last - 1} * {TILE}, column = j{last} * {TILE};",
             f"const {index} height = rows - row, width = columns - column;",
@@ -271,7 +274,7 @@ class _Text:
             f"const int x = threadIdx.x % {TILE}, y = threadIdx.x / {TILE};",
             *loop_over(
                 f"for ({index} i = ({index})blockIdx.x; i < n; i += ({index})gridDim.x)",
-                in_braces(each),
+                in_braces(of_tile),
             ),
         ]
         numbers += [(index, "rows"), (index, "columns"), *steps, *places]
@@ -385,16 +388,6 @@ class _Text:
 
     def _at(self, k, place):
         return cudatext.load(f"{self.names[k]}[{place}]", self.loop.dtypes[k])
-
-    def _each(self, wide, lines):
-        """Return the lines that do ``lines`` for each i below n."""
-        index = index_type(wide)
-        return [
-            f"for ({index} i = ({index})blockIdx.x * {THREADS} + ({index})threadIdx.x; i < n;"
-            f" i += ({index})gridDim.x * {THREADS}) {{",
-            *(f"    {line}" for line in lines),
-            "}",
-        ]
 
     def _position(self, wide):
         """Return (lines that make the position j0, j1, ... of i, parameters that they use)."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from opwise.gpu import cudatext
-from opwise.gpu.cudatext import stored
-from opwise.gpu.kernel import THREADS, Array, Launch, Plan, make_kernel
+from opwise.gpu.cudatext import for_each, stored
+from opwise.gpu.kernel import THREADS, Array, Launch, Plan, grid_of, make_kernel
 from opwise.scalar import csource, dtypes
 
 
@@ -14,7 +14,7 @@ def arange(dtype):
     value = csource.convert(
         f"(i == 1 ? second : start + ({number})i * (second - start))", _wide(dtype), _own(dtype)
     )
-    body = _each([f"z[i] = {cudatext.store(value, dtype)};"])
+    body = for_each(True, [f"z[i] = {cudatext.store(value, dtype)};"])
     parameters = [(f"{stored(dtype)} *", "z"), ("ow_i64", "n"), (number, "start"),
                   (number, "second")]  # fmt: skip
     return make_kernel("arange", parameters, body, _needs(dtype))
@@ -27,7 +27,7 @@ def arange_plan(kernel, n, start, second, device):
 def diagonal(dtype, test):
     """Return the kernel of a matrix of ones where the test ``column - row`` {test} k holds."""
     one, zero = (cudatext.store(csource.literal(x, _own(dtype)), dtype) for x in (1, 0))
-    body = _each([f"z[i] = (ow_i64)(i % m) - (ow_i64)(i / m) {test} k ? {one} : {zero};"])
+    body = for_each(True, [f"z[i] = (ow_i64)(i % m) - (ow_i64)(i / m) {test} k ? {one} : {zero};"])
     parameters = [(f"{stored(dtype)} *", "z"), ("ow_i64", "n"), ("ow_u32", "m"), ("ow_i64", "k")]
     return make_kernel("diagonal", parameters, body, _needs(dtype))
 
@@ -56,17 +56,7 @@ def _needs(dtype):
     return cudatext.support(*(["half"] if dtype == "float16" else []))
 
 
-def _each(lines):
-    return [
-        f"for (ow_i64 i = (ow_i64)blockIdx.x * {THREADS} + threadIdx.x; i < n;"
-        f" i += (ow_i64)gridDim.x * {THREADS}) {{",
-        *(f"    {line}" for line in lines),
-        "}",
-    ]
-
-
 def _plan(kernel, n, numbers, device):
     if n == 0:
         return Plan(())
-    grid = min(-(-n // THREADS), device.processors * 32)
-    return Plan((Launch(kernel, grid, (THREADS, 1), (Array("out"),), numbers),))
+    return Plan((Launch(kernel, grid_of(n, device), (THREADS, 1), (Array("out"),), numbers),))

@@ -7,8 +7,8 @@ the CPU, the same bits in every run.
 from __future__ import annotations
 
 from opwise.gpu import cudatext, layouts, views
-from opwise.gpu.cudatext import c_type, count_type, held, index_type, position, stored
-from opwise.gpu.kernel import THREADS, Array, Launch, Plan, make_kernel
+from opwise.gpu.cudatext import c_type, count_type, for_each, held, index_type, position, stored
+from opwise.gpu.kernel import THREADS, Array, Launch, Plan, grid_of, make_kernel
 from opwise.scalar import csource
 
 #: keys that a block sorts
@@ -35,22 +35,6 @@ def unit_of(size):
     return _UNITS[size], cudatext.support()
 
 
-def each(wide, lines, of="n"):
-    """Return the lines that do ``lines`` for each i below ``of``."""
-    index = index_type(wide)
-    return [
-        f"for ({index} i = ({index})blockIdx.x * {THREADS} + ({index})threadIdx.x; i < {of};"
-        f" i += ({index})gridDim.x * {THREADS}) {{",
-        *(f"    {line}" for line in lines),
-        "}",
-    ]
-
-
-def blocks(size, device):
-    """Return how many blocks are for so many elements."""
-    return max(1, min(-(-size // THREADS), device.processors * 32))
-
-
 class Take:
     """``x[index]`` for a vector of indices: its kernels and plans."""
 
@@ -69,7 +53,7 @@ class Take:
         unit, needs = unit_of(size)
         index, count = index_type(wide), count_type(wide)
         place = " + ".join(["r * row", *(f"j{d} * s{d}" for d in range(rest))])
-        body = each(wide, [
+        body = for_each(wide, [
             f"const {index} k = ({count})i / ({count})inner;",
             *_ROW,
             "if (r < 0 || r >= length) {",
@@ -114,7 +98,7 @@ class Take:
             numbers += [*layouts.lengths(lengths, wide), *layouts.by_array(steps)]
         arrays = (Array("in", 0), Array("in", 1), Array("out"), Array("wrong"))
         kernel = (self.whole if in_units else self.general)[wide]
-        return Plan((Launch(kernel, blocks(n, device), (THREADS, 1), arrays, tuple(numbers)),))
+        return Plan((Launch(kernel, grid_of(n, device), (THREADS, 1), arrays, tuple(numbers)),))
 
 
 class Put:
@@ -173,6 +157,7 @@ class Put:
         )  # fmt: skip
 
     def _places(self):
+        """Return the places of an element j of row r, and of the one of y for index k."""
         to = " + ".join(["r * row", *(f"j{d} * s{d}" for d in range(self.rest))])
         start = ["k * y_row"] if self.places == 1 else [f"k{d} * y{d}" for d in range(self.places)]
         return to, " + ".join([*start, *(f"j{d} * t{d}" for d in range(self.rest))])
@@ -193,50 +178,25 @@ class Put:
         return cudatext.support("complain", *half)
 
     def _in_order(self, wide):
+        """Return the kernel of sorted keys: the first of a row adds all of its terms, or the last
+        sets it."""
         x, y, _ = self.dtypes
         index, count = index_type(wide), count_type(wide)
         to, of = self._places()
-        plus = "|" if x == "bool" else "+"
-        if self.adds:
-            do = [
-                "if (p > 0 && keys[p - 1] >> 32 == (ow_u64)r)",
-                "    continue;",
-                f"{c_type(x)} sum = {cudatext.load(f'z[{to}]', x)};",
-                f"{index} q = p;",
-                # of a row with many terms several are on their way at once
-                f"for (; q + {_BATCH - 1} < count && keys[q + {_BATCH - 1}] >> 32 == (ow_u64)r;"
-                f" q += {_BATCH}) {{",
-                f"    {c_type(x)} terms[{_BATCH}];",
-                "    OW_UNROLL",
-                f"    for (int u = 0; u < {_BATCH}; u++) {{",
-                *(f"        {line}" for line in self._of_key("q + u", wide)),
-                f"        terms[u] = {self._value(of)};",
-                "    }",
-                "    OW_UNROLL",
-                f"    for (int u = 0; u < {_BATCH}; u++)",
-                f"        sum = ({c_type(x)})(sum {plus} terms[u]);",
-                "}",
-                "for (; q < count && keys[q] >> 32 == (ow_u64)r; q++) {",
-                *(f"    {line}" for line in self._of_key("q", wide)),
-                f"    sum = ({c_type(x)})(sum {plus} {self._value(of)});",
-                "}",
-                f"z[{to}] = {cudatext.store('sum', x)};",
-            ]
-        else:
-            do = [
-                "if (p + 1 < count && keys[p + 1] >> 32 == (ow_u64)r)",
-                "    continue;",
-                *self._of_key("p", wide),
-                f"z[{to}] = {cudatext.store(self._value(of), x)};",
-            ]
-        body = each(wide, [
+        lines = self._sum_of_row(to, of, wide) if self.adds else [
+            "if (p + 1 < count && keys[p + 1] >> 32 == (ow_u64)r)",
+            "    continue;",
+            *self._of_key("p", wide),
+            f"z[{to}] = {cudatext.store(self._value(of), x)};",
+        ]  # fmt: skip
+        body = for_each(wide, [
             f"const {index} p = ({count})i / ({count})inner;",
             *([f"const {index} j = i - p * inner;"] if self.rest else []),
             "const ow_i64 r = keys[p] >> 32;",
             "if (r == 0xffffffffll)",
             "    continue;",
             *position("j", "j", self.rest, "n", wide),
-            *do,
+            *lines,
         ])  # fmt: skip
         parameters = [
             ("const ow_u64 *", "keys"), (f"const {stored(y)} *", "y"), (f"{stored(x)} *", "z"),
@@ -245,6 +205,38 @@ class Put:
         stem = "add_rows" if self.adds else "set_rows"
         return make_kernel(stem, parameters, body, self._needs(), wide=wide)
 
+    def _sum_of_row(self, to, of, wide):
+        """Return the lines that add the terms of row r to it, from key p on, if that is its first.
+
+        to, of: the places of an element of the row and of a term.
+        """
+        x = self.dtypes[0]
+        plus = "|" if x == "bool" else "+"
+        return [
+            "if (p > 0 && keys[p - 1] >> 32 == (ow_u64)r)",
+            "    continue;",
+            f"{c_type(x)} sum = {cudatext.load(f'z[{to}]', x)};",
+            f"{index_type(wide)} q = p;",
+            # of a row with many terms several are on their way at once
+            f"for (; q + {_BATCH - 1} < count && keys[q + {_BATCH - 1}] >> 32 == (ow_u64)r;"
+            f" q += {_BATCH}) {{",
+            f"    {c_type(x)} terms[{_BATCH}];",
+            "    OW_UNROLL",
+            f"    for (int u = 0; u < {_BATCH}; u++) {{",
+            *(f"        {line}" for line in self._of_key("q + u", wide)),
+            f"        terms[u] = {self._value(of)};",
+            "    }",
+            "    OW_UNROLL",
+            f"    for (int u = 0; u < {_BATCH}; u++)",
+            f"        sum = ({c_type(x)})(sum {plus} terms[u]);",
+            "}",
+            "for (; q < count && keys[q] >> 32 == (ow_u64)r; q++) {",
+            *(f"    {line}" for line in self._of_key("q", wide)),
+            f"    sum = ({c_type(x)})(sum {plus} {self._value(of)});",
+            "}",
+            f"z[{to}] = {cudatext.store('sum', x)};",
+        ]
+
     def _atomic(self, wide):
         x, y, index_dtype = self.dtypes
         index, count = index_type(wide), count_type(wide)
@@ -252,7 +244,7 @@ class Put:
         value = self._value(of)
         cast = "(unsigned long long *)" if x == "int64" else ""
         value = f"(unsigned long long){value}" if x == "int64" else value
-        body = each(wide, [
+        body = for_each(wide, [
             f"const {index} k = ({count})i / ({count})inner;",
             *([f"const {index} j = i - k * inner;"] if self.rest else []),
             *_ROW,
@@ -288,7 +280,7 @@ class Put:
         at, to = Array("in", 2), Array("out")
         if self.atomic:
             arrays = (at, Array("in", 1), to, Array("wrong"))
-            numbers, grid = (z.shape[0], step, *numbers), blocks(numbers[0], device)
+            numbers, grid = (z.shape[0], step, *numbers), grid_of(numbers[0], device)
             return Plan((Launch(self.last[wide], grid, (THREADS, 1), arrays, numbers),))
         launches, keys = self._sorted(k, step, z.shape[0], device, at)
         launches.append(self._last(wide, keys, to, (k, *numbers), device))
@@ -296,7 +288,7 @@ class Put:
 
     def _last(self, wide, keys, to, numbers, device):
         """Return the launch that sets or adds, by sorted keys."""
-        arrays, grid = (keys, Array("in", 1), to), blocks(numbers[1], device)
+        arrays, grid = (keys, Array("in", 1), to), grid_of(numbers[1], device)
         return Launch(self.last[wide], grid, (THREADS, 1), arrays, numbers)
 
     def _sorted(self, k, step, rows, device, index):
@@ -307,7 +299,7 @@ class Put:
         launches = [Launch(self.sort, -(-k // tile), (THREADS, 1), first, (k, rows, step, tile))]
         run = _TILE
         while run < k:
-            grid = blocks(k, device)
+            grid = grid_of(k, device)
             launches.append(Launch(self.merge, grid, (THREADS, 1), (here, there), (k, run)))
             here, there = there, here
             run *= 2
@@ -359,7 +351,7 @@ def _sort(index_dtype):
 def _merge():
     """Return the kernel that joins sorted runs two by two: a key's place is its own plus that among
     the keys of the other run."""
-    body = each(True, [
+    body = for_each(True, [
         "const ow_i64 own = i / run, pair = own / 2 * 2 * run;",
         "const ow_i64 start = (own ^ 1) * run < n ? (own ^ 1) * run : n;",
         "ow_i64 low = start, high = start + run < n ? start + run : n;",

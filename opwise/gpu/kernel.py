@@ -22,6 +22,8 @@ OPTIONS = ("--std=c++17", "--fmad=false")
 VERSION = 1
 #: threads in a block
 THREADS = 256
+#: blocks for each processor of a device; more have nobody to run beside
+_WAVES = 32
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,16 @@ class Device(NamedTuple):
     shared: int = 49152
 
 
+def at_most(blocks, device):
+    """Return how many blocks start where there is work for so many; at least 1."""
+    return max(1, min(blocks, device.processors * _WAVES))
+
+
+def grid_of(size, device, each=THREADS):
+    """Return how many blocks start for ``size`` elements, of which one has ``each`` in a turn."""
+    return at_most(-(-size // each), device)
+
+
 @dataclass(frozen=True)
 class Implementation:
     """How an Apply runs on the device.
@@ -162,7 +174,8 @@ class Implementation:
     gives the launches. Inputs and outputs are Layouts: inputs may have any strides; outputs are in
     C order, but for those that are an input's memory, by the Op's destroy_map. host: inputs that
     must be known on the host; they are given as ``on_host`` has them in place of Layouts. copied:
-    {output: input}: outputs that must hold a copy of an input, or be it, before the launches.
+    {output: input}: outputs that must hold a copy of an input, or be it, before the launches. same:
+    {output: input}: outputs that are the input itself where that lies in C order.
     wrong(position, inputs): the error to raise where the word "wrong" is not 0 after the launches
     (``position_of`` reads it), given the host's arrays of the inputs ``told``.
     """
@@ -222,7 +235,7 @@ def inside(block):
 
 
 def loop(head, block):
-    """Return the lines of a loop over a block of ``in_braces``."""
+    """Return the lines of a loop, or a condition, with a block of ``in_braces``."""
     return [f"{head} {block[0]}", *block[1:]]
 
 

@@ -93,7 +93,7 @@ def walk(shape, steps, reorder=True):
     columns = zip(*steps, strict=True) if steps else [()] * len(shape)
     dims = [(n, column) for n, column in zip(shape, columns, strict=True) if n != 1]
     if reorder:
-        dims.sort(key=_reach, reverse=True)
+        dims.sort(key=_step, reverse=True)
     joined: list[tuple[int, tuple[int, ...]]] = []
     for n, column in dims:
         # where they may be reordered, a dimension finds its neighbour wherever that is
@@ -105,11 +105,12 @@ def walk(shape, steps, reorder=True):
         else:
             joined.append((n, column))
     if reorder:
-        joined.sort(key=_reach, reverse=True)
+        joined.sort(key=_step, reverse=True)
     return Walk(tuple(n for n, _ in joined), tuple(column for _, column in joined), len(steps))
 
 
-def _reach(dim):
+def _step(dim):
+    """Return how far all arrays together step along a dimension."""
     return sum(map(abs, dim[1]))
 
 

@@ -17,7 +17,7 @@ from opwise.gpu.thunks import CallThunk, KernelThunk, ToDevice, ToHost
 from opwise.gpu.transfer import GpuFromHost, HostFromGpu
 from opwise.graph import provenance
 from opwise.linkers.base import Linker, make_thunk
-from opwise.linkers.program import make_program, roots_overwritten
+from opwise.linkers.program import make_program, root, roots_overwritten
 
 
 class CupyLinker(Linker):
@@ -61,39 +61,18 @@ class CupyLinker(Linker):
             return self._on(device, program, storages, steps)
 
     def _on(self, device, program, storages, steps):
-        placement, on_error = self.fgraph.placement, self.reporter(program, storages)
-        cells = _Cells(program, storages, device)
-        functions = Functions(device)
-        ways = [placement.way(step.node) for step in program.steps]
-        complaining = [k for k, way in enumerate(ways) if getattr(way, "wrong", None) is not None]
-        words = device.zeros(len(complaining), "uint32") if complaining else None
-        overwritten = set(roots_overwritten(program, program.steps))
-        thunks = []
-        for k, (step, way) in enumerate(zip(program.steps, ways, strict=True)):
-            node = step.node
-            outputs = [storages[c] for c in step.outputs]
-            if isinstance(node.op, GpuFromHost):
-                steady = step.outputs[0] not in overwritten
-                thunk = ToDevice(node, [storages[c] for c in step.inputs], outputs, device, steady)
-            elif isinstance(node.op, HostFromGpu):
-                waits = any(step.outputs[0] in later.inputs for later in program.steps[k + 1 :])
-                thunk = ToHost(node, cells.of(step, ()), outputs, device, waits)
-            elif way is None:
-                thunk = make_thunk(program, k, steps[k], storages, on_error)
-            elif isinstance(way, Call):
-                thunk = CallThunk(node, cells.of(step, way.host), outputs, device, way)
-            else:
-                functions.expect(way.expected)
-                word = words[complaining.index(k) :][:1] if way.wrong is not None else None
-                thunk = KernelThunk(
-                    node, cells.of(step, way.host), outputs, device, way, functions, word
-                )
-            thunks.append(thunk)
-        functions.compile()
+        on_error = self.reporter(program, storages)
+        made = _Thunks(program, storages, device, self.fgraph.placement)
+        thunks = [
+            make_thunk(program, k, step, storages, on_error) if made.is_host(k) else made.of(k)
+            for k, step in enumerate(steps)
+        ]
+        made.functions.compile()
         self.cimpl = [hasattr(thunk, "cthunk") for thunk in thunks]
         machine = DeviceMachine(
-            program, storages, thunks, on_error, self.allow_gc, device, placement, words
-        )
+            program, storages, thunks, on_error, self.allow_gc, device, self.fgraph.placement,
+            made.words,
+        )  # fmt: skip
         return machine, thunks
 
 
@@ -127,15 +106,55 @@ def _warn_once(text):
     provenance.warn(text)
 
 
-class _Cells:
-    """The storages that thunks of a device read: for constants, those of copies there."""
+class _Thunks:
+    """Makes the thunks of a Program that ask a device for work.
 
-    def __init__(self, program, storages, device):
+    words: a word on the device for each that may complain, None if there is none.
+    """
+
+    def __init__(self, program, storages, device, placement):
         self.program, self.storages, self.device = program, storages, device
+        self.functions = Functions(device)
+        self.ways = [placement.way(step.node) for step in program.steps]
+        complaining = [
+            k for k, way in enumerate(self.ways) if getattr(way, "wrong", None) is not None
+        ]
+        self.number = {k: number for number, k in enumerate(complaining)}
+        self.words = device.zeros(len(complaining), "uint32") if complaining else None
+        #: cells that are written into, by steps or by those who get results; and that steps read
+        self.overwritten = roots_overwritten(program, program.steps)
+        self.overwritten |= {root(program, cell) for cell in program.outputs}
+        self.read = {cell for step in program.steps for cell in step.inputs}
+        #: copies of constants there, by cell
         self.copies = {}
 
-    def of(self, step, host):
-        """Return the storages of a step's inputs; host: those that it reads on the host."""
+    def is_host(self, k):
+        """Return whether step k is none of the device's business."""
+        transfers = isinstance(self.program.steps[k].node.op, GpuFromHost | HostFromGpu)
+        return self.ways[k] is None and not transfers
+
+    def of(self, k):
+        """Return the thunk of step k."""
+        step, way, device = self.program.steps[k], self.ways[k], self.device
+        node, result = step.node, step.outputs[0]
+        outputs = [self.storages[c] for c in step.outputs]
+        if isinstance(node.op, GpuFromHost):
+            inputs = [self.storages[c] for c in step.inputs]
+            return ToDevice(node, inputs, outputs, device, steady=result not in self.overwritten)
+        if isinstance(node.op, HostFromGpu):
+            return ToHost(node, self._inputs(step), outputs, device, waits=result in self.read)
+        inputs = self._inputs(step, way.host)
+        if isinstance(way, Call):
+            return CallThunk(node, inputs, outputs, device, way)
+        self.functions.expect(way.expected)
+        word = self.words[self.number[k] :][:1] if k in self.number else None
+        return KernelThunk(node, inputs, outputs, device, way, self.functions, word)
+
+    def _inputs(self, step, host=()):
+        """Return the storages of a step's inputs, for constants those of copies on the device.
+
+        host: the inputs that it reads on the host.
+        """
         return [
             self.storages[c] if i in host or c not in self.program.constants else self._copy(c)
             for i, c in enumerate(step.inputs)

@@ -468,7 +468,6 @@ def dot_of_vectors(node):
         if isinstance(folding, str):
             return folding
         program = Program.of(OPS["mul"], _dtypes(node.inputs), [cudatext.held(out)])
-
         if program.missing():
             return program.missing()
         patterns = _patterns(node.inputs)
@@ -480,7 +479,7 @@ def dot_of_vectors(node):
             return made.shapes(inputs)
 
         return replace(made, shapes=shapes)
-    return "products of matrices are CuPy's"
+    return "products of matrices are cuBLAS's"
 
 
 def _folding(op, dtype, out):

@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from opwise.gpu import cudatext, layouts, views
-from opwise.gpu.cudatext import c_type, held, index_type, position, stored
-from opwise.gpu.indexing import blocks, each
-from opwise.gpu.kernel import THREADS, Array, Launch, Plan, in_braces, loop, make_kernel
+from opwise.gpu.cudatext import c_type, for_each, held, index_type, position, stored
+from opwise.gpu.kernel import (
+    THREADS,
+    Array,
+    Launch,
+    Plan,
+    grid_of,
+    in_braces,
+    loop,
+    make_kernel,
+)
 from opwise.scalar import csource, dtypes
 
 
@@ -39,7 +47,7 @@ class Elements:
 
     def each(self, wide, lines):
         """Return the lines that do ``lines`` for each element, number i at position j."""
-        return each(wide, [*position("i", "j", self.ndim, "n", wide), *lines])
+        return for_each(wide, [*position("i", "j", self.ndim, "n", wide), *lines])
 
     def parameters(self, wide):
         index = index_type(wide)
@@ -60,24 +68,39 @@ def _needs(dtypes_, complains=False):
     return cudatext.support(*(["complain"] if complains else []), *half)
 
 
-def _plan(kernel, arrays, size, numbers, device):
-    return Plan((Launch(kernel, blocks(size, device), (THREADS, 1), arrays, numbers),))
+class _ByElement:
+    """A kernel that finds each element of the output by itself; ``_text`` writes it.
+
+    dtypes: those that it reads and writes; elements: what it goes through.
+    """
+
+    def __init__(self, dtypes_, elements):
+        self.dtypes, self.elements = dtypes_, elements
+        self.kernel = {wide: self._text(wide) for wide in (False, True)}
+
+    @property
+    def kernels(self):
+        return tuple(self.kernel.values())
+
+    def _text(self, wide):
+        """Return the kernel whose indices have 32 bits, or 64."""
+        raise NotImplementedError
+
+    def _plan(self, wide, arrays, own, numbers, device):
+        """Return the Plan of one launch; numbers: those of the elements, behind the own ones."""
+        grid, given = grid_of(numbers[0], device), (*own, *numbers)
+        return Plan((Launch(self.kernel[wide], grid, (THREADS, 1), tuple(arrays), given),))
 
 
-class Search:
+class Search(_ByElement):
     """Where elements of v belong in a sorted vector x; NaN is behind all numbers, as in numpy.
 
     dtypes: of x and v, and of what sorts x if it is not sorted; side: 'left' or 'right'.
     """
 
     def __init__(self, dtypes_, ndim, side):
-        self.dtypes, self.side = dtypes_, side
-        self.elements = Elements(ndim, 1)
-        self.kernel = {wide: self._text(wide) for wide in (False, True)}
-
-    @property
-    def kernels(self):
-        return tuple(self.kernel.values())
+        self.side = side
+        super().__init__(dtypes_, Elements(ndim, 1))
 
     def _text(self, wide):
         x, v, *sorter = self.dtypes
@@ -137,13 +160,11 @@ class Search:
         arrays = [Array("in", 0), Array("in", 1)]
         if sorter:
             arrays += [Array("in", 2), Array("wrong")]
-        return _plan(
-            self.kernel[wide], (*arrays, Array("out")), numbers[0],
-            (x.shape[0], *steps, *numbers), device,
-        )  # fmt: skip
+        arrays.append(Array("out"))
+        return self._plan(wide, arrays, (x.shape[0], *steps), numbers, device)
 
 
-class Choice:
+class Choice(_ByElement):
     """The element of the choice that a number names, for each number of an array.
 
     dtypes: of the numbers, the choices and the output. mode: 'raise', 'wrap' or 'clip'. stacked:
@@ -151,13 +172,8 @@ class Choice:
     """
 
     def __init__(self, dtypes_, ndim, mode, stacked):
-        self.dtypes, self.mode, self.stacked = dtypes_, mode, stacked
-        self.elements = Elements(ndim, len(dtypes_) - 1)
-        self.kernel = {wide: self._text(wide) for wide in (False, True)}
-
-    @property
-    def kernels(self):
-        return tuple(self.kernel.values())
+        self.mode, self.stacked = mode, stacked
+        super().__init__(dtypes_, Elements(ndim, len(dtypes_) - 1))
 
     def _text(self, wide):
         number, *choices, out = self.dtypes
@@ -214,10 +230,10 @@ class Choice:
         arrays = [Array("in", i) for i in range(len(inputs))] + [Array("out")]
         if self.mode == "raise":
             arrays.append(Array("wrong"))
-        return _plan(self.kernel[wide], tuple(arrays), numbers[0], (*own, *numbers), device)
+        return self._plan(wide, arrays, own, numbers, device)
 
 
-class Ravel:
+class Ravel(_ByElement):
     """Positions along each dimension of an array as ones in it flattened.
 
     dtypes: of the positions along each dimension. mode: 'raise', 'wrap' or 'clip'; order: 'C' or
@@ -225,13 +241,8 @@ class Ravel:
     """
 
     def __init__(self, dtypes_, ndim, mode, order):
-        self.dtypes, self.mode, self.order = dtypes_, mode, order
-        self.elements = Elements(ndim, len(dtypes_))
-        self.kernel = {wide: self._text(wide) for wide in (False, True)}
-
-    @property
-    def kernels(self):
-        return tuple(self.kernel.values())
+        self.mode, self.order = mode, order
+        super().__init__(dtypes_, Elements(ndim, len(dtypes_)))
 
     def _text(self, wide):
         every = range(len(self.dtypes))
@@ -273,7 +284,7 @@ class Ravel:
         if self.mode == "raise":
             arrays.append(Array("wrong"))
         own = (*lengths, *self._rows(lengths))
-        return _plan(self.kernel[wide], tuple(arrays), numbers[0], (*own, *numbers), device)
+        return self._plan(wide, arrays, own, numbers, device)
 
     def _rows(self, lengths):
         """Return how far neighbours along each dimension lie apart."""

@@ -1,7 +1,8 @@
 """Probe: measures once how fast a device copies and multiplies, and keeps what it found.
 
-What it finds is a ``roofline.Machine``, of one thread. ``python -m opwise.gpu.probe`` measures the
-device that the flags ask for, in a process that leaves nothing on it.
+What it finds is a ``roofline.Machine``, of one thread: the host's, which asks. ``python -m
+opwise.gpu.probe`` measures the device that the flags ask for, in a process that leaves nothing on
+it.
 """
 
 from __future__ import annotations
@@ -113,12 +114,17 @@ def _least(device, ask, repeats=_REPEATS):
 def _copied(device, size):
     """Return the GB/s, read and written, of copies in the memory of the device."""
     count = max(1, size // 8)
+    return 8 * count / _least(device, _copy(device, count))
+
+
+def _copy(device, count):
+    """Return a function that copies an array of so many numbers in the memory of the device."""
     source, target = (device.zeros((count,), "float32") for _ in range(2))
 
     def copy():
         target[...] = source
 
-    return 8 * count / _least(device, copy)
+    return copy
 
 
 def _multiplied(device, dtype, most):
@@ -144,12 +150,7 @@ def _numbers(device, n, dtype):
 
 def _step_ns(device):
     """Return the nanoseconds between the marks around a copy of one number."""
-    source, target = (device.zeros((1,), "float32") for _ in range(2))
-
-    def copy():
-        target[...] = source
-
-    return _least(device, copy, 1)
+    return _least(device, _copy(device, 1), 1)
 
 
 # --- what was found before ------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from opwise.gpu.kernel import (
     Array,
     Launch,
     Plan,
+    at_most,
     batched,
     digest,
     in_braces,
@@ -467,7 +468,7 @@ class Reduction:
         span, segments = _cut(length, segments, width)
         lanes = _threads(span, width)
         block = (lanes, 1) if lanes > _WARP else (lanes, THREADS // lanes)
-        grid = _grid(-(-kept.size * segments // block[1]), device)
+        grid = at_most(-(-kept.size * segments // block[1]), device)
         kernel = (self.vectors if vectors else self.strided)[wide]
         numbers = self._numbers(kept, reduced, (segments, span), wide, not vectors)
         return self._passes(kernel, grid, block, numbers, kept.size, segments, device, True)
@@ -479,7 +480,7 @@ class Reduction:
         most = -(-reduced.size // (block[1] * _COLUMN))
         span, segments = _cut(reduced.size, min(-(-_ENOUGH // tiles), most), 1)
         numbers = self._numbers(kept, reduced, (segments, span), wide, True)
-        grid = _grid(tiles * segments, device)
+        grid = at_most(tiles * segments, device)
         kernel = self.columns[wide]
         return self._passes(kernel, grid, block, numbers, kept.size, segments, device, False)
 
@@ -496,11 +497,11 @@ class Reduction:
         if by_rows:
             lanes = _threads(segments, 1)
             block_2 = (lanes, 1) if lanes > _WARP else (lanes, THREADS // lanes)
-            grid_2, last = _grid(-(-kept // block_2[1]), device), self.last_rows
+            grid_2, last = at_most(-(-kept // block_2[1]), device), self.last_rows
             steps = (segments, 1) * n
         else:
             block_2, last = block, self.last_columns
-            grid_2, steps = _grid(-(-kept // block[0]), device), (1, kept) * n
+            grid_2, steps = at_most(-(-kept // block[0]), device), (1, kept) * n
         second = (kept, segments, 1, segments, *steps)
         return Plan(
             (
@@ -555,7 +556,3 @@ def _cut(length, segments, width):
     span = -(-length // segments)
     span += -span % width
     return span, -(-length // span)
-
-
-def _grid(blocks, device):
-    return max(1, min(blocks, device.processors * 32))

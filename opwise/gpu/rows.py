@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opwise.gpu import cudatext, layouts
-from opwise.gpu.cudatext import c_type, held, load, store, stored
+from opwise.gpu.cudatext import c_type, for_each, held, load, store, stored
 from opwise.gpu.kernel import (
     THREADS,
     Array,
     Launch,
     Plan,
     batched,
+    grid_of,
     in_braces,
     is_used,
     loop,
@@ -114,7 +115,7 @@ class RowKernels:
             kernel, shared = self.long, 0
             lanes = _lanes(n, 1)
             block = (lanes, 1) if lanes > _WARP else (lanes, THREADS // lanes)
-        grid = min(-(-rows // block[1]), device.processors * 32)
+        grid = grid_of(rows, device, block[1])
         arrays = [Array("in", i) for i in range(k)] + [
             Array("out", o) for o in range(len(self.outs))
         ]
@@ -458,15 +459,12 @@ def one_hot(dtype, label):
     """Return the kernel of -log of the probability that each row gives to its label."""
     value = load("p[i * row + label * step]", dtype)
     short = csource.short(held(dtype))
-    body = [
-        f"for (ow_i64 i = (ow_i64)blockIdx.x * {THREADS} + threadIdx.x; i < rows;"
-        f" i += (ow_i64)gridDim.x * {THREADS}) {{",
-        "    const ow_i64 label = (ow_i64)labels[i * label_step];",
-        "    if (label < 0 || label >= n)",
-        "        ow_complain(wrong, i);",
-        "    else",
-        f"        z[i] = {store(f'-ow_log_{short}({value})', dtype)};",
-        "}",
+    lines = [
+        "const ow_i64 label = (ow_i64)labels[i * label_step];",
+        "if (label < 0 || label >= n)",
+        "    ow_complain(wrong, i);",
+        "else",
+        f"    z[i] = {store(f'-ow_log_{short}({value})', dtype)};",
     ]
     parameters = [
         (f"const {stored(dtype)} *", "p"), (f"const {stored(label)} *", "labels"),
@@ -475,7 +473,7 @@ def one_hot(dtype, label):
     ]  # fmt: skip
     half = ["half"] if dtype == "float16" else []
     needs = cudatext.support("log", "complain", *half, dtypes=[held(dtype)])
-    return make_kernel("onehot", parameters, body, needs)
+    return make_kernel("onehot", parameters, for_each(True, lines, "rows"), needs)
 
 
 def one_hot_plan(kernel, inputs, device):
@@ -483,7 +481,7 @@ def one_hot_plan(kernel, inputs, device):
     rows, n = p.shape
     if rows == 0:
         return Plan(())
-    grid = min(-(-rows // THREADS), device.processors * 32)
+    grid = grid_of(rows, device)
     arrays = (Array("in", 0), Array("in", 1), Array("out", 0), Array("wrong"))
     steps = (*layouts.steps_of(p, p.shape), *layouts.steps_of(labels, labels.shape))
     numbers = (rows, n, *steps)

@@ -10,15 +10,24 @@ from typing import NamedTuple
 
 from opwise.gpu import cudatext, layouts
 from opwise.gpu.cudatext import c_type, count_type, index_type, stored
-from opwise.gpu.kernel import THREADS, Array, Launch, Plan, in_braces, loop, make_kernel
+from opwise.gpu.kernel import (
+    THREADS,
+    Array,
+    Launch,
+    Plan,
+    at_most,
+    in_braces,
+    loop,
+    make_kernel,
+)
 from opwise.gpu.reduce import Folding
 
 #: consecutive elements that a thread of a row cumulates
 _RUN = 8
-#: threads that a device has enough work with, whatever the device; and those of them in blocks
+#: threads that a device has enough work with, whatever the device, and likewise blocks
 _ENOUGH = 2**16
 _BLOCKS = 1024
-#: elements of a segment that make two more passes worth while
+#: elements of a segment of a row, and of a column, that make two more passes worth while
 _WORTH = 4 * THREADS * _RUN
 _COLUMN = 64
 #: from so many lines on that lie beside each other, threads do as well; elements are near that are
@@ -81,14 +90,14 @@ class Scan:
 
     def __init__(self, row_name, dtype):
         self.dtype = dtype
-        text = _Text(row_name, dtype, dtype)
+        text = _Text(row_name, dtype)
         both = (False, True)
         self.rows = {wide: text.rows(wide) for wide in both}
         self.row_totals = {wide: text.row_totals(wide) for wide in both}
         self.columns = {wide: text.columns(wide) for wide in both}
         self.column_totals = {wide: text.columns(wide, totals=True) for wide in both}
-        #: totals are kept as they are held
-        self.before = _Text(row_name, cudatext.held(dtype), cudatext.held(dtype)).rows(False)
+        #: cumulates totals
+        self.before = _Text(row_name, cudatext.held(dtype)).rows(False)
 
     @property
     def kernels(self):
@@ -154,76 +163,38 @@ def _launch(kernel, lines, cut, arrays, shared, device):
     block = (across, THREADS // across) if shared else (THREADS, 1)
     blocks = -(-lines.count * cut[0] // (block[1] if shared else THREADS))
     numbers = (lines.count, lines.length, lines.inner, *lines.steps, *cut)
-    return Launch(kernel, min(blocks, device.processors * 32), block, arrays, numbers, shared)
+    return Launch(kernel, at_most(blocks, device), block, arrays, numbers, shared)
 
 
 class _Text:
-    """Writes the kernels; source, target: dtypes that are read and written."""
+    """Writes the kernels for arrays of a dtype; totals are kept as values of it are held."""
 
-    def __init__(self, row_name, source, target):
-        name = {"add": "or_", "mul": "and_"}[row_name] if source == "bool" else row_name
-        self.source, self.target = source, target
-        self.folding = Folding.of(name, source, target)
-        self.type = c_type(source)
+    def __init__(self, row_name, dtype):
+        name = {"add": "or_", "mul": "and_"}[row_name] if dtype == "bool" else row_name
+        self.dtype = dtype
+        self.folding = Folding.of(name, dtype, dtype)
+        self.type = c_type(dtype)
         # a sum begins with what changes no number, not even the sign of zero
-        floats = source.startswith("float") and name == "add"
+        floats = dtype.startswith("float") and name == "add"
         self.start = f"({self.type})-0.0" if floats else self.folding.starts[0]
-        half = "float16" in (source, target)
-        self.needs = cudatext.support(*(["half"] if half else []))
+        self.needs = cudatext.support(*(["half"] if dtype == "float16" else []))
 
     def rows(self, wide):
         """Return the kernel of rows: threads of a group have the elements of it in shared memory,
         and each cumulates a few that are consecutive; totals are cumulated in doubling steps."""
         index = index_type(wide)
-        element, own = (f"kept[{_padded(place)}]" for place in ("base + e", "mine + v"))
-        chunk = in_braces([
-            "OW_UNROLL",
-            *loop(f"for (int v = 0; v < {_RUN}; v++)", in_braces([
-                "const int e = threadIdx.x + v * blockDim.x;",
-                f"const {index} k = j + e;",
-                f"{element} = k < to ? {self._load('start + k * along')}"
-                f" : {self.start};",
-            ])),
+        stretch = [
+            *self._loaded(index),
             "__syncthreads();",
-            f"{self.type} total = {self.start};",
-            "OW_UNROLL",
-            *loop(f"for (int v = 0; v < {_RUN}; v++)", in_braces([
-                f"{self.type} &own = {own};",
-                self._join("total", "own"),
-                "own = total;",
-            ])),
-            "totals[me] = total;",
+            *self._total_of_run(),
             "__syncthreads();",
-            *loop("for (int w = 1; w < blockDim.x; w *= 2)", in_braces([
-                f"{self.type} other = {self.start};",
-                "if (threadIdx.x >= w)",
-                "    other = totals[me - w];",
-                self._join("other", "totals[me]"),
-                "__syncthreads();",
-                "totals[me] = other;",
-                "__syncthreads();",
-            ])),
-            f"{self.type} first = before;",
-            "if (threadIdx.x)",
-            f"    {self._join('first', 'totals[me - 1]')}",
-            "OW_UNROLL",
-            *loop(f"for (int v = 0; v < {_RUN}; v++)", in_braces([
-                f"{self.type} &own = {own};",
-                f"{self.type} sum = first;",
-                self._join("sum", "own"),
-                "own = sum;",
-            ])),
+            *self._totals_cumulated(),
+            *self._run_cumulated(),
             self._join("before", "totals[me - threadIdx.x + blockDim.x - 1]"),
             "__syncthreads();",
-            "OW_UNROLL",
-            *loop(f"for (int v = 0; v < {_RUN}; v++)", in_braces([
-                "const int e = threadIdx.x + v * blockDim.x;",
-                f"const {index} k = j + e;",
-                "if (k < to)",
-                f"    z[result + k * inner] = {self._store(element)};",
-            ])),
+            *self._stored(index),
             "__syncthreads();",
-        ])  # fmt: skip
+        ]
         body = [
             "OW_SHARED;",
             f"{self.type} *const kept = ({self.type} *)ow_shared;",
@@ -234,15 +205,66 @@ class _Text:
                 f"const {index} result = place * length * inner + at;",
                 f"{self.type} before = segment > 0 && group < parts"
                 f" ? a1[group - 1] : {self.start};",
-                *loop(f"for ({index} j = from; j < end; j += blockDim.x * {_RUN})", chunk),
+                *loop(
+                    f"for ({index} j = from; j < end; j += blockDim.x * {_RUN})",
+                    in_braces(stretch),
+                ),
             ], wide),
         ]  # fmt: skip
-        arrays = [
-            (f"const {stored(self.source)} *__restrict__", "a0"),
-            (f"{stored(self.target)} *__restrict__", "z"),
-            (f"const {self.type} *__restrict__", "a1"),
-        ]
-        return self._kernel("scan_rows", arrays, body, wide)
+        return self._kernel("scan_rows", self._to_results(), body, wide)
+
+    def _loaded(self, index):
+        """Return the lines that load a stretch of a row, beside each other as threads are."""
+        return _of_run([
+            "const int e = threadIdx.x + v * blockDim.x;",
+            f"const {index} k = j + e;",
+            f"{_ELEMENT} = k < to ? {self._load('start + k * along')} : {self.start};",
+        ])  # fmt: skip
+
+    def _total_of_run(self):
+        """Return the lines in which a thread cumulates its run, and tells its total."""
+        return [
+            f"{self.type} total = {self.start};",
+            *_of_run([
+                f"{self.type} &own = {_OWN};",
+                self._join("total", "own"),
+                "own = total;",
+            ]),
+            "totals[me] = total;",
+        ]  # fmt: skip
+
+    def _totals_cumulated(self):
+        return loop("for (int w = 1; w < blockDim.x; w *= 2)", in_braces([
+            f"{self.type} other = {self.start};",
+            "if (threadIdx.x >= w)",
+            "    other = totals[me - w];",
+            self._join("other", "totals[me]"),
+            "__syncthreads();",
+            "totals[me] = other;",
+            "__syncthreads();",
+        ]))  # fmt: skip
+
+    def _run_cumulated(self):
+        """Return the lines that add what is before a thread's run to its elements."""
+        return [
+            f"{self.type} first = before;",
+            "if (threadIdx.x)",
+            f"    {self._join('first', 'totals[me - 1]')}",
+            *_of_run([
+                f"{self.type} &own = {_OWN};",
+                f"{self.type} sum = first;",
+                self._join("sum", "own"),
+                "own = sum;",
+            ]),
+        ]  # fmt: skip
+
+    def _stored(self, index):
+        return _of_run([
+            "const int e = threadIdx.x + v * blockDim.x;",
+            f"const {index} k = j + e;",
+            "if (k < to)",
+            f"    z[result + k * inner] = {self._store(_ELEMENT)};",
+        ])  # fmt: skip
 
     def row_totals(self, wide):
         index = index_type(wide)
@@ -311,17 +333,21 @@ class _Text:
         )  # fmt: skip
         if totals:
             return self._kernel("scan_column_totals", self._to_totals(), body, wide)
-        arrays = [
-            (f"const {stored(self.source)} *__restrict__", "a0"),
-            (f"{stored(self.target)} *__restrict__", "z"),
-            (f"const {self.type} *__restrict__", "a1"),
-        ]
-        return self._kernel("scan_columns", arrays, body, wide)
+        return self._kernel("scan_columns", self._to_results(), body, wide)
 
     def _to_totals(self):
+        """Return the parameters for what is cumulated and the totals of segments."""
         return [
-            (f"const {stored(self.source)} *__restrict__", "a0"),
+            (f"const {stored(self.dtype)} *__restrict__", "a0"),
             (f"{self.type} *__restrict__", "z"),
+        ]
+
+    def _to_results(self):
+        """Return those for what is cumulated, the results, and what is before each segment."""
+        return [
+            (f"const {stored(self.dtype)} *__restrict__", "a0"),
+            (f"{stored(self.dtype)} *__restrict__", "z"),
+            (f"const {self.type} *__restrict__", "a1"),
         ]
 
     def _line(self, index, wide):
@@ -342,10 +368,10 @@ class _Text:
         return self.folding.join([a], [b])
 
     def _load(self, place):
-        return cudatext.load(f"a0[{place}]", self.source)
+        return cudatext.load(f"a0[{place}]", self.dtype)
 
     def _store(self, value):
-        return cudatext.store(value, self.target)
+        return cudatext.store(value, self.dtype)
 
 
 def _padded(place):
@@ -353,3 +379,12 @@ def _padded(place):
     if isinstance(place, int):
         return place + place // 32
     return f"{place} + ({place}) / 32"
+
+
+#: an element of the stretch that a group has in shared memory, and one of a thread's own run
+_ELEMENT, _OWN = (f"kept[{_padded(place)}]" for place in ("base + e", "mine + v"))
+
+
+def _of_run(lines):
+    """Return the lines that do ``lines`` for as many elements v as a run has."""
+    return ["OW_UNROLL", *loop(f"for (int v = 0; v < {_RUN}; v++)", in_braces(lines))]

@@ -183,15 +183,18 @@ def _check_masked(x, y, mask, adds):
     try:
         views.check_broadcast(y.shape[max(0, len(y.shape) - len(rest)) :], rest)
     except ValueError:
-        told = views.told_shapes([y.shape]).strip()
         raise ValueError(
             "array is not broadcastable to correct shape" if adds else
-            f"shape mismatch: value array of shape {told} could not be broadcast to what a mask "
-            f"picks from an array of shape {x.shape}"
+            f"shape mismatch: value array of shape {views.told_shape(y.shape)} could not be "
+            f"broadcast to what a mask picks from an array of shape {x.shape}"
         ) from None  # fmt: skip
 
 
 # --- positions and choices ------------------------------------------------------------------------
+
+
+def _value_error(text):
+    return lambda position, inputs: ValueError(text)
 
 
 @cuda_maker(SearchsortedOp)
@@ -204,9 +207,7 @@ def search(node):
         return "numpy takes no sorter of uint64"
     found = positions.Search([t.dtype for t in (x, v, *sorter)], v.ndim, node.op.side)
 
-    def wrong(position, inputs):
-        return ValueError("Sorter index out of range.")
-
+    wrong = _value_error("Sorter index out of range.")
     return Implementation(found.kernels, found.shapes, found.plan, wrong=wrong if sorter else None)
 
 
@@ -225,9 +226,7 @@ def choose(node):
     used = [v.type.dtype for v in (*node.inputs, out)]
     found = positions.Choice(used, out.type.ndim, node.op.mode, stacked)
 
-    def wrong(position, inputs):
-        return ValueError("invalid entry in choice array")
-
+    wrong = _value_error("invalid entry in choice array")
     return Implementation(
         found.kernels, found.shapes, found.plan, wrong=wrong if node.op.mode == "raise" else None
     )
@@ -239,9 +238,7 @@ def ravel(node):
     op = node.op
     found = positions.Ravel([t.dtype for t in indices], indices[0].ndim, op.mode, op.order)
 
-    def wrong(position, inputs):
-        return ValueError("invalid entry in coordinates array")
-
+    wrong = _value_error("invalid entry in coordinates array")
     return Implementation(
         found.kernels, found.shapes, found.plan, (len(indices),),
         wrong=wrong if op.mode == "raise" else None,

@@ -64,18 +64,21 @@ def tiling(walk, itemsizes, loaded, shared):
     counts = _Counts(walk, itemsizes)
     along = {d: [counts.along(d, k) for k in range(walk.arrays)] for d in lines}
     found = []
-    for last, other in itertools.permutations(lines, 2):
+    for other, last in itertools.permutations(lines, 2):
         if min(walk.shape[other], TILE) * min(walk.shape[last], TILE) >= _LEAST:
             turned = _turned(along[last][:loaded], along[other], itemsizes, shared)
             touched = sum(along[other if t else last][k] for k, t in enumerate(turned))
             touched += sum(along[last][loaded:])
-            found.append((touched, -walk.shape[other], -last, -other, turned))
+            found.append((touched, other, last, turned))
     if not found:
         return None
-    touched, _, last, other, turned = min(found)
+    # of those that touch as little: the longest, then the innermost dimensions
+    touched, other, last, turned = min(
+        found, key=lambda one: (one[0], -walk.shape[one[1]], -one[2], -one[1])
+    )
     if not any(turned) or 4 * touched > 3 * counts.plain():
         return None
-    order = [d for d in range(len(walk.shape)) if d not in (-other, -last)] + [-other, -last]
+    order = [d for d in range(len(walk.shape)) if d not in (other, last)] + [other, last]
     shape = tuple(walk.shape[d] for d in order)
     return Tiling(Walk(shape, tuple(walk.steps[d] for d in order), walk.arrays), turned)
 

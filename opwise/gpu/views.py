@@ -42,9 +42,14 @@ def check_broadcast(shape, to):
         raise ValueError(f"array is not broadcastable to correct shape: {shape} to {to}")
 
 
+def told_shape(shape):
+    """Return a shape as numpy's errors tell of it."""
+    return str(tuple(shape)).replace(", ", ",")
+
+
 def told_shapes(shapes):
-    """Return shapes as numpy's errors tell of them."""
-    return "".join(f"{shape} ".replace(", ", ",") for shape in map(tuple, shapes))
+    """Return several likewise: a blank follows each."""
+    return "".join(f"{told_shape(shape)} " for shape in shapes)
 
 
 def padded(layout, ndim):

@@ -19,10 +19,10 @@ WAYS = compare.WAYS
 class Moved:
     """What is computed in one row, once on the CPU and once with a device.
 
-    difference: the row without transfers. Nanoseconds: cpu: on the CPU alone; and, for as many
-    calls, with the device: device: there; transfers: of the values that the row's Applys make;
-    left: of those that still ran on the CPU; given: of transfers of what no Apply made, arguments
-    and shared variables, which are in transfers too. why: the reasons why Applys ran on the CPU, in
+    difference: the row without transfers. In nanoseconds, for as many calls: cpu, what it took on
+    the CPU alone; with the device, ``device``, what ran there; transfers, of the values that the
+    row's Applys make; left, what still ran on the CPU; given, that part of transfers whose values
+    no Apply made: arguments and shared variables. why: the reasons why Applys ran on the CPU, in
     rows of Applys.
     """
 
@@ -38,6 +38,11 @@ class Moved:
     def key(self):
         """The key of the row in a comparison."""
         return self.difference.key
+
+    @property
+    def label(self):
+        """What the row is about, for people."""
+        return self.difference.label
 
     @property
     def moved(self):
@@ -58,7 +63,7 @@ class Moved:
 def sides(mine, theirs):
     """Return (Profile of the CPU, Profile of the device); None where both ran on the same.
 
-    The second is taken as it would be with as many calls as the first.
+    ``theirs`` is taken as it would be with as many calls as ``mine``.
     """
     theirs = compare.like(theirs, mine)
     found = [any(a.device for a in profile.applys) for profile in (mine, theirs)]
@@ -76,7 +81,7 @@ def rows(by, mine, theirs):
     if found is None:
         return []
     cpu, there = found
-    turned = there.functions is mine.functions
+    turned = there is mine
     way = WAYS[by]
     parts = [_with_times(there, part) for part in (_on_device, _of_transfers, _left, _of_given)]
     parted = [way(part, cpu) if turned else way(cpu, part) for part in parts]

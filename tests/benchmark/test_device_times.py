@@ -14,7 +14,7 @@ def test_every_workload_runs(monkeypatch, capsys, tmp_path):
     import played
 
     played.install(monkeypatch)
-    monkeypatch.setattr(device_times, "with_cuda", lambda: None)
+    monkeypatch.setattr(device_times, "torch_with_cuda", lambda: None)
     assert device_times.main(["--quick", "--json", str(tmp_path / "found.json")]) == 0
     shown = capsys.readouterr().out
     kept = json.loads((tmp_path / "found.json").read_text())

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opwise.gpu.kernel import Layout, on_host
+from opwise.gpu.kernel import Layout
 from opwise.gpu.makers import implementation
 from opwise.graph.variable import Constant
 from opwise.tensor.type import TensorType
@@ -15,7 +15,7 @@ from opwise.tensor.type import TensorType
 # the modules beside this one, and the cases of the scalar table's tests
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "scalar")]
 
-from simulated import DEVICE, Simulated, computed  # noqa: E402
+from simulated import DEVICE, Simulated, computed, known  # noqa: E402
 
 
 class Player:
@@ -47,7 +47,7 @@ class Player:
         """Return the names of the kernels that are launched, without their hashes."""
         made = self.made[name]
         values = self.given(name, values)
-        given = [on_host(v[()]) if i in made.host else Layout.of(v) for i, v in enumerate(values)]
+        given = known(made, values)
         sizes = [v.type.numpy_dtype.itemsize for v in self.nodes[name].outputs]
         outputs = [Layout.contiguous(s, n) for s, n in zip(made.shapes(given), sizes, strict=True)]
         launches = made.plan(given, outputs, DEVICE).launches

@@ -157,11 +157,16 @@ class Fenced:
 DEVICE = Device(processors=4)
 
 
-def computed(simulated, implementation, inputs, dtypes, order=0, device=DEVICE):
-    """Return (the outputs of an Implementation for numpy arrays, the word for complaints)."""
-    given = [
+def known(implementation, inputs):
+    """Return what plans know of inputs: what is on the host as it is, of others their layouts."""
+    return [
         on_host(x[()]) if i in implementation.host else Layout.of(x) for i, x in enumerate(inputs)
     ]
+
+
+def computed(simulated, implementation, inputs, dtypes, order=0, device=DEVICE):
+    """Return (the outputs of an Implementation for numpy arrays, the word for complaints)."""
+    given = known(implementation, inputs)
     shapes = implementation.shapes(given)
     fenced = [Fenced(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
     outputs = [f.array for f in fenced]

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from simulated import DEVICE, known
 
-from opwise.gpu.kernel import position_of
+from opwise.gpu.kernel import Layout, position_of
 from opwise.gpu.makers import implementation
 from opwise.tensor.advanced_subtensor import (
     AdvancedBooleanIncSubtensor,
@@ -125,6 +126,15 @@ def case(name, dtype="float32", index="int64", lengths=LENGTHS, **options):
     return x, given, x[whole]
 
 
+def unfit(play, error, name, values):
+    """Shapes are refused with the error and the text of ``perform``."""
+    with pytest.raises(error) as expected:
+        play.expected(name, values)
+    with pytest.raises(error) as found:
+        play.run(name, values)
+    assert str(found.value) == str(expected.value)
+
+
 def check(play, name, values, told=""):
     # the order of indices is that of C, in whatever order numpy looks at them
     expected = play.expected(name, [np.array(v, order="C") for v in values])
@@ -182,20 +192,12 @@ def test_units_of_16_bytes(play):
         check(play, "pick matrix and vector", [x, *given])
         made, z = play.made["pick matrix and vector"], np.empty((2, 6, lengths[2]), "f")
         layouts = [_aligned(v) for v in (x, *given)]
-        (launch,) = made.plan(layouts, [_aligned(z)], _device()).launches
+        (launch,) = made.plan(layouts, [_aligned(z)], DEVICE).launches
         assert unit in launch.kernel.text
 
 
 def _aligned(x):
-    from opwise.gpu.kernel import Layout
-
     return Layout.of(x)._replace(alignment=16)
-
-
-def _device():
-    from simulated import DEVICE
-
-    return DEVICE
 
 
 def test_operands_that_are_narrower(play):
@@ -229,8 +231,6 @@ def test_the_order_of_additions_is_that_of_the_indices(play):
 
 def test_what_is_overwritten_may_have_any_strides(play):
     """An update in place goes on in the memory of its input."""
-    from opwise.gpu.kernel import Layout
-
     x, given, part = case("between slices")
     y = numbers("float32", part.shape, 1)
     for name in ("add", "set"):
@@ -239,31 +239,23 @@ def test_what_is_overwritten_may_have_any_strides(play):
         for strided in (np.asfortranarray(x), x[::-1, :, ::-1].copy()[::-1, :, ::-1],
                         np.repeat(x, 2, axis=1)[:, ::2].copy("K")):  # fmt: skip
             inputs = play.given(f"{name} between slices", [strided, y, *given])
-            known = [_known(made, i, v) for i, v in enumerate(inputs)]
-            plan = made.plan(known, [Layout.of(strided)], _device())
+            given_as = known(made, inputs)
+            plan = made.plan(given_as, [Layout.of(strided)], DEVICE)
             assert not play.simulated.run(plan, inputs, [strided])
             np.testing.assert_array_equal(strided, expected)
 
 
-def _known(made, i, value):
-    from opwise.gpu.kernel import Layout, on_host
-
-    return on_host(value[()]) if i in made.host else Layout.of(value)
-
-
 def test_rows_of_large_arrays_are_numbered_in_32_bits(play):
     """In steps that all rows have in common, a key is made of the number of a row."""
-    from opwise.gpu.kernel import Layout
-
     made = play.made["add matrix and vector"]
     lengths, places = (2**20, 2**10, 64), ((4, 6), (6,))
     x, y = (Layout.contiguous(shape, 4) for shape in (lengths, (4, 6, 64)))
     index = [Layout.contiguous(shape, 8) for shape in places]
-    plan = made.plan([x, y, *index], [x], _device())
+    plan = made.plan([x, y, *index], [x], DEVICE)
     assert plan.launches[0].numbers[:3] == (24, 0, 2**30)
     wide = Layout.contiguous((2**20, 2**12, 1), 4)
     with pytest.raises(ValueError, match="24 indices of 4294967296 rows are too many"):
-        made.plan([wide, y._replace(shape=(4, 6, 1)), *index], [wide], _device())
+        made.plan([wide, y._replace(shape=(4, 6, 1)), *index], [wide], DEVICE)
 
 
 def test_nothing_is_picked(play):
@@ -348,20 +340,9 @@ def test_indices_that_lead_into_what_comes_before(play):
 def test_shapes_that_do_not_fit(play, name):
     x, given, part = case("two vectors")
     y = [] if name == "pick" else [part]
-    values = [x, *y, given[0], given[1][:5]]
-    with pytest.raises(IndexError) as expected:
-        play.expected(f"{name} two vectors", values)
-    with pytest.raises(IndexError) as found:
-        play.run(f"{name} two vectors", values)
-    assert str(found.value) == str(expected.value)
-    if name == "pick":
-        return
-    values = [x, part[:4], *given]
-    with pytest.raises(ValueError) as expected:
-        play.expected(f"{name} two vectors", values)
-    with pytest.raises(ValueError) as found:
-        play.run(f"{name} two vectors", values)
-    assert str(found.value) == str(expected.value)
+    unfit(play, IndexError, f"{name} two vectors", [x, *y, given[0], given[1][:5]])
+    if y:
+        unfit(play, ValueError, f"{name} two vectors", [x, part[:4], *given])
 
 
 def test_huge_arrays_have_indices_of_64_bits(play):
@@ -373,12 +354,10 @@ def test_huge_arrays_have_indices_of_64_bits(play):
         (expected,) = play.expected(f"{name} between slices", values)
         inputs = play.given(f"{name} between slices", values)
         out = np.empty(part.shape, "f") if name == "pick" else x.copy()
-        from opwise.gpu.kernel import Layout
-
-        known = [_known(made, i, v) for i, v in enumerate(inputs)]
+        given_as = known(made, inputs)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("opwise.gpu.layouts.LIMIT_32", 2)
-            plan = made.plan(known, [Layout.of(out)], _device())
+            plan = made.plan(given_as, [Layout.of(out)], DEVICE)
         assert any(launch.kernel.wide for launch in plan.launches)
         assert not play.simulated.run(plan, inputs, [out])
         np.testing.assert_array_equal(out, expected)
@@ -425,11 +404,7 @@ def test_where_a_mask_is_true(masked, layouts, name, how):
 def test_masks_that_do_not_fit(masked, how):
     x, mask = np.zeros((3, 4), "f"), np.ones((3, 3), bool)
     for bad in (mask, mask[:2, :1]):
-        with pytest.raises(IndexError) as expected:
-            masked.expected(f"{how} number", [x, np.float32(1), bad])
-        with pytest.raises(IndexError) as found:
-            masked.run(f"{how} number", [x, np.float32(1), bad])
-        assert str(found.value) == str(expected.value)
+        unfit(masked, IndexError, f"{how} number", [x, np.float32(1), bad])
     with pytest.raises(ValueError, match="broadcast"):
         masked.run(f"{how} row", [np.zeros((2, 3, 4), "f"), np.zeros((3, 3), "f"), mask[0, :2]])
 
@@ -446,7 +421,7 @@ def test_masks_that_are_counted():
         (op(x, tensor("float32", 0), slice(1), mask).owner, "what its masks pick"),
         (AdvancedBooleanSubtensor()(x, mask).owner, "what its masks pick"),
     ]:
-        assert implementation(node).startswith(f"{why}")
+        assert implementation(node).startswith(why)
         assert implementation(node).endswith("would be counted, and waited for")
 
 

@@ -14,7 +14,7 @@ from opwise.command import main
 from opwise.modes.profilemode import ProfileMode
 from opwise.profiling import devices, records
 from opwise.profiling.profile import Profile
-from opwise.profiling.reports import details, device, profilestats
+from opwise.profiling.reports import details, device, moved, profilestats
 from opwise.tensor.extra_ops import Unique
 
 X = np.random.RandomState(1).rand(6, 6).astype("float32")
@@ -85,8 +85,8 @@ def test_the_section_on_devices():
     numbers = [a.graph for a in profile.applys if a.graph]
     assert set(numbers) == {1, 2}, "before and behind what stays on the host"
     assert told == (
-        f"  Timed one by one. Without a profile {len(numbers)} of these Applys are CUDA graphs: "
-        "2 launches."
+        "  To be timed, Applys are launched one by one; without a profile "
+        f"{len(numbers)} of them are 2 launches of CUDA graphs"
     )
     assert title.startswith("On the device: ")
     assert float(computing.split()[0]) == pytest.approx(0.004 * (n - len(crossing) - 1))
@@ -113,8 +113,11 @@ def test_the_difference_of_cpu_and_gpu(capsys):
     assert text.index("CPU and GPU\n") < text.index("times as fast") < text.index("By line: ")
     assert re.search(rf"\(Unique.*\): {WHY}", text)
     # an Apply is one row, wherever it runs
-    both = [r for r in text.splitlines() if "only in" in r]
-    assert all("Gpu" in r for r in both), both
+    alone = [r for r in text.splitlines() if "only in" in r]
+    assert alone and all("Gpu" in r for r in alone), alone
+    # of transfers of arguments it is told which
+    by_apply = text[text.index("\nBy Apply: ") :]
+    assert "  GpuFromHost(x)\n" in by_apply and "  GpuFromHost(i)\n" in by_apply
     for mode in (cpu, gpu):
         mode.print_diff_summary(mode)
         assert "GPU" not in capsys.readouterr().out
@@ -129,7 +132,7 @@ def test_transfers_count_for_what_they_move():
         assert sum(row.moved for row in rows) == pytest.approx(gpu.local_ns)
         assert sum(row.given for row in rows) == 8_000_000  # x and i, in each call
     # what sorts out stays on the host: its result goes to the device, the product comes home
-    found = {row.difference.label: row for row in devices.rows("op", cpu, gpu)}
+    found = {row.label: row for row in devices.rows("op", cpu, gpu)}
     (unique,) = (row for label, row in found.items() if label.startswith("Unique"))
     assert unique.transfers == 4_000_000
     assert unique.left and not unique.device
@@ -182,8 +185,8 @@ def test_records_and_tables_name_the_device(tmp_path):
 def test_a_move_is_told_for_as_many_calls():
     """Twice the calls on the device are not half the speed."""
     cpu = run("c|py").profile()
-    few, many = (device.moved(cpu, run("cupy", calls).profile()) for calls in (4, 8))
+    few, many = (moved.sentences(cpu, run("cupy", calls).profile()) for calls in (4, 8))
     # what ran on the device takes a millisecond in each call
-    told = [line.split(" Applys on the device")[0] for line in (few[1], many[1])]
+    told = [line.split(" Applys on the GPU")[0] for line in (few[1], many[1])]
     assert told[0] == told[1]
-    assert device.moved(run("cupy").profile(), cpu)[0].endswith("times as fast")
+    assert moved.sentences(run("cupy").profile(), cpu)[0].endswith("times as fast")

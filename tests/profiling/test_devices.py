@@ -51,7 +51,7 @@ def gpu(build):
 
 def table(by, cpu, gpu):
     return {
-        row.difference.label: (row.cpu, row.device, row.transfers, row.left)
+        row.label: (row.cpu, row.device, row.transfers, row.left)
         for row in devices.rows(by, cpu, gpu)
     }
 
@@ -66,7 +66,7 @@ def test_by_apply(cpu, gpu):
     }
     assert table("apply", cpu, gpu) == table("apply", gpu, cpu) == expected
     assert table("op", cpu, gpu) == table("op", gpu, cpu) == expected
-    by_label = {row.difference.label: row for row in devices.rows("apply", cpu, gpu)}
+    by_label = {row.label: row for row in devices.rows("apply", cpu, gpu)}
     assert by_label["exp"].speedup == 9 and by_label["take"].speedup == 50 / 51
     assert by_label["GpuFromHost"].speedup is None and by_label["GpuFromHost"].about_given
     assert {label: row.why for label, row in by_label.items() if row.why} == {"take": (WHY,)}
@@ -136,16 +136,22 @@ def test_two_of_the_cpu_or_of_a_device(cpu, gpu):
 def test_the_text(cpu, gpu):
     lines = moved.section(cpu, gpu, 2)
     assert lines[:2] == ["CPU and GPU", "-----------"]
-    assert lines[2].endswith(": 10.80 times as fast")
+    assert lines[2:5] == [
+        "0.000001 s on the CPU, 0.000000 s with the GPU: 10.80 times as fast",
+        "  of these 0.000000 s in 3 Applys on the GPU, 0.000000 s in 3 transfers, 0.000000 s in 1 "
+        "Apply still on the CPU",
+        f"  still on the CPU: 0.000000 s in 1 Apply (take): {WHY}",
+    ]
     columns = "<CPU seconds> <GPU seconds> <transfer seconds> <seconds still on the CPU> <speed-up>"
     at = lines.index(f"By line: {columns} <line>")
     assert lines[at + 1].split(maxsplit=5) == [
         *("0.000001", "0.000000", "0.000000", "0.000000", "40x"), "net.py:3  h = T.dot(x, w)",
     ]  # fmt: skip
-    assert lines[at + 3] == "  ... (2 more: 0.000000 s on the CPU, 0.000000 s with the device)"
+    assert lines[at + 3] == "  ... (2 more: 0.000000 s on the CPU, 0.000000 s with the GPU)"
     text = "\n".join(moved.section(cpu, gpu, 20))
     assert f"0.98x  net.py:7 take: {WHY}\n" in text
     assert "-  (arguments and shared variables)\n" in text
     assert "-  GpuFromHost (arguments and shared variables)\n" in text
+    assert "-  GpuFromHost(x)\n" in text[text.index("By Apply: ") :]
     titles = ("By line", "By Op", "By type of Op", "By Apply")
     assert [line.split(":")[0] for line in lines if columns in line] == list(titles)

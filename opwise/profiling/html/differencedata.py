@@ -5,7 +5,7 @@ from __future__ import annotations
 from opwise.profiling import compare, devices, noise
 from opwise.profiling.aggregate import NO_SCOPE
 from opwise.profiling.html.data import Texts, environment, finite
-from opwise.profiling.reports import device, moved
+from opwise.profiling.reports import moved
 
 #: what the rows of a table may say of how the two sides belong together, and of the difference
 RELATIONS = ("", "only before", "only after", "fused", "split", "regrouped", "similar")
@@ -82,7 +82,7 @@ def _moved(before, after, texts, places):
 
     Lines that are named are added to ``places``.
     """
-    sentences = device.moved(before, after)
+    sentences = moved.sentences(before, after)
     if not sentences:
         return None
     return {

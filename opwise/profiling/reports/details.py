@@ -281,6 +281,6 @@ def place(row):
     return row.label
 
 
-def short(name):
+def short(name, most=120):
     """Return a name cut to what is read at a glance."""
-    return name if len(name) <= 120 else f"{name[:117]}..."
+    return name if len(name) <= most else f"{name[: most - 3]}..."

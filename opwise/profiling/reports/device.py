@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from opwise.profiling import devices
 from opwise.profiling.memory import readable
 
 #: nanoseconds that a device's clock can tell apart
@@ -43,9 +42,10 @@ def _graphs(profile):
     if not graphs:
         return []
     n = len(set(graphs))
+    launches = "1 launch of a CUDA graph" if n == 1 else f"{n} launches of CUDA graphs"
     return [
-        f"  Timed one by one. Without a profile {len(graphs)} of these Applys are CUDA graphs: {n} "
-        f"{'launch' if n == 1 else 'launches'}."
+        "  To be timed, Applys are launched one by one; without a profile "
+        f"{len(graphs)} of them {'is' if len(graphs) == 1 else 'are'} {launches}"
     ]
 
 
@@ -59,7 +59,7 @@ def _times(a):
 
 
 def _rate(count, seconds):
-    return f", {count / seconds * 1e-9:.1f} GB/s" if seconds and count else ""
+    return f", {count / seconds * 1e-9:.3g} GB/s" if seconds and count else ""
 
 
 def _note(a):
@@ -82,45 +82,6 @@ def _on_host(profile, n):
         "  Still on the host: <seconds> <Apply>: <why>",
         *("  %10.6f  %s: %s" % (a.total * 1e-9, _cut(a.text), a.on_host) for a in rows[:n]),
     ]
-
-
-def moved(mine, theirs):
-    """Return the sentences on a move between host and device; none where both ran on the same.
-
-    The second Profile is taken as it would be with as many calls as the first.
-    """
-    sides = devices.sides(mine, theirs)
-    if sides is None:
-        return []
-    host, there = sides
-    crossing = [a for a in there.applys if a.transfer]
-    computing = [a for a in there.applys if a.device and not a.transfer]
-    left = [a for a in there.applys if a.on_host and a.count]
-    before, after = host.local_ns, there.local_ns
-    words = "%.6f s on the host, %.6f s with the device: %s" % (
-        before * 1e-9, after * 1e-9,
-        f"{before / after:.2f} times as fast" if after else "nothing was measured there",
-    )  # fmt: skip
-    lines = [
-        words,
-        "  of these %.6f s in %d Applys on the device, %.6f s in %d transfers, %.6f s in %d Applys "
-        "still on the host"
-        % (
-            sum(a.total for a in computing) * 1e-9, len(computing),
-            sum(a.total for a in crossing) * 1e-9, len(crossing),
-            sum(a.total for a in left) * 1e-9, len(left),
-        ),
-    ]  # fmt: skip
-    reasons: dict[str, list] = {}
-    for a in left:
-        reasons.setdefault(a.on_host, []).append(a)
-    for why, those in sorted(reasons.items(), key=lambda one: -sum(a.total for a in one[1])):
-        ops = ", ".join(dict.fromkeys(_cut(a.op, 40) for a in those[:4]))
-        lines.append(
-            "  %.6f s of %d on the host (%s): %s"
-            % (sum(a.total for a in those) * 1e-9, len(those), ops, why)
-        )
-    return lines
 
 
 def _cut(text, most=100):

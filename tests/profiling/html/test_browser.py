@@ -114,6 +114,7 @@ def test_a_device_is_told_where_there_is_one(look, there, sample):
     shown = details(view)
     assert "cuda0" in shown and "copy" in shown
     assert "300\u202fns a call · waited 40.0\u202fµs" in shown
+    assert shown.count("GB/s") == 1 and "128\u202fKiB a call · 2.62 GB/s" in shown
     view.check("#host")
     shows(view, 2)
     view.locator(".tabulator-row", has_text="Dot22").first.click()

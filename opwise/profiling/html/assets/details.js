@@ -17,7 +17,8 @@ const chip = (label, kind, title) => el("span", { class: `chip ${kind ?? ""}`, t
 function applyDetails(id) {
   const f = functionOf(id);
   const isCalled = A.count[id] > 0;
-  const [flops, bytes] = [gflops(id), gbs(id)];
+  // what a transfer moves is told by itself
+  const [flops, bytes] = [gflops(id), isTransfer(id) ? null : gbs(id)];
   return [
     heading(opText(id),
       chip(`#${A.position[id]}`, "", "position in the order of execution"),

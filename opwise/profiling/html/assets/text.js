@@ -24,12 +24,12 @@ function el(tag, properties = {}, ...children) {
 const GROUPED = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const whole = (value) => GROUPED.format(value).replaceAll(",", "\u202f");
 
-/** Three digits of a number; large ones are whole, with thin spaces. */
+/** Three digits of a number, two of one below 1; large ones are whole, with thin spaces. */
 function digits(value) {
   const size = Math.abs(value);
   if (size >= 99.95) return whole(value);
   if (size >= 9.995) return value.toFixed(1);
-  return value.toFixed(2);
+  return size >= 0.995 || !size ? value.toFixed(2) : value.toPrecision(2);
 }
 
 function scaled(value, units) {
