@@ -17,7 +17,7 @@ from opwise.gpu.thunks import CallThunk, KernelThunk, ToDevice, ToHost
 from opwise.gpu.transfer import GpuFromHost, HostFromGpu
 from opwise.graph import provenance
 from opwise.linkers.base import Linker, make_thunk
-from opwise.linkers.program import make_program, roots_overwritten
+from opwise.linkers.program import make_program, root, roots_overwritten
 
 
 class CupyLinker(Linker):
@@ -67,7 +67,9 @@ class CupyLinker(Linker):
         ways = [placement.way(step.node) for step in program.steps]
         complaining = [k for k, way in enumerate(ways) if getattr(way, "wrong", None) is not None]
         words = device.zeros(len(complaining), "uint32") if complaining else None
-        overwritten = set(roots_overwritten(program, program.steps))
+        # those who get a result may overwrite it
+        overwritten = roots_overwritten(program, program.steps)
+        overwritten |= {root(program, c) for c in program.outputs}
         thunks = []
         for k, (step, way) in enumerate(zip(program.steps, ways, strict=True)):
             node = step.node

@@ -204,8 +204,12 @@ class DeviceMachine(PlainVM):
     def _fail(self, k, error, saved=None):
         self._events.clear()
         # what a kernel complained of before is why this failed
-        found = self._complaint(self._words()) if self._complaining else None
+        found = self._complaint(self._words(), saved) if self._complaining else None
         super()._fail(*(found or (k, error)), saved)
+
+    def fail(self, k, error):
+        """Raise what a launch of steps from ``k`` on raised; everything is as before the call."""
+        self._fail(k, error)
 
     def _check_complaints(self):
         if self._complaining:
@@ -217,16 +221,17 @@ class DeviceMachine(PlainVM):
         return self._told.land()
 
     def _raise_complaint(self, words, saved=None):
-        found = self._complaint(words)
+        found = self._complaint(words, saved)
         if found is not None:
             super()._fail(*found, saved)
 
-    def _complaint(self, words):
+    def _complaint(self, words, saved=None):
         """Return (step, error) of the first kernel that complained in this call, or None."""
         if not words.any():
             return None
         self.words[...] = 0
         if self._launched:  # where it was, and what was given, is known step by step alone
+            self._restore(saved)
             raise _Again
         k, word = next((k, w) for k, w in zip(self._complaining, words, strict=True) if w)
         return k, self.thunks[k].complaint(word)
