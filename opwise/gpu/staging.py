@@ -89,6 +89,10 @@ class Upload(_Staged):
         """Let go of the array."""
         self._array = self._last = None
 
+    def __del__(self):
+        if self._sent is not None:
+            self.device.leave(self._sent, self._memory)
+
 
 class Download(_Staged):
     """Copies values to the host, one in a call of a function: asked for, and there later."""
@@ -114,4 +118,6 @@ class Download(_Staged):
 
     def forget(self):
         """Let go of what was asked for."""
-        self._asked = None
+        if self._asked is not None:
+            self.device.leave(self.device.mark(), self._memory)
+        self._asked = self._memory = None

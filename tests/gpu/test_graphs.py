@@ -648,6 +648,15 @@ def test_nobody_waits_before_the_results(mode, cupy, monkeypatch):
     assert not waits, "there are no results"
 
 
+def test_copies_outlive_the_function_that_asked_for_them(mode):
+    """Pinned memory is given out again at once, while the device has yet to read it."""
+    w, x = opwise.shared(X.copy()), T.fmatrix("x")
+    for value in (X, Y, X):
+        opwise.function([x], updates=[(w, w + x)], mode=mode)(value)
+        gc.collect()
+    np.testing.assert_allclose(w.get_value(), 3 * X + Y, rtol=1e-6)
+
+
 def test_large_values_go_without_pinned_memory(mode, monkeypatch):
     monkeypatch.setattr(staging, "LIMIT", 64)
     x = T.fmatrix("x")
