@@ -117,6 +117,11 @@ class Stretch:
         """The graphs that there are."""
         return [graph for known in self._known.values() for graph in known.graphs]
 
+    @property
+    def holds_memory(self):
+        """Whether there is memory for graphs."""
+        return self._slab is not None or bool(self._homes)
+
     # --- a call -----------------------------------------------------------------------------------
 
     def run(self, machine, run):

@@ -7,6 +7,7 @@ the same storages.
 from __future__ import annotations
 
 import copy
+import gc
 import time
 
 import numpy as np
@@ -53,14 +54,29 @@ class DeviceMachine(PlainVM):
     def __call__(self):
         with self.device.active():
             try:
-                self._call()
+                if not self._has_room():
+                    self._call()
             except self.device.out_of_memory as error:
                 raise self._without_memory(error) from None
             finally:
                 for k in self._complaining:
                     self.thunks[k].asked = None
 
+    def _has_room(self):
+        """Make the call; returns whether there was memory for it beside that of graphs, which is
+        given back if not."""
+        try:
+            self._call()
+            return True
+        except self.device.out_of_memory:
+            if not any(stretch.holds_memory for stretch in self.stretches.values()):
+                raise
+        self._free_memory()
+        return False
+
     def _call(self):
+        if not self.allow_gc:
+            super()._clear()  # copies of arguments that nobody keeps lie where they lay
         try:
             super().__call__()
             return
@@ -72,10 +88,14 @@ class DeviceMachine(PlainVM):
         finally:
             self._one_by_one = False
 
-    def _without_memory(self, error):
+    def _free_memory(self):
         self.free_graphs()
         self._clear()
+        gc.collect()  # frames of what failed have arrays
         self.device.free()
+
+    def _without_memory(self, error):
+        self._free_memory()
         current, _ = self.device.allocated()
         where = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
         return MemoryError(

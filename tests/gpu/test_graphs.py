@@ -11,6 +11,7 @@ import opwise
 import opwise.tensor as T
 from opwise.gpu import buffers, calls, graphs, staging
 from opwise.gpu.calls import Call
+from opwise.gpu.linker import CupyLinker
 from opwise.gpu.transfer import GpuFromHost, HostFromGpu
 from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
@@ -172,6 +173,18 @@ def test_a_profile_has_every_launch(cupy):
     assert counts()[0] == 0
     (told,) = mode.profile().functions
     assert all(a.count == 4 for a in told.applys)
+
+
+def test_values_that_are_kept(cupy):
+    """Without allow_gc values stay until the next call, and no longer."""
+
+    def make(mode):
+        f, params = perceptron(mode)
+        return f, params, lambda k: (X + k, Y)
+
+    kept = Mode(CupyLinker(allow_gc=False), "fast_run")
+    f = compared(lambda mode: make(kept if mode else None), True)
+    assert captured(f) == [1]
 
 
 # --- what a stretch reads -------------------------------------------------------------------------
@@ -455,6 +468,28 @@ def test_where_there_is_no_memory_for_results_of_a_graph(mode, cupy, monkeypatch
         f()
         expected = np.tanh(expected @ expected)
     np.testing.assert_allclose(w.get_value(), expected, rtol=1e-4)
+
+
+@played_alone
+def test_memory_of_graphs_is_no_reason_to_fail(mode, cupy):
+    """What fits without them fits beside them: they are let go, and the call is made again."""
+    x, w = T.fmatrix("x"), opwise.shared(np.zeros(64, "float32"))
+    y = T.exp(T.dot(T.exp(T.dot(x, x.T)), x))
+    f = opwise.function([x], y.sum(), updates=[(w, w + y.sum(axis=0))], mode=mode)
+    few, many = (np.full((n, 64), 1 / 64, "float32") for n in (64, 66))
+    pool = cupy.get_default_memory_pool()
+    f(few), f(few), f(few)
+    assert captured(f) == [1]
+    before, expected = w.get_value(), np.exp(np.exp(many @ many.T) @ many)
+    pool.set_limit(pool.used_bytes() + 2048)  # there is more in use than the call needs
+    try:
+        np.testing.assert_allclose(f(many), expected.sum(), rtol=1e-4)
+        assert captured(f) == [0]
+        np.testing.assert_allclose(w.get_value() - before, expected.sum(axis=0), rtol=1e-3)
+        with pytest.raises(MemoryError, match="has not enough memory"):
+            f(np.full((80, 64), 1 / 64, "float32"))
+    finally:
+        pool.set_limit(0)
 
 
 # --- failures -------------------------------------------------------------------------------------
