@@ -146,3 +146,8 @@ class Placed:
             raise Changed(f"request {k} is of {size} bytes")
         self._next += 1
         return self._within(self._addresses[k], size, None)
+
+    def end(self):
+        """Raise Changed unless all that was recorded was asked for."""
+        if self._next < len(self._requests):
+            raise Changed(f"{len(self._requests) - self._next} requests less")

@@ -111,6 +111,8 @@ class Device:
         self._modules: dict[str, object] = {}
         #: by stream, what computes products there
         self._products: dict[int, blas.Blas] = {}
+        #: (event, pinned memory) of copies that are under way for nobody any more
+        self._leaving: list[tuple] = []
         self._side = None
         self._side_lock = threading.Lock()
         self._thread = threading.local()
@@ -171,7 +173,14 @@ class Device:
 
     def pinned(self, size):
         """Return bytes of the host that the device reads and writes by itself, as an array."""
+        leaving, self._leaving = self._leaving, []  # others may be added meanwhile
+        self._leaving += [one for one in leaving if not one[0].done]
         return np.frombuffer(self.xp.cuda.alloc_pinned_memory(size), np.uint8, size)
+
+    def leave(self, event, memory):
+        """Keep pinned memory that nobody needs but the device, until an event is past: whoever asks
+        next would be given it at once."""
+        self._leaving.append((event, memory))
 
     def send(self, array, source):
         """Copy an array of the host into one of the device, both in C order.
@@ -209,8 +218,11 @@ class Device:
     def _blas_library(self):
         """cuBLAS as CuPy has loaded it: its functions are found through CuPy's extension."""
         try:
-            extension = importlib.import_module(f"{self.xp.__name__}_backends.cuda.libs.cublas")
-            return ctypes.CDLL(extension.__file__)
+            # CuPy looks for the library when its package is asked for the extension, not when the
+            # extension is imported by its full name
+            from cupy_backends.cuda.libs import cublas
+
+            return ctypes.CDLL(cublas.__file__)
         except (ImportError, OSError) as error:
             raise DeviceError(
                 f"CuPy cannot load cuBLAS ({str(error)[:500]}): install it with CUDA's libraries, "

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from opwise.config import config
 from opwise.gpu import buffers
 from opwise.gpu.calls import OF_LENGTHS
 from opwise.gpu.thunks import DeviceThunk
@@ -78,7 +79,8 @@ class Stretch:
 
     mark: the number of the range in which it is launched; see ``DeviceMachine.start_marking``.
     reads: cells that come from before. gives: those that are read behind it; lasting: of these what
-    the call returns. moved: those of reads whose values are copied to where the graph reads them.
+    the call returns, or makes a result of in the same memory. moved: those of reads whose values
+    are copied to where the graph reads them.
     """
 
     def __init__(self, machine, start, stop, mark):
@@ -93,7 +95,8 @@ class Stretch:
         ))  # fmt: skip
         later = {c for step in program.steps[stop:] for c in step.inputs}
         self.gives = tuple(c for c in written if c in later or c in program.outputs)
-        self.lasting = tuple(c for c in self.gives if c in program.outputs)
+        returned = {root(program, c) for c in program.outputs}
+        self.lasting = tuple(c for c in self.gives if root(program, c) in returned)
         self.dies = [[self.storages[c] for c in step.dies] for step in steps]
         self.prepared = max(start, program.commit) - start
         self.allow_gc = machine.allow_gc
@@ -115,27 +118,40 @@ class Stretch:
         """The graphs that there are."""
         return [graph for known in self._known.values() for graph in known.graphs]
 
+    @property
+    def holds_memory(self):
+        """Whether there is memory for graphs."""
+        return self._slab is not None or bool(self._homes)
+
     # --- a call -----------------------------------------------------------------------------------
 
     def run(self, machine, run):
         """Run the steps; returns whether that was by a graph. run: called as (step, thunk)."""
         key = self._key() if self._failures < _FAILURES else None
         known = self._known.get(key)
-        if known is not None:
-            graph = known.free_graph() or self._capture(key, known)
-            if graph is not None:
-                self._known[key] = self._known.pop(key)  # the oldest ones go first
-                run(self.mark, graph.launch)
-                return True
+        if known is not None and self._run_graph(machine, run, key, known):
+            return True
         if key is not None and key not in self._known:
             self._record(key, machine, run)
         else:
             machine.run_plainly(self.start, self.stop, run)
         return False
 
+    def _run_graph(self, machine, run, key, known):
+        """Run the steps by a graph, if there can be one; returns whether."""
+        try:
+            graph = known.free_graph() or self._capture(key, known)
+            if graph is None:
+                return False
+            self._known[key] = self._known.pop(key)  # the oldest ones go first
+            run(self.mark, graph.launch)
+        except BaseException as error:  # be it an interrupt: nothing is left of the call
+            machine.fail(self.start, error)
+        return True
+
     def _key(self):
         """Return what the stretch depends on; None where that cannot be said in few words."""
-        key = []
+        key = [config.cuda.tf32]
         for cell in self.reads:
             value = self.storages[cell][0]
             if not self.device.holds(value):
@@ -171,8 +187,15 @@ class Stretch:
 
     def _record(self, key, machine, run):
         recorder = buffers.Recorder(self.device.piece, self.device.within)
-        with self.device.allocating(recorder.allocate):
-            machine.run_plainly(self.start, self.stop, run)
+        copies = self._copies()  # a graph reads such: of other layouts, memory is asked otherwise
+        before = self._replaced(copies)
+        try:
+            with self.device.allocating(recorder.allocate):
+                machine.run_plainly(self.start, self.stop, run)
+        finally:
+            for c, copy in copies.items():
+                if self.storages[c][0] is copy:
+                    self.storages[c][0] = before[c]
         lasting: dict[int, list[int]] = {}
         for cell in self.lasting:
             value = self.storages[cell][0]
@@ -184,15 +207,34 @@ class Stretch:
         self._drop(list(self._known)[: max(0, len(self._known) - _KEPT + 1)])
         self._known[key] = _Known(recorder.requests, lasting)
 
+    def _copies(self):
+        """Return {cell: copy} of what is moved: one like a graph reads."""
+        copies = {}
+        for c in self.moved:
+            value = self.storages[c][0]
+            if self.device.holds(value):
+                copies[c] = self.device.empty(value.shape, value.dtype)
+                copies[c][...] = value
+        return copies
+
+    def _replaced(self, values):
+        """Put values into cells; returns those that were there."""
+        before = {c: self.storages[c][0] for c in values}
+        for c, value in values.items():
+            self.storages[c][0] = value
+        return before
+
     # --- capture ----------------------------------------------------------------------------------
 
     def _capture(self, key, known):
         """Return a graph for what the stretch reads now, or None; it is known from now on."""
-        homes = self._homes_for(known)
-        if homes is None or known.refused or len(known.graphs) >= _VARIANTS:
+        if known.refused or len(known.graphs) >= _VARIANTS:
             return None
         before = {c: self.storages[c][0] for c in self.reads}
         try:
+            homes = self._homes_for(known)
+            if homes is None:
+                return None
             graph = self._captured(known, homes, before)
             known.graphs.append(graph)
             return graph
@@ -221,14 +263,13 @@ class Stretch:
     def _captured(self, recorded, homes, before):
         addresses, slab = self._placed(recorded, homes)
         placed = buffers.Placed(recorded.requests, addresses, self.device.within)
-        buffer_of = {}
-        for c in self.reads:
-            value = before[c]
-            if c in self.moved and self.device.holds(value):
-                buffer_of[c] = self.device.empty(value.shape, value.dtype)
-                self.storages[c][0] = buffer_of[c]
+        buffer_of = self._copies()
+        # the host's work is done here too, and what it overwrites is read again if this fails
+        numbers = {c: x.copy() for c, x in before.items() if isinstance(x, np.ndarray)}
+        self._replaced({**buffer_of, **numbers})
         with self.device.capturing() as graph, self.device.allocating(placed.allocate):
             self._ask_each()
+            placed.end()
         made = Captured(self, graph[0], slab, tuple(buffer_of.items()), tuple(homes.values()))
         made.gives = tuple(
             (self.storages[c], self._given(c, recorded, homes, before)) for c in self.gives
@@ -277,6 +318,8 @@ class Stretch:
     def _given(self, cell, recorded, homes, before):
         """Return the function that gives what the cell holds behind a launch."""
         value = self.storages[cell][0]
+        if isinstance(value, np.ndarray):
+            return value.copy  # those who get it may overwrite it
         if not self.device.holds(value):
             return lambda: value
         for c, source in before.items():
@@ -335,12 +378,14 @@ class Captured:
         storages = self.stretch.storages
         for cell, buffer in self.moved:
             buffer[...] = storages[cell][0]
-        for home in self.homes:
-            home.open()
-        self.graph()
-        values = [(storage, give()) for storage, give in self.gives]
-        for home in self.homes:
-            home.close()
+        try:
+            for home in self.homes:
+                home.open()
+            self.graph()
+            values = [(storage, give()) for storage, give in self.gives]
+        finally:
+            for home in self.homes:
+                home.close()
         if self.stretch.allow_gc:
             for cells in self.stretch.dies:
                 for cell in cells:

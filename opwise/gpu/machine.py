@@ -7,6 +7,7 @@ the same storages.
 from __future__ import annotations
 
 import copy
+import gc
 import time
 
 import numpy as np
@@ -53,14 +54,29 @@ class DeviceMachine(PlainVM):
     def __call__(self):
         with self.device.active():
             try:
-                self._call()
+                if not self._has_room():
+                    self._call()
             except self.device.out_of_memory as error:
                 raise self._without_memory(error) from None
             finally:
                 for k in self._complaining:
                     self.thunks[k].asked = None
 
+    def _has_room(self):
+        """Make the call; returns whether there was memory for it beside that of graphs, which is
+        given back if not."""
+        try:
+            self._call()
+            return True
+        except self.device.out_of_memory:
+            if not any(stretch.holds_memory for stretch in self.stretches.values()):
+                raise
+        self._free_memory()
+        return False
+
     def _call(self):
+        if not self.allow_gc:
+            super()._clear()  # copies of arguments that nobody keeps lie where they lay
         try:
             super().__call__()
             return
@@ -72,10 +88,14 @@ class DeviceMachine(PlainVM):
         finally:
             self._one_by_one = False
 
-    def _without_memory(self, error):
+    def _free_memory(self):
         self.free_graphs()
         self._clear()
+        gc.collect()  # frames of what failed have arrays
         self.device.free()
+
+    def _without_memory(self, error):
+        self._free_memory()
         current, _ = self.device.allocated()
         where = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
         return MemoryError(
@@ -208,8 +228,12 @@ class DeviceMachine(PlainVM):
     def _fail(self, k, error, saved=None):
         self._events.clear()
         # what a kernel complained of before is why this failed
-        found = self._complaint(self._words()) if self._complaining else None
+        found = self._complaint(self._words(), saved) if self._complaining else None
         super()._fail(*(found or (k, error)), saved)
+
+    def fail(self, k, error):
+        """Raise what a launch of steps from ``k`` on raised; everything is as before the call."""
+        self._fail(k, error)
 
     def _check_complaints(self):
         if self._complaining:
@@ -221,16 +245,17 @@ class DeviceMachine(PlainVM):
         return self._told.land()
 
     def _raise_complaint(self, words, saved=None):
-        found = self._complaint(words)
+        found = self._complaint(words, saved)
         if found is not None:
             super()._fail(*found, saved)
 
-    def _complaint(self, words):
+    def _complaint(self, words, saved=None):
         """Return (step, error) of the first kernel that complained in this call, or None."""
         if not words.any():
             return None
         self.words[...] = 0
         if self._launched:  # where it was, and what was given, is known step by step alone
+            self._restore(saved)
             raise _Again
         k, word = next((k, w) for k, w in zip(self._complaining, words, strict=True) if w)
         return k, self.thunks[k].complaint(word)

@@ -40,7 +40,7 @@ class Upload(_Staged):
     steady: whether nobody overwrites the array: a few numbers that are the same again stay there.
     """
 
-    #: references to an array that nobody has but this object and who counts
+    #: references to what nobody has but one object and who counts
     _ALONE = 2
 
     def __init__(self, device, steady=False):
@@ -50,10 +50,10 @@ class Upload(_Staged):
 
     def __call__(self, value):
         """Return an array of the device with the elements of one of numpy, which may change."""
-        if self.steady and value.nbytes <= FEW:
-            last, self._last = self._last, (value.tobytes(), value.shape)
-            if last == self._last and self._is_alone():
-                return self._array
+        told = (value.tobytes(), value.shape) if self.steady and value.nbytes <= FEW else None
+        if told is not None and self._last == told and self._is_alone():
+            return self._array
+        self._last = None  # until it is sent
         if value.nbytes > LIMIT:
             array = self.device.empty(value.shape, value.dtype)
             self.device.send(array, np.ascontiguousarray(value))
@@ -66,6 +66,7 @@ class Upload(_Staged):
         staged[...] = value
         self.device.send(array, staged)
         self._sent = self.device.mark(self._sent)
+        self._last = told
         return array
 
     def _target(self, value):
@@ -79,11 +80,18 @@ class Upload(_Staged):
         return new
 
     def _is_alone(self):
-        return self._array is not None and sys.getrefcount(self._array) == self._ALONE
+        """Return whether nobody else has the array, or shows its memory."""
+        if self._array is None or sys.getrefcount(self._array) != self._ALONE:
+            return False
+        return sys.getrefcount(self._array.data.mem) == self._ALONE
 
     def forget(self):
         """Let go of the array."""
         self._array = self._last = None
+
+    def __del__(self):
+        if self._sent is not None:
+            self.device.leave(self._sent, self._memory)
 
 
 class Download(_Staged):
@@ -110,4 +118,6 @@ class Download(_Staged):
 
     def forget(self):
         """Let go of what was asked for."""
-        self._asked = None
+        if self._asked is not None:
+            self.device.leave(self.device.mark(), self._memory)
+        self._asked = self._memory = None

@@ -12,6 +12,7 @@ import operator
 import re
 import sys
 import threading
+import weakref
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -255,8 +256,15 @@ class _Event:
 
     def __init__(self, disable_timing=False):
         self._timing = not disable_timing
+        self._recorded = self._reached = 0
+
+    @property
+    def done(self):
+        return self._reached == self._recorded
 
     def record(self, stream=None):
+        self._recorded = count = self._recorded + 1
+        _do(lambda: setattr(self, "_reached", count))
         if self._timing:
             _Event.now += 1
             self.time = _Event.now
@@ -603,13 +611,25 @@ def _copy(target, source, size, kind, stream):
         STREAM.do(lambda: np.copyto(_at(*place), copy))
 
 
-_pinned = []
+_pinned, _free_pinned = [], {}
 
 
 def _alloc_pinned(size):
-    memory = np.empty(-(-size // 512) * 512, np.uint8)
-    _pinned.append(memory)
-    return memory
+    """Return memory of a pool that gives it out again as soon as it is given back."""
+    size = -(-size // 512) * 512
+    free = _free_pinned.setdefault(size, [])
+    if not free:
+        free.append(np.empty(size, np.uint8))
+        _pinned.append(free[0])
+    memory = free.pop()
+    given = type("PinnedMemoryPointer", (ctypes.c_ubyte * size,), {}).from_buffer(memory)
+    weakref.finalize(given, _give_pinned, memory)
+    return given
+
+
+def _give_pinned(memory):
+    memory.fill(_JUNK)
+    _free_pinned.setdefault(memory.size, []).append(memory)
 
 
 def _made(function):
@@ -673,7 +693,6 @@ def install(monkeypatch, devices=1):
     compiler.compile_using_nvrtc = _compile
     xp.__version__ = "played"
     xp.cublas = _Cublas()
-    _pinned.clear()
     _here.hooks.clear()
     monkeypatch.setitem(sys.modules, "cupy", xp)
     monkeypatch.setitem(sys.modules, "cupy.cuda.compiler", compiler)

@@ -2,6 +2,8 @@
 
 import ctypes
 import itertools
+import sys
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +12,8 @@ import opwise
 import opwise.tensor as T
 from opwise.errors import DeviceError
 from opwise.gpu import blas
+from opwise.gpu.device import Device
+from opwise.linkers import opwise_c
 from opwise.modes.mode import Mode
 from opwise.tensor.blas import Gemm, Gemv
 
@@ -193,3 +197,41 @@ def test_long_lengths_are_asked_for_where_there_are_functions():
     assert made._functions["cublasGemmEx"] is library.cublasGemmEx_64
     assert library.cublasGemmEx_64.argtypes.count(ctypes.c_int64) == 6
     assert made._functions["cublasSgemv_v2"].argtypes.count(ctypes.c_int) == 6
+
+
+# --- the library ----------------------------------------------------------------------------------
+
+#: what finds cuBLAS, which the played CuPy puts something else in place of
+_LIBRARY = Device._blas_library.func
+
+
+@pytest.fixture
+def libraries(monkeypatch):
+    """The package of CuPy's extensions: it loads the library of one that it is asked for."""
+    package = ModuleType("cupy_backends.cuda.libs")
+    package.__path__ = []
+    for name in ("cupy_backends", "cupy_backends.cuda"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, package.__name__, package)
+    return package
+
+
+def test_the_library_is_loaded_by_cupy(libraries):
+    def loaded(name):
+        if name == "cublas":
+            return SimpleNamespace(__file__=opwise_c.__file__)
+        raise AttributeError(name)
+
+    libraries.__getattr__ = loaded
+    assert hasattr(_LIBRARY(None), "PyInit_opwise_c")
+
+
+def test_a_library_that_is_not_there(libraries):
+    def missing(name):
+        if name == "cublas":
+            raise ImportError('Failure finding "libcublas.so"')
+        raise AttributeError(name)
+
+    libraries.__getattr__ = missing
+    with pytest.raises(DeviceError, match=r"cannot load cuBLAS .*Failure finding.* pip install"):
+        _LIBRARY(None)

@@ -9,13 +9,15 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.gpu import calls, graphs, staging
+from opwise.gpu import buffers, calls, graphs, staging
 from opwise.gpu.calls import Call
+from opwise.gpu.linker import CupyLinker
 from opwise.gpu.transfer import GpuFromHost, HostFromGpu
 from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
 from opwise.tensor.assertion import Assert
 from opwise.tensor.extra_ops import Unique
+from opwise.tensor.shape import shape_i_op
 from opwise.tensor.sort import SortOp
 
 RNG = np.random.RandomState(4)
@@ -173,6 +175,18 @@ def test_a_profile_has_every_launch(cupy):
     assert all(a.count == 4 for a in told.applys)
 
 
+def test_values_that_are_kept(cupy):
+    """Without allow_gc values stay until the next call, and no longer."""
+
+    def make(mode):
+        f, params = perceptron(mode)
+        return f, params, lambda k: (X + k, Y)
+
+    kept = Mode(CupyLinker(allow_gc=False), "fast_run")
+    f = compared(lambda mode: make(kept if mode else None), True)
+    assert captured(f) == [1]
+
+
 # --- what a stretch reads -------------------------------------------------------------------------
 
 
@@ -220,6 +234,35 @@ def test_shapes_come_and_go(mode):
     assert sum(captured(f)) <= graphs._KEPT
 
 
+def test_rows_with_gaps_are_copied_to_rows_without(mode):
+    """What is asked of memory is that of the copies: one less than for rows that BLAS cannot read,
+    of the size of what outlives the call."""
+    data, i = opwise.shared(RNG.rand(14, 12, 12).astype("float32")), T.lscalar("i")
+    x, v = data[i][::2, ::2], np.ones((6, 2), "float32")
+    outputs = [opwise.Out(y, borrow=True) for y in (T.dot(x, v), T.exp(x))]
+    f = opwise.function([i], outputs, mode=mode)
+    kept = []
+    for k in range(14):
+        lent = f(k)
+        kept.append(lent if k > 10 else [array.get() for array in lent])
+    assert captured(f) == [3]
+    for k, (product, lent) in enumerate(kept):
+        part = data.get_value()[k][::2, ::2]
+        np.testing.assert_allclose(_host(product), part @ v, rtol=1e-5)
+        np.testing.assert_allclose(_host(lent), np.exp(part), rtol=1e-5)
+
+
+@played_alone
+def test_the_precision_of_products_is_part_of_what_is_captured(mode, cupy, flags):
+    x = T.fmatrix("x")
+    f = opwise.function([x], T.dot(T.exp(x), x), mode=mode)
+    f(X), f(X), f(X)
+    flags({"cuda.tf32": True})
+    cupy.cublas.calls.clear()
+    f(X), f(X), f(X)
+    assert {call[-1] for call in cupy.cublas.calls} == {77} and captured(f) == [2]
+
+
 def test_numbers_of_the_host_are_part_of_what_is_captured(mode):
     x, k = T.fmatrix("x"), T.lscalar("k")
     out = T.dot(T.exp(x)[k:], x).sum()
@@ -238,6 +281,44 @@ def test_lengths_of_what_is_on_the_way(mode):
         mode, 8,
     )  # fmt: skip
     assert all(n <= 1 for n in captured(f))
+
+
+def lengths(mode, **options):
+    """A function whose stretch counts on the host."""
+    x, rows = T.fmatrix("x"), T.lvector("rows")
+    y = T.exp(T.dot(x, x))[rows]
+    n = Unique()(rows).sum() - 5 + shape_i_op(0)(y)  # overwrites what came before
+    out = T.dot(T.zeros((n, 4), dtype="float32") + 1, T.tanh(y))
+    mode = mode and Mode("cupy").excluding("ShapeOpt")
+    f = opwise.function([x, rows], [shape_i_op(0)(y), out], mode=mode, **options)
+    return f, (), lambda k: (X, [0, 1, 2, 3])
+
+
+def test_what_the_host_counts_in_a_stretch(mode):
+    f = compared(lengths, mode)
+    assert captured(f) == [1]
+    for _ in range(3):
+        length, _ = f(X, [0, 1, 2, 3])
+        assert length == 4
+        length += 1  # it is the caller's
+
+
+def test_what_the_host_overwrites_in_a_capture_that_fails(mode, monkeypatch):
+    def changed(*args):
+        raise buffers.Changed
+
+    monkeypatch.setattr(graphs.Stretch, "_given", changed)
+    assert captured(compared(lengths, mode)) == [0]
+
+
+def test_results_that_are_overwritten_by_those_who_got_them(mode):
+    x = T.fvector("x")
+    f = opwise.function([x], [opwise.Out(x[::-1], borrow=True), T.exp(x)], mode=mode)
+    for _ in range(4):
+        lent, _ = f(X[0])
+        np.testing.assert_array_equal(_host(lent), X[0, ::-1])
+        lent[...] = 7
+        del lent
 
 
 def test_arguments_may_change_at_once(mode):
@@ -300,6 +381,30 @@ def test_aliases_of_parameters(mode):
     compared(make, mode)
 
 
+def test_results_that_show_what_a_stretch_gave(mode):
+    """Their memory is no stretch's own: a slice of what the host looked at in between."""
+    x = T.fmatrix("x")
+    y = T.exp(T.dot(x, x) / 9)
+    f = opwise.function([x], opwise.Out(y[Unique()(y).shape[0] - 35 :], borrow=True), mode=mode)
+    kept = [f(X - k) for k in range(5)]
+    assert captured(f) == [graphs._HOMES]
+    for k, lent in enumerate(kept):
+        np.testing.assert_allclose(lent.get(), np.exp((X - k) @ (X - k) / 9)[1:], rtol=1e-4)
+
+
+def test_views_of_arguments_stay_with_those_who_got_them(mode):
+    """The copy of an argument is used again, but not while a result shows it."""
+    x = T.fmatrix("x")
+    outputs = [opwise.Out(x.T, borrow=True), T.dot(T.exp(x), x)]
+    f = opwise.function([x], outputs, mode=mode)
+    for k in range(4):
+        f(X - k)
+    assert captured(f) == [1]
+    kept = [f(X - k)[0] for k in range(5)]
+    for k, lent in enumerate(kept):
+        np.testing.assert_array_equal(lent.get(), (X - k).T)
+
+
 def test_nothing_at_all(mode):
     x = T.fmatrix("x")
     out = opwise.Out(T.dot(T.exp(x), x.T) * 2, borrow=True)
@@ -348,7 +453,76 @@ def test_where_there_is_no_memory_for_a_graph(mode, cupy):
     assert pool.limit == 0 and captured(f) == [0]
 
 
+@played_alone
+def test_where_there_is_no_memory_for_results_of_a_graph(mode, cupy, monkeypatch):
+    w = opwise.shared(X.copy())
+    f = opwise.function([], updates=[(w, T.tanh(T.dot(w, w)))], mode=mode)
+    f()
+
+    def no(*args):
+        raise played.OutOfMemoryError(1, 0)
+
+    monkeypatch.setattr(graphs, "_Home", no)
+    expected = np.tanh(X @ X)
+    for _ in range(3):
+        f()
+        expected = np.tanh(expected @ expected)
+    np.testing.assert_allclose(w.get_value(), expected, rtol=1e-4)
+
+
+@played_alone
+def test_memory_of_graphs_is_no_reason_to_fail(mode, cupy):
+    """What fits without them fits beside them: they are let go, and the call is made again."""
+    x, w = T.fmatrix("x"), opwise.shared(np.zeros(64, "float32"))
+    y = T.exp(T.dot(T.exp(T.dot(x, x.T)), x))
+    f = opwise.function([x], y.sum(), updates=[(w, w + y.sum(axis=0))], mode=mode)
+    few, many = (np.full((n, 64), 1 / 64, "float32") for n in (64, 66))
+    pool = cupy.get_default_memory_pool()
+    f(few), f(few), f(few)
+    assert captured(f) == [1]
+    before, expected = w.get_value(), np.exp(np.exp(many @ many.T) @ many)
+    pool.set_limit(pool.used_bytes() + 2048)  # there is more in use than the call needs
+    try:
+        np.testing.assert_allclose(f(many), expected.sum(), rtol=1e-4)
+        assert captured(f) == [0]
+        np.testing.assert_allclose(w.get_value() - before, expected.sum(axis=0), rtol=1e-3)
+        with pytest.raises(MemoryError, match="has not enough memory"):
+            f(np.full((80, 64), 1 / 64, "float32"))
+    finally:
+        pool.set_limit(0)
+
+
 # --- failures -------------------------------------------------------------------------------------
+
+
+@played_alone
+def test_a_launch_that_is_interrupted(mode, cupy, monkeypatch):
+    """Nothing is left of what complained before it, and of results that nobody got."""
+    x, i = T.fmatrix("x"), T.lvector("i")
+    w = opwise.shared(X.copy())
+    y = T.exp(T.dot(x, x) / 9)[i]
+    checked = y * Unique()(y).shape[0].astype("float32")
+    outputs = [opwise.Out(T.dot(T.tanh(checked), x), borrow=True), y.sum()]
+    f = opwise.function([x, i], outputs, updates=[(w, w + T.tanh(w))], mode=mode)
+    expected = [_host(z) for z in f(X, [1, 2])]
+    for _ in range(3):
+        f(X, [1, 2])
+    before = w.get_value()
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    for rows in ([1, 2], [1, 2], [1, 9]):
+        with monkeypatch.context() as patch:
+            patch.setattr(played._Graph, "launch", interrupted)
+            with pytest.raises((KeyboardInterrupt, IndexError)):
+                f(X, rows)
+        np.testing.assert_array_equal(w.get_value(), before)
+        assert not f.fn.words.get().any()
+        free = [graph.is_free() for s in stretches(f) for graph in s.captured]
+        assert free and all(free)
+    for found, wanted in zip(f(X, [1, 2]), expected, strict=True):
+        np.testing.assert_array_equal(_host(found), wanted)
 
 
 @played_alone
@@ -410,6 +584,48 @@ def test_an_error_behind_a_launch(mode):
     np.testing.assert_allclose(w.get_value(), before + np.exp(X), rtol=1e-5)
 
 
+def test_a_complaint_behind_what_overwrites(mode):
+    """What was overwritten has its values again before the call is made step by step."""
+    v, w = opwise.shared(X.copy()), opwise.shared(Y.copy())
+    x, i = T.fmatrix("x"), T.lvector("i")
+    a = T.exp(T.dot(x, x) / 9)
+    b = T.dot(a, a)
+    updates = [(v, v + b), (w, T.inc_subtensor(w[i], b[:2]))]
+    f = opwise.function([x, i], updates=updates, mode=mode)
+    for _ in range(3):
+        f(X, [1, 2])
+    assert captured(f) == [1]
+    before = [p.get_value() for p in (v, w)]
+    for _ in range(2):
+        with pytest.raises(IndexError, match="9 is out of bounds"):
+            f(X, [1, 9])
+        for p, value in zip((v, w), before, strict=True):
+            np.testing.assert_array_equal(p.get_value(), value)
+    f(X, [1, 2])
+    assert not np.array_equal(v.get_value(), before[0])
+
+
+@played_alone
+def test_copies_to_the_device_that_fail(mode, cupy, monkeypatch):
+    """A few numbers that are there already are those that were sent."""
+    x = T.fvector("x")
+    f = opwise.function([x], T.dot(T.exp(x), x[::-1] * 2), mode=mode)
+    short, long = X[0, :3], X[0]
+    expected = f(long), f(short), f(short)
+    device = stretches(f)[0].device
+
+    def no(*args):
+        raise KeyboardInterrupt
+
+    for name in ("empty", "send"):
+        with monkeypatch.context() as patch:
+            patch.setattr(device, name, no)
+            with pytest.raises(KeyboardInterrupt):
+                f(long)
+        gc.collect()  # its frames held the array
+        assert (f(long), f(short), f(short)) == expected
+
+
 def test_threads(mode):
     """Each captures its own work."""
     functions, wrong = [perceptron(mode) for _ in range(4)], []
@@ -465,6 +681,15 @@ def test_nobody_waits_before_the_results(mode, cupy, monkeypatch):
     waits.clear()
     g()
     assert not waits, "there are no results"
+
+
+def test_copies_outlive_the_function_that_asked_for_them(mode):
+    """Pinned memory is given out again at once, while the device has yet to read it."""
+    w, x = opwise.shared(X.copy()), T.fmatrix("x")
+    for value in (X, Y, X):
+        opwise.function([x], updates=[(w, w + x)], mode=mode)(value)
+        gc.collect()
+    np.testing.assert_allclose(w.get_value(), 3 * X + Y, rtol=1e-6)
 
 
 def test_large_values_go_without_pinned_memory(mode, monkeypatch):
