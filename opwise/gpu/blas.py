@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from ctypes import (
     POINTER,
     byref,
@@ -36,10 +37,15 @@ class _Kind:
     scale: type
     gemv: str | None = None
 
+    def computed(self, tf32):
+        """Return the cublasComputeType_t of products, for float32 perhaps that of TF32."""
+        return _TF32 if tf32 and self.data == _FLOAT32 else self.compute
 
+
+_FLOAT32 = 0
 _KINDS = {
     "e": _Kind(2, 68, c_float),  # added up in float32
-    "f": _Kind(0, 68, c_float, "cublasSgemv_v2"),
+    "f": _Kind(_FLOAT32, 68, c_float, "cublasSgemv_v2"),
     "d": _Kind(1, 70, c_double, "cublasDgemv_v2"),
 }
 #: float32 whose factors are rounded to 10 bits behind the point
@@ -79,6 +85,7 @@ class Blas:
 
     def __init__(self, library, stream, workspace):
         self._library, self._functions = library, _functions(library)
+        self._lock, self._scales_there = threading.Lock(), False
         self._handle = c_void_p()
         self._do("cublasCreate_v2", byref(self._handle), handle=False)
         self._do("cublasSetStream_v2", stream)
@@ -94,19 +101,30 @@ class Blas:
                 text = _declared(told, (c_int,), c_char_p)(status).decode()
             raise DeviceError(f"{name.removesuffix('_v2')} of cuBLAS failed: {text}")
 
+    def _scaled(self, name, before, alpha, between, beta, after, kind):
+        """Call a function of alpha and beta, numbers or 0-d arrays of the device, both alike."""
+        there = not isinstance(alpha, float)
+        scales = [scale.data.ptr if there else byref(kind.scale(scale)) for scale in (alpha, beta)]
+        with self._lock:  # what the handle is told holds for all threads
+            if there != self._scales_there:
+                self._do("cublasSetPointerMode_v2", int(there))
+                self._scales_there = there
+            self._do(name, *before, scales[0], *between, scales[1], *after)
+
     def gemm(self, x, y, out, alpha=1.0, beta=0.0, tf32=False):
-        """Put ``alpha * x @ y + beta * out`` into ``out``; all have a Form and the same dtype."""
+        """Put ``alpha * x @ y + beta * out`` into ``out``; all have a Form and the same dtype.
+
+        alpha, beta: floats, or 0-d arrays of that dtype on the device.
+        """
         (m, k), n = x.shape, y.shape[1]
         kind = _KINDS[out.dtype.char]
         (a, b), into = _readings(x, y, out)
         if into.by_columns:
             m, n = n, m
-        self._do(
-            _GEMM, b.operation, a.operation, n, m, k, byref(kind.scale(alpha)),
-            b.address, kind.data, b.step, a.address, kind.data, a.step,
-            byref(kind.scale(beta)), out.data.ptr, kind.data, into.step,
-            _TF32 if tf32 and kind.compute == 68 and kind.data == 0 else kind.compute,
-            _ANY_ALGORITHM,
+        self._scaled(
+            _GEMM, (b.operation, a.operation, n, m, k), alpha,
+            (b.address, kind.data, b.step, a.address, kind.data, a.step), beta,
+            (out.data.ptr, kind.data, into.step, kind.computed(tf32), _ANY_ALGORITHM), kind,
         )  # fmt: skip
 
     def gemm_batched(self, x, y, out, tf32=False):
@@ -119,16 +137,16 @@ class Blas:
         if into.by_columns:
             m, n = n, m
             steps = [steps[1], steps[0], steps[2]]
-        self._do(
-            _BATCHED, b.operation, a.operation, n, m, k, byref(kind.scale(1.0)),
-            b.address, kind.data, b.step, steps[1], a.address, kind.data, a.step, steps[0],
-            byref(kind.scale(0.0)), out.data.ptr, kind.data, into.step, steps[2], count,
-            _TF32 if tf32 and kind.data == 0 else kind.compute, _ANY_ALGORITHM,
+        self._scaled(
+            _BATCHED, (b.operation, a.operation, n, m, k), 1.0,
+            (b.address, kind.data, b.step, steps[1], a.address, kind.data, a.step, steps[0]), 0.0,
+            (out.data.ptr, kind.data, into.step, steps[2], count, kind.computed(tf32),
+             _ANY_ALGORITHM), kind,
         )  # fmt: skip
 
     def gemv(self, matrix, x, y, alpha=1.0, beta=0.0):
         """Put ``alpha * matrix @ x + beta * y`` into ``y``; float32 or float64, the matrix has a
-        Form, the vectors go forward."""
+        Form, the vectors go forward. alpha, beta: as of ``gemm``."""
         form = form_of(matrix.shape, matrix.strides, matrix.dtype.itemsize)
         kind = _KINDS[y.dtype.char]
         rows, columns = matrix.shape
@@ -136,9 +154,9 @@ class Blas:
             operation, shape = _PLAIN, (rows, columns)
         else:  # BLAS sees the columns of the transposed
             operation, shape = _TRANSPOSED, (columns, rows)
-        self._do(
-            kind.gemv, operation, *shape, byref(kind.scale(alpha)), matrix.data.ptr, form.step,
-            x.data.ptr, _step(x), byref(kind.scale(beta)), y.data.ptr, _step(y),
+        self._scaled(
+            kind.gemv, (operation, *shape), alpha,
+            (matrix.data.ptr, form.step, x.data.ptr, _step(x)), beta, (y.data.ptr, _step(y)), kind,
         )  # fmt: skip
 
 
@@ -183,6 +201,7 @@ _SETUP = {
     "cublasCreate_v2": (POINTER(c_void_p),),
     "cublasSetStream_v2": (c_void_p, c_void_p),
     "cublasSetWorkspace_v2": (c_void_p, c_void_p, c_size_t),
+    "cublasSetPointerMode_v2": (c_void_p, c_int),
 }
 
 

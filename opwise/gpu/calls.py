@@ -13,6 +13,7 @@ import numpy as np
 
 from opwise.config import config
 from opwise.gpu import blas
+from opwise.graph.variable import Constant
 from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.convert import ViewOp
@@ -126,16 +127,44 @@ def _by_blas(node):
     return blas.has(node.outputs[0].type.numpy_dtype)
 
 
+def _of_host(*scales):
+    """Return the function from a product to those of its scales that are the host's.
+
+    Others are read by the device, where they may be another number in each call.
+    """
+
+    def host(node):
+        dtype = node.outputs[0].type.dtype
+        return [
+            i for i in scales
+            if isinstance(node.inputs[i], Constant) or dtype not in ("float32", "float64")
+            or node.inputs[i].type.dtype != dtype
+        ]  # fmt: skip
+
+    return host
+
+
 def _product(device, x, y, out=None, alpha=1, beta=0):
-    """Return ``alpha * x @ y + beta * out`` in the memory of ``out``, or without it in new."""
+    """Return ``alpha * x @ y + beta * out`` in the memory of ``out``, or without it in new.
+
+    alpha, beta: numbers, or 0-d arrays of the device.
+    """
     if out is None:
         out, beta = device.empty((x.shape[0], y.shape[1]), x.dtype), 0
-    alpha, beta = float(alpha), float(beta)
+    alpha, beta = (scale if device.holds(scale) else float(scale) for scale in (alpha, beta))
     if not out.size:
         return out
     if not x.shape[1]:
-        out[...] = 0 if beta == 0 else out * out.dtype.type(beta)
+        if isinstance(beta, float) and beta == 0:
+            out[...] = 0
+        else:
+            out[...] = out * (out.dtype.type(beta) if isinstance(beta, float) else beta)
         return out
+    if not isinstance(alpha, float) or not isinstance(beta, float):
+        alpha, beta = (
+            device.number(scale, out.dtype) if isinstance(scale, float) else scale
+            for scale in (alpha, beta)
+        )
     into = _readable(device, out)
     factors = _readable(device, x), _readable(device, y)
     if out.ndim == 2 and 1 in out.shape and out.dtype.char in "fd":
@@ -181,7 +210,7 @@ def dot(device, node, inputs):
     return [product.reshape(x.shape[:-1] + y.shape[1:])]
 
 
-@cupy_call(Dot22Scalar, host=lambda node: (2,), captured=_by_blas)
+@cupy_call(Dot22Scalar, host=_of_host(2), captured=_by_blas)
 def dot22_scalar(device, node, inputs):
     x, y, a = inputs
     check_product(x.shape, y.shape)
@@ -195,7 +224,7 @@ def _gemm_target(device, node, inputs):
     return [z]
 
 
-@cupy_call(Gemm, host=lambda node: (1, 4), target=_gemm_target, captured=_by_blas)
+@cupy_call(Gemm, host=_of_host(1, 4), target=_gemm_target, captured=_by_blas)
 def gemm(device, node, inputs):
     (z,) = _gemm_target(device, node, inputs)
     _, a, x, y, b = inputs
@@ -212,7 +241,7 @@ def _gemv_target(device, node, inputs):
     return [y]
 
 
-@cupy_call(Gemv, host=lambda node: (1, 4), target=_gemv_target, captured=_by_blas)
+@cupy_call(Gemv, host=_of_host(1, 4), target=_gemv_target, captured=_by_blas)
 def gemv(device, node, inputs):
     (y,) = _gemv_target(device, node, inputs)
     _, alpha, matrix, x, beta = inputs
@@ -231,7 +260,7 @@ def _ger_target(device, node, inputs):
     return [matrix]
 
 
-@cupy_call(Ger, host=lambda node: (1,), target=_ger_target, captured=_by_blas)
+@cupy_call(Ger, host=_of_host(1), target=_ger_target, captured=_by_blas)
 def ger(device, node, inputs):
     (matrix,) = _ger_target(device, node, inputs)
     _, alpha, x, y = inputs

@@ -111,6 +111,8 @@ class Device:
         self._modules: dict[str, object] = {}
         #: by stream, what computes products there
         self._products: dict[int, blas.Blas] = {}
+        #: 0-d arrays by value and dtype
+        self._numbers: dict[tuple, object] = {}
         #: (event, pinned memory) of copies that are under way for nobody any more
         self._leaving: list[tuple] = []
         self._side = None
@@ -156,6 +158,13 @@ class Device:
     def upload(self, value):
         """Return a copy of a numpy array in device memory; the array may change afterwards."""
         return self.xp.array(value, copy=True, blocking=True)
+
+    def number(self, value, dtype):
+        """Return a number as a 0-d array of the device, the same one each time."""
+        key = value, np.dtype(dtype).char
+        if key not in self._numbers:
+            self._numbers[key] = self.upload(np.array(value, dtype))
+        return self._numbers[key]
 
     def download(self, array):
         """Return a copy in the host's memory; waits for all that was asked of the device."""

@@ -18,6 +18,7 @@ from opwise.graph.variable import Constant
 from opwise.optimizers.passes import Optimizer
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.dot import Dot
+from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.type import TensorType
 
 _PRODUCTS = (Dot, Dot22, Dot22Scalar, Gemm, Gemv, Ger, BatchedDot)
@@ -80,14 +81,33 @@ class PlaceOnDevice(Optimizer):
         placement = Placement()
         network = _Network(fgraph, order, found)
         on_device = network.device_side()
-        for node in order:
+        for k, node in enumerate(order):
             if node in on_device:
                 placement.ways[node] = found[node]
             else:
-                placement.why[node] = found[node] if isinstance(found[node], str) else ""
+                order[k] = _without_overwriting(fgraph, node)
+                placement.why[order[k]] = found[node] if isinstance(found[node], str) else ""
         placement.resident = {var for var in getattr(fgraph, "kept_inputs", ()) if var in on_device}
         fgraph.placement = placement
         _Transfers(fgraph, placement).insert(order)
+
+
+def _without_overwriting(fgraph, node):
+    """Return an Apply of the host, or what takes its place if it overwrites a number of the graph.
+
+    A counter that is overwritten is no gain; but it would have to run behind all that can fail, and
+    part what the device does.
+    """
+    op = node.op
+    if not (isinstance(op, Elemwise) and op.inplace_pattern and all(map(_is_number, node.outputs))):
+        return node
+    if all(node.inputs[i].owner is not None for i in op.inplace_pattern.values()):
+        return node
+    new = Elemwise(op.scalar_op)(*node.inputs, return_list=True)
+    new[0].owner._origins = node.origins
+    for old, var in zip(node.outputs, new, strict=True):
+        fgraph.replace(old, var, reason="place_on_device")
+    return new[0].owner
 
 
 class _Network:

@@ -497,6 +497,10 @@ class _Cublas:
         self.cublasCreate_v2 = lambda handle: self._create(handle)
         self.cublasSetStream_v2 = lambda handle, stream: self._set_stream(handle, stream)
         self.cublasSetWorkspace_v2 = lambda handle, memory, size: 0 if memory % 256 == 0 else 7
+        self.modes = {}
+        self.cublasSetPointerMode_v2 = lambda handle, mode: (
+            self.modes.update({handle.value: mode}) or 0
+        )
         self.cublasSgemv_v2 = lambda *args: self._gemv(np.float32, *args)
         self.cublasDgemv_v2 = lambda *args: self._gemv(np.float64, *args)
 
@@ -515,6 +519,18 @@ class _Cublas:
         _do(work)
         return 0
 
+    def _set_mode(self, handle, mode):
+        self.modes[handle.value] = mode
+        return 0
+
+    def _scale(self, handle, given, type_):
+        """Return the function that gives alpha or beta: a number now, or what is there later."""
+        if self.modes.get(handle.value):
+            return lambda: _at(given, (), (), type_)[()]
+        assert type(given._obj) is type_
+        value = given._obj.value
+        return lambda: value
+
     def _gemm(self, handle, opa, opb, m, n, k, alpha, a, ta, lda, b, tb, ldb, beta, c, tc, ldc,
               compute, algorithm):  # fmt: skip
         return self._gemm_batched(
@@ -528,8 +544,7 @@ class _Cublas:
         dtype = np.dtype(_DTYPES[ta])
         assert compute in ((70,) if dtype == np.float64 else (68, 77))
         scale = ctypes.c_double if dtype == np.float64 else ctypes.c_float
-        alpha, beta = alpha._obj, beta._obj
-        assert type(alpha) is type(beta) is scale
+        alpha, beta = self._scale(handle, alpha, scale), self._scale(handle, beta, scale)
         self.calls.append((opa, opb, m, n, k, count, compute))
 
         def matrix(address, operation, rows, columns, ld, i, stride):
@@ -546,7 +561,7 @@ class _Cublas:
                 if compute == 77:
                     x, y = _rounded(x), _rounded(y)
                 into = matrix(c, 0, m, n, ldc, i, stride_c)
-                into[...] = alpha.value * (x @ y) + (beta.value * into if beta.value else 0)
+                into[...] = alpha() * (x @ y) + (beta() * into if beta() else 0)
 
         return self._do(handle, work)
 
@@ -554,14 +569,15 @@ class _Cublas:
         size = np.dtype(dtype).itemsize
         assert lda >= m > 0 < n and incx > 0 < incy
         self.calls.append((operation, m, n))
+        scale = ctypes.c_double if dtype == np.float64 else ctypes.c_float
+        alpha, beta = self._scale(handle, alpha, scale), self._scale(handle, beta, scale)
 
         def work():
             matrix = _at(a, (m, n), (size, lda * size), dtype)
             matrix = matrix.T if operation else matrix
             vector = _at(x, (matrix.shape[1],), (incx * size,), dtype)
             into = _at(y, (matrix.shape[0],), (incy * size,), dtype)
-            old = beta._obj.value * into if beta._obj.value else 0
-            into[...] = alpha._obj.value * (matrix @ vector) + old
+            into[...] = alpha() * (matrix @ vector) + (beta() * into if beta() else 0)
 
         return self._do(handle, work)
 

@@ -100,6 +100,23 @@ def test_vectors(device):
             np.testing.assert_allclose(device.download(c), 2 * matrix @ x + 0.5 * y)
 
 
+def test_scales_on_the_device(device):
+    """They are read when the product is computed; numbers and arrays take turns."""
+    with device.active():
+        x, y, z = (RNG.rand(3, 3) for _ in range(3))
+        (a, _), (b, _) = on_device(device, x), on_device(device, y)
+        for alpha, beta in ((0.5, 2.0), (2.0, 0.0), (0.0, 1.0)):
+            scales = device.upload(np.array(alpha)), device.number(beta, "float64")
+            assert device.number(beta, "float64") is scales[1]
+            for given in (scales, (alpha, beta), scales):
+                c, _ = on_device(device, z.copy())
+                device.blas.gemm(a, b, c, *given)
+                np.testing.assert_allclose(device.download(c), alpha * x @ y + beta * z)
+                v, _ = on_device(device, z[0].copy())
+                device.blas.gemv(a, b[0], v, *given)
+                np.testing.assert_allclose(device.download(v), alpha * x @ y[0] + beta * z[0])
+
+
 def test_a_batch(device):
     with device.active():
         for first, second in itertools.product((False, True), repeat=2):
@@ -177,8 +194,8 @@ class Refusing:
 
     def __init__(self, status, names):
         for name in ("cublasCreate_v2", "cublasSetStream_v2", "cublasSetWorkspace_v2",
-                     "cublasGemmEx", "cublasGemmStridedBatchedEx", "cublasSgemv_v2",
-                     "cublasDgemv_v2"):  # fmt: skip
+                     "cublasSetPointerMode_v2", "cublasGemmEx",
+                     "cublasGemmStridedBatchedEx", "cublasSgemv_v2", "cublasDgemv_v2"):  # fmt: skip
             setattr(self, name, lambda *args, name=name: status if name in names else 0)
 
 

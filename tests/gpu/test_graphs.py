@@ -187,6 +187,45 @@ def test_values_that_are_kept(cupy):
     assert captured(f) == [1]
 
 
+@played_alone
+def test_a_counter_of_the_host_parts_nothing(mode, cupy):
+    """A number that is counted up, of which the device knows nothing, is no reason for copies."""
+
+    def make(mode):
+        _, (w, b) = perceptron(mode)
+        count = opwise.shared(np.int64(0), "count")
+        x = T.fmatrix("x")
+        cost = T.sqr(T.dot(T.tanh(T.dot(x, w) + b), w)).sum()
+        updates = [
+            (p, p - RATE / 99 * g) for p, g in zip((w, b), T.grad(cost, [w, b]), strict=True)
+        ]
+        f = opwise.function([x], count * 2, updates=[*updates, (count, count + 1)], mode=mode)
+        return f, (w, b, count), lambda k: (X,)
+
+    f = compared(make, mode)
+    assert len(stretches(f)) == 1 and captured(f) == [1] and f.fn._total
+    counts = Counts(cupy)
+    assert f(X) == 14
+    assert counts() == (1, 0, 0)
+
+
+@played_alone
+def test_a_rate_that_changes(mode, cupy):
+    """The factor of a product may be another in each call."""
+
+    def make(mode):
+        w, x, rate = opwise.shared(X.copy()), T.fmatrix("x"), T.fscalar("rate")
+        cost = T.sqr(T.dot(x, w)).mean()
+        f = opwise.function([x, rate], cost, updates=[(w, w - rate * T.grad(cost, w))], mode=mode)
+        return f, (w,), lambda k: (X, np.float32(0.1 / (1 + k)))
+
+    f = compared(make, mode)
+    assert "Gemm{inplace}" in [str(n.op) for n in f.maker.order] and captured(f) == [1]
+    counts = Counts(cupy)
+    f(X, RATE), f(X, RATE * 2)
+    assert counts() == (2, 0, 0)
+
+
 # --- what a stretch reads -------------------------------------------------------------------------
 
 
