@@ -17,7 +17,8 @@ def stretched(fgraph, placement):
     order = fgraph.toposort()
     position = {node: k for k, node in enumerate(order)}
     kinds = _kinds(order, placement)
-    before = {node: set(_before(node, fgraph.orderings())) for node in order}
+    orderings = fgraph.orderings()
+    before = {node: set(_before(node, orderings)) for node in order}
     after: dict = {node: [] for node in order}
     for node, earlier in before.items():
         for one in earlier:
