@@ -77,7 +77,7 @@ def extension() -> Extension:
         include_dirs=[".", "opwise/linkers", *folders, numpy.get_include()],
         depends=headers,
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
-        extra_compile_args=[*CFLAGS, "-pthread"],
+        extra_compile_args=[*CFLAGS, "-pthread", "-MMD"],
         extra_link_args=["-pthread"],
     )
 
@@ -88,7 +88,10 @@ def found(folder: str, pattern: str) -> list[str]:
 
 
 class ParallelBuild(build_ext):
-    """Compiles the C files of the extension at the same time, one process per usable core."""
+    """Compiles the C files of the extension that changed, several at the same time.
+
+    Setuptools alone compiles all of them when any header changed.
+    """
 
     def build_extension(self, ext):
         compile_in_turn = self.compiler.compile
@@ -99,6 +102,9 @@ class ParallelBuild(build_ext):
                 Path(name).parent.mkdir(parents=True, exist_ok=True)
 
             def compile_one(source):
+                (made,) = self.compiler.object_filenames([source], output_dir=output_dir or "")
+                if not self.force and is_current(Path(made)):
+                    return [made]
                 return compile_in_turn([source], *args, output_dir=output_dir, **kwargs)
 
             with ThreadPoolExecutor(usable_cores()) as pool:
@@ -109,6 +115,17 @@ class ParallelBuild(build_ext):
             super().build_extension(ext)
         finally:
             self.compiler.compile = compile_in_turn
+
+
+def is_current(made: Path) -> bool:
+    """Whether an object file is younger than all it was made of, which stands beside it (-MMD)."""
+    listed = made.with_suffix(".d")
+    if not (made.exists() and listed.exists()):
+        return False
+    _, _, files = listed.read_text().replace("\\\n", " ").partition(": ")
+    newest = made.stat().st_mtime
+    sources = [Path(file) for file in (*files.split(), __file__)]
+    return all(path.exists() and path.stat().st_mtime < newest for path in sources)
 
 
 def usable_cores() -> int:

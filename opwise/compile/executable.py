@@ -8,7 +8,7 @@ from opwise.compile.shared import SharedVariable
 from opwise.errors import AliasedMemoryError, retold, similar
 from opwise.graph.provenance import format_trace
 from opwise.graph.variable import Variable
-from opwise.linkers.opwise_c import CallPath, Slot
+from opwise.linkers.opwise_c import CallPath, Claim, Slot
 from opwise.linkers.storage import Container
 from opwise.tensor.type import tensor_type
 
@@ -71,7 +71,20 @@ class Function(CallPath):
             construction.unpack_single,
             self.return_none,
             slow,
+            self._claim(),
         )
+
+    def _claim(self):
+        """Return the locks of the values that are kept between calls, which others may see."""
+        construction = self.maker.construction
+        updated = set(construction.update_of.values())
+        writes = [self.input_storage[i].lock for i in sorted(updated)]
+        reads = [
+            container.lock
+            for spec, container in zip(construction.inputs, self.input_storage, strict=True)
+            if isinstance(spec.value, Container)
+        ]
+        return Claim(writes, reads)
 
     def _slot(self, i):
         spec = self.maker.construction.inputs[i]
@@ -135,17 +148,12 @@ class Function(CallPath):
             if refeed:  # the storage holds the default, or what was set for this call
                 values[i] = copying.copy(self.input_storage[i].storage[0])
         self._refuse_aliases(values)
-        kept = [
-            (self.input_storage[i], self.input_storage[i].storage[0])
-            for i in self._explicit
-            if specs[i].update is not None
-        ]
-        for i, value in values.items():  # only now: a refused argument changes nothing
-            self.input_storage[i].storage[0] = value
-        try:
-            result = self._run_and_keep(kept)
-        finally:
-            self._restore_defaults()
+        storages = [container.storage for container in self.input_storage]
+        result = self.run_with(
+            [(storages[i], value) for i, value in values.items()],
+            [(storages[i], storages[i][0]) for i in self._explicit if specs[i].update is not None],
+            [(storages[i], self.defaults[i][2]) for i in self._explicit if self.defaults[i][1]],
+        )
         return self._shaped(result, subset)
 
     def _usage(self):
@@ -162,21 +170,6 @@ class Function(CallPath):
             f"Tried to provide value for implicit input: {spec.name}. The function keeps its value "
             f"itself: leave it out. {self._usage()}"
         )
-
-    def _run_and_keep(self, kept):
-        """Run; inputs with an update keep their value if the call fails."""
-        try:
-            return self.run()
-        except BaseException:
-            for container, value in kept:
-                container.storage[0] = value
-            raise
-
-    def _restore_defaults(self):
-        for i in self._explicit:
-            _, refeed, default = self.defaults[i]
-            if refeed:
-                self.input_storage[i].storage[0] = default
 
     def _shaped(self, result, subset):
         keys = self.maker.construction.keys

@@ -47,9 +47,10 @@ class SharedVariable(Variable):
         return_internal_type: a value that lies on a device is returned as an array of that; without
         it a copy on the host, borrowed or not.
         """
-        internal = self.container.storage[0]
-        value = internal if return_internal_type else self.container.data
-        return value if borrow or value is not internal else copy.deepcopy(value)
+        with self.container.reading():
+            internal = self.container.storage[0]
+            value = internal if return_internal_type else self.container.data
+            return value if borrow or value is not internal else copy.deepcopy(value)
 
     def set_value(self, new_value, borrow=False):
         """Replace the value, of any shape that the type allows.
@@ -70,10 +71,11 @@ class SharedVariable(Variable):
 
     def zero(self, borrow=False):
         """Set every element to zero; borrow: by overwriting the value, not by replacing it."""
-        if borrow:
-            self.container.storage[0][...] = 0
-        else:
-            self.container.data = 0 * self.container.data
+        with self.container.writing():
+            if borrow:
+                self.container.storage[0][...] = 0
+            else:
+                self.container.data = 0 * self.container.data
 
     def clone(self):
         """Return another variable with the same storage, without the default update."""

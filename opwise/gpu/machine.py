@@ -76,12 +76,12 @@ class DeviceMachine(PlainVM):
 
     def _call(self):
         if not self.allow_gc:
-            super()._clear()  # copies of arguments that nobody keeps lie where they lay
+            super().forget()  # copies of arguments that nobody keeps lie where they lay
         try:
             super().__call__()
             return
         except _Again:
-            self._clear()
+            pass
         self._one_by_one = True
         try:
             super().__call__()
@@ -90,7 +90,7 @@ class DeviceMachine(PlainVM):
 
     def _free_memory(self):
         self.free_graphs()
-        self._clear()
+        self.forget()
         gc.collect()  # frames of what failed have arrays
         self.device.free()
 
@@ -103,8 +103,8 @@ class DeviceMachine(PlainVM):
             f"use by values that are kept; shared variables have the values they had.{where}"
         )
 
-    def _clear(self):
-        super()._clear()
+    def forget(self):
+        super().forget()
         for thunk in self._asked:
             thunk.forget()
 
@@ -154,21 +154,21 @@ class DeviceMachine(PlainVM):
     def _run_steps(self, run):
         self._launched = False
         if self.timed or self._one_by_one or not self.stretches or not config.cuda.graphs:
-            return super()._run_steps(run)
-        saved, k, commit = None, 0, self.program.commit
+            super()._run_steps(run)
+            return
+        k, commit = 0, self.program.commit
         while k < len(self.thunks):
             stretch = self.stretches.get(k)
             if stretch is None:
                 if k == commit:
-                    saved = self._save()
-                self._run_step(k, run, saved)
+                    self._save()
+                self._run_step(k, run)
                 k += 1
                 continue
             if k <= commit < stretch.stop:
                 self._check_complaints()
             self._launched |= stretch.run(self, run)
             k = stretch.stop
-        return saved
 
     def run_plainly(self, start, stop, run):
         """Run the steps of a stretch one by one."""
@@ -205,31 +205,31 @@ class DeviceMachine(PlainVM):
         self._check_complaints()
         if not self._total:
             storages = [self.storages[cell] for cell in self.program.destroyed]
-            return [(s, s[0], self._copied(s[0])) for s in storages]
+            self.overwritten = [(s, s[0], self._copied(s[0])) for s in storages]
+            return
         self._prepare(self.program.commit, len(self.thunks))
-        return None
 
     def _copied(self, value):
         return value.copy() if self.device.holds(value) else copy.deepcopy(value)
 
-    def _finish(self, saved):
+    def _finish(self):
         if self._complaining:
             self._told.ask(self.words)
         if self._complaining or self._results or self.timed:
             self._wait()
         if self._complaining:
-            self._raise_complaint(self._told.land(), saved)
+            self._raise_complaint(self._told.land())
         if self.timed:
             self._read_events()
             return
         for thunk in self._results:
             thunk.land()
 
-    def _fail(self, k, error, saved=None):
+    def _fail(self, k, error):
         self._events.clear()
         # what a kernel complained of before is why this failed
-        found = self._complaint(self._words(), saved) if self._complaining else None
-        super()._fail(*(found or (k, error)), saved)
+        found = self._complaint(self._words()) if self._complaining else None
+        super()._fail(*(found or (k, error)))
 
     def fail(self, k, error):
         """Raise what a launch of steps from ``k`` on raised; everything is as before the call."""
@@ -244,18 +244,17 @@ class DeviceMachine(PlainVM):
         self._wait()
         return self._told.land()
 
-    def _raise_complaint(self, words, saved=None):
-        found = self._complaint(words, saved)
+    def _raise_complaint(self, words):
+        found = self._complaint(words)
         if found is not None:
-            super()._fail(*found, saved)
+            super()._fail(*found)
 
-    def _complaint(self, words, saved=None):
+    def _complaint(self, words):
         """Return (step, error) of the first kernel that complained in this call, or None."""
         if not words.any():
             return None
         self.words[...] = 0
         if self._launched:  # where it was, and what was given, is known step by step alone
-            self._restore(saved)
             raise _Again
         k, word = next((k, w) for k, w in zip(self._complaining, words, strict=True) if w)
         return k, self.thunks[k].complaint(word)

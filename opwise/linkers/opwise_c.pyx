@@ -23,6 +23,7 @@ from libc.string cimport memcpy
 from posix.unistd cimport usleep
 
 import copy
+import os
 
 import numpy as np
 
@@ -77,6 +78,9 @@ cdef extern from "runtime.h":
     int64_t ow_kept()
     int ow_threads()
     void ow_set_threads(int)
+    ctypedef int (*ow_look)() noexcept nogil
+    void ow_watch_begin(ow_look) nogil
+    int ow_watch_end() nogil
     bint ow_is_long(const ow_step *)
     bint ow_is_fortran(const ow_cell *)
     int64_t ow_size(const ow_cell *)
@@ -362,6 +366,8 @@ cdef class Code:
 INTERPRET = <uintptr_t>ow_interpret
 
 
+include "locks.pxi"
+
 cdef dict _DESCR = {}
 
 
@@ -381,6 +387,27 @@ def _address(function):
     import ctypes
 
     return ctypes.cast(function, ctypes.c_void_p).value
+
+
+cdef object _interrupt = None
+
+
+cdef int _look_at_signals() noexcept with gil:
+    """Run the handlers of signals that came; return whether one raised, which is kept."""
+    global _interrupt
+    try:
+        PyErr_CheckSignals()
+    except BaseException as error:
+        _interrupt = error
+        return 1
+    return 0
+
+
+cdef int _raise_interrupt() except -1:
+    """Raise what a handler raised in ``_look_at_signals``."""
+    global _interrupt
+    error, _interrupt = _interrupt, None
+    raise error
 
 
 cdef object _copied(value):
@@ -727,12 +754,33 @@ cdef class VM:
         rc = s.prep(s) if prepare else 0
         if rc == 0 and execute:
             if ow_is_long(s):
-                with nogil:
-                    rc = s.run(s)
-            else:
-                rc = s.run(s)
+                return self._run_long(k)
+            rc = s.run(s)
         if rc != 0:
             self._fail(k, self._exception(rc))
+        return 0
+
+    cdef int _run_long(self, int k) except -1:
+        """Run one step that is worth letting other threads run meanwhile, and looking for signals.
+
+        Signals wait where inputs are being overwritten of which there is no copy.
+        """
+        cdef ow_step *s = &self.steps[k]
+        cdef int rc, stopped
+        cdef bint interruptible = not (self.atomic and k >= self.commit)
+        cdef ow_look look = NULL
+        if interruptible:
+            look = _look_at_signals
+        with nogil:
+            ow_watch_begin(look)
+            rc = s.run(s)
+            stopped = ow_watch_end()
+        if stopped:
+            _raise_interrupt()
+        if rc != 0:
+            self._fail(k, self._exception(rc))
+        if interruptible:
+            PyErr_CheckSignals()
         return 0
 
     cdef _perform(self, int k):
@@ -841,6 +889,8 @@ cdef class VM:
             if marked:
                 self._close()
             self._bury(k)
+            if k & 63 == 63 and not (self.atomic and k >= self.commit):
+                PyErr_CheckSignals()
         return 0
 
     cdef inline void _open(self, bytes label) noexcept:
@@ -951,6 +1001,24 @@ cdef class VM:
     def __call__(self):
         self.run()
 
+    cdef _forget_call(self):
+        """Forget a call of a thread that a forked process does not have.
+
+        That thread may have been at work on any memory, which is therefore not used any more.
+        """
+        cdef int i
+        if not self.running:
+            return
+        for i in range(self.ncells):
+            self.cells[i].buf = NULL
+            self.cells[i].cap = 0
+        for i in range(self.nsteps):
+            self.steps[i].scratch = NULL
+            self.steps[i].scratch_cap = 0
+        self._abandon()
+        self.open_ranges = 0
+        self.running = False
+
     def free(self):
         """Give back the memory kept between calls."""
         cdef int i
@@ -1044,6 +1112,69 @@ cdef class VM:
         return sorted(found)
 
 
+cdef class PythonVM:
+    """Base of the virtual machines that are written in Python; a subclass defines ``call()``.
+
+    What must happen however a call ends happens here, in C, where no signal handler can run in
+    between. The subclass says in ``call`` what that is:
+
+    overwritten: (storage, value, copy of it) of each input that may be overwritten from now on. If
+    the call fails, the value is put back: into the array itself, or as another object.
+    restored: (storage, value), put back in any case.
+    intermediate, temporary: storages that are emptied if the call fails, and in any case.
+    """
+
+    cdef readonly bint running
+    cdef public list overwritten, restored, intermediate, temporary
+
+    def __cinit__(self, *args, **kwargs):
+        self.overwritten, self.restored = [], []
+        self.intermediate, self.temporary = [], []
+
+    def call(self):
+        raise NotImplementedError
+
+    def __call__(self):
+        if self.running:
+            raise RuntimeError(BUSY)
+        self.running = True
+        self.overwritten, self.restored = [], []
+        try:
+            self.call()
+        except BaseException:
+            self.undo()
+            raise
+        finally:
+            self._end()
+
+    cpdef undo(self):
+        """Give inputs the values that they had before the call, and forget intermediate ones."""
+        for storage, value, before in self.overwritten:
+            if isinstance(value, np.ndarray):
+                value[...] = before
+            else:
+                (<list>storage)[0] = before
+        self.forget()
+
+    cpdef forget(self):
+        """Forget every intermediate value."""
+        for storage in self.intermediate:
+            (<list>storage)[0] = None
+
+    cdef _end(self):
+        for storage, value in self.restored:
+            (<list>storage)[0] = value
+        for storage in self.temporary:
+            (<list>storage)[0] = None
+        self.overwritten, self.restored = [], []
+        self.running = False
+
+    cdef _forget_call(self):
+        """Forget a call of a thread that a forked process does not have."""
+        if self.running:
+            self._end()
+
+
 @cython.final
 cdef class Slot:
     """How one positional argument of a function is checked and where it goes."""
@@ -1097,6 +1228,8 @@ cdef class CallPath:
     cdef int noutputs, nupdates
     cdef bint single, slow, none, running
     cdef unsigned long caller
+    cdef int generation
+    cdef Claim claim
     cdef public bint trust_input
     cdef bint timed, ignoring, begun
     #: calls that returned, and that raised; nanoseconds in all of them, of these in the machine,
@@ -1104,12 +1237,13 @@ cdef class CallPath:
     cdef readonly int64_t calls, failed, total_ns, fn_ns, first_ns
 
     def set_path(self, fn, list slots, list outputs, list updates, bint single, bint none,
-                 bint slow):
+                 bint slow, Claim claim):
         """Say what a call does.
 
         fn: the machine. slots: one for each positional argument. outputs: the storages of results.
         updates: (storage of the new value, storage to put it in). single, none: return the only
-        result, or None, instead of a list. slow: always use ``call_slowly``.
+        result, or None, instead of a list. slow: always use ``call_slowly``. claim: the locks of
+        the values that are kept between calls.
         """
         self.fn_ = fn
         self.vm = fn if isinstance(fn, VM) else None
@@ -1117,6 +1251,7 @@ cdef class CallPath:
         self.outputs, self.noutputs = outputs, len(outputs)
         self.updates, self.nupdates = updates, len(updates)
         self.single, self.none, self.slow = single, none, slow
+        self.claim = claim if claim.nlocks else None
 
     @property
     def fn(self):
@@ -1128,6 +1263,7 @@ cdef class CallPath:
             self._wait()
         self.running = True
         self.caller = PyThread_get_thread_ident()
+        self.generation = _generation
         try:
             if not self.timed:
                 return self._call(args, kwargs)
@@ -1156,11 +1292,21 @@ cdef class CallPath:
         """Wait for the call of another thread; raise if the call under way is this thread's own."""
         if self.caller == PyThread_get_thread_ident():
             raise RuntimeError(BUSY)
+        if self.generation != _generation:
+            self._forget_call()
         while self.running:
             with nogil:
                 usleep(50)
             PyErr_CheckSignals()
         return 0
+
+    cdef _forget_call(self):
+        """Forget a call of a thread that a forked process does not have."""
+        if self.vm is not None:
+            self.vm._forget_call()
+        elif isinstance(self.fn_, PythonVM):
+            (<PythonVM>self.fn_)._forget_call()
+        self.running = False
 
     def start_timing(self, bint ignore_first_call=False):
         """Count calls and their time from now on, or from the second one on."""
@@ -1206,6 +1352,15 @@ cdef class CallPath:
 
     cpdef object run(self):
         """Run on what the input storages hold; return the results as the caller wants them."""
+        if self.claim is None:
+            return self._run()
+        self.claim.take(-1)
+        try:
+            return self._run()
+        finally:
+            self.claim.release()
+
+    cdef inline object _run(self):
         cdef int i
         cdef int64_t start
         cdef list results, storage
@@ -1235,6 +1390,24 @@ cdef class CallPath:
             results.append(storage[0])
             storage[0] = None
         return None if self.none else results
+
+    cpdef object run_with(self, list given, list kept, list defaults):
+        """Run on the values ``given``; all three are lists of (storage, value).
+
+        kept: what storages hold again if the call fails; defaults: what they hold in any case. No
+        signal handler can run in between.
+        """
+        try:
+            for storage, value in given:
+                (<list>storage)[0] = value
+            return self.run()
+        except BaseException:
+            for storage, value in kept:
+                (<list>storage)[0] = value
+            raise
+        finally:
+            for storage, value in defaults:
+                (<list>storage)[0] = value
 
     cdef void _forget_arguments(self):
         cdef int i

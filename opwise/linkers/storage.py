@@ -8,6 +8,7 @@ from __future__ import annotations
 from opwise.errors import retold
 from opwise.graph import hooks
 from opwise.graph.type import Type
+from opwise.linkers.opwise_c import Claim, Lock
 
 
 class Container:
@@ -17,9 +18,10 @@ class Container:
     strict, allow_downcast: handed to ``type.filter``. name: used in messages; the variable's unless
     told. A list is shared by all who hold it: functions, shared variables and Module instances see
     each other's values. None is a value of every container: it means that there is none yet.
+    lock: functions hold it while they compute with the value or update it.
     """
 
-    __slots__ = ("allow_downcast", "name", "readonly", "storage", "strict", "type")
+    __slots__ = ("allow_downcast", "lock", "name", "readonly", "storage", "strict", "type")
 
     def __init__(self, r, storage, readonly=False, strict=False, allow_downcast=None, name=None):
         if not isinstance(storage, list) or not storage:
@@ -34,6 +36,15 @@ class Container:
         self.readonly = readonly
         self.strict = strict
         self.allow_downcast = allow_downcast
+        self.lock = Lock()
+
+    def reading(self):
+        """Return a context manager: within it, no other thread writes the value."""
+        return Claim((), (self.lock,))
+
+    def writing(self):
+        """Return a context manager: within it, no other thread reads or writes the value."""
+        return Claim((self.lock,))
 
     @property
     def data(self):
@@ -63,13 +74,15 @@ class Container:
                 # any type may raise anything; the class stays, the name is added
                 advice = f'Container name "{self.name}": give it a value of {self.type}.'
                 raise retold(error, f"{error} {advice}", advice) from None
-        self.storage[0] = value
+        with self.writing():
+            self.storage[0] = value
 
     value = data
 
     def __getstate__(self):
         """What is pickled lies on the host: where it is loaded, there may be no device."""
-        self.storage[0] = hooks.to_host(self.storage[0])
+        with self.writing():
+            self.storage[0] = hooks.to_host(self.storage[0])
         return None, {name: getattr(self, name) for name in self.__slots__}
 
     def __str__(self):

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from opwise.graph import hooks
-from opwise.linkers.opwise_c import BUSY
+from opwise.linkers.opwise_c import PythonVM
 from opwise.profiling.histogram import bucket
 
 #: how many calls are kept with the times of all thunks: of the first, and of the slowest others
@@ -77,7 +77,7 @@ class CThunk(Thunk):
         self.cthunk()
 
 
-class PlainVM:
+class PlainVM(PythonVM):
     """Runs a Program thunk by thunk.
 
     storages: one-element lists by cell. wrapper: called as (i, node, thunk) instead of the thunk,
@@ -91,35 +91,26 @@ class PlainVM:
         self.program = program
         self.storages = storages
         self.thunks = thunks
+        #: the thunks of each Apply: several where linkers run side by side
+        self.thunk_groups = [(thunk,) for thunk in thunks]
         self.on_error = on_error
         self.allow_gc = allow_gc
         self.wrapper = wrapper
         self.before = before
         kept = {*program.inputs, *program.outputs, *program.constants}
         self._dies = [[storages[c] for c in step.dies] for step in program.steps]
-        self._owned = [s for c, s in enumerate(storages) if c not in kept]
+        self.intermediate = [s for c, s in enumerate(storages) if c not in kept]
         self._ends = [storages[c] for c in program.ends if c not in kept]
-        self.running = False
         self.timed = self.ignoring = False
         self._marks = None
         self._layouts = [None] * len(storages)
         self.reset_timing()
 
-    @property
-    def thunk_groups(self):
-        return [(thunk,) for thunk in self.thunks]
-
-    def __call__(self):
-        if self.running:
-            raise RuntimeError(BUSY)
-        self.running = True
-        try:
-            if self._marks is None:
-                self._run_all(self._run)
-            else:
-                self._run_marked()
-        finally:
-            self.running = False
+    def call(self):
+        if self._marks is None:
+            self._run_all(self._run)
+        else:
+            self._run_marked()
 
     def start_marking(self, push, pop, label, labels):
         """Push a range for each call and each thunk from now on, and pop it at its end.
@@ -151,8 +142,8 @@ class PlainVM:
             self.before()
         if self.timed:
             self._note_layouts((*self.program.inputs, *self.program.constants))
-        saved = self._run_steps(run)
-        self._finish(saved)
+        self._run_steps(run)
+        self._finish()
         if self.allow_gc:
             for cell in self._ends:
                 cell[0] = None
@@ -167,19 +158,17 @@ class PlainVM:
                 self.reset_timing()
 
     def _run_steps(self, run):
-        """Run all thunks by ``run``; returns what ``_save`` gave."""
-        saved = None
+        """Run all thunks by ``run``."""
         for k in range(len(self.thunks)):
             if k == self.program.commit:
-                saved = self._save()
-            self._run_step(k, run, saved)
-        return saved
+                self._save()
+            self._run_step(k, run)
 
-    def _run_step(self, k, run, saved=None):
+    def _run_step(self, k, run):
         try:
             run(k, self.thunks[k])
         except BaseException as error:
-            self._fail(k, error, saved)
+            self._fail(k, error)
         if self.timed:
             self._note_layouts(self.program.steps[k].outputs)
         if self.allow_gc:
@@ -200,20 +189,19 @@ class PlainVM:
             self.wrapper(k, thunk.node, thunk)
         self._note(k, time.perf_counter_ns() - start)
 
-    def _fail(self, k, error, saved=None):
+    def _fail(self, k, error):
         """Raise what step ``k`` raised; everything is as it was before the call."""
         values = self._values(k)
-        self._restore(saved)
-        self._clear()
+        self.undo()
         self.on_error(k, error, values)
         raise error
 
     def _values(self, k):
-        """Return the values of the inputs of step ``k``, to be told of."""
+        """Return the values of the inputs of step ``k``, for the error message."""
         return [cell[0] for cell in self.thunks[k].inputs]
 
-    def _finish(self, saved):
-        """Called when all thunks have run; saved: what ``_restore`` takes."""
+    def _finish(self):
+        """Called when all thunks have run."""
 
     def _bring_inputs(self):
         """Bring inputs here from where they are; those to be overwritten that must not be are
@@ -228,32 +216,19 @@ class PlainVM:
                 storage[0] = np.array(storage[0])
 
     def _save(self):
-        """Return (storage, value, copy) of the inputs that the steps from here on overwrite."""
+        """Keep copies of the inputs that the steps from here on overwrite."""
         storages = [self.storages[cell] for cell in self.program.destroyed]
-        return [(s, s[0], copy.deepcopy(s[0])) for s in storages]
-
-    @staticmethod
-    def _restore(saved):
-        """Give inputs the values that they had: arrays in place, other objects as copies."""
-        for storage, value, before in saved or ():
-            if isinstance(value, np.ndarray):
-                value[...] = before
-            else:
-                storage[0] = before
-
-    def _clear(self):
-        for cell in self._owned:
-            cell[0] = None
+        self.overwritten = [(s, s[0], copy.deepcopy(s[0])) for s in storages]
 
     def free(self):
         """Forget every value between inputs and outputs."""
         if self.running:
             raise RuntimeError("The function is running: its memory cannot be freed")
-        self._clear()
+        self.forget()
 
     def kept_bytes(self):
         """Return the bytes of the values kept between calls."""
-        return sum(v[0].nbytes for v in self._owned if isinstance(v[0], np.ndarray))
+        return sum(v[0].nbytes for v in self.intermediate if isinstance(v[0], np.ndarray))
 
     # --- what a profile reads, as in the compiled machine ---------------------------------------
 

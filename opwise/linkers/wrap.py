@@ -55,43 +55,34 @@ class WrapLinker(Linker):
             raise Exception(
                 "All linkers to WrapLinker should execute operations in the same order."
             )
-        return (
-            _WrappedMachine(machines, self.wrapper),
-            made[0][1],
-            made[0][2],
-            made[0][3],
-            orders[0],
-        )
+        return (_together(machines, self.wrapper), *made[0][1:])
 
 
-class _WrappedMachine:
-    """Runs the thunks of several plain machines in step."""
+def _together(machines, wrapper):
+    """Return the first of several plain machines, which runs the thunks of all in step.
 
-    def __init__(self, machines, wrapper):
-        self.machines = machines
-        self.wrapper = wrapper
-        self.thunk_groups = list(zip(*(m.thunks for m in machines), strict=True))
-        first = machines[0]
-        first.wrapper = lambda k, node, _: wrapper(k, node, *self.thunk_groups[k])
-        self.first = first
+    Whatever ends its call ends it for the others too.
+    """
+    first, others = machines[0], machines[1:]
+    groups = list(zip(*(machine.thunks for machine in machines), strict=True))
 
-    def __call__(self):
-        first = self.first
-        for machine in self.machines[1:]:
+    def copy_inputs():
+        for machine in others:
             for mine, theirs in zip(machine.program.inputs, first.program.inputs, strict=True):
                 value = first.storages[theirs][0]
                 copied = np.array(value) if isinstance(value, np.ndarray) else value
                 machine.storages[mine][0] = copied
-        try:
-            first()
-        finally:
-            for machine in self.machines[1:]:
-                for cell, storage in enumerate(machine.storages):
-                    if cell not in machine.program.constants:
-                        storage[0] = None
 
-    def __getattr__(self, name):
-        return getattr(self.first, name)
+    first.before = copy_inputs
+    first.wrapper = lambda k, node, _: wrapper(k, node, *groups[k])
+    first.thunk_groups = groups
+    first.temporary = [
+        storage
+        for machine in others
+        for cell, storage in enumerate(machine.storages)
+        if cell not in machine.program.constants
+    ]
+    return first
 
 
 def WrapLinkerMany(linkers, wrappers):

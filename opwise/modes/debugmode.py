@@ -153,7 +153,7 @@ class DebugLinker(Linker):
         return _Machine(self.settings, made[0], replay, trials), *made[1:]
 
 
-class _Machine:
+class _Machine(opwise_c.PythonVM):
     """Runs one call every way and compares.
 
     vm: a plain machine, of which storages are used. trials: what runs Applys on a device.
@@ -165,7 +165,6 @@ class _Machine:
         self.thunk_groups = vm.thunk_groups
         self.on_error = vm.on_error
         self.replay = replay
-        self.running = False
         program = self.program
         replayed = {run.node: run for run in replay.runs}
         self.steps = [
@@ -180,29 +179,19 @@ class _Machine:
             fgraph.outputs, replay.history.written, strict=True)]  # fmt: skip
         kept = {id(cell) for cell in self.outputs}
         constant = {id(self.storages[c]) for c in program.constants}
-        self._private = [c for c in self.storages if id(c) not in kept | constant]
+        self.intermediate = self.outputs
+        self.temporary = [c for c in self.storages if id(c) not in kept | constant]
 
-    def __call__(self):
-        if self.running:
-            raise RuntimeError(opwise_c.BUSY)
-        self.running = True
+    def call(self):
         given = [cell[0] for _, cell in self.inputs]
+        # what was given is left as it was: Applys run on copies
+        self.restored = [(cell, value) for (_, cell), value in zip(self.inputs, given, strict=True)]
         try:
             # Python, C and what was written see the same special values, and none is a surprise
             with np.errstate(all="ignore"):
                 self._run(given)
-        except BaseException:
-            for cell in self.outputs:
-                cell[0] = None
-            raise
         finally:
-            for cell in self._private:
-                cell[0] = None
-            # what was given is left as it was: Applys ran on copies
-            for (_, cell), value in zip(self.inputs, given, strict=True):
-                cell[0] = value
             self.replay.forget()
-            self.running = False
 
     def _run(self, given):
         for (var, _), fits, value in zip(self.inputs, self.fits, given, strict=True):

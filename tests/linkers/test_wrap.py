@@ -8,6 +8,7 @@ from opwise.compile.function import function
 from opwise.compile.shared import shared
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.variable import Constant
 from opwise.linkers import cmakers
 from opwise.linkers.base import CLinker, OpWiseCLinker, PerformLinker, VM_Linker
 from opwise.linkers.cmakers import CStep
@@ -126,9 +127,16 @@ def test_nothing_stays_in_the_storages_of_the_others():
 
     f = wrapped([PerformLinker(), PerformLinker()], wrapper)
     f([1.0])
-    second = f.fn.machines[1]
-    kept = [s[0] for c, s in enumerate(second.storages) if c not in second.program.constants]
-    assert kept == [None] * len(kept)
+    second = [group[1] for group in f.fn.thunk_groups]
+    kept = [
+        storage[0]
+        for thunk in second
+        for var, storage in zip(
+            (*thunk.node.inputs, *thunk.node.outputs), (*thunk.inputs, *thunk.outputs), strict=True
+        )
+        if not isinstance(var, Constant)
+    ]
+    assert kept and kept == [None] * len(kept)
 
 
 def test_many_wrappers_are_called_in_order():

@@ -335,15 +335,20 @@ static inline void ow_walk_run(const ow_walk *w, ow_loop loop, const void *ctx)
 #define OW_WORTH 40000
 #define OW_CHUNK_NS 10000
 #define OW_CHUNKS_PER_THREAD 8
+/* No chunk takes longer than some milliseconds: signals are looked for between chunks. */
+#define OW_LONGEST_CHUNK_NS 5e6
 
 /* Into how many chunks to cut work of `ns` nanoseconds; 1: do not share it. */
 static inline int64_t ow_chunks(double ns)
 {
+    double n = ns / OW_LONGEST_CHUNK_NS;
     int threads = ow_threads();
-    if (threads <= 1 || !(ns > OW_WORTH))
-        return 1;
-    double n = ns / OW_CHUNK_NS, most = (double)threads * OW_CHUNKS_PER_THREAD;
-    return (int64_t)(n < most ? n : most);
+    if (threads > 1 && ns > OW_WORTH) {
+        double even = ns / OW_CHUNK_NS, most = (double)threads * OW_CHUNKS_PER_THREAD;
+        even = even < most ? even : most;
+        n = even > n ? even : n;
+    }
+    return n < 1 ? 1 : n < 1e6 ? (int64_t)n : 1000000;
 }
 
 /* The range of chunk `k` of `n` over `total` items: from the return value to `*end`, in steps of

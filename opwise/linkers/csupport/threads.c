@@ -5,11 +5,18 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <time.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #define OW_MAX_THREADS 256
 /* How often an idle thread looks for work before it sleeps: some tens of microseconds, enough for
  * the next step of a function, and too little to be in the way of others. */
 #define OW_SPINS 1500
+/* Nanoseconds from one look for signals to the next. */
+#define OW_LOOK_NS 50000000
 
 #if defined(__x86_64__) || defined(__i386__)
 #define OW_PAUSE() __builtin_ia32_pause()
@@ -27,35 +34,41 @@ static struct {
     _Atomic int64_t left, undone;
     _Atomic int wanted;    /* threads that should run, the caller included */
     _Atomic int sleeping;
-    int running;           /* threads that were started and have not ended */
+    int running;           /* threads that were started and not joined */
+    pthread_t threads[OW_MAX_THREADS];
+    long ids[OW_MAX_THREADS];  /* the kernel's; of use for a thread that has ended */
     pthread_mutex_t busy, sleep;
     pthread_cond_t wake;
 } team = {.wanted = 1, .busy = PTHREAD_MUTEX_INITIALIZER, .sleep = PTHREAD_MUTEX_INITIALIZER,
           .wake = PTHREAD_COND_INITIALIZER};
 
-/* Do chunks of the present job until none is left. */
-static void work(void)
+/* Do one chunk of the present job; returns 0 if there is none left. */
+static int do_chunk(void)
 {
     int64_t n = atomic_load_explicit(&team.left, memory_order_acquire);
-    while (n > 0) {
-        if (!atomic_compare_exchange_weak_explicit(&team.left, &n, n - 1, memory_order_acquire,
-                                                   memory_order_acquire))
-            continue;
-        team.fn(team.arg, n - 1);
-        atomic_fetch_sub_explicit(&team.undone, 1, memory_order_release);
-        n = atomic_load_explicit(&team.left, memory_order_acquire);
-    }
+    while (n > 0)
+        if (atomic_compare_exchange_weak_explicit(&team.left, &n, n - 1, memory_order_acquire,
+                                                  memory_order_acquire)) {
+            team.fn(team.arg, n - 1);
+            atomic_fetch_sub_explicit(&team.undone, 1, memory_order_release);
+            return 1;
+        }
+    return 0;
 }
 
 static void *member(void *index)
 {
     int self = (int)(intptr_t)index;
+#ifdef __linux__
+    team.ids[self - 1] = syscall(SYS_gettid);
+#endif
     for (;;) {
         for (int i = 0; i < OW_SPINS && atomic_load_explicit(&team.left, memory_order_relaxed) <= 0; i++)
             OW_PAUSE();
         if (atomic_load_explicit(&team.left, memory_order_relaxed) > 0 &&
             self < atomic_load_explicit(&team.wanted, memory_order_relaxed)) {
-            work();
+            while (do_chunk())
+                ;
             continue;
         }
         pthread_mutex_lock(&team.sleep);
@@ -63,17 +76,59 @@ static void *member(void *index)
         while (atomic_load(&team.left) <= 0 && self < atomic_load(&team.wanted))
             pthread_cond_wait(&team.wake, &team.sleep);
         atomic_fetch_sub(&team.sleeping, 1);
-        if (self >= atomic_load(&team.wanted)) {
-            team.running--;
-            pthread_mutex_unlock(&team.sleep);
-            return NULL;
-        }
         pthread_mutex_unlock(&team.sleep);
+        if (self >= atomic_load(&team.wanted))
+            return NULL;
     }
 }
 
-/* A forked child has none of the threads, and locks in any state. */
+/* Let at most `n` threads run, the caller included, and wait until the others have ended; with `busy`
+ * held. */
+static void dismiss(int n)
+{
+    pthread_mutex_lock(&team.sleep);
+    atomic_store(&team.wanted, n);
+    pthread_cond_broadcast(&team.wake);
+    pthread_mutex_unlock(&team.sleep);
+    while (team.running + 1 > n && team.running > 0)
+        pthread_join(team.threads[--team.running], NULL);
+}
+
+/* A thread that was joined counts among those of the process for a moment more. */
+static void wait_until_gone(long id)
+{
+#ifdef __linux__
+    for (int k = 0; k < 10000 && syscall(SYS_tgkill, getpid(), id, 0) == 0; k++)
+        sched_yield();
+#else
+    (void)id;
+#endif
+}
+
+/* A process that is forked should have one thread: a child gets only that one, and Python warns of
+ * others. Where the team is at work for another thread, it is left alone. */
+static int dismissed;
+
+static void before_fork(void)
+{
+    dismissed = !pthread_mutex_trylock(&team.busy);
+    if (!dismissed)
+        return;
+    int wanted = team.wanted, running = team.running;
+    dismiss(1);
+    atomic_store(&team.wanted, wanted);
+    for (int k = 0; k < running; k++)
+        wait_until_gone(team.ids[k]);
+}
+
 static void after_fork(void)
+{
+    if (dismissed)
+        pthread_mutex_unlock(&team.busy);
+}
+
+/* Locks of a child may be in any state. */
+static void after_fork_in_child(void)
 {
     pthread_mutex_init(&team.busy, NULL);
     pthread_mutex_init(&team.sleep, NULL);
@@ -83,34 +138,83 @@ static void after_fork(void)
     team.left = team.undone = 0;
 }
 
+__attribute__((constructor)) static void survive_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
 /* Start the threads that are missing; with `busy` held. */
 static void gather(void)
 {
-    static int told = 0;
-    if (!told)
-        told = !pthread_atfork(NULL, NULL, after_fork);
-    pthread_mutex_lock(&team.sleep);
     while (team.running + 1 < team.wanted) {
-        pthread_t thread;
-        if (pthread_create(&thread, NULL, member, (void *)(intptr_t)(team.running + 1)))
+        void *index = (void *)(intptr_t)(team.running + 1);
+        if (pthread_create(&team.threads[team.running], NULL, member, index))
             break;  /* fewer threads are slower, and right */
-        pthread_detach(thread);
         team.running++;
     }
-    pthread_mutex_unlock(&team.sleep);
 }
 
-void ow_parallel(ow_task fn, void *arg, int64_t n)
+/* --- looking for signals ------------------------------------------------------------------------ */
+
+static _Thread_local struct {
+    ow_look look;
+    int64_t last;
+    int stopped;
+} watch;
+
+static int64_t now_ns(void)
 {
-    if (n <= 1 || team.wanted <= 1 || pthread_mutex_trylock(&team.busy)) {
-        for (int64_t i = 0; i < n; i++)
-            fn(arg, i);
-        return;
+    struct timespec t;
+#ifdef CLOCK_MONOTONIC_COARSE
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+#else
+    clock_gettime(CLOCK_MONOTONIC, &t);
+#endif
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void ow_watch_begin(ow_look look)
+{
+    watch.look = look;
+    watch.stopped = 0;
+    watch.last = look ? now_ns() : 0;
+}
+
+int ow_watch_end(void)
+{
+    int stopped = watch.stopped;
+    watch.look = NULL;
+    watch.stopped = 0;
+    return stopped;
+}
+
+static int time_to_look(void)
+{
+    return watch.look && !watch.stopped && now_ns() - watch.last > OW_LOOK_NS;
+}
+
+int ow_should_stop(void)
+{
+    if (time_to_look()) {
+        watch.stopped = watch.look();
+        watch.last = now_ns();
     }
-    if (team.running + 1 < team.wanted)
-        gather();
-    team.fn = fn;
-    team.arg = arg;
+    return watch.stopped;
+}
+
+/* --- jobs --------------------------------------------------------------------------------------- */
+
+static void do_alone(ow_task fn, void *arg, int64_t n)
+{
+    for (int64_t i = 0; i < n && !ow_should_stop(); i++)
+        fn(arg, i);
+}
+
+/* Let the team do chunks 0 to n - 1, with `busy` held. Returns how many are left when it is time to
+ * look for signals. */
+static int64_t do_together(int64_t n)
+{
+    int64_t rest = 0;
     atomic_store(&team.undone, n);
     atomic_store(&team.left, n);
     if (atomic_load(&team.sleeping)) {
@@ -118,13 +222,31 @@ void ow_parallel(ow_task fn, void *arg, int64_t n)
         pthread_cond_broadcast(&team.wake);
         pthread_mutex_unlock(&team.sleep);
     }
-    work();
+    while (do_chunk())
+        if (time_to_look()) {
+            rest = atomic_exchange(&team.left, 0);
+            atomic_fetch_sub(&team.undone, rest);
+            break;
+        }
     for (int spins = 0; atomic_load_explicit(&team.undone, memory_order_acquire) > 0; spins++)
         if (spins < 20000)
             OW_PAUSE();
         else
             sched_yield();  /* the one who has the last chunk may wait for this processor */
-    pthread_mutex_unlock(&team.busy);
+    return rest;
+}
+
+void ow_parallel(ow_task fn, void *arg, int64_t n)
+{
+    while (n > 1 && team.wanted > 1 && !ow_should_stop() && !pthread_mutex_trylock(&team.busy)) {
+        if (team.running + 1 < team.wanted)
+            gather();
+        team.fn = fn;
+        team.arg = arg;
+        n = do_together(n);
+        pthread_mutex_unlock(&team.busy);
+    }
+    do_alone(fn, arg, n);
 }
 
 int ow_threads(void)
@@ -136,9 +258,6 @@ void ow_set_threads(int n)
 {
     n = n < 1 ? 1 : n > OW_MAX_THREADS ? OW_MAX_THREADS : n;
     pthread_mutex_lock(&team.busy);
-    pthread_mutex_lock(&team.sleep);
-    atomic_store(&team.wanted, n);
-    pthread_cond_broadcast(&team.wake);
-    pthread_mutex_unlock(&team.sleep);
+    dismiss(n);
     pthread_mutex_unlock(&team.busy);
 }

@@ -1,0 +1,288 @@
+"""An interrupt, wherever it comes, leaves shared variables as they were or all updated."""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import opwise.tensor as T
+from opwise.compile.function import function
+from opwise.compile.io import In
+from opwise.compile.shared import shared
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
+from opwise.linkers import opwise_c
+from opwise.modes.mode import Mode
+
+LINKERS = ["py", "vm", "c|py", "c&py"]
+FORMS = ["positions", "names", "subset", "default", "instead of a default", "own state"]
+
+
+class Interrupt(BaseException):
+    """What the test raises; nothing in opwise knows it."""
+
+
+def interrupted_at(call, place, everywhere):
+    """Run ``call``, raising Interrupt at the ``place``-th line or instruction of opwise's Python.
+
+    Returns whether it got that far.
+    """
+    count = -1
+
+    def trace(frame, event, _):
+        nonlocal count
+        if not frame.f_globals.get("__name__", "").startswith("opwise"):
+            return None
+        frame.f_trace_opcodes = everywhere
+        if event in ("line", "opcode"):
+            count += 1
+            if count == place:
+                sys.settrace(None)
+                raise Interrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except Interrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    assert count < place
+    return False
+
+
+def calls_of(linker):
+    """Return {form of a call: (function, its arguments)}; each adds 1 to w, v and u in place."""
+    mode = Mode(linker, "fast_run")
+    x, state = T.dvector("x"), T.dvector("state")
+    w, v, u = (shared(np.zeros(6), name=name) for name in "wvu")
+    updates = [(w, w + x), (v, T.inc_subtensor(v[:], x)), (u, u + (w + 1 - w) * x)]
+    plain = function([x], [w.sum(), v + x], updates=updates, mode=mode)
+    default = function([In(x, value=np.ones(6))], w.sum(), updates=updates, mode=mode)
+    held = function(
+        [x, In(state, value=np.zeros(6), update=state + x, name="state")],
+        state.sum(), updates=updates, mode=mode,
+    )  # fmt: skip
+    one = np.ones(6)
+    return {
+        "positions": (plain, lambda: plain(one), (w, v, u)),
+        "names": (plain, lambda: plain(x=one), (w, v, u)),
+        "subset": (plain, lambda: plain(one, output_subset=[0]), (w, v, u)),
+        "default": (default, lambda: default(), (w, v, u)),
+        "instead of a default": (default, lambda: default(one), (w, v, u)),
+        "own state": (held, lambda: held(one), (w, v, u)),
+    }
+
+
+def state_of(f, variables):
+    values = [variable.get_value() for variable in variables]
+    if "state" in f._by_name:
+        values.append(np.array(f["state"]))
+    return values
+
+
+@pytest.mark.parametrize("everywhere", [False, True], ids=["lines", "instructions"])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("linker", LINKERS)
+def test_an_interrupt_at_any_place(linker, form, everywhere):
+    f, call, variables = calls_of(linker)[form]
+    call()
+    expected = 1.0
+    step = 7 if everywhere else 1  # instructions: every seventh, so that the test ends
+    for place in range(0, 100_000, step):
+        interrupted = interrupted_at(call, place, everywhere)
+        values = state_of(f, variables)
+        done = values[0][0]
+        assert done in ((expected, expected + 1) if interrupted else (expected + 1,))
+        for value in values:
+            np.testing.assert_array_equal(value, np.full(6, done), err_msg=f"at place {place}")
+        expected = done
+        if not interrupted:
+            break
+    assert not interrupted and (linker == "c|py" or place > 10)
+    call()  # what a default was for one call is gone
+    np.testing.assert_array_equal(state_of(f, variables)[0], np.full(6, expected + 1))
+
+
+class Do(Op):
+    """Calls a Python function while a call runs."""
+
+    view_map = {0: [0]}
+
+    def __init__(self, do):
+        self.do = do
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, output_storage):
+        self.do()
+        output_storage[0][0] = inputs[0]
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+def test_ctrl_c_in_an_op(linker):
+    x, w = T.dvector("x"), shared(np.zeros(3), name="w")
+    press = Do(lambda: os.kill(os.getpid(), signal.SIGINT))
+    f = function([x], [], updates=[(w, w + press(x))], mode=Mode(linker, None))
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            f(np.ones(3))
+    np.testing.assert_array_equal(w.get_value(), np.zeros(3))
+
+
+# --- long kernels ---------------------------------------------------------------------------------
+
+
+def chain(x, times=40):
+    """Return an expression of one fused loop with much to compute for each element."""
+    for k in range(times):
+        x = T.sin(x) * 1.5 + T.cos(x + k)
+    return x
+
+
+LONG = {
+    "elementwise": lambda x: chain(x),
+    "reduction": lambda x: chain(x).sum(),
+    "rows": lambda x: T.nnet.softmax(chain(x)),
+    "strided": lambda x: chain(x[:, ::2]),
+}
+
+
+class Interrupted(Exception):
+    """Raised by the handler of the signal."""
+
+
+def stopped_after(f, *args):
+    """Call f, with a signal a moment later that must end the call."""
+
+    def handler(*_):
+        raise Interrupted
+
+    def send():
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    timer = threading.Timer(0.1, send)
+    timer.start()
+    try:
+        with pytest.raises(Interrupted):
+            f(*args)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("optimizer", ["fast_run", "fast_compile"])
+@pytest.mark.parametrize("what", list(LONG))
+def test_ctrl_c_in_the_middle_of_a_long_kernel(what, optimizer, threads):
+    """The kernel is left, and what comes after it does not run; the next call is right."""
+    x, w = T.dmatrix("x"), shared(0.0, name="w")
+    ran = []
+
+    def count():
+        ran.append(1)
+
+    z = LONG[what](x)
+    f = function(
+        [x], Do(count)(z), updates=[(w, w + 1)],
+        mode=Mode("c|py", optimizer).including("fusion"),
+    )  # fmt: skip
+    few = np.ones((3, 4))
+    expected = f(few)
+    many = np.ones((3_000, 2_000))  # seconds of work
+    used = opwise_c.threads()
+    opwise_c.set_threads(threads)
+    try:
+        stopped_after(f, many)
+    finally:
+        opwise_c.set_threads(used)
+    assert len(ran) == 1
+    assert w.get_value() == 1
+    np.testing.assert_array_equal(f(few), expected)
+
+
+def test_handlers_run_between_steps():
+    """A signal that came in a call is handled in that call, not when it has ended."""
+    x = T.dmatrix("x")
+    f = function([x], chain(x, 3).sum() + Do(lambda: None)(chain(x + 1, 3)).sum(), mode="FAST_RUN")
+    seen = []
+    before = signal.signal(signal.SIGUSR1, lambda *_: seen.append(time.perf_counter()))
+    try:
+        timer = threading.Timer(
+            0.02, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+        )
+        timer.start()
+        f(np.ones((3_000, 1_000)))
+        ended = time.perf_counter()
+        timer.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert len(seen) == 1 and seen[0] < ended
+
+
+def test_a_handler_may_call_functions():
+    x, y = T.dmatrix("x"), T.dmatrix("y")
+    f, g = function([x], chain(x).sum()), function([y], chain(y, 2).sum())
+    few = np.ones((300, 300))
+    expected, results = g(few), []
+    one = f(np.ones((1, 1)))
+    before = signal.signal(signal.SIGUSR1, lambda *_: results.append(g(few)))
+    try:
+        timer = threading.Timer(
+            0.05, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+        )
+        timer.start()
+        result = f(np.ones((1_000, 2_000)))
+        timer.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert results == [expected]
+    np.testing.assert_allclose(result, one * 2_000_000)
+
+
+@pytest.mark.parametrize("linker", ["c|py", "py"])
+def test_signals_that_come_again_and_again_part_no_update(linker):
+    """A parameter that is updated in place has one value throughout, whenever a signal comes."""
+    w, v = shared(np.zeros((700, 700)), name="w"), shared(np.zeros((700, 700)), name="v")
+    f = function(
+        [], [], updates=[(w, w + chain(w, 2)), (v, v + chain(v, 2))],
+        mode=Mode(linker, "fast_run"),
+    )  # fmt: skip
+    done, interrupts, armed = threading.Event(), 0, False
+
+    def handler(*_):
+        nonlocal armed
+        if armed:
+            armed = False
+            raise Interrupted
+
+    def send():
+        while not done.wait(0.007):
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        for _ in range(50):
+            try:
+                armed = True
+                f()
+                armed = False
+            except Interrupted:
+                interrupts += 1
+            values = {*np.unique(w.get_value()), *np.unique(v.get_value())}
+            assert len(values) == 1
+    finally:
+        done.set()
+        sender.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert interrupts
