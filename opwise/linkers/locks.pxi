@@ -1,8 +1,8 @@
 # Locks of shared variables, included by opwise_c.pyx.
 #
 # A call claims all the locks that it needs at once, so calls cannot wait for each other in a
-# circle. All bookkeeping happens with the GIL held and runs no Python code. Taking a free lock costs a test
-# and an addition.
+# circle. All bookkeeping happens with the GIL held and runs no Python code. Taking a free lock
+# costs a test and an addition.
 #
 # A claim is blocked by the claims of other threads that are held, and by those that have waited
 # longer. So readers that follow each other closely do not keep a writer out. A thread that already
