@@ -1120,8 +1120,8 @@ cdef class PythonVM:
 
     overwritten: (storage, value, copy of it) of each input that may be overwritten from now on. If
     the call fails, the value is put back: into the array itself, or as another object.
-    restored: (storage, value), put back in any case.
     intermediate, temporary: storages that are emptied if the call fails, and in any case.
+    restored: (storage, value), put back in any case, after that.
     """
 
     cdef readonly bint running
@@ -1162,10 +1162,10 @@ cdef class PythonVM:
             (<list>storage)[0] = None
 
     cdef _end(self):
-        for storage, value in self.restored:
-            (<list>storage)[0] = value
         for storage in self.temporary:
             (<list>storage)[0] = None
+        for storage, value in self.restored:
+            (<list>storage)[0] = value
         self.overwritten, self.restored = [], []
         self.running = False
 
