@@ -745,7 +745,8 @@ class _FolderParam(ConfigParam):
         path = _expanded(text)
         if path is None:
             raise self._refusal(
-                value, f"There is no home folder for {text.partition(os.sep)[0]}: write it out."
+                value,
+                f"There is no home folder for {text.partition(os.sep)[0]}: write the whole path.",
             )
         return os.path.realpath(path)
 

@@ -343,7 +343,7 @@ def test_a_user_whom_the_system_does_not_know_has_a_cache_and_no_files(load, mon
     fresh = load()
     assert fresh.config_files == [] and fresh.config.floatX == "float64"
     assert fresh.config.base_compiledir == str(tmp_path / "tmp" / f"opwise-{os.getuid()}")
-    with pytest.raises(ValueError, match=r"There is no home folder for ~: write it out"):
+    with pytest.raises(ValueError, match=r"There is no home folder for ~: write the whole path"):
         load(OPWISE_FLAGS="base_compiledir=~/kernels")
 
 
@@ -352,7 +352,7 @@ def test_a_user_whom_the_system_does_not_know_has_a_cache_and_no_files(load, mon
     [
         ("", "It is empty: name a folder, or leave the flag out."),
         (" ", "It is empty"),
-        ("~nosuchuser/x", "There is no home folder for ~nosuchuser: write it out."),
+        ("~nosuchuser/x", "There is no home folder for ~nosuchuser: write the whole path."),
     ],
 )
 @pytest.mark.parametrize("flag", ["base_compiledir", "compiledir", "gpuarray.cache_path"])

@@ -175,7 +175,7 @@ class Build:
         try:
             self._content, seconds = _compile(*self._arguments)
             self._seconds += seconds
-        except CompileError as e:
+        except BaseException as e:  # for whoever waits for the result, in another thread
             self._error = e
 
     def result(self):

@@ -342,12 +342,9 @@ def _sweep_one(path):
 
 def temporary_places(last: str) -> list[str]:
     """Return the folders to make temporary ones in, best first; ``last`` is one of the caller's."""
-    import tempfile  # only processes that compile need it
-
-    places = ["/dev/shm", last]  # memory, where the disk is full
-    with contextlib.suppress(OSError):
-        places.insert(0, tempfile.gettempdir())
-    return list(dict.fromkeys(map(os.path.realpath, places)))
+    places = [os.environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP")]
+    places += ["/tmp", "/var/tmp", "/dev/shm", last]  # the third is memory, for full disks
+    return list(dict.fromkeys(os.path.realpath(place) for place in places if place))
 
 
 _of_process: tuple[int, Temporary] | None = None

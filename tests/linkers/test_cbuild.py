@@ -242,7 +242,7 @@ def no_such_call(monkeypatch):
 def test_without_files_in_memory_a_closed_folder_serves(cache, monkeypatch, tmp_path, lack):
     place = tmp_path / "tmp"
     place.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(place))
+    monkeypatch.setenv("TMPDIR", str(place))
     lack(monkeypatch)
     libraries_ = [cbuild.load(TEXT % k)[0] for k in (54, 55)]
     assert list(map(call, libraries_)) == [54, 55]
@@ -250,6 +250,15 @@ def test_without_files_in_memory_a_closed_folder_serves(cache, monkeypatch, tmp_
     library, report = cbuild.load(TEXT % 54)
     assert report.hit and call(library) == 54
     assert os.listdir(place) == []
+
+
+def test_a_fault_in_the_thread_that_compiles_is_told(cache, monkeypatch):
+    def compile_(*args):
+        raise MemoryError("in another thread")
+
+    monkeypatch.setattr(cbuild, "_compile", compile_)
+    with pytest.raises(MemoryError, match="in another thread"):
+        cbuild.load(TEXT % 57)
 
 
 def test_where_nothing_can_be_loaded(cache, monkeypatch):
@@ -390,7 +399,7 @@ def full_disk(tmp_path, monkeypatch):
     """The folder for temporary files, where a compiler says that there is no space."""
     place = tmp_path / "full"
     place.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(place))
+    monkeypatch.setenv("TMPDIR", str(place))
     genuine = subprocess.run
 
     def run(command, **kwargs):
@@ -404,7 +413,7 @@ def full_disk(tmp_path, monkeypatch):
     return place
 
 
-def test_on_a_full_disk_memory_serves(cache, full_disk):
+def test_where_there_is_no_space_another_place_serves(cache, full_disk):
     assert call(cbuild.load(TEXT % 12)[0]) == 12
     assert os.listdir(full_disk) == []
 
@@ -420,7 +429,6 @@ def test_the_files_of_the_compiler_are_closed_to_others(cache, tmp_path, monkeyp
     """As gcc's own, which anybody could exchange where TMPDIR is open and not sticky."""
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "open"))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "open"))
     used, genuine = [], subprocess.run
 
