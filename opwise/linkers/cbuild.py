@@ -219,13 +219,15 @@ _loads = itertools.count(1)
 
 
 def _library(content, name):
-    """Load the bytes of a library; ``name`` is what debuggers and profilers show.
+    """Load the bytes of a library; ``name`` is what profilers show.
 
     Raises CompileError if they are no library, or there is no way to load it.
     """
     try:
+        if _for_debuggers():
+            return opwise_c.Library(kernelcache.as_file(name, content), name)
         return _library_in_memory(content, name)
-    except (OSError, AttributeError) as e:
+    except (OSError, AttributeError, Refused) as e:
         # there is no memfd_create or no /proc here; or it is no library, and fails below, too
         failure = e
     for place in kernelcache.temporary_places():
@@ -236,6 +238,11 @@ def _library(content, name):
         except (OSError, Refused) as e:
             failure = e  # as where files of this place may not be executed
     raise CompileError(f"a compiled kernel cannot be loaded: {failure}")
+
+
+def _for_debuggers():
+    """Return whether the user's flags ask for debug information, which is looked for in a file."""
+    return any(flag.startswith("-g") and flag != "-g0" for flag in extra_flags())
 
 
 def _library_in_memory(content, name):

@@ -185,7 +185,7 @@ def keep_source(name: str, text: str) -> str:
 
 
 def as_file(name: str, content: bytes) -> str:
-    """Return the path of a file with this content that lives as long as the process.
+    """Return the path of a file with this content that exists as long as the process.
 
     Raises Refused or OSError if there is no safe place for it.
     """

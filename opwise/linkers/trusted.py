@@ -56,12 +56,17 @@ class Folder:
         effective = os.access in os.supports_effective_ids
         return os.access(".", access, dir_fd=self._fd, effective_ids=effective)
 
-    def __del__(self, fstat=os.fstat, close=os.close):  # ``os`` may be gone at the end
+    def __del__(self):
+        if hasattr(self, "_identity"):  # __init__ was successful
+            self.close(self._fd)
+
+    def close(self, fd: int, fstat=os.fstat, close=os.close) -> None:  # ``os`` may be gone at exit
+        """Close a descriptor of this folder, unless the program has closed it and reused it."""
         try:
-            info = fstat(self._fd)
-            if (info.st_dev, info.st_ino) == self._identity:  # the program has not closed it
-                close(self._fd)
-        except (OSError, AttributeError):
+            info = fstat(fd)
+            if (info.st_dev, info.st_ino) == self._identity:
+                close(fd)
+        except OSError:
             pass
 
     def is_current(self) -> bool:
@@ -294,7 +299,7 @@ class Temporary:
 
     def remove(self):
         """Delete the folder and what is in it."""
-        os.close(self._lock)
+        self.folder.close(self._lock)
         _remove_tree(self.path)
 
 

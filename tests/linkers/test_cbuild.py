@@ -216,6 +216,16 @@ def test_the_name_of_the_file_is_what_profilers_see(cache):
     assert library.name == name
 
 
+def test_with_debug_information_kernels_are_files(cache, flags):
+    """Debuggers open what is mapped by its name."""
+    flags({"gcc.cxxflags": f"{config.gcc.cxxflags} -g"})
+    library, _ = cbuild.load(TEXT % 58)
+    mapped = [line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines()]
+    (path,) = {Path(path) for path in mapped if path.endswith(library.name)}
+    assert path.exists() and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert call(library) == 58
+
+
 def no_memfd(monkeypatch):
     def refuse(*args):
         raise PermissionError(1, "Operation not permitted")
