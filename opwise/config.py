@@ -755,13 +755,13 @@ class _FolderParam(ConfigParam):
 
 
 def _default_base_compiledir() -> str:
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(cache):  # to be ignored then, says the XDG Base Directory Specification
+    cache = os.environ.get("XDG_CACHE_HOME")
+    if cache is None or not os.path.isabs(cache):  # to be ignored then, says the XDG Base Directory Specification
         cache = _expanded(os.path.join("~", ".cache"))
-        if cache is None:
-            import tempfile  # only where there is no home
+    if cache is None:
+        import tempfile  # only where there is no home
 
-            return os.path.join(tempfile.gettempdir(), f"opwise-{os.getuid()}")
+        return os.path.join(tempfile.gettempdir(), f"opwise-{os.getuid()}")
     return os.path.join(cache, "opwise")
 
 

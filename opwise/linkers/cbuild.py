@@ -152,7 +152,11 @@ class Build:
     """
 
     def __init__(self, text):
-        self._worker = self._error = self._key = self._library = self._content = None
+        self._worker: threading.Thread | None = None
+        self._error: BaseException | None = None
+        self._library: opwise_c.Library | None = None
+        self._content: bytes | None = None
+        self._key = ""
         self._seconds = 0.0
         path = compiler()
         if path is None:
@@ -181,7 +185,7 @@ class Build:
     def result(self):
         """Return (library, Report) once it is compiled and loaded; raises CompileError."""
         hit = self._worker is None
-        if not hit:
+        if self._worker is not None:
             self._worker.join()
         if self._error is not None:
             raise self._error
@@ -207,6 +211,7 @@ class Build:
         if hit:
             path = kernelcache.path(self._name)
         else:
+            assert self._content is not None
             path = kernelcache.keep(self._name, self._key, self._content)
         self._content = None
         _loaded[self._key] = library
@@ -229,7 +234,7 @@ def _library(content, name):
         return _library_in_memory(content, name)
     except (OSError, AttributeError, Refused) as e:
         # there is no memfd_create or no /proc here; or it is no library, and fails below, too
-        failure = e
+        failure: Exception = e
     for place in kernelcache.temporary_places():
         try:
             with trusted.Temporary(place) as folder:
@@ -265,19 +270,22 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 def _compile(path, flags, text, name):
     """Return the bytes of the library of a text, and the seconds it took; raises CompileError."""
     start = time.perf_counter()
-    failure = Refused("there is no folder for temporary files")
+    failures: list[Exception] = []
     for place in kernelcache.temporary_places():
         try:
             with trusted.Temporary(place) as folder:
                 content = _run(path, flags, text, folder, name)
                 return content, time.perf_counter() - start
         except Refused as e:
-            failure = e
+            failures.append(e)
         except OSError as e:
-            failure = e
+            failures.append(e)
             if e.filename == path:  # the compiler itself cannot be started
-                break
-    raise CompileError(f"a kernel could not be compiled: {failure}")
+                raise CompileError(f"a kernel could not be compiled: {e}") from e
+    raise CompileError(
+        f"a kernel could not be compiled: {failures[0]}; TMPDIR can name another folder for the "
+        "compiler's files, which only you can write to"
+    )
 
 
 def _run(path, flags, text, folder, name):

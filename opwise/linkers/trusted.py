@@ -47,9 +47,11 @@ class Folder:
         info = os.fstat(self._fd)
         self._identity = info.st_dev, info.st_ino
         if not self._allows(os.R_OK | os.X_OK):
+            own = info.st_uid == os.geteuid()
+            owner = "" if own else f"it belongs to {_user(info.st_uid)}, "
             raise Refused(
-                f"{self.path} cannot be read (mode {stat.S_IMODE(info.st_mode):04o})",
-                f"run: chmod u+rwx {shlex.quote(self.path)}",
+                f"{self.path} cannot be read ({owner}mode {stat.S_IMODE(info.st_mode):04o})",
+                f"run: chmod u+rwx {shlex.quote(self.path)}" if own else "",
             )
 
     def _allows(self, access):

@@ -175,7 +175,7 @@ def test_a_cache_that_cannot_be_read_says_so(public):
     run("answer(1)", public)
     first, second = run(AS_NOBODY, public, TMPDIR="/tmp").stdout.splitlines()
     assert first.startswith("(1, False) ['The cache of kernels")
-    assert "kernels cannot be read (mode 0700)" in first
+    assert "kernels cannot be read (it belongs to root (uid 0), mode 0700)" in first
     assert second.startswith("(2, False) (3, False) [") and second.count("The cache") == 1
 
 

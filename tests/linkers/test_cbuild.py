@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -379,6 +380,14 @@ def test_several_texts_are_compiled_at_the_same_time(cache):
     assert cbuild.Build(TEXT % 101).result()[0] is made[0][0]
 
 
+def test_threads_compile_the_same_and_other_texts(cache):
+    wanted = [300, 301, 302, 303] * 3
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        made = list(pool.map(lambda k: cbuild.load(TEXT % k)[0], wanted))
+    assert list(map(call, made)) == wanted
+    assert len(libraries(cache)) == 4
+
+
 def test_a_text_may_call_the_mathematics_library(cache):
     text = csource.prototypes(["lgamma"], ["float64"])
     text += "double ow_answer(double x) { return lgamma(x); }\n"
@@ -430,7 +439,8 @@ def test_where_there_is_no_space_another_place_serves(cache, full_disk):
 
 def test_where_everything_is_full(cache, full_disk, monkeypatch):
     monkeypatch.setattr(kernelcache, "temporary_places", lambda: [str(full_disk)])
-    with pytest.raises(CompileError, match=r"could not be compiled: .*No space left on device"):
+    said = r"could not be compiled: .*No space left on device.* TMPDIR can name another folder"
+    with pytest.raises(CompileError, match=said):
         cbuild.load(TEXT % 12)
     assert libraries(cache) == []
 

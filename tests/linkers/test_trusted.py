@@ -159,6 +159,13 @@ def test_a_folder_that_cannot_be_created(tmp_path, monkeypatch):
         Folder(str(tmp_path / "x"))
 
 
+def test_a_folder_that_cannot_be_read(deep, monkeypatch):
+    monkeypatch.setattr(Folder, "_allows", lambda self, access: False)
+    with pytest.raises(Refused, match=rf"{deep} cannot be read \(mode 0700\)") as e:
+        Folder(str(deep))
+    assert e.value.remedy == f"run: chmod u+rwx {deep}"
+
+
 # --- what is held ---------------------------------------------------------------------------------
 
 
