@@ -756,7 +756,8 @@ class _FolderParam(ConfigParam):
 
 def _default_base_compiledir() -> str:
     cache = os.environ.get("XDG_CACHE_HOME")
-    if cache is None or not os.path.isabs(cache):  # to be ignored then, says the XDG Base Directory Specification
+    if cache is None or not os.path.isabs(cache):
+        # a relative one is to be ignored, says the XDG Base Directory Specification
         cache = _expanded(os.path.join("~", ".cache"))
     if cache is None:
         import tempfile  # only where there is no home
