@@ -77,10 +77,35 @@ def parse_config_string(text: str, issue_warnings: bool = True, source: str = ""
     return settings
 
 
+def _expanded(path: str) -> str | None:
+    """Return a path with ``~`` or ``~user`` expanded, None if there is no such home folder."""
+    if not path.startswith("~"):
+        return path
+    user, _, rest = path.partition(os.sep)
+    home = _home() if user == "~" else os.path.expanduser(user)
+    return os.path.join(home, rest) if os.path.isabs(home) else None
+
+
+def _home() -> str:
+    """Return HOME or, if it is not set, empty or relative, what the system knows; "" for neither.
+
+    A relative one would be another folder wherever the program starts.
+    """
+    home = os.environ.get("HOME", "")
+    if os.path.isabs(home):
+        return home
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except (ImportError, KeyError):
+        return ""
+
+
 def _paths(variable: str, default: str) -> list[str]:
     """Return the files that an environment variable lists, with ``~`` expanded."""
     listed = os.environ.get(variable, default).split(os.pathsep)
-    return [os.path.expanduser(path) for path in listed if path]
+    return [path for path in map(_expanded, filter(None, listed)) if path is not None]
 
 
 def config_files_from_theanorc() -> list[str]:
@@ -711,16 +736,33 @@ class _FormatParam(ConfigParam):
 
 class _FolderParam(ConfigParam):
     def filter(self, value: Any) -> str:
-        return os.path.realpath(os.path.expanduser(value))
+        try:
+            text = os.fspath(value)
+        except TypeError:
+            raise self._refusal(value, "It must be the name of a folder.") from None
+        if not text.strip():
+            raise self._refusal(value, "It is empty: name a folder, or leave the flag out.")
+        path = _expanded(text)
+        if path is None:
+            raise self._refusal(
+                value,
+                f"There is no home folder for {text.partition(os.sep)[0]}: write the whole path.",
+            )
+        return os.path.realpath(path)
 
     def _accepts(self) -> str:
         return "a folder"
 
 
 def _default_base_compiledir() -> str:
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(cache):  # to be ignored then, says the XDG Base Directory Specification
-        cache = os.path.join("~", ".cache")
+    cache = os.environ.get("XDG_CACHE_HOME")
+    if cache is None or not os.path.isabs(cache):
+        # a relative one is to be ignored, says the XDG Base Directory Specification
+        cache = _expanded(os.path.join("~", ".cache"))
+    if cache is None:
+        import tempfile  # only where there is no home
+
+        return os.path.join(tempfile.gettempdir(), f"opwise-{os.getuid()}")
     return os.path.join(cache, "opwise")
 
 
@@ -826,6 +868,9 @@ _TABLE: tuple[tuple[str, ConfigParam, str, str], ...] = (
      "The pattern of the folder within base_compiledir; its keys: " + ", ".join(_FORMAT_KEYS)),
     ("compiledir", _FolderParam(_default_compiledir), "used locked",
      "The folder that holds the compiled code of this platform."),
+    ("compiledir_bytes", IntParam(1 << 29, _at_least(-1)), "used",
+     "At most about how many bytes of compiled kernels compiledir keeps, those used last; "
+     "0: no new ones, -1: any number."),
     # how it is debugged
     ("compute_test_value", EnumStr(*_TEST_VALUE), "used",
      "Whether the graph is run on tag.test_value while it is built, and what to do without one."),

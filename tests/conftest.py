@@ -52,6 +52,33 @@ def flags():
         active.pop().__exit__(None, None, None)
 
 
+class _Config:
+    """The configuration with other values for flags that programs cannot change."""
+
+    def __init__(self, **values):
+        self.__dict__.update(values)
+
+    def __getattr__(self, name):
+        from opwise.config import config
+
+        return getattr(config, name)
+
+
+@pytest.fixture
+def use_cache(monkeypatch):
+    """``use_cache(folder, flag=value, ...)``: keep kernels there, as in a new process."""
+    from opwise.linkers import cbuild, kernelcache
+
+    def use(folder, **values):
+        monkeypatch.setattr(kernelcache, "config", _Config(compiledir=str(folder), **values))
+        monkeypatch.setattr(kernelcache, "_folder", None)
+        monkeypatch.setattr(kernelcache, "_said", set())
+        monkeypatch.setattr(cbuild, "_loaded", {})
+        return folder
+
+    return use
+
+
 @pytest.fixture
 def build():
     """(an_apply, a_function, Profile): profiles with figures that a test chooses."""

@@ -5,9 +5,11 @@ import importlib.util
 import itertools
 import os
 import pickle
+import pwd
 import re
 import subprocess
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -109,10 +111,10 @@ def test_every_flag_has_a_sentence_and_one_place(load):
     names = [param.fullname for param in params]
     assert len(names) == len(set(names))
     assert all(param.doc.strip() and param.source == "default" for param in params)
-    # Those of Theano 1.0.5, four of 0.6 for ProfileMode, two that old programs still set, and eight
+    # Those of Theano 1.0.5, four of 0.6 for ProfileMode, two that old programs still set, and nine
     # of opwise's own: threads, recycle_bytes, tuning.functions, tuning.budget, profiling.nvtx,
-    # profiling.nvtx_library, cuda.graphs and cuda.tf32.
-    assert len(names) == 140 + 4 + 2 + 8
+    # profiling.nvtx_library, cuda.graphs, cuda.tf32 and compiledir_bytes.
+    assert len(names) == 140 + 4 + 2 + 9
 
 
 def test_flags_that_count_as_used_are_read_somewhere(defaults):
@@ -134,7 +136,7 @@ def test_print_lists_each_flag_with_its_value(defaults):
         f"floatX (('float64', 'float32', 'float16')) \n    Doc:  {doc}\n    Value:  float64\n\n"
     )
     assert "\nprofiling.n_apply (<class 'int'>) \n" in text
-    assert text.count("    Value:  ") == 154
+    assert text.count("    Value:  ") == 155
     assert str(defaults.dnn.conv).count("    Value:  ") == 7
 
 
@@ -315,6 +317,57 @@ def test_base_compiledir_format_and_compiledir_are_respected(load, tmp_path):
     assert values["gxx_version"] == "no_compiler"
     assert values["python_version"].startswith("{}.{}.".format(*sys.version_info))
     assert load(THEANO_FLAGS="compiledir=~/here").config.compiledir == str(tmp_path / "here")
+
+
+@pytest.mark.parametrize("home", [None, "", "relative/home"])
+def test_without_a_home_that_can_be_used_the_folder_is_that_of_the_system(load, monkeypatch, home):
+    monkeypatch.delenv("HOME")
+    if home is not None:
+        monkeypatch.setenv("HOME", home)
+    known = pwd.getpwuid(os.getuid()).pw_dir
+    assert load().config.base_compiledir == os.path.realpath(f"{known}/.cache/opwise")
+
+
+def test_a_user_whom_the_system_does_not_know_has_a_cache_and_no_files(load, monkeypatch, tmp_path):
+    """Not a folder or a file called ~ in the working directory, which others may have made."""
+
+    def unknown(uid):
+        raise KeyError(uid)
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "~").mkdir()
+    (tmp_path / "~" / ".theanorc").write_text("[global]\nfloatX = float32\n")
+    fresh = load()
+    assert fresh.config_files == [] and fresh.config.floatX == "float64"
+    assert fresh.config.base_compiledir == str(tmp_path / "tmp" / f"opwise-{os.getuid()}")
+    with pytest.raises(ValueError, match=r"There is no home folder for ~: write the whole path"):
+        load(OPWISE_FLAGS="base_compiledir=~/kernels")
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("", "It is empty: name a folder, or leave the flag out."),
+        (" ", "It is empty"),
+        ("~nosuchuser/x", "There is no home folder for ~nosuchuser: write the whole path."),
+    ],
+)
+@pytest.mark.parametrize("flag", ["base_compiledir", "compiledir", "gpuarray.cache_path"])
+def test_a_folder_that_names_none_is_refused(load, flag, value, reason):
+    with pytest.raises(ValueError, match="OPWISE_FLAGS") as error:
+        load(OPWISE_FLAGS=f"{flag}='{value}'")
+    assert f'"{flag}". {reason}' in str(error.value)
+
+
+def test_a_relative_folder_is_found_once(load, tmp_path, monkeypatch):
+    """It is within the working directory at the start of the program."""
+    monkeypatch.chdir(tmp_path)
+    fresh = load(OPWISE_FLAGS="base_compiledir=kernels")
+    monkeypatch.chdir("/")
+    assert fresh.config.base_compiledir == str(tmp_path / "kernels")
 
 
 # --- reading and setting in the program -----------------------------------------------------------

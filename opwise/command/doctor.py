@@ -12,7 +12,8 @@ import numpy as np
 
 from opwise.config import config
 from opwise.errors import DeviceError
-from opwise.linkers import blasload, cbuild, opwise_c, resources
+from opwise.linkers import blasload, cbuild, kernelcache, opwise_c, resources
+from opwise.linkers.trusted import Refused
 
 
 def machine():
@@ -24,7 +25,7 @@ def machine():
         "vectors": opwise_c.VECTORS,
         "processors": str(resources.processors()),
         "BLAS": _blas(),
-        "cache": f"{config.compiledir}, {len(cached_files())} kernels",
+        "cache": _cache(),
         "GPU": _gpu(),
     }
 
@@ -48,9 +49,14 @@ def _gpu():
     return f"{found.name}, {free / 1e9:.1f} of {total / 1e9:.1f} GB free"
 
 
-def cached_files():
-    """Return the compiled kernels in the cache."""
-    return sorted(Path(config.compiledir).glob("*.so"))
+def _cache():
+    try:
+        folder = kernelcache.existing()
+    except Refused as error:
+        return f"{config.compiledir}, not used: {error.reason}"
+    count = 0 if folder is None else len(kernelcache.kernels(folder))
+    read_only = "" if folder is None or folder.is_writable() else ", read-only"
+    return f"{config.compiledir}, {count} kernels{read_only}"
 
 
 # --- names of a program ---------------------------------------------------------------------------

@@ -22,7 +22,8 @@ from opwise.command.export import export
 from opwise.command.tune import tune
 from opwise.config import config
 from opwise.errors import DeviceError
-from opwise.linkers import probe
+from opwise.linkers import kernelcache, probe
+from opwise.linkers.trusted import Refused
 from opwise.profiling import records
 from opwise.profiling.collection import no_collection
 from opwise.profiling.profile import Profile
@@ -241,18 +242,41 @@ def doctor(script):
 def cache(context):
     """Show where compiled kernels are kept, how many, and how large."""
     if context.invoked_subcommand is None:
-        files = examine.cached_files()
-        size = sum(file.stat().st_size for file in files)
-        click.echo(f"{config.compiledir}: {len(files)} kernels, {size / 1e6:.1f} MB")
+        folder = _cache_folder()
+        sizes = [] if folder is None else [size for _, size in kernelcache.kernels(folder)]
+        most = config.compiledir_bytes
+        bound = "" if most < 0 else f" of at most {most / 1e6:.1f}"
+        read_only = "" if folder is None or folder.is_writable() else " (read-only)"
+        click.echo(
+            f"{config.compiledir}: {len(sizes)} kernels, {sum(sizes) / 1e6:.1f}{bound} MB"
+            f"{read_only}"
+        )
+
+
+def _cache_folder():
+    """Return the cache folder, None if there is none yet; a folder that is not safe is an error."""
+    try:
+        return kernelcache.existing()
+    except Refused as error:
+        remedy = f". To use it again, {error.remedy}" if error.remedy else ""
+        raise click.ClickException(
+            f"{config.compiledir} is not used as the cache: {error.reason}{remedy}"
+        ) from None
 
 
 @cache.command()
 def clear():
-    """Delete the compiled kernels; they are made again when they are needed."""
-    files = examine.cached_files()
-    for file in files:
-        file.unlink(missing_ok=True)
-    click.echo(f"{len(files)} kernels deleted")
+    """Delete the compiled kernels; they are made again when they are needed.
+
+    Other files in the folder are kept.
+    """
+    folder = _cache_folder()
+    deleted, failed = (0, 0) if folder is None else kernelcache.clear(folder)
+    click.echo(f"{deleted} kernels deleted")
+    if failed:
+        raise click.ClickException(
+            f"{failed} files in {config.compiledir} cannot be deleted: make the folder writable"
+        )
 
 
 # --- completion -----------------------------------------------------------------------------------

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import os
 import re
 import sys
 import threading
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -23,7 +21,7 @@ from opwise.config import config
 from opwise.errors import DeviceError
 from opwise.gpu import blas, kernel
 from opwise.graph import hooks
-from opwise.linkers import cbuild
+from opwise.linkers import kernelcache
 
 #: what a flag says for the first device: the names of old and new programs
 _NAMES = re.compile(r"(?:cuda|gpu)(\d*)")
@@ -325,7 +323,7 @@ class Device:
             module = self._modules.get(text)
             if module is None:
                 path = self._compiled(text)
-                module = self._modules[text] = self.xp.RawModule(path=str(path))
+                module = self._modules[text] = self.xp.RawModule(path=path)
             return {one.name: module.get_function(one.name) for one in kernels}
         except Exception as error:  # of NVRTC, of the loader, of files: CuPy has no class for all
             raise DeviceError(
@@ -335,20 +333,19 @@ class Device:
             ) from error
 
     def _compiled(self, text):
-        """Return the file of a compiled text.
+        """Return a file with a compiled text: CuPy loads it later, so it is a copy nobody changes.
 
         RawModule would compile with denormal numbers taken for 0, whatever it is told.
         """
         version, arch = self.xp.__version__, str(self._handle.compute_capability)
         key = kernel.digest(text, *kernel.OPTIONS, arch, version)
-        path = Path(cbuild.folder(), f"{key}.cubin")
-        if not path.exists():
+        name = f"{key}.cubin"
+        binary = kernelcache.read(name, key)
+        if binary is None:
             compiler = importlib.import_module(f"{self.xp.__name__}.cuda.compiler")
             binary, _ = compiler.compile_using_nvrtc(text, kernel.OPTIONS)
-            part = path.with_name(f"{path.name}.{os.getpid()}.part")
-            part.write_bytes(binary)
-            part.replace(path)
-        return path
+            kernelcache.keep(name, key, binary)
+        return kernelcache.as_file(name, binary)
 
     def allow(self, function, shared):
         """Let a kernel have so many bytes of shared memory in a block."""

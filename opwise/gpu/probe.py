@@ -16,7 +16,7 @@ import numpy as np
 
 from opwise.errors import DeviceError
 from opwise.gpu import device as devices
-from opwise.linkers import cbuild
+from opwise.linkers import kernelcache
 from opwise.linkers import probe as host
 from opwise.profiling.roofline import Machine, Peak
 
@@ -158,7 +158,7 @@ def _step_ns(device):
 
 def _path(device):
     name = re.sub(r"\W+", "-", device.name).strip("-").lower()
-    return Path(cbuild.folder(), f"device-{name}.json")
+    return Path(kernelcache.folder(), f"device-{name}.json")
 
 
 def _read(path, name):

@@ -1,18 +1,17 @@
-"""From C text to a loaded library: the compiler, and the cache of what it made.
+"""From C text to a loaded library: the compiler, the key of the cache, the loader.
 
-The cache is addressed by content: text, compiler, flags, processor, C library. A file is made under
-another name and renamed, so there are no locks; losing a race costs a compilation, nothing else.
-The folder must be the user's own and closed to others: what lies in it is run.
+The key is a digest of text, compiler, flags, processor and C library. The bytes that were compiled,
+or that the cache has read and checked, are loaded from memory: no file can be exchanged in between.
 """
 
 from __future__ import annotations
 
-import atexit
+import errno
 import hashlib
+import itertools
 import os
 import platform
 import shutil
-import stat
 import sys
 import threading
 import time
@@ -23,9 +22,12 @@ from weakref import WeakValueDictionary
 from opwise.config import config
 from opwise.errors import CompileError
 from opwise.graph import provenance
-from opwise.linkers import opwise_c
+from opwise.linkers import kernelcache, opwise_c, trusted
+from opwise.linkers.trusted import Refused
 from opwise.scalar import csource
 
+#: part of the key: the form of the files in the cache
+FORM = "2"
 FLAGS = ("-march=native", "-fPIC", "-shared", "-std=gnu11", "-w", *csource.FLAGS)
 #: what of -O3 such loops gain from; the rest of it costs time to compile and gives them nothing
 _GCC_LEVEL = (
@@ -48,11 +50,13 @@ def _level(path):
 
 @dataclass(frozen=True)
 class Report:
-    """What a load did: whether the library was in the cache, seconds compiling and loading."""
+    """What a load did."""
 
+    #: whether the library was loaded already or in the cache
     hit: bool
     compile_seconds: float
     load_seconds: float
+    #: the file in the cache; "" if it was loaded already or is not kept
     path: str
 
     def __add__(self, other):
@@ -132,38 +136,6 @@ def extra_flags():
     return tuple(config.gcc.cxxflags.split())
 
 
-_private = None
-
-
-def folder():
-    """Return the cache folder, made if need be; if it is unsafe, warn and return a private one."""
-    global _private
-    path = config.compiledir
-    try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
-        info = os.lstat(path)
-        safe = (
-            stat.S_ISDIR(info.st_mode)
-            and info.st_uid == os.getuid()
-            and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-            and os.access(path, os.W_OK)
-        )
-    except OSError:
-        safe = False
-    if safe:
-        return path
-    if _private is None:
-        import tempfile  # not needed where kernels are in the cache, as the two below
-
-        _private = tempfile.mkdtemp(prefix="opwise-")
-        atexit.register(shutil.rmtree, _private, ignore_errors=True)
-        provenance.warn(
-            f"{path} is not a folder that only you can write to: C code is compiled anew in every "
-            "process. Mend it (chmod 700), or name another with the flag base_compiledir."
-        )
-    return _private
-
-
 #: libraries by key, as long as some function runs their kernels
 _loaded: WeakValueDictionary[str, opwise_c.Library] = WeakValueDictionary()
 
@@ -180,35 +152,40 @@ class Build:
     """
 
     def __init__(self, text):
-        self._worker = self._error = self._key = self._library = None
+        self._worker: threading.Thread | None = None
+        self._error: BaseException | None = None
+        self._library: opwise_c.Library | None = None
+        self._content: bytes | None = None
+        self._key = ""
         self._seconds = 0.0
         path = compiler()
         if path is None:
             self._error = CompileError("there is no C compiler: set the flag cxx to one")
             return
         flags = (*_level(path), *FLAGS, *extra_flags())
-        parts = "\0".join((text, _environment(path), *flags))
-        self._key = hashlib.sha256(parts.encode()).hexdigest()[:32]
+        parts = "\0".join((FORM, text, _environment(path), *flags))
+        self._key = hashlib.sha256(parts.encode()).hexdigest()
         self._library = _loaded.get(self._key)
         if self._library is not None:
             return
-        where = folder()
-        self._target = os.path.join(where, f"{self._key}.so")
-        self._arguments = path, flags, text, where, self._target
-        if not _trusted(self._target):
+        self._name = f"{self._key[:32]}.so"
+        self._arguments = path, flags, text, self._name
+        self._content = kernelcache.read(self._name, self._key)
+        if self._content is None:
             self._worker = threading.Thread(target=self._compile)
             self._worker.start()
 
     def _compile(self):
         try:
-            self._seconds += _compile(*self._arguments)
-        except CompileError as e:
+            self._content, seconds = _compile(*self._arguments)
+            self._seconds += seconds
+        except BaseException as e:  # for whoever waits for the result, in another thread
             self._error = e
 
     def result(self):
         """Return (library, Report) once it is compiled and loaded; raises CompileError."""
         hit = self._worker is None
-        if not hit:
+        if self._worker is not None:
             self._worker.join()
         if self._error is not None:
             raise self._error
@@ -218,38 +195,119 @@ class Build:
             return self._library, Report(True, 0.0, 0.0, "")
         start = time.perf_counter()
         try:
-            library = opwise_c.Library(self._target)
-        except OSError:
-            # an incomplete or foreign file: make it anew
-            self._seconds += _compile(*self._arguments)
+            library = _library(self._content, self._name)
+        except CompileError as e:
+            if not hit:
+                raise
+            # its seal is right, but it is no library of this machine
+            kernelcache.warn_damaged(self._name, str(e))
             hit = False
-            library = opwise_c.Library(self._target)
+            self._compile()
+            if self._error is not None:
+                raise self._error from None
+            start = time.perf_counter()
+            library = _library(self._content, self._name)
+        seconds = time.perf_counter() - start
+        if hit:
+            path = kernelcache.path(self._name)
+        else:
+            assert self._content is not None
+            path = kernelcache.keep(self._name, self._key, self._content)
+        self._content = None
         _loaded[self._key] = library
-        return library, Report(hit, self._seconds, time.perf_counter() - start, self._target)
+        return library, Report(hit, self._seconds, seconds, path)
 
 
-def _trusted(path):
-    """Return whether a file is whole, the user's own, and nobody else can write to it."""
+# --- the loader -----------------------------------------------------------------------------------
+
+_loads = itertools.count(1)
+
+
+def _library(content, name):
+    """Load the bytes of a library; ``name`` is what profilers show.
+
+    Raises CompileError if they are no library, or there is no way to load it.
+    """
     try:
-        info = os.lstat(path)
-        if (
-            not stat.S_ISREG(info.st_mode)
-            or info.st_uid != os.getuid()
-            or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        ):
-            return False
-        with open(path, "rb") as f:
-            content = f.read()
-    except OSError:
-        return False
-    size = hashlib.sha256().digest_size
-    return hashlib.sha256(content[:-size]).digest() == content[-size:]
+        if _for_debuggers():
+            return opwise_c.Library(kernelcache.as_file(name, content), name)
+        return _library_in_memory(content, name)
+    except (OSError, AttributeError, Refused) as e:
+        # there is no memfd_create or no /proc here; or it is no library, and fails below, too
+        failure: Exception = e
+    for place in kernelcache.temporary_places():
+        try:
+            with trusted.Temporary(place) as folder:
+                folder.write(name, content)
+                return opwise_c.Library(os.path.join(folder.path, name), name)
+        except (OSError, Refused) as e:
+            failure = e  # as where files of this place may not be executed
+    raise CompileError(f"a compiled kernel cannot be loaded: {failure}")
 
 
-def _seal(path):
-    """Append the digest of a library to it: the loader would crash on one that was cut short."""
-    with open(path, "r+b") as f:
-        f.write(hashlib.sha256(f.read()).digest())
+def _for_debuggers():
+    """Return whether the user's flags ask for debug information, which is looked for in a file."""
+    return any(flag.startswith("-g") and flag != "-g0" for flag in extra_flags())
+
+
+def _library_in_memory(content, name):
+    fd = os.memfd_create(name)
+    try:
+        trusted.write_all(fd, content)
+        # The loader takes equal names for one library, and numbers of descriptors come again. Each
+        # load spells the path in another way: the digits of a counter are "/." and "//.".
+        digits = "".join("//." if digit == "1" else "/." for digit in f"{next(_loads):b}")
+        return opwise_c.Library(f"/proc/self/fd{digits}/{fd}", name)
+    finally:
+        os.close(fd)
+
+
+# --- the compiler's run ---------------------------------------------------------------------------
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+
+def _compile(path, flags, text, name):
+    """Return the bytes of the library of a text, and the seconds it took; raises CompileError."""
+    start = time.perf_counter()
+    failures: list[Exception] = []
+    for place in kernelcache.temporary_places():
+        try:
+            with trusted.Temporary(place) as folder:
+                content = _run(path, flags, text, folder, name)
+                return content, time.perf_counter() - start
+        except Refused as e:
+            failures.append(e)
+        except OSError as e:
+            failures.append(e)
+            if e.filename == path:  # the compiler itself cannot be started
+                raise CompileError(f"a kernel could not be compiled: {e}") from e
+    raise CompileError(
+        f"a kernel could not be compiled: {failures[0]}; TMPDIR can name another folder for the "
+        "compiler's files, which only you can write to"
+    )
+
+
+def _run(path, flags, text, folder, name):
+    """Run the compiler with all of its files in a folder; OSError: there is no space."""
+    import subprocess
+
+    out = os.path.join(folder.path, name)
+    done = subprocess.run(
+        [path, *flags, "-x", "c", "-", "-x", "none", "-o", out, *_libraries(text)],
+        input=text, capture_output=True, text=True, errors="replace", close_fds=False, check=False,
+        # its files go where nobody can exchange them, and its messages are read below
+        env={**os.environ, "TMPDIR": folder.path, "LC_ALL": "C"},
+    )  # fmt: skip
+    if done.returncode:
+        for code in _NO_SPACE:
+            if os.strerror(code) in done.stderr:
+                raise OSError(code, os.strerror(code), folder.path)
+        kept = kernelcache.keep_source(f"{name[:-3]}.c", text)
+        where = f" (the source is kept in {kept})" if kept else ""
+        raise CompileError(f"{path} failed: {_first_error(done)}{where}")
+    with open(out, "rb") as f:
+        return f.read()
 
 
 def _first_error(done):
@@ -261,35 +319,3 @@ def _first_error(done):
     if done.returncode < 0:
         return f"it was ended by signal {-done.returncode}"
     return f"it ended with code {done.returncode} and said nothing"
-
-
-def _compile(path, flags, text, where, target):
-    """Compile a text into ``target``; return the seconds it took."""
-    import subprocess
-    import tempfile
-
-    start = time.perf_counter()
-    partial = None
-    try:
-        handle, partial = tempfile.mkstemp(suffix=".so", dir=where)
-        os.close(handle)
-        done = subprocess.run(
-            [path, *flags, "-x", "c", "-", "-x", "none", "-o", partial, *_libraries(text)],
-            input=text, capture_output=True, text=True, close_fds=False, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            kept = target[:-3] + ".c"
-            with open(kept, "w") as f:
-                f.write(text)
-            raise CompileError(
-                f"{path} failed: {_first_error(done)} (the source is kept in {kept})"
-            )
-        _seal(partial)
-        os.chmod(partial, 0o700)
-        os.replace(partial, target)
-    except OSError as e:
-        raise CompileError(f"a kernel could not be compiled into {where}: {e}") from e
-    finally:
-        if partial is not None and os.path.exists(partial):
-            os.unlink(partial)
-    return time.perf_counter() - start

@@ -17,7 +17,7 @@ from time import perf_counter, process_time
 import numpy as np
 
 from opwise.graph.fgraph import FunctionGraph
-from opwise.linkers import base, cbuild, opwise_c, resources
+from opwise.linkers import base, kernelcache, opwise_c, resources
 from opwise.profiling.roofline import Machine, Peak
 from opwise.tensor.convert import view_op
 from opwise.tensor.type import tensor_type
@@ -49,7 +49,7 @@ def machine(refresh=False, duration=1.0, largest=None):
     of processors and of threads.
     """
     resources.obey_flags()
-    path = Path(cbuild.folder(), f"machine-{_key()}.json")
+    path = Path(kernelcache.folder(), f"machine-{_key()}.json")
     before = _read(path)
     if before is not None and not refresh:
         return before
@@ -64,7 +64,7 @@ def machine(refresh=False, duration=1.0, largest=None):
 def known():
     """Return the Machine that this process runs on if it has been measured, else None."""
     resources.obey_flags()
-    return _known(str(Path(cbuild.folder(), f"machine-{_key()}.json")))
+    return _known(str(Path(kernelcache.folder(), f"machine-{_key()}.json")))
 
 
 @functools.cache

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 
 import opwise as opwise_package
 from opwise.command import doctor, main
-from opwise.config import config
+from opwise.linkers import kernelcache, trusted
 from opwise.profiling.profile import Profile
 
 PROGRAM = """
@@ -257,18 +258,54 @@ def test_doctor_on_python_2(call, tmp_path):
 # --- cache ----------------------------------------------------------------------------------------
 
 
-def test_cache(call, tmp_path, monkeypatch):
-    folder = tmp_path / "kernels"
-    folder.mkdir()
+@pytest.fixture
+def kernels(use_cache, tmp_path, monkeypatch):
+    """A cache folder with three kernels of half a megabyte each."""
+    folder = use_cache(tmp_path / "kernels")
+    for module in (main, doctor):
+        monkeypatch.setattr(module, "config", kernelcache.config)
     for k in range(3):
-        (folder / f"{k}.so").write_bytes(b"x" * 500_000)
-    (folder / "notes.txt").write_text("mine")
-    monkeypatch.setattr(type(config), "compiledir", str(folder), raising=False)
-    monkeypatch.setattr(doctor, "config", type("Config", (), {"compiledir": str(folder)}))
-    monkeypatch.setattr(main, "config", doctor.config)
-    assert call("cache").output == f"{folder}: 3 kernels, 1.5 MB\n"
+        kernelcache.keep(f"{k:032x}.so", f"{k:064x}", b"x" * (500_000 - 32))
+    return folder
+
+
+def test_cache(call, kernels):
+    (kernels / "notes.txt").write_text("mine")
+    (kernels / f"{7:032x}.c").write_text("did not compile")
+    assert call("cache").output == f"{kernels}: 3 kernels, 1.5 of at most 536.9 MB\n"
     assert call("cache", "clear").output == "3 kernels deleted\n"
-    assert os.listdir(folder) == ["notes.txt"]
+    assert sorted(os.listdir(kernels)) == ["last-sweep", "notes.txt"]
+
+
+def test_a_cache_that_does_not_exist_is_not_made(call, kernels):
+    shutil.rmtree(kernels)
+    assert call("cache").output == f"{kernels}: 0 kernels, 0.0 of at most 536.9 MB\n"
+    assert call("cache", "clear").output == "0 kernels deleted\n"
+    assert call("doctor").exit_code == 0 and not kernels.exists()
+
+
+def test_a_cache_that_others_can_write_to_is_not_touched(call, kernels):
+    kernels.chmod(0o777)
+    for words in (["cache"], ["cache", "clear"]):
+        result = call(*words)
+        assert result.exit_code == 1
+        assert result.output == (
+            f"Error: {kernels} is not used as the cache: {kernels} can be written to by everybody "
+            f"(mode 0777). To use it again, run: chmod go-w {kernels}\n"
+        )
+    assert len(list(kernels.glob("*.so"))) == 3
+    reason = f"not used: {kernels} can be written to by everybody (mode 0777)"
+    assert reason in call("doctor").output
+
+
+def test_a_read_only_cache_says_so(call, kernels, monkeypatch):
+    monkeypatch.setattr(trusted.Folder, "is_writable", lambda self: False)
+    monkeypatch.setattr(trusted.Folder, "remove", lambda self, name: False)
+    assert call("cache").output.endswith(" MB (read-only)\n")
+    assert "3 kernels, read-only" in call("doctor").output
+    result = call("cache", "clear")
+    assert result.exit_code == 1
+    assert "3 files in" in result.output and "make the folder writable" in result.output
 
 
 # --- the command itself ---------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def folder(tmp_path, monkeypatch):
     kept.mkdir()
     monkeypatch.setattr(probe, "_LENGTHS", (8, 16))
     monkeypatch.setattr(probe, "_MOST", SMALL)
-    monkeypatch.setattr(probe.cbuild, "folder", lambda: str(kept))
+    monkeypatch.setattr(probe.kernelcache, "folder", lambda: str(kept))
     monkeypatch.setattr(host, "known", lambda: None)
     return kept
 

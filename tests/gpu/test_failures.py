@@ -197,6 +197,27 @@ class TestPlayed:
             np.testing.assert_array_equal(w.get_value(), X)
             np.testing.assert_array_equal(v.get_value(), Y)
 
+    def test_compiled_kernels_are_kept_and_damaged_ones_not_loaded(
+        self, mode, cupy, use_cache, tmp_path
+    ):
+        cache = use_cache(tmp_path / "cache")
+        x = T.fmatrix("x")
+
+        def kernels_in_a_new_process():
+            device.device(0)._modules.clear()
+            f = opwise.function([x], T.exp(x * 0.7251), mode=mode)
+            np.testing.assert_allclose(f(X), np.exp(X * np.float32(0.7251)), rtol=1e-6)
+            return {path: path.stat().st_ino for path in cache.glob("*.cubin")}
+
+        first = kernels_in_a_new_process()
+        assert first and kernels_in_a_new_process() == first  # none was compiled again
+        for path in first:
+            path.write_bytes(path.read_bytes()[:-40])
+        with pytest.warns(UserWarning, match=r"\.cubin is not loaded: it is incomplete"):
+            again = kernels_in_a_new_process()
+        assert again.keys() == first.keys() and again != first
+        assert {path.stat().st_mode & 0o777 for path in again} == {0o600}
+
     def test_without_memory_the_line_is_told(self, mode, cupy):
         x = T.fmatrix("x")
         f = opwise.function([x], T.exp(x).sum(axis=0), mode=mode)

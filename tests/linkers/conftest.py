@@ -102,3 +102,9 @@ def layouts():
             )
 
     return every
+
+
+@pytest.fixture
+def cache(use_cache, tmp_path):
+    """A cache folder of this test alone, and nothing loaded yet."""
+    return use_cache(tmp_path / "cache")

@@ -1,9 +1,14 @@
 """The compiler and its cache: what the key covers, broken and unsafe files, several processes."""
 
+import ctypes
+import errno
+import functools
 import os
+import shutil
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,7 +16,8 @@ import pytest
 import opwise
 from opwise.config import config
 from opwise.errors import CompileError
-from opwise.linkers import cbuild, opwise_c
+from opwise.linkers import cbuild, kernelcache, opwise_c
+from opwise.linkers.trusted import Folder
 from opwise.scalar import csource
 
 pytestmark = [
@@ -22,36 +28,21 @@ pytestmark = [
 TEXT = "int ow_answer(void) { return %d; }\n"
 
 
-@pytest.fixture
-def cache(tmp_path, monkeypatch):
-    """A cache folder of this test alone, and nothing loaded yet."""
-    folder = tmp_path / "cache"
-    monkeypatch.setattr(cbuild, "_loaded", {})
-    monkeypatch.setattr(cbuild, "_private", None)
-    use_folder(monkeypatch, folder)
-    return folder
-
-
-def unsafe():
-    return pytest.warns(UserWarning, match=r"cache is not a folder that only you can write to")
-
-
-def use_folder(monkeypatch, folder):
-    monkeypatch.setattr(cbuild, "config", _Config(str(folder)))
-
-
-class _Config:
-    """The configuration with another compiledir, which programs cannot change."""
-
-    def __init__(self, compiledir):
-        self.compiledir = compiledir
-
-    def __getattr__(self, name):
-        return getattr(config, name)
-
-
 def libraries(folder):
-    return sorted(p.name for p in Path(folder).iterdir())
+    """Return the names in a folder, without the mark of the last sweep."""
+    return sorted(p.name for p in Path(folder).iterdir() if p.name != "last-sweep")
+
+
+def call(library):
+    """Return what the function of a TEXT returns."""
+    return ctypes.CFUNCTYPE(ctypes.c_int)(library.symbol("ow_answer"))()
+
+
+def not_used(reason):
+    return pytest.warns(UserWarning, match=rf"cache is not used: {reason}")
+
+
+damaged = functools.partial(pytest.warns, UserWarning, match=r"\.so is not loaded")
 
 
 def test_a_library_is_compiled_once(cache):
@@ -71,7 +62,7 @@ def test_a_library_is_compiled_once(cache):
 def test_the_folder_and_its_files_are_closed_to_others(cache):
     cbuild.load(TEXT % 2)
     assert stat.S_IMODE(cache.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(p.stat().st_mode) for p in cache.iterdir()} == {0o700}
+    assert {stat.S_IMODE(p.stat().st_mode) for p in cache.iterdir()} == {0o600}
 
 
 def test_what_the_key_covers(cache, flags, monkeypatch):
@@ -103,20 +94,17 @@ def test_the_environment_names_compiler_library_and_processor():
     assert os.confstr("CS_GNU_LIBC_VERSION") in text
 
 
-def file_of(text, cache, monkeypatch):
-    """Return where the library of a text will be in the cache, and its bytes; nothing is loaded."""
-    use_folder(monkeypatch, cache.with_name("other"))
-    made = Path(cbuild.load(text)[1].path)
-    use_folder(monkeypatch, cache)
-    cache.mkdir(mode=0o700)
+def file_of(text):
+    """Return where the library of a text is in the cache, and its bytes; nothing is loaded."""
+    path = Path(cbuild.load(text)[1].path)
     cbuild._loaded.clear()
-    return cache / made.name, made.read_bytes()
+    return path, path.read_bytes()
 
 
 @pytest.mark.parametrize("cut", ["empty", "half", "last byte", "one byte changed", "text"])
-def test_a_broken_file_is_made_anew(cache, monkeypatch, cut):
+def test_a_broken_file_is_made_anew(cache, cut):
     """A program that died while it wrote, or a full disk, must not crash the next one."""
-    path, whole = file_of(TEXT % 4, cache, monkeypatch)
+    path, whole = file_of(TEXT % 4)
     broken = {
         "empty": b"",
         "half": whole[: len(whole) // 2],
@@ -125,84 +113,262 @@ def test_a_broken_file_is_made_anew(cache, monkeypatch, cut):
         "text": b"no library at all, but long enough to hold a digest, which it does not",
     }[cut]
     path.write_bytes(broken)
-    path.chmod(0o700)
-    library, report = cbuild.load(TEXT % 4)
-    assert not report.hit and library.symbol("ow_answer")
+    with damaged():
+        library, report = cbuild.load(TEXT % 4)
+    assert not report.hit and call(library) == 4
     assert path.read_bytes() == whole
 
 
-def test_a_file_that_cannot_be_loaded_is_made_anew(cache, monkeypatch):
-    """Its digest is right, and still it is no library: it was made on another machine."""
-    path, _ = file_of(TEXT % 5, cache, monkeypatch)
-    path.write_bytes(b"of another architecture")
-    cbuild._seal(path)
-    path.chmod(0o700)
-    library, report = cbuild.load(TEXT % 5)
-    assert not report.hit and library.symbol("ow_answer")
+@pytest.mark.parametrize("how", [shutil.copyfile, os.replace, os.link, os.symlink])
+def test_a_file_under_the_name_of_another_kernel_is_made_anew(cache, how):
+    """It is whole and our own, but of another key: its functions have the same names."""
+    (one, _), (two, whole) = file_of(TEXT % 41), file_of(TEXT % 42)
+    if how is not shutil.copyfile:
+        two.unlink()
+    how(one, two)
+    with damaged():
+        library, report = cbuild.load(TEXT % 42)
+    assert not report.hit and call(library) == 42
+    assert two.read_bytes() == whole and not two.is_symlink()
+    cbuild._loaded.clear()
+    library, report = cbuild.load(TEXT % 42)
+    assert report.hit and call(library) == 42
+
+
+@pytest.mark.parametrize("other", ["folder", "pipe", "device"])
+def test_what_is_no_file_does_not_stop_a_kernel(cache, other):
+    path, _ = file_of(TEXT % 43)
+    path.unlink()
+    make = {
+        "folder": lambda: path.mkdir(),
+        "pipe": lambda: os.mkfifo(path),
+        "device": lambda: path.symlink_to("/dev/zero"),
+    }
+    make[other]()
+    with pytest.warns(UserWarning) as warned:
+        assert call(cbuild.load(TEXT % 43)[0]) == 43
+    assert "is not loaded" in str(warned[0].message)
+    assert len(warned) == 1 + (other == "folder")  # which a file cannot replace
+    assert path.is_dir() == (other == "folder")
+
+
+def test_many_broken_files_bring_one_warning(cache):
+    paths = [file_of(TEXT % k)[0] for k in (44, 45, 46)]
+    for path in paths:
+        path.write_bytes(b"broken")
+    with damaged() as warned:
+        assert [call(cbuild.load(TEXT % k)[0]) for k in (44, 45, 46)] == [44, 45, 46]
+    assert len(warned) == 1 and str(paths[0]) in str(warned[0].message)
+
+
+def test_a_file_that_cannot_be_loaded_is_made_anew(cache):
+    """Its seal is right, and still it is no library: it was made on another machine."""
+    path, _ = file_of(TEXT % 5)
+    build = cbuild.Build(TEXT % 5)
+    build.result()
+    content = b"of another architecture"
+    path.write_bytes(content + kernelcache._seal(build._key, content))
+    cbuild._loaded.clear()
+    with damaged():
+        library, report = cbuild.load(TEXT % 5)
+    assert not report.hit and call(library) == 5
+
+
+# --- loading --------------------------------------------------------------------------------------
+
+
+def test_libraries_that_live_at_the_same_time_are_different_ones(cache):
+    """The loader takes equal paths for one library, and numbers of descriptors come again."""
+    for again in range(2):
+        made = [cbuild.load(TEXT % k)[0] for k in range(200, 216)]
+        assert [call(library) for library in made] == list(range(200, 216)), again
+        cbuild._loaded.clear()
+
+
+def test_no_descriptor_is_left_open(cache):
+    cbuild.load(TEXT % 50)
+    before = os.listdir("/proc/self/fd")
+    for _ in range(20):
+        cbuild._loaded.clear()
+        cbuild.load(TEXT % 50)
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_what_is_loaded_are_the_bytes_that_were_checked(cache, monkeypatch):
+    """A file that is exchanged after it was read, even in place, changes nothing."""
+    path, _ = file_of(TEXT % 51)
+    _, other = file_of(TEXT % 52)
+    genuine = kernelcache.read
+
+    def read(name, key):
+        content = genuine(name, key)
+        path.write_bytes(other)
+        return content
+
+    monkeypatch.setattr(kernelcache, "read", read)
+    library, report = cbuild.load(TEXT % 51)
+    assert report.hit and call(library) == 51
+
+
+def test_the_name_of_the_file_is_what_profilers_see(cache):
+    library, report = cbuild.load(TEXT % 53)
+    name = os.path.basename(report.path)
+    assert f"/memfd:{name}" in Path("/proc/self/maps").read_text()
+    assert library.name == name
+
+
+def test_with_debug_information_kernels_are_files(cache, flags):
+    """Debuggers open what is mapped by its name."""
+    flags({"gcc.cxxflags": f"{config.gcc.cxxflags} -g"})
+    library, _ = cbuild.load(TEXT % 58)
+    mapped = [line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines()]
+    (path,) = {Path(path) for path in mapped if path.endswith(library.name)}
+    assert path.exists() and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert call(library) == 58
+
+
+def no_memfd(monkeypatch):
+    def refuse(*args):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "memfd_create", refuse)
+
+
+def no_proc(monkeypatch):
+    genuine = opwise_c.Library
+
+    def library(path, name=None):
+        if path.startswith("/proc"):
+            raise OSError(f"{path}: cannot open shared object file: No such file or directory")
+        return genuine(path, name)
+
+    monkeypatch.setattr(opwise_c, "Library", library)
+
+
+def no_such_call(monkeypatch):
+    monkeypatch.delattr(os, "memfd_create")
+
+
+@pytest.mark.parametrize("lack", [no_memfd, no_proc, no_such_call])
+def test_without_files_in_memory_a_closed_folder_serves(cache, monkeypatch, tmp_path, lack):
+    place = tmp_path / "tmp"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    lack(monkeypatch)
+    libraries_ = [cbuild.load(TEXT % k)[0] for k in (54, 55)]
+    assert list(map(call, libraries_)) == [54, 55]
+    cbuild._loaded.clear()
+    library, report = cbuild.load(TEXT % 54)
+    assert report.hit and call(library) == 54
+    assert os.listdir(place) == []
+
+
+def test_a_fault_in_the_thread_that_compiles_is_told(cache, monkeypatch):
+    def compile_(*args):
+        raise MemoryError("in another thread")
+
+    monkeypatch.setattr(cbuild, "_compile", compile_)
+    with pytest.raises(MemoryError, match="in another thread"):
+        cbuild.load(TEXT % 57)
+
+
+def test_where_nothing_can_be_loaded(cache, monkeypatch):
+    def library(path, name=None):
+        raise OSError("failed to map segment from shared object")
+
+    monkeypatch.setattr(opwise_c, "Library", library)
+    with pytest.raises(CompileError, match="cannot be loaded: failed to map segment"):
+        cbuild.load(TEXT % 56)
+    assert libraries(cache) == []
+
+
+# --- folders that are not safe, or cannot be written to -------------------------------------------
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o720, 0o702])
-def test_a_folder_that_others_can_write_to_is_not_used(cache, mode):
+@pytest.mark.parametrize("level", [0, 1])
+def test_a_folder_that_others_can_write_to_is_not_used(cache, mode, level):
     cache.mkdir()
-    cache.chmod(mode)
-    with unsafe():
+    [cache, cache.parent][level].chmod(mode)
+    with not_used(rf"\S+ can be written to by (its group|everybody) \(mode {mode:04o}\)") as warned:
         library, report = cbuild.load(TEXT % 6)
-    assert library.symbol("ow_answer")
-    assert libraries(cache) == []
-    private = Path(report.path).parent
-    assert private != cache and stat.S_IMODE(private.stat().st_mode) == 0o700
+        cbuild.load(TEXT % 61)
+    assert call(library) == 6 and report.path == ""
+    assert libraries(cache) == [] and len(warned) == 1
+    said = str(warned[0].message)
+    assert f"Run: chmod go-w {[cache, cache.parent][level]}, or set the flag base_compiled" in said
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o720])
 def test_a_library_that_others_can_write_to_is_not_loaded(cache, mode):
-    _, report = cbuild.load(TEXT % 7)
-    Path(report.path).chmod(mode)
-    cbuild._loaded.clear()
-    _, report = cbuild.load(TEXT % 7)
+    path, _ = file_of(TEXT % 7)
+    path.chmod(mode)
+    with damaged():
+        _, report = cbuild.load(TEXT % 7)
     assert not report.hit
-    assert stat.S_IMODE(os.stat(report.path).st_mode) == 0o700
-
-
-def test_a_folder_of_somebody_else_is_not_used(cache, monkeypatch):
-    cache.mkdir(mode=0o700)
-    genuine = os.getuid()
-    monkeypatch.setattr(os, "getuid", lambda: genuine + 1)
-    with unsafe():
-        assert Path(cbuild.folder()) != cache
+    assert stat.S_IMODE(os.stat(report.path).st_mode) == 0o600
 
 
 def test_a_link_is_not_used_as_the_folder(cache, tmp_path):
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     cache.symlink_to(tmp_path / "elsewhere")
-    with unsafe():
+    with not_used(f"{cache} is a symbolic link"):
         cbuild.load(TEXT % 8)
     assert libraries(tmp_path / "elsewhere") == []
 
 
 def test_where_the_folder_is_a_file(cache):
     cache.write_text("")
-    with unsafe():
+    with not_used(f"{cache} is not a folder"):
         library, report = cbuild.load(TEXT % 9)
-    assert library.symbol("ow_answer") and not report.path.startswith(str(cache))
+    assert call(library) == 9 and report.path == ""
 
 
-def test_a_folder_that_cannot_be_written(cache, monkeypatch):
-    cache.mkdir(mode=0o500)
-    genuine = os.access
-    monkeypatch.setattr(
-        os, "access", lambda p, how: str(p) != str(cache) and genuine(p, how)
-    )  # root may write everywhere
-    with unsafe():
-        library, _ = cbuild.load(TEXT % 10)
-    assert library.symbol("ow_answer") and libraries(cache) == []
+WRITING = {
+    "read-only": (errno.EROFS, r"is read-only \(Read-only file system\).* Make it writable"),
+    "not allowed": (errno.EACCES, r"is read-only \(Permission denied\).* Make it writable"),
+    "full": (errno.ENOSPC, r"is full \(No space left on device\).* Free some space there"),
+    "over quota": (errno.EDQUOT, r"is full \(Disk quota exceeded\).* Free some space there"),
+    "broken": (errno.EIO, r"cannot be written to \(Input/output error\).* Look at its disk"),
+}
 
 
-def test_the_private_folder_is_one(cache, monkeypatch):
-    cache.mkdir()
-    cache.chmod(0o777)
-    with unsafe():
-        private = cbuild.folder()
-    assert cbuild.folder() == private  # and no second warning
+@pytest.mark.parametrize("trouble", WRITING)
+def test_a_folder_that_cannot_be_written_to_is_read(cache, monkeypatch, trouble):
+    """What is in it is taken without a word; what is not is told once, and works."""
+    code, said = WRITING[trouble]
+    file_of(TEXT % 10)
+
+    def write(self, name, content):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(Folder, "write", write)
+    library, report = cbuild.load(TEXT % 10)
+    assert report.hit and call(library) == 10
+    with pytest.warns(UserWarning, match=said) as warned:
+        made = [cbuild.load(TEXT % k) for k in (1001, 1002)]
+    assert [call(library) for library, _ in made] == [1001, 1002]
+    assert [report.path for _, report in made] == ["", ""] and len(warned) == 1
+
+
+def test_with_a_bound_of_0_nothing_is_kept(use_cache, tmp_path):
+    cache = use_cache(tmp_path / "cache", compiledir_bytes=0)
+    assert call(cbuild.load(TEXT % 62)[0]) == 62
+    assert libraries(cache) == []
+
+
+def test_a_folder_that_is_deleted_meanwhile(cache, monkeypatch):
+    cbuild.load(TEXT % 63)
+    shutil.rmtree(cache)
+    assert call(cbuild.load(TEXT % 64)[0]) == 64
+    assert len(libraries(cache)) == 1
+    build = cbuild.Build(TEXT % 65)
+    shutil.rmtree(cache)  # while the compiler is at work
+    assert call(build.result()[0]) == 65
+    assert len(libraries(cache)) == 1
+
+
+# --- the compiler ---------------------------------------------------------------------------------
 
 
 def test_several_texts_are_compiled_at_the_same_time(cache):
@@ -212,6 +378,14 @@ def test_several_texts_are_compiled_at_the_same_time(cache):
     total = made[0][1] + made[1][1]
     assert total.compile_seconds == max(report.compile_seconds for _, report in made[:2])
     assert cbuild.Build(TEXT % 101).result()[0] is made[0][0]
+
+
+def test_threads_compile_the_same_and_other_texts(cache):
+    wanted = [300, 301, 302, 303] * 3
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        made = list(pool.map(lambda k: cbuild.load(TEXT % k)[0], wanted))
+    assert list(map(call, made)) == wanted
+    assert len(libraries(cache)) == 4
 
 
 def test_a_text_may_call_the_mathematics_library(cache):
@@ -239,13 +413,59 @@ def test_a_compiler_that_cannot_be_started(cache, monkeypatch):
     assert libraries(cache) == []
 
 
-def test_a_full_disk(cache, monkeypatch):
-    def fail(*args, **kwargs):
-        raise OSError(28, "No space left on device")
+@pytest.fixture
+def full_disk(tmp_path, monkeypatch):
+    """The folder for temporary files, where a compiler says that there is no space."""
+    place = tmp_path / "full"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    genuine = subprocess.run
 
-    monkeypatch.setattr("tempfile.mkstemp", fail)
-    with pytest.raises(CompileError, match="No space left"):
+    def run(command, **kwargs):
+        folder = kwargs["env"]["TMPDIR"]
+        if not folder.startswith(str(place)):
+            return genuine(command, **kwargs)
+        text = f"error writing to {folder}/x.s: No space left on device"
+        return subprocess.CompletedProcess(command, 1, "", text)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return place
+
+
+def test_where_there_is_no_space_another_place_serves(cache, full_disk):
+    assert call(cbuild.load(TEXT % 12)[0]) == 12
+    assert os.listdir(full_disk) == []
+
+
+def test_where_everything_is_full(cache, full_disk, monkeypatch):
+    monkeypatch.setattr(kernelcache, "temporary_places", lambda: [str(full_disk)])
+    said = r"could not be compiled: .*No space left on device.* TMPDIR can name another folder"
+    with pytest.raises(CompileError, match=said):
         cbuild.load(TEXT % 12)
+    assert libraries(cache) == []
+
+
+def test_the_files_of_the_compiler_are_closed_to_others(cache, tmp_path, monkeypatch):
+    """As gcc's own, which anybody could exchange where TMPDIR is open and not sticky."""
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "open"))
+    used, genuine = [], subprocess.run
+
+    def run(command, **kwargs):
+        used.append(kwargs["env"]["TMPDIR"])
+        assert stat.S_IMODE(os.stat(used[-1]).st_mode) == 0o700
+        return genuine(command, **kwargs)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert call(cbuild.load(TEXT % 66)[0]) == 66
+    assert not used[0].startswith(str(tmp_path / "open")) and not os.path.exists(used[0])
+
+
+def test_messages_of_a_compiler_do_not_depend_on_the_language(cache, monkeypatch):
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    with pytest.raises(CompileError, match="error: 'undeclared' undeclared"):
+        cbuild.load("int broken(void) { return undeclared; }\n")
 
 
 def test_without_a_compiler(flags):
@@ -287,7 +507,8 @@ def test_several_processes_compile_the_same(tmp_path):
     assert [p.returncode for p in running] == [0] * 4
     assert len({path for path, _ in said}) == 1
     (folder,) = tmp_path.iterdir()
-    assert [p.suffix for p in folder.iterdir()] == [".so"], "no partial file is left"
+    (name,) = libraries(folder)
+    assert name.endswith(".so"), "no partial file is left"
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split()[1] == "1"
 

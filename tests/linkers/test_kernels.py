@@ -336,10 +336,8 @@ def test_results_lie_in_memory_as_the_operands_do(run_with, generate):
 
 
 @pytest.fixture
-def compilations(monkeypatch, tmp_path):
+def compilations(monkeypatch, cache):
     """A list that gets an entry for each call of the compiler; the cache is empty."""
-    monkeypatch.setattr(cbuild, "folder", lambda: str(tmp_path))
-    monkeypatch.setattr(cbuild, "_loaded", {})
     calls = []
     genuine = cbuild._compile
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from opwise.linkers import cbuild, opwise_c, probe
+from opwise.linkers import kernelcache, opwise_c, probe
 from opwise.profiling.roofline import Machine
 
 pytestmark = pytest.mark.null
@@ -21,7 +21,7 @@ QUICK = {"duration": 0.01, "largest": 128 * KIB}
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """An empty cache folder."""
-    monkeypatch.setattr(cbuild, "folder", lambda: str(tmp_path))
+    monkeypatch.setattr(kernelcache, "folder", lambda: str(tmp_path))
     return tmp_path
 
 
@@ -126,7 +126,7 @@ def test_another_number_of_threads_has_another_file(folder, probes, flags):
 
 
 def test_a_folder_that_cannot_be_written_to_costs_a_measurement(tmp_path, probes, monkeypatch):
-    monkeypatch.setattr(cbuild, "folder", lambda: str(tmp_path / "missing"))
+    monkeypatch.setattr(kernelcache, "folder", lambda: str(tmp_path / "missing"))
     for _ in range(2):
         assert probe.machine(**QUICK).one
     assert len(probes) == 2

@@ -1,0 +1,285 @@
+"""The cache of compiled kernels: files in ``config.compiledir``, each sealed with its key.
+
+A file is written under another name and renamed, so there are no locks; losing a race costs a
+compilation. The cache is optional: what cannot be read is compiled, what cannot be written works in
+this process. Each kind of trouble brings one warning in a process.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import stat
+import time
+
+from opwise.config import config
+from opwise.graph import provenance
+from opwise.linkers import trusted
+from opwise.linkers.trusted import Folder, Refused
+
+# regular expressions, compiled when they are needed
+_KERNEL = r"[0-9a-f]{32}\.so|[0-9a-f]{16}\.cubin"
+#: a text that did not compile
+_SOURCE = r"[0-9a-f]{32}\.c"
+#: left by a process that was killed while it wrote; the second form is that of earlier versions
+_PARTIAL = rf"({_KERNEL}|{_SOURCE}|last-sweep)\.[0-9a-f]{{8}}\.part|tmp[a-z0-9_]{{8}}\.(so|json)"
+#: its time is that of the last sweep
+_STAMP = "last-sweep"
+
+_HOUR, _DAY = 3600, 86400
+_READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
+_SEAL = hashlib.sha256().digest_size
+
+_folder: Folder | None = None
+_said: set[str] = set()
+
+
+def _opened() -> Folder:
+    """Return the cache folder, created if it is missing; raises Refused."""
+    global _folder
+    found = _folder
+    if found is None or found.path != config.compiledir or not found.is_current():
+        try:
+            found = _folder = Folder(config.compiledir)
+        except OSError as e:  # deleted meanwhile, or too many open files
+            raise Refused(f"{config.compiledir} cannot be opened ({e.strerror})") from e
+    return found
+
+
+def _warn_once(subject: str, text: str) -> None:
+    if subject not in _said:
+        _said.add(subject)
+        provenance.warn(text)
+
+
+def _warn_refused(e: Refused) -> None:
+    remedy = f"{e.remedy[0].upper()}{e.remedy[1:]}, or set" if e.remedy else "Set"
+    _warn_once(
+        "folder",
+        f"The cache of kernels {config.compiledir} is not used: {e.reason}. Kernels are compiled "
+        f"anew in every process. {remedy} the flag base_compiledir to a folder of your own.",
+    )
+
+
+def folder() -> str:
+    """Return the cache folder, or a folder of this process if that is not safe.
+
+    If there is no safe folder at all, return a name that neither can be read nor written to.
+    """
+    try:
+        return _opened().path
+    except Refused as e:
+        _warn_refused(e)
+    try:
+        return trusted.process_folder(temporary_places()).path
+    except Refused:
+        return os.devnull
+
+
+def path(name: str) -> str:
+    """Return the path of a file in the cache folder."""
+    return os.path.join(config.compiledir, name)
+
+
+def temporary_places() -> list[str]:
+    """Return the folders to make temporary ones in, best first."""
+    return trusted.temporary_places(config.compiledir)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def _seal(key: str, content: bytes) -> bytes:
+    """Return the digest of content and key: a renamed file has another key than its seal."""
+    digest = hashlib.sha256(f"{key}\0".encode())
+    digest.update(content)
+    return digest.digest()
+
+
+def read(name: str, key: str) -> bytes | None:
+    """Return what ``keep`` put under a name and key, or None; warns about a damaged file."""
+    try:
+        where = _opened()
+    except Refused as e:
+        _warn_refused(e)
+        return None
+    try:
+        content = where.read(name)
+    except Refused as e:
+        warn_damaged(name, e.reason)
+        return None
+    if content is None:
+        return None
+    content, seal = content[:-_SEAL], content[-_SEAL:]
+    if seal != _seal(key, content):
+        warn_damaged(name, "it is incomplete, was changed, or belongs to another kernel")
+        return None
+    return content
+
+
+def warn_damaged(name: str, reason: str) -> None:
+    """Warn, once, that a file of the cache is of no use."""
+    _warn_once(
+        "damaged",
+        f"{path(name)} is not loaded: {reason}. The kernel is compiled "
+        "anew. If this happens again, look at who else writes to the folder, or run: opwise cache "
+        "clear",
+    )
+
+
+def keep(name: str, key: str, content: bytes) -> str:
+    """Put content into the cache; return its path, or "" with a warning if it cannot be kept."""
+    most = config.compiledir_bytes
+    if most == 0:
+        return ""
+    try:
+        where = _write(name, content + _seal(key, content))
+    except Refused as e:
+        _warn_refused(e)
+        return ""
+    except OSError as e:
+        _warn_unwritable(e)
+        return ""
+    if _is_due(where, len(content), most):
+        sweep(where, most)
+    return os.path.join(where.path, name)
+
+
+def _write(name, content):
+    """Write a file; return the folder. Once more if the folder was deleted meanwhile."""
+    for again in (True, False):
+        where = _opened()
+        try:
+            where.write(name, content)
+            break
+        except FileNotFoundError:
+            if not again:
+                raise
+    return where
+
+
+def _warn_unwritable(e: OSError) -> None:
+    if e.errno in _READ_ONLY:
+        trouble, remedy = "is read-only", "Make it writable"
+    elif e.errno in (errno.ENOSPC, errno.EDQUOT):
+        trouble, remedy = "is full", "Free some space there"
+    else:
+        trouble, remedy = "cannot be written to", "Look at its disk"
+    _warn_once(
+        "write",
+        f"The cache of kernels {config.compiledir} {trouble} ({e.strerror}): kernels that it lacks "
+        f"are compiled anew in every process. {remedy}, or set the flag base_compiledir to a "
+        "folder of your own.",
+    )
+
+
+def keep_source(name: str, text: str) -> str:
+    """Keep a text that does not compile; return its path, or "" if it cannot be kept."""
+    try:
+        where = _write(name, text.encode())
+    except (Refused, OSError):
+        return ""
+    return os.path.join(where.path, name)
+
+
+def as_file(name: str, content: bytes) -> str:
+    """Return the path of a file with this content that exists as long as the process.
+
+    Raises Refused or OSError if there is no safe place for it.
+    """
+    where = trusted.process_folder(temporary_places())
+    where.write(name, content)
+    return os.path.join(where.path, name)
+
+
+# --- what is there, and how much of it ------------------------------------------------------------
+
+
+def existing() -> Folder | None:
+    """Return the cache folder if there is one; raises Refused."""
+    try:
+        return Folder(config.compiledir, make=False)
+    except FileNotFoundError:
+        return None
+
+
+def _own(where: Folder, *patterns: str) -> list[tuple[str, os.stat_result]]:
+    """Return (name, stat) of this user's plain files with names of these forms."""
+    found = []
+    for name in where.names():
+        if re.fullmatch("|".join(patterns), name):
+            info = where.stat(name)
+            if info is not None and stat.S_ISREG(info.st_mode) and info.st_uid == os.geteuid():
+                found.append((name, info))
+    return found
+
+
+def kernels(where: Folder) -> list[tuple[str, int]]:
+    """Return (name, bytes) of the compiled kernels in a cache folder."""
+    found = [
+        (name, info)
+        for name in where.names()
+        if re.fullmatch(_KERNEL, name) and (info := where.stat(name)) and stat.S_ISREG(info.st_mode)
+    ]
+    return sorted((name, info.st_size) for name, info in found)
+
+
+def clear(where: Folder) -> tuple[int, int]:
+    """Delete compiled kernels and what is left of failed compilations; nothing else.
+
+    Returns how many kernels were deleted, and how many files could not be.
+    """
+    deleted = failed = 0
+    for name, _ in _own(where, _KERNEL, _SOURCE, _PARTIAL):
+        if not where.remove(name):
+            failed += where.stat(name) is not None
+        elif re.fullmatch(_KERNEL, name):
+            deleted += 1
+    return deleted, failed
+
+
+def _is_due(where: Folder, size: int, most: int) -> bool:
+    """Return whether to sweep after writing ``size`` bytes.
+
+    Once a day, and by chance after an eighth of ``most``: this needs no count that processes share.
+    """
+    stamp = where.stat(_STAMP)
+    if stamp is None or not 0 <= time.time() - stamp.st_mtime < _DAY:
+        return True
+    return most > 0 and int.from_bytes(os.urandom(4)) < 8 * size / most * 2**32
+
+
+def sweep(where: Folder, most: int) -> None:
+    """Delete what killed processes left, then the kernels unused for longest beyond ``most`` bytes.
+
+    most: -1 for no bound.
+    """
+    now = time.time()
+    try:
+        where.write(_STAMP, b"")
+        found = _own(where, _KERNEL, _SOURCE, _PARTIAL)
+    except OSError:
+        return
+    kept = []
+    for name, info in found:
+        used = info.st_mtime
+        if used > now + _HOUR:  # of another clock: it would never be the oldest
+            where.touch(name)
+            used = now
+        if re.fullmatch(_PARTIAL, name):
+            if abs(now - info.st_mtime) > _HOUR:
+                where.remove(name)
+        elif re.fullmatch(_SOURCE, name) and now - used > 7 * _DAY:
+            where.remove(name)
+        else:
+            kept.append((used, name, info.st_size))
+    total = sum(size for _, _, size in kept)
+    if not 0 <= most < total:
+        return
+    for _, name, size in sorted(kept):
+        where.remove(name)
+        total -= size
+        if total <= most * 7 // 8:
+            break
