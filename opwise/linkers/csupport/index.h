@@ -94,7 +94,8 @@ static int ow_row_index(ow_step *s, const ow_cell *index, int64_t k, int64_t row
 {
     ow_cell item = *index;
     item.data = index->data + k * index->strides[0];
-    int64_t i = ow_int(&item), at = i < 0 ? i + rows : i;
+    /* numpy takes the bits of a uint64 for those of a signed number here */
+    int64_t i = item.itemsize == 8 ? *(int64_t *)item.data : ow_int(&item), at = i < 0 ? i + rows : i;
     if (at < 0 || at >= rows)
         return OW_FAIL(s, OW_INDEX_ERROR,
                        "index out of bounds: index %lld is out of bounds for axis 0 with size %lld",

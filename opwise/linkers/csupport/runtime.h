@@ -152,9 +152,11 @@ static inline void ow_c_strides(ow_cell *c)
 /* Make `c` a contiguous array of its current shape in memory of its own. */
 static inline int ow_ensure(ow_step *s, ow_cell *c)
 {
-    const int64_t bytes = ow_bytes(c->ndim, c->shape, c->itemsize);
+    int64_t bytes = ow_bytes(c->ndim, c->shape, c->itemsize);
     if (bytes == INT64_MAX)
         return OW_FAIL(s, OW_MEMORY_ERROR, "an array of %d dimensions is too large", c->ndim);
+    if (ow_size(c) == 0)
+        bytes = c->itemsize;  /* whatever the other lengths are */
     ow_c_strides(c);
     if (c->buf == NULL || c->cap < bytes) {
         ow_free(c->buf);
