@@ -241,8 +241,8 @@ def _checked(function, types):
         for i in places:
             if args[i] > _LARGEST:
                 raise DeviceError(
-                    f"this cuBLAS takes lengths and steps up to {_LARGEST}, not {args[i]}: cuBLAS of "
-                    "CUDA 12 and later takes longer ones, or split the matrix"
+                    f"this cuBLAS takes lengths and steps up to {_LARGEST}, not {args[i]}: split "
+                    "the matrix, or use cuBLAS of CUDA 12 or later"
                 )
         return function(*args)
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from opwise.gpu.kernel import NAME, THREADS, digest
-from opwise.scalar import csource, dtypes, loops
+from opwise.scalar import csource, loops
 from opwise.scalar.composite import Composite, Literal, Step
 from opwise.scalar.op import Cast
 

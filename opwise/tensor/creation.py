@@ -356,7 +356,9 @@ def whole_numbers(start: int, stop: int, step: int, dtype) -> np.ndarray:
         return np.arange(start, stop, step, dtype=dtype)
     count = how_many(start, stop, step)
     if count > np.iinfo(np.int64).max // 8:
-        raise MemoryError(f"arange({start}, {stop}, {step}) has {count} numbers: no array is so long")
+        raise MemoryError(
+            f"arange({start}, {stop}, {step}) has {count} numbers: no array is so long"
+        )
     if not is_whole:
         return np.array([start + step * i for i in range(count)], dtype)
     found = np.arange(count, dtype=np.uint64)
@@ -366,7 +368,7 @@ def whole_numbers(start: int, stop: int, step: int, dtype) -> np.ndarray:
 
 
 def how_many(start: int, stop: int, step: int) -> int:
-    """Return the length of ``range(start, stop, step)``, which may be more than ``len`` can give."""
+    """Return the length of ``range(start, stop, step)``, also where ``len`` cannot give it."""
     return max(0, -((start - stop) // step))
 
 

@@ -1,7 +1,7 @@
 """Sizes, strides and offsets at the ends of what 64 bits hold: C against numpy.
 
-Arrays are views that need little memory: broadcast ones of many elements, rows that lie far apart in
-memory that is never touched, arrays without elements whose other lengths or strides are huge.
+Arrays are views that need little memory: broadcast ones of many elements, rows that lie far apart
+in memory that is never touched, arrays without elements whose other lengths or strides are huge.
 """
 
 import mmap
@@ -143,11 +143,21 @@ def slices():
     x = T.dvector()
     numbers = [T.lscalar() for _ in range(3)]
     a, b, c = numbers
-    parts = [slice(a, b, c), slice(a, b), slice(a, None, c), slice(None, b, c), slice(None, None, c)]
+    parts = [
+        slice(a, b, c),
+        slice(a, b),
+        slice(a, None, c),
+        slice(None, b, c),
+        slice(None, None, c),
+    ]
     read = [x[p] for p in parts]
     outputs = [*read, *(r.shape[0] for r in read), *(x[p][::-1][1:] for p in parts)]
     outputs += [T.set_subtensor(x[p], -1.0) for p in parts]
-    outputs += [T.inc_subtensor(x[a:b:c], 2.0), (x * 2)[a:b:c].sum(), T.alloc(np.float64(1.5), 9)[a:b:c]]
+    outputs += [
+        T.inc_subtensor(x[a:b:c], 2.0),
+        (x * 2)[a:b:c].sum(),
+        T.alloc(np.float64(1.5), 9)[a:b:c],
+    ]
     return {way: compiled([x, *numbers], outputs, way) for way in MODES}
 
 
@@ -278,7 +288,7 @@ def test_reshapes(way):
                     (2**40, 2**40, 0)[-ndim:], (-1, 2**63 - 1, 1)[:ndim], (MOST,) * ndim,
                     (-1, 3, 2)[:ndim], (2**61, -1, 0)[:ndim], (0, 2**30, 2**20)[:ndim],
                 ]:  # fmt: skip
-                    wanted = outcome(lambda v, s: [v.reshape(s)], layout, shape)  # noqa: B023
+                    wanted = outcome(lambda v, s: [v.reshape(s)], layout, shape)
                     same(outcome(f, layout, np.array(shape)), wanted, (layout.shape, shape))
 
 
@@ -358,7 +368,9 @@ def test_rows_far_apart(elements, dtype):
         np.testing.assert_array_equal(f(far.T, wide), near.T @ wide)
         np.testing.assert_array_equal(f(other.T, far.T), other.T @ near.T)
         np.testing.assert_array_equal(f(large, beside), np.ascontiguousarray(large) @ beside)
-        np.testing.assert_array_equal(f(beside.T, large.T), beside.T @ np.ascontiguousarray(large).T)
+        np.testing.assert_array_equal(
+            f(beside.T, large.T), beside.T @ np.ascontiguousarray(large).T
+        )
         g = compiled([x, v], T.dot(x, v), way)
         np.testing.assert_array_equal(g(far, other[:, 0]), near @ other[:, 0])
         np.testing.assert_array_equal(g(large, large[3]), np.ascontiguousarray(large) @ large[3])
@@ -418,8 +430,8 @@ def strided(shape, strides, dtype):
 def test_strides_that_lead_nowhere(shape, strides, way):
     """Those of a dimension of one element, or of an array without elements, may be anything."""
     x = T.dmatrix()
-    outputs = [x + 1, x.T * 2, x.sum(axis=1) if shape[0] < 9 else x.sum(axis=0), x[::-1], x[:, ::-2],
-               T.concatenate([x, x]), x.reshape((-1,)) if 0 not in shape else x.flatten(), x.copy(),
+    outputs = [x + 1, x.T * 2, x.sum(axis=1) if shape[0] < 9 else x.sum(axis=0), x[::-1],
+               x[:, ::-2], T.concatenate([x, x]), x.flatten(), x.copy(),
                T.set_subtensor(x[:], 3.0), T.dot(x, x.T) if shape[0] < 9 else x.shape]  # fmt: skip
     f = compiled([x], outputs, way)
     value = strided(shape, strides, "float64")
@@ -434,8 +446,8 @@ def test_broadcast_views(way):
     x, v = T.fmatrix(), T.fvector()
     value = np.broadcast_to(np.float32(1.5), (70, 90))
     numbers = np.broadcast_to(np.float32(0.5), 90)
-    outputs = [T.dot(x, x.T), T.dot(x, v), x.sum(), x.sum(axis=0), x.max(axis=1), T.argmax(x, axis=1),
-               x * v, T.concatenate([x, x], axis=1), T.nnet.softmax(x), x[T.constant([3, 1, 60])],
+    outputs = [T.dot(x, x.T), T.dot(x, v), x.sum(), x.sum(axis=0), x.max(axis=1),
+               T.argmax(x, axis=1), x * v, T.concatenate([x, x], axis=1), T.nnet.softmax(x), x[T.constant([3, 1, 60])],
                x.reshape((90, 70)), T.inc_subtensor(x[3:9], v), x.T + 1]  # fmt: skip
     f = compiled([x, v], outputs, way)
     reference = compiled([x, v], outputs, "no optimizer, py")
@@ -465,5 +477,3 @@ def test_the_least_integer(dtype, way):
         raised = [first**powers, first**2, first**3, np.square(first)]
     same(f(first, second), wanted, dtype)
     same(g(first, powers), [np.asarray(r, dtype) for r in raised], dtype)
-
-
