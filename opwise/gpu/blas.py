@@ -246,6 +246,7 @@ def _checked(function, types):
                 )
         return function(*args)
 
+    call.argtypes = types
     return call
 
 

@@ -446,9 +446,10 @@ def test_broadcast_views(way):
     x, v = T.fmatrix(), T.fvector()
     value = np.broadcast_to(np.float32(1.5), (70, 90))
     numbers = np.broadcast_to(np.float32(0.5), 90)
-    outputs = [T.dot(x, x.T), T.dot(x, v), x.sum(), x.sum(axis=0), x.max(axis=1),
-               T.argmax(x, axis=1), x * v, T.concatenate([x, x], axis=1), T.nnet.softmax(x), x[T.constant([3, 1, 60])],
-               x.reshape((90, 70)), T.inc_subtensor(x[3:9], v), x.T + 1]  # fmt: skip
+    outputs = [T.dot(x, x.T), T.dot(x, v), x.sum(), x.sum(axis=0), x.max(axis=1), x.T + 1,
+               T.argmax(x, axis=1), x * v, T.concatenate([x, x], axis=1), T.nnet.softmax(x),
+               x[T.constant([3, 1, 60])], x.reshape((90, 70)),
+               T.inc_subtensor(x[3:9], v)]  # fmt: skip
     f = compiled([x, v], outputs, way)
     reference = compiled([x, v], outputs, "no optimizer, py")
     dense = (np.ascontiguousarray(value), np.ascontiguousarray(numbers))
