@@ -12,11 +12,11 @@ import numpy as np
 from opwise.compile.construct import construct
 from opwise.compile.executable import Function
 from opwise.config import config
-from opwise.graph import aliasing, hooks, provenance, traversal
+from opwise.graph import aliasing, hooks, provenance
 from opwise.graph.features import PreserveNames
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.provenance import made_by
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Constant
 from opwise.tensor.convert import deep_copy_op, view_op
 
 
@@ -196,8 +196,7 @@ class FunctionMaker:
         ]
         arguments = self.construction.arguments
         return _rebuild, (
-            _in_order(self.construction), arguments, self.mode, self.name, self.output_none, kept,
-            self.accept_inplace,
+            arguments, self.mode, self.name, self.output_none, kept, self.accept_inplace,
         )  # fmt: skip
 
     @collector_paused()
@@ -232,20 +231,8 @@ class FunctionMaker:
         return maker.create()
 
 
-def _in_order(construction):
-    """Return the Applys as written, each after those it reads.
-
-    Pickled first, they keep the depth of the pickler's recursion from growing with the graph's.
-    """
-    outputs = [out.variable for out in construction.outputs]
-    updates = construction.arguments["updates"] or []
-    expressions = [e for _, e in updates if isinstance(e, Variable)]
-    given = [new for _, new in construction.arguments["givens"] or [] if isinstance(new, Variable)]
-    return traversal.io_toposort([], [*outputs, *expressions, *given])
-
-
 @collector_paused()
-def _rebuild(order, arguments, mode, name, output_none, kept, accept_inplace):
+def _rebuild(arguments, mode, name, output_none, kept, accept_inplace):
     """Compile what ``FunctionMaker.recipe`` described."""
     maker = FunctionMaker(construct(**arguments), mode, name=name, accept_inplace=accept_inplace)
     maker.output_none = output_none

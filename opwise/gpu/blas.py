@@ -196,6 +196,7 @@ def _step(vector):
 
 # --- the library ----------------------------------------------------------------------------------
 
+_LARGEST = 2**31 - 1
 _GEMM, _BATCHED = "cublasGemmEx", "cublasGemmStridedBatchedEx"
 _SETUP = {
     "cublasCreate_v2": (POINTER(c_void_p),),
@@ -225,10 +226,28 @@ def _functions(library):
     for name, types in _products(c_int).items():
         wide = getattr(library, f"{name}_64", None)
         if wide is None:
-            found[name] = _declared(getattr(library, name), types)
+            found[name] = _checked(_declared(getattr(library, name), types), types)
         else:
             found[name] = _declared(wide, _products(c_int64)[name])
     return found
+
+
+def _checked(function, types):
+    """Return a function of lengths of 32 bits that refuses longer ones, of which ctypes would pass
+    the low bits."""
+    places = [i for i, type_ in enumerate(types) if type_ is c_int]
+
+    def call(*args):
+        for i in places:
+            if args[i] > _LARGEST:
+                raise DeviceError(
+                    f"this cuBLAS takes lengths and steps up to {_LARGEST}, not {args[i]}: split "
+                    "the matrix, or use cuBLAS of CUDA 12 or later"
+                )
+        return function(*args)
+
+    call.argtypes = types
+    return call
 
 
 def _declared(function, types, result=c_int):

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from opwise.gpu.kernel import NAME, THREADS, digest
-from opwise.scalar import csource, dtypes, loops
+from opwise.scalar import csource, loops
 from opwise.scalar.composite import Composite, Literal, Step
 from opwise.scalar.op import Cast
 
@@ -134,8 +134,6 @@ def step_c(op, args, in_dtypes, out_dtype):
     if isinstance(op, Cast):
         if out_dtype == "float16" and in_dtypes[0] != "float16":
             return f"ow_round_f16({args[0]})"
-        if out_dtype == "uint64" and in_dtypes[0] in dtypes.FLOATS:
-            return f"ow_to_u64({args[0]})"
     return csource.step_c(op, args, list(map(held, in_dtypes)), held(out_dtype), cuda=True)
 
 
@@ -201,8 +199,6 @@ class Program:
             names.add("half")
         for step in self.steps:
             args = [slots[a] for a in step.args]
-            if isinstance(step.op, Cast):
-                names.add("to_u64")
             needed, _, computing = csource.requirements(
                 step.op, list(map(held, args)), held(step.dtype)
             )

@@ -26,7 +26,7 @@ from opwise.scalar import dtypes, loops
 from opwise.scalar.op import OPS, cast_op
 from opwise.scalar.types import Scalar
 from opwise.tensor.convert import DeepCopyOp
-from opwise.tensor.creation import Alloc, ARange, Eye, Tri
+from opwise.tensor.creation import Alloc, ARange, Eye, Tri, how_many
 from opwise.tensor.diagonal import AllocDiag, ExtractDiag
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import DimShuffle, Elemwise
@@ -345,17 +345,26 @@ def arange(node):
     kernel = fill.arange(dtype)
 
     def shapes(inputs):
-        start, stop, step = inputs
+        start, stop, step = (x.item() for x in inputs)
         if step == 0:
             raise ZeroDivisionError(f"arange({start}, {stop}, {step}): its step is zero")
+        if all(isinstance(x, int) for x in (start, stop, step)):
+            return [(how_many(start, stop, step),)]
         return [(max(0, int(np.ceil((stop - start) / step))),)]
 
     def plan(inputs, outputs, device):
-        start, _, step = inputs
-        first, second = (np.asarray(v).astype(dtype).item() for v in (start, start + step))
+        start, _, step = (x.item() for x in inputs)
+        first, second = (_of_dtype(v, dtype) for v in (start, start + step))
         return fill.arange_plan(kernel, outputs[0].size, first, second, device)
 
     return Implementation((kernel,), shapes, plan, host=(0, 1, 2))
+
+
+def _of_dtype(number, dtype):
+    """Return a number as ``dtype``, in which whole numbers wrap."""
+    if isinstance(number, int) and dtype in dtypes.INTEGERS:
+        return np.array(number % 2**64, np.uint64).astype(dtype).item()
+    return np.asarray(number).astype(dtype).item()
 
 
 @cuda_maker(Eye, Tri)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 
-from opwise.graph import provenance
+from opwise.graph import flat, provenance
 from opwise.graph.variable import Tagged, Variable
 
 
@@ -149,6 +149,12 @@ class Apply(Tagged):
 
     def __repr__(self):
         return str(self)
+
+    def __deepcopy__(self, memo):
+        return flat.copied(self, self, memo)
+
+    def __reduce_ex__(self, protocol):
+        return flat.reduced(self, self)
 
     def __getstate__(self):
         state = self.__dict__.copy()

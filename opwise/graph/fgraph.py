@@ -11,7 +11,7 @@ from time import perf_counter
 
 from opwise.config import config
 from opwise.errors import InconsistencyError, MissingInputError
-from opwise.graph import aliasing, provenance, traversal
+from opwise.graph import aliasing, flat, provenance, traversal
 from opwise.graph.apply import Apply
 from opwise.graph.features import AlreadyThere
 from opwise.graph.provenance import union
@@ -493,10 +493,14 @@ class FunctionGraph:
         state.update(_journal=None, _imported=None, _pruned=None)
         state.update(_plain_order=None, _order=None, _orderings=None, _ops=None)
         state["_callbacks"] = None
-        return state
+        # found again from inputs and outputs; in no order, each would be the start of a graph
+        del state["apply_nodes"], state["variables"]
+        every = flat.All(self.toposort())
+        return {"_before": every, **state, "_after": flat.Done(every.taken)}
 
     def __setstate__(self, state):
         self.__dict__.update(state)
+        del self._before, self._after
         self._callbacks = {
             event: [getattr(f, event) for f in self._features if hasattr(f, event)]
             for event in _EVENTS

@@ -7,6 +7,7 @@ How particular operations read in pprint is registered by the layers that define
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -61,7 +62,8 @@ def debugprint(
     """Print a graph as an indented tree, one line for each use of a variable.
 
     obj: a variable, an Apply, a FunctionGraph, a compiled function, or a list of these. depth: how
-    many levels to print; -1 for all. print_type: add the type of each variable. file: where to
+    many levels to print; -1 for all; from level 200 on lines are not indented further, and tell
+    their level. print_type: add the type of each variable. file: where to
     write, by default standard output; 'str' returns the text. ids: 'CHAR', 'int', 'id' (that of the
     Python object) or '' for none. stop_on_name: do not print what computes a named variable. done:
     Applys whose operands are not printed again; used_ids: ids by variable or Apply; pass the same
@@ -77,18 +79,22 @@ def debugprint(
         ids, print_type, stop_on_name, print_clients, print_destroy_map, print_view_map,
         {} if done is None else done, {} if used_ids is None else used_ids,
     )  # fmt: skip
+    lines: list[str] = []
+    target = sys.stdout if file is None else file
+    # line by line: the text of a long chain may be larger than the memory
+    tree.write = lines.append if file == "str" else target.write
     for root in _roots(obj, print_storage):
         tree.print_root(root, depth)
     tree.print_inner_graphs(depth)
-    text = "".join(f"{line}\n" for line in tree.lines)
     if file == "str":
-        return text
-    target = sys.stdout if file is None else file
-    target.write(text)
+        return "".join(lines)
     target.flush()
     return file
 
 
+#: levels of a printed graph up to which each is indented by one more step: nobody reads deeper
+#: ones, whose indentation would make the text as long as the square of the depth
+MOST_INDENTED = 200
 _ID_FORMS = ("CHAR", "int", "id", "")
 
 
@@ -177,16 +183,21 @@ class _Tree:
         self.view_map = view_map
         self.done = done
         self.used_ids = used_ids
-        self.lines: list[str] = []
+        #: called with each line
+        self.write: Callable[[str], object]
         #: results of Ops that have a graph inside, in the order in which they were met
         self.inner: list[Variable] = []
         #: of each profile met, by its id: times of Applys, their total times, time of calls
         self.profiled: dict = {}
         self.inner_to_outer: dict[Variable, Variable] = {}
 
+    def put(self, *lines: str) -> None:
+        for line in lines:
+            self.write(f"{line}\n")
+
     def print_root(self, root: _Root, depth: int) -> None:
         if root.text is not None:
-            self.lines.append(root.text)
+            self.put(root.text)
             return
         self._read_profile(root)
         self.print_variable(root.var, depth, root)
@@ -201,21 +212,21 @@ class _Tree:
             root.profile = None
             return
         self.profiled[id(profile)] = times, profile.compute_total_times(), profile.fct_call_time
-        self.lines.extend(_PROFILE_LEGEND.split("\n"))
+        self.put(*_PROFILE_LEGEND.split("\n"))
 
     def print_variable(self, var, depth, root, lead="") -> None:
         """Print a variable and what computes it; ``lead`` starts every line."""
-        # prefix of the line, prefix of the lines below it, variable, levels left
-        stack = [(lead, lead, var, depth)]
+        # prefix of the line, prefix of the lines below it, variable, levels left, level
+        stack = [(lead, lead, var, depth, 0)]
         while stack:
-            prefix, below, var, levels = stack.pop()
+            prefix, below, var, levels, level = stack.pop()
             if levels == 0:
                 continue
             node = var.owner
             if node is None:
-                self.lines.append(prefix + self._leaf(var, root))
+                self.put(prefix + self._leaf(var, root))
                 continue
-            self.lines.append(prefix + self._line(var, root))
+            self.put(prefix + self._line(var, root))
             if hasattr(node.op, "inner_graph") and var not in self.inner:
                 self.inner.append(var)
             if node in self.done:
@@ -223,21 +234,23 @@ class _Tree:
             self.done[node] = self._id(node)
             if self.stop_on_name and var.name is not None:
                 continue
-            last = len(node.inputs) - 1
+            last, level = len(node.inputs) - 1, level + 1
             for i in range(last, -1, -1):
-                stack.append(
-                    (below + " |", below + (" |" if i < last else "  "), node.inputs[i], levels - 1)
-                )
+                under = below + (" |" if i < last else "  ")
+                here = below + " |"
+                if level > MOST_INDENTED:
+                    here = under = f"{lead} |... level {level} ... |"
+                stack.append((here, under, node.inputs[i], levels - 1, level))
 
     def print_inner_graphs(self, depth: int) -> None:
         """Print the graphs inside Ops (those of loops), of all that were met so far and below."""
         if self.inner:
-            self.lines += ["", "Inner graphs of the scan ops:"]
+            self.put("", "Inner graphs of the scan ops:")
         for var in self.inner:  # which grows on the way
             outputs, inner_to_outer = var.owner.op.inner_graph(var.owner)
             self.inner_to_outer.update(inner_to_outer)
             root = _Root(var)
-            self.lines += ["", self._line(var, root)]
+            self.put("", self._line(var, root))
             for out in outputs:
                 self.print_variable(out, depth, root, lead=" >")
 
@@ -452,6 +465,35 @@ leaf_printer = LeafPrinter()
 default_printer = DefaultPrinter()
 
 
+#: calls of ``process`` inside each other, after which an operand is put off
+_MOST_NESTED = 30
+
+
+class _Nested(threading.local):
+    """How deep printers are inside each other: they call ``process`` for their operands.
+
+    An operand that is too deep ends the call of the outermost printer. It is printed alone, its
+    text kept, and the outermost printer is called again; so that no graph is too deep for Python.
+    """
+
+    #: None where no printer is at work
+    level: int | None = None
+
+    def __init__(self):
+        self.texts: dict[tuple, str] = {}
+
+
+_nested = _Nested()
+
+
+class _TooDeep(BaseException):
+    """An operand is to be printed first; no ``except Exception`` of a printer is meant."""
+
+
+def _attribute_name(item):
+    return item[0]
+
+
 class PPrinter:
     """Prints the expression that computes a variable, by the printers assigned to operations."""
 
@@ -488,7 +530,42 @@ class PPrinter:
                 f"pprint prints variables, not {type(r).__name__}; of a compiled function f, print "
                 "f.maker.fgraph.outputs[0]"
             )
-        return self._printer(r, pstate).process(r, pstate)
+        if _nested.level is None:
+            return self._process_all(r, pstate)
+        key = (self, r, tuple(sorted(pstate.__dict__.items(), key=_attribute_name)))
+        try:
+            text = _nested.texts.get(key)
+        except TypeError:  # a state that somebody gave an attribute without a hash
+            return self._printer(r, pstate).process(r, pstate)
+        if text is not None:
+            return text
+        if _nested.level >= _MOST_NESTED:
+            raise _TooDeep(self, r, pstate, key)
+        _nested.level += 1
+        try:
+            return self._printer(r, pstate).process(r, pstate)
+        finally:
+            _nested.level -= 1
+
+    def _process_all(self, r, pstate):
+        """Return the text of a variable that no printer asks for; see ``_Nested``."""
+        waiting = [(self, r, pstate, None)]
+        try:
+            while True:
+                printer, var, state, key = waiting[-1]
+                _nested.level = 0
+                try:
+                    text = printer._printer(var, state).process(var, state)
+                except _TooDeep as operand:
+                    waiting.append(operand.args)
+                    continue
+                waiting.pop()
+                if not waiting:
+                    return text
+                _nested.texts[key] = text
+        finally:
+            _nested.level = None
+            _nested.texts = {}
 
     def _printer(self, r, pstate):
         if r.owner is not None:
@@ -547,7 +624,7 @@ def min_informative_str(obj, indent_level=0, _prev_obs=None, _tag_generator=None
     stack = [(obj, indent_level)]
     while stack:
         item, level = stack.pop()
-        indent = " " * level
+        indent = " " * level if level <= MOST_INDENTED else f"... level {level} ... "
         if id(item) in tags:
             lines.append(f"{indent}<{tags[id(item)]}>")
             continue

@@ -209,9 +209,15 @@ def made_by(node):
 
 
 def union(*groups):
-    """Return the origins of several Applys as one tuple, each once, in first-seen order."""
+    """Return the origins of several Applys as one tuple, each once, in first-seen order.
+
+    groups: such tuples. Many Applys of a long sum may share one, which then is looked at once.
+    """
+    distinct = {id(group): group for group in groups if group}
+    if len(distinct) == 1:
+        return next(iter(distinct.values()))
     merged = {}
-    for group in groups:
+    for group in distinct.values():
         for node in group:
             merged[node] = None
     return tuple(merged)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from copy import copy
 
 from opwise.config import config
-from opwise.graph import hooks, provenance
+from opwise.graph import flat, hooks, provenance
 
 
 class Scratchpad:
@@ -119,6 +119,14 @@ class Variable(Tagged):
         raise NotImplementedError(f"Variables of type {self.type} have no order.")
 
     __le__ = __gt__ = __ge__ = __lt__
+
+    def __deepcopy__(self, memo):
+        return flat.copied(self, self.owner, memo)
+
+    def __reduce_ex__(self, protocol):
+        if self.owner is None:
+            return super().__reduce_ex__(protocol)
+        return flat.reduced(self, self.owner)
 
     def __getstate__(self):
         state = self.__dict__.copy()

@@ -331,6 +331,8 @@ def join(node, kernels):
 def arange(node, kernels):
     if node.outputs[0].type.dtype != "int64" or not _integers(node.inputs):
         return None
+    if any(x.type.dtype == "uint64" for x in node.inputs):
+        return None  # whose numbers may be larger
     return CStep("arange")
 
 

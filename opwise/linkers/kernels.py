@@ -16,7 +16,7 @@ from opwise.scalar.composite import Composite, Step
 from opwise.scalar.op import Cast
 
 #: part of the cache key of generated code: change it when the text's meaning changes
-VERSION = 5
+VERSION = 6
 #: characters of loops for which another compiler is started: fewer take less time than its start
 SHARE = 1500
 

@@ -15,6 +15,7 @@ from functools import cache
 import numpy as np
 
 from opwise.scalar import dtypes
+from opwise.scalar.casting import TRUNCATED_TO
 from opwise.scalar.composite import Literal
 from opwise.scalar.op import Cast, ScalarOp
 
@@ -75,12 +76,12 @@ def support(names: Iterable[str], dtypes: Iterable[str]) -> str:
 def support_parts(
     names: Iterable[str], dtypes: Iterable[str], instead: str | None = None
 ) -> list[str]:
-    """Return the typedefs and the functions ``ow_<name>_<short>`` of csupport/scalar.h.
+    """Return the typedefs, what ``convert`` calls, and functions of csupport/scalar.h.
 
-    names: of functions, as in a row's ``c_support``; dtypes: for which of them. A function that
-    does not exist for a dtype is left out: the row's expression does not call it there. instead:
-    the path of a file like scalar.h whose parts take the place of those of the same name. Raises
-    KeyError for an unknown name.
+    names: of functions ``ow_<name>_<short>``, as in a row's ``c_support``; dtypes: for which of
+    them. A function that does not exist for a dtype is left out: the row's expression does not call
+    it there. instead: the path of a file like scalar.h whose parts take the place of those of the
+    same name. Raises KeyError for an unknown name.
     """
     wanted = {_SHORT[d] for d in dtypes if d in _SHORT}
     parts = _support_parts(_SCALAR_H)
@@ -97,6 +98,7 @@ def support_parts(
             needed.append(name)
 
     add("types")
+    add("of_float")
     for name in sorted(names):
         add(name)
     texts = []
@@ -237,12 +239,9 @@ def convert(text: str, from_dtype: str, to_dtype: str, exact: bool = True) -> st
     if to_dtype == "bool":
         return f"({text} != 0)"
     if from_dtype in dtypes.FLOATS and to_dtype in dtypes.INTEGERS:
-        # through a signed type that is wider: C leaves open what becomes of a negative number, or
-        # of one that is too large, as numpy's users know it: the low bits
-        wider = {"int8": "ow_i32", "int16": "ow_i32", "uint8": "ow_i32", "uint16": "ow_i32",
-                 "uint32": "ow_i64"}.get(to_dtype)  # fmt: skip
-        if wider:
-            return f"(({c_type(to_dtype)})({wider}){text})"
+        wide = TRUNCATED_TO[to_dtype]
+        call = f"ow_{_SHORT[wide]}_of_{_SHORT[from_dtype]}({text})"
+        return call if to_dtype == wide else f"(({c_type(to_dtype)}){call})"
     return f"(({c_type(to_dtype)}){text})"
 
 

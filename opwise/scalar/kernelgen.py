@@ -53,7 +53,9 @@ def _row_loop(op, computing):
         text = csource.step_c(op, used, operands, out)
     if text is None:
         return None
-    return _loop(f"{row.name}_{csource.short(computing)}", text, operands, out)
+    name = f"{row.name}_{csource.short(computing)}"
+    is_power = row.name == "pow" and computing in dtypes.FLOATS
+    return _loop(name, text, operands, out, _equal_exponents(computing) if is_power else ())
 
 
 def _cast_loop(source, target):
@@ -87,11 +89,49 @@ def _reducers():
     return loops.file_text([*texts, *table], [], head="/* made by opwise/scalar/kernelgen.py */")
 
 
-def _loop(name, text, in_dtypes, out_dtype):
+#: powers that need no call of pow, where all exponents of a chunk are the same, with the value that
+#: pow has for infinities and for zeros: all but the cubes and what follows are as exact as pow
+_POWERS = {
+    "2": "{x} * {x}",
+    "1": "{x}",
+    "0": "1",
+    "-1": "1 / {x}",
+    "0.5": "{x} == -__builtin_inf{f}() ? -{x} : sqrt{f}({x}) + 0",
+    "-0.5": "{x} == -__builtin_inf{f}() ? 0 : 1 / (sqrt{f}({x}) + 0)",
+    "3": "{x} * {x} * {x}",
+    "4": "({x} * {x}) * ({x} * {x})",
+    "-2": "(1 / {x}) * (1 / {x})",
+}
+
+
+def _equal_exponents(dtype):
+    """Return the lines that do a chunk of powers with one of the exponents above, and return."""
+    suffix, type_ = "f" if dtype == "float32" else "", csource.c_type(dtype)
+    lines = [
+        f"const {type_} y = a1[0];",
+        "ow_i64 equal = 0;",
+        "for (ow_i64 i = 0; i < n; i++)",
+        "    equal += a1[i] == y;",
+    ]
+    for exponent, power in _POWERS.items():
+        lines += [
+            f"if (equal == n && y == ({type_}){exponent}) {{",
+            '    _Pragma("GCC ivdep")',
+            "    for (ow_i64 i = 0; i < n; i++)",
+            f"        z[i] = {power.format(x='a0[i]', f=suffix)};",
+            "    return;",
+            "}",
+        ]
+    return lines
+
+
+def _loop(name, text, in_dtypes, out_dtype, first=()):
+    """Return (name, text) of a loop. first: lines that may do the work in another way."""
     lines = [f"void ow_loop_{name}(void *out, const void *const *in, ow_i64 n)", "{"]
     for i, dtype in enumerate(in_dtypes):
         lines.append(f"    const {csource.c_type(dtype)} *a{i} = in[{i}];")
     lines.append(f"    {csource.c_type(out_dtype)} *z = out;")
+    lines += [f"    {line}" for line in first]
     lines.append('    _Pragma("GCC ivdep")')
     lines.append("    for (ow_i64 i = 0; i < n; i++)")
     lines.append(f"        z[i] = {text};")

@@ -9,7 +9,7 @@ import numpy as np
 from opwise.errors import MethodNotDefined
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
-from opwise.scalar import dtypes, table  # noqa: F401  (the tables fill ROWS)
+from opwise.scalar import casting, dtypes, table  # noqa: F401  (the tables fill ROWS)
 from opwise.scalar.row import ROWS, Algebra, Row
 from opwise.scalar.types import ScalarVariable, as_scalar, constant, get_scalar_type
 
@@ -84,18 +84,18 @@ class ScalarOp(Op):
             if others:
                 arrays = list(arrays)
                 for i in others:
-                    arrays[i] = arrays[i].astype(computing)
+                    arrays[i] = casting.cast(arrays[i], computing)
             result = function(*arrays)
             if type(result) is not np.ndarray:
                 result = np.asarray(result)
-            return [result if result.dtype == dtype else result.astype(dtype)]
+            return [result if result.dtype == dtype else casting.cast(result, dtype)]
 
         return compute
 
     def _one_by_one(self, arrays, out_dtypes):
         results = np.frompyfunc(self.impl, len(arrays), self.nout)(*arrays)
         results = results if self.nout > 1 else (results,)
-        return [np.asarray(r).astype(d) for r, d in zip(results, out_dtypes, strict=True)]
+        return [casting.cast(np.asarray(r), d) for r, d in zip(results, out_dtypes, strict=True)]
 
     def flops(self, n_inputs):
         """Return the floating-point operations for one element; None where there is no count."""
@@ -188,11 +188,12 @@ class Cast(UnaryScalarOp):
         return [self.o_type.dtype]
 
     def impl(self, x):
-        return self.o_type._numpy_type(x)
+        with np.errstate(all="ignore"):
+            return casting.cast(np.asarray(x), self.o_type.dtype)[()]
 
     def computation(self, in_dtypes, out_dtypes):
         dtype = np.dtype(out_dtypes[0])
-        return lambda arrays: [arrays[0].astype(dtype)]
+        return lambda arrays: [casting.cast(arrays[0], dtype)]
 
     def grad(self, inputs, output_gradients):
         (x,), (gz,) = inputs, output_gradients

@@ -301,19 +301,23 @@ class ARange(Op):
         start, stop, step = (x.item() for x in inputs)
         if step == 0:
             raise ZeroDivisionError(f"arange({start}, {stop}, {step}): its step is zero")
-        output_storage[0][0] = np.arange(start, stop, step, dtype=self.dtype)
+        if any(isinstance(x, float | complex) for x in (start, stop, step)):
+            output_storage[0][0] = np.arange(start, stop, step, dtype=self.dtype)
+        else:
+            output_storage[0][0] = whole_numbers(start, stop, step, self.dtype)
 
     def infer_shape(self, node, shapes):
         start, stop, step = node.inputs
-        if is_one(step) and all(x.type.dtype in dtypes.INTEGERS for x in (start, stop)):
-            start = extract_constant(start)
-            count = length(stop)
-            if not (isinstance(start, np.generic) and start == 0):
-                count = elemwise("sub")(count, length(start))
-        elif all(x.type.dtype in dtypes.INTEGERS for x in node.inputs):
-            # rounded up: the negative of the opposite rounded down, whatever the sign of the step
-            back = elemwise("sub")(length(start), length(stop))
-            count = elemwise("neg")(elemwise("int_div")(back, length(step)))
+        if all(x.type.dtype in dtypes.INTEGERS for x in node.inputs):
+            start, stop, step = map(length, node.inputs)
+            first = extract_constant(start)
+            from_zero = isinstance(first, np.generic) and first == 0
+            if is_one(step):
+                if from_zero:
+                    return [(stop if is_length(stop) else elemwise("maximum")(stop, length(0)),)]
+                # no difference overflows, but that of a range that is too long for any array
+                return [(elemwise("sub")(elemwise("maximum")(stop, start), start),)]
+            return [(_number_of_steps(start, stop, step),)]
         else:
             distance = elemwise("sub")(cast(stop, "float64"), cast(start, "float64"))
             count = cast(elemwise("ceil")(elemwise("true_div")(distance, step)), "int64")
@@ -338,6 +342,57 @@ class ARange(Op):
 
     def R_op(self, inputs, eval_points):
         return [None]
+
+
+def whole_numbers(start: int, stop: int, step: int, dtype) -> np.ndarray:
+    """Return the array of ``range(start, stop, step)``; what does not fit into ``dtype`` wraps.
+
+    numpy's arange divides floats to find the length, which may be off from 2**53 on. Raises
+    MemoryError where there are more numbers than an array can hold.
+    """
+    is_whole = np.dtype(dtype).kind in "iu"
+    narrow = is_whole and np.dtype(dtype).itemsize < 8
+    if max(abs(start), abs(stop), abs(step)) < 2**31 and not narrow:
+        return np.arange(start, stop, step, dtype=dtype)
+    count = how_many(start, stop, step)
+    if count > np.iinfo(np.int64).max // 8:
+        raise MemoryError(
+            f"arange({start}, {stop}, {step}) has {count} numbers: no array is so long"
+        )
+    if not is_whole:
+        return np.array([start + step * i for i in range(count)], dtype)
+    found = np.arange(count, dtype=np.uint64)
+    found *= np.uint64(step % 2**64)
+    found += np.uint64(start % 2**64)
+    return found.astype(dtype)
+
+
+def how_many(start: int, stop: int, step: int) -> int:
+    """Return the length of ``range(start, stop, step)``, also where ``len`` cannot give it."""
+    return max(0, -((start - stop) // step))
+
+
+def _number_of_steps(start, stop, step):
+    """Return how many numbers there are from ``start`` by ``step`` before ``stop``, of int64.
+
+    The quotient of the distance is that of the ends, and one more where the remainders say so: the
+    distance itself may be more than an int64 holds.
+    """
+    sub, maximum, minimum = map(elemwise, ("sub", "maximum", "minimum"))
+    sign = extract_constant(step)
+    if not isinstance(sign, np.generic):
+        up = elemwise("gt")(step, length(0))
+        end = elemwise("switch")(up, maximum(stop, start), minimum(stop, start))
+    else:
+        end = (maximum if sign > 0 else minimum)(stop, start)
+    quotient, remainder = elemwise("int_div"), elemwise("mod")
+    whole = sub(quotient(end, step), quotient(start, step))
+    rest = sub(remainder(end, step), remainder(start, step))
+    if isinstance(sign, np.generic):
+        more = elemwise("gt" if sign > 0 else "lt")(rest, length(0))
+    else:
+        more = elemwise("gt")(elemwise("mul")(rest, elemwise("sgn")(step)), length(0))
+    return elemwise("add")(whole, cast(more, "int64"))
 
 
 @cache
@@ -390,6 +445,7 @@ class _DiagonalMatrix(Op):
         n, m, k = map(int, inputs)
         if n < 0 or m < 0:
             raise ValueError(f"negative dimensions are not allowed: {self} of {n} by {m}")
+        k = max(-n, min(k, m))  # beyond there is no diagonal; numpy's sums might overflow
         output_storage[0][0] = self._numpy(n, m, k, dtype=self.dtype)
 
     def infer_shape(self, node, shapes):

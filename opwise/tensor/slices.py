@@ -178,10 +178,22 @@ def _is(x, value):
     return isinstance(x, int) and x == value
 
 
+#: no length is larger, and no bound or step beyond it picks anything else
+_MOST = 2**63 - 1
+
+
 def _simple(x):
-    """Return a number of which the value is known as an int, any other as a tensor."""
+    """Return a number of which the value is known as an int, any other as a tensor.
+
+    What is beyond all lengths is held within what an int64 and its negative are.
+    """
     known = known_int(x)
-    return as_tensor(x) if known is None else known
+    if known is not None:
+        return max(-_MOST, min(known, _MOST))
+    x = as_tensor(x)
+    if x.type.dtype == "uint64":
+        return cast(elemwise("minimum")(x, constant(np.uint64(_MOST))), "int64")
+    return x
 
 
 def _bound(x, length, low, high):
@@ -241,17 +253,29 @@ def _backward(start, stop, step, length):
     end = -1 if stop is None else _bound(stop, length, -1, last)
     if _is(step, -1):
         return _add(end, 1), _add(first, 1), 1
-    size = -step if isinstance(step, int) else elemwise("neg")(step)
+    size = _size(step, length)
     count = _steps(_sub(first, end), size)
     lowest = _sub(first, _mul(_sub(count, 1), size))
     return lowest, _add(first, 1), size
+
+
+def _size(step, length):
+    """Return how large a step backwards is; one that is longer than all of ``length`` is cut.
+
+    What is beyond the first element is then still beyond it, and no sum below overflows.
+    """
+    if isinstance(step, int) and -step < 2**31:
+        return -step
+    size = -step if isinstance(step, int) else elemwise("neg")(_maximum(step, -_MOST))
+    return _minimum(size, _add(length, 1))
 
 
 def _steps(distance, size):
     """Return how many steps of ``size`` start before ``distance`` is covered."""
     if _is(size, 1):
         return _maximum(distance, 0)
-    return _maximum(_floor_div(_sub(_add(distance, size), 1), size), 0)
+    # not distance + size, which may be more than an int64 holds
+    return _maximum(_add(_floor_div(_sub(distance, 1), size), 1), 0)
 
 
 def slice_length(theslice, length):

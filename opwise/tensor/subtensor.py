@@ -125,7 +125,9 @@ def make_constant(items):
 
 
 def _index_constant(value):
-    return ScalarConstant(get_scalar_type("int64"), np.int64(value))
+    # what is beyond an int64 is beyond every length, and so are the ends of int64
+    ends = np.iinfo(np.int64)
+    return ScalarConstant(get_scalar_type("int64"), np.int64(max(ends.min, min(value, ends.max))))
 
 
 class _Indexed:

@@ -1,5 +1,8 @@
 """What a compilation does for each Apply is the same in graphs of any size; counted, not timed."""
 
+import cProfile
+import functools
+import pstats
 import sys
 
 import numpy as np
@@ -8,7 +11,7 @@ import pytest
 import opwise
 import opwise.tensor as T
 from opwise import change_flags, function
-from opwise.graph import traversal
+from opwise.graph import provenance, traversal
 from opwise.linkers import kernels
 
 
@@ -135,6 +138,66 @@ def test_the_depth_of_a_graph_is_no_limit(family, mode):
     finally:
         sys.setrecursionlimit(before)
     assert f.maker.report.rewrites.nodes_before >= 400
+
+
+def wide_sum(n):
+    xs = [T.dvector() for _ in range(n)]
+    return xs, T.add(*xs)
+
+
+def wide_product(n):
+    xs = [T.dvector() for _ in range(n)]
+    return xs, T.mul(*xs)
+
+
+def sum_of_list(n):
+    xs = [T.dvector() for _ in range(n)]
+    return xs, sum(xs)
+
+
+def chain_of_maxima(n):
+    xs = [T.dvector() for _ in range(n)]
+    return xs, functools.reduce(T.maximum, xs)
+
+
+def joined(n):
+    xs = [T.dvector() for _ in range(n)]
+    return xs, T.concatenate(xs)
+
+
+def stacked(n):
+    xs = [T.dscalar() for _ in range(n)]
+    return xs, T.stack(xs)
+
+
+def sum_of_cheap_terms(n):
+    x = T.dvector()
+    return [x], T.add(*[T.tanh(x) if k % 2 else x * 2.5 for k in range(n)])
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "FAST_COMPILE"])
+@pytest.mark.parametrize(
+    "wide",
+    [wide_sum, wide_product, sum_of_list, chain_of_maxima, joined, stacked, sum_of_cheap_terms],
+)
+def test_many_operands(wide, mode):
+    """Compiling costs as many calls for each operand, however many there are."""
+    calls = []
+    for n in (300, 300, 600, 1200):  # the first compilation imports
+        inputs, output = wide(n)
+        profile = cProfile.Profile()
+        with change_flags(cxx=""):
+            profile.runcall(function, inputs, output, mode=mode)
+        calls.append(pstats.Stats(profile).total_calls)
+    first, second, third = calls[1:]
+    assert third - second <= 2.3 * (second - first) + 2000, calls
+
+
+def test_what_many_applys_share_is_looked_at_once():
+    """The Applys of a long sum all come from all of its terms."""
+    origins = tuple(object() for _ in range(5))
+    assert provenance.union(origins, origins, (), origins) is origins
+    assert provenance.union(origins[:3], origins[2:], origins[:3]) == origins
 
 
 @pytest.mark.slow

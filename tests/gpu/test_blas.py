@@ -216,6 +216,17 @@ def test_long_lengths_are_asked_for_where_there_are_functions():
     assert made._functions["cublasSgemv_v2"].argtypes.count(ctypes.c_int) == 6
 
 
+def test_lengths_that_do_not_fit_are_refused():
+    """Where there is no function of 64 bits; ctypes would pass the low bits."""
+    made = blas.Blas(Refusing(0, []), 0, (0, 0))
+    call = made._functions["cublasGemmEx"]
+    fits = [0] * len(call.argtypes)
+    assert call(*fits) == 0
+    fits[call.argtypes.index(ctypes.c_int, 3)] = 2**31
+    with pytest.raises(DeviceError, match="up to 2147483647, not 2147483648"):
+        call(*fits)
+
+
 # --- the library ----------------------------------------------------------------------------------
 
 #: what finds cuBLAS, which the played CuPy puts something else in place of

@@ -195,7 +195,9 @@ def test_depth_of_a_graph_is_no_limit(toy, leaves):
         top = op(top)
     text = show(top)
     assert text.count("\n") == 3001
-    assert text.endswith(f"\n{'  ' * 2999} |x [id {char_from_number(3000)}]\n")
+    indented = f"\n{'  ' * 199} |f [id {char_from_number(200)}] ''   \n"
+    assert indented in text  # deeper ones are not indented further
+    assert text.endswith(f"\n |... level 3000 ... |x [id {char_from_number(3000)}]\n")
 
 
 # --- debugprint: functions ------------------------------------------------------------------------

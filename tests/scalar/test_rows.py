@@ -10,11 +10,14 @@ import subprocess
 import numpy as np
 import pytest
 
+import opwise.tensor as T
+from opwise.compile.function import function
 from opwise.graph.traversal import io_toposort
 from opwise.scalar import csource, dtypes
 from opwise.scalar.op import CLASSES, OPS, SCALAR_ALGEBRA, numpy_callable
 from opwise.scalar.row import ROWS
 from opwise.scalar.types import get_scalar_type
+from opwise.testing.ways import mode_of
 
 # ======================================================================================
 # DTYPES
@@ -357,6 +360,27 @@ def test_c(compiled, k, name, ins):
         wrong = np.flatnonzero(got != expected.astype(out))
     worst = [(*(a[i] for a in arrays), got[i], expected[i]) for i in wrong[:5]]
     assert not worst, f"{len(wrong)} results differ by more than {limit} ulp: {worst}"
+
+
+@pytest.mark.c
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("exponent", [2, 1, 0, -1, 0.5, -0.5, 3, 4, -2, 5, -3, 1.5, np.nan, np.inf])
+def test_equal_exponents(exponent, dtype):
+    """The built-in loop of powers has short cuts where all exponents are the same."""
+    x, y = T.vector(dtype=dtype), T.vector(dtype=dtype)
+    base = np.resize(np.concatenate([special_values(dtype), np.linspace(-3, 3, 40)]), 700)
+    base = base.astype(dtype)
+    f = function([x, y], x**y, mode=mode_of("no optimizer, c|py"))
+    power = np.full(base.shape, exponent, dtype)
+    mixed = np.where(np.arange(700) == 650, 7, power).astype(dtype)
+    for exponents in (power, mixed, power[::-1]):
+        with np.errstate(all="ignore"):
+            expected = np.power(base.astype("longdouble"), exponents.astype("longdouble"))
+        got = f(base, exponents)
+        assert got.dtype == dtype and (ulps(got, expected) <= 4).all()
+    if exponent in (2, 1, 0, -1):  # one rounding, as numpy has it
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(f(base, power), np.power(base, base.dtype.type(exponent)))
 
 
 #: functions that one or a few instructions compute

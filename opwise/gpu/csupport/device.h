@@ -13,6 +13,7 @@ typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
 typedef unsigned long long ow_u64;
 typedef unsigned char ow_b;
+#define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
 #ifdef __CUDACC__
@@ -56,11 +57,6 @@ OW_INLINE float ow_round_f16(double x)
     return ow_from_f16(h);
 }
 #endif
-/*@ end */
-
-/*@ to_u64 */
-/* A negative number keeps its low bits, as on the CPU; a device would make 0 of it. */
-OW_INLINE ow_u64 ow_to_u64(double x) { return x < 0 ? (ow_u64)(ow_i64)x : (ow_u64)x; }
 /*@ end */
 
 /* The device's own functions, which are off by 1 ulp, or 2. */

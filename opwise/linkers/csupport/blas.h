@@ -50,9 +50,11 @@ static inline int ow_need_blas(ow_step *s, int needed)
     return ow_load_blas(s->error) ? OW_VALUE_ERROR : OW_OK;
 }
 
+/* Whether BLAS, whose integers have 32 bits, can be told a length. */
 static inline int ow_fits(int64_t n) { return n >= 0 && n <= INT32_MAX; }
 
-/* Describe `c` without copying; returns 0 if neither rows nor columns are contiguous. */
+/* Describe `c` without copying; returns 0 if neither rows nor columns are contiguous, or those that
+ * are lie too far apart for BLAS. */
 static inline int ow_as_mat(const ow_cell *c, ow_mat *m)
 {
     int64_t item = c->itemsize, r = c->shape[0], k = c->shape[1];
@@ -62,12 +64,14 @@ static inline int ow_as_mat(const ow_cell *c, ow_mat *m)
     m->data = c->data;
     m->rows = (int)r;
     m->cols = (int)k;
-    if ((sc == item || k <= 1) && (r <= 1 || (sr >= k * item && sr % item == 0))) {
+    if ((sc == item || k <= 1) &&
+        (r <= 1 || (sr >= k * item && sr % item == 0 && ow_fits(sr / item)))) {
         m->by_rows = 1;
         m->ld = r > 1 ? (int)(sr / item) : (int)(k > 0 ? k : 1);
         return 1;
     }
-    if ((sr == item || r <= 1) && (k <= 1 || (sc >= r * item && sc % item == 0))) {
+    if ((sr == item || r <= 1) &&
+        (k <= 1 || (sc >= r * item && sc % item == 0 && ow_fits(sc / item)))) {
         m->by_rows = 0;
         m->ld = k > 1 ? (int)(sc / item) : (int)(r > 0 ? r : 1);
         return 1;
@@ -79,8 +83,7 @@ static inline int ow_as_mat(const ow_cell *c, ow_mat *m)
 static inline int64_t ow_mat_bytes(const ow_cell *c)
 {
     ow_mat m;
-    int64_t bytes = ow_size(c) * c->itemsize;
-    return ow_as_mat(c, &m) ? 0 : (bytes + OW_ALIGN) / OW_ALIGN * OW_ALIGN;
+    return ow_as_mat(c, &m) ? 0 : ow_add_size(ow_size(c) * c->itemsize / OW_ALIGN * OW_ALIGN, OW_ALIGN);
 }
 
 /* Describe `c`, copying it to *memory, which moves on, where BLAS cannot read it as it is. */
@@ -104,7 +107,7 @@ static inline char *ow_get_mat(ow_cell *c, ow_mat *m, char **memory)
 /* Whether the tiles of simd.h are the better way to a product of these sizes. */
 static inline int ow_is_small(int64_t m, int64_t n, int64_t k)
 {
-    const int64_t narrow = m < n ? m : n, work = m * n * (k + 1);
+    const int64_t narrow = m < n ? m : n, work = ow_mul_size(ow_mul_size(m, n), k + 1);
     if (narrow <= 1)
         return work <= OW_SMALL_VECTOR;
     return work <= OW_SMALL || narrow <= OW_NARROW || k <= OW_NARROW;
@@ -212,20 +215,36 @@ static void ow_gemm_mats(int f64, ow_mat z, ow_mat x, ow_mat y, double a, double
     }
 }
 
+/* Dimensions that are too long for BLAS are multiplied in pieces of so many. */
+#define OW_PIECE (1 << 20)
+
+/* How long a piece of a dimension is at most: all of it, where BLAS can be told that length. */
+static inline int64_t ow_piece(int64_t n) { return ow_fits(n) ? n : OW_PIECE; }
+
+/* Let `part` be the part of a matrix from (i, j) on, with at most so many rows and columns. */
+static void ow_part(ow_cell *part, const ow_cell *c, int64_t i, int64_t j, int64_t rows, int64_t cols)
+{
+    *part = *c;
+    part->data = ow_at(ow_at(c->data, i, c->strides[0]), j, c->strides[1]);
+    part->shape[0] = c->shape[0] - i < rows ? c->shape[0] - i : rows;
+    part->shape[1] = c->shape[1] - j < cols ? c->shape[1] - j : cols;
+}
+
 /* Keep scratch memory for the copies that `ow_gemm` makes of these operands. */
 static int ow_gemm_reserve(ow_step *s, const ow_cell *z, const ow_cell *x, const ow_cell *y)
 {
-    int64_t bytes = ow_mat_bytes(z) + ow_mat_bytes(x) + ow_mat_bytes(y);
-    for (int d = 0; d < 2; d++)
-        if (!ow_fits(x->shape[d]) || !ow_fits(y->shape[d]))
-            return OW_FAIL(s, OW_VALUE_ERROR, "a matrix is too large for BLAS");
+    const int64_t m = ow_piece(z->shape[0]), n = ow_piece(z->shape[1]), k = ow_piece(x->shape[1]);
+    ow_cell pz, px, py;
+    ow_part(&pz, z, 0, 0, m, n);
+    ow_part(&px, x, 0, 0, m, k);
+    ow_part(&py, y, 0, 0, k, n);
+    const int64_t bytes = ow_add_size(ow_add_size(ow_mat_bytes(&pz), ow_mat_bytes(&px)), ow_mat_bytes(&py));
     if (bytes && ow_scratch(s, bytes) == NULL)
         return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate copies of matrices");
     return ow_need_blas(s, !ow_is_small(z->shape[0], z->shape[1], x->shape[1]));
 }
 
-/* z = b z + a x y, after ow_gemm_reserve. */
-static void ow_gemm(ow_step *s, ow_cell *z, ow_cell *x, ow_cell *y, double a, double b)
+static void ow_gemm_piece(ow_step *s, ow_cell *z, ow_cell *x, ow_cell *y, double a, double b)
 {
     ow_mat mz, mx, my;
     char *memory = s->scratch;
@@ -239,6 +258,21 @@ static void ow_gemm(ow_step *s, ow_cell *z, ow_cell *x, ow_cell *y, double a, do
         result.data = copied;
         ow_copy(z, &result);
     }
+}
+
+/* z = b z + a x y, after ow_gemm_reserve. */
+static void ow_gemm(ow_step *s, ow_cell *z, ow_cell *x, ow_cell *y, double a, double b)
+{
+    const int64_t m = ow_piece(z->shape[0]), n = ow_piece(z->shape[1]), k = ow_piece(x->shape[1]);
+    for (int64_t i = 0; i < z->shape[0]; i += m)
+        for (int64_t j = 0; j < z->shape[1]; j += n)
+            for (int64_t p = 0; p < x->shape[1] || p == 0; p += k ? k : 1) {
+                ow_cell pz, px, py;
+                ow_part(&pz, z, i, j, m, n);
+                ow_part(&px, x, i, p, m, k);
+                ow_part(&py, y, p, j, k, n);
+                ow_gemm_piece(s, &pz, &px, &py, a, p ? 1.0 : b);
+            }
 }
 
 static int ow_product_shape(ow_step *s, const ow_cell *x, const ow_cell *y)
@@ -356,7 +390,8 @@ static int ow_gemv_run(ow_step *s)
     int64_t item = A->itemsize;
     ow_mat m;
     int direct = y->strides[0] > 0 && x->strides[0] > 0 && y->strides[0] % item == 0 &&
-                 x->strides[0] % item == 0;
+                 x->strides[0] % item == 0 && ow_fits(y->strides[0] / item) &&
+                 ow_fits(x->strides[0] / item);
     if (!direct || A->shape[0] * A->shape[1] <= OW_SMALL_VECTOR || !ow_as_mat(A, &m)) {
         if (item == 8)
             ow_small_gemv_double(y, A, x, a, b);

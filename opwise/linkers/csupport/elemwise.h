@@ -32,6 +32,8 @@ static int ow_common_shape(ow_step *s, int nd, const int64_t *mask, int64_t *sha
         if (first < 0)
             shape[d] = 1;
     }
+    if (ow_bytes(nd, shape, 1) == INT64_MAX)
+        return OW_FAIL(s, OW_MEMORY_ERROR, "an array of %d dimensions is too large", nd);
     return OW_OK;
 }
 

@@ -94,7 +94,8 @@ static int ow_row_index(ow_step *s, const ow_cell *index, int64_t k, int64_t row
 {
     ow_cell item = *index;
     item.data = index->data + k * index->strides[0];
-    int64_t i = ow_int(&item), at = i < 0 ? i + rows : i;
+    /* numpy takes the bits of a uint64 for those of a signed number here */
+    int64_t i = item.itemsize == 8 ? *(int64_t *)item.data : ow_int(&item), at = i < 0 ? i + rows : i;
     if (at < 0 || at >= rows)
         return OW_FAIL(s, OW_INDEX_ERROR,
                        "index out of bounds: index %lld is out of bounds for axis 0 with size %lld",
@@ -187,7 +188,7 @@ static int ow_join_prep(ow_step *s)
                                "must match exactly, but along dimension %d, the array at index 0 "
                                "has size %lld and the array at index %d has size %lld",
                                d, (long long)z->shape[d], i - 1, (long long)x->shape[d]);
-        z->shape[axis] += x->shape[axis];
+        z->shape[axis] = ow_add_size(z->shape[axis], x->shape[axis]);
     }
     return ow_ensure(s, z);
 }
@@ -210,9 +211,9 @@ static int ow_arange_run(ow_step *s)
     int64_t start = ow_int(s->in[0]), stop = ow_int(s->in[1]), step = ow_int(s->in[2]);
     if (step == 0)
         return OW_FAIL(s, OW_ZERO_DIVISION, "arange: the step is zero");
-    int64_t n = step > 0 ? (stop - start + step - 1) / step : (start - stop - step - 1) / -step;
+    const uint64_t n = ow_steps(start, stop, step);
     ow_cell *z = s->out[0];
-    z->shape[0] = (step > 0 ? stop <= start : stop >= start) ? 0 : n;
+    z->shape[0] = n > INT64_MAX ? INT64_MAX : (int64_t)n;
     int rc = ow_ensure(s, z);
     for (int64_t i = 0; !rc && i < z->shape[0]; i++)
         ((int64_t *)z->data)[i] = start + i * step;

@@ -134,10 +134,10 @@ void ow_fill_new(int yes)
 
 static char *unfilled(int64_t bytes)
 {
+    if (bytes < 0 || bytes > INT64_MAX / 4)
+        return NULL;
     if (bytes < OW_ALIGN)
         bytes = OW_ALIGN;
-    if (bytes > INT64_MAX / 4)
-        return NULL;
     if (bytes < OW_LARGE)
         return fresh(bytes, bytes < OW_ALIGNED ? 16 : OW_ALIGN);
     int k = size_class(&bytes);

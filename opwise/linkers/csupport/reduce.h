@@ -55,7 +55,7 @@ static int ow_reduce_prep(ow_step *s)
     int64_t sets = s->ints[OW_RED_NARROW];
     if (s->reals[0] * size > OW_WORTH)
         sets += ow_most_parts(ow_size(z));
-    if (!rc && sets && !ow_scratch(s, sets * ow_size(z) * r->accsize))
+    if (!rc && sets && !ow_scratch(s, ow_mul_size(sets * r->accsize, ow_size(z))))
         return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate accumulators");
     return rc;
 }

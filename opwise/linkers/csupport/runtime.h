@@ -5,6 +5,9 @@
  * computes. A step whose flags have OW_STATIC prepares from shapes alone, one with OW_TOTAL cannot
  * fail once it is prepared, one with OW_CHECKED only before it has written anything: the machine
  * needs to know to update shared values all or not at all.
+ *
+ * The bytes of every array fit into an int64, those of one without elements as if lengths of 0 were 1:
+ * numpy checks it for what it gives, and steps check the shapes that they make.
  */
 #ifndef OW_RUNTIME_H
 #define OW_RUNTIME_H
@@ -70,6 +73,34 @@ struct ow_step {
 
 /* --- memory ------------------------------------------------------------------------------- */
 
+/* a * b and a + b for sizes, or INT64_MAX where that is less: more than any allocation gives */
+static inline int64_t ow_mul_size(int64_t a, int64_t b)
+{
+    int64_t result;
+    return __builtin_mul_overflow(a, b, &result) ? INT64_MAX : result;
+}
+
+static inline int64_t ow_add_size(int64_t a, int64_t b)
+{
+    int64_t result;
+    return __builtin_add_overflow(a, b, &result) ? INT64_MAX : result;
+}
+
+/* The bytes that an array of a shape takes, a length of 0 counted as 1; INT64_MAX for too many. */
+static inline int64_t ow_bytes(int ndim, const int64_t *shape, int64_t itemsize)
+{
+    int64_t bytes = itemsize;
+    for (int d = 0; d < ndim; d++)
+        bytes = ow_mul_size(bytes, shape[d] ? shape[d] : 1);
+    return bytes;
+}
+
+/* p + i * stride; strides of an array without elements may be anything, and lead nowhere. */
+static inline char *ow_at(const char *p, int64_t i, int64_t stride)
+{
+    return (char *)((uintptr_t)p + (uintptr_t)i * (uintptr_t)stride);
+}
+
 static inline int64_t ow_size(const ow_cell *c)
 {
     int64_t n = 1;
@@ -121,10 +152,11 @@ static inline void ow_c_strides(ow_cell *c)
 /* Make `c` a contiguous array of its current shape in memory of its own. */
 static inline int ow_ensure(ow_step *s, ow_cell *c)
 {
-    int64_t bytes = c->itemsize;
-    for (int d = 0; d < c->ndim; d++)
-        if (__builtin_mul_overflow(bytes, c->shape[d] ? c->shape[d] : 1, &bytes))
-            return OW_FAIL(s, OW_MEMORY_ERROR, "an array of %d dimensions is too large", c->ndim);
+    int64_t bytes = ow_bytes(c->ndim, c->shape, c->itemsize);
+    if (bytes == INT64_MAX)
+        return OW_FAIL(s, OW_MEMORY_ERROR, "an array of %d dimensions is too large", c->ndim);
+    if (ow_size(c) == 0)
+        bytes = c->itemsize;  /* whatever the other lengths are */
     ow_c_strides(c);
     if (c->buf == NULL || c->cap < bytes) {
         ow_free(c->buf);
@@ -181,7 +213,8 @@ static inline void ow_alias(ow_cell *view, const ow_cell *of)
     }
 }
 
-/* An index stored as a number of any integer type; numpy's unsigned ones have even numbers. */
+/* An index stored as a number of any integer type; numpy's unsigned ones have even numbers. What is
+ * larger than any length is INT64_MAX, which no length is either. */
 static inline int64_t ow_int(const ow_cell *c)
 {
     int is_unsigned = c->typenum % 2 == 0;
@@ -193,6 +226,8 @@ static inline int64_t ow_int(const ow_cell *c)
     case 4:
         return is_unsigned ? (int64_t)*(uint32_t *)c->data : (int64_t)*(int32_t *)c->data;
     default:
+        if (is_unsigned && *(uint64_t *)c->data > INT64_MAX)
+            return INT64_MAX;
         return *(int64_t *)c->data;
     }
 }
@@ -221,18 +256,21 @@ static inline int ow_walk_inside(const int64_t *a, const int64_t *b, int n, int 
 }
 
 /* Drop dimensions of length 1, put those with the smallest steps last, and join those that every
- * operand steps through evenly. Returns the number of elements. */
+ * operand steps through evenly. Returns the number of elements; without any there is no walk. */
 static inline int64_t ow_walk_start(ow_walk *w, int ndim, const int64_t *shape, int n,
                                     ow_cell *const *cells, int lead)
 {
     int64_t size = 1;
     int k = 0;
+    for (int d = 0; d < ndim; d++)
+        size *= shape[d];
+    if (size == 0)
+        return 0;
     w->n = n;
     for (int i = 0; i < n; i++)
         w->p[i] = cells[i]->data;
     for (int d = 0; d < ndim; d++) {
         int64_t len = shape[d];
-        size *= len;
         if (len == 1)
             continue;
         int64_t *st = w->stride[k];
@@ -355,7 +393,8 @@ static inline int64_t ow_chunks(double ns)
  * `step` items. */
 static inline int64_t ow_chunk_range(int64_t k, int64_t n, int64_t total, int64_t step, int64_t *end)
 {
-    int64_t units = (total + step - 1) / step, first = units * k / n, last = units * (k + 1) / n;
+    const int64_t units = total / step + (total % step != 0), each = units / n, rest = units % n;
+    const int64_t first = each * k + rest * k / n, last = each * (k + 1) + rest * (k + 1) / n;
     *end = last * step < total ? last * step : total;
     return first * step < total ? first * step : total;
 }
@@ -411,13 +450,13 @@ static inline int64_t ow_copy_run(char **p, const int64_t *st, int64_t n, int it
         switch (itemsize) {
         case 8:
             for (int64_t i = 0; i < n; i++) {
-                __builtin_prefetch(from + i * st[1] + ahead);
+                __builtin_prefetch(ow_at(from + i * st[1], 1, ahead));
                 *(int64_t *)(to + i * st[0]) = *(const int64_t *)(from + i * st[1]);
             }
             break;
         case 4:
             for (int64_t i = 0; i < n; i++) {
-                __builtin_prefetch(from + i * st[1] + ahead);
+                __builtin_prefetch(ow_at(from + i * st[1], 1, ahead));
                 *(int32_t *)(to + i * st[0]) = *(const int32_t *)(from + i * st[1]);
             }
             break;

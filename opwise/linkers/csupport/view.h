@@ -71,6 +71,7 @@ static int ow_reshape_run(ow_step *s)
         bad |= known == 0 || size % known, wanted[unknown] = known ? size / known : 0;
     else
         bad |= known != size;
+    bad |= ow_bytes(z->ndim, wanted, z->itemsize) == INT64_MAX;
     if (bad) {
         int at = snprintf(s->error, OW_ERROR_SIZE, "cannot reshape array of size %lld into shape (",
                           (long long)size);
@@ -179,15 +180,31 @@ static int ow_alloc_empty_run(ow_step *s) { return ow_alloc_shape(s); }
  * ints: for each entry (kind, a, b, c): kind 0 is an index, 1 a slice; a, b, c say where start, stop
  * and step come from: an input (>= 0), the constant ints[-value - 2] for values < -1, or nothing (-1).
  */
-#define OW_ABSENT INT64_MIN
+#define OW_ABSENT (-1)
 
-static inline int64_t ow_bound(ow_step *s, int64_t where, int base)
+static inline int64_t ow_part_of_index(ow_step *s, int64_t where, int base)
 {
-    if (where == -1)
-        return OW_ABSENT;
-    if (where >= 0)
-        return ow_int(s->in[base + where]);
-    return s->ints[-where - 2];
+    return where >= 0 ? ow_int(s->in[base + where]) : s->ints[-where - 2];
+}
+
+/* A bound of a slice, counted from the front and held between `low` and `high`; `absent` without. */
+static inline int64_t ow_bound(ow_step *s, int64_t where, int base, int64_t len, int64_t low,
+                               int64_t high, int64_t absent)
+{
+    if (where == OW_ABSENT)
+        return absent;
+    int64_t at = ow_part_of_index(s, where, base);
+    at += at < 0 ? len : 0;
+    return at < low ? low : at > high ? high : at;
+}
+
+/* How many numbers there are from `start` on, in steps of `step`, before `stop`: up to 2**64 - 1. */
+static inline uint64_t ow_steps(int64_t start, int64_t stop, int64_t step)
+{
+    if (step > 0 ? start >= stop : start <= stop)
+        return 0;
+    const uint64_t a = (uint64_t)start, b = (uint64_t)stop, by = (uint64_t)step;
+    return step > 0 ? (b - a - 1) / by + 1 : (a - b - 1) / (0 - by) + 1;
 }
 
 /* Let `z` be the part of `x` that the index names. base: the first input that is an index;
@@ -198,41 +215,29 @@ static int ow_subview(ow_step *s, ow_cell *z, const ow_cell *x, int base, int at
     int out = 0, d = 0;
     for (; d < entries; d++) {
         const int64_t *e = s->ints + at + 4 * d;
-        int64_t len = x->shape[d], start = ow_bound(s, e[1], base);
+        const int64_t len = x->shape[d];
         if (e[0] == 0) {
+            const int64_t start = ow_part_of_index(s, e[1], base);
             int64_t i = start < 0 ? start + len : start;
             if (i < 0 || i >= len)
                 return OW_FAIL(s, OW_INDEX_ERROR,
                                "index out of bounds: index %lld, axis %d with size %lld",
                                (long long)start, d, (long long)len);
-            data += i * x->strides[d];
+            data = ow_at(data, i, x->strides[d]);
             continue;
         }
-        int64_t stop = ow_bound(s, e[2], base), step = ow_bound(s, e[3], base);
-        if (step == OW_ABSENT)
-            step = 1;
+        const int64_t step = e[3] == OW_ABSENT ? 1 : ow_part_of_index(s, e[3], base);
         if (step == 0)
             return OW_FAIL(s, OW_VALUE_ERROR, "slice step cannot be zero");
-        int64_t low = step < 0 ? -1 : 0, high = step < 0 ? len - 1 : len;
-        if (start == OW_ABSENT)
-            start = step < 0 ? high : low;
-        else {
-            start += start < 0 ? len : 0;
-            start = start < low ? low : start > high ? high : start;
-        }
-        if (stop == OW_ABSENT)
-            stop = step < 0 ? low : high;
-        else {
-            stop += stop < 0 ? len : 0;
-            stop = stop < low ? low : stop > high ? high : stop;
-        }
-        int64_t count = step > 0 ? (stop - start + step - 1) / step : (start - stop - step - 1) / -step;
-        if (count < 0 || (step > 0 ? stop <= start : stop >= start))
-            count = 0;
+        const int64_t low = step < 0 ? -1 : 0, high = step < 0 ? len - 1 : len;
+        const int64_t start = ow_bound(s, e[1], base, len, low, high, step < 0 ? high : low);
+        const int64_t stop = ow_bound(s, e[2], base, len, low, high, step < 0 ? low : high);
+        const int64_t count = (int64_t)ow_steps(start, stop, step);
         if (count)
-            data += start * x->strides[d];
+            data = ow_at(data, start, x->strides[d]);
         z->shape[out] = count;
-        z->strides[out++] = x->strides[d] * step;
+        /* a step that is not taken may be too large for a stride */
+        z->strides[out++] = count > 1 ? x->strides[d] * step : x->strides[d];
     }
     for (; d < x->ndim; d++) {
         z->shape[out] = x->shape[d];

@@ -425,9 +425,11 @@ def local_mul_switch_sink(fgraph, node):
 
     So a gradient that a switch masks stays 0 where the other factors are not finite.
     """
+    if len(node.inputs) < 2:
+        return None
     for i, x in enumerate(node.inputs):
-        others = node.inputs[:i] + node.inputs[i + 1 :]
-        if others and row_name(x.owner) == "switch":
+        if row_name(x.owner) == "switch":
+            others = node.inputs[:i] + node.inputs[i + 1 :]
             new = _sunk(node, x, lambda branch, others=others: elemwise("mul")(*others, branch))
             if new is not None:
                 return new

@@ -321,6 +321,8 @@ def _why_alone(node):
         return "overwrites its operand"
     if len(node.outputs) > 1:
         return "has several results already"
+    if len(node.inputs) > MAX_OPERANDS + MAX_STEPS:
+        return f"has {len(node.inputs)} operands, more than a loop can have"
     if not _has_c(node.op.scalar_op, node):
         types = dict.fromkeys(v.type.dtype for v in (*node.inputs, *node.outputs))
         without = ", ".join(dtype for dtype in types if not csource.has_c(dtype))

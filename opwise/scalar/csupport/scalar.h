@@ -29,6 +29,43 @@ typedef unsigned char ow_b;
 #endif
 /*@ end */
 
+/* --- floats as integers: the values are those of opwise/scalar/casting.py ---------------------- */
+
+/*@ of_float */
+/* C leaves open what becomes of a number that does not fit. GCC for x86 uses an instruction that
+ * gives the least integer, which is what is wanted, unless it knows the number already. Elsewhere
+ * the number is compared with the limits; ABOVE: that it is above the lower limit of int32. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(OW_CHECK_RANGE)
+#define OW_TRUNCATE(T, x, above_low, high, least) \
+    (!__builtin_constant_p(x) || ((above_low) && (x) < (high)) ? (T)(x) : (least))
+#else
+#define OW_TRUNCATE(T, x, above_low, high, least) \
+    ((above_low) && (x) < (high) ? (T)(x) : (least))
+#endif
+#define OW_OF_FLOAT(S, F, ABOVE)                                                                \
+    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                         \
+    {                                                                                           \
+        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                 \
+    }                                                                                           \
+    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                         \
+    {                                                                                           \
+        return OW_TRUNCATE(ow_i64, x, x >= (F)-9223372036854775808.0, (F)9223372036854775808.0, \
+                           -9223372036854775807LL - 1);                                         \
+    }                                                                                           \
+    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */ \
+    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                         \
+    {                                                                                           \
+        const int large = x >= (F)9223372036854775808.0;                                        \
+        const F rest = large ? x - (F)9223372036854775808.0 : x;                                \
+        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);              \
+    }
+#ifndef OW_FLOATS
+#define OW_FLOATS
+OW_OF_FLOAT(f32, float, x >= -2147483648.0f)
+OW_OF_FLOAT(f64, double, x > -2147483649.0)
+#endif
+/*@ end */
+
 /* --- floordiv: quotient rounded down; integers give 0 where the divisor is 0 ----------------- */
 
 /*@ floordiv */

@@ -13,6 +13,7 @@ import opwise.scalar.table  # noqa: F401  (fills ROWS)
 import opwise.tensor as T
 from opwise.modes.shaking import EXACT_ROWS
 from opwise.scalar.row import ROWS
+from opwise.tensor.creation import how_many
 from opwise.testing.fuzz.grow import LARGEST_LEAF, Rejected
 
 #: functions of steps with how often each is drawn
@@ -203,15 +204,31 @@ def cast(g):
     dtype = g.choice(["float64", "float32", "int32", "int64", "int8", "uint8", "float16", "bool",
                       "int16", "uint16", "uint64", "uint32"])  # fmt: skip
     if np.dtype(dtype).kind != "f" and g.kind(x) == "f":
-        value = g.value(x)
-        if not g.exact(x) or not np.isfinite(value).all():
+        if not g.exact(x):
             raise Rejected
-        if value.size and dtype != "bool":
-            info = np.iinfo(dtype)
-            if value.min() <= info.min - 1.0 or value.max() >= info.max:
-                raise Rejected
-    return g.add(f"T.cast({x}, {dtype!r})", reference=f"{x}.astype({dtype!r})",
-                 arithmetic=False)  # fmt: skip
+    reference = f"{x}.astype({dtype!r})"
+    if dtype == "uint32" and g.kind(x) == "f":
+        # numpy's result depends on the layout where numbers do not fit
+        reference = f"{x}.astype('int64').astype({dtype!r})"
+    return g.add(f"T.cast({x}, {dtype!r})", reference=reference, arithmetic=False)
+
+
+#: floats that fit into few integers, or none
+_SPECIAL_FLOATS = (
+    "-1.0", "-3.5", "np.nan", "np.inf", "-np.inf", "1e30", "-1e30", "255.0", "300.9", "-200.5",
+    *(f"{sign}2.0**{power}" for sign in ("", "-") for power in (7, 15, 31, 32, 63, 64)),
+)  # fmt: skip
+
+
+@step(3)
+def cast_of_special(g):
+    source = g.choice(["float64", "float32"])
+    dtype = g.choice(["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+    numbers = ", ".join(g.choice(_SPECIAL_FLOATS) for _ in range(g.between(1, 5)))
+    x = f"T.constant(np.array([{numbers}], {source!r}))"
+    if g.chance(50):
+        x = f"({x} + T.zeros_like({g.leaf(source, (1,), broadcast=[False])}).sum())"
+    return g.add(f"T.cast({x}, {dtype!r})", arithmetic=False)
 
 
 @step(2)
@@ -493,6 +510,18 @@ def split(g):
                  arithmetic=False)  # fmt: skip
 
 
+#: whole numbers whose sums and products overflow
+EXTREMES = (-(2**63), -(2**63) + 1, -(2**62), -(2**32), 2**31, 2**62, 2**63 - 6, 2**63 - 1)
+
+
+@step(2)
+def extreme_range(g):
+    numbers = [g.choice((*EXTREMES, 0, 1, 10)) for _ in range(3)]
+    if not numbers[2] or how_many(*numbers) > 20:
+        raise Rejected
+    return g.add("T.arange({}, {}, {})".format(*numbers), arithmetic=False)
+
+
 @step(6)
 def made(g):
     x = g.pick()
@@ -553,6 +582,8 @@ def moved(g):
 
 
 def _bound(g, n):
+    if g.chance(4):
+        return str(g.choice(EXTREMES))
     return g.choice(["", "", str(g.between(-n - 1, n + 1)), str(g.between(-n, n))])
 
 
@@ -566,6 +597,8 @@ def _basic(g, name, scalars=()):
             parts.append(g.choice(use) if use and g.chance(50) else str(whole))
         else:
             step = g.choice(["", "", "", "-1", "2", "-2", "1"])
+            if g.chance(3):
+                step = str(g.choice(EXTREMES))
             start, stop = _bound(g, n), _bound(g, n)
             if scalars and g.chance(25):
                 start = g.choice(scalars)

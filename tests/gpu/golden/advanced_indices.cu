@@ -7,6 +7,7 @@ typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
 typedef unsigned long long ow_u64;
 typedef unsigned char ow_b;
+#define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
 #ifdef __CUDACC__
@@ -27,6 +28,39 @@ OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
     return (__umulhi(i, times) + i) >> shift;
 }
 
+/* C leaves open what becomes of a number that does not fit. GCC for x86 uses an instruction that
+ * gives the least integer, which is what is wanted, unless it knows the number already. Elsewhere
+ * the number is compared with the limits; ABOVE: that it is above the lower limit of int32. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(OW_CHECK_RANGE)
+#define OW_TRUNCATE(T, x, above_low, high, least) \
+    (!__builtin_constant_p(x) || ((above_low) && (x) < (high)) ? (T)(x) : (least))
+#else
+#define OW_TRUNCATE(T, x, above_low, high, least) \
+    ((above_low) && (x) < (high) ? (T)(x) : (least))
+#endif
+#define OW_OF_FLOAT(S, F, ABOVE)                                                                \
+    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                         \
+    {                                                                                           \
+        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                 \
+    }                                                                                           \
+    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                         \
+    {                                                                                           \
+        return OW_TRUNCATE(ow_i64, x, x >= (F)-9223372036854775808.0, (F)9223372036854775808.0, \
+                           -9223372036854775807LL - 1);                                         \
+    }                                                                                           \
+    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */ \
+    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                         \
+    {                                                                                           \
+        const int large = x >= (F)9223372036854775808.0;                                        \
+        const F rest = large ? x - (F)9223372036854775808.0 : x;                                \
+        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);              \
+    }
+#ifndef OW_FLOATS
+#define OW_FLOATS
+OW_OF_FLOAT(f32, float, x >= -2147483648.0f)
+OW_OF_FLOAT(f64, double, x > -2147483649.0)
+#endif
+
 /* Keep in a word, 0 at first, the smallest position that something is wrong with: ~position, the
  * largest of which stays whatever the order is. */
 OW_INLINE void ow_complain(ow_u32 *wrong, ow_u64 at)
@@ -36,7 +70,7 @@ OW_INLINE void ow_complain(ow_u32 *wrong, ow_u64 at)
 
 struct __align__(16) ow_u64x2 { ow_u64 at[2]; };
 
-extern "C" __global__ void __launch_bounds__(256) ow_pick_05446ec1ae60cee4(
+extern "C" __global__ void __launch_bounds__(256) ow_pick_88fcd6ebfbebd501(
     const ow_u32 *x, const ow_i32 *index0, const ow_i64 *index1, ow_u32 *z, ow_u32 *wrong,
     ow_i32 n, ow_i64 length0, ow_i64 length1, ow_i64 row0, ow_i64 row1, ow_i32 i0_0,
     ow_i32 i1_0)
@@ -55,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_pick_05446ec1ae60cee4(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_pick_0dcbb8ea7d242866(
+extern "C" __global__ void __launch_bounds__(256) ow_pick_a88343ea40a7c3f9(
     const ow_u64x2 *x, const ow_i64 *index0, const ow_i32 *index1, ow_u64x2 *z,
     ow_u32 *wrong, ow_i32 n, ow_i64 length0, ow_i64 length1, ow_i64 row0, ow_i64 row1,
     ow_u32 n1, ow_u32 n1_times, ow_u32 n1_shift, ow_u32 n2, ow_u32 n2_times,
@@ -78,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_pick_0dcbb8ea7d242866(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_check_d030bf400e088c88(
+extern "C" __global__ void __launch_bounds__(256) ow_check_5bba34829c60ee91(
     const ow_i64 *index0, const ow_i32 *index1, ow_u32 *wrong, ow_i32 n, ow_i32 places,
     ow_i64 length0, ow_i64 length1, ow_u32 n1, ow_u32 n1_times, ow_u32 n1_shift,
     ow_i32 i0_0, ow_i32 i0_1)
@@ -99,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_check_d030bf400e088c88(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_rows_c056b67f217c0c83(
+extern "C" __global__ void __launch_bounds__(256) ow_rows_d886aedcf82ee46c(
     const ow_i64 *index0, const ow_i64 *index1, ow_i64 *rows, ow_i32 n, ow_i64 lowest,
     ow_i64 end, ow_i64 length0, ow_i64 length1, ow_i64 row0, ow_i64 row1, ow_u32 n1,
     ow_u32 n1_times, ow_u32 n1_shift, ow_i32 i0_0, ow_i32 i0_1, ow_i32 i1_0, ow_i32 i1_1)
@@ -118,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_c056b67f217c0c83(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_add_rows_761b76120d2a843e(
+extern "C" __global__ void __launch_bounds__(256) ow_add_rows_d8d0812f053c4cc7(
     const ow_u64 *keys, const float *y, float *z, ow_i32 count, ow_i32 n, ow_i32 inner,
     ow_i64 row, ow_u32 m1, ow_u32 m1_times, ow_u32 m1_shift, ow_i32 y0, ow_i32 y1,
     ow_u32 n1, ow_u32 n1_times, ow_u32 n1_shift, ow_i32 s0, ow_i32 s1, ow_i32 t0, ow_i32 t1)

@@ -7,6 +7,7 @@ typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
 typedef unsigned long long ow_u64;
 typedef unsigned char ow_b;
+#define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
 #ifdef __CUDACC__
@@ -27,6 +28,39 @@ OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
     return (__umulhi(i, times) + i) >> shift;
 }
 
+/* C leaves open what becomes of a number that does not fit. GCC for x86 uses an instruction that
+ * gives the least integer, which is what is wanted, unless it knows the number already. Elsewhere
+ * the number is compared with the limits; ABOVE: that it is above the lower limit of int32. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(OW_CHECK_RANGE)
+#define OW_TRUNCATE(T, x, above_low, high, least) \
+    (!__builtin_constant_p(x) || ((above_low) && (x) < (high)) ? (T)(x) : (least))
+#else
+#define OW_TRUNCATE(T, x, above_low, high, least) \
+    ((above_low) && (x) < (high) ? (T)(x) : (least))
+#endif
+#define OW_OF_FLOAT(S, F, ABOVE)                                                                \
+    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                         \
+    {                                                                                           \
+        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                 \
+    }                                                                                           \
+    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                         \
+    {                                                                                           \
+        return OW_TRUNCATE(ow_i64, x, x >= (F)-9223372036854775808.0, (F)9223372036854775808.0, \
+                           -9223372036854775807LL - 1);                                         \
+    }                                                                                           \
+    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */ \
+    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                         \
+    {                                                                                           \
+        const int large = x >= (F)9223372036854775808.0;                                        \
+        const F rest = large ? x - (F)9223372036854775808.0 : x;                                \
+        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);              \
+    }
+#ifndef OW_FLOATS
+#define OW_FLOATS
+OW_OF_FLOAT(f32, float, x >= -2147483648.0f)
+OW_OF_FLOAT(f64, double, x > -2147483649.0)
+#endif
+
 /* Whether b, found at bt, goes before a, found at at, as the largest: -1 is nowhere. Of equals the
  * first goes before others, and so does the first NaN before all numbers. */
 template <typename T> OW_INLINE bool ow_better(T b, ow_i64 bt, T a, ow_i64 at)
@@ -38,7 +72,7 @@ template <typename T> OW_INLINE bool ow_better(T b, ow_i64 bt, T a, ow_i64 at)
     return a == a && (b > a || (b == a && bt < at));
 }
 
-OW_INLINE void ow_a0e6a28e5def7a43_one(float x0, float *z0)
+OW_INLINE void ow_4bd9ae5cb2edc1dd_one(float x0, float *z0)
 {
     *z0 = x0;
 }
@@ -69,7 +103,7 @@ OW_INLINE void ow_across_35aed554731233ad(float &a0, ow_i64 &a1)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_rows_strided_2e8060b133f20225(
+extern "C" __global__ void __launch_bounds__(256) ow_rows_strided_a88c089107750dd8(
     const float *__restrict__ a0, void *z0, void *z1, ow_i32 kept, ow_i32 length,
     ow_i32 segments, ow_i32 span, ow_i32 s0_0, ow_i32 r0_0)
 {
@@ -100,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_strided_2e8060b133f202
                 for (int u = 0; u < 4; u++) {
                     const auto i = j + u * step;
                     float v;
-                    ow_a0e6a28e5def7a43_one(v0[u], &v);
+                    ow_4bd9ae5cb2edc1dd_one(v0[u], &v);
                     const float e0 = v;
                     const ow_i64 e1 = (ow_i64)i;
                     if (ow_better(e0, e1, s0[0], s1[0])) { s0[0] = e0; s1[0] = e1; }
@@ -110,7 +144,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_strided_2e8060b133f202
                 const ow_i32 j0 = j;
                 const float v0 = a0[o0 + j0 * r0_0];
                 float v;
-                ow_a0e6a28e5def7a43_one(v0, &v);
+                ow_4bd9ae5cb2edc1dd_one(v0, &v);
                 const float e0 = v;
                 const ow_i64 e1 = (ow_i64)j;
                 if (ow_better(e0, e1, s0[0], s1[0])) { s0[0] = e0; s1[0] = e1; }

@@ -7,6 +7,7 @@ typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
 typedef unsigned long long ow_u64;
 typedef unsigned char ow_b;
+#define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
 #ifdef __CUDACC__
@@ -27,18 +28,51 @@ OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
     return (__umulhi(i, times) + i) >> shift;
 }
 
+/* C leaves open what becomes of a number that does not fit. GCC for x86 uses an instruction that
+ * gives the least integer, which is what is wanted, unless it knows the number already. Elsewhere
+ * the number is compared with the limits; ABOVE: that it is above the lower limit of int32. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(OW_CHECK_RANGE)
+#define OW_TRUNCATE(T, x, above_low, high, least) \
+    (!__builtin_constant_p(x) || ((above_low) && (x) < (high)) ? (T)(x) : (least))
+#else
+#define OW_TRUNCATE(T, x, above_low, high, least) \
+    ((above_low) && (x) < (high) ? (T)(x) : (least))
+#endif
+#define OW_OF_FLOAT(S, F, ABOVE)                                                                \
+    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                         \
+    {                                                                                           \
+        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                 \
+    }                                                                                           \
+    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                         \
+    {                                                                                           \
+        return OW_TRUNCATE(ow_i64, x, x >= (F)-9223372036854775808.0, (F)9223372036854775808.0, \
+                           -9223372036854775807LL - 1);                                         \
+    }                                                                                           \
+    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */ \
+    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                         \
+    {                                                                                           \
+        const int large = x >= (F)9223372036854775808.0;                                        \
+        const F rest = large ? x - (F)9223372036854775808.0 : x;                                \
+        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);              \
+    }
+#ifndef OW_FLOATS
+#define OW_FLOATS
+OW_OF_FLOAT(f32, float, x >= -2147483648.0f)
+OW_OF_FLOAT(f64, double, x > -2147483649.0)
+#endif
+
 #define ow_tanh_f32(x) tanhf(x)
 
 struct __align__(16) ow_f32x4 { float at[4]; };
 
-OW_INLINE void ow_74a1ce906095dcbe_one(float x0, float x1, float *z0)
+OW_INLINE void ow_00f6d0605d5a77b0_one(float x0, float x1, float *z0)
 {
     const float t0 = (x0 + x1);
     const float t1 = ow_tanh_f32(t0);
     *z0 = t1;
 }
 
-OW_INLINE void ow_9feb53fee98ef6a2_one(float x0, float x1, float *z0)
+OW_INLINE void ow_225f3f59158d4ea7_one(float x0, float x1, float *z0)
 {
     const float t0 = (x0 * x1);
     *z0 = t0;
@@ -70,19 +104,19 @@ OW_INLINE float ow_round_f16(double x)
 
 struct __align__(16) ow_f16x8 { ow_f16 at[8]; };
 
-OW_INLINE void ow_6c9ad74d6dac9b71_one(float x0, float *z0)
+OW_INLINE void ow_f6b7d861dc4d4cfc_one(float x0, float *z0)
 {
     const float t0 = ow_exp_f32(x0);
     *z0 = t0;
 }
 
-OW_INLINE void ow_84b16566ebc8d3c5_one(float x0, float x1, float *z0)
+OW_INLINE void ow_2d80cebad21235e9_one(float x0, float x1, float *z0)
 {
     const float t0 = (x0 + x1);
     *z0 = t0;
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_rows_a75e64c2f18dd295(
+extern "C" __global__ void __launch_bounds__(256) ow_rows_ee74ff7d18433fd9(
     const float *a0, const float *a1, float *z0, ow_i32 n, ow_u32 n1, ow_u32 n1_times,
     ow_u32 n1_shift, ow_i32 s0_0, ow_i32 s1_0, ow_i32 s2_0)
 {
@@ -95,14 +129,14 @@ extern "C" __global__ void __launch_bounds__(256) ow_rows_a75e64c2f18dd295(
         OW_UNROLL
         for (int k = 0; k < 4; k++) {
             float r0;
-            ow_74a1ce906095dcbe_one(v0.at[k], v1.at[k], &r0);
+            ow_00f6d0605d5a77b0_one(v0.at[k], v1.at[k], &r0);
             w2.at[k] = r0;
         }
         *(ow_f32x4 *)(z0 + j0 * s2_0 + j1 * 4) = w2;
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_flat_56a1266d77807070(
+extern "C" __global__ void __launch_bounds__(256) ow_flat_b5291bffccb41424(
     const float *a0, const float *a1, float *z0, ow_i32 n)
 {
     const ow_i32 threads = (ow_i32)gridDim.x * 256;
@@ -125,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_56a1266d77807070(
             OW_UNROLL
             for (int k = 0; k < 4; k++) {
                 float r0;
-                ow_9feb53fee98ef6a2_one(v0[u].at[k], v1[u].at[k], &r0);
+                ow_225f3f59158d4ea7_one(v0[u].at[k], v1[u].at[k], &r0);
                 w2.at[k] = r0;
             }
             *(ow_f32x4 *)(z0 + i) = w2;
@@ -138,7 +172,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_56a1266d77807070(
         OW_UNROLL
         for (int k = 0; k < 4; k++) {
             float r0;
-            ow_9feb53fee98ef6a2_one(v0.at[k], v1.at[k], &r0);
+            ow_225f3f59158d4ea7_one(v0.at[k], v1.at[k], &r0);
             w2.at[k] = r0;
         }
         *(ow_f32x4 *)(z0 + j) = w2;
@@ -147,12 +181,12 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_56a1266d77807070(
         const float v0 = a0[i];
         const float v1 = a1[i];
         float r0;
-        ow_9feb53fee98ef6a2_one(v0, v1, &r0);
+        ow_225f3f59158d4ea7_one(v0, v1, &r0);
         z0[i] = r0;
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_flat_79eeab5e9848c052(
+extern "C" __global__ void __launch_bounds__(256) ow_flat_60174eb5cf42a9a5(
     const ow_f16 *a0, ow_f16 *z0, ow_i32 n)
 {
     const ow_i32 threads = (ow_i32)gridDim.x * 256;
@@ -173,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_79eeab5e9848c052(
             OW_UNROLL
             for (int k = 0; k < 8; k++) {
                 float r0;
-                ow_6c9ad74d6dac9b71_one(ow_from_f16(v0[u].at[k]), &r0);
+                ow_f6b7d861dc4d4cfc_one(ow_from_f16(v0[u].at[k]), &r0);
                 w1.at[k] = ow_to_f16(r0);
             }
             *(ow_f16x8 *)(z0 + i) = w1;
@@ -185,7 +219,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_79eeab5e9848c052(
         OW_UNROLL
         for (int k = 0; k < 8; k++) {
             float r0;
-            ow_6c9ad74d6dac9b71_one(ow_from_f16(v0.at[k]), &r0);
+            ow_f6b7d861dc4d4cfc_one(ow_from_f16(v0.at[k]), &r0);
             w1.at[k] = ow_to_f16(r0);
         }
         *(ow_f16x8 *)(z0 + j) = w1;
@@ -193,12 +227,12 @@ extern "C" __global__ void __launch_bounds__(256) ow_flat_79eeab5e9848c052(
     for (ow_i32 i = n - n % 8 + first; i < n; i += threads) {
         const ow_f16 v0 = a0[i];
         float r0;
-        ow_6c9ad74d6dac9b71_one(ow_from_f16(v0), &r0);
+        ow_f6b7d861dc4d4cfc_one(ow_from_f16(v0), &r0);
         z0[i] = ow_to_f16(r0);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_strided_a2fdbd65b058f70b(
+extern "C" __global__ void __launch_bounds__(256) ow_strided_9eca723f7f7deb2f(
     const float *a0, const float *a1, float *z0, ow_i32 n, ow_u32 n1, ow_u32 n1_times,
     ow_u32 n1_shift, ow_u32 n2, ow_u32 n2_times, ow_u32 n2_shift, ow_i32 s0_0, ow_i32 s0_1,
     ow_i32 s0_2, ow_i32 s1_0, ow_i32 s1_1, ow_i32 s1_2, ow_i32 s2_0, ow_i32 s2_1,
@@ -213,7 +247,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_strided_a2fdbd65b058f70b(
             const float v0 = a0[j0 * s0_0 + j1 * s0_1 + j2 * s0_2];
             const float v1 = a1[j0 * s1_0 + j1 * s1_1 + j2 * s1_2];
             float r0;
-            ow_84b16566ebc8d3c5_one(v0, v1, &r0);
+            ow_2d80cebad21235e9_one(v0, v1, &r0);
             z0[j0 * s2_0 + j1 * s2_1 + j2 * s2_2] = r0;
         }
     }

@@ -7,6 +7,7 @@ typedef unsigned short ow_u16;
 typedef unsigned int ow_u32;
 typedef unsigned long long ow_u64;
 typedef unsigned char ow_b;
+#define OW_CHECK_RANGE /* a device would give the nearest integer, and 0 for NaN */
 typedef unsigned short ow_f16; /* the bits of a half, which kernels hold as a float */
 #define OW_INLINE static __device__ __forceinline__ __attribute__((unused))
 #ifdef __CUDACC__
@@ -26,6 +27,39 @@ OW_INLINE ow_u32 ow_divide(ow_u32 i, ow_u32 times, ow_u32 shift)
 {
     return (__umulhi(i, times) + i) >> shift;
 }
+
+/* C leaves open what becomes of a number that does not fit. GCC for x86 uses an instruction that
+ * gives the least integer, which is what is wanted, unless it knows the number already. Elsewhere
+ * the number is compared with the limits; ABOVE: that it is above the lower limit of int32. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(OW_CHECK_RANGE)
+#define OW_TRUNCATE(T, x, above_low, high, least) \
+    (!__builtin_constant_p(x) || ((above_low) && (x) < (high)) ? (T)(x) : (least))
+#else
+#define OW_TRUNCATE(T, x, above_low, high, least) \
+    ((above_low) && (x) < (high) ? (T)(x) : (least))
+#endif
+#define OW_OF_FLOAT(S, F, ABOVE)                                                                \
+    OW_INLINE ow_i32 ow_i32_of_##S(F x)                                                         \
+    {                                                                                           \
+        return OW_TRUNCATE(ow_i32, x, ABOVE, (F)2147483648.0, -2147483647 - 1);                 \
+    }                                                                                           \
+    OW_INLINE ow_i64 ow_i64_of_##S(F x)                                                         \
+    {                                                                                           \
+        return OW_TRUNCATE(ow_i64, x, x >= (F)-9223372036854775808.0, (F)9223372036854775808.0, \
+                           -9223372036854775807LL - 1);                                         \
+    }                                                                                           \
+    /* from 2**63 on, 2**63 is taken off and added again; a negative number keeps its low bits */ \
+    OW_INLINE ow_u64 ow_u64_of_##S(F x)                                                         \
+    {                                                                                           \
+        const int large = x >= (F)9223372036854775808.0;                                        \
+        const F rest = large ? x - (F)9223372036854775808.0 : x;                                \
+        return (ow_u64)ow_i64_of_##S(rest) ^ (large ? 9223372036854775808ULL : 0);              \
+    }
+#ifndef OW_FLOATS
+#define OW_FLOATS
+OW_OF_FLOAT(f32, float, x >= -2147483648.0f)
+OW_OF_FLOAT(f64, double, x > -2147483649.0)
+#endif
 
 #ifdef __CUDACC__
 OW_INLINE float ow_from_f16(ow_f16 h)
@@ -56,7 +90,7 @@ OW_INLINE void ow_complain(ow_u32 *wrong, ow_u64 at)
     atomicMax(wrong, at < 0xfffffffeull ? ~(ow_u32)at : 1u);
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_search_right_a902bf6674e52ad3(
+extern "C" __global__ void __launch_bounds__(256) ow_search_right_656926a532b4cfc4(
     const ow_f16 *x, const double *v, ow_i64 *z, ow_i64 length, ow_i64 step, ow_i32 n,
     ow_u32 n1, ow_u32 n1_times, ow_u32 n1_shift, ow_i32 s0_0, ow_i32 s0_1)
 {
@@ -78,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_search_right_a902bf6674e52a
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_search_left_32ef6460304db9cd(
+extern "C" __global__ void __launch_bounds__(256) ow_search_left_4c7c46739d5d2d24(
     const float *x, const float *v, const ow_i32 *sorter, ow_u32 *wrong, ow_i64 *z,
     ow_i64 length, ow_i64 step, ow_i64 sorter_step, ow_i32 n, ow_u32 n1, ow_u32 n1_times,
     ow_u32 n1_shift, ow_i32 s0_0, ow_i32 s0_1)
@@ -105,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_search_left_32ef6460304db9c
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_choose_4cadb70aaec2f8e2(
+extern "C" __global__ void __launch_bounds__(256) ow_choose_7e610f0184caa917(
     const ow_i32 *number, const float *c0, const ow_f16 *c1, const float *c2, float *z,
     ow_u32 *wrong, ow_i32 n, ow_u32 n1, ow_u32 n1_times, ow_u32 n1_shift, ow_i32 s0_0,
     ow_i32 s0_1, ow_i32 s1_0, ow_i32 s1_1, ow_i32 s2_0, ow_i32 s2_1, ow_i32 s3_0,
@@ -135,7 +169,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_choose_4cadb70aaec2f8e2(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_choose_34efed6f15e74568(
+extern "C" __global__ void __launch_bounds__(256) ow_choose_64f7591863ada7d1(
     const ow_i32 *number, const float *c0, float *z, ow_i64 length, ow_i64 row, ow_i32 n,
     ow_u32 n1, ow_u32 n1_times, ow_u32 n1_shift, ow_i32 s0_0, ow_i32 s0_1, ow_i32 s1_0,
     ow_i32 s1_1)
@@ -153,7 +187,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_choose_34efed6f15e74568(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_ravel_fa972dcd9ef89fbe(
+extern "C" __global__ void __launch_bounds__(256) ow_ravel_63c4d774ff7471ec(
     const ow_i32 *index0, const ow_i64 *index1, ow_i64 *z, ow_u32 *wrong, ow_i64 length0,
     ow_i64 length1, ow_i64 row0, ow_i64 row1, ow_i32 n, ow_u32 n1, ow_u32 n1_times,
     ow_u32 n1_shift, ow_i32 s0_0, ow_i32 s0_1, ow_i32 s1_0, ow_i32 s1_1)
@@ -175,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(256) ow_ravel_fa972dcd9ef89fbe(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) ow_ravel_d8da3e9bd84eb652(
+extern "C" __global__ void __launch_bounds__(256) ow_ravel_43207c40412ad7bd(
     const ow_i64 *index0, const ow_i64 *index1, ow_i64 *z, ow_i64 length0, ow_i64 length1,
     ow_i64 row0, ow_i64 row1, ow_i32 n, ow_i32 s0_0, ow_i32 s1_0)
 {
