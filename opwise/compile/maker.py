@@ -11,7 +11,7 @@ import numpy as np
 
 from opwise.compile.construct import construct
 from opwise.compile.executable import Function
-from opwise.config import config
+from opwise.config import change_flags, config
 from opwise.graph import aliasing, hooks, provenance, traversal
 from opwise.graph.features import PreserveNames
 from opwise.graph.fgraph import FunctionGraph
@@ -72,6 +72,10 @@ def stats_for(profile, name):
     )
 
 
+#: flags for compiling a graph that was compiled before, when they did what they were to do
+_BUILT_BEFORE = {"compute_test_value": "off", "warn_float64": "ignore"}
+
+
 class FunctionMaker:
     """Compiles one construction under one mode; kept as ``f.maker``.
 
@@ -112,7 +116,8 @@ class FunctionMaker:
                 f"accept_inplace=True).{made_by(nodes[0])}"
             )
         self._optimize()
-        _separate_outputs(self.fgraph, construction)
+        with change_flags(compute_test_value="off"):  # copies are no lines of the user
+            _separate_outputs(self.fgraph, construction)
         self.report.applys = len(self.fgraph.apply_nodes)
         self._started = start
 
@@ -224,10 +229,11 @@ class FunctionMaker:
             arguments["updates"] = [
                 (swap.get(var, var), expression) for var, expression in arguments["updates"] or []
             ]
-        maker = FunctionMaker(
-            construct(**arguments), self.mode, name=name or self.name,
-            profile=stats_for(profile, name or self.name), accept_inplace=self.accept_inplace,
-        )  # fmt: skip
+        with change_flags(**_BUILT_BEFORE):
+            maker = FunctionMaker(
+                construct(**arguments), self.mode, name=name or self.name,
+                profile=stats_for(profile, name or self.name), accept_inplace=self.accept_inplace,
+            )  # fmt: skip
         maker.output_none = self.output_none
         return maker.create()
 
@@ -247,7 +253,10 @@ def _in_order(construction):
 @collector_paused()
 def _rebuild(order, arguments, mode, name, output_none, kept, accept_inplace):
     """Compile what ``FunctionMaker.recipe`` described."""
-    maker = FunctionMaker(construct(**arguments), mode, name=name, accept_inplace=accept_inplace)
+    with change_flags(**_BUILT_BEFORE):
+        maker = FunctionMaker(
+            construct(**arguments), mode, name=name, accept_inplace=accept_inplace
+        )
     maker.output_none = output_none
     return maker.create(kept)
 
