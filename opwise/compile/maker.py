@@ -38,7 +38,8 @@ class CompileReport:
     """Where the time of a compilation went, in seconds, and what the rewrites did.
 
     thunks: seconds by Apply; validate is part of optimizer, thunks are of linker. rewrites: the
-    record of the optimizer. kernels: what the cache and the compiler did, or None.
+    record of the optimizer. kernels: what the cache and the compiler did, or None. dropped_checks:
+    under the flag keep_shape_checks, the checks of shapes that are made in place of dropped Applys.
     """
 
     total: float = 0.0
@@ -49,6 +50,7 @@ class CompileReport:
     rewrites: object = None
     kernels: object = None
     applys: int = 0
+    dropped_checks: list[str] = field(default_factory=list)
 
 
 def stats_for(profile, name):
@@ -149,9 +151,21 @@ class FunctionMaker:
     def _optimize(self):
         start = time.perf_counter()
         with provenance.rewriting():
-            self.report.rewrites = self.mode.optimize(self.fgraph)
+            if config.keep_shape_checks:
+                self._optimize_with_shape_checks()
+            else:
+                self.report.rewrites = self.mode.optimize(self.fgraph)
         self.report.optimizer = time.perf_counter() - start
         self.mode.optimizer_time = getattr(self.mode, "optimizer_time", 0.0) + self.report.optimizer
+
+    def _optimize_with_shape_checks(self):
+        from opwise.optimizers import shapechecks  # few ask for it
+
+        with change_flags(compute_test_value="off"):
+            written = shapechecks.insert(self.fgraph)
+        self.report.rewrites = self.mode.optimize(self.fgraph)
+        with change_flags(compute_test_value="off"):
+            self.report.dropped_checks = shapechecks.keep_dropped(self.fgraph, written)
 
     def create(self, input_storage=None, trustme=False, storage_map=None):
         """Return the function. input_storage: values or containers for the inputs, in order."""
