@@ -231,8 +231,9 @@ class _Machine:
         if pair is None:
             return error
         text = (
-            f"\nOther modes give a result here: the rewrite {pair.reason}, of the stage {pair.stage}, "
-            f"replaces {self.replay.copies.get(pair.old, pair.old)} and drops what fails."
+            f"\nOther modes give a result here: the rewrite {pair.reason}, of the stage "
+            f"{pair.stage}, replaces {self.replay.copies.get(pair.old, pair.old)} and drops what "
+            "fails."
         )
         if isinstance(error, ValueError):
             text += " The flag keep_shape_checks=True keeps the checks of shapes in every mode."

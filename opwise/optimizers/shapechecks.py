@@ -1,8 +1,8 @@
 """Checks of shapes that rewrites drop: which they are, and an Op that makes them all the same.
 
 An Op that takes arrays of fitting shapes checks them when it runs. A rewrite that does without an
-operand, as ``x * 0`` becomes zeros, does without its check too. What each Op checks is written once,
-in ``conditions``; it is asked of the graph as written and of the optimized one.
+operand, as ``x * 0`` becomes zeros, does without its check too. What each Op checks is written
+once, in ``conditions``; it is asked of the graph as written and of the optimized one.
 """
 
 from __future__ import annotations
@@ -360,7 +360,7 @@ def _simplified(lengths):
     return graph.outputs
 
 
-_CANONICAL = Query(include=["fast_compile"])
+_CANONICAL = Query(include=["fast_run"], position_cutoff=1.3)
 
 
 def _number(n):

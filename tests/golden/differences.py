@@ -413,6 +413,14 @@ DIFFERENCES = (
         },
     ),
     Difference(
+        "a variable in place of the list of inputs is taken as a list of one, with a warning: the "
+        "program gets a function",
+        {
+            "functions.wrong_calls:inputs not a list": "!! TypeError: a golden program returned "
+            "<class 'opwise.compile.executable.Function'>, which has no recorded form",
+        },
+    ),
+    Difference(
         "flatten multiplies the lengths that it merges: -1 cannot stand for them beside a length 0",
         {
             "names.shapes:flatten 2/FAST_RUN": names(
