@@ -231,7 +231,7 @@ def doctor(script):
         raise click.ClickException(f"{script} is no Python that runs here: {error}") from None
     click.echo(f"{script}: {len(used)} names of theano, {len(missing)} missing")
     for name, line in missing:
-        click.echo(f"  {script}:{line}: {lacks(name)}")
+        click.echo(f"  {script}:{line}: {name}: {lacks(name)}")
     if missing:
         sys.exit(1)
 
