@@ -5,6 +5,19 @@ The names here are the public ones, those of the ``theano`` module among them.
 
 import sys as _sys
 
+try:
+    import opwise.linkers.opwise_c as _built  # noqa: F401
+except ModuleNotFoundError as _error:
+    if _error.name != "opwise.linkers.opwise_c":
+        raise
+    raise ImportError(
+        f"The extension of opwise is not built in {__path__[0]}, from where Python takes opwise. "
+        "In a checkout build it, by `python3 -m pip install -e .`; if opwise is installed, start "
+        "Python in another folder than the checkout.",
+        name="opwise",
+        path=__file__,
+    ) from None
+
 from opwise import errors, gradient, scalar, tensor
 from opwise.compile.construct import clone, rebuild_collect_shared
 from opwise.compile.executable import Function
@@ -141,4 +154,8 @@ def __getattr__(name):
         import opwise.testing
 
         return opwise.testing
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(
+        errors.lacks(f"{__name__}.{name}") if name in errors.MISSING
+        else f"module {__name__!r} has no attribute {name!r}",
+        name=name, obj=_sys.modules[__name__],
+    )  # fmt: skip

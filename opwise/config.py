@@ -841,6 +841,9 @@ _TABLE: tuple[tuple[str, ConfigParam, str, str], ...] = (
      "What to do about an input that the outputs do not depend on."),
     ("on_shape_error", EnumStr("warn", "raise"), "used",
      "What to do when the infer_shape of an Op fails."),
+    ("keep_shape_checks", BoolParam(False), "used",
+     "Whether optimized functions raise where lengths differ although the result needs one of them "
+     "alone, as in x * 0 + v, as the graph as written does."),
     ("allow_gc", BoolParam(True), "used",
      "Whether intermediate results are freed during a call, or kept to be reused by the next."),
     ("cxx", StrParam("cc"), "used", "The C compiler; nothing: no C code is compiled."),

@@ -197,6 +197,29 @@ def similar(name, known):
     return f" Did you mean {' or '.join(folded[each] for each in close)}?" if close else ""
 
 
+#: names of Theano, or parts of dotted ones, that opwise does not have yet: see README
+MISSING = frozenset(
+    """
+    scan scan_module scan_op scan_checkpoints map reduce foldl foldr ifelse until jacobian hessian
+    conv conv2d conv3d conv3d2d conv2d_transpose abstract_conv corr corr3d pool downsample pool_2d
+    max_pool_2d signal neighbours images2neibs shared_randomstreams raw_random RandomStreams
+    MRG_RandomStreams rng_mrg multinomial sparse nlinalg slinalg fft fourier OpFromGraph builders
+    as_op blocksparse ctc Conv3D ConvOp dnn
+    """.split()
+)
+
+
+def lacks(name, known=()):
+    """Return what to say of a dotted name of Theano that is not there; known: those beside it."""
+    last = name.rpartition(".")[2]
+    if not MISSING.isdisjoint(name.split(".")):
+        return (
+            f"opwise does not have {name} yet. README lists what is missing, under "
+            '"What is missing".'
+        )
+    return f"opwise has no {name}.{similar(last, known)}"
+
+
 def retold(error, text, note):
     """Return an exception of the class of ``error`` that says ``text``.
 

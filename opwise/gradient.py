@@ -15,7 +15,7 @@ from operator import add
 import numpy as np
 
 from opwise.config import config
-from opwise.errors import DisconnectedInputError, MethodNotDefined, NullTypeGradError
+from opwise.errors import DisconnectedInputError, MethodNotDefined, NullTypeGradError, lacks
 from opwise.graph import hooks, provenance
 from opwise.graph.apply import Apply
 from opwise.graph.null import (
@@ -1140,3 +1140,10 @@ def _without_debug(mode):
     mode = config.mode if mode is None else mode
     name = mode if isinstance(mode, str) else type(mode).__name__
     return "FAST_RUN" if "debug" in name.lower() else mode
+
+
+def __getattr__(name):
+    """Say of ``jacobian`` and ``hessian`` that they are missing, and where the list is."""
+    raise AttributeError(
+        lacks(f"{__name__}.{name}", [n for n in globals() if not n.startswith("_")]), name=name
+    )

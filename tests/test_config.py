@@ -111,10 +111,10 @@ def test_every_flag_has_a_sentence_and_one_place(load):
     names = [param.fullname for param in params]
     assert len(names) == len(set(names))
     assert all(param.doc.strip() and param.source == "default" for param in params)
-    # Those of Theano 1.0.5, four of 0.6 for ProfileMode, two that old programs still set, and nine
+    # Those of Theano 1.0.5, four of 0.6 for ProfileMode, two that old programs still set, and ten
     # of opwise's own: threads, recycle_bytes, tuning.functions, tuning.budget, profiling.nvtx,
-    # profiling.nvtx_library, cuda.graphs, cuda.tf32 and compiledir_bytes.
-    assert len(names) == 140 + 4 + 2 + 9
+    # profiling.nvtx_library, cuda.graphs, cuda.tf32, compiledir_bytes and keep_shape_checks.
+    assert len(names) == 140 + 4 + 2 + 10
 
 
 def test_flags_that_count_as_used_are_read_somewhere(defaults):

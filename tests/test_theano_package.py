@@ -1,7 +1,9 @@
 """The theano package: what programs take from it is there, and is opwise's own."""
 
 import importlib
+import os
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -112,7 +114,7 @@ def test_names_that_programs_use(name):
 
 @pytest.mark.parametrize("name", LACKING)
 def test_names_that_opwise_lacks(name):
-    with pytest.raises(AttributeError, match="has no"):
+    with pytest.raises((AttributeError, ImportError), match=r"has no|does not have"):
         find(name)
 
 
@@ -331,3 +333,43 @@ def test_shapes_are_checked_for_users_ops():
 def test_printing_is_a_module_of_opwise_too():
     code = "from opwise.printing import Print; import opwise.printing as p; assert p.Print is Print"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import theano; theano.scan", "from theano import scan", "import theano.sparse",
+        "from theano.tensor import nlinalg", "import theano.tensor as T; T.nlinalg",
+        "from theano.sandbox.rng_mrg import MRG_RandomStreams", "from theano.ifelse import ifelse",
+        "import theano.tensor.signal.pool", "from theano.compile.ops import as_op",
+        "import theano; theano.gradient.jacobian", "import opwise; opwise.scan",
+        "import theano.tensor as T; T.nnet.conv2d",
+    ],
+)  # fmt: skip
+def test_missing_names_lead_to_the_list(text):
+    lacking = r"opwise does not have .* yet"
+    with pytest.raises((AttributeError, ImportError), match=lacking) as error:
+        exec(text, {})
+    assert 'README lists what is missing, under "What is missing"' in str(error.value)
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    assert "### What is missing" in readme
+
+
+def test_misspelled_names_are_answered_with_others():
+    with pytest.raises(AttributeError, match=r"opwise has no theano.tensr. Did you mean tensor"):
+        theano.tensr  # noqa: B018
+    assert not hasattr(theano, "__no_such__") and getattr(theano, "nosuch", 3) == 3
+    with pytest.raises(ModuleNotFoundError, match=r"theano\.nosuch"):
+        importlib.import_module("theano.nosuch")
+
+
+def test_a_checkout_that_is_not_built_says_so(tmp_path):
+    package = Path(__file__).parents[1] / "opwise"
+    no_binaries = shutil.ignore_patterns("*.so", "__pycache__")
+    shutil.copytree(package, tmp_path / "opwise", ignore=no_binaries)
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    command = [sys.executable, "-c", "import opwise"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"ImportError: The extension of opwise is not built in {tmp_path}")
+    assert "pip install -e ." in last and "another folder" in last

@@ -20,3 +20,12 @@ _aliases.install(sys.modules[__name__])
 
 from theano.printing import pprint  # noqa: E402, F401  (a module that was just made)
 from theano.updates import OrderedUpdates  # noqa: E402, F401
+
+
+def __getattr__(name):
+    """Say what is missing, and where the list is."""
+    raise AttributeError(
+        _aliases.lacks(f"{__name__}.{name}", [n for n in globals() if not n.startswith("_")]),
+        name=name,
+        obj=sys.modules[__name__],
+    )

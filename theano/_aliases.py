@@ -13,6 +13,8 @@ import types
 
 import numpy as np
 
+from opwise.errors import MISSING, lacks
+
 _GRAPH = ("variable", "apply", "op", "type", "fgraph", "features", "traversal", "null", "testvalue")
 _OPTIMIZERS = ("rule", "database", "passes", "navigators", "pattern", "merge", "stages")
 _TENSOR_RULES = ("rule", "stages", "passes", "shapefeature", "folding", "rules.blas",
@@ -143,10 +145,10 @@ class _Made(types.ModuleType):
             return vars(self)[name]
         except KeyError:
             sources = MADE[self.__name__]
-            raise AttributeError(
-                f"opwise has no {self.__name__}.{name}"
-                + (f" (it would be in {' or '.join(sources)})" if sources else "")
-            ) from None
+            text = lacks(f"{self.__name__}.{name}", [n for n in vars(self) if n[0] != "_"])
+            if sources and name not in MISSING:
+                text += f" It would be in {' or '.join(sources)}."
+            raise AttributeError(text, name=name, obj=self) from None
 
     def __dir__(self):
         _fill(self)
@@ -162,8 +164,22 @@ def _fill(module):
                 own.setdefault(name, value)
 
 
+class _Missing:
+    """The last of Python's finders: says of names of theano that opwise does not have them yet.
+
+    The error has no name: ``from theano import scan`` would replace one of that name by less.
+    """
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.startswith("theano.") and not MISSING.isdisjoint(name.split(".")):
+            raise ModuleNotFoundError(lacks(name))
+        return None
+
+
 def install(package):
     """Let every module of the table be found, as an import and as an attribute of its parent."""
+    sys.meta_path.append(_Missing)
     modules = {name: importlib.import_module(own) for name, own in SAME.items()}
     for name in MADE:
         modules[name] = _Made(name, f"Names that programs take from {name}; opwise gives them.")

@@ -21,7 +21,7 @@ from opwise.command import files, overview, tables
 from opwise.command.export import export
 from opwise.command.tune import tune
 from opwise.config import config
-from opwise.errors import DeviceError
+from opwise.errors import DeviceError, lacks
 from opwise.linkers import kernelcache, probe
 from opwise.linkers.trusted import Refused
 from opwise.profiling import records
@@ -232,7 +232,7 @@ def doctor(script):
         raise click.ClickException(f"{script} is no Python that runs here: {error}") from None
     click.echo(f"{script}: {len(used)} names of theano, {len(missing)} missing")
     for name, line in missing:
-        click.echo(f"  {script}:{line}: {name}")
+        click.echo(f"  {script}:{line}: {name}: {lacks(name)}")
     if missing:
         sys.exit(1)
 

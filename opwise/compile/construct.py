@@ -10,7 +10,7 @@ import copy
 import warnings
 from dataclasses import dataclass
 
-from opwise.compile.io import In, SymbolicOutput, as_input
+from opwise.compile.io import In, SymbolicInput, SymbolicOutput, as_input
 from opwise.compile.shared import SharedVariable, shared
 from opwise.config import config
 from opwise.errors import MissingInputError, UnusedInputError
@@ -70,6 +70,12 @@ def construct(
     things that are not variables or have the wrong type, MissingInputError for a variable without a
     value, UnusedInputError for an input that changes nothing.
     """
+    if isinstance(inputs, Variable | SymbolicInput):
+        warn(
+            f"The inputs of a function are a list: {inputs} is taken as a list of one. Write "
+            f"[{inputs}]."
+        )
+        inputs = [inputs]
     specs = _input_specs(inputs, allow_input_downcast)
     outs, unpack_single, keys = _output_specs(outputs)
     arguments = {
@@ -132,7 +138,7 @@ def _input_specs(inputs, allow_downcast):
     if not isinstance(inputs, list | tuple):
         raise Exception(
             "Input variables of a Theano function should be contained in a list, even when there "
-            f"is a single input. Write [{inputs}], not {inputs}."
+            f"is a single input. Give a list of variables, as [x], not {inputs!r}."
         )
     specs = []
     seen = {}

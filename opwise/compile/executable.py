@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy as copying
 
+import numpy as np
+
 from opwise.compile.shared import SharedVariable
 from opwise.errors import AliasedMemoryError, retold, similar
 from opwise.graph.provenance import format_trace
@@ -364,6 +366,8 @@ def _input_containers(specs, values):
             spec.variable, [None], strict=spec.strict, allow_downcast=spec.allow_downcast,
             name=spec.name,
         )  # fmt: skip
+        if spec.mutable and isinstance(value, np.ndarray):
+            value = value.copy()  # the caller's array, and a copy of the function, keep theirs
         if value is not None:
             container.data = value
         containers.append(container)

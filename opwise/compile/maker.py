@@ -11,7 +11,7 @@ import numpy as np
 
 from opwise.compile.construct import construct
 from opwise.compile.executable import Function
-from opwise.config import config
+from opwise.config import change_flags, config
 from opwise.graph import aliasing, hooks, provenance
 from opwise.graph.features import PreserveNames
 from opwise.graph.fgraph import FunctionGraph
@@ -38,7 +38,8 @@ class CompileReport:
     """Where the time of a compilation went, in seconds, and what the rewrites did.
 
     thunks: seconds by Apply; validate is part of optimizer, thunks are of linker. rewrites: the
-    record of the optimizer. kernels: what the cache and the compiler did, or None.
+    record of the optimizer. kernels: what the cache and the compiler did, or None. dropped_checks:
+    under the flag keep_shape_checks, the checks of shapes that are made in place of dropped Applys.
     """
 
     total: float = 0.0
@@ -49,6 +50,7 @@ class CompileReport:
     rewrites: object = None
     kernels: object = None
     applys: int = 0
+    dropped_checks: list[str] = field(default_factory=list)
 
 
 def stats_for(profile, name):
@@ -70,6 +72,10 @@ def stats_for(profile, name):
     raise TypeError(
         f"profile is {profile!r}; it must be True, False, None, a text or a ProfileStats"
     )
+
+
+#: flags for compiling a graph that was compiled before, when they did what they were to do
+_BUILT_BEFORE = {"compute_test_value": "off", "warn_float64": "ignore"}
 
 
 class FunctionMaker:
@@ -112,7 +118,8 @@ class FunctionMaker:
                 f"accept_inplace=True).{made_by(nodes[0])}"
             )
         self._optimize()
-        _separate_outputs(self.fgraph, construction)
+        with change_flags(compute_test_value="off"):  # copies are no lines of the user
+            _separate_outputs(self.fgraph, construction)
         self.report.applys = len(self.fgraph.apply_nodes)
         self._started = start
 
@@ -144,9 +151,21 @@ class FunctionMaker:
     def _optimize(self):
         start = time.perf_counter()
         with provenance.rewriting():
-            self.report.rewrites = self.mode.optimize(self.fgraph)
+            if config.keep_shape_checks:
+                self._optimize_with_shape_checks()
+            else:
+                self.report.rewrites = self.mode.optimize(self.fgraph)
         self.report.optimizer = time.perf_counter() - start
         self.mode.optimizer_time = getattr(self.mode, "optimizer_time", 0.0) + self.report.optimizer
+
+    def _optimize_with_shape_checks(self):
+        from opwise.optimizers import shapechecks  # few ask for it
+
+        with change_flags(compute_test_value="off"):
+            written = shapechecks.insert(self.fgraph)
+        self.report.rewrites = self.mode.optimize(self.fgraph)
+        with change_flags(compute_test_value="off"):
+            self.report.dropped_checks = shapechecks.keep_dropped(self.fgraph, written)
 
     def create(self, input_storage=None, trustme=False, storage_map=None):
         """Return the function. input_storage: values or containers for the inputs, in order."""
@@ -223,10 +242,11 @@ class FunctionMaker:
             arguments["updates"] = [
                 (swap.get(var, var), expression) for var, expression in arguments["updates"] or []
             ]
-        maker = FunctionMaker(
-            construct(**arguments), self.mode, name=name or self.name,
-            profile=stats_for(profile, name or self.name), accept_inplace=self.accept_inplace,
-        )  # fmt: skip
+        with change_flags(**_BUILT_BEFORE):
+            maker = FunctionMaker(
+                construct(**arguments), self.mode, name=name or self.name,
+                profile=stats_for(profile, name or self.name), accept_inplace=self.accept_inplace,
+            )  # fmt: skip
         maker.output_none = self.output_none
         return maker.create()
 
@@ -234,7 +254,10 @@ class FunctionMaker:
 @collector_paused()
 def _rebuild(arguments, mode, name, output_none, kept, accept_inplace):
     """Compile what ``FunctionMaker.recipe`` described."""
-    maker = FunctionMaker(construct(**arguments), mode, name=name, accept_inplace=accept_inplace)
+    with change_flags(**_BUILT_BEFORE):
+        maker = FunctionMaker(
+            construct(**arguments), mode, name=name, accept_inplace=accept_inplace
+        )
     maker.output_none = output_none
     return maker.create(kept)
 

@@ -101,6 +101,11 @@ class Linker:
         outputs = [Container(program.variables[c], storages[c]) for c in program.outputs]
         return machine, inputs, outputs, thunks, program.order
 
+    @property
+    def uses_compiler(self):
+        """Whether loops are compiled where there is a C compiler."""
+        return self.generate_kernels and "c" in self.makers
+
     def make_program(self):
         """Return the Program of the accepted graph."""
         return make_program(self.fgraph, self.schedule)

@@ -83,19 +83,31 @@ def compiler():
         found = _find(command)
         if found is not None:
             return found
-    found = _find("cc") or _find("gcc") or _find("clang")
-    if found is None and command != "cc":
-        _say_missing(command)
-    return found
+    return _find("cc") or _find("gcc") or _find("clang")
+
+
+def no_compiler():
+    """Return why there is no C compiler, as a sentence without its end; '' if there is one."""
+    if compiler() is not None:
+        return ""
+    if not config.cxx:
+        return "The flag cxx is empty, so no C compiler is used"
+    if config.cxx != "cc":
+        return f"The flag cxx names a C compiler that is not there, {config.cxx}"
+    return "There is no C compiler (no cc, gcc or clang is on the PATH)"
+
+
+def warn_without_compiler():
+    """Warn, once in a process, if there is no C compiler and nobody asked for that (cxx=)."""
+    if config.cxx and compiler() is None:
+        _say_missing()
 
 
 @cache
-def _say_missing(command):
-    """Warn, once, that the compiler that was asked for is not there, nor another."""
+def _say_missing():
     provenance.warn(
-        f"The flag cxx names a C compiler that is not there, {command}: functions run on built-in "
-        "loops, which are slower. Set cxx to the path of one, or to nothing (cxx=) if there is to "
-        "be none."
+        f"{no_compiler()}: functions run on built-in loops, which are slower. Install one or set "
+        "the flag cxx to the path of one, or to nothing (cxx=) if there is to be none."
     )
 
 

@@ -36,6 +36,7 @@ cdef extern from "numpy/arrayobject.h":
     bint PyArray_CheckExact(object)
     bint PyArray_ISBEHAVED_RO(object)
     bint PyArray_ISWRITEABLE(cnp.ndarray)
+    void PyArray_CLEARFLAGS(cnp.ndarray, int)
 
 cdef extern from "pythread.h":
     unsigned long PyThread_get_thread_ident() nogil
@@ -681,6 +682,8 @@ cdef class VM:
         a = ow_wrap(c.typenum, c.ndim, shape, strides, c.data, False)
         Py_INCREF(base)  # the array takes this reference
         PyArray_SetBaseObject(a, base)
+        if _read_only(base):
+            PyArray_CLEARFLAGS(a, cnp.NPY_ARRAY_WRITEABLE)
         if holder != i or c.owner == NULL:
             self._own(i, a)
         return a

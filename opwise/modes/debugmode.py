@@ -22,6 +22,7 @@ from opwise.errors import (  # noqa: F401  (legacy programs import them from her
     DebugModeError,
     InvalidValueError,
     StochasticOrder,
+    retold,
 )
 from opwise.graph import aliasing, hooks
 from opwise.linkers import opwise_c
@@ -210,8 +211,24 @@ class _Machine(opwise_c.PythonVM):
             if step.different is not None:
                 raise self._bad_value(k)
         if self.replay.error is not None:  # what was written fails, what is left of it does not
-            raise self.replay.error
+            raise self._dropped(self.replay.error)
         self._compare_with_written()
+
+    def _dropped(self, error):
+        """Return the error of an Apply as written, with the rewrite that hides it elsewhere."""
+        pair = self.replay.first_without_error()
+        if pair is None:
+            return error
+        text = (
+            f"\nOther modes give a result here: the rewrite {pair.reason}, of the stage "
+            f"{pair.stage}, replaces {self.replay.copies.get(pair.old, pair.old)} and drops what "
+            "fails."
+        )
+        if isinstance(error, ValueError):
+            text += " The flag keep_shape_checks=True keeps the checks of shapes in every mode."
+        new = retold(error, f"{error}\n{text}", text)
+        new._opwise_annotated, new.node = True, getattr(error, "node", None)
+        return new.with_traceback(error.__traceback__)
 
     def _check_input(self, var, fits, value):
         if value is None:

@@ -7,7 +7,7 @@ import importlib
 
 from opwise.config import config, register_mode_name
 from opwise.errors import similar
-from opwise.graph import hooks
+from opwise.graph import hooks, provenance
 from opwise.linkers.base import CLinker, Linker, OpWiseCLinker, PerformLinker, VM_Linker
 from opwise.linkers.wrap import DualLinker
 from opwise.optimizers.database import Query
@@ -102,6 +102,46 @@ def _named(table, name, what):
             )
         raise KeyError(f"no {what} is called {name!r}; those known: {', '.join(names)}.{advice}")
     return table[name]
+
+
+#: names and tags of rewrites that Theano has or had and opwise has not: naming them does no harm
+_LEGACY_TAGS = frozenset(
+    """
+    CheckStackTrace Canonizer OpRemove Print1.21 Print1.51 UnShapeOpt all_pushout_opt
+    alloc_empty_to_zeros batchnorm_opts blas_c c_blas c_blas_destructive
+    constant_folding_for_scan2 conv_dnn conv_fft_valid conv_fft_full conv_gemm conv_meta
+    conv_opts cudnn cxx_only dnn fast_compile_gpu gpu gpu_after_fusion gpu_elemwise_fusion
+    gpu_inplace_opt gpu_local_optimizations gpu_opt gpuarray gpuarray_opt inline_ofg_expansion
+    inplace_allocempty inplace_elemwise inplace_gpu_elemwise_opt inplace_ger inplace_opt
+    local_abstractconv_gemm local_abstractconv_gemmm local_alloc_empty_to_zeros local_conv_dnn
+    local_conv_dnn_alternative local_conv_gemm local_dnn_convi_output_merge local_gpu_conv
+    local_inplace_incsubtensor1 local_inplace_sparse_block_gemv local_inplace_sparse_block_outer
+    local_inv_canon local_remove_all_assert local_remove_useless_assert local_softmax_dnn
+    local_sumsqr2dot local_ultra_fast_sigmoid local_useless_composite local_useless_tile
+    local_useless_topk make_scipy_blas_destructive no_cpu_op pool_opts random
+    random_make_inplace_mrg remove_constants_and_unused_inputs_scan scan scanOp_make_inplace
+    scanOp_merge scanOp_merge_inouts scanOp_remove_constants_and_unused_inputs1
+    scanOp_remove_constants_and_unused_inputs3 scanOp_save_mem scan_eqopt1 scan_eqopt2
+    scan_make_inplace scan_merge_inouts scan_pushout_add scan_pushout_dot1 scanop_make_inplace
+    scanop_remove_constants_and_unused_inputs2 scipy_blas sparse specialize_device stable unsafe
+    use_c_blas
+    """.split()
+)
+
+
+def _warn_of_unknown(tags, where):
+    """Warn of tags that no rewrite has, which choose nothing."""
+    unknown = [tag for tag in tags if isinstance(tag, str) and tag and tag not in _LEGACY_TAGS]
+    if not unknown:
+        return
+    words = optdb.vocabulary()
+    effect = "no rewrite is left" if where.endswith("requiring") else "it changes nothing"
+    for tag in unknown:
+        if tag not in words:
+            provenance.warn(
+                f"No rewrite has the name or tag {tag!r}, which {where} names: {effect}."
+                f"{similar(tag, words | _LEGACY_TAGS)}"
+            )
 
 
 class Mode:
@@ -213,14 +253,17 @@ class Mode:
 
     def including(self, *tags):
         """Return a mode whose rewrites also include those with these tags."""
+        _warn_of_unknown(tags, "mode.including")
         return self._query("including", tags)
 
     def excluding(self, *tags):
         """Return a mode without the rewrites that have one of these tags."""
+        _warn_of_unknown(tags, "mode.excluding")
         return self._query("excluding", tags)
 
     def requiring(self, *tags):
         """Return a mode with only those rewrites that have all of these tags."""
+        _warn_of_unknown(tags, "mode.requiring")
         return self._query("requiring", tags)
 
     def register(self, *optimizations):
@@ -319,6 +362,8 @@ def get_default_mode():
             ("requiring", config.optimizer_requiring),
         ):
             if tags:
-                mode = getattr(mode, method)(*tags.split(":"))
+                tags = tags.split(":")
+                _warn_of_unknown(tags, f"the flag optimizer_{method}")
+                mode = mode._query(method, tags)
         found = _default_cache[key] = mode
     return found

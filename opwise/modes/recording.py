@@ -7,7 +7,7 @@ import importlib
 from functools import partial
 
 from opwise.config import config
-from opwise.linkers import blasload, cmakers, probe
+from opwise.linkers import blasload, cbuild, cmakers, probe
 from opwise.profiling.recorder import Recorder
 
 
@@ -30,6 +30,8 @@ def record(function, time_thunks=True, ignore_first_call=False, memory=False):
     )
     recorder.program = function.maker.linker.program
     recorder.limits = probe.known
+    if getattr(function.maker.linker, "uses_compiler", False):
+        recorder.no_compiler = cbuild.no_compiler()
     device = getattr(function.fn, "device", None)
     if device is not None:
         recorder.device_limits = partial(_known, device)

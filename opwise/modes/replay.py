@@ -123,6 +123,17 @@ class Replay:
         order = [one.copy for one in self.runs if one.written]
         return linker_errors.annotated(error, run.copy, order, [values[k] for k in run.reads])
 
+    def first_without_error(self):
+        """Return the replacement that dropped an Apply which failed, or None if none is to blame.
+
+        Its old variable could not be computed; the new one could.
+        """
+        for pair in self.pairs:
+            old, new = pair.slots
+            if self._values[old] is _MISSING and self._values[new] is not _MISSING:
+                return pair
+        return None
+
     def value(self, var):
         """Return the value of a variable as it came in, or None if it is not known."""
         k = self._slots.get(var)

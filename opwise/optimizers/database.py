@@ -227,6 +227,15 @@ class DB:
         for tag in all_tags:
             self._tags.setdefault(tag, {})[name] = None
 
+    def vocabulary(self):
+        """Return every name and tag here and in the databases inside, as a set."""
+        self._filled()
+        words = {*self._objects, *self._tags}
+        for obj in self._objects.values():
+            if isinstance(obj, DB):
+                words |= obj.vocabulary()
+        return words
+
     def add_tags(self, name, *tags):
         """Give the object of a name more tags."""
         for tag in tags:

@@ -48,6 +48,8 @@ class Recorder:
 
     #: the record of the optimizer as plain data, where it is asked for
     rewrites = None
+    #: why there was no C compiler where one would have been used
+    no_compiler = ""
     #: the Program that the machine runs: its graph, and which cells Applys read and write
     program = None
     #: called without arguments: the roofline.Machine that it runs on, as far as that is known
@@ -265,6 +267,12 @@ def _flags():
     )
 
 
+def _environment_of(recorders):
+    about = environment()
+    reason = next((r.no_compiler for r in recorders if r.no_compiler), "")
+    return {**about, "no_compiler": reason} if reason else about
+
+
 def profile_of(recorders, message=""):
     """Return a Profile of several recorders, as of now."""
     with no_collection():
@@ -272,7 +280,7 @@ def profile_of(recorders, message=""):
         machine = next((r.limits() for r in recorders if r.limits is not None), None)
         devices = {r.device_limits() for r in recorders if r.device_limits is not None} - {None}
         return Profile(
-            functions, text_of(message), environment(), _sources(functions), machine,
+            functions, text_of(message), _environment_of(recorders), _sources(functions), machine,
             devices=tuple(sorted(devices, key=repr)),
         )  # fmt: skip
 

@@ -10,7 +10,22 @@ _WORTH = 0.01
 
 def tips(profile):
     """Return tips, each a sentence or two, for the functions of a profile."""
-    return [*_narrower(profile), *_in_python(profile)]
+    return [*_without_compiler(profile), *_narrower(profile), *_in_python(profile)]
+
+
+def without_compiler(profile):
+    """Return why functions of a profile ran without a C compiler; '' if they did not."""
+    environments = profile.environment.get("merged", [profile.environment])
+    return next((e["no_compiler"] for e in environments if e.get("no_compiler")), "")
+
+
+def _without_compiler(profile):
+    reason = without_compiler(profile)
+    if reason:
+        yield (
+            f"{reason}: elementwise loops ran on built-in kernels, which are slower. Install gcc "
+            "or clang, or set the flag cxx to the path of a compiler"
+        )
 
 
 def _narrower(profile):

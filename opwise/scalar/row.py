@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from opwise.graph.variable import Constant
 from opwise.scalar import dtypes
 
 #: every row by its name, in the order of the tables
@@ -93,6 +94,13 @@ class Expression:
     @property
     def dtype(self):
         return self.var.type.dtype
+
+    def never(self, number):
+        """Return whether this is a constant in which ``number`` does not occur."""
+        var = self.var
+        while var.owner is not None and len(var.owner.inputs) == 1 and var.owner.op.view_map:
+            var = var.owner.inputs[0]  # a constant with other dimensions
+        return isinstance(var, Constant) and not np.any(np.equal(var.data, number))
 
     def like(self, number):
         """Return ``number`` in this variable's dtype: a Python float might widen the result."""

@@ -126,8 +126,11 @@ class CumOp(Op):
         if self.mode == "add":
             gx = summed_from_the_end(gz)
         else:
-            x_flat = flatten(x) if self.axis is None else x
-            gx = summed_from_the_end(outputs[0] * gz) / x_flat
+            factors = flatten(x) if self.axis is None else x
+            _, is_first_zero, divisor, without_it = self._around_the_first_zero(factors)
+            by_first_zero = summed_from_the_end(without_it * gz)
+            by_others = summed_from_the_end(outputs[0] * gz) / divisor
+            gx = elemwise("switch")(is_first_zero, by_first_zero, by_others)
         if self.axis is None and x.type.ndim != 1:
             gx = reshape(gx, shape_of(x), ndim=x.type.ndim)
         return [gx]
@@ -137,8 +140,28 @@ class CumOp(Op):
             return [None]
         if self.mode == "add":
             return [self(eval_points[0])]
-        ratio = eval_points[0] / inputs[0]
-        return [self(inputs[0]) * CumOp(self.axis, "add")(ratio)]
+        x, dx = (flatten(v) if self.axis is None else v for v in (inputs[0], eval_points[0]))
+        zeros_so_far, is_first_zero, divisor, without_it = self._around_the_first_zero(x)
+        added = CumOp(self.axis, "add")
+        before = self(x) * added(dx / divisor)
+        behind = without_it * added(elemwise("switch")(is_first_zero, dx, 0))
+        return [elemwise("switch")(elemwise("eq")(zeros_so_far, 0), before, behind)]
+
+    def _around_the_first_zero(self, factors):
+        """Return what derivatives of products need that are exact with zeros, as variables.
+
+        Products before the first 0 change with a factor by their value divided by the factor. All
+        others are 0 and change with that first 0 alone, by the product of their other factors.
+        Returns (how many factors are 0 up to here, which is the first 0, the factors with 1 for 0,
+        the products without the first 0).
+        """
+        one = constant(np.array(1, factors.type.dtype))
+        is_zero = elemwise("eq")(factors, 0)
+        zeros_so_far = CumOp(self.axis, "add")(cast(is_zero, "int64"))
+        is_first_zero = elemwise("and_")(is_zero, elemwise("eq")(zeros_so_far, 1))
+        divisor = elemwise("switch")(is_zero, one, factors)
+        without_it = self(elemwise("switch")(is_first_zero, one, factors))
+        return zeros_so_far, is_first_zero, divisor, without_it
 
     def __str__(self):
         return f"{type(self).__name__}{{{self.axis}, {self.mode}}}"
@@ -400,7 +423,8 @@ def bincount(x, weights=None, minlength=None, assert_nonneg=False):
 
         nonnegative = elemwise("ge")(x, 0).all()
         x = Assert("Input to bincount has negative values!")(x, nonnegative)
-    length = cast(x.max() + 1, "int64")
+    # -1 for a vector without elements, which counts nothing
+    length = join(0, constant(np.array([-1])), cast(x, "int64")).max() + 1
     if minlength is not None:
         length = elemwise("maximum")(length, minlength)
     if weights is None:

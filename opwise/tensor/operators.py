@@ -277,7 +277,10 @@ class _Methods:
         return reduce.ptp(self, axis=axis)
 
     def norm(self, L, axis=None, keepdims=False):
-        """Return the L-norm: the sum of the L-th powers of the sizes, to the power 1 / L."""
+        """Return the L-norm: the sum of the L-th powers of the sizes, to the power 1 / L.
+
+        Where it is 0 its gradient is 0, if L is at least 1.
+        """
         if L == 0 or L in (float("inf"), -float("inf")):
             raise NotImplementedError(
                 f"norm({L}) is not implemented: use T.neq(x, 0).sum(), abs(x).max() or abs(x).min()"
@@ -285,7 +288,8 @@ class _Methods:
         if not isinstance(L, int | float):
             raise TypeError(f"norm takes a number, not {L!r}")
         powers = abs(self) ** L
-        return reduce.sum(powers, axis=axis, keepdims=keepdims) ** (1.0 / L)
+        total = reduce.sum(powers, axis=axis, keepdims=keepdims)
+        return reduce.RootOfSum(1.0 / L)(total ** (1.0 / L), total)
 
     def trace(self):
         """Return the sum of the diagonal."""

@@ -17,6 +17,7 @@ from opwise.graph.variable import Constant, Variable
 from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS, BinaryScalarOp
+from opwise.tensor.convert import ViewOp
 from opwise.tensor.creation import arange, zeros_like
 from opwise.tensor.elemwise import cast, dimshuffle, dimshuffle_op, elemwise, second_bare
 from opwise.tensor.shape import reshape, shape
@@ -725,9 +726,51 @@ def _divided(x, divisors):
     return x
 
 
+class RootOfSum(ViewOp):
+    """Gives its first input, ``x ** power``, where the second is x, a sum of powers.
+
+    Its derivative by x is 0 where x is 0. The derivative of a root is infinite there and that of
+    the powers 0, so that their product would be NaN; 0 is one of the slopes of the kink.
+    """
+
+    __props__ = ("power",)
+
+    def __init__(self, power):
+        self.power = power
+
+    def make_node(self, root, x):
+        return Apply(self, [root, x], [root.type.make_variable()])
+
+    def infer_shape(self, node, shapes):
+        return shapes[:1]
+
+    def connection_pattern(self, node):
+        return [[False], [True]]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        slope = self._slope(outputs[0], inputs[1])
+        return [disconnected_type.make_variable(), elemwise("mul")(output_gradients[0], slope)]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[1] is None:
+            return [None]
+        return [elemwise("mul")(eval_points[1], self._slope(*inputs))]
+
+    def _slope(self, root, x):
+        # x ** (power - 1), without a division by 0
+        one = constant(np.array(1, x.type.dtype))
+        nonzero = elemwise("switch")(elemwise("eq")(x, 0), one, x)
+        power = constant(np.array(self.power, root.type.dtype))
+        return elemwise("mul")(power, elemwise("true_div")(root, nonzero))
+
+
 def std(input, axis=None, ddof=0, keepdims=False, corrected=False):
-    """Return the standard deviation along ``axis`` (all unless told); arguments as for ``var``."""
-    result = elemwise("sqrt")(var(input, axis, ddof, keepdims, corrected))
+    """Return the standard deviation along ``axis`` (all unless told); arguments as for ``var``.
+
+    Where it is 0 its gradient is 0, one of the slopes of that kink.
+    """
+    variance = var(input, axis, ddof, keepdims, corrected)
+    result = RootOfSum(0.5)(elemwise("sqrt")(variance), variance)
     result.name = "std"
     return result
 

@@ -496,7 +496,9 @@ def flatten(x, ndim=None, outdim=None):
             f"{n} dimensions cannot remain of {x}, which has {x.type.ndim}: 1 or more can"
         )
     kept = [_shape(x)[i] for i in range(n - 1)]
-    result = reshape(x, [*kept, -1])
+    # beside a length of 0, -1 could stand for any length
+    last = _product([_shape(x)[i] for i in range(n - 1, x.type.ndim)]) if kept else -1
+    result = reshape(x, [*kept, last])
     pattern = x.type.broadcastable
     merged = (*pattern[: n - 1], all(pattern[n - 1 :]))
     return addbroadcast(result, *(i for i, b in enumerate(merged) if b))

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 
+from opwise.config import change_flags
 from opwise.graph.printing import Print
-from opwise.linkers import cmakers
+from opwise.linkers import cbuild, cmakers
 from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
 from opwise.modes.recording import record
@@ -29,7 +30,7 @@ _LITTLE = 1000
 
 def findings(subject):
     """Return the Findings about a function."""
-    found = list(_about_calls(subject))
+    found = [*_about_calls(subject), *_without_compiler(subject), *_dropped_checks(subject)]
     if type(subject.mode) not in (Mode, ProfileMode):
         return found
     if "c" in getattr(subject.mode.linker, "makers", ()):
@@ -43,6 +44,29 @@ def _about_calls(subject):
         yield Finding("call", "its mode calls functions of yours: measured without, under c|py")
     if any(isinstance(node.op, Print) for node in as_written(subject.function)):
         yield Finding("call", "it prints: measured without")
+
+
+def _without_compiler(subject):
+    linker = subject.original.function.maker.linker
+    reason = cbuild.no_compiler() if getattr(linker, "uses_compiler", False) else ""
+    if reason:
+        yield Finding(
+            "compiler",
+            f"{reason}: loops run on built-in kernels, which are slower; install gcc or clang, or "
+            "set the flag cxx to the path of a compiler",
+        )
+
+
+def _dropped_checks(subject):
+    """Yield the checks of shapes that the rewrites dropped."""
+    with change_flags(keep_shape_checks=True):
+        dropped = maker_of(subject.function, subject.mode).report.dropped_checks
+    for text in dropped[:MOST]:
+        yield Finding("shapes", f"the rewrites drop this check: {text}")
+    if len(dropped) > MOST:
+        yield Finding("shapes", f"and {len(dropped) - MOST} more")
+    if dropped:
+        yield Finding("shapes", "the flag keep_shape_checks=True makes the function raise there")
 
 
 # --- Applys in Python -----------------------------------------------------------------------------

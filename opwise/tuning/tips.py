@@ -34,8 +34,8 @@ class Tip:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that was seen in a function, or not tried. subject: 'Python', 'fusion', 'call' or
-    'not tried'."""
+    """Something that was seen in a function, or not tried. subject: 'Python', 'fusion', 'call',
+    'compiler', 'shapes' or 'not tried'."""
 
     subject: str
     text: str
@@ -65,6 +65,8 @@ class Advice:
 _SUBJECTS = {
     "Python": "Runs in Python",
     "fusion": "Not fused",
+    "compiler": "Compiler",
+    "shapes": "Checks of shapes",
     "call": "Seen",
     "not tried": "Not tried",
 }

@@ -240,6 +240,7 @@ def test_doctor_finds_what_a_program_lacks(call, tmp_path):
     missing = [line.split(": ")[1] for line in result.output.splitlines() if f"{script}:" in line
                and line.startswith("  ")]  # fmt: skip
     assert "theano.tensor.nnet.no_such_function" in missing
+    assert "opwise does not have theano.tensor.signal.downsample yet. README lists" in result.output
     assert not any("no_such_method" in name or "numpy" in name for name in missing)
     assert f"  {script}:6: theano.tensor.nnet.no_such_function" in result.output
 

@@ -130,7 +130,7 @@ def test_a_computed_variable_may_be_an_input(a, b):
 @pytest.mark.parametrize(
     ("inputs", "outputs", "error", "told"),
     [
-        (lambda v: v, lambda v: v, Exception, "should be contained in a list"),
+        (lambda v: {v}, lambda v: v, Exception, "should be contained in a list"),
         (lambda v: [3], lambda v: v, TypeError, "Unknown parameter type: <class 'int'>"),
         (lambda v: [constant(1.0)], lambda v: v, TypeError, "Constants not allowed in param list"),
         (lambda v: [shared(1.0)], lambda v: v, TypeError, "Cannot use a shared variable"),

@@ -265,7 +265,7 @@ def test_after_a_refused_call_the_function_works():
 
 WRONG_FUNCTIONS = {
     "inputs are no list": (
-        lambda a, x: function(x, x * 2),
+        lambda a, x: function("x", x * 2),
         Exception, "Input variables of a Theano function should be contained in a list, even when "
         "there is a single input.",
     ),
@@ -712,3 +712,14 @@ def test_an_input_of_another_name(a):
     assert f(other=1) == 2
     with pytest.raises(TypeError, match="Unknown input or state: a"):
         f(a=1)
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "DEBUG_MODE"])
+def test_a_single_variable_is_a_list_of_one(mode):
+    x = T.dvector("x")
+    with pytest.warns(UserWarning, match=r"x is taken as a list of one. Write \[x\]"):
+        f = function(x, 10 * x, mode=mode)
+    assert f([5]).tolist() == [50]
+    with pytest.warns(UserWarning, match="list of one"):
+        f = function(In(x, name="y"), 10 * x, mode=mode)
+    assert f(y=[5]).tolist() == [50]

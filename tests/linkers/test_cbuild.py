@@ -519,3 +519,35 @@ def test_missing_symbols_and_libraries(cache, tmp_path):
         library.symbol("ow_nothing")
     with pytest.raises(OSError):
         opwise_c.Library(str(tmp_path / "nothing.so"))
+
+
+WITHOUT = """
+import sys
+import numpy as np
+import opwise, opwise.tensor as T
+x = T.dmatrix("x")
+quick = opwise.function([x], T.tanh(x), mode="FAST_COMPILE")
+print("quick", file=sys.stderr)
+for factor in (2, 3):
+    f = opwise.function([x], T.tanh(x) * factor, mode=opwise.ProfileMode("c|py", "fast_run"))
+    f(np.ones((2, 2)))
+f.maker.mode.print_summary()
+print(opwise.advise(opwise.function([x], T.tanh(x), mode="FAST_RUN"), np.ones((2, 2))))
+"""
+
+
+@pytest.mark.parametrize("flags, reason, warned", [
+    ("", "There is no C compiler (no cc, gcc or clang is on the PATH)", True),
+    ("cxx=/nowhere/gcc", "The flag cxx names a C compiler that is not there, /nowhere/gcc", True),
+    ("cxx=", "The flag cxx is empty, so no C compiler is used", False),
+])  # fmt: skip
+def test_a_missing_compiler_is_said(flags, reason, warned, tmp_path):
+    """Once as a warning, for the first function that would have used it; in reports and advice."""
+    env = {**os.environ, "OPWISE_FLAGS": flags, "PATH": str(tmp_path)}
+    command = [sys.executable, "-c", WITHOUT]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert done.stderr.count(f"UserWarning: {reason}") == warned
+    assert reason not in done.stderr.partition("quick")[0]
+    summary, _, advice = done.stdout.partition("Compiler")
+    assert f"  {reason}: loops ran on built-in kernels" in summary
+    assert f"{reason}: loops run on built-in kernels" in advice and "install gcc" in advice

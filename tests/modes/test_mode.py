@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -396,6 +397,7 @@ VARIANTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:No rewrite has")
 @pytest.mark.parametrize("mode", VARIANTS, ids=lambda mode: type(mode).__name__)
 def test_tags_give_new_modes_of_the_same_class(mode):
     before = ops(mode)
@@ -418,6 +420,7 @@ def test_tags_add_up():
     assert ops(mode.including("fusion")) == PLAIN, "what is excluded stays so"
 
 
+@pytest.mark.filterwarnings("ignore:No rewrite has")
 def test_variants_keep_the_options_of_their_class():
     seen = []
     monitor = MonitorMode(post_func=lambda i, node, thunk: seen.append(str(node.op)))
@@ -495,3 +498,36 @@ def test_one_mode_serves_many_functions():
     assert [float(f()), float(g()), float(f())] == [2.0, 3.0, 2.0]
     assert f.maker.linker is not g.maker.linker
     assert mode.linker.fgraph is None
+
+
+# --- tags that no rewrite has ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["including", "excluding", "requiring"])
+def test_unknown_tags_are_warned_of(method):
+    mode = Mode("c|py", "fast_run")
+    with pytest.warns(UserWarning, match="'inplce', which mode.* Did you mean inpl"):
+        getattr(mode, method)("inplce")
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        ("inplace", "fusion"), ("local_mul_zero",), ("gpu",), ("cudnn", "conv_dnn", "scan"),
+        ("local_remove_all_assert",), ("unsafe", "specialize_device"),
+    ],
+)  # fmt: skip
+def test_tags_of_theano_are_not_warned_of(tags):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Mode("c|py", "fast_run").excluding(*tags)
+        Mode("c|py", "fast_run").including(*tags)
+
+
+def test_unknown_tags_of_flags_are_warned_of():
+    env = {**os.environ, "OPWISE_FLAGS": "optimizer_excluding=nosuchopt:inplace"}
+    program = "import opwise, opwise.tensor as T; x = T.dscalar(); opwise.function([x], x + 1)"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert done.stderr.count("No rewrite has the name or tag 'nosuchopt'") == 1
+    assert "the flag optimizer_excluding" in done.stderr

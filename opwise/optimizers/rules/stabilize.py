@@ -139,15 +139,45 @@ def local_log_sum_exp(fgraph, node):
     if inside is None:
         return None
     op, (x,) = summed.owner.op, inside
-    largest = Supremum(op.axis)(cast(x, summed.owner.inputs[0].type.dtype))
-    shift = _finite(largest)
-    axes = range(x.type.ndim) if op.axis is None else op.axis
-    kept = iter(range(largest.type.ndim))
-    beside = shuffled(shift, ["x" if d in axes else next(kept) for d in range(x.type.ndim)])
+    shift, beside = _shift(cast(x, summed.owner.inputs[0].type.dtype), op.axis)
     new = _add(shift, _log(op(_exp(_sub(x, beside)))))
     if order is not None:
         new = shuffled(new, order)
     return for_output(node, typed_like(new, node.outputs[0], ()))
+
+
+def _shift(x, axis):
+    """Return what to subtract from exponents that are summed along ``axis``: by sum, and by
+    exponent."""
+    shift = _finite(Supremum(axis)(x))
+    return shift, shuffled(shift, _order_beside(x, axis))
+
+
+def _order_beside(x, axis):
+    """Return how the dimensions of a reduction of ``x`` are laid out to stand beside it."""
+    axes = range(x.type.ndim) if axis is None else axis
+    kept = iter(range(x.type.ndim))
+    return ["x" if d in axes else next(kept) for d in range(x.type.ndim)]
+
+
+@rule("row:true_div", "row:mul", stage="local_log_sum_exp")
+def local_exp_over_sum_exp(fgraph, node):
+    """exp(x) over its sum is computed of x less its maximum, as is the logarithm of the sum."""
+    (out,) = node.outputs
+    if not _is_float(node):
+        return None
+    above, below = factors(out, is_private)
+    for divisor in below:
+        e = _summed_beside(divisor)
+        if e is None or not any(x is e for x in above):
+            continue
+        (x,), op = e.owner.inputs, divisor.owner.inputs[0].owner.op
+        _, beside = _shift(x, op.axis)
+        shifted = _exp(_sub(x, beside))
+        above[next(i for i, x in enumerate(above) if x is e)] = shifted
+        sums = shuffled(op(shifted), _order_beside(x, op.axis))
+        return _typed(node, product(above, [*without(below, divisor), sums]))
+    return None
 
 
 @rule("row:true_div", "row:mul", stage=("canonicalize", "stabilize"))
@@ -180,6 +210,31 @@ def _summed_by_row(divisor):
         return None
     # the softmax of a row of one element warns, and it is 1 anyway
     return None if e.type.ndim != 2 or e.type.broadcastable[1] else e
+
+
+def _summed_beside(divisor):
+    """Return the exponentials whose sum, along any axes, stands beside them; None if shifted."""
+    if divisor.owner is None or not isinstance(divisor.owner.op, DimShuffle):
+        return None
+    reduction = divisor.owner.inputs[0].owner
+    if reduction is None or type(reduction.op) is not Sum:
+        return None
+    (e,) = reduction.inputs
+    inside = operands(e, "exp")
+    if inside is None or inside[0].type != e.type or e.type.dtype not in dtypes.FLOATS:
+        return None
+    if list(divisor.owner.op.new_order) != _order_beside(e, reduction.op.axis):
+        return None
+    return None if any(s < 0 and _is_maximum(x) for s, x in signed_terms(inside[0])) else e
+
+
+def _is_maximum(x):
+    while x.owner is not None and isinstance(x.owner.op, DimShuffle):
+        (x,) = x.owner.inputs
+    return x.owner is not None and (
+        isinstance(x.owner.op, MaxAndArgmax)
+        or (isinstance(x.owner.op, CAReduce) and x.owner.op.scalar_op == OPS["maximum"])
+    )
 
 
 @rule("row:sub", stage="stabilize")

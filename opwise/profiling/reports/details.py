@@ -10,6 +10,7 @@ import os
 from opwise.profiling import aggregate
 from opwise.profiling.memory import readable
 from opwise.profiling.reports import device, roofline
+from opwise.profiling.tips import without_compiler
 
 #: an Apply that takes less than so many readings of the clock is hardly measured
 _READINGS = 10
@@ -111,8 +112,15 @@ def compiling(profile):
         % (
             len(made), total("total"), total("optimizer"), total("linker"), total("compiler"),
             total("load"), kernels,
-        )
+        ),
+        *_without_compiler(profile),
     ]  # fmt: skip
+
+
+def _without_compiler(profile):
+    reason = without_compiler(profile)
+    if reason:
+        yield f"  {reason}: loops ran on built-in kernels, which are slower"
 
 
 # --- Applys ---------------------------------------------------------------------------------------

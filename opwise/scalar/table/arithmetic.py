@@ -38,9 +38,19 @@ def _pow(x, y):
     return np.power(x, y)
 
 
+def _one_less(F, y):
+    """Return the exponent in the gradient of a power; at y = 0 any will do that makes no inf."""
+    return y - 1 if y.never(0) else F.switch(F.eq(y, 0), y.like(1), y - 1)
+
+
 def _round_away(x):
     truncated = np.trunc(x)
     return np.where(np.abs(x - truncated) >= 0.5, truncated + np.copysign(1, x), truncated)
+
+
+def _second(x, y):
+    # not broadcast_arrays, which refuses read-only operands
+    return np.broadcast_to(y, np.broadcast_shapes(x.shape, y.shape)).copy()
 
 
 def _no_bool(rule):
@@ -117,7 +127,7 @@ row(
     "pow", "Pow", 2, d.not_bool(d.upcast), _pow,
     {"f": "pow{f}({x}, {y})", "i": "ow_ipow_{S}({x}, {y})", "u": "ow_ipow_{S}({x}, {y})"},
     lambda F, x, y, z, g: (
-        g * y * x ** (y - 1),
+        g * y * x ** _one_less(F, y),
         g * F.switch(F.eq(x, 0), 0, F.log(x) * z),
     ),
     label="pow", infix="**", c_support=("ipow",), libm=("pow",), cost=8.0,
@@ -207,7 +217,7 @@ row(
     doc="The second operand where the first is not 0, else the third.",
 )  # fmt: skip
 row(
-    "second", "Second", 2, lambda x, y: y, lambda x, y: np.broadcast_arrays(x, y)[1].copy(), "{y}",
+    "second", "Second", 2, lambda x, y: y, _second, "{y}",
     lambda F, x, y, z, g: (0, g),
     label="second", flops=0, extra={"ignores_first": True},
     doc="The second operand, with the shape of both.",

@@ -9,6 +9,7 @@ import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.scalar import dtypes
 from opwise.scalar.op import CLASSES, OPS
 from opwise.tensor.blas import batched_dot
 from opwise.tensor.creation import arange
@@ -71,7 +72,10 @@ def relu(x, alpha=0):
 def elu(x, alpha=1):
     """Return x where it is positive and ``alpha`` (exp(x) - 1) elsewhere, elementwise."""
     x = as_tensor_variable(x)
-    return elemwise("switch")(x > 0, x, alpha * elemwise("expm1")(x))
+    below = x
+    if x.type.dtype in dtypes.FLOATS:  # exp of large x would be inf, and the gradient inf times 0
+        below = elemwise("minimum")(x, x.type.numpy_dtype.type(0))
+    return elemwise("switch")(x > 0, x, alpha * elemwise("expm1")(below))
 
 
 def selu(x):
@@ -186,7 +190,8 @@ def h_softmax(
         shape = (batch_size, n_classes, n_outputs_per_class)
         output_probs = reshape(softmax(flat), shape, ndim=3)
         probs = dimshuffle(class_probs, (0, 1, "x")) * output_probs
-        return reshape(probs, (batch_size, -1), ndim=2)[:, :n_outputs]
+        rows = reshape(probs, (batch_size, n_classes * n_outputs_per_class), ndim=2)
+        return rows[:, :n_outputs]
     target = as_tensor_variable(target).flatten()
     target_class = target // n_outputs_per_class
     target_output = target % n_outputs_per_class

@@ -12,12 +12,15 @@ LAYOUTS = {
     "reversed": "np.flip(np.flip({a}).copy())",
     "strided": "np.repeat({a}, 2, axis=-1)[..., ::2]",
     "rows apart": "np.repeat({a}, 2, axis=0)[::2]",
+    "read-only": "np.lib.stride_tricks.as_strided({a}, writeable=False)",
 }
+#: layouts that an array without dimensions has too
+_OF_NUMBERS = ("read-only",)
 
 
 def laid_out(array, layout):
-    """Return a copy of an array in a layout of ``LAYOUTS``, which a 0-d array has none of."""
-    if not array.ndim:
+    """Return a copy of an array in a layout of ``LAYOUTS``; a 0-d array has few of them."""
+    if not array.ndim and layout not in _OF_NUMBERS:
         return array.copy()
     return eval(LAYOUTS[layout].format(a="a"), {"np": np, "a": array.copy()})
 
@@ -31,4 +34,4 @@ def array_text(array, layout):
     text = f"np.array({flat}, {array.dtype.name!r})"
     if array.ndim != 1:
         text += f".reshape({array.shape})"
-    return text if not array.ndim else LAYOUTS[layout].format(a=text)
+    return text if not array.ndim and layout not in _OF_NUMBERS else LAYOUTS[layout].format(a=text)

@@ -14,7 +14,7 @@ import opwise.tensor as T
 from opwise.modes.shaking import EXACT_ROWS
 from opwise.scalar.row import ROWS
 from opwise.tensor.creation import how_many
-from opwise.testing.fuzz.grow import LARGEST_LEAF, Rejected
+from opwise.testing.fuzz.grow import LARGEST_LEAF, Fault, Rejected
 
 #: functions of steps with how often each is drawn
 STEPS: list = []
@@ -766,3 +766,29 @@ def gradient(g):
     cost = g.choice([f"T.sum({y})", f"T.sum(T.sqr({y}))", f"T.mean({y})", f"T.sum({y} * 0.5)",
                      f"T.sum(T.tanh({y}))"])  # fmt: skip
     return g.add(f"T.grad({cost}, {x}, disconnected_inputs='ignore')")
+
+
+# --- what depends on zeros and on lengths of 0 ----------------------------------------------------
+
+
+@step(2)
+def flattened_in_part(g):
+    x = g.pick(low=2)
+    n = g.between(1, g.ndim(x))
+    kept = ", ".join(f"{x}.shape[{d}]" for d in range(n - 1))
+    merged = " * ".join(f"{x}.shape[{d}]" for d in range(n - 1, g.ndim(x)))
+    reference = f"{x}.reshape(({kept}{', ' if kept else ''}{merged},))"
+    return g.add(f"T.flatten({x}, {n})", arithmetic=False, reference=reference)
+
+
+@step(2)
+def gradient_at_zeros(g):
+    """Gradients where factors, distances and exponents are 0, which must be numbers."""
+    x = g.leaf("float64", (g.between(1, 5),), exact=True, finite=True)
+    cost = g.choice(["T.cumprod({x}).sum()", "{x}.norm(2)", "T.std({x} * 0)", "T.prod({x})",
+                     "T.sum({x} ** 0)", "T.sum(abs({x}) ** T.cast({x} > 0, 'float64'))",
+                     "T.sum(T.nnet.elu(1000 * {x}))"])  # fmt: skip
+    name = g.add(f"T.grad({cost.format(x=x)}, {x})")
+    if not np.isfinite(g.value(name)).all():
+        raise Fault(f"the gradient of {cost.format(x=x)} is {g.value(name)}")
+    return name

@@ -546,6 +546,11 @@ RULES = {
         lambda x: T.log(x.sum()),
         "",
     ),
+    "local_exp_over_sum_exp": (
+        lambda x: T.exp(x) / T.exp(x).sum(axis=0),
+        lambda x: T.exp(x - x.max(axis=0)) / T.exp(x - x.max(axis=0)).sum(axis=0),
+        "",
+    ),
     "local_dot_to_dot22": (
         lambda x, y: T.dot(x, y),
         lambda x, v: T.dot(x, v),

@@ -1,0 +1,410 @@
+"""Checks of shapes that rewrites drop: which they are, and an Op that makes them all the same.
+
+An Op that takes arrays of fitting shapes checks them when it runs. A rewrite that does without an
+operand, as ``x * 0`` becomes zeros, does without its check too. What each Op checks is written
+once, in ``conditions``; it is asked of the graph as written and of the optimized one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from opwise.errors import ShapeError
+from opwise.graph import provenance
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.op import Op
+from opwise.graph.traversal import clone, inputs, io_toposort
+from opwise.graph.variable import Constant, Variable
+from opwise.optimizers import stages
+from opwise.optimizers.database import Query
+from opwise.optimizers.shapefeature import ShapeFeature
+from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1
+from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
+from opwise.tensor.creation import Alloc
+from opwise.tensor.dot import Dot
+from opwise.tensor.elemwise import Elemwise, elemwise
+from opwise.tensor.join import Join
+from opwise.tensor.mapreduce import MapReduce
+from opwise.tensor.nnet.crossentropy import (
+    CrossentropyCategorical1Hot,
+    CrossentropySoftmaxArgmax1HotWithBias,
+)
+from opwise.tensor.nnet.rowsoftmax import SoftmaxGrad, SoftmaxWithBias
+from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i, length, vector_entry
+from opwise.tensor.subtensor import IncSubtensor, Subtensor
+from opwise.tensor.type import TensorType
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Two lengths, 0-d int64 variables, that ``node`` needs to be equal; ``what`` they are.
+
+    what: a text with two places for the lengths.
+    """
+
+    node: Apply
+    a: Variable
+    b: Variable
+    what: str
+
+
+# --- what each Op checks --------------------------------------------------------------------------
+
+
+def conditions(node, shapes) -> Iterator[Condition]:
+    """Yield the Conditions of an Apply. shapes: of its inputs, tuples of lengths or None."""
+    for cls, function in _CHECKS.items():
+        if isinstance(node.op, cls):
+            yield from function(node, shapes)
+
+
+def _equal(node, shapes, i, dim_i, j, dim_j):
+    """Yield that dimension ``dim_i`` of input ``i`` is as long as ``dim_j`` of input ``j``."""
+    x, y = node.inputs[i], node.inputs[j]
+    dim_i, dim_j = dim_i % x.type.ndim, dim_j % y.type.ndim
+    yield Condition(
+        node, shapes[i][dim_i], shapes[j][dim_j],
+        f"dimension {dim_i} of {_called(x)} has length {{}} and dimension {dim_j} of "
+        f"{_called(y)} has length {{}}",
+    )  # fmt: skip
+
+
+def _called(var):
+    return str(var).replace("{", "{{").replace("}", "}}")
+
+
+def _elementwise(node, shapes):
+    for dim in range(node.inputs[0].type.ndim if node.inputs else 0):
+        those = [i for i, v in enumerate(node.inputs) if not v.type.broadcastable[dim]]
+        for i in those[1:]:
+            yield from _equal(node, shapes, those[0], dim, i, dim)
+
+
+def _inner(node, shapes, i=0, j=1):
+    x, y = node.inputs[i], node.inputs[j]
+    if x.type.ndim and y.type.ndim:
+        yield from _equal(node, shapes, i, -1, j, max(y.type.ndim - 2, 0))
+
+
+def _gemm(node, shapes):
+    yield from _inner(node, shapes, 2, 3)
+    yield from _equal(node, shapes, 0, 0, 2, 0)
+    yield from _equal(node, shapes, 0, 1, 3, 1)
+
+
+def _gemv(node, shapes):
+    yield from _equal(node, shapes, 2, 1, 3, 0)
+    yield from _equal(node, shapes, 0, 0, 2, 0)
+
+
+def _ger(node, shapes):
+    yield from _equal(node, shapes, 0, 0, 2, 0)
+    yield from _equal(node, shapes, 0, 1, 3, 0)
+
+
+def _batched(node, shapes):
+    x, y = node.inputs
+    yield from _equal(node, shapes, 0, 0, 1, 0)
+    if x.type.ndim == 1 or y.type.ndim == 1:
+        return
+    yield from _equal(node, shapes, 0, -1, 1, 1)
+
+
+def _join(node, shapes):
+    axis = node.inputs[0]
+    if not isinstance(axis, Constant):
+        return
+    ndim = node.inputs[1].type.ndim
+    for dim in range(ndim):
+        if dim != int(axis.data) % ndim:
+            for i in range(2, len(node.inputs)):
+                yield from _equal(node, shapes, 1, dim, i, dim)
+
+
+def _fits(node, part, shapes):
+    """Yield that input 1 broadcasts to a part of input 0 of some shape."""
+    y = node.inputs[1]
+    for dim in range(y.type.ndim):
+        at = len(part) - y.type.ndim + dim
+        if not y.type.broadcastable[dim] and at >= 0:
+            what = f"dimension {dim} of {_called(y)} has length {{}} and the part that it is put "
+            yield Condition(node, shapes[1][dim], part[at], f"{what}into has length {{}}")
+
+
+def _part(node, shapes):
+    x, _, *index = node.inputs
+    read = Subtensor(node.op.idx_list).make_node(x, *index)
+    (part,) = read.op.infer_shape(read, [shapes[0], *shapes[2:]])
+    yield from _fits(node, part, shapes)
+
+
+def _rows(node, shapes):
+    yield from _fits(node, (*shapes[2][:1], *shapes[0][1:]), shapes)
+
+
+def _alloc(node, shapes):
+    value, *lengths = node.inputs
+    added = len(lengths) - value.type.ndim
+    for dim in range(value.type.ndim):
+        if not value.type.broadcastable[dim]:
+            what = f"dimension {dim} of {_called(value)} has length {{}} and is to fill {{}}"
+            yield Condition(node, shapes[0][dim], length(lengths[added + dim]), what)
+
+
+def _reshape(node, shapes):
+    x, new = node.inputs
+    entries = [vector_entry(new, i) for i in range(node.op.ndim)]
+    if None not in entries and all(map(_is_a_length, entries)):
+        what = f"{_called(x)} has {{}} elements and gets a shape for {{}}"
+        yield Condition(node, _product(shapes[0]), _product(entries), what)
+
+
+def _is_a_length(entry):
+    """Return whether an entry of a new shape is certainly not -1."""
+    if not isinstance(entry, Variable):
+        return entry >= 0
+    if isinstance(entry, Constant):
+        return entry.data >= 0
+    if entry.owner is None or isinstance(entry.owner.op, Shape_i):
+        return entry.owner is not None
+    of = entry.owner.inputs[0].owner
+    return isinstance(entry.owner.op, Subtensor) and of is not None and isinstance(of.op, Shape)
+
+
+def _product(lengths):
+    known, others = 1, []
+    for n in map(length, lengths):
+        if isinstance(n, Constant):
+            known *= int(n.data)
+        else:
+            others.append(n)
+    if not others or not known:
+        return length(known)
+    others = others if known == 1 else [length(known), *others]
+    return others[0] if len(others) == 1 else elemwise("mul")(*others)
+
+
+def _ones(node, shapes):
+    (x,) = node.inputs
+    for dim, one in enumerate(node.outputs[0].type.broadcastable):
+        if one and not x.type.broadcastable[dim]:
+            what = f"dimension {dim} of {_called(x)} has length {{}} and must have {{}}"
+            yield Condition(node, shapes[0][dim], length(1), what)
+
+
+def _bias(node, shapes):
+    yield from _equal(node, shapes, 0, 1, 1, 0)
+
+
+def _bias_and_labels(node, shapes):
+    yield from _bias(node, shapes)
+    yield from _equal(node, shapes, 0, 0, 2, 0)
+
+
+def _labels(node, shapes):
+    yield from _equal(node, shapes, 0, 0, 1, 0)
+
+
+#: by class of Ops, a function that yields the conditions of an Apply
+_CHECKS = {
+    Elemwise: _elementwise, MapReduce: _elementwise, SoftmaxGrad: _elementwise,
+    Dot: _inner, Dot22: _inner, Dot22Scalar: _inner, BatchedDot: _batched,
+    Gemm: _gemm, Gemv: _gemv, Ger: _ger,
+    Join: _join, IncSubtensor: _part, AdvancedIncSubtensor1: _rows,
+    Alloc: _alloc, Reshape: _reshape, Rebroadcast: _ones,
+    SoftmaxWithBias: _bias, CrossentropySoftmaxArgmax1HotWithBias: _bias_and_labels,
+    CrossentropyCategorical1Hot: _labels,
+}  # fmt: skip
+
+
+def all_conditions(fgraph: FunctionGraph) -> list[Condition]:
+    """Return the Conditions of all Applys of a graph, in the order of the graph."""
+    feature = getattr(fgraph, "shape_feature", None)
+    if feature is not None:
+        return _all_conditions(fgraph, feature)
+    feature = ShapeFeature()
+    fgraph.attach_feature(feature)
+    try:
+        return _all_conditions(fgraph, feature)
+    finally:
+        fgraph.remove_feature(feature)
+
+
+def _all_conditions(fgraph, feature):
+    found = []
+    for node in fgraph.toposort():
+        if isinstance(node.op, LengthsAgree) or not any(isinstance(node.op, c) for c in _CHECKS):
+            continue
+        try:
+            shapes = [
+                feature.shape_tuple(v) if isinstance(v.type, TensorType) else None
+                for v in node.inputs
+            ]
+            found += conditions(node, shapes)
+        except (ShapeError, NotImplementedError):
+            continue  # shapes that cannot be said cannot be compared
+    return found
+
+
+# --- the Op ---------------------------------------------------------------------------------------
+
+
+class LengthsAgree(Op):
+    """Gives its first input if the others, pairs of lengths, are equal; ValueError otherwise.
+
+    what: a text for each pair, with two places for lengths.
+    """
+
+    __props__ = ("what",)
+    view_map = {0: [0]}
+
+    def __init__(self, what):
+        self.what = what
+
+    def make_node(self, x, *lengths):
+        return Apply(self, [x, *lengths], [x.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        x, *lengths = inputs
+        pairs = zip(lengths[::2], lengths[1::2], strict=True)
+        for what, (a, b) in zip(self.what, pairs, strict=True):
+            if int(a) != int(b):
+                raise ValueError(
+                    f"Shapes do not fit: {what.format(int(a), int(b))}. Rewrites dropped the Apply "
+                    "that would have met this; without the flag keep_shape_checks the function "
+                    "would give a result. Give operands of fitting lengths."
+                )
+        output_storage[0][0] = x
+
+    def infer_shape(self, node, shapes):
+        return shapes[:1]
+
+    def __str__(self):
+        return f"{type(self).__name__}{{{len(self.what)}}}"
+
+
+def insert(fgraph: FunctionGraph) -> list[Variable]:
+    """Let the first output of a graph wait for all conditions of the graph as it is now.
+
+    Returns copies of their lengths, a and b in turn, which no rewrite changes.
+    """
+    found = [c for c in all_conditions(fgraph) if c.a is not c.b] if fgraph.outputs else []
+    if not found:
+        return []
+    _hang(fgraph, 0, fgraph.outputs[0], [(c.a, c.b, _told(c)) for c in found])
+    lengths = [n for c in found for n in (c.a, c.b)]
+    return clone(fgraph.inputs, lengths, copy_inputs=False)[1]
+
+
+def _told(condition):
+    line = provenance.user_line(condition.node)
+    where = "" if line is None else f' (File "{line[0]}", line {line[1]})'
+    named = f"{condition.node.op}{where}".replace("{", "{{").replace("}", "}}")
+    return f"in {named}, {condition.what}"
+
+
+def _hang(fgraph, k, out, pairs):
+    """Let output ``k`` be ``out`` checked for (length, length, text)."""
+    if pairs:
+        op = LengthsAgree(tuple(what for _, _, what in pairs))
+        new = op.make_node(out, *(n for a, b, _ in pairs for n in (a, b))).outputs[0]
+        new.owner._origins = out.owner.origins if out.owner is not None else ()
+        out = new
+    fgraph.change_input("output", k, out, reason="keep_shape_checks")
+
+
+def keep_dropped(fgraph: FunctionGraph, written: list[Variable]) -> list[str]:
+    """Leave, of what ``insert`` put in, the conditions that no Apply of the graph checks any more.
+
+    written: what ``insert`` returned. Returns the texts of the conditions that are left, with
+    ``...`` for lengths that are no constants.
+    """
+    k, check = next(
+        ((k, v.owner) for k, v in enumerate(fgraph.outputs)
+         if v.owner is not None and isinstance(v.owner.op, LengthsAgree)),
+        (0, None),
+    )  # fmt: skip
+    if check is None:
+        return []
+    out, *lengths = check.inputs
+    pairs = list(zip(lengths[::2], lengths[1::2], check.op.what, strict=True))
+    checked = [n for c in all_conditions(fgraph) for n in (c.a, c.b)]
+    # in one graph, so that equal lengths take one form
+    simple = _simplified([*written, *checked])
+    simple = list(zip(simple[::2], simple[1::2], strict=True))
+    kept = _not_implied(pairs, simple[: len(pairs)], simple[len(pairs) :])
+    _hang(fgraph, k, out, kept)
+    return [what.format(_number(a), _number(b)) for a, b, what in kept]
+
+
+def _not_implied(wanted, pairs, still):
+    """Return those of ``wanted`` whose pair of lengths is not equal because others are."""
+    known, kept = _Equalities(), []
+    for a, b in still:
+        known.join(a, b)
+    for one, (a, b) in zip(wanted, pairs, strict=True):
+        if not known.same(a, b):
+            known.join(a, b)  # the next one may be the same again
+            kept.append(one)
+    return kept
+
+
+def _simplified(lengths):
+    """Return what canonicalization makes of lengths, in a graph of their own."""
+    leaves = [v for v in inputs(lengths) if not isinstance(v, Constant)]
+    graph = FunctionGraph(leaves, lengths, clone=True)
+    with provenance.rewriting():
+        stages.optimize(graph, _CANONICAL)
+    return graph.outputs
+
+
+_CANONICAL = Query(include=["fast_run"], position_cutoff=1.3)
+
+
+def _number(n):
+    return str(int(n.data)) if isinstance(n, Constant) else "..."
+
+
+class _Equalities:
+    """Which lengths are equal, by what they are computed from."""
+
+    def __init__(self):
+        self._numbers: dict = {}
+        self._parent: list[int] = []
+
+    def join(self, a, b):
+        a, b = self._find(a), self._find(b)
+        if a != b:
+            self._parent[max(a, b)] = min(a, b)
+
+    def same(self, a, b):
+        return self._find(a) == self._find(b)
+
+    def _find(self, var):
+        n = self._number(var)
+        while self._parent[n] != n:
+            n = self._parent[n]
+        return n
+
+    def _number(self, var):
+        for node in io_toposort([], [var]):
+            inputs = tuple(map(self._leaf_or_known, node.inputs))
+            row = getattr(getattr(node.op, "scalar_op", None), "row", None)
+            if row is not None and row.commutative:
+                inputs = tuple(sorted(inputs))
+            for i, out in enumerate(node.outputs):
+                self._numbers[out] = self._numbered((node.op, i, inputs))
+        return self._leaf_or_known(var)
+
+    def _leaf_or_known(self, var):
+        if isinstance(var, Constant):
+            return self._numbered(("constant", str(var.data)))
+        return self._numbers[var] if var.owner is not None else self._numbered(var)
+
+    def _numbered(self, key):
+        if key not in self._numbers:
+            self._numbers[key] = len(self._parent)
+            self._parent.append(len(self._parent))
+        return self._numbers[key]
