@@ -76,7 +76,12 @@ def extension() -> Extension:
         sources=[SOURCE, *beside, *generated],
         include_dirs=[".", "opwise/linkers", *folders, numpy.get_include()],
         depends=headers,
-        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+        # NPY_TARGET_VERSION: the oldest numpy that is supported at run time; without it, the numpy
+        # of the build decides what there is in numpy's structs.
+        define_macros=[
+            ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
+            ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION"),
+        ],
         extra_compile_args=[*CFLAGS, "-pthread", "-MMD"],
         extra_link_args=["-pthread"],
     )

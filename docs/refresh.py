@@ -1,15 +1,21 @@
-"""Runs the commands that pages show and puts what they print into the pages.
+"""Run what pages show, and put into them what their commands print.
 
-python docs/refresh.py PAGE... rewrites them; --check only runs the commands; --folder keeps the
-files that they write. A command stands in a comment before the block of its output:
+    python docs/refresh.py PAGE...           rewrites pages
+    python docs/refresh.py --check [PAGE...] only runs what they show (default: every page)
+    python docs/refresh.py --folder F PAGE   keeps the files that are written in the folder F
 
-    <!-- run: opwise report train.json | head -20 -->
-    ```text
-    what it printed
-    ```
+A page runs from top to bottom in one scratch folder: blocks marked sh in bash, those marked python
+as scripts. Comments before a block say what else is to be done:
 
-The commands of a page run in a scratch folder, in their order, by bash; one that fails stops the
-page, unless the page says with which code it ends: <!-- run (1): ... -->.
+    <!-- run: COMMAND -->       before a text block: the block holds what COMMAND prints
+    <!-- run (3): COMMAND -->   the same, for a command that exits with 3
+    <!-- file: NAME -->         before a python block: it is written to NAME, and not run here
+    <!-- may end with 2 -->     before an sh block: the exit status 2 is no failure
+    <!-- not run: REASON -->    before a block: it is not run
+    <!-- NAME-command -->       the same: .ci/run runs it, in an environment of its own
+    <!-- set-up: COMMAND -->    anywhere: COMMAND runs, and readers see nothing of it
+
+Commands find the checkout as $REPOSITORY, and `opwise` and `python` are those that run this script.
 """
 
 from __future__ import annotations
@@ -21,22 +27,32 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+#: every page that shows commands or snippets
+PAGES = ["README.md", "CONTRIBUTING.md", "docs/profiling.md", "benchmark/README.md"]
 BLOCK = re.compile(
-    r"(?P<head><!-- run(?: \((?P<code>\d+)\))?: (?P<command>.*?) -->\n```text\n)"
-    r"(?P<old>.*?)(?P<end>^```$)",
-    re.S | re.M,
+    r"""
+    ^<!--\ run(?:\ \((?P<code>\d+)\))?:\ (?P<command>(?:(?!-->).)*)\ -->\n
+        ```text\n (?P<old>.*?) ^```$
+    | ^<!--\ set-up:\ (?P<setup>(?:(?!-->).)*)\ -->$
+    | (?:^<!--\ (?: file:\ (?P<file>\S+) | may\ end\ with\ (?P<may>\d+)
+                  | (?P<skipped>not\ run:\ (?:(?!-->).)* | \w+-command) )\ -->\n)?
+        ^```(?P<language>sh|python)\n (?P<source>.*?) ^```$
+    """,
+    re.S | re.M | re.X,
 )
 #: the command of this checkout, whether it is installed or not
 OPWISE = f'opwise() {{ "{sys.executable}" -m opwise "$@"; }}; '
-#: what is wider is cut
+#: longer lines of what is printed are cut
 WIDTH = 160
 
 
 def fresh(page, folder):
-    """Return the text of a page with the output of its commands, which run in a folder."""
+    """Run the blocks of a page in a folder; return its text with what the commands print."""
+    text = Path(page).read_text(encoding="utf-8")
     environment = {
         **os.environ,
         "REPOSITORY": str(ROOT),
@@ -45,29 +61,64 @@ def fresh(page, folder):
         "COLUMNS": str(WIDTH),
     }
 
-    def filled(match):
-        command, code = match["command"], int(match["code"] or 0)
-        done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", OPWISE + command], cwd=folder, env=environment,
+    def done(block):
+        """Return the text that takes the place of a block."""
+        where = f"{page}:{text.count(chr(10), 0, block.start()) + 1}"
+        started = time.monotonic()
+        if block["command"]:
+            printed = shown(bash(block["command"], where, {0, int(block["code"] or 0)}))
+            if not printed:
+                raise SystemExit(f"{where}: {block['command']}\nprinted nothing")
+        elif block["setup"]:
+            bash(block["setup"], where)
+        elif block["file"]:
+            Path(folder, block["file"]).write_text(block["source"], encoding="utf-8")
+        elif block["skipped"]:
+            print(f"{where}: {block['skipped']}", flush=True)
+            return block[0]
+        elif block["language"] == "sh":
+            bash(f"set -eu\n{block['source']}", where, {0, int(block["may"] or 0)})
+        else:
+            Path(folder, "snippet.py").write_text(block["source"], encoding="utf-8")
+            run([sys.executable, "snippet.py"], block["source"], where)
+        print(f"{where}: {time.monotonic() - started:.1f} s", flush=True)
+        if not block["command"]:
+            return block[0]
+        first = block.start("old") - block.start()
+        return f"{block[0][:first]}{printed}\n```"
+
+    def bash(command, where, allowed=(0,)):
+        # head, or anything else that reads no further, ends what writes into it
+        return run(["bash", "-o", "pipefail", "-c", OPWISE + command], command, where,
+                   {*allowed, 141})  # fmt: skip
+
+    def run(words, source, where, allowed=(0,)):
+        finished = subprocess.run(
+            words, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
-        # a pipe into head ends what writes into it
-        if done.returncode not in (code, 141):
-            raise SystemExit(f"{page}: {command}\nended with {done.returncode}:\n{done.stdout}")
-        shown = [line.rstrip().expandtabs()[:WIDTH] for line in done.stdout.splitlines()]
-        text = "\n".join(shown).replace(f"{ROOT}/", "").replace(f"{folder}/", "").strip("\n")
-        return f"{match['head']}{text}\n{match['end']}"
+        if finished.returncode not in allowed:
+            raise SystemExit(
+                f"{where}: {source}\nended with {finished.returncode}:\n{finished.stdout}"
+            )
+        return finished.stdout
 
-    return BLOCK.sub(filled, Path(page).read_text(encoding="utf-8"))
+    def shown(printed):
+        lines = [line.rstrip().expandtabs()[:WIDTH] for line in printed.splitlines()]
+        return "\n".join(lines).replace(f"{ROOT}/", "").replace(f"{folder}/", "").strip("\n")
+
+    return BLOCK.sub(done, text)
 
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("pages", nargs="+", type=Path)
+    parser.add_argument("pages", nargs="*", type=Path)
     parser.add_argument("--check", action="store_true", help="run the commands, change nothing")
     parser.add_argument("--folder", type=Path, help="where the commands run")
     args = parser.parse_args(argv)
-    for page in args.pages:
+    if not args.pages and not args.check:
+        parser.error("name the pages to rewrite")
+    for page in args.pages or [ROOT / name for name in PAGES]:
         with contextlib.ExitStack() as stack:
             folder = args.folder or stack.enter_context(tempfile.TemporaryDirectory())
             text = fresh(page, folder)

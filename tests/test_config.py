@@ -84,7 +84,7 @@ def test_defaults(defaults):
         "on_unused_input": "raise",
         "openmp_elemwise_minsize": 200000,
         "profiling.n_apply": 20,
-        "profiling.destination": "stderr",
+        "profiling.destination": "stdout",
         "optdb.max_use_ratio": 8.0,
         "ProfileMode.n_apply_to_print": 15,
         "ProfileMode.n_ops_to_print": 20,

@@ -357,7 +357,7 @@ def global_text():
 
 
 def destination():
-    """Return where profiles go at the end: 'stderr', 'stdout' or the path of a file.
+    """Return where profiles go at the end: 'stdout', 'stderr' or the path of a file.
 
     Each process has a file of its own: one that was started by a process with a profile puts its
     number before the suffix.
@@ -385,8 +385,9 @@ def _at_end():
         else:
             _print_at_end(where)
     if config.print_global_stats:
-        line = "=" * 50
-        show(f"{line}\n{global_text()}\n{line}\n", "stderr", at_end=True)
+        line, where = "=" * 50, destination()
+        stream = "stderr" if isinstance(where, Path) else where
+        show(f"{line}\n{global_text()}\n{line}\n", stream, at_end=True)
 
 
 def _everything():

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,111 @@ def test_the_command_is_that_of_this_checkout(page):
     page.write_text("<!-- run: opwise --version -->\n```text\n```\n")
     refresh.main([str(page)])
     assert re.search(r"opwise, version \d", page.read_text())
+
+
+def test_a_command_that_prints_nothing_stops(page):
+    page.write_text("<!-- run: true -->\n```text\nold\n```\n")
+    with pytest.raises(SystemExit, match="true\nprinted nothing"):
+        refresh.main([str(page)])
+
+
+MARKED = """
+<!-- set-up: echo hidden > hidden.txt -->
+<!-- file: program.py -->
+```python
+import sys
+print("program", *sys.argv[1:])
+```
+
+Commands of one block are one script:
+
+```sh
+python program.py with arguments > printed.txt   # a comment
+word=kept; echo $word >> printed.txt
+```
+
+<!-- may end with 2 -->
+```sh
+exit 2
+```
+
+<!-- not run: it would fail -->
+```sh
+exit 3
+```
+
+<!-- test-command -->
+```sh
+exit 3
+```
+<!-- /test-command -->
+
+```python
+from pathlib import Path
+
+lines = Path("printed.txt").read_text().split("\\n")
+assert lines == ["program with arguments", "kept", ""], lines
+assert Path("hidden.txt").exists()
+```
+"""
+
+
+def test_blocks_run_in_one_folder_as_their_marks_say(page, capsys):
+    page.write_text(MARKED)
+    refresh.main(["--check", str(page)])
+    shown = capsys.readouterr().out
+    lines = [MARKED[: m.start()].count("\n") + 1 for m in refresh.BLOCK.finditer(MARKED)]
+    assert [int(line.split(":")[1]) for line in shown.splitlines()] == lines
+    assert shown.count("not run: it would fail") == shown.count("test-command") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "replacement", "message"),
+    [
+        ("```sh\nexit 2", "```sh\nexit 4", "exit 4\n\nended with 4"),
+        ("word=kept", "false", "\nended with 1"),
+        ("<!-- not run: it would fail -->", "", "\nended with 3"),
+        ('"kept", ""', '"lost"', "AssertionError: \\['program with arguments', 'kept', ''\\]"),
+    ],
+)
+def test_a_block_that_fails_stops(page, text, replacement, message):
+    assert text in MARKED
+    page.write_text(MARKED.replace(text, replacement))
+    with pytest.raises(SystemExit, match=message):
+        refresh.main(["--check", str(page)])
+
+
+FENCE = re.compile(r"^ *```(\w*)$", re.M)
+
+
+@pytest.mark.parametrize("name", refresh.PAGES)
+def test_every_block_of_the_real_pages_is_known(name):
+    """A block is run, or its mark says why not, or it is text: no other language slips through."""
+    text = (DOCS.parent / name).read_text(encoding="utf-8")
+    blocks = list(refresh.BLOCK.finditer(text))
+    fences = FENCE.findall(text)
+    assert set(fences[1::2]) == {""}
+    languages = fences[::2]
+    assert set(languages) <= {"sh", "python", "text"}
+    assert languages.count("text") == sum(block["command"] is not None for block in blocks)
+    assert len(languages) == sum(block["setup"] is None for block in blocks)
+
+
+def test_every_page_with_commands_is_checked():
+    listed = subprocess.run(
+        ["git", "ls-files", "*.md"], cwd=DOCS.parent, capture_output=True, text=True
+    )
+    pages = listed.stdout.split() or refresh.PAGES  # a copy of the sources may be no checkout
+    shell = re.compile(r"^```(sh|bash|console|python)", re.M)
+    found = {page for page in pages if shell.search((DOCS.parent / page).read_text("utf-8"))}
+    assert {page for page in found if not page.startswith("tests/")} == set(refresh.PAGES)
+
+
+def test_ci_runs_the_commands_that_pages_leave_to_it():
+    pages = "".join((DOCS.parent / name).read_text(encoding="utf-8") for name in refresh.PAGES)
+    marks = set(re.findall(r"<!-- (\w+-command) -->", pages))
+    ci = (DOCS.parent / ".ci" / "run").read_text(encoding="utf-8")
+    assert marks and all(f"readme {mark}" in ci for mark in marks)
 
 
 def test_the_real_pages_have_commands_and_pictures():

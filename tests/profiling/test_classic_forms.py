@@ -246,8 +246,10 @@ def profiled(name, flags):
         text=True,
         check=True,
     )
-    lines = [masked(line) for line in ran.stderr.splitlines()]
-    return ran.stdout, lines[: lines.index(TIPS[-1]) + 1]
+    printed = ran.stdout.splitlines(keepends=True)
+    start = printed.index("Function profiling\n")
+    lines = [masked(line.rstrip("\n")) for line in printed[start:]]
+    return "".join(printed[:start]), lines[: lines.index(TIPS[-1]) + 1]
 
 
 #: (pattern of what was printed, what stands there today)

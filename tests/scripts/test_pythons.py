@@ -1,0 +1,111 @@
+"""Which environments scripts/pythons.py plans, and what scripts/needs.py reads."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(f"scripts_{name}", SCRIPTS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look it up
+    spec.loader.exec_module(module)
+    return module
+
+
+pythons, needs = script("pythons"), script("needs")
+
+
+def python(minor, *lacks):
+    return pythons.Python(Path(f"/python3.{minor}"), (3, minor, 1), lacks)
+
+
+def test_every_python_and_the_oldest_dependencies_on_the_first():
+    planned = pythons.runs([python(11), python(12), python(13, "venv")])
+    assert [(run.python.minor, run.oldest) for run in planned] == [
+        ("3.11", False), ("3.12", False), ("3.11", True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("minor", "oldest"), [(11, ["3.11"]), (14, [])])
+def test_a_machine_with_one_python(minor, oldest):
+    planned = pythons.runs([python(minor)], without=[f"3.{minor}"])
+    assert [run.python.minor for run in planned if run.oldest] == oldest == [
+        run.python.minor for run in planned
+    ]  # fmt: skip
+
+
+def folder(tmp_path, name, programs):
+    """Make a folder with programs that answer the probe as given, {file name: answer}."""
+    made = tmp_path / name
+    made.mkdir(parents=True)
+    for program, answer in programs.items():
+        path = made / program
+        path.write_text(f"#!/bin/sh\n{answer}\n")
+        path.chmod(0o755)
+    return made
+
+
+def answer(version, plain="true", lacks="[]"):
+    return (
+        f"""echo '{{"path": "'$0'", "version": {version}, "plain": {plain}, "lacks": {lacks}}}'"""
+    )
+
+
+def test_pythons_of_path_and_of_pyenv(tmp_path, monkeypatch):
+    path = folder(tmp_path, "bin", {
+        "python3": "exit 1",  # as a shim of pyenv for a version that is not installed
+        "python3.11": answer([3, 11, 2]),
+        "python3.12": answer([3, 12, 9], lacks='["venv"]'),
+        "python3.10": answer([3, 10, 4]),
+        "python3-config": answer([3, 19, 0]),
+    })  # fmt: skip
+    for version, said in {
+        "3.11.7": answer([3, 11, 7]), "3.12.1": answer([3, 12, 1]), "2.7.18": "exit 1",
+        "3.14.0t": answer([3, 14, 0], plain="false"),
+    }.items():  # fmt: skip
+        folder(tmp_path, f"pyenv/versions/{version}/bin", {"python3": said})
+    monkeypatch.setenv("PATH", str(path))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    found = [(python.version, python.lacks) for python in pythons.pythons()]
+    assert found == [((3, 11, 7), ()), ((3, 12, 1), ())], "usable ones first, then the newest"
+
+
+def test_this_python_is_found_and_probed(monkeypatch):
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    monkeypatch.setenv("PYENV_ROOT", "/no/such/folder")
+    assert [python.version for python in pythons.pythons()] == [sys.version_info[:3]]
+
+
+def test_every_requirement_has_a_lower_bound(capsys):
+    needs.main(["--lowest"])
+    constraints = capsys.readouterr().out.split()
+    names = [constraint.partition("==")[0] for constraint in constraints]
+    assert {"numpy", "scipy", "pytest", "cython", "codespell", "cupy-cuda13x"} < set(names)
+    assert len(names) == len(set(names)), "one bound for each package, wherever it is required"
+
+
+@pytest.mark.parametrize(
+    ("requirement", "constraint"),
+    [("numpy>=2.0.0", "numpy==2.0.0"), ("ruff~=0.17.5", "ruff==0.17.5"),
+     ("cupy-cuda13x[ctk]>=14", "cupy-cuda13x==14")],
+)  # fmt: skip
+def test_lower_bounds(requirement, constraint):
+    assert needs.lowest(requirement) == constraint
+
+
+@pytest.mark.parametrize("requirement", ["scipy", "scipy<2", "scipy==1.0"])
+def test_a_requirement_without_a_lower_bound(requirement):
+    with pytest.raises(SystemExit, match="has no lower bound: write NAME>=VERSION"):
+        needs.lowest(requirement)
+
+
+def test_requirements_of_a_group(capsys):
+    needs.main(["dev", "--only", "ruff", "cython-lint"])
+    assert [line.partition("=")[0] for line in capsys.readouterr().out.split()] == [
+        "ruff~", "cython-lint>",
+    ]  # fmt: skip
