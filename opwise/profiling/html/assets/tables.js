@@ -170,10 +170,11 @@ function nameFields(input, table) {
   input.title = fields.length ? `Searches ${fields.join(", ")}. One of them alone: ${fields[0]}:word` : "";
 }
 
-/** The rows of a table on paper: the largest, with the columns that are no pictures. */
+/** The rows of a table on paper: the largest, with the first columns that are no pictures. */
 const ON_PAPER = 40;
+const PAPER_COLUMNS = 8;
 function paperTable({ name, columns, rows, sort }) {
-  const shown = columns.filter((column) => column.headerSort !== false);
+  const shown = columns.filter((column) => column.headerSort !== false).slice(0, PAPER_COLUMNS);
   const largest = [...rows].sort((a, b) => byValue(b[sort], a[sort])).slice(0, ON_PAPER);
   const cellOf = (column, row) => column.formatter({ getValue: () => row[column.field], getData: () => row });
   const more = rows.length - largest.length;
