@@ -3,7 +3,12 @@
 The names here are the public ones, those of the ``theano`` module among them.
 """
 
+# ruff: noqa: E402 (the clock is read before what is imported)
+
 import sys as _sys
+import time as _time
+
+_start = _time.perf_counter()
 
 try:
     import opwise.linkers.opwise_c as _built  # noqa: F401
@@ -57,6 +62,7 @@ from opwise.linkers.storage import Container
 from opwise.linkers.wrap import DualLinker, WrapLinker, WrapLinkerMany
 from opwise.modes.mode import Mode, get_default_mode, get_mode, register_mode
 from opwise.modes.profilemode import ProfileMode
+from opwise.profiling import totals as _totals
 from opwise.tensor.dot import dot
 from opwise.tuning.advise import advise
 from opwise.version import __version__
@@ -146,6 +152,9 @@ __all__ = [
 
 # so that ``from opwise.printing import Print`` finds it too
 _sys.modules[f"{__name__}.printing"] = printing
+
+
+_totals.note_import(_start)
 
 
 def __getattr__(name):

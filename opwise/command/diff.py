@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from opwise.command import files, tables
-from opwise.profiling import compare, noise
+from opwise.profiling import compare, compared, noise
 from opwise.profiling.html import page
 from opwise.profiling.merge import merge
 from opwise.profiling.reports import details, moved
@@ -60,13 +60,14 @@ def diff(by, rows, html, fail_above, floor, before, after):
     all calls, or with several runs the median of a call; a ratio is that of the time of one call,
     so profiles with more and with fewer calls can be compared.
     """
-    show(files.runs(before), files.runs(after), by, rows, html, fail_above, floor)
+    names = str(before), str(after)
+    show(files.runs(before), files.runs(after), by, rows, html, fail_above, floor, names)
 
 
-def show(mine, theirs, by, n, html, fail_above, floor):
+def show(mine, theirs, by, n, html, fail_above, floor, names=("", "")):
     """Print the difference of some runs to others; exit with 1 if it is more than allowed."""
     if html:
-        files.written(html, lambda path: page.write_difference(mine, theirs, path))
+        files.written(html, lambda path: page.write_difference(mine, theirs, path, names))
     total, *found = noise.repeated(compare.WAYS[by], mine, theirs)
     matches = any(r.row.mine and r.row.theirs for r in found)
     if not matches:
@@ -74,15 +75,12 @@ def show(mine, theirs, by, n, html, fail_above, floor):
     found.sort(key=_weight, reverse=True)
     several = len(mine) > 1 or len(theirs) > 1
     table = _table_of_runs if several else _table
-    tables.show(table([total, *found[:n]], by))
-    rest = sum(-r.row.ns for r in found[n:]) * 1e-9
-    before, after = _flags(mine), _flags(theirs)
-    if before != after:
-        click.echo(tables.printable(f"flags before: {before}, after: {after}"))
-    if len(found) > n:
-        click.echo(f"{len(found) - n} more rows differ by {rest:+.6f} s in all calls")
+    sources = {place: text for run in (*theirs, *mine) for place, text in run.sources.items()}
+    tables.show(table([total, *found[:n]], by, found[n:], sources))
+    for what, before, after in compared.differences(mine, theirs):
+        tables.say(f"{what} before: {before or 'unknown'}, after: {after or 'unknown'}")
     for line in _explained(found[:n], several, len(mine), len(theirs)):
-        click.echo(line)
+        tables.say(line)
     _across(mine, theirs, n)
     if fail_above is not None:
         if not matches:
@@ -106,11 +104,6 @@ def _nothing(mine, theirs):
     return "Nothing matches: these are profiles of programs that share no Apply."
 
 
-def _flags(runs):
-    """Return the flags of some runs, as one text."""
-    return "; ".join(sorted({profile.environment.get("flags") or "none" for profile in runs}))
-
-
 def _weight(found):
     """Return what orders rows: what is no noise first, then by the size of the difference."""
     row = found.row
@@ -132,60 +125,109 @@ def _explained(found, several, n_mine, n_theirs):
     met = {r.row.relation for r in found}
     lines = [f"{name}: {meaning}" for name, meaning in _MEANINGS.items() if name in met]
     if not several:
-        lines.append("One run each: what is noise is not known. `opwise versus` makes several.")
-    elif min(n_mine, n_theirs) < noise.FEWEST:
-        lines.append(f"Fewer than {noise.FEWEST} runs of a side: what is noise cannot be told.")
+        lines.append("One run each: too few runs to estimate noise. `opwise versus` makes several.")
     else:
-        lines.append(
-            f"{n_mine} runs before, {n_theirs} after. noise: a Mann-Whitney test on the runs, "
-            f"corrected for the number of rows (Benjamini-Hochberg), gives p >= {noise.LEVEL}; "
-            "without verdict: so few runs cannot tell; in brackets the ratio's 95 % interval "
-            "(bootstrap)."
-        )
+        lines.append(f"{n_mine} runs before, {n_theirs} after; times are medians of a call.")
+        if min(n_mine, n_theirs) < noise.FEWEST:
+            lines.append(f"Fewer than {noise.FEWEST} runs of a side: too few to estimate noise.")
+        else:
+            lines += _STATISTICS
     return lines
 
 
-def _table(found, by):
-    table = tables.table(("before s", "after s", "difference s", "ratio", ""), by)
+_STATISTICS = (
+    "p: how likely so large a difference is by chance (Mann-Whitney test on the runs, corrected "
+    "for the number of rows by Benjamini-Hochberg)",
+    f"verdict: noise if p >= {noise.LEVEL}; empty: too few runs to tell; interval: the ratios that "
+    "the same test, at the same corrected level, does not rule out",
+)
+
+
+def _columns(by, *numbers):
+    """Return the columns of a table of differences: those of numbers are given with their rank."""
+    return [
+        *(tables.Column(title, rank) for title, rank in numbers),
+        tables.name("matched", 3),
+        *([tables.name("line")] if by == "apply" else []),
+        tables.text(_HEADINGS.get(by, by)),
+    ]
+
+
+_HEADINGS = {"apply": "Apply", "op": "Op", "class": "class of Op"}
+
+
+def _table(found, by, rest, sources):
+    """Return the table of differences of one run each; rest: the rows that are added up."""
+    table = tables.Table(
+        _columns(by, ("before s", 1), ("after s", 1), ("difference s", 2), ("ratio", 0))
+    )
     for r in found:
         mine, theirs = r.row.mine, r.row.theirs
-        table.add_row(
-            f"{mine.ns * 1e-9:.6f}" if mine else "",
-            f"{theirs.ns * 1e-9:.6f}" if theirs else "",
-            f"{0.0 - r.row.ns * 1e-9:+.6f}",
-            f"{r.row.ratio:.3f}" if r.row.ratio is not None else "",
-            _how(r.row),
-            tables.cell(_named(r.row)),
+        table.add(
+            [
+                f"{mine.ns * 1e-9:.6f}" if mine else "",
+                f"{theirs.ns * 1e-9:.6f}" if theirs else "",
+                f"{0.0 - r.row.ns * 1e-9:+.6f}",
+                f"{r.row.ratio:.3f}" if r.row.ratio is not None else "",
+                *_about(r.row, by, sources),
+            ],
             style=_style(r.row.ratio),
         )
+    if rest:
+        sides = [[side for r in rest if (side := getattr(r.row, name))] for name in _SIDES]
+        before, after = (sum(side.ns for side in those) * 1e-9 for those in sides)
+        cells = f"{before:.6f}", f"{after:.6f}", f"{after - before:+.6f}", ""
+        table.add([*cells, *_blank(by), f"{len(rest)} more rows"], style="dim")
     return table
 
 
-def _table_of_runs(found, by):
-    columns = ("before us", "after us", "difference us", "ratio", "[95 %]", "verdict", "p", "")
-    table = tables.table(columns, by)
+_SIDES = ("mine", "theirs")
+
+
+def _table_of_runs(found, by, rest, sources):
+    """Return the table of differences of several runs; rest: the rows that are added up."""
+    columns = ("before us", 2), ("after us", 2), ("difference us", 4), ("ratio", 0)
+    table = tables.Table(_columns(by, *columns, ("interval", 3), ("verdict", 0), ("p", 5)))
     for r in found:
         known = r.ratio is not None
-        low_high = "%.3f-%.3f" % r.interval() if known and r.p is not None else ""
-        table.add_row(
-            f"{r.before * 1e-3:.3f}" if r.before is not None else "",
-            f"{r.after * 1e-3:.3f}" if r.after is not None else "",
-            f"{(r.after - r.before) * 1e-3:+.3f}" if known else "",
-            f"{r.ratio:.3f}" if known else "",
-            low_high,
-            r.verdict,
-            f"{r.p:.1g}" if r.p is not None else "",
-            _how(r.row),
-            tables.cell(_named(r.row)),
+        table.add(
+            [
+                f"{r.before * 1e-3:.3f}" if r.before is not None else "",
+                f"{r.after * 1e-3:.3f}" if r.after is not None else "",
+                f"{(r.after - r.before) * 1e-3:+.3f}" if known else "",
+                f"{r.ratio:.3f}" if known else "",
+                "%.3f-%.3f" % r.interval() if known and r.p is not None else "",
+                r.verdict,
+                f"{r.p:.1g}" if r.p is not None else "",
+                *_about(r.row, by, sources),
+            ],
             style=None if r.verdict == "noise" else _style(r.ratio),
         )
+    if rest:
+        before, after = (
+            sum(ns for r in rest if (ns := getattr(r, name)) is not None) * 1e-3
+            for name in ("before", "after")
+        )
+        cells = f"{before:.3f}", f"{after:.3f}", f"{after - before:+.3f}", *[""] * 4
+        table.add([*cells, *_blank(by), f"{len(rest)} more rows"], style="dim")
     return table
 
 
-def _named(row):
-    """Return the label of a row, behind the line of the program that it comes from."""
-    where = next((details.short_line(a) for side in row.parts for a in side if a.lines), "")
-    return f"{where} {row.label}".strip()
+def _about(row, by, sources):
+    """Return the cells that say what a row is about. sources: the text of lines of the program."""
+    if by == "apply":
+        where = next((details.short_line(a) for side in row.parts for a in side if a.lines), "")
+        return [_how(row), tables.place(where), row.label]
+    if by == "line":
+        labels = dict.fromkeys(side.label for side in (row.mine, row.theirs) if side)
+        places = " | ".join(tables.place(details.from_here(label)) for label in labels)
+        return [_how(row), f"{places}  {sources.get(next(iter(labels)), '')}".rstrip()]
+    return [_how(row), row.label]
+
+
+def _blank(by):
+    """Return empty cells for how a row is matched, and for its line."""
+    return [""] * (2 if by == "apply" else 1)
 
 
 def _how(row):
@@ -210,7 +252,7 @@ def _fail(found, limit, floor):
         and (r.after - r.before) * r.row.mine.runs > floor_ns
     ]
     for r in slower:
-        click.echo(f"slower by {r.ratio:.2f}: {r.row.label}", err=True)
+        click.echo(f"{r.ratio:.2f} times as long: {r.row.label}", err=True)
     if slower:
         sys.exit(1)
 

@@ -202,6 +202,8 @@ def report(form, sort, html, rows, limits, functions, paths):
 def _parts(profile):
     """Return a Profile of each function that was called, what took longest first, and of all."""
     called = [f for f in profile.functions if f.calls]
+    if len(profile.functions) == 1:  # as in a program, the message is the function's name
+        return [replace(profile, message=profile.message or profile.functions[0].name)]
     if len(called) < 2:
         return [profile]
     called.sort(key=lambda f: -f.call_ns)

@@ -178,6 +178,7 @@ cdef extern from "elemwise.h":
         ow_instr *instr
         const ow_reducer *reducer
     void ow_interpret(const void *, char **, const int64_t *, int64_t) noexcept nogil
+    void ow_warm_thread() noexcept nogil
 
 cdef extern from "clock.h":
     void ow_clock_begin()
@@ -469,6 +470,7 @@ cdef class VM:
         cdef int i
         cdef ow_step *s
         cdef ow_cell *c
+        ow_warm_thread()
         self.ncells, self.nsteps = len(cells), len(steps)
         self.ninputs, self.noutputs = len(inputs), len(outputs)
         self.commit, self.on_error, self.allow_gc = commit, on_error, allow_gc

@@ -40,10 +40,16 @@ class ProfileMode(Mode, Profiled):
         return new
 
     def compiled(self, function):
-        """Start to time a function."""
+        """Start to time a function. ``f.profile`` reads the same record, unless it was refused."""
         from opwise.modes.recording import record
 
-        self._recorders.append(record(function, memory=config.ProfileMode.profile_memory))
+        recorder = record(function, memory=config.ProfileMode.profile_memory)
+        self._recorders.append(recorder)
+        if function.profile is None:
+            from opwise.profiling.stats import ProfileStats
+
+            function.profile = ProfileStats(atexit_print=False, message=function.name)
+            function.profile.add(recorder)
 
     # --- figures ----------------------------------------------------------------------------------
 

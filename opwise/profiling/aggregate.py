@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -65,7 +66,7 @@ def by_class(profile):
 
 
 def by_line(profile):
-    """Return a row for each user line; an Apply's time is divided among the user's Applys in it.
+    """Return a row for each user line; an Apply's time is divided by cost, see ``parts_of``.
 
     A gradient counts for the line of what it is the gradient of, and its part is ``gradient``.
     """
@@ -77,7 +78,7 @@ NO_SCOPE = "(no scope)"
 
 
 def by_scope(profile):
-    """Return a row for each scope; an Apply's time is divided among the user's Applys in it."""
+    """Return a row for each scope; an Apply's time is divided by cost, see ``parts_of``."""
     return _shared(profile.applys, lambda o: o.scope, lambda key: key or NO_SCOPE)
 
 
@@ -86,16 +87,19 @@ def line_of(origin):
     return origin.gradient_of or ((origin.file, origin.line) if origin.file else None)
 
 
-def origins_of(apply):
-    """Return the user's Applys that take equal parts of the time of one; one at least.
+def parts_of(apply):
+    """Return pairs (a user's Apply, its share of the time of one that computes it); one at least.
 
-    Beside a product what else one does (scale, add) costs next to nothing: it counts for the
-    products alone.
+    Shares are in proportion to the cost of an element. Beside a product what else an Apply does
+    (scale, add) costs next to nothing: it counts for the products alone.
     """
     products = ()
     if _PRODUCTS.search(apply.op_class):
         products = tuple(o for o in apply.origins if _PRODUCT.match(o.op))
-    return products or apply.origins or (_UNKNOWN,)
+    origins = products or apply.origins or (_UNKNOWN,)
+    # the Applys of views cost nothing: they share evenly what nothing else computes
+    whole = math.fsum(origin.cost for origin in origins)
+    return [(o, o.cost / whole if whole else 1 / len(origins)) for o in origins]
 
 
 _UNKNOWN = OriginProfile(key="", op="")
@@ -105,16 +109,15 @@ _PRODUCT = re.compile(r"(?i)(batched_?)?dot|gem[mv]|ger\b")
 
 
 def _shared(applys, key, label):
-    """Return a row for each key of the origins of Applys, which take equal parts of its time."""
+    """Return a row for each key of the origins of Applys, which take parts of its time."""
     rows = {}
     for apply in applys:
-        origins = origins_of(apply)
         met = set()
-        for origin in origins:
+        for origin, part in parts_of(apply):
             k = key(origin)
             row = rows.get(k)
             if row is None:
                 row = rows[k] = Row(k, label(k))
-            row.add(apply, 1 / len(origins), bool(origin.gradient_of), k not in met)
+            row.add(apply, part, bool(origin.gradient_of), k not in met)
             met.add(k)
     return list(rows.values())

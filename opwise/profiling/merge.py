@@ -54,7 +54,9 @@ def _by_place(profiles):
 
 
 #: what an Apply has of all its calls
-_SUMMED = frozenset(("count", "total", "least", "most", "histogram", "origins", "asked", "waited"))
+_SUMMED = frozenset(
+    ("count", "total", "once", "least", "most", "histogram", "origins", "asked", "waited")
+)
 
 
 def _identity(function):
@@ -101,6 +103,7 @@ def _applys(a, b):
         origins=max(a.origins, b.origins, key=repr),
         count=a.count + b.count,
         total=a.total + b.total,
+        once=a.once + b.once,
         asked=a.asked + b.asked,
         waited=a.waited + b.waited,
         least=min((one.least for one in called), default=0),

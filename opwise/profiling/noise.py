@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
@@ -29,13 +30,15 @@ class Repeated:
     """A row of a comparison of several runs with several others.
 
     row: the sums of all runs. mine, theirs: by run, the nanoseconds of one call. p: how likely so
-    large a difference is without one, corrected; None where a side has too few runs or none.
+    large a difference is without one, corrected; None where a side has too few runs or none. level:
+    what p would be compared with, were it not corrected.
     """
 
     row: Difference
     mine: tuple[float, ...]
     theirs: tuple[float, ...]
     p: float | None = None
+    level: float = LEVEL
 
     @property
     def before(self):
@@ -61,19 +64,30 @@ class Repeated:
             return "noise"
         return "slower" if self.ratio > 1 else "faster"
 
-    def interval(self, resamples=999):
-        """Return (low, high): the ratio is between them in 95 % of resampled runs (bootstrap)."""
-        import numpy as np
-        from scipy import stats  # takes a second to import
+    def interval(self):
+        """Return (low, high): the ratios that the test does not rule out, at the row's level.
 
-        def ratio(a, b, axis):
-            return np.median(b, axis=axis) / np.median(a, axis=axis)
+        They are those r for which ``mine`` times r and ``theirs`` do not differ. So 1 is among them
+        exactly where the verdict is not 'slower' or 'faster'. Raises ValueError without both sides.
+        """
+        ratios = sorted(b / a for a in self.mine for b in self.theirs if a)
+        if not ratios:
+            raise ValueError("a row that one side lacks has no ratio")
 
-        found = stats.bootstrap(
-            (self.mine, self.theirs), ratio, n_resamples=resamples, vectorized=True,
-            method="percentile", rng=np.random.default_rng(0),
-        )  # fmt: skip
-        return tuple(map(float, found.confidence_interval))
+        def is_out(k):
+            """Return whether what lies between two of the ratios, k - 1 and k, is ruled out."""
+            between = math.sqrt(ratios[k - 1] * ratios[k])
+            return _p([a * between for a in self.mine], self.theirs) < self.level
+
+        last = len(ratios) - 1
+        if not last:
+            return ratios[0], ratios[0]
+        middle = (last + 1) // 2  # between the middle ratios nothing is ruled out
+        below = range(1, middle + 1)
+        above = range(middle, last + 1)
+        low = bisect_left(below, True, key=lambda k: not is_out(k))
+        high = middle + bisect_left(above, True, key=is_out) - 1
+        return ratios[low], ratios[high]
 
 
 def repeated(way, mine, theirs):
@@ -114,24 +128,36 @@ def _judged(rows, worth=0.0):
     """
     told = [r for r in rows if min(len(r.mine), len(r.theirs)) >= FEWEST and r.ratio is not None]
     large = [r for r in told if max(r.row.mine.ns, r.row.theirs.ns) >= worth]
-    p_of: dict = {}
+    found: dict = {}
     for family in (told, large):
-        p_of.update(_corrected(family))
-    return [replace(r, p=p_of.get(id(r))) for r in rows]
+        found.update(_corrected(family))
+    return [replace(r, **found.get(id(r), {})) for r in rows]
 
 
 def _corrected(rows):
-    """Return {id of a row: p} of rows that are judged together."""
+    """Return {id of a row: its p and level} of rows that are judged together."""
     if not rows:
         return {}
     from scipy import stats  # takes a second to import
 
-    found = [stats.mannwhitneyu(r.mine, r.theirs, method="auto").pvalue for r in rows]
-    corrected = stats.false_discovery_control(found)
+    corrected = stats.false_discovery_control([_p(r.mine, r.theirs) for r in rows])
+    # the largest p, before the correction, at which a row counts as different
+    level = LEVEL * max(1, sum(p < LEVEL for p in corrected)) / len(rows)
     return {
-        id(r): float(p) if p < LEVEL or _least(r) * len(rows) < LEVEL else None
+        id(r): {
+            "p": float(p) if p < LEVEL or _least(r) * len(rows) < LEVEL else None,
+            "level": level,
+        }
         for r, p in zip(rows, corrected, strict=True)
     }
+
+
+def _p(mine, theirs):
+    """Return how likely so large a difference of two samples is without one; 1.0 for equal ones."""
+    from scipy import stats
+
+    p = float(stats.mannwhitneyu(mine, theirs, method="auto").pvalue)
+    return 1.0 if math.isnan(p) else p  # all values are one and the same
 
 
 def _least(r):

@@ -45,7 +45,9 @@ class OriginProfile:
 
     key: equal for what computes the same, in every process. op: text of the Op. file, line: where
     it was written; "" and 0 where nobody knows. scope: names of the scopes around it, joined by
-    ``/``. gradient_of: (file, line) of what it is the gradient of, or None.
+    ``/``. gradient_of: (file, line) of what it is the gradient of, or None. cost: roughly how many
+    nanoseconds it takes for an element of its operands; by these the time of an Apply is divided
+    among the origins that it computes.
     """
 
     key: str
@@ -54,6 +56,7 @@ class OriginProfile:
     line: int = 0
     scope: str = ""
     gradient_of: tuple[str, int] | None = None
+    cost: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,9 @@ class ApplyProfile:
     the types. reads: for each input the position of the Apply that makes it, -1 for what is given.
     origins: the user's Applys that it computes. c: whether it ran in C; why: if not,
     why. count, total, least, most: calls and nanoseconds, without the time of reading the clock.
-    histogram: (bucket, calls) pairs, by the buckets of ``profiling/histogram.py``. input_arrays,
+    once: nanoseconds that the first run of each process took beyond the mean of its later runs
+    (code and memory touched for the first time, threads that start); not in the total. histogram:
+    (bucket, calls) pairs, by the buckets of ``profiling/histogram.py``. input_arrays,
     output_arrays: what they were in the last call, None for what is no array; empty before there
     was one. shares: for each output 'c' (created), 'i' (overwrites an input) or 'v' (a view).
     flops: floating-point operations of the last call, None where there is no exact count.
@@ -103,6 +108,7 @@ class ApplyProfile:
     waited: int = 0
     on_host: str = ""
     graph: int = 0
+    once: int = 0
 
     @cached_property
     def keys(self):
@@ -198,6 +204,11 @@ class FunctionProfile:
     def thunk_ns(self):
         """Nanoseconds in all Applys."""
         return sum(a.total for a in self.applys)
+
+    @property
+    def once_ns(self):
+        """Nanoseconds that first runs of Applys took beyond later ones."""
+        return sum(a.once for a in self.applys)
 
 
 @dataclass(frozen=True)
@@ -349,7 +360,7 @@ def _check(profile):
         counts += (f.first_call_ns, f.first_calls)
         for a in f.applys:
             counts += (a.count, a.total, a.least, a.most, a.flops or 0, a.traffic or 0)
-            counts += (a.asked, a.waited)
+            counts += (a.asked, a.waited, a.once, *(o.cost for o in a.origins))
             counts += (number for pair in a.histogram for number in pair)
             for array in (*a.input_arrays, *a.output_arrays):
                 if array is not None:
@@ -383,7 +394,8 @@ def _check_environment(environment):
     for about in merged if isinstance(merged, list) else [None]:
         if not isinstance(about, dict) or any(isinstance(v, dict | list) for v in about.values()):
             raise ValueError("its environment is not that of processes")
-        for name in ("grad_seconds", "seconds_since_import", "process"):
+        numbers = [name for name in about if name.startswith("seconds_")]
+        for name in ("grad_seconds", "process", *numbers):
             if not isinstance(about.get(name, 0), int | float):
                 raise ValueError(f"{name} of its environment is no number")
 

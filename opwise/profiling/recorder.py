@@ -84,10 +84,12 @@ class Recorder:
         has_run = any(count for count, *_ in times)
         arrays = self._arrays() if self.program is not None and has_run else {}
         devices = self.machine.device_times() if hasattr(self.machine, "device_times") else {}
+        detail = tuple(CallProfile(n, start, tuple(ns)) for n, start, ns in self.machine.detail())
+        first = self._first_call(detail)
         applys = tuple(
             ApplyProfile(
                 **static,
-                **dict(zip(("count", "total", "least", "most", "histogram"), row, strict=True)),
+                **_times(row, first[k] if first else 0),
                 **arrays.get(k, {}),
                 **devices.get(k, {}),
             )
@@ -104,12 +106,16 @@ class Recorder:
             first_calls=int(self.calls.first_ns > 0),
             compile=self._compile(),
             timing_ns=self.machine.timer_ns * sum(count for count, *_ in times),
-            detail=tuple(
-                CallProfile(number, start, tuple(ns)) for number, start, ns in self.machine.detail()
-            ),
+            detail=detail,
             rewrites=None if self.inherited else self.rewrites,
             memory=self._memory(applys) if self.with_memory and arrays else None,
         )
+
+    def _first_call(self, detail):
+        """Return the times of the Applys in the first call of all; () where they are not known."""
+        if not self.calls.first_ns or self.inherited:  # forgotten; made before a fork
+            return ()
+        return next((call.apply_ns for call in detail if call.number == 1), ())
 
     def _arrays(self):
         """Return {position: what ApplyProfile tells of the arrays of the last call}."""
@@ -187,7 +193,9 @@ class Recorder:
             file, line = provenance.user_line(node) or ("", 0)
             scope = node.context.scope if node.context is not None else ""
             of = provenance.gradient_line(node)
-            return OriginProfile(keys.node(node) + moves, text(node.op), file, line, scope, of)
+            cost = _cost(node)
+            key = keys.node(node) + moves
+            return OriginProfile(key, text(node.op), file, line, scope, of, cost)
 
         described = []
         position = {node: k for k, node in enumerate(self.order)}
@@ -210,6 +218,33 @@ class Recorder:
                 }
             )
         return described
+
+
+def _times(row, first):
+    """Return what an ApplyProfile holds of the times of an Apply.
+
+    first: nanoseconds of its first run. What that took beyond the mean of the later ones is no time
+    of the Apply's own.
+    """
+    count, total, *_ = row
+    later = count - 1
+    once = max(0, first - (total - first) // later) if later > 0 else 0
+    found = dict(zip(("count", "total", "least", "most", "histogram"), row, strict=True))
+    return {**found, "total": total - once, "once": once}
+
+
+#: what an Apply of single numbers costs, in units of one of arrays
+_OF_NUMBERS = 0.01
+
+
+def _cost(node):
+    """Return roughly how many nanoseconds an Apply of the user's takes for an element."""
+    op = node.op
+    if len(op.view_map) == len(node.outputs):
+        return 0.0
+    cost = op.element_cost(len(node.inputs)) if hasattr(op, "element_cost") else 1.0
+    sizes = [getattr(v.type, "broadcastable", (False,)) for v in (*node.inputs, *node.outputs)]
+    return cost * _OF_NUMBERS if all(map(all, sizes)) else cost
 
 
 def _apply_text(node):
@@ -254,6 +289,8 @@ def environment():
         "flags": _flags(),
         "grad_seconds": totals.grad_seconds(),
         "seconds_since_import": totals.since_import(),
+        "seconds_importing": totals.importing(),
+        **totals.of_process(),
     }
 
 

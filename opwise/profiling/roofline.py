@@ -190,7 +190,8 @@ class Row:
     one. bandwidth: GB/s, read and written; rate: GFLOP/s. attainable: seconds a call in which the
     machine could do it; share: of that in the seconds it took, 1 where nothing is left to gain,
     above 1 where the machine was faster than the probe saw it. bound: what the limit is, 'memory',
-    'arithmetic' or 'overhead'. gain: seconds that all calls could take less.
+    'arithmetic' or 'overhead'. gain: seconds that all calls could take less. level: the nearest
+    memory that holds what it touches: 'L1', 'L2', ..., 'RAM' or 'device'; "" where that is unknown.
 
     What is not known exactly is None: bandwidth without traffic, rate without flops, and the last
     four without either. Bytes and operations are those of the last call, times the mean.
@@ -208,6 +209,17 @@ class Row:
     share: float | None = None
     bound: str | None = None
     gain: float | None = None
+    level: str = ""
+
+
+def level(apply, machine):
+    """Return the nearest memory of a Machine that holds what an Apply touches, "" if unknown."""
+    if apply.device:
+        return "device"
+    if apply.traffic is None or machine is None:
+        return ""
+    size = touched(apply)
+    return next((f"L{n}" for n, cache in enumerate(machine.caches, 1) if size <= cache), "RAM")
 
 
 def rows(profile, machine):
@@ -223,7 +235,7 @@ def rows(profile, machine):
         if one is not None
     }
     found = [
-        _row(function.name, apply, limits.get(apply.device))
+        _row(function.name, apply, limits.get(apply.device), level(apply, machine))
         for function in profile.functions
         for apply in function.applys
         if apply.count and apply.total
@@ -231,7 +243,7 @@ def rows(profile, machine):
     return sorted(found, key=lambda r: (r.gain is None, -(r.gain or 0), -r.total, r.position))
 
 
-def _row(function, apply, limit):
+def _row(function, apply, limit, level):
     """Return the Row of an ApplyProfile that was called.
 
     limit: ``_limit`` of what it ran on; None where that was not measured.
@@ -258,6 +270,7 @@ def _row(function, apply, limit):
         seconds=ns * 1e-9,
         bandwidth=None if traffic is None else traffic / ns,
         rate=None if flops is None else flops / ns,
+        level=level,
         **known,
     )
 

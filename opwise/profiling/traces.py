@@ -225,10 +225,9 @@ def _sums(function, frames, stack):
     """Return the times of all calls as weighted stacks."""
     weights = {}
     for apply in function.applys:
-        origins = aggregate.origins_of(apply)
-        for origin in origins:
+        for origin, part in aggregate.parts_of(apply):
             key = (*stack(frames, origin), frames.index(apply.op))
-            weights[key] = weights.get(key, 0) + apply.total / len(origins)
+            weights[key] = weights.get(key, 0) + apply.total * part
     rows = sorted(weights.items())  # equal beginnings side by side
     return {
         "type": "sampled",

@@ -43,6 +43,9 @@ class Literal(ScalarOp):
     def flops(self, n_inputs):
         return 0
 
+    def element_cost(self, n_inputs):
+        return 0.0
+
     def __eq__(self, other):
         return type(self) is type(other) and self._key == other._key
 
@@ -112,6 +115,9 @@ class Composite(ScalarOp):
     def flops(self, n_inputs):
         counts = [step.op.flops(len(step.args)) for step in self.steps]
         return None if None in counts else sum(counts)
+
+    def element_cost(self, n_inputs):
+        return sum(step.op.element_cost(len(step.args)) for step in self.steps)
 
     def unread(self):
         read = set(self.outs)

@@ -103,6 +103,14 @@ class ScalarOp(Op):
             return None
         return self.row.flops * (n_inputs - 1 if self.row.nin < 0 else 1)
 
+    def element_cost(self, n_inputs):
+        """Return roughly how many nanoseconds one element takes, 1 where the table has no row."""
+        if self.row is None:
+            return 1.0
+        if self.row.flops == 0:  # copies
+            return 0.1
+        return self.row.cost * (max(1, n_inputs - 1) if self.row.nin < 0 else 1)
+
     def unread(self):
         """Return the inputs, by position, that a loop over elements has no need to read."""
         return {0} if self.row is not None and "ignores_first" in self.row.extra else set()

@@ -257,6 +257,10 @@ class Elemwise(Op):
                 f"({[x.type.dtype for x in inputs]}, {dtype}, {self.inplace_pattern})"
             )
 
+    def element_cost(self, n_inputs):
+        """Return roughly how many nanoseconds one element takes."""
+        return self.scalar_op.element_cost(n_inputs)
+
     def flops(self, inputs, outputs):
         """Return the floating-point operations, by the shapes of inputs and outputs; None where a
         scalar operation has no exact count."""

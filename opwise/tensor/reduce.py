@@ -185,6 +185,10 @@ class CAReduce(Op):
     def _acc_dtype(self, idtype):
         return idtype
 
+    def element_cost(self, n_inputs):
+        """Return roughly how many nanoseconds one element takes."""
+        return self.scalar_op.element_cost(2)
+
     def flops(self, inputs, outputs):
         """Return how often two numbers become one, by the shapes of inputs and outputs."""
         if self.scalar_op.row is None or not self.scalar_op.row.flops:

@@ -70,6 +70,12 @@ _SUBJECTS = {
     "call": "Seen",
     "not tried": "Not tried",
 }
+_LEGEND = (
+    "  gain: time before by time after; p: how likely noise alone looks like it (Mann-Whitney "
+    "test)",
+    "  ulp, relative: the largest difference of the results, in units in the last place of the "
+    "narrower dtype, and by the largest magnitude among them",
+)
 _HEAD = ("gain", "before", "after", "p", "ulp", "relative", "")
 
 
@@ -85,6 +91,8 @@ def _lines(advice):
         yield "  No tip: nothing that was tried made it faster."
     if advice.rejected:
         yield from _table("Tried in vain", rows[len(advice.tips) :], widths)
+    if rows:
+        yield from _LEGEND
     for subject, title in _SUBJECTS.items():
         found = [finding.text for finding in advice.findings if finding.subject == subject]
         if found:

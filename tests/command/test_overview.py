@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from opwise.command import tables
 from opwise.profiling.memory import Live, MemoryProfile
 from opwise.profiling.profile import ArrayProfile, OriginProfile, Profile
+from opwise.profiling.reports import details
 from opwise.profiling.roofline import Machine, Peak
 
 MACHINE = Machine(
@@ -58,13 +60,16 @@ def section(lines, title):
 def test_applys(shown):
     heading, *rows = section(shown(), "Applys")
     assert " ".join(heading) == (
-        "time ms share runs us a run median 95 % GB/s GFLOP/s of limit gain ms in id Apply"
+        "time ms share runs us a run median 95 % GB/s from GFLOP/s of limit gain ms in id line "
+        "Apply"
     )
+    rows, legend = rows[:3], [" ".join(row) for row in rows[3:]]
     assert [row[-1] for row in rows] == ["sort(x)", "exp(x)", "mul(x)"]
+    assert [line.split(":")[0] for line in legend] == ["share", "GB/s", "of limit", "gain"]
     assert rows[1][-2] == "/far/a.py:3"
     assert rows[0][:4] == ["5.000", "62.5%", "4", "1250.000"] and rows[0][-3:-1] == ["Py", "2"]
     assert rows[2][:4] == ["1.000", "12.5%", "4", "250.000"]
-    assert rows[2][6:] == ["0.1", "0.3", "3%", "arithmetic", "0.968", "C", "1", "mul(x)"]
+    assert rows[2][6:] == ["0.1", "L1", "0.3", "3%", "arithmetic", "0.968", "C", "1", "mul(x)"]
 
 
 def test_sorted_by_what_there_is_to_gain(shown):
@@ -84,14 +89,18 @@ def test_lines_and_scopes(shown):
         "6.000 75.0% (unknown line)",
         "2.000 25.0% 50% /far/a.py:3 y = [red]exp(x)",
     ]
-    assert [row[-1] for row in section(lines, "Scopes")[1:]] == ["scope)", "layer", "layer/grad"]
+    rows = section(lines, "Scopes")[1:]
+    assert [row[-1] for row in rows[:3]] == ["scope)", "layer", "layer/grad"]
+    assert " ".join(rows[3]) == details.SPLIT
 
 
 def test_the_rest(shown):
     lines = shown("-n", 1)
     assert lines[0].startswith("all: 1 function, 4 calls, ")
     assert "Applys (the first 1 of 3)" in lines
-    assert any(line.endswith("sort: no C implementation") for line in lines)
+    rows = section(lines, "Applys")
+    assert rows[2] == ["3.000", "37.5%", "2", "more"]
+    assert section(lines, "In Python")[1] == [*"5.000 62.5% no C implementation sort".split()]
     assert any(line.startswith("Memory at its peak: 16 B while f ran mul(x)") for line in lines)
 
 
@@ -101,3 +110,68 @@ def test_a_profile_of_nothing(call, tmp_path):
     assert (result.exit_code, result.output) == (
         0, "0 functions, 0 calls, 0.000000 s in them, 0.000000 s in Applys\n"
     )  # fmt: skip
+
+
+# --- terminals of several widths ------------------------------------------------------------------
+
+
+def test_first_runs_are_a_row(shown, build):
+    apply, function, _ = build
+    one = function(replace(apply("exp", 1_000_000, count=4), once=400_000), calls=4)
+    rows = section(shown(functions=(one,)), "Applys")
+    assert rows[2][0] == "0.400" and " ".join(rows[2][1:]) == details.ONCE
+
+
+@pytest.fixture
+def in_terminal(shown, monkeypatch):
+    """Print the report in a terminal of so many columns."""
+
+    def report(columns, *arguments, **changes):
+        monkeypatch.setattr(tables, "is_terminal", lambda: True)
+        monkeypatch.setattr(tables, "width", lambda: columns)
+        return shown(*arguments, **changes)
+
+    return report
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 120, 200])
+def test_the_apply_and_its_line_stay(in_terminal, columns):
+    lines = in_terminal(columns)
+    assert all(len(line) <= columns for line in lines)
+    start = lines.index("Applys")
+    heading = lines[start + 1]
+    assert heading.split()[:2] == ["time", "ms"] and heading.split()[-3:] == ["id", "line", "Apply"]
+    rows = lines[start + 2 : start + 5]
+    assert [row.split()[-1] for row in rows] == ["sort(x)", "exp(x)", "mul(x)"]
+    assert {"a.py:3", "/far/a.py:3"} & set(rows[1].split())
+    # numbers are whole
+    assert [row.split()[0] for row in rows] == ["5.000", "2.000", "1.000"]
+    assert not any("\N{HORIZONTAL ELLIPSIS}" in row for row in rows)
+
+
+def test_what_a_narrow_terminal_leaves_out_is_named(in_terminal):
+    words = " ".join(" ".join(in_terminal(60)).split())
+    assert "(without, at 60 columns: runs, " in words and " gain ms" in words
+    assert "(without" not in "".join(in_terminal(300))
+
+
+def test_long_names_are_cut_in_a_terminal_alone(in_terminal, shown, build):
+    apply, function, _ = build
+    one = function(apply("Composite{" + "exp, " * 100 + "}", 10_000_000))
+    name = one.applys[0].text
+    assert any(line.endswith(name) for line in shown(functions=(one,)))
+    (row,) = [line for line in in_terminal(100, functions=(one,)) if "10.000" in line][:1]
+    assert row.rstrip().endswith("\N{HORIZONTAL ELLIPSIS}") and len(row) <= 100
+
+
+def test_the_message_of_one_function_is_its_name(shown):
+    """As in a program: the message of a profile is the function's name, or None."""
+    assert "  Message: f" in shown("--form", "text", message="")
+    assert "  Message: all" in shown("--form", "text")
+
+
+def test_the_whole_program(shown):
+    about = {"seconds_of_process": 2.0, "seconds_importing": 0.5, "program": "a.py"}
+    lines = shown(environment=about)
+    start = lines.index("Time of the program: <seconds> <share>")
+    assert lines[start + 2].split() == ["0.500", "25.0%", "importing", "opwise"]

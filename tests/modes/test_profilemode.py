@@ -286,3 +286,38 @@ def test_no_apply_is_charged_with_loading_the_blas():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "True\n", done.stderr
+
+
+# --- f.profile ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["PROFILE_MODE", None])
+def test_f_profile_reads_the_record_of_the_mode(mode, capsys):
+    """Both faces show one record: what the mode printed, ``f.profile`` prints too."""
+    x = T.dvector("x")
+    mode = mode or ProfileMode()
+    f = opwise.function([x], T.exp(x) + 1, mode=mode, name="mine")
+    g = opwise.function([x], T.sqr(x), mode=mode, name="other")
+    for _ in range(3):
+        f(np.ones(4))
+    g(np.ones(4))
+    (found,) = f.profile.profile().functions
+    assert (found.name, found.calls, f.profile.fct_callcount) == ("mine", 3, 3)
+    if isinstance(mode, ProfileMode):
+        assert mode.profile().functions[0].applys == found.applys
+        assert mode.fct_call == {"mine": 3, "other": 1}
+    for show in (f.profile.summary, f.profile.print_summary):
+        show()
+        shown = capsys.readouterr().err
+        assert "  Message: mine\n" in shown and "Time in 3 calls to Function" in shown
+
+
+def test_f_profile_that_somebody_asked_for_stays_theirs():
+    x = T.dvector("x")
+    mode = ProfileMode()
+    refused = opwise.function([x], T.exp(x), mode=mode, profile=False)
+    named = opwise.function([x], T.exp(x), mode=mode, profile="text")
+    named([1.0])
+    assert refused.profile is False
+    assert (named.profile.message, named.profile.fct_callcount) == ("text", 1)
+    assert sum(mode.fct_call.values()) == 1

@@ -81,6 +81,21 @@ def test_the_time_of_a_product_counts_for_it_alone(build):
     assert {r.label: r.ns for r in rows} == {"a.py:1": 12 + 4, "a.py:9": 8}
 
 
+def test_a_fused_apply_is_split_by_the_cost_of_each_operation(build):
+    apply, function, _ = build
+    origins = (
+        OriginProfile("k", "tanh", "a.py", 1, cost=1.8),
+        OriginProfile("l", "add", "a.py", 2, cost=0.2),
+        OriginProfile("m", "InplaceDimShuffle{x,0}", "a.py", 3, cost=0.0),
+    )
+    loop = Profile((function(replace(apply("Composite", 100), origins=origins)),))
+    assert {r.label: pytest.approx(r.ns) for r in aggregate.by_line(loop)} == {
+        "a.py:1": 90, "a.py:2": 10, "a.py:3": 0,
+    }  # fmt: skip
+    views = Profile((function(replace(apply("Composite", 100), origins=origins[2:] * 2)),))
+    assert [r.ns for r in aggregate.by_line(views)] == [100]
+
+
 def test_by_scope_of_what_is_in_none(build):
     (row,) = aggregate.by_scope(profile(build))
     assert (row.label, row.ns) == ("(no scope)", pytest.approx(23))

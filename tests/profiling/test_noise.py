@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opwise.profiling import compare, noise
+from opwise.profiling.aggregate import Row
+from opwise.profiling.compare import Difference
 from opwise.profiling.profile import Profile
 
 pytestmark = pytest.mark.null
@@ -33,6 +35,34 @@ def test_a_real_difference_is_found_among_rows_that_vary(build):
     low, high = rows[1].interval()
     assert 1 < low < rows[1].ratio < high < 1.6
     assert (total.row.label, len(total.mine)) == ("all Applys", 7)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_verdicts_agree_with_intervals(seed):
+    """1 is in the interval of a row exactly where its verdict is noise."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        noise.Repeated(
+            Difference(k, Row(k, "", 1000), Row(k, "", 1000)),
+            tuple(rng.lognormal(0, 0.2, rng.integers(4, 12))),
+            tuple(factor * rng.lognormal(0, 0.2, rng.integers(4, 12))),
+        )
+        for k, factor in enumerate((1, 1, 1, 1.2, 1.2, 1.5, 2, 0.7))
+    ]
+    verdicts = set()
+    for row in noise._judged(rows):
+        low, high = row.interval()
+        assert low <= row.ratio <= high
+        if row.p is not None:
+            verdicts.add(row.verdict)
+            assert (row.verdict == "noise") == (low <= 1 <= high)
+    assert {"noise", "slower"} <= verdicts
+
+
+def test_runs_that_are_all_alike():
+    row = Difference("k", Row("k", "", 1000), Row("k", "", 1000))
+    (found,) = noise._judged([noise.Repeated(row, (5.0,) * 5, (5.0,) * 5)])
+    assert (found.verdict, found.interval()) == ("noise", (1.0, 1.0))
 
 
 def test_nothing_is_found_where_nothing_is(build):

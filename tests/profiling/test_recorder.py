@@ -1,5 +1,8 @@
 """Recorder: a snapshot holds what the machine counted, and what it counted it for."""
 
+import subprocess
+import sys
+
 import pytest
 
 import opwise
@@ -113,3 +116,84 @@ def test_two_snapshots_have_the_same_keys():
     keys = [[a.keys for a in function.maker.mode.profile().applys] for _ in range(2)]
     assert keys[0] == keys[1]
     assert len(set(keys[0])) == len(keys[0]), "Applys that compute different things have one key"
+
+
+# --- first runs -----------------------------------------------------------------------------------
+
+
+class ColdMachine(FakeMachine):
+    """Two calls of one step, of which the first took a millisecond, then the later ones 10 ns."""
+
+    def __init__(self, count=5, first=1_000_000):
+        self.count, self.first = count, first
+
+    def timing(self):
+        total = self.first + 10 * (self.count - 1)
+        return [(self.count, total, 10, self.first, ((10, self.count),))]
+
+    def detail(self):
+        return [(1, 500, [self.first])]
+
+
+def cold(machine, calls=FakeCalls):
+    x = T.dvector("x")
+    function = opwise.function([x], T.exp(x), mode=opwise.Mode("py", None), name="f")
+    order = function.maker.order
+    return Recorder("f", order, machine, calls, [True], [""], FakeReport).snapshot()
+
+
+def test_what_the_first_run_took_beyond_later_ones_is_kept_apart():
+    (apply,) = cold(ColdMachine()).applys
+    assert (apply.count, apply.total, apply.once, apply.most) == (5, 50, 999_990, 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("machine", "why"),
+    [(ColdMachine(count=1), "nothing to compare with"), (ColdMachine(first=4), "no slower")],
+)
+def test_first_runs_that_cost_nothing(machine, why):
+    (apply,) = cold(machine).applys
+    assert (apply.total, apply.once) == (machine.timing()[0][1], 0), why
+
+
+def test_a_first_call_that_was_forgotten_counts_for_nothing():
+    class Reset(FakeCalls):
+        first_ns = 0
+
+    (apply,) = cold(ColdMachine(), Reset).applys
+    assert (apply.total, apply.once) == (1_000_040, 0)
+
+
+def test_a_first_product_does_not_clear_the_buffers_of_its_thread():
+    """Linking does: 400 page faults, 0.9 ms, once seemed to be the time of the first product."""
+    program = """
+import resource
+import numpy as np, opwise, opwise.tensor as T
+x = T.dmatrix("x")
+f = opwise.function([x], T.dot(x, x))
+a = np.ones((5, 5))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+f(a)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 100
+
+
+def test_costs_of_what_a_loop_computes():
+    x, s = T.dvector("x"), T.dscalar("s")
+    (y, z) = T.tanh(x) + 1, (s * 2) * x
+    function = opwise.function([x, s], [y.sum(), z], profile=True)
+    costs = {o.op: o.cost for a in function.profile.profile().applys for o in a.origins}
+    assert costs["Elemwise{tanh,no_inplace}"] > 3 * costs["Elemwise{add,no_inplace}"] > 0
+    # a product of single numbers costs next to nothing beside one of arrays
+    products = [
+        o.cost
+        for a in function.profile.profile().applys
+        for o in a.origins
+        if o.op == "Elemwise{mul,no_inplace}"
+    ]
+    assert 0 < min(products) < 0.1 * max(products)
+    views = [v for o, v in costs.items() if "DimShuffle" in o]
+    assert not any(views)

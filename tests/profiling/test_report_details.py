@@ -25,9 +25,9 @@ def test_calls_are_divided_without_a_rest(build):
     assert figures == {
         "calls": ["0.000012", "100.0%", "4.000"],
         "call path: arguments, results, updates": ["0.000003", "25.0%", "1.000"],
-        "machine: memory of results, order of Applys": ["0.000001", "11.7%", "0.467"],
+        "VM overhead: allocation and dispatch": ["0.000001", "11.7%", "0.467"],
         "Applys": ["0.000007", "58.3%", "2.333"],
-        "timing them: 6 times 100 ns, not in their times": ["0.000001", "5.0%", "0.200"],
+        "profiling overhead: 6 x 100 ns (already subtracted)": ["0.000001", "5.0%", "0.200"],
     }
     shares = [float(s.rstrip("%")) for _, s, _ in list(figures.values())[1:]]
     assert sum(shares) == pytest.approx(100, abs=0.1)
@@ -45,11 +45,11 @@ def test_a_device_works_beside_the_calls(build):
     assert shares == {
         "calls": "100.0%",
         "call path: arguments, results, updates": "10.0%",
-        "machine: memory of results, order of Applys": "20.0%",
+        "VM overhead: allocation and dispatch": "20.0%",
         "Applys of the host": "20.0%",
-        "asking the device for Applys": "30.0%",
+        "launching kernels": "30.0%",
         "waiting for the device": "15.0%",
-        "timing them: 2 times 250 ns, not in their times": "5.0%",
+        "profiling overhead: 2 x 250 ns (already subtracted)": "5.0%",
     }
 
 
@@ -57,9 +57,71 @@ def test_applys_that_the_clock_hardly_measures(build):
     apply, function, _ = build
     one = replace(function(apply("a", 90, count=10), apply("b", 2000, 1, count=10)), timing_ns=200)
     (line,) = [x for x in details.calls(Profile((one,))) if "readings" in x]
-    assert line.startswith("  1 Applys take less than 10 readings of the clock (100 ns) a run")
+    said = "1 Apply runs for less than 10 clock readings (100 ns): its times are unreliable"
+    assert line.strip() == said
     exact = replace(one, timing_ns=10)
     assert not [x for x in details.calls(Profile((exact,))) if "readings" in x]
+
+
+def test_first_runs_have_a_row_of_their_own(build):
+    apply, function, _ = build
+    one = function(replace(apply("exp", 1_000, count=3), once=700), calls=3)
+    one = replace(one, call_ns=3_000, fn_ns=2_000, timing_ns=100)
+    (row,) = [x for x in details.calls(Profile((one,))) if details.ONCE in x]
+    assert row.split()[1] == "23.3%"
+    (overhead,) = [x for x in details.calls(Profile((one,))) if "VM overhead" in x]
+    assert overhead.split()[1] == "6.7%"
+
+
+def test_applys_that_ran_once_hold_first_call_costs(build):
+    apply, function, _ = build
+    once = function(apply("exp", 1_000), calls=1)
+    said = "  1 function ran once per process: first-call costs (cold code and memory) are in the"
+    assert [x for x in details.calls(Profile((once,))) if x.startswith(said)]
+    twice = function(apply("exp", 1_000, count=2), calls=2)
+    assert not [x for x in details.calls(Profile((twice,))) if x.startswith(said)]
+
+
+def test_a_busy_machine_is_said_to_be(build):
+    apply, function, _ = build
+    one = function(apply("exp", 1_000, count=2), calls=2)
+    busy = {"seconds_running": 8.0, "seconds_waiting": 2.0}
+    said = "  the machine was busy: the main thread waited 2.000 s for a processor, and ran for 8"
+    assert [x for x in details.calls(Profile((one,), "", busy)) if x.startswith(said)]
+    merged = {"merged": [busy, {"seconds_running": 190.0, "seconds_waiting": 0.0}]}
+    for environment in ({}, merged):
+        assert not [x for x in details.calls(Profile((one,), "", environment)) if "busy" in x]
+
+
+def test_a_mean_far_above_the_median_is_noticed(build):
+    apply, function, _ = build
+    steady = replace(apply("exp", 10_000, count=10), histogram=((64, 10),))
+    assert not [x for x in details.calls(Profile((function(steady, calls=10),))) if "median" in x]
+    jumpy = replace(apply("dot", 100_000, 1, count=10), least=500, histogram=((60, 9), (110, 1)))
+    (line,) = [
+        x for x in details.calls(Profile((function(steady, jumpy, calls=10),))) if "median" in x
+    ]
+    assert line.startswith("  1 Apply with a mean far above the median (the most: id 1, 10.000 ")
+
+
+def test_the_time_of_the_whole_program(build):
+    apply, function, _ = build
+    one = replace(function(apply("exp", 1_000)), call_ns=500_000_000)
+    about = {"seconds_of_process": 4.0, "seconds_importing": 0.25, "grad_seconds": 0.5}
+    lines = details.program(Profile((one,), "", about))
+    assert lines[0] == "Time of the program: <seconds> <share>"
+    figures = {line[22:]: line.split()[:2] for line in lines[1:]}
+    assert figures == {
+        "whole program, from the start of the process": ["4.000", "100.0%"],
+        "importing opwise": ["0.250", "6.2%"],
+        "building gradients": ["0.500", "12.5%"],
+        "compiling 1 function": ["0.300", "7.5%"],
+        "calls of functions": ["0.500", "12.5%"],
+        "the rest: Python, other libraries, waiting": ["2.450", "61.3%"],
+    }
+    two = details.program(Profile((one,), "", {"merged": [about, about]}))
+    assert two[0] == "Time of 2 processes, added up: <seconds> <share>"
+    assert details.program(Profile((one,), "", {"merged": [about, {}]})) == []
 
 
 def test_compiling(build):
@@ -69,8 +131,8 @@ def test_compiling(build):
     compiled = replace(one, compile=replace(one.compile, cached=False, compiler=0.125))
     (line,) = details.compiling(Profile((one, cached, compiled)))
     assert line == (
-        "  compiling 3 functions: 0.900 s, of them rewrites 0.300, linking 0.600 (C compiler 0.125,"
-        " loading 0.003); kernels of 1 functions from the cache, of 1 compiled"
+        "  compiled 3 functions in 0.900 s: rewriting 0.300, linking 0.600 (C compiler 0.125, "
+        "loading 0.003); kernels of 1 function from the cache, of 1 compiled"
     )
 
 
@@ -107,10 +169,11 @@ def test_a_fused_apply_shows_its_parts(build):
         OriginProfile("l", "mul", "/far/a.py", 3, "layer"),
         OriginProfile("m", "sub", "/far/a.py", 9),
     ]
-    one = replace(apply("Composite", 2_000_000, 5), origins=tuple(parts))
+    one = replace(apply("Elemwise{Composite{exp}}", 2_000_000, 5), origins=tuple(parts))
     lines = details.fused(Profile((function(apply("exp", 1, lines=[("a.py", 1)]), one),)), 5)
     assert [line.strip() for line in lines[1:]] == [
-        "0.002000     5  Composite(x)", "/far/a.py:3 [layer]: exp, mul", "/far/a.py:9: sub"
+        "0.002000     5  Elemwise{Composite{exp}}(x)", "/far/a.py:3 [layer]: exp, mul",
+        "/far/a.py:9: sub",
     ]  # fmt: skip
 
 
@@ -138,9 +201,11 @@ def test_the_peak_has_an_owner(build):
     )
     one = function(apply("exp", 1, lines=[("/far/a.py", 3)]), apply("dot", 1, 1))
     lines = details.peak(Profile((replace(one, memory=memory),)))
-    assert lines[0] == "Memory at its peak: 2.441 KiB while f ran dot(x) (id 1)"
-    assert lines[1].startswith("  with the scratch memory of Applys at most 2.93 KiB")
-    assert [line.split(maxsplit=1) for line in lines[2:]] == [
+    assert lines[0] == (
+        "Memory at its peak: 2.441 KiB while f ran dot(x) (id 1); with the scratch memory of "
+        "Applys at most 2.93 KiB. Live there: <bytes> <made by>"
+    )
+    assert [line.split(maxsplit=1) for line in lines[1:]] == [
         ["1500", "exp(x) (id 0, /far/a.py:3)"],
         ["1000", "dot(x) (id 1)"],
         ["500", "scratch of the Apply itself"],

@@ -44,18 +44,21 @@ def test_every_line(build):
         "Limits",
         "------",
         "  Machine: a processor, 4 processors, 2 threads, vectors: wide",
-        "  From memory: 10.0 GB/s, all threads 18.0",
-        "  From the cache of level 1, 32KB: 100.0 GB/s",
-        "  From the cache of level 2, 4096KB: 26.1 GB/s, all threads 62.4",
+        "  From main memory (RAM): 10.0 GB/s, all threads 18.0",
+        "  From the L1 cache, 32KB: 100.0 GB/s",
+        "  From the L2 cache, 4096KB: 26.1 GB/s, all threads 62.4",
         "  Peak of float64, loops: 10.0 GFLOP/s, all threads 20.0",
         "  Peak of float64, products: 20.0 GFLOP/s, all threads 40.0",
         "  A step that does nothing: 50 ns",
         "",
-        "<gain> <apply time> <#call> <GB/s> <GFLOP/s> <share of peak> <bound by> <id> <Apply name>",
-        "  1.977778s   2.000000s       4     0.2      0.0    1.1%     memory    0   add(x)",
-        "  0.000950s   0.003000s    1000     0.3      6.7   68.3% arithmetic    2   poly(x)",
-        "          -   1.000000s       4     0.4        -       -          -    1   exp(x)",
-        "          -   0.997000s       1       -        -       -          -    3   sort(x)",
+        "  <GB/s>: bytes that must be read and written, by the time; <from>: the nearest memory that",
+        "  holds them; <share of limit>: the least time that this hardware needs, by the time taken;",
+        "  <bound by>: what sets that limit; <gain>: the time beyond it",
+        "<gain> <apply time> <#call> <GB/s> <from> <GFLOP/s> <share of limit> <bound by> <id> <Apply name>",
+        "  1.977778s   2.000000s       4     0.2    RAM      0.0    1.1%     memory    0   add(x)",
+        "  0.000950s   0.003000s    1000     0.3     L1      6.7   68.3% arithmetic    2   poly(x)",
+        "          -   1.000000s       4     0.4    RAM        -       -          -    1   exp(x)",
+        "          -   0.997000s       1       -      -        -       -          -    3   sort(x)",
         "   ... (remaining 0 Apply instances account for 0.00%(0.00s) of the runtime)",
         "  At the machine's limit 1.979s of 4.000s would be gained (49.5%)",
         "  2 Apply instances have no exact count of bytes or operations: 1.997s (49.9%)",
@@ -78,7 +81,7 @@ def test_names_are_cut_where_the_line_ends(build):
 def test_a_single_thread_and_unknown_caches(build):
     lines = roofline.machine_lines(replace(MACHINE, threads=1, processors=1, caches=()))
     assert lines[0] == "  Machine: a processor, 1 processor, 1 thread, vectors: wide"
-    assert not [line for line in lines if "all threads" in line or "cache" in line]
+    assert not [line for line in lines if "all threads" in line or "the L1" in line]
 
 
 def test_a_disturbed_probe_is_told():

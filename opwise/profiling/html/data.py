@@ -8,11 +8,13 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import asdict, replace
+from pathlib import PurePath
 
 from opwise.profiling import aggregate, histogram, roofline
 from opwise.profiling.html.layout import layered
 from opwise.profiling.memory import readable
 from opwise.profiling.profile import Profile
+from opwise.profiling.reports import details
 from opwise.profiling.tips import tips
 
 #: a text is cut after so many characters; after fewer where all of them are more than TEXTS
@@ -26,6 +28,8 @@ SEGMENT = 1 / 500
 FLAME = 1 / 1000
 #: scopes are cut into at most so many names
 DEPTH = 12
+#: so many functions are named in the title
+NAMED = 3
 #: how many of the arrays that live at the peak are listed
 LIVE = 100
 
@@ -34,8 +38,8 @@ def of_profile(profile, limits=None, machine=None):
     """Return what the page of a Profile shows, as plain data for JSON.
 
     limits: None, or dicts with the keys function (its number, or its name), position, intensity
-    (flop/byte), gflops, gbs, share (of the peak), bound, gain_s. machine: None, or a dict with
-    bandwidth: (bytes, GB/s) pairs, peaks: {name: GFLOP/s}, and devices: {name: GB/s}.
+    (flop/byte), gflops, gbs, share (of the peak), bound, gain_s, level. machine: None, or a dict
+    with bandwidth: (bytes, GB/s) pairs, peaks: {name: GFLOP/s}, and devices: {name: GB/s}.
     """
     texts = Texts()
     lines = _Lines(texts, profile.sources)
@@ -44,14 +48,20 @@ def of_profile(profile, limits=None, machine=None):
     starts = _starts(profile.functions)
     data = {
         "kind": "profile",
-        "title": texts(profile.message or "Profile"),
+        "title": texts(name(profile)),
+        "program": texts(program(profile)),
         "environment": environment(profile, texts),
         "functions": [_function(f, texts) for f in profile.functions],
         "applys": _applys(profile, texts, origins, ops),
         "histograms": _histograms(profile.applys),
         "tables": [_sums(part, texts, lines, ops) for part in selections(profile)],
-        "flames": [_flame(part, texts, lines, ops) for part in selections(profile)],
+        "flames": [
+            _flame(part, max(k - 1, 0), texts, lines, ops)
+            for k, part in enumerate(selections(profile))
+        ],
         "tips": [texts(tip) for tip in tips(profile)],
+        "notes": [texts(line.strip()) for line in details.busy(profile)],
+        "whole": _whole(profile, texts),
         "roofline": _roofline(profile, starts, texts, limits, machine),
         "devices": _devices(profile, texts),
     }  # fmt: skip
@@ -59,6 +69,27 @@ def of_profile(profile, limits=None, machine=None):
     data["buckets"] = [histogram.bounds(b)[0] for b in range(histogram.BUCKETS)]
     data["texts"] = texts.cut()
     return data
+
+
+def name(profile):
+    """Return what a Profile is called: its message, or the names of its functions."""
+    if profile.message:
+        return profile.message
+    names = list(dict.fromkeys(f.name for f in profile.functions))
+    return ", ".join(names) if len(names) <= NAMED else f"{len(profile.functions)} functions"
+
+
+def program(profile):
+    """Return the name of the program that a Profile is of, "" if it is not known."""
+    parts = profile.environment.get("merged", [profile.environment])
+    words = {str(part.get("program", "")).split(" ")[0] for part in parts}
+    return ", ".join(sorted({PurePath(word).name for word in words if word}))
+
+
+def _whole(profile, texts):
+    """Return [what, nanoseconds] of the whole program and its parts, [] where it is not known."""
+    _, rows = details.program_parts(profile) or (0, [])
+    return [[texts(what), round(seconds * 1e9)] for seconds, what in rows]
 
 
 def limits(profile):
@@ -77,6 +108,7 @@ def limits(profile):
                     "function": number, "position": apply.position, "bound": row.bound,
                     "intensity": apply.flops / apply.traffic, "gflops": row.rate,
                     "gbs": row.bandwidth, "share": row.share, "gain_s": row.gain,
+                    "level": row.level,
                 })  # fmt: skip
     used = {a.dtype for apply in profile.applys for a in apply.output_arrays if a is not None}
     told: dict = {"bandwidth": [], "peaks": {}}
@@ -226,6 +258,7 @@ def _function(f, texts):
         "fn_ns": f.fn_ns,
         "thunk_ns": f.thunk_ns,
         "timing_ns": f.timing_ns,
+        "once_ns": sum(a.once for a in f.applys if not a.device),
         "first_call_ns": f.first_call_ns,
         "first_calls": f.first_calls,
         "compile": compile_,
@@ -439,14 +472,17 @@ class _Part:
         return [self.kind, self.name, self.key, round(self.ns), round(self.gradient), shown]
 
 
-def _flame(profile, texts, lines, ops):
-    """Return the tree of function, scopes, line and Op, with times divided as in ``by_line``."""
+def _flame(profile, first, texts, lines, ops):
+    """Return the tree of function, scopes, line and Op, with times divided as in ``by_line``.
+
+    first: the number of the first function among all functions.
+    """
     root = _Part("all", texts(""))
-    for number, function in enumerate(profile.functions):
+    for number, function in enumerate(profile.functions, first):
         for apply in function.applys:
-            for origin in apply.origins or (None,):
-                share = apply.total / max(1, len(apply.origins))
-                is_gradient = origin is not None and origin.gradient_of is not None
+            for origin, of_apply in aggregate.parts_of(apply):
+                share = apply.total * of_apply
+                is_gradient = origin.gradient_of is not None
                 for part in _path(root, number, function, apply, origin, texts, lines, ops):
                     part.ns += share
                     part.gradient += share * is_gradient
@@ -457,13 +493,10 @@ def _path(root, number, function, apply, origin, texts, lines, ops):
     yield root
     part = root.part("function", texts(function.name), number)
     yield part
-    place = None
-    if origin is not None:
-        for name in filter(None, origin.scope.split("/", DEPTH)):
-            part = part.part("scope", texts(name))
-            yield part
-        place = origin.gradient_of or (origin.file, origin.line)
-    line = lines(place)
+    for name in filter(None, origin.scope.split("/", DEPTH)):
+        part = part.part("scope", texts(name))
+        yield part
+    line = lines(aggregate.line_of(origin))
     part = part.part("line", texts("" if line >= 0 else "(unknown line)"), line)
     yield part
     yield part.part("op", texts(apply.op), ops(apply))
@@ -476,7 +509,7 @@ def _roofline(profile, starts, texts, limits, machine):
     if not limits:
         return None
     numbers = {f.name: k for k, f in reversed(list(enumerate(profile.functions)))}
-    rows: dict = {name: [] for name in ("apply", *_LIMITS, "bound")}
+    rows: dict = {name: [] for name in ("apply", *_LIMITS, "bound", "level")}
     for limit in limits:
         function = limit["function"]
         function = numbers.get(function, -1) if isinstance(function, str) else function
@@ -486,6 +519,7 @@ def _roofline(profile, starts, texts, limits, machine):
             raise ValueError(f"limits name an Apply that {function!r} has not: {limit!r}")
         rows["apply"].append(starts[function] + limit["position"])
         rows["bound"].append(texts(limit.get("bound") or ""))
+        rows["level"].append(texts(limit.get("level") or ""))
         for name in _LIMITS:
             rows[name].append(finite(limit.get(name)))
     machine = machine or {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opwise.profiling import compare, devices, noise
 from opwise.profiling.aggregate import NO_SCOPE
-from opwise.profiling.html.data import Texts, environment, finite
+from opwise.profiling.html.data import Texts, finite
 from opwise.profiling.reports import moved
 
 #: what the rows of a table may say of how the two sides belong together, and of the difference
@@ -52,13 +52,14 @@ def _row(repeated, several):
     }
 
 
-def of_difference(before, after, tables):
+def of_difference(before, after, tables, about=(), title=""):
     """Return what the page of two Profiles shows, as plain data for JSON.
 
     tables: {what a row is: rows}; a row is a dict with before_ns, after_ns (None where that side
     has nothing), difference_ns, ratio and p (None where there is none), relation (of RELATIONS),
-    verdict (of VERDICTS), label_before, label_after, lines (texts ``file:line``). Raises ValueError
-    for another relation or verdict.
+    verdict (of VERDICTS), label_before, label_after, lines (texts ``file:line``). about: triples of
+    texts (what, before, after) that say what was compared. Raises ValueError for another relation
+    or verdict.
     """
     texts = Texts()
     sources = {**after.sources, **before.sources}
@@ -66,6 +67,8 @@ def of_difference(before, after, tables):
         "kind": "difference",
         "relations": RELATIONS,
         "verdicts": VERDICTS,
+        "title": texts(title),
+        "compared": [list(map(texts, row)) for row in about],
         "before": _side(before, texts),
         "after": _side(after, texts),
         "tables": [[texts(name), _columns(rows, texts)] for name, rows in tables.items()],
@@ -121,7 +124,6 @@ def _side(profile, texts):
     call_ns = sum(f.call_ns for f in functions)
     return {
         "title": texts(profile.message or ""),
-        "environment": environment(profile, texts),
         "functions": len(functions),
         "applys": len(profile.applys),
         "calls": calls,

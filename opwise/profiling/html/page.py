@@ -11,6 +11,7 @@ import json
 from functools import cache
 from pathlib import Path
 
+from opwise.profiling import compared
 from opwise.profiling.files import write_whole
 from opwise.profiling.html import data, differencedata
 from opwise.profiling.memory import readable
@@ -30,25 +31,35 @@ def write(profile, path):
     write_whole(path, page(profile, *data.limits(profile)))
 
 
-def write_difference(before, after, path):
+def write_difference(before, after, path, names=("", "")):
     """Write the page of the difference of some runs to others to a file. Raises OSError.
 
-    before, after: the Profiles of the runs.
+    before, after: the Profiles of the runs. names: the files, or folders, that they are from.
     """
     tables = differencedata.tables(before, after)
-    write_whole(path, difference_page(merge(before), merge(after), tables))
+    about = compared.rows(before, after, names)
+    write_whole(path, difference_page(merge(before), merge(after), tables, about))
 
 
 def page(profile, limits=None, machine=None):
     """Return the page of a Profile as text."""
     shown = data.of_profile(profile, limits, machine)
-    return _page("profile", shown, profile.message or "Profile", brief(profile))
+    return _page("profile", shown, " · ".join(_names(profile)) or "Profile", brief(profile))
 
 
-def difference_page(before, after, tables):
-    """Return the page of a difference as text."""
-    shown = differencedata.of_difference(before, after, tables)
-    return _page("difference", shown, "Difference of two profiles", brief(before) + brief(after))
+def difference_page(before, after, tables, about=None):
+    """Return the page of a difference as text. about: ``compared.rows`` of the two sides."""
+    about = compared.rows([before], [after]) if about is None else about
+    sides = [" · ".join(_names(profile)) for profile in (before, after)]
+    title = " → ".join(dict.fromkeys(filter(None, sides)))
+    shown = differencedata.of_difference(before, after, tables, about, title)
+    title = f"{title} · difference" if title else "Difference of two profiles"
+    return _page("difference", shown, title, brief(before) + brief(after))
+
+
+def _names(profile):
+    """Return what tells a Profile from others: its name, and that of its program."""
+    return list(dict.fromkeys(filter(None, (data.name(profile), data.program(profile)))))
 
 
 def brief(profile, rows=10):

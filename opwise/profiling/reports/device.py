@@ -16,7 +16,7 @@ def section(profile, n):
     device, transfers = _sums(applys, False), _sums(applys, True)
     moved = sum((a.traffic or 0) // 2 * a.count for a in applys if a.transfer)
     lines = [
-        "On the device: <seconds of the device> <of the host, asking> <of the host, waiting>",
+        "On the device: <seconds of the device> <of the host, launching> <of the host, waiting>",
         "  %10.6f  %10.6f  %10.6f  Applys" % device,
         "  %10.6f  %10.6f  %10.6f  transfers: %s%s"
         % (*transfers, readable(moved), _rate(moved, transfers[0])),

@@ -177,7 +177,7 @@ def _flops(apply):
     if not apply.flops or not apply.total:
         return " " * 8, " " * 10
     seconds = apply.total * 1e-9 / apply.count
-    return "%8.1f" % (apply.flops / 1024 / 1024), "%10.1f" % (apply.flops / seconds / 1e9)
+    return "%8.1f" % (apply.flops / 1e6), "%10.1f" % (apply.flops / seconds / 1e9)
 
 
 def _arrays(what, arrays):

@@ -5,7 +5,13 @@ from __future__ import annotations
 from opwise.profiling import roofline
 
 _HEADER = (
-    "<gain> <apply time> <#call> <GB/s> <GFLOP/s> <share of peak> <bound by> <id> <Apply name>"
+    "<gain> <apply time> <#call> <GB/s> <from> <GFLOP/s> <share of limit> <bound by> <id> "
+    "<Apply name>"
+)
+_LEGEND = (
+    "  <GB/s>: bytes that must be read and written, by the time; <from>: the nearest memory that",
+    "  holds them; <share of limit>: the least time that this hardware needs, by the time taken;",
+    "  <bound by>: what sets that limit; <gain>: the time beyond it",
 )
 
 
@@ -22,6 +28,7 @@ def section(profile, machine, n=20, line_width=512):
         *(machine_lines(machine) if machine is not None else []),
         *(line for name, one in profile.devices for line in device_lines(name, one)),
         "",
+        *_LEGEND,
         _HEADER,
         *(_line(row)[:line_width] for row in found[:n]),
         *_sums(found, n),
@@ -41,13 +48,13 @@ def machine_lines(machine):
             _counted(threads, "thread"),
             machine.vectors,
         ),
-        "  From memory: %.1f GB/s%s" % (memory, _with_all(machine.all[-1][1], threads)),
+        "  From main memory (RAM): %.1f GB/s%s" % (memory, _with_all(machine.all[-1][1], threads)),
     ]
     for level, size in enumerate(machine.caches, 1):
         fits = size // 2
         at_once = machine.bandwidth(fits, threads) if fits >= machine.all[0][0] else None
         lines.append(
-            "  From the cache of level %d, %dKB: %.1f GB/s%s"
+            "  From the L%d cache, %dKB: %.1f GB/s%s"
             % (level, size >> 10, machine.bandwidth(fits), _with_all(at_once, threads))
         )
     for peak in machine.peaks:
@@ -99,6 +106,7 @@ def _line(row):
             "%10.6fs" % row.total,
             "%7d" % row.calls,
             _cell("%7.1f", row.bandwidth),
+            "%6s" % (row.level or "-"),
             _cell("%8.1f", row.rate),
             _cell("%6.1f%%", None if row.share is None else 100 * row.share),
             "%10s" % (row.bound or "-"),

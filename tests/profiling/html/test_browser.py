@@ -4,6 +4,7 @@
 """
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -113,7 +114,7 @@ def test_a_device_is_told_where_there_is_one(look, there, sample):
     view.locator(".tabulator-row", has_text="HostFromGpu").click()
     shown = details(view)
     assert "cuda0" in shown and "copy" in shown
-    assert "300\u202fns a call · waited 40.0\u202fµs" in shown
+    assert "300\u202fns a call · waiting 40.0\u202fµs" in shown
     assert shown.count("GB/s") == 1 and "128\u202fKiB a call · 2.62 GB/s" in shown
     view.check("#host")
     shows(view, 2)
@@ -194,7 +195,7 @@ MACHINE = {"bandwidth": [(4096, 90.0), (2**28, 20.0)], "peaks": {"sgemm": 100.0,
 def test_all_charts_are_drawn(look, sample, scheme):
     view = look(page.page(sample, LIMITS, MACHINE), scheme)
     assert charts(view) == 4
-    assert "20.0 % of the peak" in details(view).replace("\u202f", " ")
+    assert "20.0 % of the limit" in details(view).replace("\u202f", " ")
     view.evaluate("scrollTo(0, 0)")
 
 
@@ -348,7 +349,144 @@ def test_without_scripts_the_main_figures_are_there(browser, sample, tmp_path):
     context.close()
 
 
-def test_a_narrow_page_has_all_in_one_column(look, sample):
-    view = look(page.page(sample), width=800)
-    widest = view.evaluate("document.documentElement.scrollWidth")
-    assert widest <= 800
+@pytest.mark.parametrize("width", [360, 500, 800])
+def test_a_narrow_page_has_all_in_one_column(look, sample, there, difference_rows, width):
+    for html in (
+        page.page(sample), page.page(there),
+        page.difference_page(sample, sample, {"Apply": difference_rows}),
+    ):  # fmt: skip
+        view = look(html, width=width)
+        assert view.evaluate("document.documentElement.scrollWidth") <= width
+
+
+# --- what reads well ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["profile", "difference"])
+def test_the_line_is_in_sight_beside_the_apply(look, sample, difference_rows, kind):
+    """At the width of a usual window nobody scrolls to the line of the program."""
+    rows = {"Apply": difference_rows}
+    html = page.page(sample) if kind == "profile" else page.difference_page(sample, sample, rows)
+    view = look(html, width=1400)
+    field = "source" if kind == "profile" else "line"
+    cell = view.locator(f".tabulator-row .tabulator-cell[tabulator-field={field}]").first
+    cell.wait_for()
+    box, table = cell.bounding_box(), view.locator(".tabulator").first.bounding_box()
+    assert "model.py" in cell.inner_text()
+    assert box["x"] + box["width"] <= table["x"] + table["width"]
+
+
+@pytest.mark.parametrize(
+    "words", ["128x256", "128×256", "(128, 256)", "(128,256)", "shape:128x256"]
+)
+def test_a_shape_is_found_however_it_is_written(look, sample, words):
+    view = look(page.page(sample))
+    view.fill("#filter", words)
+    shows(view, 6)
+    view.fill("#filter", words.replace("256", "25)"))
+    shows(view, 0)
+
+
+def test_a_filter_names_the_fields_that_it_searches(look, sample):
+    view = look(page.page(sample))
+    fields = "Filter: op, id, line, scope, shape, function, on"
+    assert view.get_attribute("#filter", "placeholder") == fields
+    assert "op:word" in view.get_attribute("#filter", "title")
+    view.fill("#filter", "tanh")  # the text of a line holds it too
+    shows(view, 4)
+    view.fill("#filter", "op:tanh")
+    shows(view, 1)
+    view.fill("#filter", "function:predict line:model.py")
+    shows(view, 1)
+    view.fill("#filter", "")
+    view.click("#tabs >> text=Scope")
+    assert view.get_attribute("#filter", "placeholder") == "Filter: scope"
+
+
+def test_the_title_names_the_function_and_its_program(look, sample):
+    about = {"program": "/src/train.py --fast", "python": "3.11"}
+    view = look(page.page(replace(sample, environment=about, message="")))
+    assert view.title() == "train, predict · train.py · opwise"
+    view.select_option("#part", "2")
+    assert view.title() == "predict · train.py · opwise"
+
+
+def test_the_flame_shows_no_label_of_what_it_showed_before(look, sample):
+    view = look(page.page(sample))
+    view.locator("#flame").scroll_into_view_if_needed()
+    view.wait_for_function("opwise.flameLabels()")
+    assert {"train", "predict"} <= set(view.evaluate("opwise.flameLabels()"))
+    view.select_option("#part", "2")
+    labels = view.evaluate("opwise.flameLabels()")
+    assert labels[0] == "predict" and "train" not in labels
+    assert not any("sort" in label or "model.py:20" in label for label in labels)
+    view.select_option("#part", "1")
+    view.click("#flame-chart", position={"x": 30, "y": 34})  # into the first scope
+    labels = view.evaluate("opwise.flameLabels()")
+    assert "predict" not in labels and labels.count("train") == 1
+
+
+def test_the_whole_program_and_a_busy_machine_are_told(look, sample):
+    about = {"seconds_of_process": 9.0, "seconds_importing": 0.5, "seconds_running": 4.0}
+    view = look(page.page(replace(sample, environment={**about, "seconds_waiting": 4.0})))
+    card = view.locator(".card", has_text="whole program").inner_text()
+    assert card.startswith("Program") and "9.00" in card and "importing opwise 5.56" in card
+    assert "waited 4.000 s for a processor" in view.locator("#notes").inner_text()
+    view = look(page.page(sample))
+    assert not view.locator("#notes").is_visible()
+    assert not view.locator(".card", has_text="whole program").count()
+
+
+@pytest.mark.parametrize("name", ["__proto__", "constructor", "toString"])
+def test_a_function_may_be_called_as_what_every_object_has(look, sample, name):
+    """ECharts keeps widths of texts in a plain object: such a name changed all others."""
+    train, predict = sample.functions
+    origins = tuple(replace(o, scope=name) for o in predict.applys[0].origins)
+    odd = replace(predict, name=name, applys=(replace(predict.applys[0], origins=origins),))
+    view = look(page.page(replace(sample, functions=(train, odd))))
+    view.locator("#flame").scroll_into_view_if_needed()
+    view.locator("#flame-chart canvas").wait_for()
+    view.select_option("#part", "2")
+    assert cells(view, "position") == ["0"]
+    assert view.evaluate("() => { for (const key in {}) return key; return null; }") is None
+
+
+def test_on_paper_are_all_sections_and_the_rows_of_all_tables(look, sample):
+    view = look(page.page(sample), scheme="dark", width=760)
+    view.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    view.emulate_media(media="print")
+    paper = view.locator(".paper")
+    assert paper.locator("h3").all_inner_texts() == ["Applys", "Op", "Class", "Line", "Scope"]
+    assert paper.locator("section").first.locator("tbody tr").count() == 6
+    assert "SortOp{quicksort}" in paper.inner_text() and "model.py:20" in paper.inner_text()
+    below = paper.bounding_box()["y"] + paper.bounding_box()["height"]
+    for section in ("graph-panel", "details", "flame", "memory", "calls", "compile"):
+        box = view.locator(f"#{section}").bounding_box()
+        assert box["height"] > 20 and box["y"] >= below - 1, section  # nothing lies over another
+        below = box["y"] + box["height"]
+    assert not view.locator("#filter").is_visible() and not view.locator("nav").is_visible()
+    ink = "getComputedStyle(document.documentElement).getPropertyValue('--ink')"
+    assert view.evaluate(ink).strip() == "#1a2232"  # dark on light, whatever the screen has
+    view.emulate_media(media="screen")
+    view.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert paper.locator("h3").count() == 0
+    assert view.evaluate(ink).strip() != "#1a2232"
+
+
+def test_a_difference_says_what_was_compared(look, sample, tmp_path):
+    about = {"program": "old.py", "date": "2026-01-01", "node": "a"}
+    before = replace(sample, environment=about)
+    changed = {"program": "new.py", "date": "2026-01-02", "flags": "floatX=float32"}
+    after = replace(sample, environment={**about, **changed})
+    path = tmp_path / "d.html"
+    page.write_difference([before], [after], path, ("old.json", "new.json"))
+    view = look(path.read_text())
+    rows = view.locator("#compared tbody tr")
+    found = {r[0]: tuple(r[1:]) for r in (t.split("\t") for t in rows.all_inner_texts())}
+    assert found["files"] == ("old.json", "new.json")
+    assert found["dates"] == ("2026-01-01", "2026-01-02")
+    assert found["flags"] == ("none", "floatX=float32")
+    assert found["computer"] == ("a", "a")
+    differing = view.locator("#compared tr.differs th").all_inner_texts()
+    assert differing == ["files", "dates", "program", "flags"]
+    assert view.title() == "a sample · old.py → a sample · new.py · difference · opwise"

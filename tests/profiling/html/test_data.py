@@ -287,3 +287,23 @@ def test_the_rows_of_a_difference(build):
     several = differencedata.tables([before] * 4, [after] * 4)["Apply"][0]
     assert (several["before_ns"], several["after_ns"], several["verdict"]) == (30, 6, "faster")
     assert differencedata.of_difference(before, after, tables)["tables"]
+
+
+def test_a_flame_of_one_function_knows_which(sample):
+    """Part 2 of the page is the second function, and its flame has the number of that."""
+    shown = data.of_profile(sample)
+    functions = [[part[2] for part in flame[5]] for flame in shown["flames"]]
+    assert functions == [[0, 1], [0], [1]]
+
+
+def test_names_of_profiles_and_programs(sample):
+    assert data.name(sample) == "a sample"
+    unnamed = replace(sample, message="")
+    assert data.name(unnamed) == "train, predict"
+    many = replace(unnamed, functions=tuple(
+        replace(sample.functions[0], name=f"f{k}") for k in range(5)
+    ))  # fmt: skip
+    assert data.name(many) == "5 functions"
+    assert data.program(sample) == ""
+    merged = {"merged": [{"program": "/a/train.py --fast"}, {"program": "/b/train.py"}]}
+    assert data.program(replace(sample, environment=merged)) == "train.py"

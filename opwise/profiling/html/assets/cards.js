@@ -25,13 +25,14 @@ function deviceSums() {
 /** Where the CPU's time of calls went. What a device does, it does beside that. */
 function callParts() {
   const timer = sumOf("timing_ns");
-  const [machine, all] = [sumOf("fn_ns"), sumOf("call_ns")];
+  const [vm, all, once] = [sumOf("fn_ns"), sumOf("call_ns"), sumOf("once_ns")];
   const { host: thunks, asked, waited } = deviceSums();
   const device = asked + waited;
   return [
-    ["Applys", thunks, 1], ["asking the device", asked, 6], ["waiting for it", waited, 5], ["timer", timer, 4],
-    ["machine", Math.max(machine - thunks - device - timer, 0), 2],
-    ["call path", Math.max(all - Math.max(machine, thunks + device + timer), 0), 3],
+    ["Applys", thunks, 1], ["launching kernels", asked, 6], ["waiting for the device", waited, 5], ["profiling overhead", timer, 4],
+    ["first runs", once, 7],
+    ["VM overhead", Math.max(vm - thunks - device - timer - once, 0), 2],
+    ["call path", Math.max(all - Math.max(vm, thunks + device + timer + once), 0), 3],
   ];
 }
 
@@ -145,7 +146,15 @@ function slowestCard() {
     ids.length > 3 ? el("p", { class: "note" }, `the slowest three: ${percent(three / total)}`) : null);
 }
 
+/** Where the time of the whole program went; of all functions together. */
+function programCard() {
+  if (!D.whole.length || state.part) return null;
+  const [[what, all], ...parts] = D.whole;
+  return card("Program", figureNode(all, TIMES), text(what),
+    stacked(parts.map(([name, ns], k) => [text(name), ns, [6, 5, 2, 1, 8][k]]), TIMES, 0.005));
+}
+
 function showCards() {
-  const cards = [callsCard(), deviceCard(), slowestCard(), firstCard(), pythonCard(), memoryCard(), compileCard()];
+  const cards = [callsCard(), deviceCard(), slowestCard(), firstCard(), pythonCard(), memoryCard(), compileCard(), programCard()];
   byId("cards").replaceChildren(...cards.filter(Boolean));
 }

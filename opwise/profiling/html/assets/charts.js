@@ -14,6 +14,7 @@ function keepChart(host, option, click) {
     },
     update() {
       if (!chart) return;
+      chart.clear(); // or custom series keep parts of what they drew before
       chart.setOption({ ...base(), ...option() }, { notMerge: true });
     },
   };
@@ -37,9 +38,15 @@ function keepChart(host, option, click) {
       kept.update();
     }
   }).observe(host);
-  darkScheme.addEventListener("change", () => kept.update());
+  onColors(() => kept.update());
   return kept;
 }
+
+/**
+ * A text as ECharts may have it. It keeps the widths of texts in a plain object: one that is called
+ * as what every object has, `__proto__` or `constructor`, would change all objects of the page.
+ */
+const drawn = (label) => (label in {} ? `\u200b${label}` : label);
 
 function base() {
   return {
@@ -63,7 +70,7 @@ const tipBody = (title, pairs) =>
 function axis(more = {}) {
   return {
     axisLine: { lineStyle: { color: color("line") } }, axisTick: { show: false },
-    axisLabel: { color: color("soft"), fontSize: 11, ...(more.axisLabel ?? {}) },
+    axisLabel: { color: color("soft"), fontSize: 11, hideOverlap: true, ...(more.axisLabel ?? {}) },
     splitLine: { lineStyle: { color: color("line"), opacity: 0.6 } },
     nameTextStyle: { color: color("soft"), fontSize: 11 },
     ...Object.fromEntries(Object.entries(more).filter(([name]) => name !== "axisLabel")),
@@ -79,15 +86,15 @@ function boxItem(api, [x1, x2, row], height, style, label) {
     type: "rect",
     shape: { x: left, y: top - height / 2, width: w > 3 ? w - 1 : w, height: height - 1, r: w > 6 ? 2 : 0 },
     style,
-    ...(w > 40 && label ? {
-      textContent: {
-        style: {
-          text: label, fill: style.ink, fontSize: 11, fontFamily: FONT, overflow: "truncate",
-          width: w - 9, ellipsis: "…", lineHeight: 14,
-        },
+    // ECharts draws a box anew with what it finds here, and keeps the text of a box without any.
+    textContent: {
+      ignore: w <= 40 || !label,
+      style: {
+        text: drawn(label), fill: style.ink, fontSize: 11, fontFamily: FONT, overflow: "truncate",
+        width: Math.max(w - 9, 1), ellipsis: "…", lineHeight: 14,
       },
-      textConfig: { position: "insideLeft", distance: 5, inside: true },
-    } : {}),
+    },
+    textConfig: { position: "insideLeft", distance: 5, inside: true },
     emphasis: { style: { stroke: color("ink"), lineWidth: 1 } },
   };
 }

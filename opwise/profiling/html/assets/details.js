@@ -53,7 +53,7 @@ function deviceFacts(id) {
   if (!deviceOf(id)) return [];
   const [asked, waited, moved] = [DEVICES.asked[id], DEVICES.waited[id], DEVICES.moved[id]];
   return [
-    ["asked", `${time(asked / A.count[id])} a call${waited ? ` · waited ${time(waited / A.count[id])}` : ""}, on the CPU`],
+    ["launching", `${time(asked / A.count[id])} a call${waited ? ` · waiting ${time(waited / A.count[id])}` : ""}, on the CPU`],
     moved ? ["copies", [`${size(moved)} a call`, A.ns[id] ? `${digits((moved * A.count[id]) / A.ns[id])} GB/s` : null].filter(Boolean).join(" · ")] : null,
   ];
 }
@@ -63,7 +63,7 @@ function limitFact(id) {
   if (k === undefined) return null;
   const { share, bound, gain_s: gain } = D.roofline;
   return ["limit", [
-    known(share[k]) ? `${percent(share[k])} of the peak` : null,
+    known(share[k]) ? `${percent(share[k])} of the limit` : null,
     text(bound[k]) ? `bound by ${text(bound[k])}` : null,
     known(gain[k]) ? `${time(gain[k] * 1e9)} could be gained` : null,
   ].filter(Boolean).join(" · ")];

@@ -8,9 +8,12 @@ const TABLES = D.tables.map(([name, columns]) => ({
     verdict: D.verdicts[columns.verdict[id]], first: text(columns.label_before[id]),
     second: text(columns.label_after[id]), lines: columns.lines[id].map(text),
     label: text(columns.label_before[id]) || text(columns.label_after[id]),
-    search: () => [text(columns.label_before[id]), text(columns.label_after[id]),
-      D.relations[columns.relation[id]], D.verdicts[columns.verdict[id]],
-      ...columns.lines[id].map((place) => `${text(place)} ${SOURCES.get(text(place)) ?? ""}`)].join("\n"),
+    search: () => ({
+      [text(name).toLowerCase()]: [text(columns.label_before[id]), text(columns.label_after[id])],
+      line: [...columns.lines[id].map((place) => `${text(place)} ${SOURCES.get(text(place)) ?? ""}`),
+        text(name) === "Line" ? [columns.label_before[id], columns.label_after[id]].map(text).join("\n") : ""],
+      relation: D.relations[columns.relation[id]], verdict: D.verdicts[columns.verdict[id]],
+    }),
   })),
 }));
 const SOURCES = new Map(D.sources.map(([place, source]) => [text(place), text(source)]));
@@ -18,6 +21,15 @@ const SOURCES = new Map(D.sources.map(([place, source]) => [text(place), text(so
 const signed = (ns) => (known(ns) ? `${ns > 0 ? "+" : ns < 0 ? "−" : ""}${time(Math.abs(ns))}` : "–");
 const times = (ratio) => (known(ratio) ? `${digits(ratio)}\u202f×` : "–");
 const side = (ns) => (ns > 0 ? "is-slower" : "is-faster");
+
+/** What was compared: a table of both sides, in which what differs stands out. */
+function showCompared() {
+  byId("compared").append(el("table", { class: "plain" },
+    el("thead", {}, el("tr", {}, el("th", {}), el("th", {}, "before"), el("th", {}, "after"))),
+    el("tbody", {}, ...D.compared.map((row) => row.map(text)).map(([what, before, after]) =>
+      el("tr", { class: before === after ? "" : "differs" }, el("th", { scope: "row" }, what),
+        el("td", {}, before || "–"), el("td", {}, after || "–"))))));
+}
 
 // --- cards ----------------------------------------------------------------------------------------
 
@@ -55,14 +67,16 @@ const largest = () => [...current.table.rows].filter((row) => row.difference)
 const largestChart = keepChart(byId("largest-chart"), () => {
   const rows = largest();
   const most = Math.max(...rows.map((row) => Math.abs(row.difference)), 1);
-  const wide = Math.min(420, byId("largest-chart").clientWidth * 0.4);
+  const room = byId("largest-chart").clientWidth;
+  const wide = Math.min(420, room * 0.4);
+  const end = most * (room < 500 ? 1.9 : 1.18); // beyond a bar is its figure
   return {
     grid: { left: wide + 12, right: 20, top: 4, bottom: 26 },
-    xAxis: axis({ type: "value", min: -most * 1.18, max: most * 1.18, axisLabel: { formatter: signed, hideOverlap: true, showMinLabel: false, showMaxLabel: false } }),
+    xAxis: axis({ type: "value", min: -end, max: end, axisLabel: { formatter: signed, hideOverlap: true, showMinLabel: false, showMaxLabel: false } }),
     yAxis: axis({
       type: "category", inverse: true, data: rows.map((row) => row.id),
       axisLine: { show: false },
-      axisLabel: { interval: 0, width: wide, overflow: "truncate", color: color("ink"), formatter: (id) => shortOp(current.table.rows[id].label) },
+      axisLabel: { interval: 0, width: wide, overflow: "truncate", color: color("ink"), formatter: (id) => drawn(shortOp(current.table.rows[id].label)) },
       splitLine: { show: false },
     }),
     tooltip: tooltip(({ dataIndex }) => {
@@ -101,27 +115,27 @@ function labels(row) {
   return el("code", { title: row.label }, row.label);
 }
 
-function differenceTable(host, { name, rows }) {
+function differenceTable({ name, rows }) {
   const most = rows.reduce((m, row) => Math.max(m, Math.abs(row.difference)), 1);
   for (const row of rows) {
     row.weight = Math.abs(row.difference);
     row.line = row.lines[0] ?? "";
   }
   const some = (field) => rows.some((row) => known(row[field]) || (typeof row[field] === "string" && row[field]));
-  return makeTable(host, {
+  return {
     name, rows, sort: "weight", choose,
     columns: [
-      numeric("weight", "difference", "after less before; sorted by size", (v, row) => diverging(row.difference, most, row.verdict === "noise"), { width: 190 }),
-      numeric("before", "before", "time in all calls, before", timeNode, { width: 92 }),
-      numeric("after", "after", "time in all calls, after", timeNode, { width: 92 }),
-      numeric("ratio", "ratio", "of the time of one run, after to before", (v) => el("span", {}, known(v) ? times(v) : ""), { width: 84 }),
+      numeric("weight", "difference", "after less before; sorted by size", (v, row) => diverging(row.difference, most, row.verdict === "noise"), { width: 150 }),
+      numeric("ratio", "ratio", "of the time of one run, after to before", (v) => el("span", {}, known(v) ? times(v) : ""), { width: 78 }),
+      some("line") ? textual("line", "line", "where it was written", (v) => el("span", { class: "line-cell", title: `${v}\n${SOURCES.get(v) ?? ""}` }, el("span", { class: "place" }, baseName(v)), " ", el("code", {}, SOURCES.get(v) ?? "")), { width: 230 }) : null,
+      textual("label", name.toLowerCase(), "what it is, before and after", (v, row) => labels(row), some("line") ? { width: 300 } : { minWidth: 260, widthGrow: 3 }),
       some("verdict") ? textual("verdict", "verdict", "whether the difference is more than noise", (v) => chip(v, KINDS[v]), { width: 84 }) : null,
-      some("p") ? numeric("p", "p", "how likely so much is by chance", (v) => el("span", {}, known(v) ? (v < 0.001 ? "<0.001" : v.toFixed(3)) : ""), { width: 72 }) : null,
       some("relation") ? textual("relation", "relation", "how the two sides belong together", (v) => chip(v, "is-scope"), { width: 112 }) : null,
-      textual("label", name.toLowerCase(), "what it is, before and after", (v, row) => labels(row), { minWidth: 260, widthGrow: 3 }),
-      some("line") ? textual("line", "line", "where it was written", (v) => el("span", { class: "line-cell", title: `${v}\n${SOURCES.get(v) ?? ""}` }, el("span", { class: "place" }, baseName(v)), " ", el("code", {}, SOURCES.get(v) ?? "")), { width: 300 }) : null,
+      numeric("before", "before", "time in all calls, before; with several runs the median of a call", timeNode, { width: 92 }),
+      numeric("after", "after", "time in all calls, after; with several runs the median of a call", timeNode, { width: 92 }),
+      some("p") ? numeric("p", "p", "how likely so large a difference is by chance: Mann-Whitney test on the runs, corrected for the number of rows", (v) => el("span", {}, known(v) ? (v < 0.001 ? "<0.001" : v.toFixed(3)) : ""), { width: 72 }) : null,
     ].filter(Boolean),
-  });
+  };
 }
 
 // --- CPU and GPU ----------------------------------------------------------------------------------
@@ -130,7 +144,7 @@ function movedTable(host, name, columns) {
   const rows = columns.cpu.map((cpu, id) => ({
     id, cpu, device: columns.device[id], transfers: columns.transfers[id], host: columns.host[id],
     speedup: columns.speedup[id], label: text(columns.label[id]), line: text(columns.line[id]),
-    why: text(columns.why[id]), search: "",
+    why: text(columns.why[id]), search: () => ({}),
   }));
   for (const row of rows) {
     row.together = row.device + row.transfers + row.host;
@@ -215,8 +229,8 @@ function options(select, values, all) {
 
 function start() {
   const name = (one, otherwise) => text(one.title) || otherwise;
-  byId("title").textContent = `${name(D.before, "before")} → ${name(D.after, "after")}`;
-  showEnvironment([["before: ", D.before.environment], ["after: ", D.after.environment]]);
+  byId("title").textContent = text(D.title) || `${name(D.before, "before")} → ${name(D.after, "after")}`;
+  showCompared();
   showCards();
   showMoved();
   options(byId("verdict"), D.verdicts, "all");
@@ -228,13 +242,15 @@ function start() {
       byId("shown").textContent = plural(table.shown, "row");
     };
     filterAll();
+    nameFields(byId("filter"), table);
     const rows = largest();
     byId("largest-chart").style.height = `${Math.max(rows.length, 1) * 22 + 34}px`;
     byId("largest-note").textContent = `${title}: right is slower after, left is faster${current.table.rows.some((r) => r.verdict === "noise") ? "; pale is noise" : ""}`;
     largestChart.update();
     if (rows.length) choose(rows[0]);
   };
-  tabs = makeTabs(byId("tabs"), host, TABLES.map((each) => [each.name, () => differenceTable(host, each)]), shown);
+  tabs = makeTabs(byId("tabs"), host, TABLES.map((each) => [each.name, () => makeTable(host, differenceTable(each))]), shown);
+  printTables(host, () => TABLES.map((each) => () => differenceTable(each)));
   let typing = 0;
   byId("filter").oninput = () => {
     clearTimeout(typing);

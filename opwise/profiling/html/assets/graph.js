@@ -398,7 +398,7 @@ function makeGraph(host, choose) {
     if (f) paint();
   }
   new ResizeObserver(resize).observe(host);
-  darkScheme.addEventListener("change", () => {
+  onColors(() => {
     readColors();
     mapImage = null;
     draw();

@@ -38,11 +38,13 @@ function applyRows() {
       line: lines[0] ?? -1, source: lines.length ? lineText(lines[0]) : "",
       device: deviceOf(id), transfer: isTransfer(id), host: whyOnHost(id),
       asked: DEVICES?.asked[id], waited: DEVICES?.waited[id],
-      function: functionOf(id).label, gain: limitOf(id, "gain_s"), peak: limitOf(id, "share"),
-      search: () => [opText(id), A.position[id], text(A.shapes[id]), A.c[id] ? "" : "python",
-        deviceOf(id), isTransfer(id) ? "transfer" : "", whyOnHost(id),
-        ...scopes, functionOf(id).label, text(D.ops.class[A.op[id]]),
-        ...lines.map((line) => `${linePath(line)} ${lineSource(line)}`)].join("\n"),
+      function: functionOf(id).label, gain: limitOf(id, "gain_s"), peak: limitOf(id, "share"), level: limitOf(id, "level") === null ? "" : text(limitOf(id, "level")),
+      search: () => ({
+        op: [opText(id), text(D.ops.class[A.op[id]])], id: `#${A.position[id]}`,
+        line: lines.map((line) => `${linePath(line)} ${lineSource(line)}`), scope: scopes,
+        shape: shapesOf(id), function: functionOf(id).label,
+        on: [A.c[id] ? "" : "python", deviceOf(id), isTransfer(id) ? "transfer" : "", whyOnHost(id)],
+      }),
     });
   }
   return rows;
@@ -60,7 +62,13 @@ function sourceNode(line, others = 0) {
     " ", el("code", {}, lineSource(line)));
 }
 
-function applyTable(host) {
+/** The shapes of what an Apply reads and makes, each in brackets. */
+function shapesOf(id) {
+  return [...A.inputs[id], ...A.outputs[id]]
+    .map((array) => /^\S+ ([\d×]+),/.exec(text(array))?.[1]).filter(Boolean).map((shape) => `(${shape})`);
+}
+
+function applyTable() {
   const rows = applyRows();
   const longest = Math.max(1, ...rows.slice(0, 1).map((r) => r.ns), rows.reduce((m, r) => Math.max(m, r.ns), 1));
   const called = rows.filter((row) => row.count);
@@ -69,21 +77,22 @@ function applyTable(host) {
     called.reduce((m, r) => Math.max(m, Math.log(Math.max(r.most, 1))), 0),
   ];
   const some = (field) => rows.some((row) => known(row[field]) && row[field] !== 0);
-  return makeTable(host, {
+  const isNarrow = window.innerWidth < 560;
+  return {
     name: "Applys", rows, sort: "ns", choose: (row) => choose(row.id),
     columns: [
-      numeric("position", "#", "position in the order of execution", (v) => el("span", { class: "soft" }, v), { width: 54, frozen: true, headerSortStartingDir: "asc" }),
-      textual("op", "Apply", "the Op that it applies", code, { width: 215, frozen: true }),
+      numeric("position", "#", "position in the order of execution", (v) => el("span", { class: "soft" }, v), { width: isNarrow ? 44 : 54, frozen: true, headerSortStartingDir: "asc" }),
+      textual("op", "Apply", "the Op that it applies", code, { width: isNarrow ? 130 : 215, frozen: true }),
       numeric("ns", "time", "time in all calls", (v) => barred(timeNode(v), v / longest), { width: 112 }),
       numeric("share", "share", "of the time of all Applys shown", percent, { width: 76 }),
+      textual("source", "line", "where it was written, and how many more lines", (v, row) => sourceNode(row.line, Math.max(linesOf(row.id).length - 1, 0)), { width: 300 }),
       numeric("count", "calls", "how often it ran", whole, { width: 70 }),
       numeric("each", "a call", "mean time of a call", timeNode, { width: 84 }),
       DEVICES ? textual("device", "on", "where it runs: on a device, as a copy to or from it, in C or in Python", whereNode, { width: 72, hozAlign: "center" })
         : textual("c", "", "whether it runs in C or in Python, and why", kindNode, { width: 56, hozAlign: "center" }),
-      some("asked") ? numeric("asked", "asked", "time that the CPU took to ask the device for it, in all calls", (v, row) => (row.device ? timeNode(v) : nothingNode()), { width: 84 }) : null,
-      some("waited") ? numeric("waited", "waited", "time that the CPU waited for it, in all calls", (v, row) => (row.device ? timeNode(v) : nothingNode()), { width: 84 }) : null,
+      some("asked") ? numeric("asked", "launching", "time that the CPU took to launch it, in all calls", (v, row) => (row.device ? timeNode(v) : nothingNode()), { width: 84 }) : null,
+      some("waited") ? numeric("waited", "waiting", "time that the CPU waited for it, in all calls", (v, row) => (row.device ? timeNode(v) : nothingNode()), { width: 84 }) : null,
       state.part === 0 && FUNCTIONS.length > 1 ? textual("function", "function", "the function that it is in", null, { width: 120 }) : null,
-      textual("source", "line", "where it was written, and how many more lines", (v, row) => sourceNode(row.line, Math.max(linesOf(row.id).length - 1, 0)), { width: 320 }),
       rows.some((row) => row.host) ? textual("host", "why on the CPU", "why it did not run on the device", null, { width: 230 }) : null,
       rows.some((row) => row.scope) ? textual("scope", "scope", "scopes of the program's Applys in it", null, { width: 150 }) : null,
       textual("shapes", "shapes", "of the outputs in the last call", null, { width: 110 }),
@@ -94,16 +103,16 @@ function applyTable(host) {
       textual("id", "spread", "shortest to longest call, 95 % of them strong, the median a stroke; logarithmic", (id) => spreadNode(id, range), { width: 120, headerSort: false }),
       some("flops") ? numeric("flops", "flop", "floating-point operations of a call", (v) => el("span", {}, known(v) ? count(v) : ""), { width: 76 }) : null,
       some("gflops") ? numeric("gflops", "GFLOP/s", "10⁹ floating-point operations a second", (v) => el("span", {}, known(v) ? digits(v) : ""), { width: 84 }) : null,
-      some("gbs") ? numeric("gbs", "GB/s", "10⁹ bytes read and written a second", (v) => el("span", {}, known(v) ? digits(v) : ""), { width: 72 }) : null,
-      some("peak") ? numeric("peak", "of peak", "share of what the machine can do", (v) => el("span", {}, known(v) ? percent(v) : ""), { width: 80 }) : null,
-      some("gain") ? numeric("gain", "gain", "time that the limit of the machine leaves", (v) => (known(v) ? timeNode(v * 1e9) : el("span")), { width: 84 }) : null,
+      some("gbs") ? numeric("gbs", "GB/s", "10⁹ bytes a second that it must read and write; behind it the nearest memory that holds them (L1, L2, L3: caches; RAM)", (v, row) => el("span", {}, known(v) ? digits(v) : "", row.level ? el("span", { class: "unit" }, ` ${row.level}`) : null), { width: 92 }) : null,
+      some("peak") ? numeric("peak", "of limit", "the least time that this hardware needs, as a share of the time taken", (v) => el("span", {}, known(v) ? percent(v) : ""), { width: 80 }) : null,
+      some("gain") ? numeric("gain", "gain", "time beyond the least that this hardware needs", (v) => (known(v) ? timeNode(v * 1e9) : el("span")), { width: 84 }) : null,
     ].filter(Boolean),
-  });
+  };
 }
 
 const KINDS = { Op: "op", Class: "class", Line: "line", Scope: "scope" };
 
-function groupTable(host, title) {
+function groupTable(title) {
   const kind = KINDS[title];
   const from = D.tables[state.part][kind];
   const total = Math.max(1, sumOf("thunk_ns"));
@@ -112,18 +121,18 @@ function groupTable(host, title) {
     own: from.ns[k] - from.gradient[k], gradient: from.gradient[k], calls: from.calls[k],
     applys: from.applys[k], c: from.c[k],
     ...Object.fromEntries(DEVICES ? PLACES.map(([name]) => [name, from[name][k]]) : []),
-    search: () => `${text(from.label[k])}\n${kind === "line" ? lineSource(key) : ""}`,
+    search: () => ({ [kind]: [text(from.label[k]), kind === "line" ? lineSource(key) : ""] }),
   }));
   const longest = rows.reduce((m, r) => Math.max(m, r.ns), 1);
   const isShared = kind === "line" || kind === "scope";
   const label = kind === "line"
-    ? textual("label", "line", "the line and its text; a gradient counts for the line that it is of", (v, row) => (row.key < 0 ? el("span", { class: "soft" }, v) : sourceNode(row.key)), { widthGrow: 4, minWidth: 300 })
+    ? textual("label", "line", "the line and its text; a gradient counts for the line that it is of; a fused Apply's time is split among its source operations by their rough cost", (v, row) => (row.key < 0 ? el("span", { class: "soft" }, v) : sourceNode(row.key)), { widthGrow: 4, minWidth: 300 })
     : textual("label", title.toLowerCase(), title, code, { widthGrow: 4, minWidth: 260 });
   const places = DEVICES ? [
     ...PLACES.map(([name, help]) => numeric(name, PLACE_TITLES[name], `time ${help}`, (v) => (v ? timeNode(v) : nothingNode()), { width: 88 })),
     textual("places", "", "where the time was", placesNode, { width: 68, headerSort: false }),
   ] : [];
-  return makeTable(host, {
+  return {
     name: title, rows, sort: "ns",
     choose: (row) => chooseGroup({ kind, key: row.key, row }),
     columns: [
@@ -138,7 +147,7 @@ function groupTable(host, title) {
       DEVICES ? null : textual("c", "", "whether they run in C or in Python", kindNode, { width: 68, hozAlign: "center" }),
       DEVICES ? null : label,
     ].filter(Boolean),
-  });
+  };
 }
 
 let tabs = null;
@@ -176,8 +185,8 @@ function showOnly(group) {
 
 function makeTables() {
   const host = byId("tables");
-  const entries = [["Apply", () => applyTable(host)],
-    ...Object.keys(KINDS).map((title) => [title, () => groupTable(host, title)])];
+  const entries = [["Apply", () => makeTable(host, applyTable())],
+    ...Object.keys(KINDS).map((title) => [title, () => makeTable(host, groupTable(title))])];
   only = null;
   byId("chosen").hidden = true;
   tabs = makeTabs(byId("tabs"), host, entries, (name, table) => {
@@ -186,6 +195,7 @@ function makeTables() {
     };
     filterAll();
     table.onShown();
+    nameFields(byId("filter"), table);
   });
   tabs.open("Apply");
   let typing = 0;
@@ -381,7 +391,7 @@ function showFlame() {
   byId("flame-legend").replaceChildren(
     ...legend.map(([name, kind]) => el("span", {}, el("i", { class: `dot f-${kind}` }), name)),
     D.flames[state.part][4] ? el("span", {}, el("i", { class: "dot f-op-gradient" }), "mostly gradients, at the line that they are of") : "",
-    el("span", { class: "soft" }, "An Apply's time is divided equally among the program's Applys in it. A click looks into a part."));
+    el("span", { class: "soft" }, "A fused Apply's time is split among the source operations in it, by the rough cost of each. A click looks into a part."));
 }
 
 // --- memory ---------------------------------------------------------------------------------------
@@ -598,7 +608,7 @@ const rooflineChart = keepChart(byId("roofline-chart"), () => {
     lineStyle: { color: color("soft"), width: 1.3 },
     markPoint: {
       symbol: "circle", symbolSize: 0.1, silent: true, data: [{ coord: at }],
-      label: { show: true, formatter: () => name, color: color("soft"), fontSize: 11, ...label },
+      label: { show: true, formatter: () => drawn(name), color: color("soft"), fontSize: 11, ...label },
     },
   });
   const atEnd = { position: "left", offset: [0, -9], distance: 4 };
@@ -612,7 +622,7 @@ const rooflineChart = keepChart(byId("roofline-chart"), () => {
       const id = apply[k];
       return tipBody(`#${A.position[id]} ${opText(id)}`, [
         ["rate", `${digits(rates[k])} GFLOP/s`], ["intensity", `${digits(intensity[k])} flop a byte`],
-        ["of the peak", percent(share[k])], ["bound by", text(bound[k])], ["time", time(A.ns[id])]]);
+        ["of the limit", percent(share[k])], ["bound by", text(bound[k])], ["time", time(A.ns[id])]]);
     }),
     series: [
       ...peaks.map(([name, value]) => ceiling(`${text(name)}: ${digits(value)} GFLOP/s`, [[low, value], [high, value]], [high, value], atEnd)),
@@ -670,6 +680,7 @@ function showCompile() {
 
 function showPart(part) {
   state.part = part;
+  titled();
   state.group = null;
   state.apply = slowest();
   byId("filter").value = "";
@@ -686,6 +697,12 @@ function showPart(part) {
   showCompile();
 }
 
+/** The title of the tab: which function of which program. */
+function titled() {
+  const part = state.part ? FUNCTIONS[state.part - 1].label : text(D.title);
+  document.title = [...new Set([part, text(D.program)])].filter(Boolean).join(" · ").concat(" · opwise");
+}
+
 function start() {
   byId("title").textContent = text(D.title);
   showEnvironment([["", D.environment]]);
@@ -693,6 +710,8 @@ function start() {
     byId("tips").hidden = false;
     byId("tips").append(...D.tips.map((tip) => el("li", {}, text(tip))));
   }
+  byId("notes").hidden = !D.notes.length;
+  byId("notes").append(...D.notes.map((note) => el("li", {}, text(note))));
   if (FUNCTIONS.length > 1) {
     byId("part-label").hidden = false;
     byId("part").append(el("option", { value: "0" }, `all ${FUNCTIONS.length} functions`),
@@ -701,10 +720,16 @@ function start() {
     byId("part").addEventListener("change", () => showPart(Number(byId("part").value)));
   }
   makeGraphPanel();
+  printTables(byId("tables"), () => [applyTable, ...Object.keys(KINDS).map((title) => () => groupTable(title))]);
   showPart(0);
   document.documentElement.dataset.ready = "yes";
 }
 
 // For the console, and for whoever looks at the page with a program.
-window.opwise = { data: D, choose, chooseGroup, state, place: (id) => graph.place(id) };
+window.opwise = {
+  data: D, choose, chooseGroup, state, place: (id) => graph.place(id),
+  /** The labels of the flame chart, as they are drawn; null before it is. */
+  flameLabels: () => flameChart.chart?.getZr().storage.getDisplayList(true)
+    .filter((one) => one.type === "tspan" && !one.ignore).map((one) => one.style.text) ?? null,
+};
 start();

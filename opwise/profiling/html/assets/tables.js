@@ -46,10 +46,11 @@ function placesNode(_, row) {
 }
 
 /**
- * Make a table. name: what its rows are; rows: objects with id and search, a function or a text by
- * which they are found; choose: called with a row that was clicked.
+ * Make a table. name: what its rows are; rows: objects with id and search, a function that returns
+ * {field: what it is found by}; choose: called with a row that was clicked.
  */
-function makeTable(host, { name, columns, rows, sort, choose }) {
+function makeTable(host, about) {
+  const { name, columns, rows, sort, choose } = about;
   const shell = el("div", { class: "table", tabIndex: 0, role: "region", ariaLabel: `Table: ${name}` });
   host.append(shell);
   const inner = el("div");
@@ -62,15 +63,15 @@ function makeTable(host, { name, columns, rows, sort, choose }) {
     initialSort: [{ column: sort, dir: "desc" }], columnDefaults: { minWidth: 40, maxInitialWidth: 420 },
     placeholder: el("p", { class: "nothing" }, "No row is left by the filter."),
   });
-  const made = { shell, table, name, shown: rows.length, onShown: () => {} };
+  const made = { shell, table, name, rows, shown: rows.length, onShown: () => {} };
   const refresh = () => {
     made.shown = keep ? rows.filter(keep).length : rows.length;
     made.onShown();
   };
   made.filter = (words, also) => {
-    const terms = words.toLowerCase().split(/\s+/).filter(Boolean);
+    const terms = termsOf(words, rows);
     keep = terms.length || also
-      ? (row) => (!also || also(row)) && terms.every((term) => searched(row).includes(term))
+      ? (row) => (!also || also(row)) && terms.every(([field, term]) => searched(row, field).includes(term))
       : null;
     if (ready) {
       if (keep) table.setFilter(keep);
@@ -131,9 +132,74 @@ function makeTable(host, { name, columns, rows, sort, choose }) {
   return made;
 }
 
-function searched(row) {
-  if (typeof row.search === "function") row.search = row.search().toLowerCase();
+/** Shapes as they are searched: `50×200`, `(50, 200)` and `(50,200,)` all as `(50x200)`. */
+function plainShapes(words) {
+  return words
+    .replace(/(\d)\s*×\s*(?=\d)/g, "$1x")
+    .replace(/\(\s*(\d+(?:\s*,\s*\d+)*)\s*,?\s*\)/g, (_, lengths) => `(${lengths.replace(/\s*,\s*/g, "x")})`);
+}
+
+/** The words of a filter as [field, text]; `op:tanh` is searched in one field, others in all. */
+function termsOf(words, rows) {
+  const fields = rows.length ? Object.keys(fieldsOf(rows[0])) : [];
+  return plainShapes(words.toLowerCase()).split(/\s+/).filter(Boolean).map((word) => {
+    const at = word.indexOf(":");
+    const field = at > 0 ? word.slice(0, at) : "";
+    return fields.includes(field) ? [field, word.slice(at + 1)] : ["", word];
+  });
+}
+
+function fieldsOf(row) {
+  if (typeof row.search === "function") {
+    row.search = Object.fromEntries(Object.entries(row.search()).map(([field, found]) =>
+      [field, plainShapes([found].flat().filter(Boolean).join("\n").toLowerCase())]));
+    row.everything = Object.values(row.search).join("\n");
+  }
   return row.search;
+}
+
+function searched(row, field) {
+  const fields = fieldsOf(row);
+  return field ? fields[field] ?? "" : row.everything;
+}
+
+/** Say in the input of a filter which fields it searches, and how one of them is named. */
+function nameFields(input, table) {
+  const fields = table?.rows.length ? Object.keys(fieldsOf(table.rows[0])) : [];
+  input.placeholder = fields.length ? `Filter: ${fields.join(", ")}` : "Filter";
+  input.title = fields.length ? `Searches ${fields.join(", ")}. One of them alone: ${fields[0]}:word` : "";
+}
+
+/** The rows of a table on paper: the largest, with the first columns that are no pictures. */
+const ON_PAPER = 40;
+const PAPER_COLUMNS = 8;
+function paperTable({ name, columns, rows, sort }) {
+  const shown = columns.filter((column) => column.headerSort !== false).slice(0, PAPER_COLUMNS);
+  const largest = [...rows].sort((a, b) => byValue(b[sort], a[sort])).slice(0, ON_PAPER);
+  const cellOf = (column, row) => column.formatter({ getValue: () => row[column.field], getData: () => row });
+  const more = rows.length - largest.length;
+  return el("section", {}, el("h3", {}, name),
+    el("table", {}, el("thead", {}, el("tr", {}, ...shown.map((column) =>
+      el("th", { class: column.hozAlign === "right" ? "number" : "" }, column.titleFormatter())))),
+    el("tbody", {}, ...largest.map((row) => el("tr", {}, ...shown.map((column) =>
+      el("td", { class: column.hozAlign === "right" ? "number" : "" }, cellOf(column, row))))))),
+    more > 0 ? el("p", { class: "soft" }, `and ${plural(more, "row")} more`) : null);
+}
+
+/** Put the tables of tabs on paper while the page is printed, and what is folded. */
+function printTables(host, entries) {
+  const paper = el("div", { class: "paper" });
+  host.after(paper);
+  let folded = [];
+  window.addEventListener("beforeprint", () => {
+    paper.replaceChildren(...entries().map((make) => paperTable(make())));
+    folded = [...document.querySelectorAll("main details:not([open])")];
+    for (const each of folded) each.open = true;
+  });
+  window.addEventListener("afterprint", () => {
+    paper.replaceChildren();
+    for (const each of folded) each.open = false;
+  });
 }
 
 /** Make tabs of [name, a function that makes the table]; tables are made when they are shown. */

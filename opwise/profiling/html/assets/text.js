@@ -86,6 +86,17 @@ const cut = (string, most) => (string.length > most ? `${string.slice(0, most - 
 // --- colours --------------------------------------------------------------------------------------
 
 const darkScheme = window.matchMedia("(prefers-color-scheme: dark)");
+const onPaper = (is) => document.documentElement.classList.toggle("on-paper", is);
+const isDark = () => darkScheme.matches && !document.documentElement.classList.contains("on-paper");
+window.addEventListener("beforeprint", () => onPaper(true));
+window.addEventListener("afterprint", () => onPaper(false));
+
+/** Have something drawn anew where colours change: in the other scheme, and on paper, which is light. */
+function onColors(draw) {
+  darkScheme.addEventListener("change", draw);
+  for (const moment of ["beforeprint", "afterprint"]) window.addEventListener(moment, draw);
+}
+
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 const HEAT = {
@@ -95,7 +106,7 @@ const HEAT = {
 
 /** The colour of a share of the largest time: small ones are told apart too. */
 function heat(share) {
-  const stops = darkScheme.matches ? HEAT.dark : HEAT.light;
+  const stops = isDark() ? HEAT.dark : HEAT.light;
   const at = Math.min(Math.max(share, 0), 1) ** 0.45 * (stops.length - 1);
   const low = Math.min(Math.floor(at), stops.length - 2);
   return stops[low].map((v, k) => Math.round(v + (stops[low + 1][k] - v) * (at - low)));
