@@ -12,6 +12,8 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
+from opwise.profiling.files import printable
+
 #: wide enough that nothing is folded where there is no terminal
 _WIDE = 10_000
 #: seconds after which progress is shown
@@ -35,11 +37,6 @@ def table(numbers, last, fold=True):
 def cell(text):
     """Return the cell of a name: as it is, but for what would move the cursor."""
     return Text(printable(text))
-
-
-def printable(text):
-    """Return a text without what would move the cursor or change colours."""
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def is_terminal():

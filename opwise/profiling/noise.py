@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import warnings
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
@@ -69,10 +70,13 @@ class Repeated:
         def ratio(a, b, axis):
             return np.median(b, axis=axis) / np.median(a, axis=axis)
 
-        found = stats.bootstrap(
-            (self.mine, self.theirs), ratio, n_resamples=resamples, vectorized=True,
-            method="percentile", rng=np.random.default_rng(0),
-        )  # fmt: skip
+        # a resample may have a median of 0
+        with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            found = stats.bootstrap(
+                (self.mine, self.theirs), ratio, n_resamples=resamples, vectorized=True,
+                method="percentile", rng=np.random.default_rng(0),
+            )  # fmt: skip
         return tuple(map(float, found.confidence_interval))
 
 
@@ -81,28 +85,48 @@ def repeated(way, mine, theirs):
 
     way: a function of two Profiles, as in ``compare.WAYS``. mine, theirs: the Profiles of the runs.
     """
-    # as merged, so that equal Applys are counted in the same order; with as many calls as the first
-    first = merge(mine[:1])
-    mine, theirs = ([compare.like(merge([run]), first) for run in runs] for runs in (mine, theirs))
-    whole = merge(mine), merge(theirs)
-    total = _observed(lambda *sides: [compare.total(*sides)], mine, theirs, whole)
-    rows = _observed(way, mine, theirs, whole)
-    return [*_judged(total), *_judged(rows, WORTH * whole[0].local_ns)]
+    return Runs(mine, theirs).rows(way)
 
 
-def _observed(way, mine, theirs, whole):
-    """Return a Repeated for each row, without verdict."""
-    rows = way(*whole)
-    seen: tuple = defaultdict(list), defaultdict(list)
-    for run in mine:
-        for row in way(run, whole[1]):
-            if row.mine and row.mine.calls:
-                seen[0][row.key].append(row.mine.ns / row.mine.runs)
-    for run in theirs:
-        for row in way(whole[0], run):
-            if row.theirs and row.theirs.calls:
-                seen[1][row.key].append(row.theirs.ns / row.theirs.runs)
-    return [Repeated(row, tuple(seen[0][row.key]), tuple(seen[1][row.key])) for row in rows]
+class Runs:
+    """The runs of two sides, merged once for all ways to compare them.
+
+    before, after: the Profile of all runs of a side. count: how many runs each side has.
+    """
+
+    def __init__(self, mine, theirs):
+        self.count = len(mine), len(theirs)
+        # as merged, so that equal Applys are counted in the same order; with as many calls as the
+        # first
+        first = merge(mine[:1])
+        scaled = [[compare.like(merge([run]), first) for run in runs] for runs in (mine, theirs)]
+        self._mine, self._theirs = scaled
+        self.before, self.after = map(merge, scaled)
+
+    @property
+    def several(self):
+        """Whether a side has more than one run."""
+        return max(self.count) > 1
+
+    def rows(self, way):
+        """Return what ``repeated`` does."""
+        total = self._observed(lambda *sides: [compare.total(*sides)])
+        rows = self._observed(way)
+        return [*_judged(total), *_judged(rows, WORTH * self.before.local_ns)]
+
+    def _observed(self, way):
+        """Return a Repeated for each row, without verdict."""
+        rows = way(self.before, self.after)
+        seen: tuple = defaultdict(list), defaultdict(list)
+        for run in self._mine:
+            for row in way(run, self.after):
+                if row.mine and row.mine.calls:
+                    seen[0][row.key].append(row.mine.ns / row.mine.runs)
+        for run in self._theirs:
+            for row in way(self.before, run):
+                if row.theirs and row.theirs.calls:
+                    seen[1][row.key].append(row.theirs.ns / row.theirs.runs)
+        return [Repeated(row, tuple(seen[0][row.key]), tuple(seen[1][row.key])) for row in rows]
 
 
 def _judged(rows, worth=0.0):
@@ -126,12 +150,22 @@ def _corrected(rows):
         return {}
     from scipy import stats  # takes a second to import
 
-    found = [stats.mannwhitneyu(r.mine, r.theirs, method="auto").pvalue for r in rows]
+    found = [_p(stats, r) for r in rows]
     corrected = stats.false_discovery_control(found)
     return {
         id(r): float(p) if p < LEVEL or _least(r) * len(rows) < LEVEL else None
         for r, p in zip(rows, corrected, strict=True)
     }
+
+
+def _p(stats, r):
+    """Return the p-value of the rank test for one row; 1 if all observations are equal.
+
+    There scipy divides by a variance of 0: NaN from 1.18 on, which the correction refuses.
+    """
+    if len({*r.mine, *r.theirs}) == 1:
+        return 1.0
+    return stats.mannwhitneyu(r.mine, r.theirs, method="auto").pvalue
 
 
 def _least(r):
