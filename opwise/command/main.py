@@ -132,7 +132,10 @@ def run(mode, flags, memory, limits, output, program):
 def _of_processes(output):
     """Return the files of the program's own process and of those that it started."""
     pattern = re.compile(rf"{re.escape(output.stem)}\.\d+{re.escape(output.suffix)}")
-    children = [path for path in output.parent.iterdir() if pattern.fullmatch(path.name)]
+    try:
+        children = [path for path in output.parent.iterdir() if pattern.fullmatch(path.name)]
+    except OSError:  # the program has removed the folder
+        return []
     return [path for path in (output, *sorted(children)) if path.exists()]
 
 

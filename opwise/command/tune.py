@@ -44,8 +44,12 @@ def tune(functions, budget, flags, program):
         ended = programs.run(program.command(), environment)
         told = path.read_text() if path.exists() else None
     if told is None:
-        how = f"was ended by {ended.signal_name}" if ended.signal_name else "compiled no function"
+        how = (
+            f"was ended by {ended.signal_name}"
+            if ended.signal_name
+            else ("compiled no function, or left by os._exit")
+        )
         click.echo(f"no advice: the program {how}", err=True)
     if told == "interrupted":
-        sys.exit(ended.exit_code or programs.INTERRUPTED)
+        sys.exit(programs.INTERRUPTED)
     sys.exit(ended.exit_code)

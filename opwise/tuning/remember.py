@@ -89,6 +89,7 @@ def _at_end():
         show("opwise: the program called no function; there is nothing to advise\n", at_end=True)
         return
     if getattr(sys, "last_type", None) is KeyboardInterrupt:
+        _tell("interrupted")
         budget = config.tuning.budget
         show(
             "opwise: the program was interrupted; trying what would make it faster "

@@ -224,11 +224,12 @@ def test_why_there_is_no_profile(script, text, why):
 
 
 def full(path):
-    """Mount a file system of one page on a folder, in which no profile has room."""
+    """Mount a file system on a folder, and fill it."""
     path.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(path)]
     if subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("no file system can be mounted here")
+    (path / "all").write_bytes(b"x" * 4096)
 
 
 def test_a_full_disk(script, tmp_path):
@@ -240,7 +241,7 @@ def test_a_full_disk(script, tmp_path):
         reason = "it cannot be written: [Errno 28] No space left on device"
         assert done.stderr.splitlines()[-1] == f"no profile was kept: {reason}"
         assert "Function profiling" in done.stderr  # it is not lost
-        assert os.listdir(disk) == []
+        assert os.listdir(disk) == ["all"]
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 
