@@ -496,6 +496,13 @@ def AddConfigVar(name: str, doc: str, configparam: ConfigParam, in_c_key: bool =
     _options[name] = configparam
 
 
+def check_setting(name: str, text: str) -> None:
+    """Raise ValueError if a text is no value of a flag; a flag that is not known takes any."""
+    param = _options.get(name)
+    if param is not None:
+        param.filter(text)
+
+
 def _load(param: ConfigParam) -> None:
     """Give a flag its first value, unless its default is to be computed at the first read."""
     param.source = "default"

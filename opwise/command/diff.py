@@ -86,10 +86,7 @@ def show(mine, theirs, form, by, rows, html, fail_above, floor):
     floor_ns = whole_ns * NOISE if floor is None else floor * 1e9
     failed = [] if fail_above is None else _too_slow([total, *found], fail_above, floor_ns)
     if form == "table":
-        _print(runs, by, rows, total, found)
-        before, after = _flags(mine), _flags(theirs)
-        if before != after:
-            click.echo(printable(f"flags before: {before}, after: {after}"))
+        _print(runs, by, rows, total, found, _flags(mine), _flags(theirs))
         _across(mine, theirs, rows)
     else:
         data = documents.difference(runs, by, total, found, fail_above, floor_ns, failed)
@@ -102,11 +99,16 @@ def show(mine, theirs, form, by, rows, html, fail_above, floor):
         sys.exit(1)
 
 
-def _print(runs, by, n, total, found):
-    """Print the table of a difference, with up to n rows, and what explains it."""
+def _print(runs, by, n, total, found, before, after):
+    """Print the table of a difference, with up to n rows, and what explains it.
+
+    before, after: the flags of both sides.
+    """
     table = _table_of_runs if runs.several else _table
     tables.show(table([total, *found[:n]], by))
     rest = sum(-r.row.ns for r in found[n:]) * 1e-9
+    if before != after:
+        click.echo(printable(f"flags before: {before}, after: {after}"))
     if len(found) > n:
         click.echo(f"{len(found) - n} more rows differ by {rest:+.6f} s in all calls")
     for line in _explained(found[:n], runs.several, *runs.count):

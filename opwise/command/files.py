@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from opwise.config import check_setting, parse_config_string
 from opwise.errors import ProfileFormatError
 from opwise.profiling.files import printable
 from opwise.profiling.merge import merge
@@ -105,6 +106,24 @@ def written(path, write, *inputs):
         ) from None
 
 
+def check_flags(flags, mode=None):
+    """Raise click.BadParameter for a value that a flag does not take, before a program is run.
+
+    Flags that are not known are not refused: the program may define them.
+    """
+    try:
+        given = parse_config_string(flags, issue_warnings=False)
+        for name, value in given.items():
+            check_setting(name, value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--flags") from None
+    try:
+        if mode:
+            check_setting("mode", mode)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--mode") from None
+
+
 def profiled(output, mode=None, flags="", memory=True):
     """Return the environment in which a program leaves the profile of all it does in a file.
 
@@ -115,6 +134,7 @@ def profiled(output, mode=None, flags="", memory=True):
         raise click.BadParameter(f"{output} does not end in .json", param_hint="--output")
     if "," in str(output):
         raise click.BadParameter(f"{output} has a comma, which ends a flag", param_hint="--output")
+    check_flags(flags, mode)
     own = ["profile=True", f"profile_memory={memory}", f"profiling.destination={output}"]
     if mode:
         own.append(f"mode={mode}")

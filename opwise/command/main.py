@@ -154,6 +154,8 @@ def _why_none(ended):
         return "the program compiled no function"
     if ended.signal_name:
         return f"the program was ended by {ended.signal_name}"
+    if ended.returncode:
+        return f"the program ended early, with exit code {ended.returncode}"
     return "the program imported neither theano nor opwise, or left by os._exit"
 
 
@@ -313,8 +315,12 @@ def doctor(paths):
     """
     for name, value in examine.machine().items():
         click.echo(f"{name:12}{value}")
-    lacking = [script for script in _scripts(paths) if not _examined(script)]
-    if lacking:
+    scripts = _scripts(paths)
+    found = [_examined(script, is_named=script in paths) for script in scripts]
+    without = found.count(None)
+    if without:
+        click.echo(f"{without} of {len(scripts)} files use no name of theano")
+    if False in found:
         sys.exit(1)
 
 
@@ -329,8 +335,11 @@ def _scripts(paths):
     return list(found)
 
 
-def _examined(script):
-    """Say which names a program lacks; return whether it lacks none."""
+def _examined(script, is_named):
+    """Say which names a program lacks; return whether it lacks none, None if it uses none.
+
+    is_named: whether the user named it; of others nothing is said where they use none.
+    """
     name = printable(str(script))
     try:
         used, missing = examine.names(script)
@@ -338,6 +347,8 @@ def _examined(script):
         what = "is no Python that runs here" if isinstance(error, SyntaxError) else "is not read"
         click.echo(f"{name} {what}: {printable(str(error))}", err=True)
         return False
+    if not used and not is_named:
+        return None
     click.echo(f"{name}: {len(used)} names of theano, {len(missing)} missing")
     for lacks, line in missing:
         click.echo(f"  {name}:{line}: {lacks}")

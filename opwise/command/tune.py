@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from opwise.command import programs
+from opwise.command import files, programs
 
 
 @click.command(
@@ -34,6 +34,7 @@ def tune(functions, budget, flags, program):
     listed too. The advice comes on stdout, after what the program prints; the exit code is that of
     the program. Ctrl-C ends the program first, then the trials: what was found up to then is shown.
     """
+    files.check_flags(flags)
     own = [f"tuning.functions={functions}", f"tuning.budget={budget}"]
     given = [part for part in (os.environ.get("OPWISE_FLAGS"), flags) if part]
     environment = {**os.environ, "OPWISE_FLAGS": ",".join([*given, *own])}

@@ -90,7 +90,9 @@ def difference(data, n=10):
     headings = ("before", "after", "ratio", *of_runs, "", "function", "line", data["by"])
     right = "rrrr" if several else "rrr"
     lines += _table(headings, rows[: shown + 1], right, shown + 1)
-    if len(data["rows"]) > shown:
+    if len(data["rows"]) > n == shown:
+        lines += ["", f"{len(data['rows']) - shown} more rows"]
+    elif len(data["rows"]) > shown:
         rest = _table(headings, rows[shown + 1 :], right, len(data["rows"]) - shown)
         lines += ["", *_folded(f"{len(data['rows']) - shown} more rows", rest)]
     lines += ["", *_folded("Environment", _both_environments(data))]
@@ -160,7 +162,7 @@ def code(value):
 def _table(headings, rows, right, count):
     """Return the lines of a table. right: a letter r for each column of numbers."""
     if not rows:
-        return [f"{count} rows" if count else "nothing"]
+        return ["nothing"]
     marks = ["---:" if k < len(right) and right[k] == "r" else "---" for k in range(len(headings))]
     lines = [headings, marks, *rows]
     more = [f"\n{count - len(rows)} more rows"] if count > len(rows) else []

@@ -261,8 +261,8 @@ class Profile(Profiled):
             raise ProfileFormatError(
                 f"{source} is not a valid profile: {error.message:.200}"
             ) from None
-        profile = _maker(cls)(data)
         try:
+            profile = _maker(cls)(data)
             _check(profile)
         except ValueError as error:
             raise ProfileFormatError(f"{source} is not a valid profile: {error}") from None
@@ -435,7 +435,10 @@ def _maker(type_):
     if is_dataclass(type_):
         return _dataclass_maker(type_)
     if get_origin(type_) is tuple:
-        makers = [_maker(part) for part in get_args(type_) if part is not Ellipsis]
+        parts = [part for part in get_args(type_) if part is not Ellipsis]
+        if set(parts) == {int}:
+            return _integers
+        makers = list(map(_maker, parts))
         if not any(makers):
             return tuple
         if get_args(type_)[-1] is Ellipsis:
@@ -447,7 +450,20 @@ def _maker(type_):
     if get_origin(type_) is UnionType:
         make = _maker(get_args(type_)[0])
         return make and (lambda value: None if value is None else make(value))
-    return float if type_ is float else None
+    return {float: float, int: _integer}.get(type_)
+
+
+def _integer(value):
+    """Return an integer; ValueError for 3.0, which a schema takes for one."""
+    if type(value) is not int:
+        raise ValueError(f"{value!r} is no whole number")
+    return value
+
+
+def _integers(values):
+    if values and set(map(type, values)) != {int}:
+        raise ValueError(f"{values!r:.40} are not whole numbers")
+    return tuple(values)
 
 
 def _dataclass_maker(type_):

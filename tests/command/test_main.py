@@ -114,6 +114,33 @@ def test_run_refuses_other_files(call, script, output):
     assert result.exit_code == 2 and output.replace(",", ",") in result.output
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--mode", "FASTRUN"], "FASTRUN"),
+        (["--flags", "floatX=float3"], "float3"),
+        (["--flags", "threads=-1"], "threads"),
+        (["--flags", "'open"], "Cannot split the flags"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "tune", "versus"])
+def test_flags_are_checked_before_a_program_runs(call, script, command, options, said):
+    if command != "run" and "--mode" in options:
+        return
+    if command == "versus":
+        options = ["--before-flags", options[1]]
+    result = call(command, *options, script)
+    assert result.exit_code == 2 and said in result.output and "Traceback" not in result.output
+    assert not os.path.exists("program.profile.json")
+
+
+def test_flags_of_the_program_are_left_to_it(script):
+    own = "import theano.configparser as c; c.AddConfigVar('mine', 'x', c.IntParam(1))\n"
+    script.write_text(own + PROGRAM)
+    done = opwise("run", "--no-limits", "--flags", "mine=3", script)
+    assert done.returncode == 0 and "1 function, 3 calls" in done.stderr
+
+
 def test_a_script_that_is_not_there(call):
     assert call("run", "no.py").exit_code == 2
 
@@ -339,6 +366,7 @@ def test_doctor_of_a_folder_and_several_files(call, tmp_path):
         "part/bad.py": "import theano\ntheano.no_such_name",
         "part/old.py": "print 'hello'",
         "part/notes.txt": "no program",
+        "part/plain.py": "import numpy",
         "venv/lib/other.py": "import theano\ntheano.not_mine",
         ".git/hook.py": "import theano\ntheano.not_mine",
     }.items():
@@ -349,6 +377,7 @@ def test_doctor_of_a_folder_and_several_files(call, tmp_path):
     result = call("doctor", inside, tmp_path / "own.py", inside / "good.py")
     assert result.exit_code == 1
     assert result.output.count("names of theano") == 3
+    assert "1 of 5 files use no name of theano" in result.output
     assert f"{inside}/part/bad.py:2: theano.no_such_name" in result.output
     assert f"{inside}/part/old.py is no Python that runs here" in result.stderr
     assert "not_mine" not in result.output

@@ -200,6 +200,8 @@ def hostile(data, change):
         (lambda d: d["functions"][0]["applys"][0].update(count=0), "but was never run"),
         (lambda d: d["functions"][0]["compile"].update(total=1e300), "far too long"),
         (lambda d: d["environment"].update(process=1e300), "process of its environment"),
+        (lambda d: d["functions"][0]["applys"][0].update(total=3.0), "3.0 is no whole number"),
+        (lambda d: d["functions"][0]["applys"][1].update(reads=[0.0]), "are not whole numbers"),
         (lambda d: d["functions"][0]["applys"][0].update(total=-5), "is below zero"),
         (lambda d: d["functions"][0].update(calls=-5), "is below zero"),
         (lambda d: d["functions"][0]["applys"][0].update(histogram=[[3, -1]]), "is below zero"),
@@ -223,7 +225,7 @@ def test_figures_that_cannot_be(whole, change, message):
 
 
 def test_a_number_beyond_all_numbers(whole):
-    with pytest.raises(ProfileFormatError, match=r"1000\.\.\. is too large a number"):
+    with pytest.raises(ProfileFormatError, match=r"0000\.\.\. is too large"):
         Profile.from_json(hostile(json.loads(whole.to_json()), lambda d: d.update(x=10**400)))
     digits = hostile(json.loads(whole.to_json()), lambda d: d.update(message="9" * 400))
     assert Profile.from_json(digits).message == "9" * 400
