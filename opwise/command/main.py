@@ -377,10 +377,10 @@ def clear():
 # --- completion -----------------------------------------------------------------------------------
 
 
-@main.command(short_help="Print what makes a shell complete opwise's words.")
+@main.command(short_help="Print the shell completion script.")
 @click.argument("shell", type=click.Choice(["bash", "fish", "zsh"]))
 def completion(shell):
-    """Print the lines that make SHELL complete subcommands, options and files.
+    """Print the completion script of SHELL: for subcommands, options and files.
 
     For bash: opwise completion bash >> ~/.bashrc
     """
