@@ -16,7 +16,7 @@ mutations = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(mutations)
 
 #: files in each part, and the parts: processes of the tests share them
-_FILES, _PARTS = 40, 10
+_FILES, _PARTS = 30, 10
 
 FORMS = [
     ("report", "BAD"),
