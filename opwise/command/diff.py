@@ -302,6 +302,8 @@ def versus(base, other, before_flags, after_flags, times, output, program, **opt
         raise click.UsageError("--base and --before exclude each other")
     if not (base or other or before_flags or after_flags):
         raise click.UsageError("say what to compare with: --base, --before or --before-flags")
+    files.check_flags(before_flags, option="--before-flags")
+    files.check_flags(after_flags, option="--after-flags")
     with contextlib.ExitStack() as stack:
         folder = output or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         after = _Side(folder / "after", program, after_flags)

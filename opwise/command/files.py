@@ -106,7 +106,7 @@ def written(path, write, *inputs):
         ) from None
 
 
-def check_flags(flags, mode=None):
+def check_flags(flags, mode=None, option="--flags"):
     """Raise click.BadParameter for a value that a flag does not take, before a program is run.
 
     Flags that are not known are not refused: the program may define them.
@@ -116,7 +116,7 @@ def check_flags(flags, mode=None):
         for name, value in given.items():
             check_setting(name, value)
     except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--flags") from None
+        raise click.BadParameter(str(error), param_hint=option) from None
     try:
         if mode:
             check_setting("mode", mode)

@@ -261,7 +261,7 @@ def test_versus_another_program(call, repository, tmp_path):
         ([], 2, "say what to compare with"),
         (["--base", "HEAD", "--before", "source/program.py"], 2, "exclude each other"),
         (["--base", "no-such-revision"], 1, "invalid reference: no-such-revision"),
-        (["--after-flags", "mode=NO_MODE"], 1, "NO_MODE"),
+        (["--after-flags", "mode=NO_MODE"], 2, "Invalid value for --after-flags"),
     ],
 )
 def test_versus_what_it_cannot(call, repository, arguments, code, said):
