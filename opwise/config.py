@@ -521,6 +521,13 @@ def AddConfigVar(name: str, doc: str, configparam: ConfigParam, in_c_key: bool =
     _options[name] = configparam
 
 
+def check_setting(name: str, text: str) -> None:
+    """Raise ValueError if a text is no value of a flag; a flag that is not known takes any."""
+    param = _options.get(name)
+    if param is not None:
+        param.filter(text)
+
+
 def _load(param: ConfigParam) -> None:
     """Give a flag its first value, unless its default is to be computed at the first read."""
     param.source = "default"
@@ -849,8 +856,8 @@ _TABLE: tuple[tuple[str, ConfigParam, str, str], ...] = (
     ("cxx", StrParam("cc"), "used", "The C compiler; nothing: no C code is compiled."),
     ("gcc.cxxflags", StrParam(""), "used", "More flags for the C compiler."),
     ("threads", IntParam(0, _at_least(0)), "used",
-     "How many threads one kernel may use; 0: OMP_NUM_THREADS, or one for each processor that "
-     "this process may run on."),
+     "How many threads one kernel may use, and each BLAS library of the process; 0: "
+     "OMP_NUM_THREADS, or one for each processor that this process may run on, and BLAS as it is."),
     ("recycle_bytes", IntParam(-1, _at_least(-1)), "used",
      "At most how many bytes of large freed arrays are kept to hold later results; "
      "-1: an eighth of the machine's memory, and 1 GiB at most."),

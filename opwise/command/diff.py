@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from opwise.command import files, tables
-from opwise.profiling import compare, compared, noise
+from opwise.command import files, programs, tables
+from opwise.command.groups import SHAPES
+from opwise.profiling import compare, compared, documents, markdown, noise
+from opwise.profiling.files import printable
 from opwise.profiling.html import page
 from opwise.profiling.merge import merge
 from opwise.profiling.reports import details, moved
@@ -32,6 +36,9 @@ def _finite(context, parameter, value):
 def _options(command):
     """Give a command the options about what is shown of a difference."""
     for option in reversed([
+        click.option("--form", type=click.Choice(["table", "json", "markdown"]), default="table",
+                     show_default=True, help="table: to read; markdown: for a comment of CI; "
+                     "json: all rows, for programs."),
         click.option("--by", type=click.Choice(list(compare.WAYS)), default="apply",
                      show_default=True, help="What the rows are."),
         click.option("-n", "--rows", type=click.IntRange(1), default=20, show_default=True),
@@ -52,7 +59,7 @@ def _options(command):
 @_options
 @click.argument("before", type=files.PROFILES)
 @click.argument("after", type=files.PROFILES)
-def diff(by, rows, html, fail_above, floor, before, after):
+def diff(before, after, **options):
     """Compare the profiles in BEFORE and AFTER: files, or folders with a profile for each run.
 
     Applys are matched by what they compute in the user's program, whatever the optimizer, the
@@ -60,32 +67,53 @@ def diff(by, rows, html, fail_above, floor, before, after):
     all calls, or with several runs the median of a call; a ratio is that of the time of one call,
     so profiles with more and with fewer calls can be compared.
     """
+    if options["html"]:
+        files.check_output(options["html"], before, after)
     names = str(before), str(after)
-    show(files.runs(before), files.runs(after), by, rows, html, fail_above, floor, names)
+    show(files.runs(before), files.runs(after), names=names, **options)
 
 
-def show(mine, theirs, by, n, html, fail_above, floor, names=("", "")):
+def show(mine, theirs, form, by, rows, html, fail_above, floor, names=("", "")):
     """Print the difference of some runs to others; exit with 1 if it is more than allowed."""
     if html:
         files.written(html, lambda path: page.write_difference(mine, theirs, path, names))
-    total, *found = noise.repeated(compare.WAYS[by], mine, theirs)
-    matches = any(r.row.mine and r.row.theirs for r in found)
-    if not matches:
+    runs = noise.Runs(mine, theirs)
+    total, *found = runs.rows(compare.WAYS[by])
+    is_comparable = any(map(documents.matches, found))
+    if not is_comparable:
         click.echo(_nothing(mine, theirs), err=True)
     found.sort(key=_weight, reverse=True)
-    several = len(mine) > 1 or len(theirs) > 1
-    table = _table_of_runs if several else _table
+    whole_ns = total.row.mine.ns if total.row.mine else 0
+    floor_ns = whole_ns * NOISE if floor is None else floor * 1e9
+    failed = [] if fail_above is None else _too_slow([total, *found], fail_above, floor_ns)
+    if form == "table":
+        _print(runs, by, rows, total, found, mine, theirs)
+        _across(mine, theirs, rows)
+    else:
+        data = documents.difference(runs, by, total, found, fail_above, floor_ns, failed)
+        text = json.dumps(data, indent=1) if form == "json" else markdown.difference(data, rows)
+        click.echo(text.rstrip("\n"))
+    labels = documents.Names(runs, by)
+    for repeated in failed:
+        click.echo(printable(_blamed(repeated, labels)), err=True)
+    if failed or (fail_above is not None and not is_comparable):
+        sys.exit(1)
+
+
+def _print(runs, by, n, total, found, mine, theirs):
+    """Print the table of a difference, with up to n rows, and what explains it.
+
+    mine, theirs: the profiles of both sides.
+    """
+    table = _table_of_runs if runs.several else _table
     sources = {place: text for run in (*theirs, *mine) for place, text in run.sources.items()}
     tables.show(table([total, *found[:n]], by, found[n:], sources))
     for what, before, after in compared.differences(mine, theirs):
         tables.say(f"{what} before: {before or 'unknown'}, after: {after or 'unknown'}")
-    for line in _explained(found[:n], several, len(mine), len(theirs)):
+    for line in _explained(found[:n], runs.several, *runs.count):
         tables.say(line)
-    _across(mine, theirs, n)
-    if fail_above is not None:
-        if not matches:
-            sys.exit(1)
-        _fail([total, *found], fail_above, floor)
+    if by == "shapes":
+        tables.say(SHAPES)
 
 
 def _across(mine, theirs, n):
@@ -93,7 +121,7 @@ def _across(mine, theirs, n):
     one, other = (runs[0] if len(runs) == 1 else merge(runs) for runs in (mine, theirs))
     lines = moved.section(one, other, n)
     for line in ["", *lines] if lines else []:
-        click.echo(tables.printable(line))
+        click.echo(printable(line))
 
 
 def _nothing(mine, theirs):
@@ -240,10 +268,9 @@ def _style(ratio):
     return None if ratio is None or 0.9 < ratio < 1.1 else "red" if ratio > 1 else "green"
 
 
-def _fail(found, limit, floor):
-    """Exit with 1 if a row is slower than allowed, by more than the floor, and not by noise."""
-    floor_ns = found[0].row.mine.ns * NOISE if floor is None else floor * 1e9
-    slower = [
+def _too_slow(found, limit, floor_ns):
+    """Return the rows that are slower than allowed, by more than the floor, and not by noise."""
+    return [
         r
         for r in found
         if r.ratio is not None
@@ -251,17 +278,25 @@ def _fail(found, limit, floor):
         and r.verdict in ("slower", "")
         and (r.after - r.before) * r.row.mine.runs > floor_ns
     ]
-    for r in slower:
-        click.echo(f"{r.ratio:.2f} times as long: {r.row.label}", err=True)
-    if slower:
-        sys.exit(1)
+
+
+def _blamed(repeated, names):
+    """Return the line about a row that is too slow: what it is, in which function and line."""
+    functions = ", ".join(names.functions(repeated))
+    places = ", ".join(markdown.near(place) for place in names.lines(repeated))
+    where = "; ".join(
+        part for part in (functions and f"function {functions}", places and f"line {places}")
+        if part
+    )  # fmt: skip
+    label = f"{repeated.row.label} ({where})" if where else repeated.row.label
+    return f"{repeated.ratio:.2f} times as long as before: {label}"
 
 
 # --- versus ---------------------------------------------------------------------------------------
 
 
 @click.command(
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    context_settings=programs.SETTINGS,
     short_help="Run a program in two ways, in turn, and compare.",
 )
 @click.option(
@@ -269,16 +304,22 @@ def _fail(found, limit, floor):
     metavar="REVISION",
     help="Before: the program as of this revision of its git repository.",
 )
-@click.option("--before", "other", type=files.SCRIPT, help="Before: another program.")
+@click.option("--before", "other", type=programs.SCRIPT, help="Before: another program.")
 @click.option(
     "--before-flags",
     metavar="NAME=VALUE,...",
     default="",
     help="Flags of the runs before, as in OPWISE_FLAGS.",
 )
-@click.option("--after-flags", metavar="NAME=VALUE,...", default="", help="Flags of those after.")
+@click.option(
+    "--after-flags",
+    metavar="NAME=VALUE,...",
+    default="",
+    help="Flags of the runs after.",
+)
 @click.option(
     "--runs",
+    "times",
     type=click.IntRange(1),
     default=7,
     show_default=True,
@@ -291,52 +332,104 @@ def _fail(found, limit, floor):
     help="A folder to keep the profiles in.",
 )
 @_options
-@click.argument("script", type=files.SCRIPT)
-@click.argument("args", nargs=-1, type=click.UNPROCESSED)
-def versus(
-    base, other, before_flags, after_flags, runs, output, by, rows, html, fail_above, floor, script,
-    args,
-):  # fmt: skip
+@programs.program
+def versus(base, other, before_flags, after_flags, times, output, program, **options):
     """Run SCRIPT with its ARGS before and after a change, in turn, and say what differs.
 
     What is before is said by --base, --before or --before-flags. Runs alternate, so what else the
-    machine does meets both sides; a test tells real differences from noise.
+    machine does meets both sides; a test tells real differences from noise. What the program writes
+    to stderr, as warnings, is shown once for each side. Ctrl-C ends the runs; what was measured up
+    to then is shown.
     """
     if base and other:
         raise click.UsageError("--base and --before exclude each other")
     if not (base or other or before_flags or after_flags):
         raise click.UsageError("say what to compare with: --base, --before or --before-flags")
+    files.check_flags(before_flags, option="--before-flags")
+    files.check_flags(after_flags, option="--after-flags")
     with contextlib.ExitStack() as stack:
         folder = output or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        after = _Side(folder / "after", script, args, after_flags)
+        after = _Side(folder / "after", program, after_flags)
         if base:
-            moved = stack.enter_context(_checkout(base, script))
-            before = _Side(folder / "before", script, args, before_flags, moved)
+            moved = stack.enter_context(_checkout(base, program.folder))
+            before = _Side(folder / "before", program, before_flags, moved)
+        elif other:
+            earlier = replace(program, name=str(other), is_module=False)
+            before = _Side(folder / "before", earlier, before_flags)
         else:
-            before = _Side(folder / "before", other or script, args, before_flags)
-        with tables.progress("running", 2 * (runs + 1)) as advance:
-            for number in range(runs + 1):
+            before = _Side(folder / "before", program, before_flags)
+        done = _alternate(before, after, times)
+        for name, side in (("before", before), ("after", after)):
+            _show_stderr(name, side.stderr)
+        if done < times:
+            click.echo(f"interrupted after {max(done, 0)} of {times} runs", err=True)
+            options["fail_above"] = None
+        if done >= 1:
+            show(files.runs(before.folder), files.runs(after.folder), **options)
+        if done < times:
+            sys.exit(programs.INTERRUPTED)
+
+
+def _alternate(before, after, times):
+    """Run both sides in turn; return how often both were run to the end, -1 if not even once."""
+    with tables.progress("running", 2 * (times + 1)) as advance:
+        for number in range(times + 1):
+            try:
                 for side in (before, after):
                     side.run(number)
                     advance()
-        show(files.runs(before.folder), files.runs(after.folder), by, rows, html, fail_above, floor)
+            except KeyboardInterrupt:
+                for side in (before, after):  # what has no counterpart
+                    side.path(number).unlink(missing_ok=True)
+                return number - 1
+    return times
+
+
+#: how many lines that a program writes to stderr are shown
+_STDERR = 40
+
+
+def _show_stderr(name, lines):
+    """Show what a side wrote to stderr: each line that differs once."""
+    if lines:
+        click.echo(f"{name}, on stderr:", err=True)
+    for line in lines[:_STDERR]:
+        click.echo(f"  {printable(line)}", err=True)
+    if len(lines) > _STDERR:
+        click.echo(f"  ({len(lines) - _STDERR} more lines)", err=True)
 
 
 class _Side:
     """One way to run a program.
 
     folder: where the profile of each run goes. moved: (folder, folder): what lies in the first is
-    taken from the other.
+    taken from the other. stderr: the lines that its runs wrote there, each once.
     """
 
-    def __init__(self, folder, script, args, flags, moved=None):
+    def __init__(self, folder, program, flags, moved=None):
         self.folder = folder.absolute()
         self.flags = flags
         self.moved = moved
-        self.command = [sys.executable, str(self._place(script.absolute())), *args]
+        script = None if program.is_module else self._place(Path(program.name).absolute())
+        self.command = program.command(script)
+        self._stderr: dict[str, None] = {}
         self.folder.mkdir(parents=True, exist_ok=True)
-        for old in self.folder.glob("*.json"):
+        for old in self.folder.glob("[0-9][0-9][0-9].json"):  # of an earlier time
             old.unlink()
+        others = files.members(self.folder)
+        if others:
+            raise click.BadParameter(
+                f"{printable(str(others[0]))} is none of its files: name another folder",
+                param_hint="--output",
+            )
+
+    @property
+    def stderr(self):
+        return list(self._stderr)
+
+    def path(self, number):
+        """Return the file for the profile of a run."""
+        return self.folder / f"{number:03}.json"
 
     def _place(self, path):
         if self.moved and path.is_relative_to(self.moved[0]):
@@ -344,29 +437,39 @@ class _Side:
         return path
 
     def run(self, number):
-        """Run it once; run 0 fills the caches, and is not kept."""
-        path = self.folder / f"{number:03}.json"
+        """Run it once; run 0 fills the caches, and is not kept. Raises KeyboardInterrupt."""
+        path = self.path(number)
         environment = files.profiled(path, flags=self.flags)
         if "PYTHONPATH" in environment:
             parts = environment["PYTHONPATH"].split(os.pathsep)
             environment["PYTHONPATH"] = os.pathsep.join(
                 str(self._place(Path(part).absolute())) if part else part for part in parts
             )
-        done = subprocess.run(
-            self.command, env=environment, cwd=self._place(Path.cwd()), capture_output=True,
-            text=True,
-        )  # fmt: skip
-        if done.returncode or not path.exists():
-            said = done.stderr.strip() or "it compiled no function, so there is no profile"
+        ended = programs.run(self.command, environment, cwd=self._place(Path.cwd()), capture=True)
+        if ended.interrupted:
+            raise KeyboardInterrupt
+        if ended.returncode or not path.exists():
+            said = ended.stderr.strip() or _why_not(ended)
             raise click.ClickException(f"{' '.join(self.command)} failed:\n{said}")
+        for child in self.folder.glob(f"{number:03}.*.json"):  # of processes that it started
+            child.unlink()
+        self._stderr.update(dict.fromkeys(filter(str.strip, ended.stderr.splitlines())))
         if number == 0:
             path.unlink()
 
 
+def _why_not(ended):
+    if ended.signal_name:
+        return f"it was ended by {ended.signal_name}"
+    if ended.returncode:
+        return f"its exit code is {ended.returncode}"
+    return "it compiled no function, so there is no profile"
+
+
 @contextlib.contextmanager
-def _checkout(revision, script):
-    """Have a revision of a script's repository in a folder of its own: (repository, folder)."""
-    root = Path(_git(script.absolute().parent, "rev-parse", "--show-toplevel"))
+def _checkout(revision, folder):
+    """Have a revision of a folder's repository in a folder of its own: (repository, folder)."""
+    root = Path(_git(folder, "rev-parse", "--show-toplevel"))
     with tempfile.TemporaryDirectory() as folder:
         there = Path(folder) / root.name
         _git(root, "worktree", "add", "--detach", str(there), revision)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import os
 import platform
+import warnings
 from pathlib import Path
 
 import numpy as np
 
 from opwise.config import config
 from opwise.errors import DeviceError
-from opwise.linkers import blasload, cbuild, kernelcache, opwise_c, resources
+from opwise.linkers import blasload, blasthreads, cbuild, kernelcache, opwise_c, resources
 from opwise.linkers.trusted import Refused
+from opwise.profiling.files import read_limited
 
 
 def machine():
@@ -35,7 +38,9 @@ def _blas():
         blasload.load()
     except ImportError as error:
         return f"none: {error}"
-    return f"of scipy {importlib.import_module('scipy').__version__}"
+    known = blasthreads.describe()
+    about = f": {known['blas']}, {known['blas_threads']} threads" if known else ""
+    return f"of scipy {importlib.import_module('scipy').__version__}{about}"
 
 
 def _gpu():
@@ -62,13 +67,32 @@ def _cache():
 # --- names of a program ---------------------------------------------------------------------------
 
 
+def scripts(folder):
+    """Return the files in a folder that end in .py, but for those of environments and caches."""
+    found = []
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name for name in folders
+            if not name.startswith((".", "__")) and not (Path(root) / name / "pyvenv.cfg").exists()
+        )  # fmt: skip
+        found += [Path(root) / name for name in sorted(names) if name.endswith(".py")]
+    return found
+
+
 def names(script):
     """Return ({name of theano that a script uses}, [(those that are missing, line)]).
 
-    Raises SyntaxError for what does not parse.
+    Raises SyntaxError for what does not parse, and OSError.
     """
     found = _Names()
-    found.visit(ast.parse(Path(script).read_bytes(), str(script)))
+    try:
+        text = read_limited(script)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the program's text, which is not ours to judge
+            tree = ast.parse(text, str(script))
+        found.visit(tree)
+    except (ValueError, RecursionError, MemoryError) as error:  # null bytes; nested too deep
+        raise SyntaxError(str(error) or type(error).__name__) from None
     missing = [(name, line) for name, line in found.used.items() if not _there(name)]
     return set(found.used), sorted(missing, key=lambda pair: (pair[1], pair[0]))
 

@@ -23,5 +23,6 @@ def export(form, functions, file, out):
 
     Perfetto (ui.perfetto.dev) and chrome://tracing open the one, speedscope.app the other.
     """
+    files.check_output(out, file)
     profile = files.only(files.one([file]), functions)
-    files.written(out, lambda path: _FORMS[form](profile, path))
+    files.written(out, lambda path: _FORMS[form](profile, path), file)

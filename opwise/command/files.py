@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from opwise.config import check_setting, parse_config_string
 from opwise.errors import ProfileFormatError
+from opwise.profiling.files import printable
 from opwise.profiling.merge import merge
 from opwise.profiling.profile import Profile
 
-SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
 #: a file of a profile, or a folder of several
 PROFILES = click.Path(exists=True, path_type=Path)
 #: which functions of a profile are meant
@@ -25,11 +27,35 @@ OUT = click.Path(dir_okay=False, path_type=Path)
 
 
 def runs(path):
-    """Return the Profiles in a file, or in the files of a folder, by name."""
-    paths = sorted(path.glob("*.json")) if path.is_dir() else [path]
-    if not paths:
-        raise click.ClickException(f"{path} holds no file that ends in .json")
-    return list(map(_loaded, paths))
+    """Return the Profiles in a file, or in the files of a folder, by name.
+
+    Of a folder, what is no valid profile is left out, with a warning on stderr.
+    """
+    if not path.is_dir():
+        return [_loaded(path)]
+    found, skipped = [], []
+    for one in members(path):
+        try:
+            found.append(Profile.load(one))
+        except (ProfileFormatError, OSError) as error:
+            skipped.append(str(error))
+    for reason in skipped[:_SHOWN]:
+        click.echo(f"skipped: {printable(reason)}", err=True)
+    if len(skipped) > _SHOWN:
+        click.echo(f"skipped: {len(skipped) - _SHOWN} more files", err=True)
+    if not found:
+        what = "no profile" if skipped else "no file that ends in .json"
+        raise click.ClickException(f"{printable(str(path))} holds {what}")
+    return found
+
+
+#: how many files that were left out are named
+_SHOWN = 5
+
+
+def members(folder):
+    """Return the files in a folder that may be profiles, by name."""
+    return sorted(folder.glob("*.json"))
 
 
 def one(paths):
@@ -43,7 +69,9 @@ def only(profile, names):
     for name in names:
         if not any(f.name == name for f in profile.functions):
             there = ", ".join(dict.fromkeys(f.name for f in profile.functions)) or "none"
-            raise click.ClickException(f"no function is called {name}; there are: {there}")
+            raise click.ClickException(
+                f"no function is called {printable(name)}; there are: {there}"
+            )
     functions = tuple(f for f in profile.functions if not names or f.name in names)
     return replace(profile, functions=functions)
 
@@ -52,15 +80,48 @@ def _loaded(path):
     try:
         return Profile.load(path)
     except (ProfileFormatError, OSError) as error:
-        raise click.ClickException(str(error)) from None
+        raise click.ClickException(printable(str(error))) from None
 
 
-def written(path, write):
-    """Have a function write a file."""
+def check_output(path, *inputs):
+    """Refuse to write a file that is, or is in, one of the inputs: that one would be lost."""
+    for given in inputs:
+        for one in [given, *members(given)] if given.is_dir() else [given]:
+            with contextlib.suppress(OSError):  # one of them is not there
+                if path.samefile(one):
+                    raise click.ClickException(
+                        f"{printable(str(path))} is one of the inputs, and would be overwritten: "
+                        "name another file"
+                    )
+
+
+def written(path, write, *inputs):
+    """Have a function write a file, which must be none of the inputs."""
+    check_output(path, *inputs)
     try:
         write(path)
     except OSError as error:
-        raise click.ClickException(f"{path} cannot be written: {error}") from None
+        raise click.ClickException(
+            f"{printable(str(path))} cannot be written: {printable(str(error))}"
+        ) from None
+
+
+def check_flags(flags, mode=None, option="--flags"):
+    """Raise click.BadParameter for a value that a flag does not take, before a program is run.
+
+    Flags that are not known are not refused: the program may define them.
+    """
+    try:
+        given = parse_config_string(flags, issue_warnings=False)
+        for name, value in given.items():
+            check_setting(name, value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=option) from None
+    try:
+        if mode:
+            check_setting("mode", mode)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--mode") from None
 
 
 def profiled(output, mode=None, flags="", memory=True):
@@ -73,6 +134,7 @@ def profiled(output, mode=None, flags="", memory=True):
         raise click.BadParameter(f"{output} does not end in .json", param_hint="--output")
     if "," in str(output):
         raise click.BadParameter(f"{output} has a comma, which ends a flag", param_hint="--output")
+    check_flags(flags, mode)
     own = ["profile=True", f"profile_memory={memory}", f"profiling.destination={output}"]
     if mode:
         own.append(f"mode={mode}")

@@ -17,6 +17,8 @@ from rich.progress import Progress
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from opwise.profiling.files import printable
+
 #: wide enough that nothing is folded where there is no terminal
 _WIDE = 10_000
 #: the fewest characters that a column keeps which can be cut
@@ -113,11 +115,6 @@ class Table:
         for cells, style in self.rows:
             made.add_row(*(Text(cells[k]) for k in shown), style=style)
         return made, sum(widths[k] for k in shown) + _GAP * len(shown)
-
-
-def printable(value):
-    """Return a text without what would move the cursor or change colours."""
-    return "".join(c if c.isprintable() else "?" for c in value)
 
 
 def is_terminal():

@@ -28,3 +28,12 @@ to_host = _as_it_is
 #: (function) -> None: keeps the arguments of its calls, to advise at the end of the program; filled
 #: by tuning.advise
 remember = _unfilled
+
+
+def _nothing():
+    return {}
+
+
+#: () -> dict of names and values: how many threads kernels and BLAS use; filled by
+#: linkers.resources
+parallelism = _nothing

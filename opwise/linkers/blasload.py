@@ -7,7 +7,7 @@ import importlib.util
 import os
 import sys
 
-from opwise.linkers import opwise_c
+from opwise.linkers import blasthreads, opwise_c
 
 _ARGUMENTS = {
     "gemm": "char *|char *|int *|int *|int *|T *|T *|int *|T *|int *|T *|T *|int *",
@@ -32,6 +32,7 @@ def load():
                 for t in (f"__pyx_t_5scipy_6linalg_11cython_blas_{letter}", c_type)
             ]
             opwise_c.set_blas(letter + name, functions[letter + name], expected)
+    blasthreads.libraries_changed()
 
 
 def _cython_blas():

@@ -6,16 +6,41 @@ import os
 from functools import cache
 
 from opwise.config import config
-from opwise.linkers import opwise_c
+from opwise.graph import hooks
+from opwise.linkers import blasthreads, opwise_c
 
 _GIB = 1 << 30
 
 
 def obey_flags():
-    """Let kernels use as many threads, and keep as much freed memory, as the flags say."""
-    opwise_c.set_threads(config.threads or processors())
+    """Let kernels and BLAS use as many threads, and keep as much freed memory, as flags say."""
+    use_threads(_threads_by_flags())
     asked = config.recycle_bytes
     opwise_c.keep_at_most(_kept_by_default() if asked < 0 else asked)
+
+
+def use_threads(number):
+    """Let kernels use so many threads; BLAS too, unless no flag says how many and this is usual."""
+    opwise_c.set_threads(number)
+    is_usual = number == _threads_by_flags()
+    blasthreads.bind((config.threads or None) if is_usual else number)
+
+
+def threads():
+    """Return how many threads kernels may use."""
+    return opwise_c.threads()
+
+
+def _threads_by_flags():
+    return config.threads or processors()
+
+
+def _parallelism():
+    """Return what a profile tells of threads: those of kernels and those of BLAS."""
+    return {"threads": opwise_c.threads(), **blasthreads.describe()}
+
+
+hooks.parallelism = _parallelism
 
 
 @cache

@@ -7,7 +7,7 @@ import importlib
 from functools import partial
 
 from opwise.config import config
-from opwise.linkers import blasload, cbuild, cmakers, probe
+from opwise.linkers import blasload, blasthreads, cbuild, cmakers, probe
 from opwise.profiling.recorder import Recorder
 
 
@@ -19,8 +19,7 @@ def record(function, time_thunks=True, ignore_first_call=False, memory=False):
     """
     order = function.maker.order
     cimpl = function.maker.linker.cimpl
-    if any(cimpl):
-        _load_blas()
+    _load_blas(any(cimpl))
     why = ["" if c else cmakers.why_not(node) for c, node in zip(cimpl, order, strict=True)]
     if time_thunks:
         function.fn.start_timing(ignore_first_call)
@@ -46,7 +45,14 @@ def _known(device):
     return found and (f"cuda{device.index}", found)
 
 
-def _load_blas():
-    """Have BLAS loaded before the first call: its tens of milliseconds belong to no Apply."""
-    with contextlib.suppress(ImportError):  # the first step that needs it says so
-        blasload.load()
+def _load_blas(is_called):
+    """Have BLAS loaded before the first call: its tens of milliseconds belong to no Apply.
+
+    is_called: whether a step in C may call it.
+    """
+    if is_called:
+        with contextlib.suppress(ImportError):  # the first step that needs it says so
+            blasload.load()
+    # what this imports must not be imported at the end of the program: Python forgets there that
+    # Ctrl-C ended it when code is made of texts, as for dataclasses, and exits with 1
+    blasthreads.describe()

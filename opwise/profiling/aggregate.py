@@ -1,4 +1,4 @@
-"""Sums over a profile: by Apply, Op, class of Op; by line and scope of the user's program."""
+"""Sums over a profile: by Apply, Op (and shapes), class of Op; by line and scope of the program."""
 
 from __future__ import annotations
 
@@ -63,6 +63,29 @@ def by_op(profile):
 def by_class(profile):
     """Return a row for each class of Op."""
     return _group(profile.applys, lambda a: a.op_class, lambda a: a.op_class)
+
+
+def by_shapes(profile):
+    """Return a row for each Op with inputs of some dtypes and shapes: those of the last call.
+
+    A profile does not say whether an Apply had inputs of other shapes before.
+    """
+    return _group(profile.applys, shapes_key, lambda a: f"{a.op} {shapes_of(a)}")
+
+
+def shapes_key(apply):
+    arrays = tuple(a and (a.dtype, a.shape) for a in apply.input_arrays)
+    return apply.op_key, arrays, bool(apply.input_arrays)
+
+
+def shapes_of(apply):
+    """Return the dtypes and shapes that the inputs of an Apply had in its last call, as text."""
+    if not apply.input_arrays:
+        return "(shapes not known)" if apply.inputs else "(no inputs)"
+    return " ".join(
+        f"{a.dtype}({', '.join(map(str, a.shape))})" if a is not None else "(no array)"
+        for a in apply.input_arrays
+    )
 
 
 def by_line(profile):

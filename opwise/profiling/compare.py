@@ -9,6 +9,7 @@ similar.
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -98,31 +99,75 @@ def match_key(apply):
 # --- functions ------------------------------------------------------------------------------------
 
 
+#: of the functions that compute some one thing of the user's, how many are looked at as partners
+#: of another: the nearest. So pairing takes time in proportion to the number of functions.
+_PARTNERS = 16
+
+
 def paired(mine, theirs):
     """Return {number of a function of theirs: number of the one of mine that it belongs to}.
 
-    Those of one name that compute some of the same come first, then those that compute most of the
-    same, then those of one name.
+    Those of one name that compute the same come first, then those of one name that compute some of
+    the same, then those that compute most of the same, then those of one name.
     """
-    keys = [[{key for a in f.applys for key in a.keys} for f in side] for side in (mine, theirs)]
-    owners = defaultdict(set)
-    for j, own in enumerate(keys[1]):
-        for key in own:
-            owners[key].add(j)
-    names = defaultdict(set)
+    keys = [[frozenset(key for a in f.applys for key in a.keys) for f in s] for s in (mine, theirs)]
+    pairs = _paired_equals(mine, theirs, keys)
+    taken = set(pairs.values())
+    left = [i for i in range(len(mine)) if i not in taken]
+    owners, names = defaultdict(list), defaultdict(list)
     for j, f in enumerate(theirs):
-        names[f.name].add(j)
+        if j not in pairs:
+            names[f.name].append(j)
+            for key in keys[1][j]:
+                owners[key].append(j)
     found = []
-    for i, f in enumerate(mine):
-        for j in names[f.name].union(*(owners[key] for key in keys[0][i])):
-            common, all_ = len(keys[0][i] & keys[1][j]), len(keys[0][i] | keys[1][j])
-            named = f.name == theirs[j].name
-            found.append((not (named and common), -common / max(all_, 1), abs(i - j), i, j))
-    pairs = {}
+    for i in left:
+        common = dict.fromkeys(_nearest(names[mine[i].name], i), 0)
+        for key in keys[0][i]:
+            for j in _nearest(owners.get(key, ()), i):
+                common[j] = common.get(j, 0) + 1
+        for j in common:
+            # counted anew: of a key with many owners only some were looked at
+            both = len(keys[0][i] & keys[1][j]) if common[j] else 0
+            either = len(keys[0][i]) + len(keys[1][j]) - both
+            named = mine[i].name == theirs[j].name
+            found.append((not (named and both), -both / max(either, 1), abs(i - j), i, j))
     for *_, i, j in sorted(found):
-        if j not in pairs and i not in pairs.values():
+        if j not in pairs and i not in taken:
             pairs[j] = i
+            taken.add(i)
+    # what is left of a name, of which there may be more than were looked at
+    for i in left:
+        if i not in taken:
+            rest = names[mine[i].name]
+            while rest and rest[-1] in pairs:
+                rest.pop()
+            if rest:
+                pairs[rest.pop()] = i
     return pairs
+
+
+def _paired_equals(mine, theirs, keys):
+    """Return the pairs of functions of one name that compute the same, in their order."""
+    left = defaultdict(list)
+    for j in reversed(range(len(theirs))):
+        if keys[1][j]:
+            left[theirs[j].name, keys[1][j]].append(j)
+    pairs = {}
+    for i, f in enumerate(mine):
+        equals = left.get((f.name, keys[0][i]))
+        if equals:
+            pairs[equals.pop()] = i
+    return pairs
+
+
+def _nearest(numbers, i):
+    """Return those of some sorted numbers that are nearest to i, up to ``_PARTNERS``."""
+    if len(numbers) <= _PARTNERS:
+        return numbers
+    start = bisect_left(numbers, i) - _PARTNERS // 2
+    start = max(0, min(start, len(numbers) - _PARTNERS))
+    return numbers[start : start + _PARTNERS]
 
 
 def like(profile, other):
@@ -350,6 +395,11 @@ def by_class(mine, theirs):
     return _by_group(aggregate.by_class, mine, theirs)
 
 
+def by_shapes(mine, theirs):
+    """Return a Difference for each Op with inputs of some shapes, as of the last calls."""
+    return _by_group(aggregate.by_shapes, mine, theirs)
+
+
 def by_scope(mine, theirs):
     """Return a Difference for each scope."""
     return _by_group(aggregate.by_scope, mine, theirs)
@@ -373,4 +423,5 @@ def _lines_by_text(profile):
 #: the ways to compare, by name
 WAYS: dict[str, Callable] = {
     "apply": by_apply, "op": by_op, "class": by_class, "line": by_line, "scope": by_scope,
+    "shapes": by_shapes,
 }  # fmt: skip

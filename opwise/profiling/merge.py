@@ -7,11 +7,11 @@ in which profiles are merged makes no difference.
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, fields, replace
-from functools import reduce
 
 from opwise.profiling import histogram
-from opwise.profiling.profile import CompileProfile, Profile, whole
+from opwise.profiling.profile import ApplyProfile, CompileProfile, Profile, whole
 
 
 def merge(profiles):
@@ -30,7 +30,7 @@ def merge(profiles):
     environments = [e for p in profiles for e in p.environment.get("merged", [p.environment])]
     messages = {part for p in profiles for part in (p.message or "").split(" + ") if part}
     return Profile(
-        functions=tuple(reduce(_functions, functions[key]) for key in sorted(functions)),
+        functions=tuple(_functions(functions[key]) for key in sorted(functions)),
         message=" + ".join(sorted(messages)),
         environment={"merged": sorted(environments, key=_text)},
         machine=max((p.machine for p in profiles), key=lambda m: (m is not None, repr(m))),
@@ -66,68 +66,81 @@ def _identity(function):
     )
 
 
-def _functions(a, b):
+def _functions(same):
+    """Return one FunctionProfile of several of the same function."""
+    if len(same) == 1:
+        return same[0]
+    first = same[0]
+
+    def total(name):
+        return sum(getattr(f, name) for f in same)
+
     return replace(
-        a,
-        applys=tuple(map(_applys, a.applys, b.applys)),
-        calls=a.calls + b.calls,
-        call_ns=a.call_ns + b.call_ns,
-        fn_ns=a.fn_ns + b.fn_ns,
-        first_call_ns=a.first_call_ns + b.first_call_ns,
-        first_calls=a.first_calls + b.first_calls,
-        failed=a.failed + b.failed,
-        timing_ns=a.timing_ns + b.timing_ns,
-        detail=_calls(a.detail, b.detail),
-        compile=_compilations(a.compile, b.compile),
-        rewrites=max(a.rewrites, b.rewrites, key=_text),
-        memory=max(a.memory, b.memory, key=lambda m: (m.peak, _text(asdict(m))) if m else (-1, "")),
+        first,
+        applys=tuple(map(_applys, zip(*(f.applys for f in same), strict=True))),
+        **{name: total(name) for name in _COUNTS},
+        detail=_calls({call for f in same for call in f.detail}),
+        compile=_compilations([f.compile for f in same]),
+        rewrites=max((f.rewrites for f in same), key=_text),
+        memory=max((f.memory for f in same), key=_of_memory),
     )
+
+
+#: what a function has of all its calls
+_COUNTS = (
+    "calls", "call_ns", "fn_ns", "first_call_ns", "first_calls", "failed", "timing_ns",
+)  # fmt: skip
+
+
+def _of_memory(memory):
+    return (memory.peak, _text(asdict(memory))) if memory else (-1, "")
 
 
 #: how many calls are kept of the first, and of the slowest
 _KEPT = 4
 
 
-def _calls(a, b):
-    """Return the first and the slowest of the calls that two profiles keep."""
-    calls = sorted({*a, *b}, key=lambda c: (c.number, c.start_ns, c.apply_ns))
+def _calls(calls):
+    """Return the first and the slowest of the calls that several profiles keep."""
+    calls = sorted(calls, key=lambda c: (c.number, c.start_ns, c.apply_ns))
     slowest = sorted(calls, key=lambda c: (-c.ns, c.number, c.start_ns, c.apply_ns))[:_KEPT]
     return tuple(c for k, c in enumerate(calls) if k < _KEPT or c in slowest)
 
 
-def _applys(a, b):
-    called = [one for one in (a, b) if one.count]
-    larger = max(a, b, key=_of_one_call)
+def _applys(same):
+    """Return one ApplyProfile of those that several profiles have of one Apply."""
+    called = [a for a in same if a.count]
     return replace(
-        larger,
-        origins=max(a.origins, b.origins, key=repr),
-        count=a.count + b.count,
-        total=a.total + b.total,
-        once=a.once + b.once,
-        asked=a.asked + b.asked,
-        waited=a.waited + b.waited,
-        least=min((one.least for one in called), default=0),
-        most=max(a.most, b.most),
-        histogram=histogram.merged(a.histogram, b.histogram),
+        max(same, key=_of_one_call),
+        origins=max((a.origins for a in same), key=repr),
+        **{name: sum(getattr(a, name) for a in same) for name in _APPLY_SUMS},
+        least=min((a.least for a in called), default=0),
+        most=max(a.most for a in same),
+        histogram=histogram.merged(*(a.histogram for a in same)),
     )
+
+
+_APPLY_SUMS = ("count", "total", "once", "asked", "waited")
+#: what an Apply has of its last call
+_LAST = tuple(f.name for f in fields(ApplyProfile) if f.name not in _SUMMED)
 
 
 def _of_one_call(apply):
     """Return what orders Applys by what is kept of one of them: the larger arrays first."""
     arrays = (*apply.input_arrays, *apply.output_arrays)
-    kept = {f.name: getattr(apply, f.name) for f in fields(apply) if f.name not in _SUMMED}
+    kept = {name: getattr(apply, name) for name in _LAST}
     return sum(x.bytes for x in arrays if x is not None), repr(kept)
 
 
-def _compilations(a, b):
-    sums = {
-        f.name: whole(getattr(a, f.name) + getattr(b, f.name))
-        for f in fields(CompileProfile)
-        if f.name not in ("cached", "slowest")
-    }
-    cached = None if a.cached is None and b.cached is None else False not in (a.cached, b.cached)
-    slowest = sorted((*a.slowest, *b.slowest), key=lambda one: (-one[1], one[0]))[:5]
-    return CompileProfile(**sums, cached=cached, slowest=tuple(slowest))
+#: the seconds of a CompileProfile, which are added up
+_SECONDS = tuple(f.name for f in fields(CompileProfile) if f.name not in ("cached", "slowest"))
+
+
+def _compilations(same):
+    sums = {name: whole(math.fsum(getattr(c, name) for c in same)) for name in _SECONDS}
+    known = [c.cached for c in same if c.cached is not None]
+    slowest = sorted((one for c in same for one in c.slowest), key=lambda one: (-one[1], one[0]))
+    return CompileProfile(**sums, cached=all(known) if known else None, slowest=tuple(slowest[:5]))
 
 
 def _text(value):

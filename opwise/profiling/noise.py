@@ -95,28 +95,48 @@ def repeated(way, mine, theirs):
 
     way: a function of two Profiles, as in ``compare.WAYS``. mine, theirs: the Profiles of the runs.
     """
-    # as merged, so that equal Applys are counted in the same order; with as many calls as the first
-    first = merge(mine[:1])
-    mine, theirs = ([compare.like(merge([run]), first) for run in runs] for runs in (mine, theirs))
-    whole = merge(mine), merge(theirs)
-    total = _observed(lambda *sides: [compare.total(*sides)], mine, theirs, whole)
-    rows = _observed(way, mine, theirs, whole)
-    return [*_judged(total), *_judged(rows, WORTH * whole[0].local_ns)]
+    return Runs(mine, theirs).rows(way)
 
 
-def _observed(way, mine, theirs, whole):
-    """Return a Repeated for each row, without verdict."""
-    rows = way(*whole)
-    seen: tuple = defaultdict(list), defaultdict(list)
-    for run in mine:
-        for row in way(run, whole[1]):
-            if row.mine and row.mine.calls:
-                seen[0][row.key].append(row.mine.ns / row.mine.runs)
-    for run in theirs:
-        for row in way(whole[0], run):
-            if row.theirs and row.theirs.calls:
-                seen[1][row.key].append(row.theirs.ns / row.theirs.runs)
-    return [Repeated(row, tuple(seen[0][row.key]), tuple(seen[1][row.key])) for row in rows]
+class Runs:
+    """The runs of two sides, merged once for all ways to compare them.
+
+    before, after: the Profile of all runs of a side. count: how many runs each side has.
+    """
+
+    def __init__(self, mine, theirs):
+        self.count = len(mine), len(theirs)
+        # as merged, so that equal Applys are counted in the same order; with as many calls as the
+        # first
+        first = merge(mine[:1])
+        scaled = [[compare.like(merge([run]), first) for run in runs] for runs in (mine, theirs)]
+        self._mine, self._theirs = scaled
+        self.before, self.after = map(merge, scaled)
+
+    @property
+    def several(self):
+        """Whether a side has more than one run."""
+        return max(self.count) > 1
+
+    def rows(self, way):
+        """Return what ``repeated`` does."""
+        total = self._observed(lambda *sides: [compare.total(*sides)])
+        rows = self._observed(way)
+        return [*_judged(total), *_judged(rows, WORTH * self.before.local_ns)]
+
+    def _observed(self, way):
+        """Return a Repeated for each row, without verdict."""
+        rows = way(self.before, self.after)
+        seen: tuple = defaultdict(list), defaultdict(list)
+        for run in self._mine:
+            for row in way(run, self.after):
+                if row.mine and row.mine.calls:
+                    seen[0][row.key].append(row.mine.ns / row.mine.runs)
+        for run in self._theirs:
+            for row in way(self.before, run):
+                if row.theirs and row.theirs.calls:
+                    seen[1][row.key].append(row.theirs.ns / row.theirs.runs)
+        return [Repeated(row, tuple(seen[0][row.key]), tuple(seen[1][row.key])) for row in rows]
 
 
 def _judged(rows, worth=0.0):

@@ -12,14 +12,13 @@ import math
 import re
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache, cached_property
-from pathlib import Path
 from types import UnionType
 from typing import get_args, get_origin, get_type_hints
 
 from opwise.errors import ProfileFormatError
 from opwise.profiling import histogram
 from opwise.profiling.collection import no_collection
-from opwise.profiling.files import write_whole
+from opwise.profiling.files import printable, read_limited, write_whole
 from opwise.profiling.memory import MemoryProfile
 from opwise.profiling.profiled import Profiled
 from opwise.profiling.roofline import Machine
@@ -271,13 +270,13 @@ class Profile(Profiled):
             _validator()(data)
         except fastjsonschema.JsonSchemaValueException as error:
             raise ProfileFormatError(
-                f"{source} is no whole profile: {error.message:.200}"
+                f"{source} is not a valid profile: {error.message:.200}"
             ) from None
-        profile = _maker(cls)(data)
         try:
+            profile = _maker(cls)(data)
             _check(profile)
         except ValueError as error:
-            raise ProfileFormatError(f"{source} is no whole profile: {error}") from None
+            raise ProfileFormatError(f"{source} is not a valid profile: {error}") from None
         return profile
 
     def save(self, path):
@@ -286,10 +285,13 @@ class Profile(Profiled):
 
     @classmethod
     def load(cls, path):
-        """Return the Profile that ``save`` wrote. Raises ProfileFormatError, or OSError."""
+        """Return the Profile that ``save`` wrote. Raises ProfileFormatError, or OSError.
+
+        Refuses devices, pipes and files of more than ``files.MOST_BYTES`` bytes before reading.
+        """
         try:
-            text = Path(path).read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
+            text = read_limited(path).decode("utf-8")
+        except ValueError as error:
             raise ProfileFormatError(f"{path} is no profile of opwise: {error}") from None
         return cls.from_json(text, str(path))
 
@@ -319,6 +321,11 @@ def _parsed(text, source):
     def refused(constant):
         raise ValueError(f"{constant} is no number of JSON")
 
+    def whole_number(digits):
+        if len(digits) > 300:
+            raise ValueError(f"{digits[:20]}... is too large a number")
+        return int(digits)
+
     def finite(number):
         value = float(number)
         if not math.isfinite(value):
@@ -326,12 +333,15 @@ def _parsed(text, source):
         return value
 
     try:
-        data = json.loads(text, parse_constant=refused, parse_float=finite)
+        parse_int = whole_number if _HUGE.search(text) else None
+        data = json.loads(text, parse_constant=refused, parse_float=finite, parse_int=parse_int)
         return _tame(data) if _SUSPECT.search(text) else data
     except (ValueError, RecursionError) as error:
         raise ProfileFormatError(f"{source} is no profile of opwise: {error}") from None
 
 
+#: what may be an integer beyond all floats, with which nobody can compute
+_HUGE = re.compile(r"[0-9]{300}")
 #: what JSON writes for letters that move a cursor, hide or turn text; and letters beyond ASCII
 _SUSPECT = re.compile(
     r"\\u(00[01189]|007f|200|202|206|feff|fff|d[89a-f])|\\[bfnrt]|[^\x00-\x7f]", re.I
@@ -339,16 +349,16 @@ _SUSPECT = re.compile(
 
 
 def _tame(value):
-    """Return plain data whose texts a terminal shows as they are."""
+    """Return plain data whose texts a terminal shows as they are: others are escaped."""
     if isinstance(value, str):
-        if value.isprintable():
-            return value
-        return "".join(c if c.isprintable() else "?" for c in value)
+        return printable(value)
     if isinstance(value, dict):
         return {_tame(key): _tame(part) for key, part in value.items()}
     return list(map(_tame, value)) if isinstance(value, list) else value
 
 
+#: no program compiles for as long, and no process runs: sums of such times are numbers
+_MOST_SECONDS = 1e12
 _DTYPE = re.compile(r"bool|(u?int|float|complex)\d{1,3}")
 
 
@@ -367,6 +377,11 @@ def _check(profile):
                     counts += (array.bytes, *array.shape)
                     if not _DTYPE.fullmatch(array.dtype):
                         raise ValueError(f"{array.dtype[:40]!r} is no dtype")
+                    if len(array.strides) != len(array.shape):
+                        raise ValueError(
+                            f"an array of Apply {a.position} of {f.name[:40]!r} has "
+                            f"{len(array.shape)} dimensions and {len(array.strides)} strides"
+                        )
         counts += (ns for call in f.detail for ns in (call.number, *call.apply_ns))
         if f.memory:
             counts += (*f.memory.timeline, f.memory.peak, *(one.bytes for one in f.memory.live))
@@ -374,15 +389,19 @@ def _check(profile):
                 counts += vars(part).values() if part else ()
         if min(counts) < 0:
             raise ValueError(f"a count of {f.name[:40]!r} is below zero")
-        if any(value < 0 for value in vars(f.compile).values() if isinstance(value, float)):
-            raise ValueError(f"a time of compiling {f.name[:40]!r} is below zero")
+        if any(a.total and not a.count for a in f.applys):
+            raise ValueError(f"an Apply of {f.name[:40]!r} has a time, but was never run")
+        times = [v for v in vars(f.compile).values() if isinstance(v, float)]
+        times += (seconds for _, seconds in f.compile.slowest)
+        if not all(0 <= seconds <= _MOST_SECONDS for seconds in times):
+            raise ValueError(f"a time of compiling {f.name[:40]!r} is below zero or far too long")
     _check_parts(profile)
     from opwise.profiling.reports import rewrites  # it reads Profiles
 
     try:
         rewrites.section(profile)
-    except (KeyError, TypeError, AttributeError, ValueError):
-        raise ValueError("a record of the optimizer is not whole") from None
+    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError):
+        raise ValueError("a record of the optimizer is not valid") from None
     machines = [machine for _, machine in profile.devices]
     for machine in [profile.machine, *machines]:
         if machine is not None:
@@ -396,8 +415,9 @@ def _check_environment(environment):
             raise ValueError("its environment is not that of processes")
         numbers = [name for name in about if name.startswith("seconds_")]
         for name in ("grad_seconds", "process", *numbers):
-            if not isinstance(about.get(name, 0), int | float):
-                raise ValueError(f"{name} of its environment is no number")
+            value = about.get(name, 0)
+            if not isinstance(value, int | float) or not abs(value) <= _MOST_SECONDS:
+                raise ValueError(f"{name} of its environment is no such number")
 
 
 def _check_parts(profile):
@@ -427,7 +447,10 @@ def _maker(type_):
     if is_dataclass(type_):
         return _dataclass_maker(type_)
     if get_origin(type_) is tuple:
-        makers = [_maker(part) for part in get_args(type_) if part is not Ellipsis]
+        parts = [part for part in get_args(type_) if part is not Ellipsis]
+        if set(parts) == {int}:
+            return _integers
+        makers = list(map(_maker, parts))
         if not any(makers):
             return tuple
         if get_args(type_)[-1] is Ellipsis:
@@ -439,7 +462,20 @@ def _maker(type_):
     if get_origin(type_) is UnionType:
         make = _maker(get_args(type_)[0])
         return make and (lambda value: None if value is None else make(value))
-    return float if type_ is float else None
+    return {float: float, int: _integer}.get(type_)
+
+
+def _integer(value):
+    """Return an integer; ValueError for 3.0, which a schema takes for one."""
+    if type(value) is not int:
+        raise ValueError(f"{value!r} is no whole number")
+    return value
+
+
+def _integers(values):
+    if values and set(map(type, values)) != {int}:
+        raise ValueError(f"{values!r:.40} are not whole numbers")
+    return tuple(values)
 
 
 def _dataclass_maker(type_):

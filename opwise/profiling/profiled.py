@@ -73,7 +73,7 @@ class Profiled:
         """Return the rows of the difference to another profile; self is what was before.
 
         other: a ProfileMode, ProfileStats or Profile, else TypeError. by: 'apply', 'op', 'class',
-        'line' or 'scope'. Each row is a ``compare.Difference``.
+        'line', 'scope' or 'shapes'. Each row is a ``compare.Difference``.
         """
         from opwise.profiling.compare import WAYS
 

@@ -18,7 +18,7 @@ from functools import cache
 import numpy as np
 
 from opwise.config import config
-from opwise.graph import provenance
+from opwise.graph import hooks, provenance
 from opwise.graph.provenance import text_of
 from opwise.profiling import memory, totals, traffic
 from opwise.profiling.collection import no_collection
@@ -286,12 +286,22 @@ def environment():
         "system": platform.system(),
         "node": platform.node(),
         "process": os.getpid(),
+        **_process_name(),
         "flags": _flags(),
+        **hooks.parallelism(),
         "grad_seconds": totals.grad_seconds(),
         "seconds_since_import": totals.since_import(),
         "seconds_importing": totals.importing(),
         **totals.of_process(),
     }
+
+
+def _process_name():
+    """Return the name that multiprocessing gave to this process, if it started it."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is None or process.parent_process() is None:
+        return {}
+    return {"process_name": text_of(process.current_process().name)}
 
 
 def _flags():

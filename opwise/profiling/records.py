@@ -46,10 +46,25 @@ def _record(function, a):
 
 
 def write_csv(profile, file):
-    """Write the records to an open text file, a header first."""
+    """Write the records to an open text file, a header first; no text is taken for a formula."""
     writer = csv.DictWriter(file, COLUMNS)
     writer.writeheader()
-    writer.writerows(records(profile))
+    writer.writerows(
+        {name: _harmless(value) for name, value in row.items()} for row in records(profile)
+    )
+
+
+#: what spreadsheets begin a formula with, or ignore in front of one
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # fmt: skip
+
+
+def _harmless(value):
+    """Return a cell that no spreadsheet takes for a formula: such texts begin with an apostrophe.
+
+    As OWASP advises on CSV injection; numbers stay as they are.
+    """
+    is_formula = isinstance(value, str) and value.startswith(_FORMULA)
+    return f"'{value}" if is_formula else value
 
 
 def save_csv(profile, path):

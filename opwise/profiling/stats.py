@@ -14,14 +14,14 @@ from pathlib import Path
 
 from opwise.config import config
 from opwise.graph import hooks
-from opwise.profiling import limits, totals
+from opwise.profiling import limits, status, totals
 from opwise.profiling.collection import no_collection
 from opwise.profiling.files import write_whole
 from opwise.profiling.profile import Profile
 from opwise.profiling.profiled import Profiled
 from opwise.profiling.recorder import profile_of
 from opwise.profiling.reports import profilestats as text
-from opwise.profiling.showing import show, write
+from opwise.profiling.showing import show, uninterrupted, write
 
 
 class ProfileStats(Profiled):
@@ -378,7 +378,9 @@ def _first_process():
 def _at_end():
     if _forked and not _has_own():
         return
-    if config.profile and any(stats._recorders for stats in _at_exit):
+    if not any(stats._recorders for stats in _at_exit):
+        status.send(event="nothing compiled")
+    elif config.profile:
         where = destination()
         if isinstance(where, Path) and where.suffix == ".json":
             _write(where, lambda: _everything().to_json())
@@ -410,10 +412,14 @@ def _print_at_end(where):
 def _write(path, content):
     """Write what ``content`` returns to a file; all profiles to stderr where that fails."""
     try:
-        write_whole(path, content())
+        with uninterrupted():
+            write_whole(path, content())
     except Exception as error:  # whatever is in the way, the profile is not lost for it
+        status.send(event="failed", path=str(path), error=str(error))
         reason = f"The profile cannot be written to {path}: {error}\n"
         show(reason + exit_text(), "stderr", at_end=True)
+    else:
+        status.send(event="written", path=str(path))
 
 
 atexit.register(_at_end)

@@ -7,15 +7,15 @@ from time import perf_counter
 
 import numpy as np
 
-from opwise.linkers import opwise_c
+from opwise.linkers import resources
 from opwise.tuning.copies import fresh
 
 
 class Candidate:
     """What is measured: a copy of a function that nobody else calls, and a call of it.
 
-    args, kwargs: of each call. threads: how many kernels may use. trust: whether arguments go in
-    unchecked. note: what its maker found out that the user has to know.
+    args, kwargs: of each call. threads: how many kernels and BLAS may use. trust: whether arguments
+    go in unchecked. note: what its maker found out that the user has to know.
     """
 
     trust = False
@@ -25,7 +25,7 @@ class Candidate:
         self.function = function
         self.args = args
         self.kwargs = kwargs
-        self.threads = opwise_c.threads()
+        self.threads = resources.threads()
         specs = list(zip(function.maker.inputs, function.input_storage, strict=True))
         self._kept = [
             (cell.storage, cell.storage[0], spec.mutable)
@@ -46,8 +46,8 @@ class Candidate:
         """Put the state back to what it was at first, and make the settings this one's."""
         for storage, value, changes in self._kept:
             storage[0] = fresh(value) if changes else value
-        if opwise_c.threads() != self.threads:
-            opwise_c.set_threads(self.threads)
+        if resources.threads() != self.threads:
+            resources.use_threads(self.threads)
         self.function.trust_input = self.trust
 
     def results(self):

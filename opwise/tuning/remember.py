@@ -7,6 +7,7 @@ that have taken most time up to now.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -14,12 +15,13 @@ from time import perf_counter
 
 from opwise.compile.executable import Function
 from opwise.config import change_flags, config
+from opwise.profiling.showing import show
 from opwise.tuning.copies import fresh
 from opwise.tuning.progress import shown
 
 #: the variable that tells processes which of them was first
 _OWNER = "OPWISE_TUNING_OWNER"
-#: the variable that names a file to make once there is something to say
+#: the variable that names a file for a word on how far the advice has come
 _TOLD = "OPWISE_TUNING_TOLD"
 #: how much longer a function must have run before its arguments are copied once more
 _GROWTH = 2.0
@@ -81,35 +83,60 @@ def _at_end():
     n = config.tuning.functions
     if not n or not _first_process():
         return
-    if _TOLD in os.environ:
-        Path(os.environ[_TOLD]).touch()
+    _tell("advised")
     most = sorted(_kept, key=lambda f: -f.seconds)[:n]
     if not most:
-        print("opwise: the program called no function; there is nothing to advise")
+        show("opwise: the program called no function; there is nothing to advise\n", at_end=True)
         return
+    if getattr(sys, "last_type", None) is KeyboardInterrupt:
+        _tell("interrupted")
+        budget = config.tuning.budget
+        show(
+            "opwise: the program was interrupted; trying what would make it faster "
+            f"(up to {budget:g} s; Ctrl-C ends that too)\n",
+            "stderr",
+        )
     with change_flags({"tuning.functions": 0}):
-        print("\n\n".join(advised(most, config.tuning.budget)))
-    sys.stdout.flush()
+        advice = advised(most, config.tuning.budget)
+        shown_advice = "\n\n".join(advice)
+    show(f"{shown_advice}\n", at_end=True)
+
+
+def _tell(word):
+    """Say to the command that started this process how far the advice has come."""
+    if _TOLD in os.environ:
+        with contextlib.suppress(OSError):  # the disk is full: the advice is given all the same
+            Path(os.environ[_TOLD]).write_text(word)
 
 
 def advised(functions, budget):
     """Yield the text of the Advice on each function for its last call.
 
-    budget: seconds for all of them; each gets a share by the time that it took.
+    budget: seconds for all of them; each gets a share by the time that it took. Ctrl-C ends the
+    trials; the Advice then is on what was tried before.
     """
     from opwise.tuning.trial import trial
 
     everything = sum(f.seconds for f in functions)
     with shown(budget) as progress:
-        for f in functions:
+        for k, f in enumerate(functions):
             args, kwargs = f.last_call
             share = budget * max(f.seconds / everything, 0.5 / len(functions))
+            stopped: list[bool] = []
             try:
-                advice = trial(f, args, kwargs, share, progress=progress)
+                advice = trial(f, args, kwargs, share, progress=progress, stopped=stopped)
+            except KeyboardInterrupt:  # before anything was found
+                stopped.append(True)
+                k -= 1
             except Exception as error:  # what the user's own Ops raise: the other functions remain
                 yield f"{f.name}: cannot be called again: {type(error).__name__}: {error}"
             else:
                 yield f"{f.seconds:.3f} s in calls of {advice}"
+            if stopped:
+                _tell("interrupted")
+                rest = ", ".join(str(f.name) for f in functions[k + 1 :])
+                yield f"interrupted; nothing was tried on: {rest}" if rest else "interrupted"
+                return
 
 
 atexit.register(_at_end)

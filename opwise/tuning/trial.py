@@ -9,7 +9,7 @@ import numpy as np
 
 from opwise.compile.executable import Function
 from opwise.config import change_flags
-from opwise.linkers import opwise_c
+from opwise.linkers import resources
 from opwise.tuning import difference, measure
 from opwise.tuning.candidate import timer as clock
 from opwise.tuning.findings import findings
@@ -21,24 +21,26 @@ TOLERANCE = {"float16": 3e-2, "float32": 2e-3, "complex64": 2e-3}
 _EXACT = 1e-6
 
 
-def trial(f, args, kwargs, budget, timer=clock, progress=lambda done, of, text: None):
+def trial(f, args, kwargs, budget, timer=clock, progress=lambda done, of, text: None, stopped=None):
     """Return the Advice on a call ``f(*args, **kwargs)``.
 
     budget: seconds. timer: (candidate, calls) -> seconds; tests give another. progress: called with
-    (seconds that are gone, budget, what is being tried).
+    (seconds that are gone, budget, what is being tried). stopped: a list; with one, a
+    KeyboardInterrupt during the trials ends them, appends True to it, and the Advice on what was
+    tried before is returned. Otherwise it is raised.
     """
     if not isinstance(f, Function):
         raise TypeError(
             f"advise takes a compiled function, not {f!r}: make one with opwise.function(...)"
         )
     measure.prepare()
-    threads = opwise_c.threads()
+    threads = resources.threads()
     flags = {"tuning.functions": 0, "compute_test_value": "off"}
     try:
         with change_flags(flags):
-            return _Trial(f, args, kwargs, budget, timer, progress).run()
+            return _Trial(f, args, kwargs, budget, timer, progress).run(stopped)
     finally:
-        opwise_c.set_threads(threads)
+        resources.use_threads(threads)
 
 
 class _Trial:
@@ -55,9 +57,26 @@ class _Trial:
         self.before = []
         self.findings = []
 
-    def run(self):
+    def run(self, stopped=None):
         todo, cannot = variants(self.subject, self.call)
-        tried = []
+        tried: list[Tip] = []
+        try:
+            self._try(todo, tried)
+        except KeyboardInterrupt:
+            if stopped is None:
+                raise
+            stopped.append(True)
+            self.findings.append(Finding("not tried", "what was left, since it was interrupted"))
+        tips = sorted((t for t in tried if t.verdict == "faster"), key=lambda t: -t.ratio)
+        vain = sorted((t for t in tried if t.verdict != "faster"), key=lambda t: -t.ratio)
+        self.progress(self.budget, self.budget, "fusion")
+        seconds = statistics.median(self.before) if self.before else self.call
+        name = str(self.subject.function.name or "function")
+        seen = [*findings(self.subject), *cannot, *self.findings]
+        return Advice(name, seconds, tuple(tips), tuple(vain), tuple(seen))
+
+    def _try(self, todo, tried):
+        """Try some variants as far as the budget goes; their Tips are appended to ``tried``."""
         for k, variant in enumerate(todo):
             self.progress(self.gone, self.budget, variant.title)
             left = self.budget - self.gone
@@ -69,13 +88,6 @@ class _Trial:
                 )
                 continue
             tried += self._tried(variant, (left - cost) / (len(todo) - k))
-        tips = sorted((t for t in tried if t.verdict == "faster"), key=lambda t: -t.ratio)
-        vain = sorted((t for t in tried if t.verdict != "faster"), key=lambda t: -t.ratio)
-        self.progress(self.budget, self.budget, "fusion")
-        seconds = statistics.median(self.before) if self.before else self.call
-        name = str(self.subject.function.name or "function")
-        seen = [*findings(self.subject), *cannot, *self.findings]
-        return Advice(name, seconds, tuple(tips), tuple(vain), tuple(seen))
 
     @property
     def gone(self):

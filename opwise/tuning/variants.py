@@ -13,7 +13,7 @@ import numpy as np
 from opwise.config import config
 from opwise.errors import DeviceError
 from opwise.graph import provenance
-from opwise.linkers import opwise_c, resources
+from opwise.linkers import resources
 from opwise.linkers.wrap import DualLinker, WrapLinker
 from opwise.modes.mode import Mode, get_mode, predefined_modes
 from opwise.optimizers.database import Query
@@ -313,7 +313,7 @@ def where(node):
 
 
 def _of_threads(subject):
-    now, most = opwise_c.threads(), resources.available()
+    now, most = resources.threads(), resources.available()
     if "c" not in getattr(subject.mode.linker, "makers", ()):
         yield Finding("not tried", "threads: the linker runs everything in Python")
         return

@@ -53,7 +53,38 @@ def test_the_exit_code_for_a_slower_apply(call, profile, arguments, code):
     one, two = profile("1.json", A, B), profile("2.json", SLOW, B)
     result = call("diff", *arguments, one, two)
     assert result.exit_code == code
-    assert ("1.50 times as long: exp | exp{inplace}" in result.output) == bool(code)
+    said = "1.50 times as long as before: exp | exp{inplace} (function f)"
+    assert (said in result.output) == bool(code)
+
+
+@pytest.mark.parametrize("by", ["apply", "op", "class", "line", "shapes"])
+def test_what_fails_is_named_by_function_and_line(call, build, tmp_path, monkeypatch, by):
+    monkeypatch.chdir(tmp_path)
+    apply, function, _ = build
+    line = (str(tmp_path / "model.py"), 12)
+    for name, ns in (("1.json", 100), ("2.json", 300)):
+        slow = apply("exp", ns, 0, keys=["a"], lines=[line])
+        other = apply("dot", 900, 1, keys=["b"])
+        Profile((function(slow, other, name="train"),
+                 function(apply("tanh", 5, 0, keys=["c"]), name="predict"))).save(name)  # fmt: skip
+    result = call("diff", "--by", by, "--fail-above", 2, "1.json", "2.json")
+    assert result.exit_code == 1
+    (said,) = [one for one in result.output.splitlines() if one.startswith("3.00 times as long")]
+    assert "function train" in said and "line model.py:12" in said and "predict" not in said
+
+
+@pytest.mark.parametrize("form", ["json", "markdown"])
+def test_forms_for_programs(call, profile, form):
+    one, two = profile("1.json", A, B), profile("2.json", SLOW, B)
+    result = call("diff", "--form", form, "--fail-above", 1.4, one, two)
+    assert result.exit_code == 1
+    if form == "json":
+        data = json.loads(result.stdout)
+        assert (data["format"], data["version"], data["failed"]) == ("opwise difference", 1, True)
+        assert [row["label"] for row in data["rows"] if row["failed"]] == ["exp | exp{inplace}"]
+    else:
+        assert "**Failed**: 1 row took more than 1.4 times" in result.stdout
+    assert "1.50 times as long as before" in result.stderr
 
 
 def test_more_calls_are_not_slower(call, profile):
@@ -94,7 +125,7 @@ def test_a_limit_that_is_none(call, profile, limit):
 
 def test_names_are_shown_as_they_are(call, profile):
     one = profile("1.json", ("Sum[red]{a}[/] \x1b[31m:smile:", 5, 1, ("a",)))
-    assert "Sum[red]{a}[/] ?[31m:smile:" in call("diff", one, one).output
+    assert r"Sum[red]{a}[/] \x1b[31m:smile:" in call("diff", one, one).output
 
 
 def test_what_is_fused_is_one_row(call, profile):
@@ -153,6 +184,23 @@ def test_noise_does_not_fail(call, folder):
 def test_too_few_runs_are_said_to_be(call, folder):
     before, after = folder("before", 1, 2), folder("after", 3, 4)
     assert "Fewer than 4 runs" in call("diff", before, after).output
+
+
+def test_a_row_that_is_equal_in_all_runs(call, folder):
+    before, after = folder("before", *[1000] * 6), folder("after", *[2000] * 6)
+    result = call("diff", before, after)
+    assert result.exit_code == 0, result.output
+    assert len([one for one in result.output.splitlines() if "noise" in one and "dot" in one]) == 1
+    assert call("diff", "--html", before.parent / "p.html", before, before).exit_code == 0
+
+
+def test_the_page_is_none_of_the_profiles(call, profile, folder):
+    one, runs = profile("1.json", A), folder("runs", 1, 2, 3)
+    for page in (one, runs / "1.json"):
+        was = page.read_text()
+        result = call("diff", "--html", page, one, runs)
+        assert result.exit_code == 1 and "is one of the inputs" in result.output
+        assert page.read_text() == was
 
 
 def test_a_folder_without_profiles(call, tmp_path, profile):
@@ -224,12 +272,50 @@ def test_versus_another_program(call, repository, tmp_path):
         ([], 2, "say what to compare with"),
         (["--base", "HEAD", "--before", "source/program.py"], 2, "exclude each other"),
         (["--base", "no-such-revision"], 1, "invalid reference: no-such-revision"),
-        (["--after-flags", "mode=NO_MODE"], 1, "NO_MODE"),
+        (["--after-flags", "mode=NO_MODE"], 2, "Invalid value for --after-flags"),
     ],
 )
 def test_versus_what_it_cannot(call, repository, arguments, code, said):
     result = call("versus", *arguments, "--runs", 1, repository)
     assert result.exit_code == code and said in result.output
+
+
+def test_versus_shows_what_programs_warn_of(call, tmp_path):
+    script = tmp_path / "warns.py"
+    script.write_text("import sys, warnings\nwarnings.warn('mind the \\x1b[31mgap')\n"
+                      "print('of', __import__('os').environ['OPWISE_FLAGS'].count('REMARK'), "
+                      "file=sys.stderr)\n" + PROGRAM.replace("EXPRESSION", "T.exp(x)"))  # fmt: skip
+    flags = ["--before-flags", "gcc.cxxflags=-DREMARK"]
+    result = call("versus", *flags, "--runs", 2, script)
+    assert result.exit_code == 0, result.output
+    said = result.stderr
+    assert said.count("UserWarning: mind the") == 2 and "\x1b" not in said
+    assert said.index("before, on stderr:") < said.index("  of 1") < said.index("after, on stderr:")
+    assert said.index("after, on stderr:") < said.index("  of 0")
+
+
+def test_versus_leaves_other_files_alone(call, repository, tmp_path):
+    kept = tmp_path / "kept" / "before" / "mine.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("mine")
+    arguments = ["--after-flags", "mode=FAST_COMPILE", "--runs", 1, "-o", tmp_path / "kept"]
+    result = call("versus", *arguments, repository)
+    assert result.exit_code == 2 and "mine.json is none of its files" in result.output
+    assert kept.read_text() == "mine"
+
+
+def test_versus_does_not_mix_up_processes(call, tmp_path):
+    """A child's profile is no run of the program."""
+    script = tmp_path / "parent.py"
+    inner = PROGRAM.replace("EXPRESSION", "T.exp(x)")
+    outer = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {inner!r}], check=True)"
+    script.write_text(f"{inner}\n{outer}\n")
+    options = ["--after-flags", "mode=FAST_COMPILE", "--runs", 2, "-o", tmp_path / "kept"]
+    result = call("versus", *options, script)
+    assert result.exit_code == 0, result.output
+    assert sorted(p.name for p in (tmp_path / "kept" / "after").iterdir()) == [
+        "001.json", "002.json",
+    ]  # fmt: skip
 
 
 def test_versus_a_program_without_functions(call, tmp_path):

@@ -115,6 +115,33 @@ def test_run_refuses_other_files(call, script, output):
     assert result.exit_code == 2 and output.replace(",", ",") in result.output
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--mode", "FASTRUN"], "FASTRUN"),
+        (["--flags", "floatX=float3"], "float3"),
+        (["--flags", "threads=-1"], "threads"),
+        (["--flags", "'open"], "Cannot split the flags"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "tune", "versus"])
+def test_flags_are_checked_before_a_program_runs(call, script, command, options, said):
+    if command != "run" and "--mode" in options:
+        return
+    if command == "versus":
+        options = ["--before-flags", options[1]]
+    result = call(command, *options, script)
+    assert result.exit_code == 2 and said in result.output and "Traceback" not in result.output
+    assert not os.path.exists("program.profile.json")
+
+
+def test_flags_of_the_program_are_left_to_it(script):
+    own = "import theano.configparser as c; c.AddConfigVar('mine', 'x', c.IntParam(1))\n"
+    script.write_text(own + PROGRAM)
+    done = opwise("run", "--no-limits", "--flags", "mine=3", script)
+    assert done.returncode == 0 and "1 function, 3 calls" in done.stderr
+
+
 def test_a_script_that_is_not_there(call):
     assert call("run", "no.py").exit_code == 2
 
@@ -175,6 +202,83 @@ def test_report_for_other_programs(call, profile):
         )
     )
     assert [(row["op"], row["calls"]) for row in rows] == [("e", "2")]
+
+
+def test_report_of_a_folder_skips_what_is_no_profile(call, profile, tmp_path):
+    profile("1.json", ("exp", 9000, 2, ()))
+    profile("2.json", ("exp", 1000, 3, ()))
+    (tmp_path / "settings.json").write_text("{}")
+    (tmp_path / "\x1b[31m.json").write_text('{"format": "opwise profile", "version": 99}')
+    result = call("report", "--form", "text", tmp_path)
+    assert result.exit_code == 0 and "      5     0   exp(x)" in result.stdout
+    first, second = result.stderr.splitlines()
+    assert first.startswith("skipped: ") and r"\x1b[31m.json is a profile of version 99" in first
+    assert second == f"skipped: {tmp_path}/settings.json is no profile of opwise."
+    for name in ("1.json", "2.json"):
+        (tmp_path / name).unlink()
+    result = call("report", tmp_path)
+    assert result.exit_code == 1 and f"Error: {tmp_path} holds no profile" in result.output
+
+
+def test_many_files_that_are_no_profiles(call, profile, tmp_path):
+    for k in range(20):
+        (tmp_path / f"{k}.json").write_text("{}")
+    profile("p.json", ("exp", 9000, 2, ()))
+    result = call("report", tmp_path)
+    assert len(result.stderr.splitlines()) == 6 and "skipped: 15 more files" in result.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
+@pytest.mark.parametrize("command", [["report"], ["export", "-", "out"], ["diff", "-", "-"]])
+def test_what_never_ends(call, tmp_path, command):
+    os.mkfifo(tmp_path / "fifo")
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(1 << 40)
+    for path in ("/dev/zero", tmp_path / "fifo", tmp_path / "huge"):
+        words = [path if word == "-" else word for word in command]
+        result = call(*words, *([path] if len(words) == 1 else []))
+        assert result.exit_code == 1
+        assert result.output.startswith(f"Error: {path} is no profile of opwise: it ")
+
+
+@pytest.mark.parametrize(
+    "command", [["export", "P", "P"], ["export", ".", "P"], ["export", "P", "link"],
+                ["report", "--html", "P", "P"], ["report", "--html", "link", "."],
+                ["report", "--html", "P", "other", "P"]]
+)  # fmt: skip
+def test_no_input_is_overwritten(call, profile, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    path = profile("p.json", A, B)
+    profile("other", A, B)
+    os.link(path, tmp_path / "link")
+    was = path.read_bytes()
+    result = call(*(path if word == "P" else word for word in command))
+    assert result.exit_code == 1
+    assert "is one of the inputs, and would be overwritten" in result.output
+    assert path.read_bytes() == was == (tmp_path / "link").read_bytes()
+
+
+def test_run_does_not_overwrite_its_program(tmp_path):
+    script = tmp_path / "program.json"
+    script.write_text("print('ran')")
+    done = opwise("run", "--no-limits", "-o", script, script)
+    assert done.returncode == 1 and "is one of the inputs" in done.stderr
+    assert script.read_text() == "print('ran')"
+
+
+@pytest.mark.parametrize("by", ["op", "class", "line", "scope", "shapes"])
+def test_report_by(call, of_two, by):
+    shown = call("report", "--by", by, of_two).output
+    first, *_ = shown.splitlines()
+    assert first.split() == ["time", "ms", "share", "runs", "Applys", by]
+    assert ("Shapes are those of the last call" in shown) == (by == "shapes")
+    assert "more rows" in call("report", "--by", "op", "-n", 1, of_two).output
+
+
+def test_report_as_json_and_markdown(call, of_two):
+    data = json.loads(call("report", "--form", "json", of_two).output)
+    assert (data["format"], data["version"], data["calls"]) == ("opwise report", 1, 2)
+    assert call("report", "--form", "markdown", of_two).output.startswith("### Profile\n")
 
 
 @pytest.mark.parametrize("command", ["report", "diff"])
@@ -250,10 +354,40 @@ def test_doctor_is_content(call, script):
     assert result.exit_code == 0 and "0 missing" in result.output
 
 
-def test_doctor_on_python_2(call, tmp_path):
-    (tmp_path / "old.py").write_text("print 'hello'")
+@pytest.mark.parametrize("text", [b"print 'hello'", b"a = 1\0", b"\xff\xfe", b"(" * 100_000])
+def test_doctor_on_what_is_no_python(call, tmp_path, text):
+    (tmp_path / "old.py").write_bytes(text)
     result = call("doctor", tmp_path / "old.py")
     assert result.exit_code == 1 and "is no Python that runs here" in result.output
+
+
+def test_doctor_of_a_folder_and_several_files(call, tmp_path):
+    inside = tmp_path / "project"
+    for name, text in {
+        "good.py": "import theano.tensor as T\nT.exp",
+        "part/bad.py": "import theano\ntheano.no_such_name",
+        "part/old.py": "print 'hello'",
+        "part/notes.txt": "no program",
+        "part/plain.py": "import numpy",
+        "venv/lib/other.py": "import theano\ntheano.not_mine",
+        ".git/hook.py": "import theano\ntheano.not_mine",
+    }.items():
+        (inside / name).parent.mkdir(parents=True, exist_ok=True)
+        (inside / name).write_text(text)
+    (inside / "venv" / "pyvenv.cfg").write_text("")
+    (tmp_path / "own.py").write_text(r"import theano; x = '\d'")
+    result = call("doctor", inside, tmp_path / "own.py", inside / "good.py")
+    assert result.exit_code == 1
+    assert result.output.count("names of theano") == 3
+    assert "1 of 5 files use no name of theano" in result.output
+    assert f"{inside}/part/bad.py:2: theano.no_such_name" in result.output
+    assert f"{inside}/part/old.py is no Python that runs here" in result.stderr
+    assert "not_mine" not in result.output
+    assert call("doctor", tmp_path / "own.py", inside / "good.py").exit_code == 0
+    empty = call("doctor", inside / ".git" / "..", "no-such-folder")
+    assert empty.exit_code == 2
+    (tmp_path / "empty").mkdir()
+    assert "holds no file that ends in .py" in call("doctor", tmp_path / "empty").output
 
 
 # --- cache ----------------------------------------------------------------------------------------

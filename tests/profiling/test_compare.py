@@ -1,5 +1,6 @@
 """Differences: Applys are matched by what they compute."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import opwise
 import opwise.tensor as T
 from opwise.profiling import compare
+from opwise.profiling.html import page
 from opwise.profiling.profile import Profile
 
 
@@ -203,3 +205,64 @@ def test_a_profile_that_was_stored_matches_one_that_was_not():
     mine = trained(opwise.ProfileMode("py")).profile()
     theirs = Profile.from_json(trained(opwise.ProfileMode("c|py")).profile().to_json())
     assert not [r.label for r in compare.by_apply(mine, theirs) if r.only]
+
+
+# --- many functions -------------------------------------------------------------------------------
+
+
+def calls_made(work):
+    """Return how many functions Python calls in some work: what grows as its time does."""
+    count = 0
+
+    def see(frame, event, arg):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(see)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("kind", ["copies", "names of their own", "one key in common"])
+def test_many_functions_are_compared_in_linear_time(build, tmp_path, kind):
+    apply, function, Profile = build
+
+    def many(n):
+        made = []
+        for k in range(n):
+            keys = {"copies": "a", "names of their own": f"a{k}"}.get(kind, "a")
+            others = f"b{k}" if kind == "one key in common" else "b"
+            name = f"f{k}" if kind == "names of their own" else "f"
+            made.append(function(apply("exp", 100 + k, 0, keys=[keys]),
+                                 apply("dot", 200, 1, keys=[others]), name=name))  # fmt: skip
+        return Profile(tuple(made))
+
+    def work(n):
+        one, two = many(n), many(n)
+        return calls_made(lambda: page.write_difference([one], [two], tmp_path / "p.html"))
+
+    work(10)  # what is imported and cached at first
+    small, large = work(60), work(240)
+    assert large < 5 * small
+    rows = compare.by_apply(many(60), many(60))
+    assert sum(bool(r.mine and r.theirs) for r in rows) == 120
+
+
+def test_copies_are_paired_in_their_order(build):
+    apply, function, _ = build
+    mine, theirs = (
+        [function(apply("exp", 10, 0, keys=["a"]), name="f") for _ in range(n)] for n in (3, 5)
+    )
+    assert compare.paired(mine, theirs) == {0: 0, 1: 1, 2: 2}
+    assert compare.paired(theirs, mine) == {0: 0, 1: 1, 2: 2}
+
+
+def test_more_functions_of_a_name_than_are_looked_at_are_all_paired(build):
+    apply, function, _ = build
+    mine = [function(apply("exp", 10, 0, keys=[f"m{k}"]), name="f") for k in range(100)]
+    theirs = [function(apply("exp", 10, 0, keys=[f"t{k}"]), name="f") for k in range(100)]
+    pairs = compare.paired(mine, theirs)
+    assert len(pairs) == len(set(pairs.values())) == 100

@@ -5,7 +5,8 @@ import threading
 
 import pytest
 
-from opwise.profiling.files import write_whole
+from opwise.profiling import files
+from opwise.profiling.files import printable, read_limited, write_whole
 
 pytestmark = pytest.mark.null
 
@@ -35,3 +36,52 @@ def test_a_pipe_is_written_to(tmp_path):
     write_whole(path, "text")
     reader.join()
     assert read == ["text"] and path.is_fifo()
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def test_a_file_is_read(tmp_path):
+    (tmp_path / "p").write_bytes(b"abc")
+    assert read_limited(tmp_path / "p") == read_limited(tmp_path / "p", most=3) == b"abc"
+    with pytest.raises(ValueError, match="it has 3 bytes; files of up to 2 bytes are read"):
+        read_limited(tmp_path / "p", most=2)
+    with pytest.raises(FileNotFoundError):
+        read_limited(tmp_path / "q")
+
+
+def test_what_never_ends_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", "/dev/zero", "/dev/tty", tmp_path):
+        with pytest.raises((ValueError, OSError), match=r"no regular file|directory|device"):
+            read_limited(path)
+
+
+def test_a_huge_file_is_refused_before_it_is_read(tmp_path):
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(1 << 40)  # it takes no room
+    with pytest.raises(ValueError, match="1,099,511,627,776 bytes"):
+        read_limited(tmp_path / "huge")
+
+
+def test_a_file_that_does_not_say_how_long_it_is():
+    with pytest.raises(ValueError, match="more than 10 bytes"):
+        read_limited("/proc/self/status", most=10)
+    assert files.MOST_BYTES > 1 << 20
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain µ ü 中", "plain µ ü 中"),
+        ("\x1b[31mred\x07", r"\x1b[31mred\x07"),
+        ("a\nb\tc\r", r"a\nb\tc\r"),
+        ("\u202eevil\x9b", r"\u202eevil\x9b"),
+        ("\ud800\0", r"\ud800\x00"),
+    ],
+)
+def test_what_would_move_the_cursor_is_escaped(text, shown):
+    assert printable(text) == shown and shown.isprintable()

@@ -146,3 +146,33 @@ def test_equal_functions_of_one_program_keep_their_runs_apart(build):
 
     rows = noise.repeated(compare.by_apply, *([run(k) for k in range(5)] for _ in range(2)))
     assert sorted(r.before for r in rows[1:]) == [12, 1002]
+
+
+def test_rows_that_are_equal_in_all_runs(build):
+    """The rank test divides by a variance of 0 there: such a row is noise; others are judged."""
+    apply, function, _ = build
+
+    def side(*means):
+        return [
+            Profile((function(apply("same", 1000, 0, keys=["a"]),
+                              apply("other", mean, 1, keys=["b"])),))
+            for mean in means
+        ]  # fmt: skip
+
+    before, after = side(100, 101, 102, 103, 104, 105), side(200, 201, 202, 203, 204, 205)
+    total, *rows = noise.repeated(compare.by_apply, before, after)
+    assert [(r.row.label, r.p == 1.0, r.verdict) for r in rows] == [
+        ("same", True, "noise"), ("other", False, "slower"),
+    ]  # fmt: skip
+    assert total.verdict == "slower" and rows[0].interval() == (1.0, 1.0)
+    assert [r.verdict for r in noise.repeated(compare.by_apply, before, before)] == ["noise"] * 3
+
+
+def test_runs_of_which_some_took_no_time(build):
+    apply, function, _ = build
+    sides = [
+        [Profile((function(apply("exp", ns, 0, keys=["a"])),)) for ns in times]
+        for times in ((0, 0, 0, 5, 6, 7, 8), (0, 0, 0, 9, 9, 9, 9))
+    ]
+    _, row = noise.repeated(compare.by_apply, *sides)
+    assert row.ratio == 9 / 5 and len(row.interval()) == 2

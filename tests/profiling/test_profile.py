@@ -159,7 +159,7 @@ def test_a_file_that_is_not_there(tmp_path):
     ],
 )
 def test_what_is_no_whole_profile(sample, values, message):
-    with pytest.raises(ProfileFormatError, match=f"is no whole profile: {message}"):
+    with pytest.raises(ProfileFormatError, match=f"is not a valid profile: {message}"):
         Profile.from_json(changed(sample, **values))
 
 
@@ -196,7 +196,12 @@ def hostile(data, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d["functions"][0]["applys"][0].update(total=10**400), "must be smaller"),
+        (lambda d: d["functions"][0]["applys"][0].update(total=10**200), "must be smaller"),
+        (lambda d: d["functions"][0]["applys"][0].update(count=0), "but was never run"),
+        (lambda d: d["functions"][0]["compile"].update(total=1e300), "far too long"),
+        (lambda d: d["environment"].update(process=1e300), "process of its environment"),
+        (lambda d: d["functions"][0]["applys"][0].update(total=3.0), "3.0 is no whole number"),
+        (lambda d: d["functions"][0]["applys"][1].update(reads=[0.0]), "are not whole numbers"),
         (lambda d: d["functions"][0]["applys"][0].update(total=-5), "is below zero"),
         (lambda d: d["functions"][0].update(calls=-5), "is below zero"),
         (lambda d: d["functions"][0]["applys"][0].update(histogram=[[3, -1]]), "is below zero"),
@@ -207,25 +212,32 @@ def hostile(data, change):
         (lambda d: d["functions"][0]["compile"].update(total=-1.0), "a time of compiling"),
         (lambda d: d["functions"][0]["applys"][0]["output_arrays"][0].update(dtype="floatx"),
          "'floatx' is no dtype"),
-        (lambda d: d["functions"][0]["applys"][0]["output_arrays"][0].update(shape=[-1]),
+        (lambda d: d["functions"][0]["applys"][0]["output_arrays"][0].update(
+            shape=[-1], strides=[8]),
          "is below zero"),
+        (lambda d: d["functions"][0]["applys"][0]["output_arrays"][0].update(strides=[8, 8, 8]),
+         "has . dimensions and 3 strides"),
     ],
 )  # fmt: skip
 def test_figures_that_cannot_be(whole, change, message):
-    with pytest.raises(ProfileFormatError, match=f"is no whole profile: .*{message}"):
+    with pytest.raises(ProfileFormatError, match=f"is not a valid profile: .*{message}"):
         Profile.from_json(hostile(json.loads(whole.to_json()), change))
 
 
 def test_a_number_beyond_all_numbers(whole):
+    with pytest.raises(ProfileFormatError, match=r"0000\.\.\. is too large"):
+        Profile.from_json(hostile(json.loads(whole.to_json()), lambda d: d.update(x=10**400)))
+    digits = hostile(json.loads(whole.to_json()), lambda d: d.update(message="9" * 400))
+    assert Profile.from_json(digits).message == "9" * 400
     text = whole.to_json().replace('"optimizer": ', '"optimizer": 1e999, "x": ', 1)
     with pytest.raises(ProfileFormatError, match="1e999 is too large a number"):
         Profile.from_json(text)
 
 
 def test_texts_do_not_move_the_cursor_and_end(sample):
-    evil = "\x1b]0;title\x07\r\u202eab\x00"
+    evil = "\x1b]0;title\x07\r\u202eab\x00\ud800"
     text = hostile(json.loads(sample.to_json()), lambda d: d.update(message=evil))
-    assert Profile.from_json(text).message == "?]0;title???ab?"
+    assert Profile.from_json(text).message == r"\x1b]0;title\x07\r\u202eab\x00\ud800"
     text = hostile(json.loads(sample.to_json()), lambda d: d.update(message="x" * 2_000_000))
     with pytest.raises(ProfileFormatError, match="shorter"):
         Profile.from_json(text)

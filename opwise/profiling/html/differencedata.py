@@ -20,16 +20,19 @@ def tables(before, after):
     before, after: the Profiles of the runs. With one of each, times are those of all calls; with
     several, the medians of a call, and verdicts say what is noise.
     """
-    several = len(before) > 1 or len(after) > 1
+    runs = noise.Runs(before, after)
     found = {}
     for name, way in compare.WAYS.items():
-        rows = [_row(r, several) for r in noise.repeated(way, before, after)[1:]]
+        rows = [_row(r, runs.several) for r in runs.rows(way)[1:]]
         if name != "scope" or any(row["label_before"] != NO_SCOPE for row in rows):
             found[_TITLES[name]] = rows
     return found
 
 
-_TITLES = {"apply": "Apply", "op": "Op", "class": "Class", "line": "Line", "scope": "Scope"}
+_TITLES = {
+    "apply": "Apply", "op": "Op", "class": "Class", "line": "Line", "scope": "Scope",
+    "shapes": "Op and shapes",
+}  # fmt: skip
 
 
 def _row(repeated, several):

@@ -1,0 +1,35 @@
+"""The table of ``report --by``: the time of a profile by Op, class, line, scope or shapes."""
+
+from __future__ import annotations
+
+import click
+
+from opwise.command import tables
+from opwise.profiling import documents
+
+#: what rows may be about; "apply" is what a report shows by itself
+BY = ("apply", *documents.GROUPINGS)
+
+
+def show(profile, by, n):
+    """Print up to n rows of the sums of a Profile by one of ``documents.GROUPINGS``."""
+    rows = documents.sums(profile, by)
+    table = tables.table(("time ms", "share", "runs", "Applys"), by)
+    for row in rows[:n]:
+        table.add_row(
+            f"{row['seconds'] * 1e3:.3f}",
+            f"{100 * row['share']:.1f}%",
+            str(row["calls"]),
+            str(row["applys"]),
+            tables.cell(f"{row['label']}  {row['source']}".rstrip()),
+        )
+    tables.show(table)
+    if len(rows) > n:
+        rest = sum(row["seconds"] for row in rows[n:])
+        click.echo(f"{len(rows) - n} more rows: {rest * 1e3:.3f} ms")
+    if by == "shapes":
+        click.echo(SHAPES)
+
+
+#: what the recorder knows of shapes
+SHAPES = "Shapes are those of the last call: whether earlier calls had others is not recorded."

@@ -1,0 +1,204 @@
+"""Markdown of a report or a difference, for comments of CI: short tables, the rest folded away.
+
+Made of the documents in ``documents``. Names stand in code, so that nothing in them is markup.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from opwise.profiling import documents
+from opwise.profiling.files import printable
+from opwise.profiling.reports import details
+
+#: letters of a name that are shown
+_LETTERS = 100
+#: rows of a difference that are not folded away
+_SHOWN = 6
+
+
+def report(profile, by="apply", n=10):
+    """Return the Markdown of a Profile. by: what the rows are, "apply" or of
+    ``documents.GROUPINGS``; n: how many rows each table has."""
+    data = documents.report(profile)
+    title = f": {code(data['message'])}" if data["message"] else ""
+    lines = [
+        f"### Profile{title}",
+        "",
+        f"{_counted(len(data['functions']), 'function')}, {_counted(data['calls'], 'call')}, "
+        f"{_time(data['seconds_calls'])} in calls, {_time(data['seconds_applys'])} in Applys",
+        "",
+    ]
+    tables = {"apply": _applys(data, n)}
+    tables.update({name: _sums(data["by"][name], name, n) for name in documents.GROUPINGS})
+    lines += tables.pop(by)
+    for name in ("apply", "line", "scope", "op"):
+        if name in tables and len(tables[name]) > 2:
+            lines += ["", *_folded(f"By {name}", tables[name])]
+    return _text([*lines, "", *_folded("Environment", _environment(data["environments"]))])
+
+
+def _applys(data, n):
+    shown = data["applys"][:n]
+    rows = [
+        (_time(a["seconds"]), _percent(a["share"]), a["calls"], code(a["runs_in"]),
+         code(a["function"]), _places(a["lines"]), code(a["apply"]))
+        for a in shown
+    ]  # fmt: skip
+    headings = ("time", "share", "runs", "in", "function", "line", "Apply")
+    return _table(headings, rows, "rrrlll", len(data["applys"]))
+
+
+def _sums(data, name, n):
+    rows = [
+        (_time(row["seconds"]), _percent(row["share"]), row["calls"],
+         code(near(row["label"]) if name == "line" else row["label"]), code(row["source"]))
+        for row in data[:n]
+    ]  # fmt: skip
+    if not any(row["source"] for row in data):
+        rows = [row[:-1] for row in rows]
+    headings = ("time", "share", "runs", name, "text")
+    return _table(headings[: len(rows[0]) if rows else 0], rows, "rrr", len(data))
+
+
+def difference(data, n=10):
+    """Return the Markdown of the document of a difference. n: how many rows the table has."""
+    total = data["total"]
+    lines = [f"### {_headline(data)}", ""]
+    failed = [row for row in (total, *data["rows"]) if row["failed"]]
+    if failed:
+        limit = data["limit"]
+        lines += [
+            f"**Failed**: {_counted(len(failed), 'row')} took more than {limit['ratio']:g} times "
+            "as long:",
+            "",
+            *(f"- {_ratio(row)} {_where(row)}" for row in failed[:n]),
+            *([f"- and {len(failed) - n} more"] if len(failed) > n else []),
+            "",
+        ]
+    several = max(data["runs"].values()) > 1
+    before, after = _cells(several)
+    rows = [
+        (_time(row[before]), _time(row[after]), _ratio(row),
+         *((_interval(row), row["verdict"]) if several else ()), row["relation"],
+         ", ".join(map(code, row["functions"])), _places(row["lines"]), code(row["label"]))
+        for row in (total, *data["rows"][:n])
+    ]  # fmt: skip
+    shown = min(_SHOWN, n)
+    of_runs = ("95 %", "verdict") if several else ()
+    headings = ("before", "after", "ratio", *of_runs, "", "function", "line", data["by"])
+    right = "rrrr" if several else "rrr"
+    lines += _table(headings, rows[: shown + 1], right, shown + 1)
+    if len(data["rows"]) > n == shown:
+        lines += ["", f"{len(data['rows']) - shown} more rows"]
+    elif len(data["rows"]) > shown:
+        rest = _table(headings, rows[shown + 1 :], right, len(data["rows"]) - shown)
+        lines += ["", *_folded(f"{len(data['rows']) - shown} more rows", rest)]
+    lines += ["", *_folded("Environment", _both_environments(data))]
+    return _text(lines)
+
+
+def _headline(data):
+    total, runs = data["total"], data["runs"]
+    before, after = _cells(max(runs.values()) > 1)
+    sides = f"{_time(total[before])} before, {_time(total[after])} after"
+    if total["ratio"] is None:
+        return f"Nothing to compare: {sides}"
+    verdict = f", {total['verdict']}" if total["verdict"] else ""
+    counts = f"{runs['before']} and {runs['after']} runs" if max(runs.values()) > 1 else "one run"
+    return f"{total['ratio']:.3g} times the time{verdict}: {sides} ({counts})"
+
+
+def _cells(several):
+    what = "seconds_a_call" if several else "seconds"
+    return f"{what}_before", f"{what}_after"
+
+
+def _ratio(row):
+    return "" if row["ratio"] is None else f"{row['ratio']:.3f}x"
+
+
+def _interval(row):
+    ends = row["interval"]
+    return "" if not ends or None in ends else "%.3f to %.3f" % tuple(ends)
+
+
+def _where(row):
+    functions = f" in {', '.join(map(code, row['functions']))}" if row["functions"] else ""
+    lines = f" at {_places(row['lines'])}" if row["lines"] else ""
+    return f"{code(row['label'])}{functions}{lines}"
+
+
+def _both_environments(data):
+    rows = []
+    for name in ("before", "after"):
+        rows += [f"{name}:", "", *_environment(data[name]["environments"]), ""]
+    return rows
+
+
+def _environment(environments):
+    first = environments[0] if environments else {}
+    names = ("program", "date", "opwise", "numpy", "python", "machine", "system", "node", "threads",
+             "blas", "blas_threads", "flags")  # fmt: skip
+    rows = [f"- {name}: {code(first[name])}" for name in names if first.get(name) not in (None, "")]
+    more = len(environments) - 1
+    return [*rows, *([f"- and {_counted(more, 'more process', 'es')}"] if more > 0 else [])]
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def code(value):
+    """Return a text as code, in which nothing is markup, not even within a table."""
+    text = printable(details.short(str(value), _LETTERS))
+    if not text:
+        return ""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    pad = " " if text[0] in "` " or text[-1] in "` " else ""
+    return f"{fence}{pad}{text}{pad}{fence}".replace("|", "\\|")
+
+
+def _table(headings, rows, right, count):
+    """Return the lines of a table. right: a letter r for each column of numbers."""
+    if not rows:
+        return ["nothing"]
+    marks = ["---:" if k < len(right) and right[k] == "r" else "---" for k in range(len(headings))]
+    lines = [headings, marks, *rows]
+    more = [f"\n{count - len(rows)} more rows"] if count > len(rows) else []
+    return ["| " + " | ".join(map(str, line)) + " |" for line in lines] + more
+
+
+def _folded(title, lines):
+    return [f"<details><summary>{title}</summary>", "", *lines, "", "</details>"]
+
+
+def _places(places):
+    return code(near(places[0])) if places else ""
+
+
+def near(place):
+    """Return ``file:line`` with a path from here."""
+    file, colon, line = place.rpartition(":")
+    return f"{details.from_here(file)}{colon}{line}" if colon and os.path.isabs(file) else place
+
+
+def _time(seconds):
+    if seconds is None:
+        return ""
+    for unit, factor in (("s", 1), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.4g} {unit}"
+    return f"{seconds * 1e9:.4g} ns"
+
+
+def _percent(share):
+    return "" if share is None else f"{100 * share:.1f}%"
+
+
+def _counted(n, what, plural="s"):
+    return f"{n} {what}" if n == 1 else f"{n} {what}{plural}"
+
+
+def _text(lines):
+    return "\n".join(lines) + "\n"

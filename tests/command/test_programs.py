@@ -1,0 +1,315 @@
+"""Programs under the command: scripts and modules, Ctrl-C in a terminal, signals, full disks."""
+
+import importlib.util
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from opwise.command import programs
+from opwise.profiling import status
+from opwise.profiling.profile import Profile
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "openpty"), reason="the system has no terminals")
+
+
+def _beside(name):
+    """Import a module that lies beside this one."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+terminal = _beside("terminal")
+
+FUNCTION = """
+import sys, time
+import numpy as np
+import theano
+import theano.tensor as T
+
+x = T.dvector("x")
+f = theano.function([x], T.exp(x) * 2, name="f")
+for _ in range(3):
+    f(np.ones(1000))
+"""
+WAITS = f"{FUNCTION}\nprint('ready', flush=True)\ntime.sleep(100)\n"
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """``script(text, name)``: the path of a program."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPWISE_PROFILE_OWNER", raising=False)
+
+    def write(text, name="program.py"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def opwise(*args, **kwargs):
+    return subprocess.run(
+        [sys.executable, "-m", "opwise", *map(str, args)], capture_output=True, text=True, **kwargs
+    )
+
+
+def in_terminal(*words):
+    return terminal.Terminal("-m", "opwise", *words)
+
+
+# --- Ctrl-C ---------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_keeps_the_profile(script):
+    shown = in_terminal("run", "--no-limits", script(WAITS))
+    shown.until("ready")
+    shown.press(terminal.CTRL_C)
+    assert shown.end() == 130
+    assert "interrupted; the profile up to then is kept" in shown.shown
+    assert "1 function, 3 calls" in shown.shown and "Aborted" not in shown.shown
+    assert Profile.load("program.profile.json").functions[0].calls == 3
+
+
+def test_a_program_that_handles_ctrl_c_goes_on(script):
+    text = WAITS.replace("time.sleep(100)", "try: time.sleep(100)\nexcept KeyboardInterrupt: f(x0)")
+    path = script(f"import numpy\nx0 = numpy.ones(5)\n{text}\nprint('cleaned up')\n")
+    shown = in_terminal("run", "--no-limits", path)
+    shown.until("ready")
+    shown.press(terminal.CTRL_C)
+    assert shown.end() == 0
+    assert "cleaned up" in shown.shown
+    assert Profile.load("program.profile.json").functions[0].calls == 4
+
+
+def test_ctrl_c_twice_keeps_the_profile_too(script):
+    """The second comes while the file is written."""
+    slow = "import atexit, os, signal\natexit.register(os.kill, os.getpid(), signal.SIGINT)\n"
+    path = script(WAITS.replace("import sys, time\n", "import sys, time\n" + slow))
+    shown = in_terminal("run", "--no-limits", path)
+    shown.until("ready")
+    shown.press(terminal.CTRL_C)
+    assert shown.end() in (130, 1)
+    assert Profile.load("program.profile.json").functions[0].calls == 3
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_to_the_command_ends_the_program(script, tmp_path, number, code):
+    path = script(WAITS.replace("print('ready', flush=True)", "open('ready', 'w').close()"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "opwise", "run", "--no-limits", str(path)],
+        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    terminal.wait_for((tmp_path / "ready").exists)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=100)
+    assert process.returncode == code, said
+    if number == signal.SIGINT:
+        assert "interrupted; the profile up to then is kept" in said
+    else:  # which a program that does not handle it does not survive
+        assert "no profile was kept: the program was ended by SIGTERM" in said
+
+
+TUNED = """
+import numpy as np
+import theano
+import theano.tensor as T
+
+x = T.dvector("x")
+f = theano.function([x], T.sort(x).sum(), name="slow")
+f(np.ones(3_000_000))
+print("ready", flush=True)
+"""
+
+
+def test_tune_gives_what_it_has_found(script):
+    """Ctrl-C during the program and again during the trials."""
+    path = script(f"{TUNED}\nimport time\ntime.sleep(100)\n")
+    shown = in_terminal("tune", "--budget", 300, "--flags", "cxx=", path)
+    shown.until("ready")
+    shown.press(terminal.CTRL_C)
+    shown.until("the program was interrupted; trying what would make it faster")
+    shown.until("%")  # the progress of the trials
+    shown.press(terminal.CTRL_C)
+    assert shown.end() == 130
+    assert "s in calls of slow: " in shown.shown or "nothing was tried on: slow" in shown.shown
+    assert "interrupted" in shown.shown.split("s; Ctrl-C ends that too)")[1]
+
+
+def test_versus_shows_what_was_measured(script, tmp_path):
+    path = script(f"{FUNCTION}\nimport pathlib\npathlib.Path('runs').open('a').write('x')\n"
+                  "if len(pathlib.Path('runs').read_text()) > 6: time.sleep(100)\n")  # fmt: skip
+    shown = in_terminal("versus", "--after-flags", "mode=FAST_COMPILE", "--runs", 50, path)
+    terminal.wait_for(lambda: len((tmp_path / "runs").read_text()) > 6
+                      if (tmp_path / "runs").exists() else False)  # fmt: skip
+    shown.press(terminal.CTRL_C)
+    assert shown.end() == 130
+    assert "interrupted after 2 of 50 runs" in shown.shown
+    assert "all Applys" in shown.shown and "Traceback" not in shown.shown
+
+
+def test_ctrl_c_elsewhere(script, tmp_path, build):
+    """As while a profile is read: no traceback, no `Aborted!`."""
+    code = ("from opwise.command import main, files\n"
+            "def one(paths): raise KeyboardInterrupt\n"
+            "files.one = one\nmain.main(['report', '.'])")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+# --- modules --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def package(script):
+    """A package with a module, an entry and a relative import."""
+    script("", "package/__init__.py")
+    script("WORD = 'from beside'", "package/beside.py")
+    body = f"from .beside import WORD\n{FUNCTION}\nprint(WORD, __name__, sys.argv[1:])\n"
+    script(body, "package/module.py")
+    script(body, "package/__main__.py")
+
+
+@pytest.mark.parametrize(("name", "stem"), [("package.module", "module"), ("package", "package")])
+def test_run_a_module(package, name, stem):
+    done = opwise("run", "--no-limits", "-m", name, "-m", "x", "--mode=y")
+    assert done.stdout == "from beside __main__ ['-m', 'x', '--mode=y']\n", done.stderr
+    assert Profile.load(f"{stem}.profile.json").functions[0].calls == 3
+
+
+def test_tune_and_versus_run_modules(package):
+    done = opwise("tune", "--budget", 0.1, "-m", "package.module", "a")
+    assert "from beside __main__ ['a']" in done.stdout and "in calls of f:" in done.stdout
+    done = opwise("versus", "--runs", 1, "--after-flags", "mode=FAST_COMPILE", "-m", "package")
+    assert done.returncode == 0 and "all Applys" in done.stdout
+
+
+def test_a_module_that_is_not_there(script):
+    done = opwise("run", "--no-limits", "-m", "no.such.module")
+    assert done.returncode == 1 and "No module named" in done.stderr
+    assert "no profile was kept: the program ended early, with exit code 1" in done.stderr
+
+
+def test_a_missing_program(call):
+    for command in ("run", "tune"):
+        result = call(command)
+        assert result.exit_code == 2 and "Missing argument 'SCRIPT'" in result.output
+        assert call(command, "-m").exit_code == 2
+
+
+# --- what became of the profile -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("print(1)", "the program imported neither theano nor opwise, or left by os._exit"),
+        ("import theano", "the program compiled no function"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+         "the program was ended by SIGKILL"),
+    ],
+)  # fmt: skip
+def test_why_there_is_no_profile(script, text, why):
+    done = opwise("run", "--no-limits", script(text))
+    assert done.stderr.splitlines()[-1] == f"no profile was kept: {why}"
+
+
+def full(path):
+    """Mount a file system on a folder, and fill it."""
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(path)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    (path / "all").write_bytes(b"x" * 4096)
+
+
+def test_a_full_disk(script, tmp_path):
+    path, disk = script(FUNCTION), tmp_path / "disk"
+    full(disk)
+    try:
+        done = opwise("run", "--no-limits", "-o", disk / "p.json", path)
+        assert done.returncode == 1
+        reason = "it cannot be written: [Errno 28] No space left on device"
+        assert done.stderr.splitlines()[-1] == f"no profile was kept: {reason}"
+        assert "Function profiling" in done.stderr  # it is not lost
+        assert os.listdir(disk) == ["all"]
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_folder_that_vanishes(script, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = opwise("run", "--no-limits", "-o", gone / "p.json",
+                  script(f"import os\nos.rmdir({str(gone)!r})\n{FUNCTION}"))  # fmt: skip
+    assert done.returncode == 1 and "no profile was kept: it cannot be written:" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_exit_code_stays_the_programs(script, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    text = f"import os\nos.rmdir({str(gone)!r})\n{FUNCTION}\nsys.exit(7)"
+    assert opwise("run", "--no-limits", "-o", gone / "p.json", script(text)).returncode == 7
+
+
+CHILDREN = f"""
+import multiprocessing, os, subprocess, sys
+def work(number):
+    exec({FUNCTION!r}, globals())
+if __name__ == "__main__":
+    work(0)
+    child = multiprocessing.get_context("spawn").Process(target=work, args=(1,), name="the worker")
+    child.start()
+    child.join()
+    subprocess.run([sys.executable, "beside.py"], check=True)
+"""
+
+
+def test_processes_are_named(script):
+    script(FUNCTION, "beside.py")
+    done = opwise("run", "--no-limits", script(CHILDREN))
+    assert done.returncode == 0, done.stderr
+    said = done.stderr
+    assert re.search(r"^process \d+, the worker \(.*\):$", said, re.M)
+    assert re.search(r"^process \d+ \(beside\.py\):$", said, re.M)
+    files = re.findall(r"^  1 function, 3 calls, .* s in their Applys: (.*\.json)$", said, re.M)
+    assert len(files) == 2
+    for file in files:
+        number = int(file.split(".")[-2])
+        assert Profile.load(file).environment["process"] == number
+        assert f"process {number}" in said
+    assert "all together: opwise report" in said
+
+
+# --- the pipe -------------------------------------------------------------------------------------
+
+
+def test_nobody_listens(monkeypatch):
+    for value in ("", "no:number", "99999:1"):
+        monkeypatch.setenv("OPWISE_STATUS_PIPE", value)
+        assert status.send(event="written") is None
+
+
+def test_another_file_of_the_same_number_is_left_alone(tmp_path, monkeypatch):
+    with (tmp_path / "mine").open("wb") as mine:
+        monkeypatch.setenv("OPWISE_STATUS_PIPE", f"{mine.fileno()}:1")
+        status.send(event="written")
+    assert (tmp_path / "mine").read_bytes() == b""
+
+
+def test_what_a_program_says_is_no_message_by_itself(script):
+    text = ("import os\npipe = int(os.environ['OPWISE_STATUS_PIPE'].split(':')[0])\n"
+            "os.write(pipe, b'no JSON\\n{\"event\": \"x\"}\\n' + b'y' * 20)\n")  # fmt: skip
+    ended = programs.run([sys.executable, str(script(text))], dict(os.environ))
+    assert (ended.returncode, ended.messages) == (0, ({"event": "x"},))
+    assert json.dumps(ended.messages)
