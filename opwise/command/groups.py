@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import click
-
 from opwise.command import tables
 from opwise.profiling import documents
 
@@ -14,21 +12,21 @@ BY = ("apply", *documents.GROUPINGS)
 def show(profile, by, n):
     """Print up to n rows of the sums of a Profile by one of ``documents.GROUPINGS``."""
     rows = documents.sums(profile, by)
-    table = tables.table(("time ms", "share", "runs", "Applys"), by)
+    table = tables.Table(
+        [tables.Column("time ms"), tables.Column("share"), tables.Column("runs", 2),
+         tables.Column("Applys", 1), tables.text(by)]
+    )  # fmt: skip
     for row in rows[:n]:
-        table.add_row(
-            f"{row['seconds'] * 1e3:.3f}",
-            f"{100 * row['share']:.1f}%",
-            str(row["calls"]),
-            str(row["applys"]),
-            tables.cell(f"{row['label']}  {row['source']}".rstrip()),
-        )
+        table.add([
+            f"{row['seconds'] * 1e3:.3f}", f"{100 * row['share']:.1f}%", str(row["calls"]),
+            str(row["applys"]), f"{row['label']}  {row['source']}".rstrip(),
+        ])  # fmt: skip
     tables.show(table)
     if len(rows) > n:
         rest = sum(row["seconds"] for row in rows[n:])
-        click.echo(f"{len(rows) - n} more rows: {rest * 1e3:.3f} ms")
+        tables.say(f"{len(rows) - n} more rows: {rest * 1e3:.3f} ms")
     if by == "shapes":
-        click.echo(SHAPES)
+        tables.say(SHAPES)
 
 
 #: what the recorder knows of shapes

@@ -81,12 +81,15 @@ def test_ctrl_c_keeps_the_profile(script):
 
 
 def test_a_program_that_handles_ctrl_c_goes_on(script):
-    text = WAITS.replace("time.sleep(100)", "try: time.sleep(100)\nexcept KeyboardInterrupt: f(x0)")
-    path = script(f"import numpy\nx0 = numpy.ones(5)\n{text}\nprint('cleaned up')\n")
+    waits = "try:\n    print('ready', flush=True)\n    time.sleep(100)\n"
+    handles = "except KeyboardInterrupt:\n    f(x0)\n"
+    path = script(
+        f"import numpy\n{FUNCTION}\nx0 = numpy.ones(5)\n{waits}{handles}print('cleaned up')\n"
+    )
     shown = in_terminal("run", "--no-limits", path)
     shown.until("ready")
     shown.press(terminal.CTRL_C)
-    assert shown.end() == 0
+    assert shown.end() == 0, shown.shown
     assert "cleaned up" in shown.shown
     assert Profile.load("program.profile.json").functions[0].calls == 4
 
