@@ -345,7 +345,7 @@ def arange(node):
     kernel = fill.arange(dtype)
 
     def shapes(inputs):
-        start, stop, step = (x.item() for x in inputs)
+        start, stop, step = (np.asarray(x).item() for x in inputs)
         if step == 0:
             raise ZeroDivisionError(f"arange({start}, {stop}, {step}): its step is zero")
         if all(isinstance(x, int) for x in (start, stop, step)):
@@ -353,7 +353,7 @@ def arange(node):
         return [(max(0, int(np.ceil((stop - start) / step))),)]
 
     def plan(inputs, outputs, device):
-        start, _, step = (x.item() for x in inputs)
+        start, _, step = (np.asarray(x).item() for x in inputs)
         first, second = (_of_dtype(v, dtype) for v in (start, start + step))
         return fill.arange_plan(kernel, outputs[0].size, first, second, device)
 

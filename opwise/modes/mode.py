@@ -129,12 +129,12 @@ _LEGACY_TAGS = frozenset(
 )
 
 
-def _warn_of_unknown(tags, where):
-    """Warn of tags that no rewrite has, which choose nothing."""
+def _warn_of_unknown(tags, where, registered=()):
+    """Warn of tags that no rewrite has; registered: names of rewrites that the mode adds."""
     unknown = [tag for tag in tags if isinstance(tag, str) and tag and tag not in _LEGACY_TAGS]
     if not unknown:
         return
-    words = optdb.vocabulary()
+    words = optdb.vocabulary() | set(registered)
     effect = "no rewrite is left" if where.endswith("requiring") else "it changes nothing"
     for tag in unknown:
         if tag not in words:
@@ -242,29 +242,29 @@ class Mode:
         new.provided_linker = self.provided_linker
         return new
 
-    def _query(self, method, tags):
+    def _query(self, method, tags, warn=False):
         if not isinstance(self._optimizer, Query):
             raise AttributeError(
                 f"'{type(self._optimizer).__name__}' object has no attribute '{method}': rewrites "
                 "are chosen by tags where the optimizer of a Mode is a name, such as 'fast_run', "
                 "or a Query"
             )
+        if warn:
+            registered = [opt.name for opt, _ in self._optimizer.extra_optimizations if opt.name]
+            _warn_of_unknown(tags, f"mode.{method}", registered)
         return self._variant(getattr(self._optimizer, method)(*tags))
 
     def including(self, *tags):
         """Return a mode whose rewrites also include those with these tags."""
-        _warn_of_unknown(tags, "mode.including")
-        return self._query("including", tags)
+        return self._query("including", tags, warn=True)
 
     def excluding(self, *tags):
         """Return a mode without the rewrites that have one of these tags."""
-        _warn_of_unknown(tags, "mode.excluding")
-        return self._query("excluding", tags)
+        return self._query("excluding", tags, warn=True)
 
     def requiring(self, *tags):
         """Return a mode with only those rewrites that have all of these tags."""
-        _warn_of_unknown(tags, "mode.requiring")
-        return self._query("requiring", tags)
+        return self._query("requiring", tags, warn=True)
 
     def register(self, *optimizations):
         """Return a mode with more rewrites: (optimizer, position) pairs."""

@@ -191,7 +191,7 @@ def test_the_text(profile):
         "  Peak of float32, products: 50000.0 GFLOP/s",
         "  A copy of one number: 2000 ns",
     ]
-    assert lines[8].split() == [
+    assert lines[10].split() == [
         *("0.004580s", "0.005000s", "10", "24.0", "4000.0", "8.4%", "arithmetic", "0", "Dot22(x)")
     ]
     both = text.section(profile, DEVICE, 2)
@@ -239,13 +239,13 @@ def test_report_measures_anew_where_it_is_asked_to(call, profile, tmp_path, meas
                          ("floatX=float32", False)],
 )  # fmt: skip
 def test_run_has_it_measured_in_a_process_of_its_own(call, monkeypatch, tmp_path, flags, asked):
-    started, run = [], main.subprocess.run
+    started, begin = [], subprocess.Popen
 
     def noted(command, **more):
         started.append((command, more["env"]["OPWISE_FLAGS"].split(",")))
-        return run([sys.executable, "-c", ""], env=more["env"])
+        return begin([sys.executable, "-c", ""], **more)
 
-    monkeypatch.setattr(main.subprocess, "run", noted)
+    monkeypatch.setattr(subprocess, "Popen", noted)
     (tmp_path / "p.py").write_text("")
     for more in ([], ["--no-limits"]):
         call("run", *more, "--flags", flags, "-o", tmp_path / "p.json", tmp_path / "p.py")

@@ -229,5 +229,5 @@ def test_casts_and_literals_have_c():
         texts.append(csource.step_c(step.op, args, ins, step.dtype))
         slots.append(step.dtype)
         names.append(f"t{k}")
-    assert sorted(texts) == sorted(["((ow_i8)(ow_i32)x)", "((ow_i8)-3)", texts[-1]])
+    assert sorted(texts) == sorted(["((ow_i8)ow_i32_of_f32(x))", "((ow_i8)-3)", texts[-1]])
     assert texts[-1].startswith("((ow_i8)(t") and " * t" in texts[-1]

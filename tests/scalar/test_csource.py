@@ -56,9 +56,9 @@ def test_literal(value, dtype, text):
         ("float64", "bool", "(x != 0)"),
         ("int8", "bool", "(x != 0)"),
         ("bool", "float64", "((double)x)"),
-        ("float64", "int64", "((ow_i64)x)"),
-        ("float32", "uint8", "((ow_u8)(ow_i32)x)"),
-        ("float32", "uint32", "((ow_u32)(ow_i64)x)"),
+        ("float64", "int64", "ow_i64_of_f64(x)"),
+        ("float32", "uint8", "((ow_u8)ow_i32_of_f32(x))"),
+        ("float32", "uint32", "((ow_u32)ow_i64_of_f32(x))"),
     ],
 )
 def test_convert(from_dtype, to_dtype, text):

@@ -414,7 +414,10 @@ def test_the_title_names_the_function_and_its_program(look, sample):
 def test_the_flame_shows_no_label_of_what_it_showed_before(look, sample):
     view = look(page.page(sample))
     view.locator("#flame").scroll_into_view_if_needed()
-    view.wait_for_function("opwise.flameLabels()")
+    for _ in range(100):  # it is drawn when it has come into sight
+        if view.evaluate("opwise.flameLabels()"):
+            break
+        view.wait_for_timeout(50)
     assert {"train", "predict"} <= set(view.evaluate("opwise.flameLabels()"))
     view.select_option("#part", "2")
     labels = view.evaluate("opwise.flameLabels()")
