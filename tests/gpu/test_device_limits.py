@@ -192,7 +192,18 @@ def test_the_text(profile):
         "  A copy of one number: 2000 ns",
     ]
     assert next(line for line in lines if "Dot22(x)" in line).split() == [
-        *("0.004580s", "0.005000s", "10", "24.0", "4000.0", "8.4%", "arithmetic", "0", "Dot22(x)")
+        *(
+            "0.004580s",
+            "0.005000s",
+            "10",
+            "24.0",
+            "device",
+            "4000.0",
+            "8.4%",
+            "arithmetic",
+            "0",
+            "Dot22(x)",
+        )
     ]
     both = text.section(profile, DEVICE, 2)
     assert both[2].startswith("  Machine: ") and any("Device cuda0" in line for line in both)
