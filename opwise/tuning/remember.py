@@ -118,25 +118,26 @@ def advised(functions, budget):
     from opwise.tuning.trial import trial
 
     everything = sum(f.seconds for f in functions)
-    with shown(budget) as progress:
-        for k, f in enumerate(functions):
-            args, kwargs = f.last_call
-            share = budget * max(f.seconds / everything, 0.5 / len(functions))
-            stopped: list[bool] = []
-            try:
-                advice = trial(f, args, kwargs, share, progress=progress, stopped=stopped)
-            except KeyboardInterrupt:  # before anything was found
-                stopped.append(True)
-                k -= 1
-            except Exception as error:  # what the user's own Ops raise: the other functions remain
-                yield f"{f.name}: cannot be called again: {type(error).__name__}: {error}"
-            else:
-                yield f"{f.seconds:.3f} s in calls of {advice}"
-            if stopped:
-                _tell("interrupted")
-                rest = ", ".join(str(f.name) for f in functions[k + 1 :])
-                yield f"interrupted; nothing was tried on: {rest}" if rest else "interrupted"
-                return
+    left, stopped = list(functions), []
+    try:
+        with shown(budget) as progress:
+            while left and not stopped:
+                f = left[0]
+                args, kwargs = f.last_call
+                share = budget * max(f.seconds / everything, 0.5 / len(functions))
+                try:
+                    advice = trial(f, args, kwargs, share, progress=progress, stopped=stopped)
+                    text = f"{f.seconds:.3f} s in calls of {advice}"
+                except Exception as error:  # of the user's own Ops: the other functions remain
+                    text = f"{f.name}: cannot be called again: {type(error).__name__}: {error}"
+                left.pop(0)
+                yield text
+    except KeyboardInterrupt:  # before anything was found on this function
+        stopped.append(True)
+    if stopped:
+        _tell("interrupted")
+        rest = ", ".join(str(f.name) for f in left)
+        yield f"interrupted; nothing was tried on: {rest}" if rest else "interrupted"
 
 
 atexit.register(_at_end)
