@@ -127,7 +127,7 @@ def run(command, environment, cwd=None, capture=False):
     reading, writing = os.pipe()
     with open(reading, "rb") as messages:
         try:
-            for end in (reading, writing):  # nobody waits, whoever else holds an end of the pipe
+            for end in (reading, writing):  # reading must not block if a child keeps the pipe open
                 os.set_blocking(end, False)
             environment = {**environment, **status.environment(writing)}
             with _passed_on() as signals:

@@ -89,7 +89,7 @@ cdef class Claim:
         _last_held = <void *>self
 
     cdef inline bint _is_free(self) noexcept:
-        """Return whether nobody holds, or waits for, what is in the way of this claim."""
+        """Return whether no lock of this claim is held in a way that excludes it, or waited for."""
         cdef int i
         if self.everything or (_barriers and self.nwrites):
             return False

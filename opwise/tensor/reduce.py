@@ -769,7 +769,7 @@ class RootOfSum(ViewOp):
 
 
 def std(input, axis=None, ddof=0, keepdims=False, corrected=False):
-    """Return the standard deviation along ``axis`` (all unless told); arguments as for ``var``.
+    """Return the standard deviation along ``axis`` (default: all); arguments as for ``var``.
 
     Where it is 0 its gradient is 0, one of the slopes of that kink.
     """

@@ -335,7 +335,7 @@ WRITING = {
 
 @pytest.mark.parametrize("trouble", WRITING)
 def test_a_folder_that_cannot_be_written_to_is_read(cache, monkeypatch, trouble):
-    """What is in it is taken without a word; what is not is told once, and works."""
+    """Cached kernels load silently; a missing one brings one warning, and runs all the same."""
     code, said = WRITING[trouble]
     file_of(TEXT % 10)
 
@@ -415,7 +415,7 @@ def test_a_compiler_that_cannot_be_started(cache, monkeypatch):
 
 @pytest.fixture
 def full_disk(tmp_path, monkeypatch):
-    """The folder for temporary files, where a compiler says that there is no space."""
+    """The folder for temporary files of a compiler that reports a full disk."""
     place = tmp_path / "full"
     place.mkdir()
     monkeypatch.setenv("TMPDIR", str(place))
