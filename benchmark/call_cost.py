@@ -1,6 +1,6 @@
 """What a call, a compilation, an import and a million calls cost on this machine.
 
-    python -m benchmark.call_cost [--json FILE] [--quick] [--only step build import memory]
+    python -m benchmark.call_cost [--json FILE] [--quick] [--only step shared build import memory]
 
 Every figure is the median of repeats in which the contenders take turns, so that a busy moment of
 the machine falls on all of them. A library that is not installed is named and left out.
@@ -84,13 +84,18 @@ def step_rows(effort: Effort) -> Iterator[Row]:
             steps[name] = checked_step(name, factory)
         except Missing as missing:
             yield Row("step", f"{name} ({missing})", "us", [])
-    counts = {name: calls_for(step, effort.batch_seconds) for name, step in steps.items()}
-    samples: dict[str, list[float]] = {name: [] for name in steps}
+    for name, seconds in in_turn(steps, effort).items():
+        yield Row("step", name, "us", [value * 1e6 for value in seconds])
+
+
+def in_turn(contenders: dict[str, Contender], effort: Effort) -> dict[str, list[float]]:
+    """Seconds a call of contenders that take turns, by name."""
+    counts = {name: calls_for(c, effort.batch_seconds) for name, c in contenders.items()}
+    samples: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(effort.rounds):
-        for name, step in steps.items():
-            samples[name].append(seconds_per_call(step, counts[name]) * 1e6)
-    for name, values in samples.items():
-        yield Row("step", name, "us", values)
+        for name, contender in contenders.items():
+            samples[name].append(seconds_per_call(contender, counts[name]))
+    return samples
 
 
 def checked_step(name: str, factory: Callable) -> Contender:
@@ -121,6 +126,31 @@ def seconds_per_call(contender: Contender, calls: int) -> float:
     for _ in range(calls):
         step(x, y)
     return (time.perf_counter() - start) / calls
+
+
+# ---------------------------------------------------------------- shared variables
+
+
+def shared_rows(effort: Effort) -> Iterator[Row]:
+    """Nanoseconds of a call on 0-d arrays that reads and updates shared variables, or none."""
+    import numpy as np
+
+    import opwise
+    import opwise.tensor as T
+
+    x = T.dscalar("x")
+    one, *ten = (opwise.shared(0.0, name=f"w{k}") for k in range(11))
+    functions = {
+        "no shared variable": opwise.function([x], x + 1),
+        "reads one": opwise.function([x], x + one),
+        "updates one": opwise.function([x], [], updates=[(one, one + x)]),
+        "updates ten": opwise.function([x], [], updates=[(w, w + x) for w in ten]),
+    }
+    contenders = {
+        name: (lambda a, _, f=f: f(a), np.array(1.0), None) for name, f in functions.items()
+    }
+    for name, seconds in in_turn(contenders, effort).items():
+        yield Row("shared", name, "ns", [value * 1e9 for value in seconds])
 
 
 # ---------------------------------------------------------------- function(), import, memory
@@ -320,12 +350,14 @@ def print_table(rows: list[Row], titles: dict[str, str]) -> None:
 
 SECTIONS: dict[str, Callable[[Effort], Iterator[Row]]] = {
     "step": step_rows,
+    "shared": shared_rows,
     "build": build_rows,
     "import": import_rows,
     "memory": memory_rows,
 }
 TITLES = {
     "step": "One training step, 4 x 10: cost, two gradients, two updates",
+    "shared": "One call on 0-d arrays, with shared variables",
     "build": "Compiling that step in a fresh process",
     "import": "Importing in a fresh process",
     "memory": "Very many steps in one process",

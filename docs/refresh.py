@@ -7,7 +7,8 @@
 A page runs from top to bottom in one scratch folder: blocks marked sh in bash, those marked python
 as scripts. Comments before a block say what else is to be done:
 
-    <!-- run: COMMAND -->       before a text block: the block holds what COMMAND prints
+    <!-- run: COMMAND -->       before a text block: the block holds what a reader would type for
+                                COMMAND, and what it prints
     <!-- run (3): COMMAND -->   the same, for a command that exits with 3
     <!-- file: NAME -->         before a python block: it is written to NAME, and not run here
     <!-- may end with 2 -->     before an sh block: the exit status 2 is no failure
@@ -24,6 +25,7 @@ import argparse
 import contextlib
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -47,7 +49,7 @@ BLOCK = re.compile(
 #: the command of this checkout, whether it is installed or not
 OPWISE = f'opwise() {{ "{sys.executable}" -m opwise "$@"; }}; '
 #: longer lines of what is printed are cut
-WIDTH = 160
+WIDTH = 200
 
 
 def fresh(page, folder):
@@ -85,7 +87,7 @@ def fresh(page, folder):
         if not block["command"]:
             return block[0]
         first = block.start("old") - block.start()
-        return f"{block[0][:first]}{printed}\n```"
+        return f"{block[0][:first]}{typed(block['command'])}\n{printed}\n```"
 
     def bash(command, where, allowed=(0,)):
         # head, or anything else that reads no further, ends what writes into it
@@ -104,10 +106,37 @@ def fresh(page, folder):
         return finished.stdout
 
     def shown(printed):
-        lines = [line.rstrip().expandtabs()[:WIDTH] for line in printed.splitlines()]
+        lines = [line.rstrip().expandtabs() for line in printed.splitlines()]
+        lines = [
+            f"{line[: WIDTH - 1].rpartition(' ')[0]} …" if len(line) > WIDTH else line
+            for line in lines
+        ]
         return "\n".join(lines).replace(f"{ROOT}/", "").replace(f"{folder}/", "").strip("\n")
 
     return BLOCK.sub(done, text)
+
+
+def typed(command):
+    """Return a command as a reader would type it: ``$ opwise ...``, a line for each part of it.
+
+    Without what cuts its output or sends it away, and what only sets it up.
+    """
+    shown = _CUT.sub("", command.replace("$REPOSITORY/", ""))
+    tokens = shlex.shlex(shown, punctuation_chars=True)
+    tokens.whitespace_split = True
+    lines: list[list[str]] = [[]]
+    for token in tokens:
+        if token in (";", "&&"):
+            lines.append([])
+        else:
+            lines[-1].append(token)
+    return "\n".join(f"$ {' '.join(line)}" for line in lines if line and line[0] not in _SET_UP)
+
+
+#: what the reader of a page need not type: filters at the end, and redirections without a file
+_CUT = re.compile(r"(?: [12]?>&[12])?(?: \| (?:sed|head|tail) .*)$|(?: [12]?> ?/dev/null| 2>&1)+")
+#: commands that readers need not type
+_SET_UP = ("cd", "ls")
 
 
 def main(argv=None):

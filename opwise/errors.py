@@ -220,7 +220,7 @@ def lacks(name, known=()):
     return f"opwise has no {name}.{similar(last, known)}"
 
 
-def retold(error, text, note):
+def with_message(error, text, note):
     """Return an exception of the class of ``error`` that says ``text``.
 
     Where that class takes other arguments, the original must reach the user anyway: ``error``

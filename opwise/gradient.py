@@ -34,6 +34,7 @@ from opwise.scalar.types import constant as scalar_constant
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.reduce import sum as sum_
+from opwise.tensor.shape import patternbroadcast
 from opwise.tensor.type import TensorType, tensor_type
 from opwise.tensor.variable import as_tensor_variable, constant
 
@@ -531,14 +532,22 @@ def _settled(term, kind, var, roads):
     return disconnected_type.make_variable()
 
 
+def _fitted(g, out):
+    """Return the gradient by an output with the dtype of that, and broadcastable where that is."""
+    if not _is_value(g) or _is_discrete(out) or _dtype(out) is None:
+        return g
+    if _dtype(g) != _dtype(out):
+        g = cast(g, _dtype(out))
+    if isinstance(out.type, TensorType) and isinstance(g.type, TensorType):
+        own, wanted = g.type.broadcastable, out.type.broadcastable
+        if len(own) == len(wanted) and any(b and not a for a, b in zip(own, wanted, strict=True)):
+            g = patternbroadcast(g, [a or b for a, b in zip(own, wanted, strict=True)])
+    return g
+
+
 def _call_L_op(node, output_gradients):
     """Return the list of terms that the Op of ``node`` gives."""
-    casted = [
-        cast(g, _dtype(out))
-        if _is_value(g) and not _is_discrete(out) and _dtype(out) not in (None, _dtype(g))
-        else g
-        for out, g in zip(node.outputs, output_gradients, strict=True)
-    ]
+    fitted = [_fitted(g, out) for out, g in zip(node.outputs, output_gradients, strict=True)]
     destroyed = {i for indices in node.op.destroy_map.values() for i in indices}
     # a gradient that reads a destroyed input must read its value from before
     inputs = [
@@ -547,7 +556,7 @@ def _call_L_op(node, output_gradients):
     ]
     try:
         with _located(node.op):
-            terms = node.op.L_op(inputs, node.outputs, casted)
+            terms = node.op.L_op(inputs, node.outputs, fitted)
     except Exception as e:  # whatever an Op raises, say which Apply it was
         e.add_note(_where(node))
         raise

@@ -267,3 +267,39 @@ def test_compiling_asks_for_no_test_value():
         x.tag.test_value = np.ones(3)
         f = function([x], [x[1:], x])
     np.testing.assert_array_equal(f(np.arange(3.0))[0], [1, 2])
+
+
+@mode_names
+@pytest.mark.parametrize("power", [2, 4, 2.0])
+def test_second_derivatives_of_norms(name, power):
+    """Where an element is 0 the norm has a second derivative by it."""
+
+    def slope(values):
+        total = np.sum(values**power)
+        return np.sign(values) * abs(values) ** (power - 1) / total ** (1 - 1 / power)
+
+    x = T.dvector("x")
+    first = grad(x.norm(power), x)
+    f = function([x], [first, grad(first[0] + 2 * first[1], x)], mode=MODES[name]())
+    values, step = np.array([3.0, 0.0, 4.0]), 1e-5
+    found = f(values)
+    np.testing.assert_allclose(found[0], slope(values), rtol=1e-12)
+    numeric = [
+        (slope(values + step * e)[:2] - slope(values - step * e)[:2]) @ [1, 2] / (2 * step)
+        for e in np.eye(3)
+    ]
+    np.testing.assert_allclose(found[1], numeric, rtol=1e-6, atol=1e-9)
+
+
+@mode_names
+def test_a_product_with_zeros_makes_no_nan_on_its_way(name):
+    """Modes that look at every value find none in the gradient."""
+    x = T.dmatrix("x")
+    cost = T.sqr(T.prod(x, axis=1)).sum() + T.prod(x + 1)
+    f = function([x], grad(cost, x), mode=MODES[name]())
+    values = np.array([[0.0, 2.0], [0.0, 0.0], [3.0, 1.0]])
+    with np.errstate(all="raise"):
+        found = f(values)
+    rest = [np.prod(np.delete((values + 1).ravel(), i)) for i in range(6)]
+    wanted = np.reshape(rest, (3, 2)) + [[0, 0], [0, 0], [6, 18]]
+    np.testing.assert_allclose(found, wanted)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from opwise.errors import MethodNotDefined, retold, similar
+from opwise.errors import MethodNotDefined, similar, with_message
 
 pytestmark = pytest.mark.null
 
@@ -33,8 +33,8 @@ def test_a_method_that_is_missing_is_described():
     assert str(MethodNotDefined("a text of a program's own")) == "a text of a program's own"
 
 
-def test_what_is_retold_keeps_its_class():
-    error = retold(KeyError("k"), "more", "a note")
+def test_an_error_with_another_message_keeps_its_class():
+    error = with_message(KeyError("k"), "more", "a note")
     assert type(error) is KeyError and error.args == ("more",)
 
     class Two(Exception):
@@ -42,4 +42,4 @@ def test_what_is_retold_keeps_its_class():
             super().__init__(code, reason)
 
     first = Two(1, "no")
-    assert retold(first, "more", "a note") is first and first.__notes__ == ["a note"]
+    assert with_message(first, "more", "a note") is first and first.__notes__ == ["a note"]

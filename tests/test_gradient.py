@@ -878,3 +878,26 @@ def test_no_warning_is_given_on_the_way():
         warnings.simplefilter("error")
         grad(T.tanh(x).sum() * T.max(x), x)
         Rop(T.tanh(x) * x.sum(), x, x)
+
+
+@pytest.mark.parametrize("build", [
+    lambda x: T.sort(x, axis=0), lambda x: T.cumsum(x, axis=0), lambda x: x[::-1],
+    lambda x: T.concatenate([x, x], axis=0)[:1], lambda x: T.roll(x, 1, axis=0),
+    lambda x: T.repeat(x, 1, axis=1), lambda x: T.take(x, [0], axis=0),
+    lambda x: T.inc_subtensor(x[:, 0], x[0]), lambda x: T.unbroadcast(x, 0),
+    lambda x: x.reshape((-1, 1, x.shape[2])), lambda x: T.batched_dot(x, T.ones((1, 2, 2))),
+    lambda x: T.tensordot(x, T.ones((2, 2)), axes=[[2], [0]]), lambda x: T.stack([x, x])[0],
+    lambda x: T.alloc(x, 1, 1, 2),
+])  # fmt: skip
+@pytest.mark.parametrize("times", [1, 2])
+def test_gradients_through_lost_broadcastable_dimensions(build, times):
+    """Some Ops forget that a length is 1; what was made of it before needs it to be known."""
+    v = T.dvector("v")
+    x = v.dimshuffle("x", "x", 0)
+    y = build(x) if times == 1 else build(build(x))
+    for z in (y, T.concatenate([x, y], axis=2)):
+        cost = T.sqr(z).sum()
+        f, by_v = (opwise.function([v], out, mode=PLAIN) for out in (cost, grad(cost, v)))
+        at, step = np.array([0.3, 0.6]), 1e-6
+        numeric = [(f(at + step * e) - f(at - step * e)) / (2 * step) for e in np.eye(2)]
+        np.testing.assert_allclose(by_v(at), numeric, rtol=1e-6)

@@ -45,11 +45,13 @@ def _options(command):
         click.option("--html", type=files.OUT, help="Write a page to this file too."),
         click.option("--fail-above", type=click.FloatRange(min=0, min_open=True), metavar="RATIO",
                      callback=_finite,
-                     help="Exit with 1 if a row, or all together, takes more than RATIO times as "
-                          "long after and that is not known to be noise, or if nothing matches."),
+                     help="Exit with 1 if a row, or all rows together, takes more than RATIO times "
+                          "as long after, or if nothing matches. Noise does not fail: with too few "
+                          "runs for a verdict, a row fails if every run after took longer than "
+                          "every run before."),
         click.option("--floor", type=click.FloatRange(min=0), metavar="SECONDS", callback=_finite,
-                     help="Rows that differ by less do not fail; otherwise one percent of the time "
-                          "before."),
+                     help="Rows that differ by less than SECONDS do not fail (default: 1 % of the "
+                          "time before)."),
     ]):  # fmt: skip
         command = option(command)
     return command
@@ -269,13 +271,16 @@ def _style(ratio):
 
 
 def _too_slow(found, limit, floor_ns):
-    """Return the rows that are slower than allowed, by more than the floor, and not by noise."""
+    """Return the rows that are slower than allowed, by more than the floor, and not by noise.
+
+    Where there are too few runs for a verdict, those of which every run took longer than before.
+    """
     return [
         r
         for r in found
         if r.ratio is not None
         and r.ratio > limit
-        and r.verdict in ("slower", "")
+        and (r.verdict == "slower" or (not r.verdict and min(r.theirs) > max(r.mine)))
         and (r.after - r.before) * r.row.mine.runs > floor_ns
     ]
 

@@ -96,7 +96,7 @@ def check_output(path, *inputs):
 
 
 def written(path, write, *inputs):
-    """Have a function write a file, which must be none of the inputs."""
+    """Have a function write a file, which must be none of the inputs, and say so on stderr."""
     check_output(path, *inputs)
     try:
         write(path)
@@ -104,6 +104,7 @@ def written(path, write, *inputs):
         raise click.ClickException(
             f"{printable(str(path))} cannot be written: {printable(str(error))}"
         ) from None
+    click.echo(f"wrote {printable(str(path))}", err=True)
 
 
 def check_flags(flags, mode=None, option="--flags"):

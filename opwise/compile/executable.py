@@ -7,7 +7,7 @@ import copy as copying
 import numpy as np
 
 from opwise.compile.shared import SharedVariable
-from opwise.errors import AliasedMemoryError, retold, similar
+from opwise.errors import AliasedMemoryError, similar, with_message
 from opwise.graph.provenance import format_trace
 from opwise.graph.variable import Variable
 from opwise.linkers.opwise_c import CallPath, Claim, Slot
@@ -111,7 +111,7 @@ class Function(CallPath):
 
     # --- calls that need more than positions ------------------------------------------------------
 
-    def call_slowly(self, args, kwargs):
+    def call_general(self, args, kwargs):
         """Call with names, defaults, a subset of the outputs, or mutable arguments."""
         subset = kwargs.pop("output_subset", None)
         specs = self.maker.construction.inputs
@@ -219,7 +219,7 @@ class Function(CallPath):
         advice = self._advice(spec, str(error), value)
         if advice:
             text += f"\n{advice}"
-        raise retold(error, text, text) from None
+        raise with_message(error, text, text) from None
 
     @staticmethod
     def _advice(spec, problem, value):

@@ -14,7 +14,7 @@ from opwise.compile.executable import Function
 from opwise.config import change_flags, config
 from opwise.graph import aliasing, hooks, provenance
 from opwise.graph.features import PreserveNames
-from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.fgraph import FunctionGraph, Interface
 from opwise.graph.provenance import made_by
 from opwise.graph.variable import Constant
 from opwise.tensor.convert import deep_copy_op, view_op
@@ -125,27 +125,18 @@ class FunctionMaker:
 
     def _graph(self):
         construction = self.construction
-        fgraph = FunctionGraph(construction.graph_inputs, construction.graph_outputs, clone=False)
+        specs = list(zip(construction.graph_inputs, construction.inputs, strict=True))
+        interface = Interface(
+            mutable=frozenset(var for var, spec in specs if spec.mutable),
+            shared=frozenset(var for var, spec in specs if spec.shared),
+            persistent=frozenset(var for var, spec in specs if spec.shared or spec.implicit),
+            borrowed=frozenset(k for k, out in enumerate(construction.outputs) if out.borrow),
+            updates=dict(construction.update_of),
+        )
+        fgraph = FunctionGraph(
+            construction.graph_inputs, construction.graph_outputs, clone=False, interface=interface
+        )
         fgraph.attach_feature(PreserveNames())
-        fgraph.mutable_inputs = {
-            var
-            for var, spec in zip(construction.graph_inputs, construction.inputs, strict=True)
-            if spec.mutable
-        }
-        fgraph.shared_inputs = {
-            var
-            for var, spec in zip(construction.graph_inputs, construction.inputs, strict=True)
-            if spec.shared
-        }
-        fgraph.update_mapping = dict(construction.update_of)
-        #: inputs that keep their values between calls, so that they may lie on a device
-        fgraph.kept_inputs = {
-            var
-            for var, spec in zip(construction.graph_inputs, construction.inputs, strict=True)
-            if spec.shared or spec.implicit
-        }
-        #: results that the caller takes where they are, be it on a device
-        fgraph.lent_outputs = {k for k, out in enumerate(construction.outputs) if out.borrow}
         return fgraph
 
     def _optimize(self):

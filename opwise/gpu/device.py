@@ -83,7 +83,7 @@ def _cupy():
 
 
 class Device:
-    """One GPU. xp: the module cupy, or what plays it. index: the device's number.
+    """One GPU. xp: the module cupy, or its emulator. index: the device's number.
 
     Raises DeviceError if there is no driver, or no device of that number.
     """

@@ -87,7 +87,7 @@ class PlaceOnDevice(Optimizer):
             else:
                 order[k] = _without_overwriting(fgraph, node)
                 placement.why[order[k]] = found[node] if isinstance(found[node], str) else ""
-        placement.resident = {var for var in getattr(fgraph, "kept_inputs", ()) if var in on_device}
+        placement.resident = {var for var in fgraph.interface.persistent if var in on_device}
         fgraph.placement = placement
         _Transfers(fgraph, placement).insert(order)
 
@@ -124,7 +124,7 @@ class _Network:
         self.points = {}
         self.count = 2
         self.edges: list[tuple[int, int, int]] = []
-        shared = [v for v in fgraph.inputs if v in getattr(fgraph, "kept_inputs", ())]
+        shared = [v for v in fgraph.inputs if v in fgraph.interface.persistent]
         for thing in (*order, *shared):
             self.points[thing] = self._point()
         for node in order:
@@ -132,14 +132,14 @@ class _Network:
         for var in shared:
             if not can_lie_there(var):
                 self._edge(self.points[var], self.SINK, _NEVER)
-        updated = getattr(fgraph, "update_mapping", None) or {}
+        updated = fgraph.interface.updates
         #: by output that is the new value of a shared input, the point of that
         self.kept = {
             k: self.points[fgraph.inputs[i]]
             for k, i in updated.items()
             if fgraph.inputs[i] in self.points
         }
-        self.lent = getattr(fgraph, "lent_outputs", ())
+        self.borrowed = fgraph.interface.borrowed
         for var in dict.fromkeys((*fgraph.inputs, *(v for node in order for v in node.outputs))):
             self._crossing(var)
 
@@ -203,7 +203,7 @@ class _Network:
         if client == "output":
             if i in self.kept:
                 return self.kept[i]
-            return None if i in self.lent else self.SINK
+            return None if i in self.borrowed else self.SINK
         if isinstance(client.op, calls.OF_LENGTHS):
             return None
         way = self.found[client]
@@ -257,11 +257,11 @@ class _Transfers:
                     continue
                 there = way is not None and i not in way.host
                 self._move(node, i, var, there)
-        kept = getattr(fgraph, "update_mapping", None) or {}
+        kept = fgraph.interface.updates
         for k, var in enumerate(list(fgraph.outputs)):
             if k in kept:
                 self._move("output", k, var, fgraph.inputs[kept[k]] in placement.resident)
-            elif k not in getattr(fgraph, "lent_outputs", ()):
+            elif k not in fgraph.interface.borrowed:
                 self._move("output", k, var, False)
 
     def _move(self, client, i, var, there):

@@ -142,7 +142,7 @@ def check(fgraph):
             var = node.inputs[i]
             owner = root(var)
             if isinstance(owner, Constant) or (
-                owner.owner is None and owner not in fgraph.mutable_inputs
+                owner.owner is None and owner not in fgraph.interface.mutable
             ):
                 raise InconsistencyError(f"Trying to destroy a protected Variable: {var} by {node}")
             if destroyer_of.setdefault(var, node) is not node:

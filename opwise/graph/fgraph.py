@@ -7,6 +7,8 @@ deterministic order.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from time import perf_counter
 
 from opwise.config import config
@@ -20,17 +22,47 @@ from opwise.graph.variable import Constant, Variable
 _EVENTS = ("on_import", "on_prune", "on_change_input")
 
 
+@dataclass(frozen=True)
+class Interface:
+    """What a function does with the inputs and outputs of its graph."""
+
+    #: inputs whose values may be overwritten
+    mutable: frozenset[Variable] = frozenset()
+    #: inputs that are the values of shared variables
+    shared: frozenset[Variable] = frozenset()
+    #: inputs whose values stay from one call to the next, so that they may lie on a device
+    persistent: frozenset[Variable] = frozenset()
+    #: positions of outputs that the caller takes where they are, be it on a device
+    borrowed: frozenset[int] = frozenset()
+    #: position of an output -> position of the input whose new value it is
+    updates: Mapping[int, int] = field(default_factory=dict)
+
+    def of_copies(self, equiv):
+        """Return the interface of a copy of the graph. equiv: from variables to their copies."""
+        return Interface(
+            frozenset(equiv[v] for v in self.mutable),
+            frozenset(equiv[v] for v in self.shared),
+            frozenset(equiv[v] for v in self.persistent),
+            self.borrowed, self.updates,
+        )  # fmt: skip
+
+
 class FunctionGraph:
     """The graph between ``inputs`` and ``outputs``.
 
     clone: work on a copy (the default), so that the user's graph stays as it is; otherwise the
     given graph itself is owned, and must belong to no other FunctionGraph. features: objects whose
-    methods are called as the graph changes (see ``opwise.graph.features``).
+    methods are called as the graph changes (see ``opwise.graph.features``). interface: what the
+    function does with inputs and outputs, of the variables that are given.
     """
 
-    def __init__(self, inputs, outputs, features=None, clone=True):
+    def __init__(self, inputs, outputs, features=None, clone=True, interface=None):
+        interface = interface or Interface()
         if clone:
-            inputs, outputs = traversal.clone(inputs, outputs)
+            given = list(inputs)
+            inputs, outputs = traversal.clone(given, outputs)
+            interface = interface.of_copies(dict(zip(given, inputs, strict=True)))
+        self.interface = interface
         self.inputs = []
         self.outputs = list(outputs)
         self.apply_nodes: set[Apply] = set()
@@ -50,8 +82,6 @@ class FunctionGraph:
         #: the names of the passes that are being applied, the outermost first
         self.passes: list[str] = []
         self.profile = None
-        #: variables that may be overwritten only if they are listed here (inputs), set by compile
-        self.mutable_inputs: set[Variable] = set()
         for feature in features or ():
             self.attach_feature(feature)
         for var in inputs:
@@ -65,6 +95,11 @@ class FunctionGraph:
             order += self._import(out, reason="init")
             out._clients[("output", i)] = None
         self._plain_order = order
+
+    @property
+    def update_mapping(self):
+        """{position of an output: position of the input whose new value it is}, as in Theano."""
+        return self.interface.updates
 
     # --- membership -------------------------------------------------------------------------------
 
@@ -469,11 +504,11 @@ class FunctionGraph:
         """Return (a copy, a dict from variables and Applys to their copies)."""
         equiv = traversal.clone_get_equiv(self.inputs, self.outputs)
         new = FunctionGraph(
-            [equiv[v] for v in self.inputs], [equiv[v] for v in self.outputs], clone=False
-        )
+            [equiv[v] for v in self.inputs], [equiv[v] for v in self.outputs], clone=False,
+            interface=self.interface.of_copies(equiv),
+        )  # fmt: skip
         for node in self.apply_nodes:
             equiv[node]._origins = node.origins
-        new.mutable_inputs = {equiv[v] for v in self.mutable_inputs}
         if attach_feature:
             for feature in self._features:
                 copy = getattr(feature, "clone", None)

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from opwise.config import config
-from opwise.errors import retold
+from opwise.errors import with_message
 from opwise.graph import provenance
 from opwise.graph.variable import Constant
 
@@ -39,7 +39,7 @@ def get_test_value(var):
             f"{_created(var)}\nThe error when converting the test value of {var} to that variable "
             f"type:\n{error}\nGive {var}.tag.test_value a value of {var.type}."
         )
-        raise retold(error, text, text) from None
+        raise with_message(error, text, text) from None
 
 
 def _created(var):
@@ -115,9 +115,8 @@ def after_make_node(node):
     try:
         node.op.perform(node, values, storage)
     except Exception as error:  # whatever perform raises, it says which Apply it was
-        raise retold(error, f"{error}\n{_described(node, values)}", _described(node, values)) from (
-            error.__cause__
-        )
+        described = _described(node, values)
+        raise with_message(error, f"{error}\n{described}", described) from error.__cause__
     for var, cell in zip(node.outputs, storage, strict=True):
         value = cell[0]
         # perform may leave a numpy number, which the machines take as an array without dimensions

@@ -307,7 +307,7 @@ def _storages(program, input_storage, output_storage, storage_map):
 
 def _reporter(program, storages):
     def report(k, exception, values):
-        shared = getattr(program.fgraph, "shared_inputs", ())
+        shared = program.fgraph.interface.shared
         footprint = [
             (var, storage[0], var in shared)
             for var, storage in zip(program.variables, storages, strict=True)

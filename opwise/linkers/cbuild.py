@@ -75,7 +75,10 @@ def _find(command):
 
 
 def compiler():
-    """Return the path of the C compiler, or None if there is none or ``config.cxx`` is empty."""
+    """Return the path of the C compiler, or None if there is none or ``config.cxx`` is empty.
+
+    One that the flag names and that is not there is replaced: old files of flags name old ones.
+    """
     command = config.cxx
     if not command:
         return None
@@ -97,10 +100,22 @@ def no_compiler():
     return "There is no C compiler (no cc, gcc or clang is on the PATH)"
 
 
-def warn_without_compiler():
-    """Warn, once in a process, if there is no C compiler and nobody asked for that (cxx=)."""
-    if config.cxx and compiler() is None:
+def warn_of_compiler():
+    """Warn, once in a process, if there is not the C compiler that was asked for."""
+    if not config.cxx:
+        return
+    if compiler() is None:
         _say_missing()
+    elif config.cxx != "cc" and _find(config.cxx) is None:
+        _say_replaced(config.cxx, compiler())
+
+
+@cache
+def _say_replaced(wanted, used):
+    provenance.warn(
+        f"The flag cxx names a C compiler that is not there, {wanted}: {used} takes its place. Set "
+        "the flag to the path of a compiler, or leave it out."
+    )
 
 
 @cache

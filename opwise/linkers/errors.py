@@ -11,7 +11,7 @@ import linecache
 import numpy as np
 
 from opwise.config import config
-from opwise.errors import retold
+from opwise.errors import with_message
 from opwise.graph import printing, provenance
 from opwise.graph.variable import Constant
 from opwise.tensor.creation import AllocEmpty
@@ -27,7 +27,7 @@ def annotated(exception, node, order, values=None, storage=None):
     if not isinstance(exception, Exception) or getattr(exception, "_opwise_annotated", False):
         return exception
     details = describe_failure(exception, node, order, values, storage)
-    new = retold(exception, f"{exception}\n{details}", details)
+    new = with_message(exception, f"{exception}\n{details}", details)
     new._opwise_annotated = True
     new.node = node
     return new.with_traceback(exception.__traceback__)

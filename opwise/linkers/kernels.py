@@ -54,8 +54,8 @@ class Kernels:
 
     def __init__(self, generate=True):
         self.generate = generate and cbuild.compiler() is not None
-        if generate and not self.generate:
-            cbuild.warn_without_compiler()
+        if generate:
+            cbuild.warn_of_compiler()
         self._loops: dict[tuple, Loop] = {}
         self._builds = None
         #: filled by ``finish``: what the cache and the compiler did

@@ -306,17 +306,25 @@ def has_blas():
     return bool(ow_has_blas())
 
 
+# what _load_blas met; read at once, with the GIL held since
+cdef object _load_error = None
+
+
 cdef int _load_blas(char *error) noexcept with gil:
-    """Called by a step that needs BLAS for the first time."""
+    """Called by a step that needs BLAS for the first time; an interrupt may come while it loads."""
+    global _load_error
     try:
         from opwise.linkers.blasload import load
 
         load()
-        return 0
-    except Exception as e:
+        return OW_OK
+    except ImportError as e:
         message = str(e).encode()[:300] + b"\0"
         memcpy(error, <char *>message, len(message))
-        return 1
+        return OW_VALUE_ERROR
+    except BaseException as e:
+        _load_error = e
+        return OW_PYTHON_ERROR
 
 
 ow_set_loader(_load_blas)
@@ -814,6 +822,10 @@ cdef class VM:
                 self._fail(k, ValueError("expected an ndarray, not None"))
 
     cdef object _exception(self, int rc):
+        global _load_error
+        if rc == OW_PYTHON_ERROR:
+            error, _load_error = _load_error, None
+            return error
         message = self.error.decode(errors="replace")
         if rc == OW_INDEX_ERROR:
             return IndexError(message)
@@ -847,7 +859,7 @@ cdef class VM:
                     self._take(i, np.array(value))
         return 0
 
-    cdef inline void _bury(self, int k) noexcept:
+    cdef inline void _release_dead(self, int k) noexcept:
         """Let go of what nobody reads after step ``k``."""
         cdef int j, i
         cdef ow_cell *c
@@ -893,7 +905,7 @@ cdef class VM:
                 before = now
             if marked:
                 self._close()
-            self._bury(k)
+            self._release_dead(k)
             if k & 63 == 63 and not (self.atomic and k >= self.commit):
                 PyErr_CheckSignals()
         return 0
@@ -1221,7 +1233,7 @@ cdef object _number(object value, int typenum):
 cdef class CallPath:
     """Calls a compiled function: checks arguments, runs the machine, hands results over.
 
-    Subclasses define ``call_slowly(args, kwargs)`` for calls that need more than positional
+    Subclasses define ``call_general(args, kwargs)`` for calls that need more than positional
     arguments, and ``explain(error, index, value)`` for arguments that are refused.
     """
 
@@ -1247,7 +1259,7 @@ cdef class CallPath:
 
         fn: the machine. slots: one for each positional argument. outputs: the storages of results.
         updates: (storage of the new value, storage to put it in). single, none: return the only
-        result, or None, instead of a list. slow: always use ``call_slowly``. claim: the locks of
+        result, or None, instead of a list. slow: always use ``call_general``. claim: the locks of
         the values that are kept between calls.
         """
         self.fn_ = fn
@@ -1326,7 +1338,7 @@ cdef class CallPath:
         cdef Slot slot
         cdef object value
         if self.slow or kwargs or len(args) != self.nslots:
-            return self.call_slowly(args, kwargs)
+            return self.call_general(args, kwargs)
         if self.trust_input:
             for i in range(self.nslots):
                 slot = <Slot>PyList_GET_ITEM(self.slots, i)
@@ -1419,7 +1431,7 @@ cdef class CallPath:
         for i in range(self.nslots):
             (<Slot>PyList_GET_ITEM(self.slots, i)).storage[0] = None
 
-    def call_slowly(self, args, kwargs):
+    def call_general(self, args, kwargs):
         raise NotImplementedError
 
     def explain(self, error, index, value):

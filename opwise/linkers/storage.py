@@ -5,7 +5,7 @@ The cells of intermediate results, which nobody but a virtual machine sees, have
 
 from __future__ import annotations
 
-from opwise.errors import retold
+from opwise.errors import with_message
 from opwise.graph import hooks
 from opwise.graph.type import Type
 from opwise.linkers.opwise_c import Claim, Lock
@@ -73,7 +73,7 @@ class Container:
             except Exception as error:
                 # any type may raise anything; the class stays, the name is added
                 advice = f'Container name "{self.name}": give it a value of {self.type}.'
-                raise retold(error, f"{error} {advice}", advice) from None
+                raise with_message(error, f"{error} {advice}", advice) from None
         with self.writing():
             self.storage[0] = value
 

@@ -22,7 +22,7 @@ from opwise.errors import (  # noqa: F401  (legacy programs import them from her
     DebugModeError,
     InvalidValueError,
     StochasticOrder,
-    retold,
+    with_message,
 )
 from opwise.graph import aliasing, hooks
 from opwise.linkers import opwise_c
@@ -39,8 +39,8 @@ from opwise.modes.debugchecks import (
     private_copies,
 )
 from opwise.modes.mode import Mode
+from opwise.modes.perturbation import explains_alone
 from opwise.modes.replay import Replay
-from opwise.modes.shaking import explains_alone
 from opwise.optimizers.history import History, Trace
 from opwise.tensor.elemwise import Elemwise
 
@@ -87,14 +87,14 @@ class DebugMode(Mode):
 
         Raises StochasticOrder if it is not.
         """
-        as_written = _copied_graph(fgraph) if self.stability_patience > 1 else None
+        as_written = fgraph.clone() if self.stability_patience > 1 else None
         history = fgraph.history = History()
         fgraph.attach_feature(history)
         record = super().optimize(fgraph)
         # what a rewrite had to say was said the first time
         with change_flags(on_opt_error="ignore", optimizer_verbose=False):
             for number in range(1, self.stability_patience):
-                again, trace = _copied_graph(as_written), Trace()
+                again, trace = as_written.clone(), Trace()
                 again.attach_feature(trace)
                 super().optimize(again)
                 unstable = history.differences(trace, 0, number)
@@ -122,14 +122,6 @@ class DebugMode(Mode):
 
 def _or(value, default):
     return default if value is None else value
-
-
-def _copied_graph(fgraph):
-    """Return a copy of a graph with what compilation has noted on it."""
-    new, equiv = fgraph.clone_get_equiv()
-    new.shared_inputs = {equiv[v] for v in getattr(fgraph, "shared_inputs", ())}
-    new.update_mapping = dict(getattr(fgraph, "update_mapping", None) or {})
-    return new
 
 
 class DebugLinker(Linker):
@@ -226,7 +218,7 @@ class _Machine(opwise_c.PythonVM):
         )
         if isinstance(error, ValueError):
             text += " The flag keep_shape_checks=True keeps the checks of shapes in every mode."
-        new = retold(error, f"{error}\n{text}", text)
+        new = with_message(error, f"{error}\n{text}", text)
         new._opwise_annotated, new.node = True, getattr(error, "node", None)
         return new.with_traceback(error.__traceback__)
 

@@ -23,7 +23,7 @@ from opwise.modes.debugchecks import (
     is_of_the_library,
     private_copies,
 )
-from opwise.modes.shaking import Doubts
+from opwise.modes.perturbation import Doubts
 
 #: stages, and rules of other stages, that may make a number of NaN or an infinity: what they bring
 #: does not overflow where what was written does

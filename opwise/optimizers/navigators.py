@@ -18,7 +18,7 @@ from opwise.optimizers.passes import (
     logger,
     run_pass,
 )
-from opwise.optimizers.rule import LocalOptGroup, RuleIndex, says_nothing
+from opwise.optimizers.rule import LocalOptGroup, RuleIndex, is_empty
 
 #: a rule is tried again on an Apply when an input, or an owner this many levels below, changed
 REACH = 3
@@ -34,7 +34,7 @@ def replacements(rule, node, result):
     the result is none that ``rule`` allows.
     """
     remove = ()
-    if says_nothing(result):
+    if is_empty(result):
         return [], remove
     if isinstance(result, dict):
         found = list(result.items())

@@ -201,7 +201,7 @@ def copy_stack_trace(from_var, to_var):
     return to_var
 
 
-def says_nothing(result):
+def is_empty(result):
     """Return whether what a rule returned stands for no replacement."""
     return result is None or result is False or (isinstance(result, _EMPTY) and not result)
 
@@ -237,7 +237,7 @@ class LocalOptGroup(LocalOptimizer):
     def __call__(self, fgraph, node):
         for _, call in self._index.of(node.op).calls:
             result = call(fgraph, node)
-            if not says_nothing(result):
+            if not is_empty(result):
                 return result
         return None
 

@@ -220,7 +220,7 @@ class _Groups:
 
     def __init__(self, profiles):
         self.sides = sides = [p.applys for p in profiles]
-        self.sources = [p.sources for p in profiles]
+        self.places = _places(*profiles)
         pairs = paired(*(p.functions for p in profiles))
         #: by side and Apply, the function that it is in; those of a pair have one number
         self.function = [
@@ -286,13 +286,13 @@ class _Groups:
 
     def join_similar(self):
         """Join in pairs those that are alone and come from the same line in the same form."""
-        sources = self.sources
+        places = self.places
         for form in (_form, _form_of_any_type):
             there = defaultdict(list)
             for j in reversed(self._alone(1)):
-                there[self.function[1][j], form(self.sides[1][j], sources[1])].append(j)
+                there[self.function[1][j], form(self.sides[1][j], places[1])].append(j)
             for i in self._alone(0):
-                key = form(self.sides[0][i], sources[0])
+                key = form(self.sides[0][i], places[0])
                 equals = there.get((self.function[0][i], key))
                 if key is not None and equals:
                     pair = (0, i), (1, equals.pop())
@@ -342,21 +342,47 @@ def _row(key, applys):
     return row
 
 
-def _form(apply, sources):
+def _form(apply, place):
     """Return what stays of an Apply where something before it is changed; None if not known."""
-    form = _form_of_any_type(apply, sources)
+    form = _form_of_any_type(apply, place)
     return form and (form, apply.outputs)
 
 
-def _form_of_any_type(apply, sources):
+def _form_of_any_type(apply, place):
     if not apply.lines:
         return None
-    return tuple((o.op, o.scope, *_place(o.file, o.line, sources)) for o in apply.origins if o.file)
+    return tuple((o.op, o.scope, *place(o.file, o.line)) for o in apply.origins if o.file)
 
 
-def _place(file, line, sources):
-    """Return what a line is known by when others are written before it: its file and its text."""
-    return os.path.basename(file), sources.get(f"{file}:{line}") or line
+def _places(mine, theirs):
+    """Return for each of two profiles what a line is known by when others are written before it.
+
+    A function of its file and number: the name of the file and the text of the line. Two programs
+    that are compared may be two files: then these count as one.
+    """
+    ours, others = map(_files, (mine, theirs))
+    script, other = map(_script, (mine, theirs))
+    apart = script in ours - others and other in others - ours
+    return _place(mine.sources, {}), _place(theirs.sources, {other: script} if apart else {})
+
+
+def _place(sources, renamed):
+    def place(file, line):
+        name = os.path.basename(file)
+        return renamed.get(name, name), sources.get(f"{file}:{line}") or line
+
+    return place
+
+
+def _files(profile):
+    """Return the names of the files whose lines a profile has."""
+    return {os.path.basename(o.file) for a in profile.applys for o in a.origins if o.file}
+
+
+def _script(profile):
+    """Return the name of the file that was run, '' where several were."""
+    files = {str(e.get("program", "")).split(" ")[0] for e in profile.environments}
+    return os.path.basename(files.pop()) if len(files) == 1 else ""
 
 
 # --- sums -----------------------------------------------------------------------------------------
@@ -407,14 +433,15 @@ def by_scope(mine, theirs):
 
 def by_line(mine, theirs):
     """Return a Difference for each line of the user's program, known by its text and file."""
-    return _by_group(_lines_by_text, mine, theirs)
+    here, there = _places(mine, theirs)
+    return _by_group(lambda p: _lines_by_text(p, here if p is mine else there), mine, theirs)
 
 
-def _lines_by_text(profile):
+def _lines_by_text(profile, place_of):
     """Return the rows of lines with keys that hold where lines are put before: equals by order."""
     rows, seen = aggregate.by_line(profile), {}
     for row in sorted((row for row in rows if row.key is not None), key=lambda row: row.key):
-        place = _place(*row.key, profile.sources)
+        place = place_of(*row.key)
         n = seen[place] = seen.get(place, -1) + 1
         row.key = (*place, n)
     return rows

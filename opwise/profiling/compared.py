@@ -29,9 +29,7 @@ def differences(before, after):
 
 
 def _about(runs, name):
-    environments = [
-        each for run in runs for each in run.environment.get("merged", [run.environment])
-    ]
+    environments = [each for run in runs for each in run.environments]
     functions = list(dict.fromkeys(f.name for run in runs for f in run.functions))
     named = ", ".join(functions[:_NAMED])
     more = len(functions) - _NAMED

@@ -40,7 +40,7 @@ def report(profile):
 
 
 def _side(profile):
-    environments = profile.environment.get("merged", [profile.environment])
+    environments = profile.environments
     return {
         "environments": environments,
         "calls": sum(f.calls for f in profile.functions),

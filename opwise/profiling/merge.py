@@ -27,7 +27,7 @@ def merge(profiles):
     for profile in profiles:
         for function in profile.functions:
             functions.setdefault(_identity(function), []).append(function)
-    environments = [e for p in profiles for e in p.environment.get("merged", [p.environment])]
+    environments = [e for p in profiles for e in p.environments]
     messages = {part for p in profiles for part in (p.message or "").split(" + ") if part}
     return Profile(
         functions=tuple(_functions(functions[key]) for key in sorted(functions)),

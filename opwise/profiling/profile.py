@@ -232,6 +232,11 @@ class Profile(Profiled):
         return self
 
     @property
+    def environments(self):
+        """The environment of each run that was merged into this profile; of one run its own."""
+        return self.environment.get("merged", [self.environment])
+
+    @property
     def local_ns(self):
         """Nanoseconds in the Applys of all functions."""
         return sum(f.thunk_ns for f in self.functions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opwise.profiling import aggregate
 
-#: what runs in Python below this share of the time is not worth a tip
+#: what takes less than this share of the time is not worth a tip
 _WORTH = 0.01
 
 
@@ -15,7 +15,7 @@ def tips(profile):
 
 def without_compiler(profile):
     """Return why functions of a profile ran without a C compiler; '' if they did not."""
-    environments = profile.environment.get("merged", [profile.environment])
+    environments = profile.environments
     return next((e["no_compiler"] for e in environments if e.get("no_compiler")), "")
 
 
@@ -29,7 +29,12 @@ def _without_compiler(profile):
 
 
 def _narrower(profile):
-    if any("float64" in text for a in profile.applys for text in (*a.inputs, *a.outputs)):
+    wide = sum(
+        a.total
+        for a in profile.applys
+        if any("float64" in text for text in (*a.inputs, *a.outputs))
+    )
+    if wide > _WORTH * profile.local_ns:
         yield "Try the Theano flag floatX=float32"
 
 

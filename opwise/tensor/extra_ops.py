@@ -173,7 +173,10 @@ def cumsum(x, axis=None):
 
 
 def cumprod(x, axis=None):
-    """Return the cumulative products of ``x`` along ``axis``, of its dtype; None flattens first."""
+    """Return the cumulative products of ``x`` along ``axis``, of its dtype; None flattens first.
+
+    Gradients are exact where factors are 0. Gradients of them are not where several factors are 0.
+    """
     return CumOp(axis, "mul")(x)
 
 

@@ -6,6 +6,7 @@ Each is a name for a function of another module; importing this one attaches the
 from __future__ import annotations
 
 from opwise.errors import AsTensorError, ComplexError
+from opwise.scalar import dtypes
 from opwise.tensor import reduce
 from opwise.tensor import shape as shaping
 from opwise.tensor.convert import tensor_copy
@@ -287,7 +288,9 @@ class _Methods:
             )
         if not isinstance(L, int | float):
             raise TypeError(f"norm takes a number, not {L!r}")
-        powers = abs(self) ** L
+        # an even power of a real number needs no size, which has no second derivative at 0
+        is_even = L % 2 == 0 and self.type.dtype not in dtypes.COMPLEX
+        powers = self**L if is_even else abs(self) ** L
         total = reduce.sum(powers, axis=axis, keepdims=keepdims)
         return reduce.RootOfSum(1.0 / L)(total ** (1.0 / L), total)
 

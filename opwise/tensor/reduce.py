@@ -415,11 +415,13 @@ class Prod(CAReduceDtype):
         mul, switch, eq = elemwise("mul"), elemwise("switch"), elemwise("eq")
         order = _spread(x.type.ndim, self.axis)
         gz = dimshuffle(gz, order)
-        without_zeros = elemwise("true_div")(mul(gz, dimshuffle(out, order)), x)
+        by_factor = mul(gz, dimshuffle(out, order))
         if self.no_zeros_in_input:
-            return without_zeros
+            return elemwise("true_div")(by_factor, x)
         # a group with one zero has a gradient at that zero alone: the product of the others
         is_zero = eq(x, 0.0)
+        one_for_zero = switch(is_zero, constant(np.ones((), x.type.dtype)), x)
+        without_zeros = elemwise("true_div")(by_factor, one_for_zero)
         count = sum(is_zero, axis=self.axis)
         none = dimshuffle(eq(count, 0), order)
         one = dimshuffle(eq(count, 1), order)

@@ -13,7 +13,7 @@ from opwise.compile.function import function
 from opwise.config import change_flags
 from opwise.graph import provenance
 from opwise.graph.traversal import io_toposort
-from opwise.modes.shaking import Shaken, beyond
+from opwise.modes.perturbation import Perturbed, beyond
 from opwise.testing.ways import REFERENCE, WAYS, mode_of
 from opwise.tuning import difference
 from opwise.tuning.candidate import Candidate
@@ -113,8 +113,8 @@ def check(f_or_graph, inputs=(), ways=None, updates=None, givens=None, find_firs
     as the user wrote it gives. Shape, dtype and the places of NaN and infinities must be the same.
     A float may be off by the larger of two: 4 eps of its dtype for each Apply on the longest way
     to it, relative to the largest magnitude of the array; and what roundings by 2 ulp in each Apply
-    can do to it (``shaking.Shaken.allowed``), which is more where numbers cancel out. Integers and
-    bools must be equal, unless such roundings change them too.
+    can do to it (``perturbation.Perturbed.allowed``), which is more where numbers cancel out.
+    Integers and bools must be equal, unless such roundings change them too.
     """
     ways = list(WAYS if ways is None else ways)
     for way in ways:
@@ -179,9 +179,9 @@ class _Written:
         made = construct(**f.maker.construction.arguments)
         self.inputs, self.outputs = made.graph_inputs, made.graph_outputs
         self.values = _values(f, made, args)
-        self.shaken = Shaken(self.values)
+        self.perturbed = Perturbed(self.values)
         with np.errstate(all="ignore"):
-            self.shaken.compute(self.outputs)
+            self.perturbed.compute(self.outputs)
         self.order = io_toposort(self.inputs, self.outputs)
         self._depth = _depths(self.order)
         self.depths = [self._depth.get(var, 0) for var in self.outputs]
@@ -199,8 +199,8 @@ class _Written:
         return self._expected(self.outputs[k])
 
     def _expected(self, var):
-        value = self.shaken.compute([var])[0]
-        allowed = self.shaken.allowed(var)
+        value = self.perturbed.compute([var])[0]
+        allowed = self.perturbed.allowed(var)
         if isinstance(value, np.ndarray | np.generic) and np.asarray(value).dtype.kind in "fc":
             value = np.asarray(value)
             size = np.abs(value)[np.isfinite(value)]

@@ -132,7 +132,7 @@ def _not_fused(subject):
         yield Finding("fusion", "elementwise Applys: the rewrites of this mode do not fuse")
         return
     maker = maker_of(subject.function, subject.mode.excluding("fusion", "inplace"))
-    blocked = fusion.fuse_and_tell(maker.fgraph)
+    blocked = fusion.explain_fusion(maker.fgraph)
     sizes = _bytes(maker.create(), subject)
     most = max(sizes.values(), default=0)
     told = [

@@ -1,4 +1,4 @@
-"""The benchmark of devices runs, on a played one, and says what is missing where there is none."""
+"""The benchmark of devices runs on an emulated one, and says what is missing without any."""
 
 import json
 import sys
@@ -11,18 +11,18 @@ from benchmark.gpu import device_times
 
 def test_every_workload_runs(monkeypatch, capsys, tmp_path):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "gpu"))
-    import played
+    import emulated
 
-    played.install(monkeypatch)
+    emulated.install(monkeypatch)
     monkeypatch.setattr(device_times, "torch_with_cuda", lambda: None)
     assert device_times.main(["--quick", "--json", str(tmp_path / "found.json")]) == 0
     shown = capsys.readouterr().out
     kept = json.loads((tmp_path / "found.json").read_text())
-    assert kept["device"] == "a played device" and kept["date"]
+    assert kept["device"] == "an emulated device" and kept["date"]
     names = [w.name for w in device_times.workloads(quick=True)]
     assert [row["workload"] for row in kept["rows"]] == names
     assert all(name in shown for name in names)
-    # events of the played device are a millisecond apart
+    # events of the emulated device are a millisecond apart
     *rows, profiled = kept["rows"]
     assert {s for row in rows for s in row["seconds"].values()} == {0.0005}
     assert all(

@@ -49,9 +49,9 @@ def test_without_a_gpu_it_says_what_is_missing(monkeypatch, capsys):
 
 def test_cpu_and_gpu(monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "gpu"))
-    import played
+    import emulated
 
-    played.install(monkeypatch)
+    emulated.install(monkeypatch)
     assert regression.main(["--diff", "cpu", "cuda", "--case", "seed", "--epochs", "3"]) == 0
     shown = capsys.readouterr().out
     assert shown.count("agrees with numpy") == 2

@@ -181,6 +181,14 @@ def test_noise_does_not_fail(call, folder):
     assert call(*limit, before, slower).exit_code == 1
 
 
+def test_with_too_few_runs_for_a_verdict_all_of_them_must_be_slower(call, folder):
+    before = folder("before", 1000, 2000, 3000)
+    mixed, slower = folder("mixed", 2500, 4000, 5000), folder("slower", 3100, 4000, 5000)
+    limit = ["diff", "--fail-above", 1.05]
+    assert call(*limit, before, mixed).exit_code == 0
+    assert call(*limit, before, slower).exit_code == 1
+
+
 def test_too_few_runs_are_said_to_be(call, folder):
     before, after = folder("before", 1, 2), folder("after", 3, 4)
     assert "Fewer than 4 runs" in call("diff", before, after).output

@@ -304,7 +304,8 @@ A, B = ("exp", 6_000_000, 1, ("a",)), ("dot", 4_000_000, 1, ("b",))
 )  # fmt: skip
 def test_export(call, profile, tmp_path, arguments, key):
     result = call("export", *arguments, profile("p.json", A, B), tmp_path / "out.json")
-    assert (result.exit_code, result.output) == (0, "")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == f"wrote {tmp_path / 'out.json'}\n"
     assert key in json.loads((tmp_path / "out.json").read_text())
 
 

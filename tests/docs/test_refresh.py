@@ -39,10 +39,23 @@ def page(tmp_path):
 def test_outputs_replace_what_was_there(page):
     refresh.main([str(page)])
     blocks = re.findall(r"```text\n(.*?)```", page.read_text(), re.S)
-    assert blocks == ["a       b\n\n\nc\n", "kept\n", "left alone\n"]
+    first = "$ printf 'a\\tb  \\n\\n\\nc\\n\\n'\n$ echo kept > file\na       b\n\n\nc\n"
+    assert blocks == [first, "$ cat file\n$ exit 3\nkept\n", "left alone\n"]
     again = page.read_text()
     refresh.main([str(page)])
     assert page.read_text() == again
+
+
+@pytest.mark.parametrize("command, lines", [
+    ("opwise run $REPOSITORY/b.py --c 2>&1 | tail -6", ["$ opwise run b.py --c"]),
+    ("opwise run a.py > /dev/null 2>&1; opwise diff a b",
+     ["$ opwise run a.py", "$ opwise diff a b"]),
+    ("cd $REPOSITORY && A=b:c,d=e python f.py | sed -n '/^x;/,/y|z/p' | head -n 2",
+     ["$ A=b:c,d=e python f.py"]),
+    ("opwise report --html a.html a.json && ls a.html", ["$ opwise report --html a.html a.json"]),
+])  # fmt: skip
+def test_what_a_reader_types(command, lines):
+    assert refresh.typed(command).splitlines() == lines
 
 
 def test_checking_changes_nothing(page):

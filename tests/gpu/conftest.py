@@ -18,7 +18,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "sca
 from simulated import DEVICE, Simulated, computed, known  # noqa: E402
 
 
-class Player:
+class SimulatedKernels:
     """Applys by name, whose kernels are compiled at once; wide: those for huge arrays too."""
 
     def __init__(self, nodes, wide=False, **options):
@@ -67,8 +67,8 @@ class Player:
 
 
 @pytest.fixture(scope="session")
-def player():
-    return Player
+def simulate():
+    return SimulatedKernels
 
 
 @pytest.fixture
@@ -117,13 +117,13 @@ def _missing():
     return None
 
 
-@pytest.fixture(params=["played", pytest.param("device", marks=pytest.mark.gpu)])
+@pytest.fixture(params=["emulated", pytest.param("device", marks=pytest.mark.gpu)])
 def cupy(request, monkeypatch):
-    """CuPy: what plays it on the CPU, and where there is a device the real one."""
-    if request.param == "played":
-        import played
+    """CuPy: its emulator on the CPU, and where there is a device the real one."""
+    if request.param == "emulated":
+        import emulated
 
-        return played.install(monkeypatch)
+        return emulated.install(monkeypatch)
     reason = _missing()
     if reason is not None:
         pytest.skip(reason)

@@ -1,4 +1,4 @@
-"""Random programs under the linker cupy on the played device: recorded, captured and replayed.
+"""Random programs under the linker cupy on the emulated device: recorded, captured and replayed.
 
     python tests/gpu/random_programs.py FIRST LAST
 
@@ -16,7 +16,7 @@ WAY = "FAST_RUN, cupy"
 
 
 def examined(seeds):
-    """Return (how many programs were examined, [(seed, fault)]); the played CuPy is installed."""
+    """Return (how many programs were examined, [(seed, fault)]); the emulated CuPy is installed."""
     from opwise.testing.fuzz.examine import examine
     from opwise.testing.fuzz.grow import Fault, Rejected
     from opwise.testing.fuzz.shrink import Recorded
@@ -44,9 +44,9 @@ def main(first, last):
 
     sys.path[:0] = [str(FOLDER), str(FOLDER.parent / "scalar")]
     os.environ.setdefault("OPWISE_TEST_CACHE", tempfile.mkdtemp())
-    import played
+    import emulated
 
-    played.install(pytest.MonkeyPatch())
+    emulated.install(pytest.MonkeyPatch())
     warnings.simplefilter("ignore")  # programs divide by zero
     count, faults = examined(range(first, last))
     for seed, fault in faults:

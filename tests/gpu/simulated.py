@@ -1,4 +1,4 @@
-"""Kernels on the CPU: the same texts as C++, run by the device that ``device.hpp`` plays."""
+"""Kernels on the CPU: the same texts as C++, run by the device that ``device.hpp`` simulates."""
 
 import ctypes
 import fcntl

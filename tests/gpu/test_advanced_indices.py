@@ -81,8 +81,8 @@ def nodes():
 
 
 @pytest.fixture(scope="module")
-def play(player):
-    return player(nodes(), wide=True)
+def kernels(simulate):
+    return simulate(nodes(), wide=True)
 
 
 LENGTHS = (3, 4, 5, 8)
@@ -126,20 +126,20 @@ def case(name, dtype="float32", index="int64", lengths=LENGTHS, **options):
     return x, given, x[whole]
 
 
-def unfit(play, error, name, values):
+def unfit(kernels, error, name, values):
     """Shapes are refused with the error and the text of ``perform``."""
     with pytest.raises(error) as expected:
-        play.expected(name, values)
+        kernels.expected(name, values)
     with pytest.raises(error) as found:
-        play.run(name, values)
+        kernels.run(name, values)
     assert str(found.value) == str(expected.value)
 
 
-def check(play, name, values, told=""):
+def check(kernels, name, values, told=""):
     # the order of indices is that of C, in whatever order numpy looks at them
-    expected = play.expected(name, [np.array(v, order="C") for v in values])
+    expected = kernels.expected(name, [np.array(v, order="C") for v in values])
     for order in (0, 1):
-        found, wrong = play.run(name, values, order)
+        found, wrong = kernels.run(name, values, order)
         assert not wrong
         assert found[0].shape == expected[0].shape
         np.testing.assert_array_equal(found[0], expected[0], err_msg=f"{name} {told}")
@@ -148,49 +148,49 @@ def check(play, name, values, told=""):
 
 
 @pytest.mark.parametrize("name", ITEMS)
-def test_pick(play, layouts, name):
+def test_pick(kernels, layouts, name):
     for lengths in (LENGTHS, (7, 6, 5, 1), (2, 3, 16, 16)):
         x, given, _ = case(name, lengths=lengths)
         for told, values in layouts([x, *given]):
-            check(play, f"pick {name}", values, told)
+            check(kernels, f"pick {name}", values, told)
 
 
 @pytest.mark.parametrize("how", ["add", "set"])
 @pytest.mark.parametrize("name", ITEMS)
-def test_put(play, layouts, name, how):
+def test_put(kernels, layouts, name, how):
     for places in (PLACES, (3, 1, 40)):
         x, given, part = case(name, places=places)
         y = numbers("float32", part.shape, 1)
         for told, values in layouts([x, y, *given]):
-            check(play, f"{how} {name}", values, told)
+            check(kernels, f"{how} {name}", values, told)
         for d in range(y.ndim):  # of length 1, and repeated
-            check(play, f"{how} {name}", [x, y[(slice(None),) * d + (slice(1),)], *given], d)
+            check(kernels, f"{how} {name}", [x, y[(slice(None),) * d + (slice(1),)], *given], d)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_dtypes(play, layouts, dtype):
+def test_dtypes(kernels, layouts, dtype):
     x, given, part = case("two vectors", dtype, places=(50,))
     y = numbers(dtype, part.shape, 1)
     for told, values in layouts([x, y, *given]):
-        check(play, f"pick-{dtype}", [values[0], *values[2:]], told)
+        check(kernels, f"pick-{dtype}", [values[0], *values[2:]], told)
         if dtype != "complex128":
-            check(play, f"add-{dtype}", values, told)
-            check(play, f"set-{dtype}", values, told)
+            check(kernels, f"add-{dtype}", values, told)
+            check(kernels, f"set-{dtype}", values, told)
 
 
 @pytest.mark.parametrize("dtype", INDICES)
-def test_dtypes_of_indices(play, dtype):
+def test_dtypes_of_indices(kernels, dtype):
     x, given, part = case("matrix and vector", index=dtype)
-    check(play, f"pick by {dtype}", [x, *given])
-    check(play, f"add by {dtype}", [x, numbers("float32", part.shape, 1), *given])
+    check(kernels, f"pick by {dtype}", [x, *given])
+    check(kernels, f"add by {dtype}", [x, numbers("float32", part.shape, 1), *given])
 
 
-def test_units_of_16_bytes(play):
+def test_units_of_16_bytes(kernels):
     """Rows of 16 bytes are moved in such; others by their elements."""
     for lengths, unit in [((3, 4, 8), "ow_u64x2 *z"), ((3, 4, 7), "ow_u32 *z")]:
         x, given, _ = case("matrix and vector", lengths=lengths)
-        check(play, "pick matrix and vector", [x, *given])
-        made, z = play.made["pick matrix and vector"], np.empty((2, 6, lengths[2]), "f")
+        check(kernels, "pick matrix and vector", [x, *given])
+        made, z = kernels.made["pick matrix and vector"], np.empty((2, 6, lengths[2]), "f")
         layouts = [_aligned(v) for v in (x, *given)]
         (launch,) = made.plan(layouts, [_aligned(z)], DEVICE).launches
         assert unit in launch.kernel.text
@@ -200,54 +200,54 @@ def _aligned(x):
     return Layout.of(x)._replace(alignment=16)
 
 
-def test_operands_that_are_narrower(play):
+def test_operands_that_are_narrower(kernels):
     x, given, part = case("apart", "float64")
-    check(play, "add a number", [x, np.float32(0.5), *given])
-    check(play, "set a row", [x, np.arange(part.shape[-1], dtype="int8"), *given])
+    check(kernels, "add a number", [x, np.float32(0.5), *given])
+    check(kernels, "set a row", [x, np.arange(part.shape[-1], dtype="int8"), *given])
     # numpy sets from what has more dimensions, if they are 1 long, and does not add it
     x, given, part = case("two vectors")
-    check(play, "set what is larger", [x, part[None, None] * 2, *given])
+    check(kernels, "set what is larger", [x, part[None, None] * 2, *given])
     with pytest.raises(ValueError, match="not broadcastable"):
-        play.run("add what is larger", [x, part[None, None], *given])
+        kernels.run("add what is larger", [x, part[None, None], *given])
 
 
-def test_many_indices(play):
+def test_many_indices(kernels):
     """More than a block sorts."""
     for count in (2048, 2049, 13_001):
         x, given, part = case("two vectors", places=(count,))
         y = numbers("float32", part.shape, 1)
         for how in ("add", "set"):
-            check(play, f"{how} two vectors", [x, y, *given], count)
+            check(kernels, f"{how} two vectors", [x, y, *given], count)
 
 
-def test_the_order_of_additions_is_that_of_the_indices(play):
+def test_the_order_of_additions_is_that_of_the_indices(kernels):
     x, y = np.zeros((2, 3), "f"), np.random.default_rng(1).normal(size=3000, scale=1e3).astype("f")
     at = [np.zeros(3000, int), np.full(3000, -1)]
-    check(play, "add two vectors", [x, y, *at])
+    check(kernels, "add two vectors", [x, y, *at])
     backward = np.zeros((2, 3), "f")
     np.add.at(backward, tuple(at), y[::-1])
-    assert backward[0, 2] != play.run("add two vectors", [x, y, *at])[0][0][0, 2]
+    assert backward[0, 2] != kernels.run("add two vectors", [x, y, *at])[0][0][0, 2]
 
 
-def test_what_is_overwritten_may_have_any_strides(play):
+def test_what_is_overwritten_may_have_any_strides(kernels):
     """An update in place goes on in the memory of its input."""
     x, given, part = case("between slices")
     y = numbers("float32", part.shape, 1)
     for name in ("add", "set"):
-        made = play.made[f"{name} between slices"]
-        (expected,) = play.expected(f"{name} between slices", [x, y, *given])
+        made = kernels.made[f"{name} between slices"]
+        (expected,) = kernels.expected(f"{name} between slices", [x, y, *given])
         for strided in (np.asfortranarray(x), x[::-1, :, ::-1].copy()[::-1, :, ::-1],
                         np.repeat(x, 2, axis=1)[:, ::2].copy("K")):  # fmt: skip
-            inputs = play.given(f"{name} between slices", [strided, y, *given])
+            inputs = kernels.given(f"{name} between slices", [strided, y, *given])
             given_as = known(made, inputs)
             plan = made.plan(given_as, [Layout.of(strided)], DEVICE)
-            assert not play.simulated.run(plan, inputs, [strided])
+            assert not kernels.simulated.run(plan, inputs, [strided])
             np.testing.assert_array_equal(strided, expected)
 
 
-def test_rows_of_large_arrays_are_numbered_in_32_bits(play):
+def test_rows_of_large_arrays_are_numbered_in_32_bits(kernels):
     """In steps that all rows have in common, a key is made of the number of a row."""
-    made = play.made["add matrix and vector"]
+    made = kernels.made["add matrix and vector"]
     lengths, places = (2**20, 2**10, 64), ((4, 6), (6,))
     x, y = (Layout.contiguous(shape, 4) for shape in (lengths, (4, 6, 64)))
     index = [Layout.contiguous(shape, 8) for shape in places]
@@ -258,42 +258,42 @@ def test_rows_of_large_arrays_are_numbered_in_32_bits(play):
         made.plan([wide, y._replace(shape=(4, 6, 1)), *index], [wide], DEVICE)
 
 
-def test_nothing_is_picked(play):
+def test_nothing_is_picked(kernels):
     x, given, _ = case("two vectors", places=(0,))
-    check(play, "pick two vectors", [x, *given])
-    check(play, "add two vectors", [x, np.zeros(0, "f"), *given])
+    check(kernels, "pick two vectors", [x, *given])
+    check(kernels, "add two vectors", [x, np.zeros(0, "f"), *given])
     x, given, part = case("behind a slice", lengths=(0, 4, 5, 8))
-    check(play, "pick behind a slice", [x, *given])
-    check(play, "set behind a slice", [x, part, *given])
+    check(kernels, "pick behind a slice", [x, *given])
+    check(kernels, "set behind a slice", [x, part, *given])
     # numpy does not look at indices that no place is for
     x, _, part = case("vectors and number", places=(0,))
-    check(play, "pick vectors and number", [x, np.zeros(0, int), [9], 1])
-    check(play, "add vectors and number", [x, part, np.zeros(0, int), [9], 1])
+    check(kernels, "pick vectors and number", [x, np.zeros(0, int), [9], 1])
+    check(kernels, "add vectors and number", [x, part, np.zeros(0, int), [9], 1])
     # indices of an axis without elements, where no place is
     x, given, _ = case("two vectors", places=(0,), lengths=(3, 4))
-    check(play, "pick two vectors", [x[:0], *given])
+    check(kernels, "pick two vectors", [x[:0], *given])
 
 
-def failing(play, name, values):
+def failing(kernels, name, values):
     """Return the error of ``perform``, which that of the device must be equal to."""
     with pytest.raises(IndexError) as expected:
-        play.expected(name, values)
+        kernels.expected(name, values)
     for order in (0, 1):
-        _, wrong = play.run(name, values, order)
+        _, wrong = kernels.run(name, values, order)
         assert wrong
-    found = play.made[name].wrong(position_of(wrong), play.given(name, values))
+    found = kernels.made[name].wrong(position_of(wrong), kernels.given(name, values))
     assert (type(found), str(found)) == (type(expected.value), str(expected.value))
     return str(found)
 
 
 @pytest.mark.parametrize("how", ["pick", "add", "set"])
-def test_indices_out_of_range(play, how):
+def test_indices_out_of_range(kernels, how):
     """The first array with such an index is told of, as by numpy; integers before all arrays."""
     x, given, part = case("matrix and vector")
     y = [] if how == "pick" else [part * 2]
 
     def told(*arrays, x=x, name="matrix and vector", y=y):
-        return failing(play, f"{how} {name}", [x, *y, *arrays])
+        return failing(kernels, f"{how} {name}", [x, *y, *arrays])
 
     first, second = given[0].copy(), given[1].copy()
     second[[3, 4]] = 4, -9
@@ -319,47 +319,47 @@ def test_indices_out_of_range(play, how):
 
 
 @pytest.mark.parametrize("how", ["pick", "add", "set"])
-def test_indices_out_of_range_where_nothing_is_picked(play, how):
+def test_indices_out_of_range_where_nothing_is_picked(kernels, how):
     x, given, part = case("behind a slice", lengths=(0, 4, 5, 8))
     y = [] if how == "pick" else [part]
     given[1][3] = 5
-    told = failing(play, f"{how} behind a slice", [x, *y, *given])
+    told = failing(kernels, f"{how} behind a slice", [x, *y, *given])
     assert told == "index 5 is out of bounds for axis 2 with size 5"
 
 
-def test_indices_that_lead_into_what_comes_before(play):
+def test_indices_that_lead_into_what_comes_before(kernels):
     """A row that is too far, by one index, may be another's by the next: both are looked at."""
     x = np.arange(12, dtype="f").reshape(3, 4)
     for i, j in [([0], [4]), ([1], [-5]), ([3], [-4]), ([-4], [3])]:
-        failing(play, "pick two vectors", [x, i, j])
-        failing(play, "add two vectors", [x, [1], i, j])
-        failing(play, "set two vectors", [x, [1], i, j])
+        failing(kernels, "pick two vectors", [x, i, j])
+        failing(kernels, "add two vectors", [x, [1], i, j])
+        failing(kernels, "set two vectors", [x, [1], i, j])
 
 
 @pytest.mark.parametrize("name", ["pick", "add", "set"])
-def test_shapes_that_do_not_fit(play, name):
+def test_shapes_that_do_not_fit(kernels, name):
     x, given, part = case("two vectors")
     y = [] if name == "pick" else [part]
-    unfit(play, IndexError, f"{name} two vectors", [x, *y, given[0], given[1][:5]])
+    unfit(kernels, IndexError, f"{name} two vectors", [x, *y, given[0], given[1][:5]])
     if y:
-        unfit(play, ValueError, f"{name} two vectors", [x, part[:4], *given])
+        unfit(kernels, ValueError, f"{name} two vectors", [x, part[:4], *given])
 
 
-def test_huge_arrays_have_indices_of_64_bits(play):
+def test_huge_arrays_have_indices_of_64_bits(kernels):
     """The same results come of them."""
     x, given, part = case("between slices")
     y = numbers("float32", part.shape, 1)
     for name, values in [("pick", [x, *given]), ("add", [x, y, *given]), ("set", [x, y, *given])]:
-        made = play.made[f"{name} between slices"]
-        (expected,) = play.expected(f"{name} between slices", values)
-        inputs = play.given(f"{name} between slices", values)
+        made = kernels.made[f"{name} between slices"]
+        (expected,) = kernels.expected(f"{name} between slices", values)
+        inputs = kernels.given(f"{name} between slices", values)
         out = np.empty(part.shape, "f") if name == "pick" else x.copy()
         given_as = known(made, inputs)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("opwise.gpu.layouts.LIMIT_32", 2)
             plan = made.plan(given_as, [Layout.of(out)], DEVICE)
         assert any(launch.kernel.wide for launch in plan.launches)
-        assert not play.simulated.run(plan, inputs, [out])
+        assert not kernels.simulated.run(plan, inputs, [out])
         np.testing.assert_array_equal(out, expected)
 
 
@@ -379,7 +379,7 @@ MASKED = {
 
 
 @pytest.fixture(scope="module")
-def masked(player):
+def masked(simulate):
     made = {}
     for name, (x, shape, y, y_shape, ndim) in MASKED.items():
         for how in ("add", "set"):
@@ -387,7 +387,7 @@ def masked(player):
             y_var = TensorType(y, tuple(n == 1 for n in y_shape))()
             node = op(tensor(x, len(shape)), y_var, tensor("bool", ndim)).owner
             made[f"{how} {name}"] = node
-    return player(made)
+    return simulate(made)
 
 
 @pytest.mark.parametrize("how", ["add", "set"])

@@ -130,7 +130,7 @@ def test_a_batch(device):
                 np.testing.assert_allclose(device.download(c), x @ y)
 
 
-@pytest.mark.parametrize("cupy", ["played"], indirect=True)
+@pytest.mark.parametrize("cupy", ["emulated"], indirect=True)
 def test_tf32(cupy, flags):
     """A flag, off by default; of float32 alone."""
     x, y = T.fmatrices("x", "y")
@@ -229,7 +229,7 @@ def test_lengths_that_do_not_fit_are_refused():
 
 # --- the library ----------------------------------------------------------------------------------
 
-#: what finds cuBLAS, which the played CuPy puts something else in place of
+#: what finds cuBLAS, which the emulated CuPy puts something else in place of
 _LIBRARY = Device._blas_library.func
 
 

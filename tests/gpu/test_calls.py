@@ -1,7 +1,7 @@
-"""Ops that CuPy computes, on a played device, against ``perform``: values, and what is refused."""
+"""Ops that CuPy computes, on an emulated device, against ``perform``: values and refusals."""
 
+import emulated
 import numpy as np
-import played
 import pytest
 
 import opwise
@@ -136,13 +136,13 @@ def test_every_call_has_a_case():
     assert missing <= {"Rebroadcast", "ViewOp", "DeepCopyOp", "AllocEmpty"}
 
 
-@pytest.mark.parametrize("cupy", ["played"], indirect=True)
+@pytest.mark.parametrize("cupy", ["emulated"], indirect=True)
 def test_what_lies_in_order_is_not_copied(cupy):
     f = opwise.function([M], CpuContiguous()(M), mode=Mode("cupy", None))
-    launches = played.STREAM.launches
+    launches = emulated.STREAM.launches
     np.testing.assert_array_equal(f(A), A)
-    assert played.STREAM.launches == launches
+    assert emulated.STREAM.launches == launches
     w = opwise.shared(np.asfortranarray(A), borrow=True)
     g = opwise.function([], CpuContiguous()(w), mode=Mode("cupy", None))
     np.testing.assert_array_equal(g(), A)
-    assert played.STREAM.launches == launches + 1
+    assert emulated.STREAM.launches == launches + 1

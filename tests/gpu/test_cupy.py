@@ -1,13 +1,13 @@
 """What opwise takes from CuPy is in CuPy: with its package, and without a device or a driver.
 
-Arrays whose elements nobody reads need neither, so that the played CuPy can be held against it.
+Arrays whose elements nobody reads need neither, so that the emulated CuPy can be held against it.
 """
 
 import inspect
 import sys
 
+import emulated
 import numpy as np
-import played
 import pytest
 
 
@@ -16,16 +16,16 @@ def real():
     return pytest.importorskip("cupy", reason="CuPy is not installed")
 
 
-@pytest.fixture(params=["played", "real"])
+@pytest.fixture(params=["emulated", "real"])
 def cupy(request, monkeypatch):
-    if request.param == "played":
-        return played.install(monkeypatch)
+    if request.param == "emulated":
+        return emulated.install(monkeypatch)
     return request.getfixturevalue("real")
 
 
 @pytest.fixture
 def address(cupy):
-    return played.MEMORY.raw(4096) if cupy.__version__ == "played" else 1 << 20
+    return emulated.MEMORY.raw(4096) if cupy.__version__ == "emulated" else 1 << 20
 
 
 #: module or class, and what it must have

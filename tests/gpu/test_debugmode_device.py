@@ -1,7 +1,7 @@
 """DebugMode beside a device: each Apply runs there too, and is compared with the CPU."""
 
+import emulated
 import numpy as np
-import played
 import pytest
 
 import opwise
@@ -17,7 +17,7 @@ X = np.random.RandomState(1).rand(6, 6).astype("float32")
 
 @pytest.fixture(autouse=True)
 def cuda(monkeypatch):
-    played.install(monkeypatch)
+    emulated.install(monkeypatch)
     monkeypatch.setattr(hooks, "chosen_device", "cuda")
 
 
@@ -31,10 +31,10 @@ def compiled():
 
 def test_a_clean_program_raises_no_alarm():
     f = compiled()
-    launches = played.STREAM.launches
+    launches = emulated.STREAM.launches
     for _ in range(2):
         f(X, [0, 3, 3])
-    assert played.STREAM.launches > launches + 10
+    assert emulated.STREAM.launches > launches + 10
     tried = [step.trial is not None for step in f.fn.steps]
     assert sum(tried) > len(tried) / 2
 

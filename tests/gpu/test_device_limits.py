@@ -6,8 +6,8 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import emulated
 import numpy as np
-import played
 import pytest
 from click.testing import CliRunner
 
@@ -35,7 +35,7 @@ SMALL = 1 << 16
 
 @pytest.fixture(autouse=True)
 def cupy(monkeypatch):
-    return played.install(monkeypatch)
+    return emulated.install(monkeypatch)
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ def measured(monkeypatch):
 
 
 def test_what_is_measured():
-    """The clock of the played device goes on by a millisecond with each mark."""
+    """The clock of the emulated device goes on by a millisecond with each mark."""
     found = probe.measure(device.device(), largest=SMALL)
     each = 1e6 / probe._REPEATS
     assert found.one == found.all == ((SMALL, SMALL / each),)
@@ -75,7 +75,7 @@ def test_what_is_measured():
         (dtype, True, pytest.approx(2 * 16**3 / 0.5e6)) for dtype in ("float32", "float64")
     ]
     assert (found.step_ns, found.processors, found.threads) == (1e6, 4, 1)
-    assert found.processor == "a played device"
+    assert found.processor == "an emulated device"
     assert Machine.from_json(found.to_json()) == found
 
 
@@ -92,7 +92,7 @@ def test_a_device_is_measured_once(folder, measured):
     there = device.device()
     assert probe.known(there) is None and not measured
     first = probe.limits(there)
-    assert [path.name for path in folder.iterdir()] == ["device-a-played-device.json"]
+    assert [path.name for path in folder.iterdir()] == ["device-an-emulated-device.json"]
     assert probe.limits(there) == probe.known(there) == first and len(measured) == 1
     slower = replace(first, one=((SMALL, 1e-6),), all=((SMALL, 1e-6),), step_ns=9e9)
     next(folder.iterdir()).write_text(slower.to_json())
@@ -108,7 +108,7 @@ def test_the_process_that_measures(folder, measured, monkeypatch, capsys):
     monkeypatch.setattr(hooks, "chosen_device", "cuda")
     probe.main()
     *_, told = capsys.readouterr().err.splitlines()
-    assert told == "measuring what a played device can do at best..." and len(measured) == 1
+    assert told == "measuring what an emulated device can do at best..." and len(measured) == 1
     probe.main()
     assert capsys.readouterr() == ("", "") and len(measured) == 1
     monkeypatch.setitem(sys.modules, "cupy", None)
@@ -234,7 +234,7 @@ def test_report_measures_anew_where_it_is_asked_to(call, profile, tmp_path, meas
     replace(profile, devices=()).save(path)
     assert "Device cuda0" not in call("report", "--form", "text", path).output and not measured
     shown = call("report", "--form", "text", "--limits", path)
-    assert "  Device cuda0: a played device, 4 multiprocessors\n" in shown.output
+    assert "  Device cuda0: an emulated device, 4 multiprocessors\n" in shown.output
     assert len(measured) == 1 and "of limit" in call("report", "--limits", path).output
     # where the device is not, it is as it was recorded
     monkeypatch.setitem(sys.modules, "cupy", None)

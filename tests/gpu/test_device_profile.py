@@ -3,8 +3,8 @@
 import re
 import time
 
+import emulated
 import numpy as np
-import played
 import pytest
 from click.testing import CliRunner
 
@@ -23,7 +23,7 @@ WHY = "its length would be waited for"
 
 @pytest.fixture(autouse=True)
 def cupy(monkeypatch):
-    return played.install(monkeypatch)
+    return emulated.install(monkeypatch)
 
 
 def run(linker, calls=4):
@@ -40,7 +40,7 @@ def run(linker, calls=4):
 
 def test_times_are_those_of_events():
     (f,) = run("cupy").profile().functions
-    # each event of the played device is a millisecond after the one before
+    # each event of the emulated device is a millisecond after the one before
     for a in f.applys:
         if a.device:
             ns = 0 if "DimShuffle" in a.op else 1_000_000
@@ -57,13 +57,13 @@ def test_times_are_those_of_events():
 
 def test_waiting_counts_for_what_is_waited_for(monkeypatch):
     """Results, words that complain, and the marks of what nobody else waits for."""
-    real = played.STREAM.synchronize
+    real = emulated.STREAM.synchronize
 
     def synchronize():
         time.sleep(0.002)
         real()
 
-    monkeypatch.setattr(played.STREAM, "synchronize", synchronize)
+    monkeypatch.setattr(emulated.STREAM, "synchronize", synchronize)
     (f,) = run("cupy").profile().functions
     waited = {a.position for a in f.applys if a.waited}
     # the last one that may complain stands before the first result

@@ -5,8 +5,8 @@ import subprocess
 import sys
 import warnings
 
+import emulated
 import numpy as np
-import played
 import pytest
 
 import opwise
@@ -22,13 +22,13 @@ from opwise.modes.mode import Mode, get_mode
 
 @pytest.fixture
 def cupy(monkeypatch):
-    return played.install(monkeypatch)
+    return emulated.install(monkeypatch)
 
 
 @pytest.fixture
 def nothing(monkeypatch):
     """No CuPy can be imported."""
-    played.install(monkeypatch)
+    emulated.install(monkeypatch)
     monkeypatch.setitem(sys.modules, "cupy", None)
     linker._warn_once.cache_clear()
 
@@ -74,7 +74,7 @@ def test_a_program_chooses(cupy, capsys):
     current, peak = legacy.theano_allocated()
     assert before + VALUE.nbytes <= current <= peak
     assert legacy.mem_info() == (3 * 10**9, 4 * 10**9)
-    assert "Using cuda0: a played device" not in capsys.readouterr().out
+    assert "Using cuda0: an emulated device" not in capsys.readouterr().out
 
 
 def test_old_names_leave_variables_as_they_are(cupy):
@@ -83,7 +83,7 @@ def test_old_names_leave_variables_as_they_are(cupy):
     f = opwise.function(
         [x], opwise.Out(legacy.gpu_from_host(x * 2), borrow=True), mode=Mode("cupy")
     )
-    assert isinstance(f(VALUE), played.ndarray)
+    assert isinstance(f(VALUE), emulated.ndarray)
     g = opwise.function([x], legacy.gpu_contiguous(x.T), mode=Mode("cupy"))
     np.testing.assert_array_equal(g(VALUE), VALUE.T)
 
@@ -106,7 +106,7 @@ def test_a_device_that_is_not_there(cupy):
 
 def test_without_a_driver(cupy, monkeypatch):
     def fails():
-        raise played.CUDARuntimeError("cudaErrorInsufficientDriver")
+        raise emulated.CUDARuntimeError("cudaErrorInsufficientDriver")
 
     monkeypatch.setattr(cupy.cuda.runtime, "getDeviceCount", fails)
     with pytest.raises(DeviceError, match="finds no GPU that it can use"):
@@ -145,4 +145,4 @@ def test_importing_opwise_imports_no_cupy():
 
 def test_doctor(cupy, monkeypatch):
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: name)
-    assert doctor.machine()["GPU"] == "a played device, 3.0 of 4.0 GB free"
+    assert doctor.machine()["GPU"] == "an emulated device, 3.0 of 4.0 GB free"

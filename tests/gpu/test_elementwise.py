@@ -99,8 +99,8 @@ def nodes():
 
 
 @pytest.fixture(scope="module")
-def play(player):
-    return player(nodes())
+def kernels(simulate):
+    return simulate(nodes())
 
 
 def numbers(dtype, shape, seed=0):
@@ -112,79 +112,79 @@ def numbers(dtype, shape, seed=0):
     return random.integers(0, 9, shape).astype(dtype)
 
 
-def check(play, name, values, told="", orders=(0,)):
-    expected = play.expected(name, values)
+def check(kernels, name, values, told="", orders=(0,)):
+    expected = kernels.expected(name, values)
     for order in orders:
-        found, wrong = play.run(name, values, order)
+        found, wrong = kernels.run(name, values, order)
         assert not wrong
         for f, e in zip(found, expected, strict=True):
             assert f.shape == e.shape, (name, told)
             np.testing.assert_array_equal(f, e, err_msg=f"{name} {told}")
 
 
-def operands(play, name, shape):
+def operands(kernels, name, shape):
     found = []
-    for k, var in enumerate(play.nodes[name].inputs):
+    for k, var in enumerate(kernels.nodes[name].inputs):
         own = [1 if b else n for n, b in zip(shape, var.type.broadcastable, strict=True)]
         found.append(numbers(var.type.dtype, own, k))
     return found
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 255, 256, 1023, 1024, 2047, 2048, 2049, 30_001])
-def test_lengths(play, n):
+def test_lengths(kernels, n):
     for name in ("several-1", "many"):
-        check(play, name, operands(play, name, (n,)), n, (0, 1))
-    check(play, "add-float16", operands(play, "add-float16", (n, 3)), n)
+        check(kernels, name, operands(kernels, name, (n,)), n, (0, 1))
+    check(kernels, "add-float16", operands(kernels, "add-float16", (n, 3)), n)
 
 
 @pytest.mark.parametrize("ndim", range(5))
-def test_layouts(play, layouts, ndim):
+def test_layouts(kernels, layouts, ndim):
     for shape in [(8, 6, 5, 4)[:ndim], (1, 7, 1, 3)[:ndim], (5, 0, 2, 2)[:ndim], (40, 64)[:ndim]]:
         if len(shape) != ndim:
             continue
         name = f"several-{ndim}"
-        for told, values in layouts(operands(play, name, shape)):
-            check(play, name, values, (shape, told))
+        for told, values in layouts(operands(kernels, name, shape)):
+            check(kernels, name, values, (shape, told))
 
 
 @pytest.mark.parametrize("name", ["mixed", "add-float16", "add-int8", "add-float64", "add-uint16",
                                   "copy"])  # fmt: skip
-def test_dtypes(play, layouts, name):
-    ndim = play.nodes[name].outputs[0].type.ndim
+def test_dtypes(kernels, layouts, name):
+    ndim = kernels.nodes[name].outputs[0].type.ndim
     for shape in [(7, 5, 3)[:ndim], (33, 64, 2)[:ndim]]:
-        for told, values in layouts(operands(play, name, shape)):
-            check(play, name, values, (shape, told))
+        for told, values in layouts(operands(kernels, name, shape)):
+            check(kernels, name, values, (shape, told))
 
 
 @pytest.mark.parametrize("name", [*PATTERNS, "second"])
-def test_broadcasting(play, layouts, name):
+def test_broadcasting(kernels, layouts, name):
     for shape in [(1, 1), (5, 8), (8, 5), (1, 64), (64, 1), (0, 4), (70, 640)]:
-        for told, values in layouts(operands(play, name, shape)):
-            check(play, name, values, (shape, told))
+        for told, values in layouts(operands(kernels, name, shape)):
+            check(kernels, name, values, (shape, told))
 
 
-def test_broadcasting_of_dimensions_between_others(play):
+def test_broadcasting_of_dimensions_between_others(kernels):
     for shape in itertools.product((1, 2, 5), (1, 4), (1, 6, 8)):
-        check(play, "outer", operands(play, "outer", shape), shape)
+        check(kernels, "outer", operands(kernels, "outer", shape), shape)
 
 
-def test_vectors_are_used_where_they_can_be(play):
-    assert play.plan("several-2", operands(play, "several-2", (6, 8))) == ["flat"]
-    both = operands(play, "several-2", (6, 8))
-    assert play.plan("several-2", [np.asfortranarray(x) for x in both]) == ["strided"]
-    assert play.plan("row", operands(play, "row", (6, 8))) == ["rows"]
-    assert play.plan("column", operands(play, "column", (6, 8))) == ["rows"]
-    assert play.plan("row", operands(play, "row", (6, 7))) == ["strided"]
-    assert play.plan("number", operands(play, "number", (6, 7))) == ["flat"]
-    assert play.plan("several-0", operands(play, "several-0", ())) == ["flat"]
-    assert play.plan("several-2", operands(play, "several-2", (0, 8))) == []
+def test_vectors_are_used_where_they_can_be(kernels):
+    assert kernels.plan("several-2", operands(kernels, "several-2", (6, 8))) == ["flat"]
+    both = operands(kernels, "several-2", (6, 8))
+    assert kernels.plan("several-2", [np.asfortranarray(x) for x in both]) == ["strided"]
+    assert kernels.plan("row", operands(kernels, "row", (6, 8))) == ["rows"]
+    assert kernels.plan("column", operands(kernels, "column", (6, 8))) == ["rows"]
+    assert kernels.plan("row", operands(kernels, "row", (6, 7))) == ["strided"]
+    assert kernels.plan("number", operands(kernels, "number", (6, 7))) == ["flat"]
+    assert kernels.plan("several-0", operands(kernels, "several-0", ())) == ["flat"]
+    assert kernels.plan("several-2", operands(kernels, "several-2", (0, 8))) == []
 
 
-def test_in_place(play):
+def test_in_place(kernels):
     """An output may be an input's memory."""
-    x, y = operands(play, "in place", (37, 41))
+    x, y = operands(kernels, "in place", (37, 41))
     (expected,) = [x - y]
-    made = play.made["in place"]
+    made = kernels.made["in place"]
     from simulated import DEVICE
 
     from opwise.gpu.kernel import Layout
@@ -193,11 +193,11 @@ def test_in_place(play):
         own = change(y)
         given = [Layout.of(x), Layout.of(own)]
         plan = made.plan(given, [Layout.of(own)], DEVICE)
-        play.simulated.run(plan, [x, own], [own])
+        kernels.simulated.run(plan, [x, own], [own])
         np.testing.assert_array_equal(own, expected)
 
 
-def test_alloc(play):
+def test_alloc(kernels):
     for value, shape in [
         ((1,), (2, 3, 4)),
         ((4,), (2, 3, 4)),
@@ -205,69 +205,68 @@ def test_alloc(play):
         ((3,), (0, 2, 3)),
     ]:
         values = [numbers("float32", value), *map(np.int64, shape)]
-        check(play, "alloc", values, shape)
+        check(kernels, "alloc", values, shape)
     with pytest.raises(ValueError, match="not broadcastable"):
-        play.run("alloc", [numbers("float32", (3,)), *map(np.int64, (2, 2, 4))])
+        kernels.run("alloc", [numbers("float32", (3,)), *map(np.int64, (2, 2, 4))])
 
 
-def test_join_and_split(play, layouts):
+def test_join_and_split(kernels, layouts):
     parts = [numbers("float32", (5, 4)), numbers("int8", (5, 3), 1), numbers("float32", (5, 8), 2)]
     for told, values in layouts(parts):
-        check(play, "join", values, told)
+        check(kernels, "join", values, told)
     with pytest.raises(ValueError, match="must match exactly"):
-        play.run("join", [parts[0], parts[1], parts[2][:4]])
+        kernels.run("join", [parts[0], parts[1], parts[2][:4]])
     for told, (x,) in layouts([numbers("float64", (4, 9))]):
-        check(play, "split", [x, np.array([2, 0, 7])], told)
+        check(kernels, "split", [x, np.array([2, 0, 7])], told)
     with pytest.raises(ValueError, match="the parts have"):
-        play.run("split", [numbers("float64", (4, 9)), np.array([2, 0, 6])])
+        kernels.run("split", [numbers("float64", (4, 9)), np.array([2, 0, 6])])
 
 
-def test_numbers_beside_each_other(play):
-    check(play, "vector", [np.float64(x) for x in (1.5, -2.0, 3.25)])
+def test_numbers_beside_each_other(kernels):
+    check(kernels, "vector", [np.float64(x) for x in (1.5, -2.0, 3.25)])
 
 
-def test_parts_that_are_changed(play, layouts):
+def test_parts_that_are_changed(kernels, layouts):
     x, y = numbers("float32", (9, 8)), numbers("float32", (4, 6), 1)
     for told, (a, b) in layouts([x, y]):
-        check(play, "inc", [a, b, np.int64(2)], told)
-        check(play, "inc", [a, b, np.int64(-6)], told)
-    check(
-        play, "inc row", [numbers("float32", (3, 4, 8)), numbers("float32", (1, 8)), np.int64(-1)]
-    )
-    check(play, "set", [numbers("float64", (9,)), numbers("float32", (9,), 1)])
+        check(kernels, "inc", [a, b, np.int64(2)], told)
+        check(kernels, "inc", [a, b, np.int64(-6)], told)
+    x, row = numbers("float32", (3, 4, 8)), numbers("float32", (1, 8))
+    check(kernels, "inc row", [x, row, np.int64(-1)])
+    check(kernels, "set", [numbers("float64", (9,)), numbers("float32", (9,), 1)])
     with pytest.raises(ValueError, match="not broadcastable"):
-        play.run("inc", [x, y, np.int64(1)])
+        kernels.run("inc", [x, y, np.int64(1)])
     with pytest.raises(IndexError):
-        play.run("inc row", [np.zeros((3, 4, 8), "f"), np.zeros((1, 8), "f"), np.int64(3)])
+        kernels.run("inc row", [np.zeros((3, 4, 8), "f"), np.zeros((1, 8), "f"), np.int64(3)])
 
 
-def test_diagonals(play, layouts):
+def test_diagonals(kernels, layouts):
     for shape in [(4, 7), (7, 4), (1, 1), (5, 0), (1, 9)]:
         for told, (x,) in layouts([numbers("float32", shape)]):
-            check(play, "diagonal", [x], (shape, told))
+            check(kernels, "diagonal", [x], (shape, told))
     for n in (0, 1, 6):
-        check(play, "square", [numbers("float32", (n,))], n)
+        check(kernels, "square", [numbers("float32", (n,))], n)
 
 
-def test_ranges(play):
+def test_ranges(kernels):
     for start, stop, step in [(0, 10, 1), (5, -5, -2), (2, 2, 1), (7, 3, 2), (0, 1000, 3)]:
         for dtype in ("float16", "float32", "int8", "int64", "uint64", "float64"):
             if (dtype == "uint64" and step < 0) or (dtype == "int8" and stop > 100):
                 continue
-            check(play, f"arange-{dtype}", [np.float64(v) for v in (start, stop, step)])
+            check(kernels, f"arange-{dtype}", [np.float64(v) for v in (start, stop, step)])
     for dtype in ("float32", "float64"):
-        check(play, f"arange-{dtype}", [np.float64(v) for v in (0.1, 7.3, 0.37)])
+        check(kernels, f"arange-{dtype}", [np.float64(v) for v in (0.1, 7.3, 0.37)])
     with pytest.raises(ZeroDivisionError):
-        play.run("arange-int64", [np.float64(v) for v in (0, 1, 0)])
+        kernels.run("arange-int64", [np.float64(v) for v in (0, 1, 0)])
 
 
-def test_matrices_with_a_diagonal(play):
+def test_matrices_with_a_diagonal(kernels):
     for dtype in ("bool", "float16", "float32"):
         for n, m, k in [(3, 5, 0), (5, 3, 1), (40, 40, -7), (0, 3, 0), (4, 4, 9)]:
             for name in ("eye", "tri"):
-                check(play, f"{name}-{dtype}", list(map(np.int64, (n, m, k))), (n, m, k))
+                check(kernels, f"{name}-{dtype}", list(map(np.int64, (n, m, k))), (n, m, k))
 
 
-def test_shapes_that_differ_are_refused(play):
+def test_shapes_that_differ_are_refused(kernels):
     with pytest.raises(ValueError, match="Dimension mismatch"):
-        play.run("several-2", [np.zeros((2, 3), "f"), np.zeros((2, 4), "f")])
+        kernels.run("several-2", [np.zeros((2, 3), "f"), np.zeros((2, 4), "f")])

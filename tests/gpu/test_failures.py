@@ -1,7 +1,7 @@
 """Calls that fail on a device, at every place: what is said, and that nothing is left behind."""
 
+import emulated
 import numpy as np
-import played
 import pytest
 
 import opwise
@@ -19,7 +19,7 @@ ONE, NINE = np.float32(1), np.float32(9)
 
 @pytest.fixture(autouse=True)
 def there(cupy):
-    """Every test runs on a device, be it a played one."""
+    """Every test runs on a device, be it an emulated one."""
 
 
 @pytest.fixture
@@ -171,12 +171,12 @@ def test_products_added_in_place_copy_no_parameters(mode, w, monkeypatch):
     np.testing.assert_allclose(b.get_value(), X[0] - Y.sum(axis=0), rtol=1e-5)
 
 
-class TestPlayed:
-    """What only a played device can be made to do."""
+class TestEmulated:
+    """What only an emulated device can be made to do."""
 
     @pytest.fixture
     def cupy(self, monkeypatch):
-        return played.install(monkeypatch, devices=2)
+        return emulated.install(monkeypatch, devices=2)
 
     def test_a_kernel_that_cannot_be_compiled_when_it_is_needed(self, mode, w, cupy):
         v = opwise.shared(Y.copy(), "v")
@@ -223,7 +223,7 @@ class TestPlayed:
         f = opwise.function([x], T.exp(x).sum(axis=0), mode=mode)
 
         def empty(shape, dtype):
-            raise played.OutOfMemoryError(512, 1024)
+            raise emulated.OutOfMemoryError(512, 1024)
 
         cupy.empty = empty
         with pytest.raises(MemoryError, match=r"(?s)allocating 512 bytes.*test_failures.py"):
@@ -236,7 +236,7 @@ class TestPlayed:
         x = T.fmatrix("x")
         f = opwise.function([x], T.exp(x), mode=mode)
         f(X)
-        assert played.STREAM.depth == 0
+        assert emulated.STREAM.depth == 0
         with pytest.raises(ValueError, match="reshape"):
             opwise.function([x], T.exp(x).reshape((7,)), mode=mode)(X)
-        assert played.STREAM.depth == 0
+        assert emulated.STREAM.depth == 0

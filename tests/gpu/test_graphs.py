@@ -3,8 +3,8 @@
 import gc
 import threading
 
+import emulated
 import numpy as np
-import played
 import pytest
 
 import opwise
@@ -27,7 +27,7 @@ RATE = np.float32(0.1)
 
 @pytest.fixture(autouse=True)
 def there(cupy):
-    """Every test runs on a device, be it a played one."""
+    """Every test runs on a device, be it an emulated one."""
 
 
 @pytest.fixture
@@ -52,13 +52,15 @@ class Counts:
         self.cupy = cupy
 
     def _now(self, cupy):
-        return np.array([played._Graph.launched, played.STREAM.launches, len(cupy.cublas.calls)])
+        return np.array(
+            [emulated._Graph.launched, emulated.STREAM.launches, len(cupy.cublas.calls)]
+        )
 
     def __call__(self):
         return tuple(self._now(self.cupy) - self.before)
 
 
-played_alone = pytest.mark.parametrize("cupy", ["played"], indirect=True)
+played_alone = pytest.mark.parametrize("cupy", ["emulated"], indirect=True)
 
 
 def perceptron(mode, labels=False):
@@ -482,7 +484,7 @@ def test_where_there_is_no_memory_for_a_graph(mode, cupy):
     real = stretch.device.piece
 
     def piece(size):
-        raise played.OutOfMemoryError(size, 0)
+        raise emulated.OutOfMemoryError(size, 0)
 
     stretch.device.piece = piece
     try:
@@ -499,7 +501,7 @@ def test_where_there_is_no_memory_for_results_of_a_graph(mode, cupy, monkeypatch
     f()
 
     def no(*args):
-        raise played.OutOfMemoryError(1, 0)
+        raise emulated.OutOfMemoryError(1, 0)
 
     monkeypatch.setattr(graphs, "_Home", no)
     expected = np.tanh(X @ X)
@@ -553,7 +555,7 @@ def test_a_launch_that_is_interrupted(mode, cupy, monkeypatch):
 
     for rows in ([1, 2], [1, 2], [1, 9]):
         with monkeypatch.context() as patch:
-            patch.setattr(played._Graph, "launch", interrupted)
+            patch.setattr(emulated._Graph, "launch", interrupted)
             with pytest.raises((KeyboardInterrupt, IndexError)):
                 f(X, rows)
         np.testing.assert_array_equal(w.get_value(), before)
@@ -709,8 +711,8 @@ def test_nobody_waits_before_the_results(mode, cupy, monkeypatch):
     for _ in range(3):
         f(X, Y)
     waits = []
-    real = played.STREAM.synchronize
-    monkeypatch.setattr(played.STREAM, "synchronize", lambda: (waits.append(1), real()))
+    real = emulated.STREAM.synchronize
+    monkeypatch.setattr(emulated.STREAM, "synchronize", lambda: (waits.append(1), real()))
     f(X, Y)
     # the copies of two arguments before these were there long ago: two events
     assert len(waits) == 3, "and the result"

@@ -43,15 +43,15 @@ def nodes():
 
 
 @pytest.fixture(scope="module")
-def play(player):
-    return player(nodes())
+def kernels(simulate):
+    return simulate(nodes())
 
 
 @pytest.fixture(scope="module")
-def atomic(player):
+def atomic(simulate):
     chosen = {k: v for k, v in nodes().items() if k.startswith("add") and "16" not in k
               and "int8" not in k}  # fmt: skip
-    return player(chosen, deterministic=False)
+    return simulate(chosen, deterministic=False)
 
 
 def numbers(dtype, shape, seed=0):
@@ -63,10 +63,10 @@ def numbers(dtype, shape, seed=0):
     return random.normal(size=shape).astype(dtype)
 
 
-def check(play, name, values, told="", equal=True):
-    expected = play.expected(name, values)
+def check(kernels, name, values, told="", equal=True):
+    expected = kernels.expected(name, values)
     for order in (0, 1):
-        found, wrong = play.run(name, values, order)
+        found, wrong = kernels.run(name, values, order)
         assert not wrong
         for f, e in zip(found, expected, strict=True):
             assert f.shape == e.shape
@@ -77,28 +77,28 @@ def check(play, name, values, told="", equal=True):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_take(play, layouts, dtype):
+def test_take(kernels, layouts, dtype):
     index = np.array([3, 0, -1, 4, 4, -5, 2])
     for columns in (1, 3, 16, 40):
         for told, values in layouts([numbers(dtype, (5, columns)), index]):
-            check(play, f"take-{dtype}", values, (columns, told))
-    check(play, f"take-{dtype}", [numbers(dtype, (5, 0)), index])
-    check(play, f"take-{dtype}", [numbers(dtype, (5, 4)), index[:0]])
+            check(kernels, f"take-{dtype}", values, (columns, told))
+    check(kernels, f"take-{dtype}", [numbers(dtype, (5, 0)), index])
+    check(kernels, f"take-{dtype}", [numbers(dtype, (5, 4)), index[:0]])
 
 
-def test_take_of_other_dimensions_and_indices(play, layouts):
+def test_take_of_other_dimensions_and_indices(kernels, layouts):
     for told, values in layouts([numbers("float32", (6, 4, 5)), np.array([5, 1, -6])]):
-        check(play, "take-3", values, told)
-    check(play, "take-1", [numbers("float32", (600,)), np.arange(599, -1, -2)])
+        check(kernels, "take-3", values, told)
+    check(kernels, "take-1", [numbers("float32", (600,)), np.arange(599, -1, -2)])
     for dtype in ("int8", "uint32", "int32"):
-        check(play, f"take by {dtype}", [numbers("float32", (9, 8)), np.array([8, 0, 3], dtype)])
+        check(kernels, f"take by {dtype}", [numbers("float32", (9, 8)), np.array([8, 0, 3], dtype)])
 
 
-def test_units_of_16_bytes(play):
+def test_units_of_16_bytes(kernels):
     index = np.array([1, 0])
-    assert play.plan("take-float32", [np.zeros((5, 8), "f"), index]) == ["take"]
+    assert kernels.plan("take-float32", [np.zeros((5, 8), "f"), index]) == ["take"]
     launches = [
-        play.made["take-float32"].plan(*_layouts(x, index), _device()).launches[0].kernel
+        kernels.made["take-float32"].plan(*_layouts(x, index), _device()).launches[0].kernel
         for x in (np.zeros((5, 8), "f"), np.zeros((5, 9), "f"))
     ]
     assert "ow_u64x2 *z" in launches[0].text and "ow_u32 *z" in launches[1].text
@@ -121,7 +121,7 @@ def _device():
 
 @pytest.mark.parametrize("how", ["add", "set"])
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "int64", "float64"])
-def test_put(play, layouts, dtype, how):
+def test_put(kernels, layouts, dtype, how):
     random = np.random.default_rng(4)
     for rows, count, columns in [(7, 5, 6), (3, 40, 8), (1, 9, 1), (50, 1, 3)]:
         index = random.integers(-rows, rows, count)
@@ -130,46 +130,46 @@ def test_put(play, layouts, dtype, how):
             y = (y * 4).round() / 4  # numpy rounds each sum: let there be nothing to round
             x = (x * 4).round() / 4
         for told, values in layouts([x, y, index]):
-            check(play, f"{how}-{dtype}-2", values, (rows, count, told))
-        check(play, f"{how}-{dtype}-1", [x[:, 0].copy(), y[:, 0].copy(), index])
+            check(kernels, f"{how}-{dtype}-2", values, (rows, count, told))
+        check(kernels, f"{how}-{dtype}-1", [x[:, 0].copy(), y[:, 0].copy(), index])
         wide = [np.repeat(v[:, None], 4, 1) for v in (x, y)]
-        check(play, f"{how}-{dtype}-3", [*wide, index])
+        check(kernels, f"{how}-{dtype}-3", [*wide, index])
 
 
 @pytest.mark.parametrize("how", ["add", "set"])
-def test_many_indices(play, how):
+def test_many_indices(kernels, how):
     """More than a block sorts: runs are joined, once, twice, with a rest."""
     for count in (2048, 2049, 5000, 13_001):
         index = np.random.default_rng(count).integers(-37, 37, count)
         values = [numbers("float32", (37, 2)), numbers("float32", (count, 2), 1), index]
-        check(play, f"{how}-float32-2", values, count)
+        check(kernels, f"{how}-float32-2", values, count)
 
 
-def test_the_order_of_additions_is_that_of_the_indices(play):
+def test_the_order_of_additions_is_that_of_the_indices(kernels):
     """The bits are those of numpy, where another order would give others."""
     count = 3000
     index = np.zeros(count, int)
     y = np.random.default_rng(1).normal(size=(count, 1), scale=1e3).astype("f")
-    check(play, "add-float32-2", [np.zeros((2, 1), "f"), y, index])
+    check(kernels, "add-float32-2", [np.zeros((2, 1), "f"), y, index])
     backward = np.zeros((2, 1), "f")
     np.add.at(backward, index, y[::-1])
-    assert backward[0] != play.run("add-float32-2", [np.zeros((2, 1), "f"), y, index])[0][0][0]
+    assert backward[0] != kernels.run("add-float32-2", [np.zeros((2, 1), "f"), y, index])[0][0][0]
 
 
-def test_operands_that_are_narrower(play):
+def test_operands_that_are_narrower(kernels):
     index = np.array([2, 0, 2, -1], "int32")
-    check(play, "add a row", [numbers("float32", (4, 8)), numbers("float32", (8,), 1), index])
+    check(kernels, "add a row", [numbers("float32", (4, 8)), numbers("float32", (8,), 1), index])
     single = numbers("float32", (4, 8), 1)
-    check(play, "add single to double", [numbers("float64", (4, 8)), single, index.astype(int)])
-    check(play, "add-float32-2", [numbers("float32", (4, 8)), single[:1], np.array([1, 1, 0])])
+    check(kernels, "add single to double", [numbers("float64", (4, 8)), single, index.astype(int)])
+    check(kernels, "add-float32-2", [numbers("float32", (4, 8)), single[:1], np.array([1, 1, 0])])
     with pytest.raises(ValueError, match="not broadcastable"):
-        play.run("add-float32-2", [numbers("float32", (4, 8)), single[:2], np.array([1, 1, 0])])
+        kernels.run("add-float32-2", [numbers("float32", (4, 8)), single[:2], np.array([1, 1, 0])])
 
 
-def test_nothing_to_put(play):
+def test_nothing_to_put(kernels):
     x = numbers("float32", (4, 3))
-    check(play, "add-float32-2", [x, x[:0], np.zeros(0, int)])
-    check(play, "add-float32-2", [x[:, :0], x[:2, :0], np.array([1, 2])])
+    check(kernels, "add-float32-2", [x, x[:0], np.zeros(0, int)])
+    check(kernels, "add-float32-2", [x[:, :0], x[:2, :0], np.array([1, 2])])
 
 
 def test_additions_at_once(atomic):
@@ -181,22 +181,22 @@ def test_additions_at_once(atomic):
 
 
 @pytest.mark.parametrize("name", ["take-float32", "add-float32-2", "set-float32-2"])
-def test_indices_out_of_range(play, atomic, name):
+def test_indices_out_of_range(kernels, atomic, name):
     """The first of them is told of, and nothing is read or written out of bounds."""
     x, index = numbers("float32", (5, 8)), np.zeros(3000, int)
     index[[40, 700, 2900]] = 5, -6, 2**40
     y = numbers("float32", (3000, 8), 1)
     values = [x, index] if name.startswith("take") else [x, y, index]
-    players = [play, atomic] if name.startswith("add") else [play]
-    for player_ in players:
+    all_kernels = [kernels, atomic] if name.startswith("add") else [kernels]
+    for each in all_kernels:
         for order in (0, 1):
-            _, wrong = player_.run(name, values, order)
+            _, wrong = each.run(name, values, order)
             assert position_of(wrong) == 40
-    error = play.made[name].wrong(40, values)
+    error = kernels.made[name].wrong(40, values)
     assert type(error) is IndexError
     assert "index 5 is out of bounds for axis 0 with size 5" in str(error)
     with pytest.raises(IndexError):
-        play.expected(name, values)
+        kernels.expected(name, values)
     nothing = [x[:0], *values[1:]]
-    _, wrong = play.run(name, nothing)
+    _, wrong = kernels.run(name, nothing)
     assert position_of(wrong) == 0

@@ -1,4 +1,4 @@
-"""Functions under the linker cupy, on a device that the CPU plays."""
+"""Functions under the linker cupy, on an emulated device."""
 
 import gc
 import pickle
@@ -21,7 +21,7 @@ X, Y = (RNG.rand(5, 5).astype("float32") for _ in range(2))
 
 @pytest.fixture(autouse=True)
 def there(cupy):
-    """Every test runs on a device, be it a played one."""
+    """Every test runs on a device, be it an emulated one."""
 
 
 @pytest.fixture

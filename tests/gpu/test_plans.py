@@ -238,15 +238,15 @@ def test_negative_lengths_are_refused():
         alloc.shapes([Layout((), (), 4), -1])
 
 
-# --- wide kernels, and the device that is played ------------------------------------------------
+# --- wide kernels, and the simulated device ------------------------------------------------
 
 
 @pytest.mark.c
-def test_wide_kernels_compute_the_same(player, monkeypatch):
+def test_wide_kernels_compute_the_same(simulate, monkeypatch):
     chosen = cases()
     names = ["layer", "product", "cube", "sum", "sum of rows", "sum of columns", "argmax",
              "variance", "channels", "take", "add rows"]  # fmt: skip
-    play = player({name: chosen[name] for name in names}, wide=True)
+    kernels = simulate({name: chosen[name] for name in names}, wide=True)
     random = np.random.default_rng(1)
     for name in names:
         values = []
@@ -260,20 +260,20 @@ def test_wide_kernels_compute_the_same(player, monkeypatch):
                 values.append(random.normal(size=shape).astype(var.type.dtype))
         for change in (np.ascontiguousarray, np.asfortranarray):
             changed = [change(v) for v in values]
-            narrow, _ = play.run(name, changed)
+            narrow, _ = kernels.run(name, changed)
             with monkeypatch.context() as patch:
                 patch.setattr(layouts_of, "LIMIT_32", 0)
                 assert any("ow_i64 n" in k.text or "ow_i64 kept" in k.text
-                           for k in _launched(play, name, changed))  # fmt: skip
-                wide, _ = play.run(name, changed)
+                           for k in _launched(kernels, name, changed))  # fmt: skip
+                wide, _ = kernels.run(name, changed)
             for a, b in zip(narrow, wide, strict=True):
                 np.testing.assert_array_equal(a, b, err_msg=name)
 
 
-def _launched(play, name, values):
+def _launched(kernels, name, values):
     inputs = list(map(Layout.of, values))
-    implementation_ = play.made[name]
-    sizes = [v.type.numpy_dtype.itemsize for v in play.nodes[name].outputs]
+    implementation_ = kernels.made[name]
+    sizes = [v.type.numpy_dtype.itemsize for v in kernels.nodes[name].outputs]
     outputs = [
         Layout.contiguous(s, n) for s, n in zip(implementation_.shapes(inputs), sizes, strict=True)
     ]
@@ -284,7 +284,7 @@ def _launched(play, name, values):
 
 @pytest.mark.c
 def test_a_missing_barrier_is_seen():
-    """The device that is played tells kernels that forget to wait from those that do not."""
+    """The simulated device tells kernels that forget to wait from those that do not."""
     node = Sum((0,))(TensorType("float64", (False, False))()).owner
     columns = next(k for k in made(node).kernels if "columns" in k.name and not k.wide)
     hasty = Kernel(

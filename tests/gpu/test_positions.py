@@ -56,35 +56,35 @@ def nodes():
 
 
 @pytest.fixture(scope="module")
-def play(player):
-    return player(nodes(), wide=True)
+def kernels(simulate):
+    return simulate(nodes(), wide=True)
 
 
-def check(play, name, values, told=""):
-    (expected,) = play.expected(name, values)
+def check(kernels, name, values, told=""):
+    (expected,) = kernels.expected(name, values)
     for order in (0, 1):
-        (found,), wrong = play.run(name, values, order)
+        (found,), wrong = kernels.run(name, values, order)
         assert not wrong and found.dtype == expected.dtype and found.shape == expected.shape
         np.testing.assert_array_equal(found, expected, err_msg=f"{name} {told}")
 
 
-def failing(play, name, values, position):
+def failing(kernels, name, values, position):
     """The kernel tells of the first element in C order, with the text of ``perform``."""
     with pytest.raises(ValueError) as expected:
-        play.expected(name, values)
+        kernels.expected(name, values)
     for order in (0, 1):
-        _, wrong = play.run(name, values, order)
+        _, wrong = kernels.run(name, values, order)
         assert position_of(wrong) == position
-    error = play.made[name].wrong(position, values)
+    error = kernels.made[name].wrong(position, values)
     assert (type(error), str(error)) == (ValueError, str(expected.value))
 
 
-def unfit(play, name, values):
+def unfit(kernels, name, values):
     """Shapes are refused with the text of ``perform``."""
     with pytest.raises(ValueError) as expected:
-        play.expected(name, values)
+        kernels.expected(name, values)
     with pytest.raises(ValueError) as found:
-        play.run(name, values)
+        kernels.run(name, values)
     assert str(found.value) == str(expected.value)
 
 
@@ -104,36 +104,36 @@ def sought(dtype, shape, seed=0):
 
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize(("x", "v"), SEARCHED)
-def test_search(play, layouts, x, v, side):
+def test_search(kernels, layouts, x, v, side):
     for length in (1, 2, 7, 64, 100):
         for told, values in layouts([np.sort(sought(x, length)), sought(v, (5, 6), 1)]):
-            check(play, f"{side}-{x}-{v}", values, (length, told))
-    check(play, f"{side}-{x}-{v}", [sought(x, 0), sought(v, (2, 3))])
-    check(play, f"{side}-{x}-{v}", [np.sort(sought(x, 4)), sought(v, (0, 3))])
+            check(kernels, f"{side}-{x}-{v}", values, (length, told))
+    check(kernels, f"{side}-{x}-{v}", [sought(x, 0), sought(v, (2, 3))])
+    check(kernels, f"{side}-{x}-{v}", [np.sort(sought(x, 4)), sought(v, (0, 3))])
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_search_of_numbers_and_nan(play, side):
+def test_search_of_numbers_and_nan(kernels, side):
     nan, inf = np.nan, np.inf
     x = np.array([-inf, -1, -0.0, 0, 1, 1, inf, nan, nan], "f")
     for v in (nan, inf, -inf, 0, -0.0, 1, 0.5):
-        check(play, f"{side} of a number", [x, np.float32(v)])
-        check(play, f"{side} of a number", [x[:-2], np.float32(v)])
+        check(kernels, f"{side} of a number", [x, np.float32(v)])
+        check(kernels, f"{side} of a number", [x[:-2], np.float32(v)])
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_search_with_a_sorter(play, layouts, side):
+def test_search_with_a_sorter(kernels, layouts, side):
     x, v = np.random.default_rng(3).integers(0, 9, (2, 40)) / 2
     x[5] = v[7] = np.nan
     sorter = np.argsort(x, kind="stable").astype("int32")
     for told, values in layouts([x, v, sorter]):
-        check(play, f"{side} with a sorter", values, told)
+        check(kernels, f"{side} with a sorter", values, told)
     for at, bad in [(20, 40), (20, -1)]:
         wrong = sorter.copy()
         wrong[at] = bad  # the first that a search comes to
-        failing(play, f"{side} with a sorter", [x, v, wrong], 0)
-    check(play, f"{side} with a sorter", [x, v[:0], sorter - 9])
-    unfit(play, f"{side} with a sorter", [x, v, sorter[1:]])
+        failing(kernels, f"{side} with a sorter", [x, v, wrong], 0)
+    check(kernels, f"{side} with a sorter", [x, v[:0], sorter - 9])
+    unfit(kernels, f"{side} with a sorter", [x, v, sorter[1:]])
 
 
 # --- choices --------------------------------------------------------------------------------------
@@ -146,53 +146,53 @@ def shares(mode, count, shape, seed=0):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_choose(play, layouts, mode):
+def test_choose(kernels, layouts, mode):
     random = np.random.default_rng(1)
     c, d = random.normal(size=(2, 4, 6)).astype("f")
     for told, values in layouts([shares(mode, 2, (4, 6)), c, d]):
-        check(play, f"{mode} two", values, told)
-    check(play, f"{mode} two", [shares(mode, 2, (1, 6)), c, d[:, :1]])
-    check(play, f"{mode} two", [shares(mode, 2, (4, 0)), c[:, :0], d[:, :1]])
+        check(kernels, f"{mode} two", values, told)
+    check(kernels, f"{mode} two", [shares(mode, 2, (1, 6)), c, d[:, :1]])
+    check(kernels, f"{mode} two", [shares(mode, 2, (4, 0)), c[:, :0], d[:, :1]])
     three = [random.normal(size=shape) for shape in ((6,), (), (3, 4, 1))]
     for told, values in layouts([shares(mode, 3, (4, 6)), *three]):
-        check(play, f"{mode} three", values, told)
+        check(kernels, f"{mode} three", values, told)
     stacked = random.normal(size=(5, 4, 6)).astype("f")
     for told, values in layouts([shares(mode, 5, (4, 6)), stacked]):
-        check(play, f"{mode} stacked", values, told)
-    check(play, f"{mode} stacked", [shares(mode, 1, (4, 6)), stacked[:1]])
-    check(play, f"{mode} stacked", [shares(mode, 5, (1, 6)), stacked[:, :, :1]])
-    check(play, f"{mode} stacked numbers", [shares(mode, 5, (2, 3)), stacked[:, 0, 0]])
+        check(kernels, f"{mode} stacked", values, told)
+    check(kernels, f"{mode} stacked", [shares(mode, 1, (4, 6)), stacked[:1]])
+    check(kernels, f"{mode} stacked", [shares(mode, 5, (1, 6)), stacked[:, :, :1]])
+    check(kernels, f"{mode} stacked numbers", [shares(mode, 5, (2, 3)), stacked[:, 0, 0]])
     for number in range(3):
-        check(play, f"{mode} of one number", [np.int8(number), np.arange(6).reshape(3, 2)])
+        check(kernels, f"{mode} of one number", [np.int8(number), np.arange(6).reshape(3, 2)])
 
 
 @pytest.mark.parametrize(("x", "y"), CHOSEN)
-def test_dtypes_of_choices(play, x, y):
+def test_dtypes_of_choices(kernels, x, y):
     number = np.array([0, 1, 2, 2**32 - 1, 7], "uint32")
     c, d = np.array([0, 1, 2, 3, 100]).astype(x), np.array([7, 0, 9, 1, 2]).astype(y)
-    check(play, f"{x} or {y}", [number, c, d])
+    check(kernels, f"{x} or {y}", [number, c, d])
 
 
-def test_many_choices(play):
+def test_many_choices(kernels):
     choices = np.random.default_rng(2).normal(size=(31, 50)).astype("f")
-    check(play, "many", [np.arange(-5, 45), *choices])
+    check(kernels, "many", [np.arange(-5, 45), *choices])
 
 
 @pytest.mark.parametrize("bad", [-1, 5, 2**40])
-def test_choices_that_are_not_there(play, bad):
+def test_choices_that_are_not_there(kernels, bad):
     number, stacked = np.ones((4, 6), int), np.zeros((5, 4, 6), "f")
     number[[2, 3], [1, 0]] = bad
-    failing(play, "raise stacked", [number, stacked], 13)
-    failing(play, "raise two", [number, stacked[0], stacked[1]], 13)
+    failing(kernels, "raise stacked", [number, stacked], 13)
+    failing(kernels, "raise two", [number, stacked[0], stacked[1]], 13)
 
 
-def test_choices_that_do_not_fit(play):
+def test_choices_that_do_not_fit(kernels):
     number, c = np.zeros((4, 6), int), np.zeros((4, 6), "f")
     for mode in MODES:
-        unfit(play, f"{mode} two", [number, c, c[:3]])
-        unfit(play, f"{mode} two", [number[:3], c, c])
-        unfit(play, f"{mode} stacked", [number, np.zeros((0, 4, 6), "f")])
-        unfit(play, f"{mode} stacked", [number, np.zeros((2, 4, 5), "f")])
+        unfit(kernels, f"{mode} two", [number, c, c[:3]])
+        unfit(kernels, f"{mode} two", [number[:3], c, c])
+        unfit(kernels, f"{mode} stacked", [number, np.zeros((0, 4, 6), "f")])
+        unfit(kernels, f"{mode} stacked", [number, np.zeros((2, 4, 5), "f")])
 
 
 # --- flattened arrays -----------------------------------------------------------------------------
@@ -210,42 +210,42 @@ def places(mode, shape=(4, 6), seed=0):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("mode", MODES)
-def test_ravel(play, layouts, mode, order):
+def test_ravel(kernels, layouts, mode, order):
     for told, values in layouts(places(mode)):
-        check(play, f"{mode} {order}", [*values, LENGTHS], told)
+        check(kernels, f"{mode} {order}", [*values, LENGTHS], told)
     first, second, third = places(mode)
-    check(play, f"{mode} {order}", [first[:1], second, third[:, :1], LENGTHS])
-    check(play, f"{mode} {order}", [first[:0], second[:0], third, LENGTHS * 0])
-    check(play, f"{mode} of numbers", [2, LENGTHS[:1]])
+    check(kernels, f"{mode} {order}", [first[:1], second, third[:, :1], LENGTHS])
+    check(kernels, f"{mode} {order}", [first[:0], second[:0], third, LENGTHS * 0])
+    check(kernels, f"{mode} of numbers", [2, LENGTHS[:1]])
     huge = np.array([2**20, 2**21, 2**22 - 1])
-    check(play, f"{mode} {order}", [*places(mode), huge])
+    check(kernels, f"{mode} {order}", [*places(mode), huge])
 
 
-def test_positions_that_are_not_there(play):
+def test_positions_that_are_not_there(kernels):
     for order in "CF":
         for k, bad in [(0, 5), (1, -1), (0, -(2**40)), (2, 3)]:
             values = places("raise")
             values[k][..., 4] = bad
             if k < 2:
                 values[k][:3] = 0
-            failing(play, f"raise {order}", [*values, LENGTHS], 4 if k == 2 else 22)
+            failing(kernels, f"raise {order}", [*values, LENGTHS], 4 if k == 2 else 22)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_lengths_and_positions_that_do_not_fit(play, mode):
+def test_lengths_and_positions_that_do_not_fit(kernels, mode):
     first, second, third = places(mode)
     name = f"{mode} C"
-    unfit(play, name, [first, second[:3], third, LENGTHS])
-    unfit(play, name, [first, second, third, LENGTHS[:2]])
-    unfit(play, name, [first, second, third, [4, 0, 9]])
-    unfit(play, name, [first, second, third, [2**30] * 3])
+    unfit(kernels, name, [first, second[:3], third, LENGTHS])
+    unfit(kernels, name, [first, second, third, LENGTHS[:2]])
+    unfit(kernels, name, [first, second, third, [4, 0, 9]])
+    unfit(kernels, name, [first, second, third, [2**30] * 3])
 
 
 # --- all ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["left-float32-float32", "wrap three", "clip stacked", "wrap F"])
-def test_huge_arrays_have_indices_of_64_bits(play, monkeypatch, name):
+def test_huge_arrays_have_indices_of_64_bits(kernels, monkeypatch, name):
     random = np.random.default_rng(5)
     values = {
         "left-float32-float32": [np.sort(sought("float32", 9)), sought("float32", (5, 6))],
@@ -253,13 +253,13 @@ def test_huge_arrays_have_indices_of_64_bits(play, monkeypatch, name):
         "clip stacked": [shares("clip", 5, (4, 6)), random.random((5, 4, 6)).astype("f")],
         "wrap F": [*places("wrap"), LENGTHS],
     }[name]
-    (expected,) = play.expected(name, values)
-    made, values = play.made[name], play.given(name, values)
+    (expected,) = kernels.expected(name, values)
+    made, values = kernels.made[name], kernels.given(name, values)
     out = np.empty_like(expected)
     monkeypatch.setattr("opwise.gpu.layouts.LIMIT_32", 2)
     plan = made.plan(known(made, values), [Layout.of(out)], DEVICE)
     assert all(launch.kernel.wide for launch in plan.launches)
-    assert not play.simulated.run(plan, values, [out])
+    assert not kernels.simulated.run(plan, values, [out])
     np.testing.assert_array_equal(out, expected)
 
 

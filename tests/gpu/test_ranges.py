@@ -1,7 +1,7 @@
 """Ranges for system profilers on a device: what is pushed is popped, also after a failure."""
 
+import emulated
 import numpy as np
-import played
 import pytest
 
 import opwise
@@ -15,12 +15,12 @@ X = np.random.RandomState(4).rand(5, 5).astype("float32")
 
 @pytest.fixture
 def cupy(monkeypatch):
-    return played.install(monkeypatch)
+    return emulated.install(monkeypatch)
 
 
 @pytest.fixture(autouse=True)
 def there(cupy):
-    """Every test runs on the played device."""
+    """Every test runs on the emulated device."""
 
 
 def labels(f):
@@ -88,7 +88,7 @@ def test_an_apply_of_the_device_that_fails(marks, cupy, monkeypatch):
     assert marks() == ranges(f, at + 1)
 
     def full(shape, dtype):
-        raise played.OutOfMemoryError(512, 1024)
+        raise emulated.OutOfMemoryError(512, 1024)
 
     with monkeypatch.context() as patch:
         patch.setattr(cupy, "empty", full)

@@ -82,14 +82,14 @@ def nodes():
 
 
 @pytest.fixture(scope="module")
-def play(player):
-    return player(nodes())
+def kernels(simulate):
+    return simulate(nodes())
 
 
-def check(play, name, values, told="", orders=(0, 1)):
+def check(kernels, name, values, told="", orders=(0, 1)):
     """Compare with numpy: exactly, but for sums of floats; for a MapReduce with its parts."""
-    expected = play.expected(name, values)
-    found = [play.run(name, values, order)[0] for order in orders]
+    expected = kernels.expected(name, values)
+    found = [kernels.run(name, values, order)[0] for order in orders]
     for one, other in zip(*found, strict=True) if len(found) == 2 else ():
         np.testing.assert_array_equal(one, other, err_msg=f"{name} {told}")
     for f, e in zip(found[0], expected, strict=True):
@@ -108,86 +108,86 @@ def check(play, name, values, told="", orders=(0, 1)):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("fold", FOLDS)
-def test_lengths(play, fold, dtype):
+def test_lengths(kernels, fold, dtype):
     for n in [0, 1, 2, 3, 7, 31, 33, 127, 1031, 5000, 40_007]:
         if n or fold == "sum":
-            check(play, f"{fold}-{dtype}", [numbers(dtype, (n,))], n)
+            check(kernels, f"{fold}-{dtype}", [numbers(dtype, (n,))], n)
 
 
 @pytest.mark.parametrize("fold", FOLDS)
 @pytest.mark.parametrize("ndim", SHAPES)
-def test_axes_and_layouts(play, layouts, ndim, fold):
+def test_axes_and_layouts(kernels, layouts, ndim, fold):
     for shape, axes in itertools.product(SHAPES[ndim], every_axis(ndim)):
         for told, values in layouts([numbers("float32", shape)]):
             big = values[0].size > 5000 and told not in ("contiguous", "by_columns")
             if not big:
-                check(play, f"{fold}-{axes}-{ndim}", values, (shape, told), (0,))
+                check(kernels, f"{fold}-{axes}-{ndim}", values, (shape, told), (0,))
 
 
 @pytest.mark.parametrize("kind", PATTERNS)
-def test_of_elementwise_work(play, layouts, kind):
+def test_of_elementwise_work(kernels, layouts, kind):
     for axes, shape in itertools.product(every_axis(2), [(1, 1), (9, 8), (33, 70), (5, 2000)]):
         own = [1 if b else n for n, b in zip(shape, PATTERNS[kind], strict=True)]
         for told, values in layouts([numbers("float32", shape), numbers("float32", own, 1)]):
-            check(play, f"map-{kind}-{axes}", values, (shape, told), (0,))
+            check(kernels, f"map-{kind}-{axes}", values, (shape, told), (0,))
 
 
-def test_others(play, layouts):
+def test_others(kernels, layouts):
     for shape in [(5, 7), (40, 300), (0, 3), (3, 0)]:
         truths = np.random.default_rng(1).random(shape) > 0.1
-        check(play, "all", [truths], shape)
-        check(play, "any", [~truths & (np.arange(shape[1]) % 3 > 0)], shape)
-    check(play, "product", [numbers("int32", (40, 5)) % 3 - 1])
+        check(kernels, "all", [truths], shape)
+        check(kernels, "any", [~truths & (np.arange(shape[1]) % 3 > 0)], shape)
+    check(kernels, "product", [numbers("int32", (40, 5)) % 3 - 1])
     for told, values in layouts([numbers("float32", (3, 5, 6, 7))]):
-        check(play, "4", values, told)
-    check(play, "in single", [numbers("float32", (3, 9000))])
-    check(play, "no axis", [numbers("float32", (3, 5))])
+        check(kernels, "4", values, told)
+    check(kernels, "in single", [numbers("float32", (3, 9000))])
+    check(kernels, "no axis", [numbers("float32", (3, 5))])
 
 
-def test_not_a_number_stays(play):
+def test_not_a_number_stays(kernels):
     """In extrema, wherever it is; its position is that of the first."""
     for n, places in itertools.product([3, 100, 9000], [(0,), (2,), (-1,), (1, -1)]):
         x = numbers("float32", (n,))
         x[list(places)] = np.nan
         for name in ("max", "min", "where", "sum"):
-            check(play, f"{name}-float32", [x], (n, places))
+            check(kernels, f"{name}-float32", [x], (n, places))
     x = numbers("float64", (40, 300))
     x[3, 7] = x[3, 200] = x[39, 299] = np.nan
-    check(play, "argmax", [x])
+    check(kernels, "argmax", [x])
 
 
-def test_the_first_of_equals_is_found(play):
+def test_the_first_of_equals_is_found(kernels):
     for shape in [(9000,), (70,)]:
         x = np.zeros(shape, "float32")
         x[[5, 6, -1]] = 3
-        check(play, "where-float32", [x])
+        check(kernels, "where-float32", [x])
     x = np.full((33, 1000), -np.inf)
-    check(play, "argmax", [x])
+    check(kernels, "argmax", [x])
 
 
-def test_infinities(play):
+def test_infinities(kernels):
     x = numbers("float32", (5000,))
     x[77] = np.inf
     for name in ("max", "min", "where", "sum"):
-        check(play, f"{name}-float32", [x])
+        check(kernels, f"{name}-float32", [x])
     x[78] = -np.inf
     for name in ("max", "min", "where", "sum"):
-        check(play, f"{name}-float32", [x])
+        check(kernels, f"{name}-float32", [x])
 
 
-def test_nothing_to_reduce(play):
-    check(play, "sum-(0,)-2", [np.zeros((0, 3), "f")])
-    check(play, "sum-(1,)-2", [np.zeros((0, 3), "f")])
-    check(play, "max-(1,)-2", [np.zeros((0, 3), "f")])
+def test_nothing_to_reduce(kernels):
+    check(kernels, "sum-(0,)-2", [np.zeros((0, 3), "f")])
+    check(kernels, "sum-(1,)-2", [np.zeros((0, 3), "f")])
+    check(kernels, "max-(1,)-2", [np.zeros((0, 3), "f")])
     with pytest.raises(ValueError, match="zero-size on axis 0"):
-        play.run("max-(0,)-2", [np.zeros((0, 3), "f")])
+        kernels.run("max-(0,)-2", [np.zeros((0, 3), "f")])
     with pytest.raises(ValueError, match="zero-size"):
-        play.run("where-(0,)-2", [np.zeros((0, 3), "f")])
+        kernels.run("where-(0,)-2", [np.zeros((0, 3), "f")])
 
 
-def test_which_kernels_are_launched(play):
+def test_which_kernels_are_launched(kernels):
     def plan(name, shape, order="C"):
-        return play.plan(name, [np.zeros(shape, "f", order)])
+        return kernels.plan(name, [np.zeros(shape, "f", order)])
 
     assert plan("sum-(1,)-2", (4096, 128)) == ["rows_vectors"]
     assert plan("sum-(1,)-2", (4096, 128), "F") == ["columns"]
@@ -202,11 +202,11 @@ def test_which_kernels_are_launched(play):
     assert plan("where-(0, 1)-2", (90, 40), "F") == ["rows_strided", "rows_strided"]
 
 
-def test_the_cut_does_not_depend_on_the_device(play):
+def test_the_cut_does_not_depend_on_the_device(kernels):
     """So neither do sums, to the last bit."""
     from opwise.gpu.kernel import Device
 
     x = numbers("float32", (300_001,))
     for name, values in (("sum-float32", [x]), ("sum-(0,)-2", [x[:300_000].reshape(3000, 100)])):
-        found = [play.run(name, values, device=Device(processors=n))[0][0] for n in (1, 4, 132)]
+        found = [kernels.run(name, values, device=Device(processors=n))[0][0] for n in (1, 4, 132)]
         assert len({f.tobytes() for f in found}) == 1

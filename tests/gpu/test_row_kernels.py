@@ -56,25 +56,25 @@ def nodes():
 
 
 @pytest.fixture(scope="module")
-def play(player):
-    return player(nodes())
+def kernels(simulate):
+    return simulate(nodes())
 
 
 def numbers(dtype, shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape, scale=3).astype(dtype)
 
 
-def labels_of(play, name, shape):
-    dtype = play.nodes[name].inputs[-1].type.dtype
+def labels_of(kernels, name, shape):
+    dtype = kernels.nodes[name].inputs[-1].type.dtype
     return np.random.default_rng(9).integers(0, min(shape[1], 200), shape[0]).astype(dtype)
 
 
-def check(play, name, values, told=""):
+def check(kernels, name, values, told=""):
     """Compare, in shared memory and without; every order gives the same bits."""
-    expected = play.expected(name, values)
+    expected = kernels.expected(name, values)
     for device in (DEVICE, SMALL):
-        found, wrong = play.run(name, values, device=device)
-        again, _ = play.run(name, values, order=1, device=device)
+        found, wrong = kernels.run(name, values, device=device)
+        again, _ = kernels.run(name, values, order=1, device=device)
         assert not wrong
         for f, a, e in zip(found, again, expected, strict=True):
             np.testing.assert_array_equal(f, a)
@@ -90,7 +90,7 @@ def check(play, name, values, told=""):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", ["softmax", "log", "biased", "grad"])
-def test_softmax(play, layouts, name, dtype):
+def test_softmax(kernels, layouts, name, dtype):
     for shape in SHAPES:
         values = [numbers(dtype, shape)]
         if name == "biased":
@@ -100,38 +100,38 @@ def test_softmax(play, layouts, name, dtype):
             values.append((sm / sm.sum(axis=1, keepdims=True)).astype(dtype))
         every = list(layouts(values)) if shape[0] * shape[1] < 1000 else [("", values)]
         for told, changed in every:
-            check(play, f"{name}-{dtype}", changed, (shape, told))
+            check(kernels, f"{name}-{dtype}", changed, (shape, told))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_cross_entropy(play, layouts, dtype):
+def test_cross_entropy(kernels, layouts, dtype):
     for shape in SHAPES:
         x, b = numbers(dtype, shape), numbers(dtype, shape[1:], 1)
-        labels = labels_of(play, f"xent-{dtype}", shape)
+        labels = labels_of(kernels, f"xent-{dtype}", shape)
         for told, values in layouts([x, b, labels]):
             if shape[0] * shape[1] < 1000 or not told:
-                check(play, f"xent-{dtype}", values, (shape, told))
+                check(kernels, f"xent-{dtype}", values, (shape, told))
         g, sm = numbers(dtype, shape[:1], 2), abs(numbers(dtype, shape, 3)) + 1
         for told, values in layouts([g, sm, labels]):
             if shape[0] * shape[1] < 1000 or not told:
-                check(play, f"dx-{dtype}", values, (shape, told))
+                check(kernels, f"dx-{dtype}", values, (shape, told))
                 if dtype != "float16":
-                    check(play, f"1hot-grad-{dtype}", values, (shape, told))
-                    check(play, f"1hot-{dtype}", values[1:], (shape, told))
+                    check(kernels, f"1hot-grad-{dtype}", values, (shape, told))
+                    check(kernels, f"1hot-{dtype}", values[1:], (shape, told))
 
 
-def test_gradients_that_broadcast(play):
+def test_gradients_that_broadcast(kernels):
     sm = abs(numbers("float32", (5, 12), 1)) / 9
-    check(play, "rows", [numbers("float32", (5, 1)), sm])
-    check(play, "columns", [numbers("float32", (1, 12)), sm])
+    check(kernels, "rows", [numbers("float32", (5, 1)), sm])
+    check(kernels, "columns", [numbers("float32", (1, 12)), sm])
     labels = np.array([3, 0, 11, 5, 5])
-    check(play, "dx of a number", [np.array(0.7, "f"), sm, labels])
-    check(play, "dx-float32", [np.array([0.7], "f"), sm, labels])
+    check(kernels, "dx of a number", [np.array(0.7, "f"), sm, labels])
+    check(kernels, "dx-float32", [np.array([0.7], "f"), sm, labels])
     with pytest.raises(ValueError, match="dy has length"):
-        play.run("grad-float32", [sm[:2], sm])
+        kernels.run("grad-float32", [sm[:2], sm])
 
 
-def test_special_values(play):
+def test_special_values(kernels):
     """Rows with infinities and NaN come out as in numpy."""
     for n in (5, 8, 300):
         x = numbers("float32", (7, n))
@@ -139,61 +139,61 @@ def test_special_values(play):
         x[3, [0, -1]], x[4, 3] = np.inf, np.nan
         x[5, :-1] = -np.inf
         for name in ("softmax-float32", "log-float32"):
-            check(play, name, [x], n)
+            check(kernels, name, [x], n)
         labels = np.array([0, 1, 2, 3, 4, 0, 1])
-        check(play, "xent-float32", [x, np.zeros(n, "f"), labels], n)
+        check(kernels, "xent-float32", [x, np.zeros(n, "f"), labels], n)
 
 
-def test_large_numbers_do_not_overflow(play):
+def test_large_numbers_do_not_overflow(kernels):
     x = np.array([[1000.0, 1001.0, 999.0, -1e30]] * 3, "f")
-    check(play, "softmax-float32", [x])
-    check(play, "log-float32", [x])
+    check(kernels, "softmax-float32", [x])
+    check(kernels, "log-float32", [x])
 
 
-def test_no_rows(play):
+def test_no_rows(kernels):
     for name in ("softmax-float32", "log-float32"):
-        check(play, name, [np.zeros((0, 5), "f")])
+        check(kernels, name, [np.zeros((0, 5), "f")])
     empty = np.zeros(0, "int64")
-    check(play, "xent-float32", [np.zeros((0, 5), "f"), np.zeros(5, "f"), empty])
-    check(play, "1hot-float32", [np.zeros((0, 5), "f"), empty])
+    check(kernels, "xent-float32", [np.zeros((0, 5), "f"), np.zeros(5, "f"), empty])
+    check(kernels, "1hot-float32", [np.zeros((0, 5), "f"), empty])
 
 
 @pytest.mark.parametrize("name", ["xent", "dx", "1hot", "1hot-grad"])
-def test_labels_that_name_no_column(play, name):
+def test_labels_that_name_no_column(kernels, name):
     """The first of them is told of, and nothing is read or written out of bounds."""
     x, row = numbers("float32", (300, 6)), numbers("float32", (300,))
     labels = np.zeros(300, "int64")
     labels[[7, 40, 299]] = 6, -1, 99
     values = {"xent": [x, row[:6], labels], "dx": [row, x, labels], "1hot": [x, labels],
               "1hot-grad": [row, x, labels]}[name]  # fmt: skip
-    made = play.made[f"{name}-float32"]
+    made = kernels.made[f"{name}-float32"]
     for order in (0, 1):
-        _, wrong = play.run(f"{name}-float32", values, order)
+        _, wrong = kernels.run(f"{name}-float32", values, order)
         assert wrong and position_of(wrong) == 7
     error = made.wrong(position_of(wrong), values)
     with pytest.raises(ValueError, match="y_i value out of bounds: label 7 is 6, but"):
         raise error
     with pytest.raises(ValueError, match="label 7 is 6"):
-        play.expected(f"{name}-float32", values)
+        kernels.expected(f"{name}-float32", values)
 
 
-def test_more_shared_memory_is_used_where_it_is(play):
+def test_more_shared_memory_is_used_where_it_is(kernels):
     """Rows of up to what the device has are read once."""
     large, x = DEVICE._replace(shared=227 * 1024), numbers("float32", (2, 20_001))
-    found, _ = play.run("softmax-float32", [x], device=large)
-    np.testing.assert_allclose(found[0], play.expected("softmax-float32", [x])[0], rtol=2e-6)
+    found, _ = kernels.run("softmax-float32", [x], device=large)
+    np.testing.assert_allclose(found[0], kernels.expected("softmax-float32", [x])[0], rtol=2e-6)
     layouts_ = [Layout.of(x)], [Layout.of(found[0])]
     kinds = [
-        play.made["softmax-float32"].plan(*layouts_, device).launches[0]
+        kernels.made["softmax-float32"].plan(*layouts_, device).launches[0]
         for device in (DEVICE, large)
     ]
     assert ["long" in launch.kernel.name for launch in kinds] == [True, False]
     assert [launch.shared for launch in kinds] == [0, 4 * 20_001]
 
 
-def test_which_kernels_are_launched(play):
+def test_which_kernels_are_launched(kernels):
     def plan(name, *shapes):
-        return play.plan(name, [np.zeros(s, "f") for s in shapes])
+        return kernels.plan(name, [np.zeros(s, "f") for s in shapes])
 
     assert plan("softmax-float32", (10, 1024)) == ["softmax_vectors"]
     assert plan("softmax-float32", (10, 1023)) == ["softmax"]
@@ -201,9 +201,9 @@ def test_which_kernels_are_launched(play):
     assert plan("grad-float32", (10, 1024), (10, 1024)) == ["softmax_grad_vectors"]
 
 
-def test_columns_that_lie_far_apart(play):
+def test_columns_that_lie_far_apart(kernels):
     """Steps from column to column are too long for 32 bits."""
-    made = play.made["softmax-float32"]
+    made = kernels.made["softmax-float32"]
     far = Layout((4, 3), (4, 2**33), 4)
     plan = made.plan([far], [Layout.contiguous((4, 3), 4)], DEVICE)
     assert plan.launches[0].numbers == (4, 3, 1, 2**31)

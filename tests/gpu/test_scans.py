@@ -40,8 +40,8 @@ def nodes():
 
 
 @pytest.fixture(scope="module")
-def play(player):
-    return player(nodes())
+def kernels(simulate):
+    return simulate(nodes())
 
 
 def numbers(dtype, shape, mode="add"):
@@ -57,37 +57,37 @@ def numbers(dtype, shape, mode="add"):
     return np.asarray(random.integers(-1, 2, shape), dtype)
 
 
-def check(play, name, values, told="", orders=(0,)):
-    expected = play.expected(name, values)
+def check(kernels, name, values, told="", orders=(0,)):
+    expected = kernels.expected(name, values)
     for order in orders:
-        found, wrong = play.run(name, values, order)
+        found, wrong = kernels.run(name, values, order)
         assert not wrong
         for f, e in zip(found, expected, strict=True):
             assert f.shape == e.shape, (name, told)
             np.testing.assert_array_equal(f, e, err_msg=f"{name} {told}")
-    return play.plan(name, values)
+    return kernels.plan(name, values)
 
 
 @pytest.mark.parametrize("mode", ["add", "mul"])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_dtypes(play, layouts, dtype, mode):
+def test_dtypes(kernels, layouts, dtype, mode):
     for shape in [(5, 7), (70, 40), (3, 300)]:
         for told, (x,) in layouts([numbers(dtype, shape, mode)]):
             for axis in ("", "-0", "-1"):
-                check(play, f"{mode}-{dtype}{axis}", [x], (shape, told))
+                check(kernels, f"{mode}-{dtype}{axis}", [x], (shape, told))
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 7, 8, 9, 64, 255, 256, 257, 2047, 2048, 2049, 8192, 8193,
                                30_001])  # fmt: skip
-def test_lengths(play, n):
+def test_lengths(kernels, n):
     """Rows and columns of one segment and of several."""
-    check(play, "ndim-1-0", [numbers("int64", (n,))], n, (0, 1))
+    check(kernels, "ndim-1-0", [numbers("int64", (n,))], n, (0, 1))
     for dtype in ("float16", "int64"):
-        used = check(play, f"add-{dtype}-1", [numbers(dtype, (3, n))], n)
+        used = check(kernels, f"add-{dtype}-1", [numbers(dtype, (3, n))], n)
         few = ["scan_rows"] if n <= 8192 else ["scan_row_totals", "scan_rows", "scan_rows"]
         assert used == (few if n else [])
         if n < 9000:
-            used = check(play, f"add-{dtype}-0", [numbers(dtype, (n, 9))], n, (0, 1))
+            used = check(kernels, f"add-{dtype}-0", [numbers(dtype, (n, 9))], n, (0, 1))
             few = ["scan_columns"] if n <= 64 else [
                 "scan_column_totals", "scan_rows", "scan_columns"
             ]  # fmt: skip
@@ -95,78 +95,78 @@ def test_lengths(play, n):
 
 
 @pytest.mark.parametrize("ndim", [3, 4])
-def test_axes(play, layouts, ndim):
+def test_axes(kernels, layouts, ndim):
     for shape in [(3, 5, 4, 9), (70, 2, 9, 3), (1, 6, 1, 40), (2, 0, 3, 4), (4, 130, 3, 2)]:
         for told, (x,) in layouts([numbers("int64", shape[:ndim])]):
-            check(play, f"ndim-{ndim}", [x], (shape, told))
+            check(kernels, f"ndim-{ndim}", [x], (shape, told))
             for axis in range(ndim):
-                check(play, f"ndim-{ndim}-{axis}", [x], (shape, axis, told))
+                check(kernels, f"ndim-{ndim}-{axis}", [x], (shape, axis, told))
 
 
-def test_a_number(play):
-    check(play, "ndim-0", [np.int64(7)])
+def test_a_number(kernels):
+    check(kernels, "ndim-0", [np.int64(7)])
 
 
-def test_lines_that_are_read_backward_are_not_copied(play):
+def test_lines_that_are_read_backward_are_not_copied(kernels):
     """The gradient of a cumulated sum is one from the end."""
     x = numbers("int64", (6, 50))
     for view, axis in [(x[:, ::-1], 1), (x[::-1], 0), (x.T[::-1], 0), (x[:, ::2], 1)]:
-        assert check(play, f"add-int64-{axis}", [view])[-1].startswith("scan")
-        assert len(play.plan(f"add-int64-{axis}", [view])) == 1
+        assert check(kernels, f"add-int64-{axis}", [view])[-1].startswith("scan")
+        assert len(kernels.plan(f"add-int64-{axis}", [view])) == 1
 
 
-def test_lines_that_lie_across_are_copied(play):
+def test_lines_that_lie_across_are_copied(kernels):
     """By tiles: threads beside each other would read elements that are far apart."""
     x = numbers("int64", (40, 50, 60))
     for axis in ("", "-0", "-1"):
-        used = check(play, f"add-int64{axis}", [x[0].T], axis)
+        used = check(kernels, f"add-int64{axis}", [x[0].T], axis)
         assert used[0] == "tiled" and used[-1].startswith("scan_")
-        used = check(play, f"ndim-3{axis}", [x.T], axis)
+        used = check(kernels, f"ndim-3{axis}", [x.T], axis)
         assert used[0] == "tiled" and used[-1].startswith("scan_")
-    assert check(play, "ndim-1-0", [x[0, ::11, 0]]) == ["scan_rows"]
+    assert check(kernels, "ndim-1-0", [x[0, ::11, 0]]) == ["scan_rows"]
 
 
-def test_roundings(play):
+def test_roundings(kernels):
     """Close to sums in double; float16 is rounded once, not at every step."""
     random = np.random.default_rng(3)
     for dtype, limit in [("float16", 1e-3), ("float32", 1e-5), ("float64", 1e-13)]:
         for shape, axis in [((2, 9000), 1), ((600, 10), 0), ((40, 50), 1)]:
             x = random.random(shape).astype(dtype)
-            (found,), _ = play.run(f"add-{dtype}-{axis}", [x])
+            (found,), _ = kernels.run(f"add-{dtype}-{axis}", [x])
             exact = np.cumsum(x.astype("float64"), axis)
             np.testing.assert_allclose(found.astype("float64"), exact, rtol=limit)
 
 
-def test_bits_are_the_same_on_all_devices(play):
+def test_bits_are_the_same_on_all_devices(kernels):
     """Neither the order of threads nor the number of processors is seen in a result."""
     x = np.random.default_rng(0).normal(size=(2, 20_000)).astype("f")
     for name, values in [("add-float32-1", [x]), ("add-float32-0", [x.T[:9000].repeat(5, 1)])]:
-        (first,), _ = play.run(name, values)
+        (first,), _ = kernels.run(name, values)
         for order, processors in [(1, 4), (0, 1), (0, 132)]:
-            (again,), _ = play.run(name, values, order, device=Device(processors))
+            (again,), _ = kernels.run(name, values, order, device=Device(processors))
             np.testing.assert_array_equal(first.view("i4"), again.view("i4"))
 
 
-def test_signs_of_zeros_and_what_is_no_number(play):
+def test_signs_of_zeros_and_what_is_no_number(kernels):
     zeros = np.full((2, 40), -0.0, "f")
     for axis in (0, 1):
-        (found,), _ = play.run(f"add-float32-{axis}", [zeros])
+        (found,), _ = kernels.run(f"add-float32-{axis}", [zeros])
         assert np.signbit(found).all()
     x = np.ones((2, 9000), "f")
     x[0, 5000], x[1, 100] = np.nan, np.inf
-    (found,), _ = play.run("add-float32-1", [x])
+    (found,), _ = kernels.run("add-float32-1", [x])
     assert np.isfinite(found[0, :5000]).all() and np.isnan(found[0, 5000:]).all()
     assert np.isfinite(found[1, :100]).all() and np.isinf(found[1, 100:]).all()
 
 
-def test_indices_of_64_bits(player, monkeypatch):
+def test_indices_of_64_bits(simulate, monkeypatch):
     names = ["add-float16-0", "add-float16-1", "mul-int8", "ndim-3-1"]
-    play = player({name: nodes()[name] for name in names}, wide=True)
+    kernels = simulate({name: nodes()[name] for name in names}, wide=True)
     monkeypatch.setattr(layouts_of, "LIMIT_32", 0)
     for name in names:
-        x = play.nodes[name].inputs[0].type
+        x = kernels.nodes[name].inputs[0].type
         for shape in [(3, 9000, 2)[: x.ndim], (90, 12, 9)[: x.ndim]]:
-            check(play, name, [numbers(x.dtype, shape)], shape)
+            check(kernels, name, [numbers(x.dtype, shape)], shape)
 
 
 def test_huge_arrays():

@@ -73,8 +73,8 @@ def nodes():
 
 
 @pytest.fixture(scope="module")
-def play(player):
-    return player(nodes())
+def kernels(simulate):
+    return simulate(nodes())
 
 
 def numbers(dtype, shape, seed=0):
@@ -91,63 +91,63 @@ def ordered(x, order):
     return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
 
 
-def check(play, name, values, told="", orders=(0,)):
-    expected = play.expected(name, values)
+def check(kernels, name, values, told="", orders=(0,)):
+    expected = kernels.expected(name, values)
     for order in orders:
-        found, wrong = play.run(name, values, order)
+        found, wrong = kernels.run(name, values, order)
         assert not wrong
         for f, e in zip(found, expected, strict=True):
             np.testing.assert_array_equal(f, e, err_msg=f"{name} {told}")
-    return play.plan(name, values)
+    return kernels.plan(name, values)
 
 
 # --- values -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_transposed_copies(play, dtype):
+def test_transposed_copies(kernels, dtype):
     for shape in itertools.product(LENGTHS, LENGTHS):
-        used = check(play, f"copy-{dtype}", [numbers(dtype, shape).T], shape)
+        used = check(kernels, f"copy-{dtype}", [numbers(dtype, shape).T], shape)
         assert (used == ["tiled"]) == (min(shape) >= 31), shape
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8", "float64"])
-def test_a_matrix_and_a_transposed_one(play, dtype):
+def test_a_matrix_and_a_transposed_one(kernels, dtype):
     for shape in [(31, 33), (65, 32), (8, 200), (200, 8)]:
         x, y = numbers(dtype, shape), numbers(dtype, shape[::-1], 1).T
         for order in (0, 1):
-            assert check(play, f"add-{dtype}", [x, y], shape, (order,)) == ["tiled"]
-        check(play, f"add-{dtype}", [y, x], shape)
+            assert check(kernels, f"add-{dtype}", [x, y], shape, (order,)) == ["tiled"]
+        check(kernels, f"add-{dtype}", [y, x], shape)
 
 
 @pytest.mark.parametrize("ndim", [3, 4])
-def test_every_order_of_dimensions(play, ndim):
+def test_every_order_of_dimensions(kernels, ndim):
     shape = {3: (33, 9, 40), 4: (34, 3, 9, 33)}[ndim]
     x, y = numbers("float32", shape), numbers("float32", shape, 1)
     used = []
     for order in itertools.permutations(range(ndim)):
-        used += check(play, f"sub-{ndim}", [x, ordered(y, order)], order)
-        used += check(play, f"sub-{ndim}", [ordered(x, order), y], order)
+        used += check(kernels, f"sub-{ndim}", [x, ordered(y, order)], order)
+        used += check(kernels, f"sub-{ndim}", [ordered(x, order), y], order)
         if ndim == 3:
-            check(play, f"sub-{ndim}", [ordered(x, order), ordered(y, order[::-1])], order)
+            check(kernels, f"sub-{ndim}", [ordered(x, order), ordered(y, order[::-1])], order)
     assert used.count("tiled") > len(used) // 2
 
 
-def test_arrays_that_are_made_contiguous(play):
+def test_arrays_that_are_made_contiguous(kernels):
     x = numbers("float64", (3, 33, 40))
-    assert check(play, "contiguous", [x]) == ["flat"]
-    assert check(play, "contiguous", [x.transpose(0, 2, 1)]) == ["tiled"]
-    assert check(play, "contiguous", [x.T]) == ["tiled"]
+    assert check(kernels, "contiguous", [x]) == ["flat"]
+    assert check(kernels, "contiguous", [x.transpose(0, 2, 1)]) == ["tiled"]
+    assert check(kernels, "contiguous", [x.T]) == ["tiled"]
 
 
-def test_edges_of_batches(play):
+def test_edges_of_batches(kernels):
     for shape in [(1, 40, 33), (3, 32, 32), (2, 65, 31), (2, 0, 33), (33, 2, 65)]:
         x, y = numbers("float32", shape), numbers("float32", shape, 1)
-        check(play, "sub-3", [x, ordered(y, (0, 2, 1))], shape, (0, 1))
-        check(play, "sub-3", [ordered(x, (1, 2, 0)), ordered(y, (2, 0, 1))], shape)
+        check(kernels, "sub-3", [x, ordered(y, (0, 2, 1))], shape, (0, 1))
+        check(kernels, "sub-3", [ordered(x, (1, 2, 0)), ordered(y, (2, 0, 1))], shape)
 
 
-def test_strides_of_every_kind(play):
+def test_strides_of_every_kind(kernels):
     """Backward, and with gaps, and elements that lie far apart."""
     x, y = numbers("float32", (70, 66)), numbers("float32", (66, 70), 1)
     for change in (
@@ -157,49 +157,49 @@ def test_strides_of_every_kind(play):
         lambda a: np.concatenate([a, a], 1)[:, : a.shape[1]],
     ):
         for a, b in [(x, change(y).T), (change(x), y.T), (change(x), change(y).T)]:
-            assert check(play, "sub-2", [a, b]) == ["tiled"]
+            assert check(kernels, "sub-2", [a, b]) == ["tiled"]
     whole = np.empty((40, 200_000), "f")
     whole[:, ::5000] = numbers("float32", (40, 40), 2)
-    check(play, "sub-2", [numbers("float32", (40, 40)), whole[:, ::5000].T])
+    check(kernels, "sub-2", [numbers("float32", (40, 40)), whole[:, ::5000].T])
 
 
-def test_several_operands_and_outputs(play):
+def test_several_operands_and_outputs(kernels):
     for shape in [(40, 33), (33, 40), (65, 9)]:
         values = [numbers(d, shape, k) for k, d in enumerate(("float32", "float32", "float64"))]
         for turned in itertools.product((False, True), repeat=3):
             given = [np.asfortranarray(v) if t else v for v, t in zip(values, turned, strict=True)]
-            used = check(play, "several-2", given, (shape, turned))
+            used = check(kernels, "several-2", given, (shape, turned))
             assert any(turned) == ("tiled" in used)
     shape = (3, 40, 34)
     values = [numbers(d, shape, k) for k, d in enumerate(("float32", "float32", "float64"))]
     orders = [(0, 2, 1), (2, 1, 0), (1, 2, 0)]
     given = [ordered(v, o) for v, o in zip(values, orders, strict=True)]
-    assert check(play, "several-3", given, orders=(0, 1)) == ["tiled"]
+    assert check(kernels, "several-3", given, orders=(0, 1)) == ["tiled"]
 
 
-def test_operands_that_are_repeated(play):
+def test_operands_that_are_repeated(kernels):
     for shape in [(3, 40, 33), (40, 3, 33), (40, 33, 2), (33, 1, 40)]:
         values = []
-        for k, v in enumerate(play.nodes["broadcast"].inputs):
+        for k, v in enumerate(kernels.nodes["broadcast"].inputs):
             own = [1 if b else n for n, b in zip(shape, v.type.broadcastable, strict=True)]
             values.append(numbers("float32", own, k))
         for order in itertools.permutations(range(3)):
-            check(play, "broadcast", [ordered(values[0], order), *values[1:]], (shape, order))
+            check(kernels, "broadcast", [ordered(values[0], order), *values[1:]], (shape, order))
             given = [values[0], *(ordered(v, order) for v in values[1:])]
-            check(play, "broadcast", given, (shape, order))
+            check(kernels, "broadcast", given, (shape, order))
 
 
-def test_more_operands_than_tiles(play):
+def test_more_operands_than_tiles(kernels):
     """Those for which there is no shared memory are loaded as they lie."""
     values = [numbers("float32", (40, 50), k) for k in range(12)]
-    (expected,) = play.expected("many", values)
+    (expected,) = kernels.expected("many", values)
     # with 11 of them turned, and little room, it is better to turn the twelfth, and the result
     for count, room, tiled in [(11, 49152, 11), (6, 13 * 1024, 3), (11, 13 * 1024, 1)]:
         given = [np.asfortranarray(v) if k < count else v for k, v in enumerate(values)]
         device = Device(4, room)
-        (found,), _ = play.run("many", given, device=device)
+        (found,), _ = kernels.run("many", given, device=device)
         np.testing.assert_array_equal(found, expected)
-        (launch,) = play.made["many"].plan(
+        (launch,) = kernels.made["many"].plan(
             list(map(Layout.of, given)), [Layout.contiguous((40, 50), 4)], device
         ).launches  # fmt: skip
         assert launch.shared == tiled * 32 * 33 * 4 <= room
@@ -214,23 +214,23 @@ def in_memory(x, order):
 
 
 @pytest.mark.parametrize("order", [0, 1])
-def test_in_place(play, order):
+def test_in_place(kernels, order):
     """An output is an operand's memory, turned or not: each element is read before it is lost."""
     for ndim, shape in [(2, (70, 65)), (2, (33, 129)), (3, (3, 40, 50)), (3, (40, 3, 50))]:
         x, y = numbers("float32", shape), numbers("float32", shape, 1)
         for of_x, of_y in itertools.product(itertools.permutations(range(ndim)), repeat=2):
             own, fenced = in_memory(x, of_x)
             other = ordered(y, of_y)
-            made = play.made[f"in place-{ndim}"]
+            made = kernels.made[f"in place-{ndim}"]
             given = [Layout.of(own), Layout.of(other)]
             plan = made.plan(given, given[:1], DEVICE)
             assert all(launch.shared for launch in plan.launches if "tiled" in launch.kernel.name)
-            play.simulated.run(plan, [own, other], [own], order)
+            kernels.simulated.run(plan, [own, other], [own], order)
             np.testing.assert_array_equal(own, x - y, err_msg=f"{of_x} {of_y}")
             fenced.check()
 
 
-def test_many_in_place(play):
+def test_many_in_place(kernels):
     """Operands that are loaded late are loaded by who overwrites them."""
     values = [numbers("float32", (40, 50), k) for k in range(12)]
     for turned in (range(3), range(4), range(4, 12), range(12)):
@@ -238,24 +238,24 @@ def test_many_in_place(play):
         own, fenced = in_memory(values[3], (1, 0) if 3 in turned else (0, 1))
         given[3] = own
         found = list(map(Layout.of, given))
-        plan = play.made["many in place"].plan(found, found[3:4], DEVICE)
-        play.simulated.run(plan, given, [own])
+        plan = kernels.made["many in place"].plan(found, found[3:4], DEVICE)
+        kernels.simulated.run(plan, given, [own])
         np.testing.assert_array_equal(own, sum(values))
         fenced.check()
 
 
-def test_indices_of_64_bits(player, monkeypatch):
+def test_indices_of_64_bits(simulate, monkeypatch):
     names = ["sub-2", "sub-3", "several-3", "copy-int8", "many"]
-    play = player({name: nodes()[name] for name in names}, wide=True)
+    kernels = simulate({name: nodes()[name] for name in names}, wide=True)
     monkeypatch.setattr(layouts, "LIMIT_32", 0)
     for name in names:
-        node = play.nodes[name]
+        node = kernels.nodes[name]
         shape = (3, 40, 65)[-node.inputs[0].type.ndim :]
         values = [numbers(v.type.dtype, shape, k) for k, v in enumerate(node.inputs)]
         order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
         values[0] = ordered(values[0], order)
-        assert check(play, name, values) == ["tiled"]
-        (launch,) = play.made[name].plan(
+        assert check(kernels, name, values) == ["tiled"]
+        (launch,) = kernels.made[name].plan(
             list(map(Layout.of, values)),
             [Layout.contiguous(shape, v.type.numpy_dtype.itemsize) for v in node.outputs], DEVICE,
         ).launches  # fmt: skip
@@ -387,7 +387,7 @@ def test_sectors_of_batches_and_odd_lengths():
 
 
 def test_what_is_counted_is_what_is_touched():
-    """The plan's arithmetic agrees with the played device where lines begin with a sector."""
+    """The plan's arithmetic agrees with the emulated device where lines begin with a sector."""
     node = (tensor("float32", 2) - tensor("float32", 2)).owner
     x, y = aligned(numbers("float32", (64, 96))), aligned(numbers("float32", (96, 64))).T
     out = np.empty((64, 96), "f")

@@ -5,7 +5,7 @@ import pytest
 from opwise.errors import InconsistencyError
 from opwise.graph import aliasing
 from opwise.graph.features import DestroyHandler
-from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.fgraph import FunctionGraph, Interface
 from opwise.graph.variable import Constant
 
 pytestmark = pytest.mark.null
@@ -19,8 +19,8 @@ def build(leaves):
         x, y = leaves("xy")
         found = {"x": x, "y": y}
         outputs = builder(x, y, found)
-        fgraph = FunctionGraph([x, y], outputs, clone=False)
-        fgraph.mutable_inputs = {x, y}
+        interface = Interface(mutable=frozenset((x, y)))
+        fgraph = FunctionGraph([x, y], outputs, clone=False, interface=interface)
         return found, fgraph
 
     return make
@@ -108,7 +108,7 @@ def test_only_the_readers_of_its_own_version_are_named(toy, build):
 def test_a_constant_and_a_protected_input_must_not_be_destroyed(toy, build):
     _, fgraph = build(lambda x, y, found: [toy("d", destroys=0)(toy("v", views=0)(x))])
     aliasing.check(fgraph)
-    fgraph.mutable_inputs = set()
+    fgraph.interface = Interface()
     with pytest.raises(InconsistencyError, match=r"destroy a protected Variable: v.0 by d"):
         aliasing.check(fgraph)
     three = Constant(fgraph.inputs[0].type, 3)

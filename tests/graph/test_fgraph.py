@@ -15,7 +15,7 @@ from opwise.graph.features import (
     NoOutputFromInplace,
     PreserveNames,
 )
-from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.fgraph import FunctionGraph, Interface
 from opwise.graph.type import Generic, generic
 from opwise.graph.variable import Constant
 
@@ -434,8 +434,10 @@ def test_what_is_not_computed_keeps_its_lack_of_a_name(toy):
 
 def test_an_output_may_be_kept_from_in_place(toy, leaves):
     x, y = leaves("xy")
-    fgraph = FunctionGraph([x, y], [toy("f")(x), toy("g")(y)], clone=False)
-    fgraph.mutable_inputs = {x, y}
+    fgraph = FunctionGraph(
+        [x, y], [toy("f")(x), toy("g")(y)], clone=False,
+        interface=Interface(mutable=frozenset((x, y))),
+    )  # fmt: skip
     fgraph.attach_feature(NoOutputFromInplace(1))
     fgraph.replace_validate(fgraph.outputs[0], toy("f", destroys=0)(x))
     with pytest.raises(InconsistencyError, match="output is made in place"):
@@ -448,11 +450,16 @@ def test_an_output_may_be_kept_from_in_place(toy, leaves):
 
 def test_a_clone_is_apart_and_knows_its_features(graph, toy):
     x, _, f, g, fgraph = graph
-    fgraph.mutable_inputs = {x}
+    fgraph.interface = Interface(
+        mutable=frozenset([x]), shared=frozenset([x]), persistent=frozenset([x]),
+        borrowed=frozenset([0]), updates={0: 0},
+    )  # fmt: skip
     fgraph.attach_feature(Refuse("bad"))
     new, equiv = fgraph.clone_get_equiv(check_integrity=True)
     assert text(new) == text(fgraph) and new.variables.isdisjoint(fgraph.variables)
-    assert equiv[g] is new.outputs[0] and new.mutable_inputs == {equiv[x]}
+    assert equiv[g] is new.outputs[0] and new.interface.mutable == {equiv[x]}
+    assert new.interface.shared == new.interface.persistent == {equiv[x]}
+    assert new.interface.borrowed == {0} and new.update_mapping == {0: 0}
     assert equiv[f.owner].origins == (f.owner,)
     with pytest.raises(InconsistencyError):
         new.replace_validate(equiv[f], toy("bad")(equiv[x]))

@@ -1,17 +1,21 @@
 """What the tests of linkers share: graphs run by one machine, and arrays laid out in every way."""
 
+import contextlib
 import itertools
+import os
+from collections import Counter
 
 import numpy as np
 import pytest
 
-from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.fgraph import FunctionGraph, Interface
 from opwise.linkers.base import OpWiseCLinker, PerformLinker
 
 
 def _link(inputs, outputs, linker, generate, mutable):
-    fgraph = FunctionGraph(list(inputs), list(outputs))  # a copy: tests link a graph several ways
-    fgraph.mutable_inputs = {fgraph.inputs[list(inputs).index(var)] for var in mutable}
+    # a copy: tests link a graph several ways
+    interface = Interface(mutable=frozenset(mutable))
+    fgraph = FunctionGraph(list(inputs), list(outputs), interface=interface)
     linker.generate_kernels = generate
     return linker.accept(fgraph)
 
@@ -108,3 +112,17 @@ def layouts():
 def cache(use_cache, tmp_path):
     """A cache folder of this test alone, and nothing loaded yet."""
     return use_cache(tmp_path / "cache")
+
+
+@pytest.fixture
+def open_files():
+    """``open_files()``: how often this process has each file open."""
+
+    def count():
+        found = Counter()
+        for number in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(FileNotFoundError):  # the descriptor of this listing
+                found[os.readlink(f"/proc/self/fd/{number}")] += 1
+        return found
+
+    return count

@@ -106,3 +106,31 @@ else:
     raise AssertionError
 """
     run_python(PRODUCT.format(before=before, after=after))
+
+
+@pytest.mark.parametrize("taken", [0, 2])
+def test_an_interrupt_while_blas_is_loaded(taken):
+    """It reaches the user, also between two functions; the next call loads all of them."""
+    before = f"""
+real, count = opwise.linkers.opwise_c.set_blas, 0
+def interrupted(*args):
+    global count
+    count += 1
+    if count == {taken + 1}:
+        raise KeyboardInterrupt
+    return real(*args)
+opwise.linkers.opwise_c.set_blas = interrupted
+"""
+    after = """
+try:
+    f(np.ones((99, 99)))
+except KeyboardInterrupt:
+    pass
+else:
+    raise AssertionError
+x, v = T.dmatrix(), T.dvector()
+g = opwise.function([x, v], T.dot(x, v), mode=Mode("c|py", "fast_run"))
+np.testing.assert_allclose(g(np.ones((99, 99)), np.ones(99)), 99)
+np.testing.assert_allclose(f(np.ones((99, 99))), 99)
+"""
+    run_python(PRODUCT.format(before=before, after=after))

@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -185,13 +186,13 @@ def test_libraries_that_live_at_the_same_time_are_different_ones(cache):
         cbuild._loaded.clear()
 
 
-def test_no_descriptor_is_left_open(cache):
+def test_no_descriptor_is_left_open(cache, open_files):
     cbuild.load(TEXT % 50)
-    before = os.listdir("/proc/self/fd")
+    before = open_files()
     for _ in range(20):
         cbuild._loaded.clear()
         cbuild.load(TEXT % 50)
-    assert os.listdir("/proc/self/fd") == before
+    assert not open_files() - before  # garbage of other tests may close its own files meanwhile
 
 
 def test_what_is_loaded_are_the_bytes_that_were_checked(cache, monkeypatch):
@@ -484,6 +485,13 @@ def test_a_compiler_that_is_not_there(flags):
     """``cc`` or what else there is takes its place: the flag of an old file must not cost the C."""
     flags(cxx="no-such-compiler")
     assert cbuild.compiler() is not None
+    with pytest.warns(UserWarning, match="is not there, no-such-compiler: .*cc takes its place"):
+        cbuild.warn_of_compiler()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cbuild.warn_of_compiler()  # once is enough
+        flags(cxx="gcc")
+        cbuild.warn_of_compiler()
 
 
 PROGRAM = """

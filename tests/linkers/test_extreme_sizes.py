@@ -478,3 +478,19 @@ def test_the_least_integer(dtype, way):
         raised = [first**powers, first**2, first**3, np.square(first)]
     same(f(first, second), wanted, dtype)
     same(g(first, powers), [np.asarray(r, dtype) for r in raised], dtype)
+
+
+@pytest.mark.parametrize("way", MODES)
+def test_parts_of_arrays_without_elements(way):
+    """An index into what has no elements leads nowhere, and its result is no view of anything."""
+    x = var("float64", 3)
+    y = T.sum(x * 2, axis=0)
+    f = compiled([x], [x[3], x[3, 2:], y[-1], T.exp(y[2]), y[5:0:-1]], way)
+    for shape in [(4, 6, 0), (4, 60, 0)]:
+        empty = np.zeros(shape)
+        for found, wanted in zip(
+            f(empty),
+            [empty[3], empty[3, 2:], empty[0, -1], empty[0, 2], empty[0, 5:0:-1]],
+            strict=True,
+        ):
+            assert found.shape == wanted.shape

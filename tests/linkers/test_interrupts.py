@@ -131,9 +131,14 @@ def test_ctrl_c_in_an_op(linker):
     x, w = T.dvector("x"), shared(np.zeros(3), name="w")
     press = Do(lambda: os.kill(os.getpid(), signal.SIGINT))
     f = function([x], [], updates=[(w, w + press(x))], mode=Mode(linker, None))
-    for _ in range(3):
-        with pytest.raises(KeyboardInterrupt):
-            f(np.ones(3))
+    # jobs in the background of a shell are started with the signal ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt):
+                f(np.ones(3))
+    finally:
+        signal.signal(signal.SIGINT, before)
     np.testing.assert_array_equal(w.get_value(), np.zeros(3))
 
 
@@ -160,22 +165,32 @@ class Interrupted(Exception):
 
 
 def stopped_after(f, *args):
-    """Call f, with a signal a moment later that must end the call."""
+    """Call f under many signals, of which the fourth ends the call.
+
+    Signals that come while nobody looks for them are handled as one: a function of few steps gets
+    to the fourth only if its kernels look.
+    """
+    count, done = 0, threading.Event()
 
     def handler(*_):
-        raise Interrupted
+        nonlocal count
+        count += 1
+        if count == 4:
+            raise Interrupted
 
     def send():
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+        while not done.wait(0.01):
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
 
     before = signal.signal(signal.SIGUSR1, handler)
-    timer = threading.Timer(0.1, send)
-    timer.start()
+    sender = threading.Thread(target=send)
+    sender.start()
     try:
         with pytest.raises(Interrupted):
             f(*args)
     finally:
-        timer.join()
+        done.set()
+        sender.join()
         signal.signal(signal.SIGUSR1, before)
 
 
@@ -197,7 +212,7 @@ def test_ctrl_c_in_the_middle_of_a_long_kernel(what, optimizer, threads):
     )  # fmt: skip
     few = np.ones((3, 4))
     expected = f(few)
-    many = np.ones((3_000, 2_000))  # seconds of work
+    many = np.ones((9_000, 2_000))  # seconds of work
     used = opwise_c.threads()
     opwise_c.set_threads(threads)
     try:
@@ -207,6 +222,92 @@ def test_ctrl_c_in_the_middle_of_a_long_kernel(what, optimizer, threads):
     assert len(ran) == 1
     assert w.get_value() == 1
     np.testing.assert_array_equal(f(few), expected)
+
+
+def far_apart(*shape):
+    """Return an array of huge size in little memory: every element is the same one."""
+    return np.broadcast_to(np.array(0.5), shape)
+
+
+def views(array, times):
+    return np.broadcast_to(array, (times, *array.shape))
+
+
+#: what -> (ndim of the arguments, expression, arguments that make few numbers, that take seconds)
+ENDLESS = {
+    "product": (
+        (2, 2), T.dot, (np.ones((3, 200)), np.ones((200, 2))),
+        (np.ones((3_000, 4_000)), np.ones((4_000, 4_000))),
+    ),
+    "product with sums of many terms": (
+        (2, 2), T.dot, (np.ones((30, 200)), np.ones((200, 40))),
+        (np.ones((100, 2_000_000)), np.ones((2_000_000, 60))),
+    ),
+    "narrow product": (
+        (2, 2), T.dot, (np.ones((3, 5)), np.ones((5, 5))),
+        (far_apart(40_000_000, 20), np.ones((20, 20))),
+    ),
+    "product added": (
+        (2, 2), lambda x, y: x + T.dot(x, y), (np.ones((3, 3)), np.ones((3, 3))),
+        (np.ones((4_000, 4_000)), np.ones((4_000, 4_000))),
+    ),
+    "matrix and vector": (
+        (2, 1), T.dot, (np.ones((3, 5)), np.ones(5)),
+        (far_apart(3_000_000, 2_000), np.ones(2_000)),
+    ),
+    "vectors": (
+        (1, 1), T.dot, (np.ones(5), np.ones(5)),
+        (far_apart(3_000_000_000), far_apart(3_000_000_000)),
+    ),
+    "pages": (
+        (3, 3), T.batched_dot, (np.ones((2, 3, 3)), np.ones((2, 3, 3))),
+        (views(np.ones((30, 1_000)), 200_000), views(np.ones((1_000, 2)), 200_000)),
+    ),
+    "outer product": (
+        (2, 1, 1), lambda A, x, y: A + 0.5 * T.outer(x, y),
+        (np.ones((3, 2)), np.ones(3), np.ones(2)),
+        (far_apart(20_000, 20_000), np.ones(20_000), np.ones(20_000)),
+    ),
+    "largest": (
+        (2,), lambda x: T.argmax(x, axis=0), (np.eye(3),), (far_apart(2_000_000, 1_000),),
+    ),
+    "largest of all": ((1,), T.argmax, (np.ones(3),), (far_apart(3_000_000_000),)),
+    "sum over rows of many numbers": (
+        (2,), lambda x: (x * x).sum(0), (np.ones((3, 4)),), (far_apart(4_000_000, 2_000),),
+    ),
+    "sum along short dimensions": (
+        (6,), lambda x: x.sum(5), (np.ones((2,) * 6),), (far_apart(9, 9, 9, 9, 9, 100_000),),
+    ),
+    "copy": (
+        (2,), lambda x: T.inc_subtensor(x[1:], 1)[::2] + 1, (np.ones((3, 4)),),
+        (far_apart(25_000, 25_000),),
+    ),
+    "rows": (
+        (2, 0), lambda x, n: x[T.arange(n) % 2].sum(1), (np.ones((3, 4)), 3),
+        (np.ones((3, 1_000)), 600_000),
+    ),
+    "rows added": (
+        (2, 0), lambda x, n: T.inc_subtensor(x[T.arange(n) % 2], 1), (np.ones((3, 4)), 3),
+        (np.ones((3, 1_000)), 8_000_000),
+    ),
+    "join": (
+        (2,), lambda x: T.concatenate([x, x], axis=1)[0], (np.ones((3, 4)),),
+        (far_apart(20_000, 20_000),),
+    ),
+    "range": ((0,), lambda n: T.arange(n)[::-1], (3,), (700_000_000,)),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", list(ENDLESS))
+def test_ctrl_c_in_kernels_of_many_kinds(what):
+    """Every kind of kernel looks for signals and is left, and the next call is right."""
+    ndims, expression, few, many = ENDLESS[what]
+    inputs = [T.iscalar() if n == 0 else T.TensorType("float64", (False,) * n)() for n in ndims]
+    f = function(inputs, expression(*inputs), mode=Mode("c|py", "fast_run"))
+    expected = f(*few)
+    stopped_after(f, *many)
+    np.testing.assert_array_equal(f(*few), expected)
 
 
 def test_handlers_run_between_steps():

@@ -3,7 +3,7 @@
 import pytest
 
 from opwise.graph.apply import Apply
-from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.fgraph import FunctionGraph, Interface
 from opwise.graph.op import Op
 from opwise.graph.type import generic
 from opwise.graph.variable import Constant
@@ -40,8 +40,8 @@ destroy = Toy("destroy", destroys=0)
 
 
 def program(inputs, outputs, mutable=()):
-    fgraph = FunctionGraph(list(inputs), list(outputs), clone=False)
-    fgraph.mutable_inputs = set(mutable)
+    interface = Interface(mutable=frozenset(mutable))
+    fgraph = FunctionGraph(list(inputs), list(outputs), clone=False, interface=interface)
     return make_program(fgraph)
 
 

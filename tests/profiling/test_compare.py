@@ -10,6 +10,7 @@ import opwise
 import opwise.tensor as T
 from opwise.profiling import compare
 from opwise.profiling.html import page
+from opwise.profiling.merge import merge
 from opwise.profiling.profile import Profile
 
 
@@ -99,6 +100,31 @@ def test_what_was_changed_is_matched_by_its_line(build):
     assert sorted(rows_of(before, after)) == [
         ("dot", -33, "other"), ("dot", -2, "similar"), ("exp", -11, "other"), ("exp", 10, "self")
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("after_has_before, relation", [(False, "similar"), (True, "other")])
+def test_two_programs_in_two_files(build, after_has_before, relation):
+    """The files that were run count as one, unless one program has lines of both."""
+    apply, function, _ = build
+
+    def side(script, key, *more):
+        lines = [(f"m/{script}", 4)]
+        return Profile(
+            (function(apply("dot", 20, 0, keys=key, lines=lines), *more),),
+            environment={"program": f"m/{script} --fast"},
+            sources={f"m/{script}:4": "z = dot(y, w)"},
+        )
+
+    more = [apply("exp", 10, 1, keys="x", lines=[("m/old.py", 9)])] if after_has_before else []
+    before, after = side("old.py", "a"), side("new.py", "b", *more)
+    rows = [r for r in compare.by_apply(before, after) if r.theirs and r.label == "dot"]
+    assert [r.relation or r.only for r in rows] == [relation]
+    lines = [r.only for r in compare.by_line(before, after) if "new.py:4" in r.label]
+    assert lines == ["" if relation == "similar" else "other"]
+    merged = [merge([before]), merge([after])]
+    assert next(r.relation for r in compare.by_apply(*merged) if r.label == "dot") == (
+        relation if relation == "similar" else ""
+    )
 
 
 def test_lines_are_matched_by_their_text_and_order(build):

@@ -533,6 +533,7 @@ def test_gradient_of_ultra_fast_sigmoid():
         ("minimum", (0.0, 0.0), [1, 0]),
         ("clip", (0.0, 0.0, 1.0), [1, 0, 0]),
         ("clip", (1.0, 0.0, 1.0), [1, 0, 0]),
+        ("clip", (0.0, 2.0, -1.0), [0, 1, 0]),  # the lower bound comes first
         ("sqrt", (0.0,), [np.inf]),
         ("pow", (0.0, 2.0), [0, 0]),
         ("mod", (-7.0, 2.0), [1, 4]),

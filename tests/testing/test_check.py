@@ -13,7 +13,7 @@ from opwise.errors import UnusedInputError
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.modes.mode import OPT_FAST_RUN, Mode
-from opwise.modes.shaking import Shaken, beyond
+from opwise.modes.perturbation import Perturbed, beyond
 from opwise.optimizers.navigators import TopoOptimizer
 from opwise.optimizers.rule import Rule
 from opwise.testing import WAYS, CheckFailed, check, ways
@@ -114,10 +114,10 @@ def test_cancellation_is_no_fault_but_a_wrong_sum_is():
     x, y = T.fvector("x"), T.fvector("y")
     values = [np.full(4, 1000.1, "float32"), np.full(4, 0.1, "float32")]
     assert check(([x, y], [(x + y) - x]), values, QUICK).ok
-    shaken = Shaken({x: values[0], y: values[1]})
+    perturbed = Perturbed({x: values[0], y: values[1]})
     out = (x + y) - x
-    [value] = shaken.compute([out])
-    allowed = shaken.allowed(out)
+    [value] = perturbed.compute([out])
+    allowed = perturbed.allowed(out)
     assert beyond(value, value + np.float32(1e-4), allowed) is None
     assert beyond(value, value + np.float32(0.5), allowed) is not None
     assert beyond(value, values[1], allowed) is None  # what the algebra makes of it
@@ -125,23 +125,23 @@ def test_cancellation_is_no_fault_but_a_wrong_sum_is():
 
 def test_exact_numbers_may_not_be_off_at_all():
     x = T.dvector("x")
-    shaken = Shaken({x: np.array([1.0, 2.5, -3.0])})
+    perturbed = Perturbed({x: np.array([1.0, 2.5, -3.0])})
     out = T.floor(x * 2) + 1
-    shaken.compute([out])
-    assert shaken.exact[out]
-    assert shaken.spread(out).max() == 0
+    perturbed.compute([out])
+    assert perturbed.exact[out]
+    assert perturbed.spread(out).max() == 0
     third = x / 3
-    shaken.compute([third])
-    assert not shaken.exact[third]
-    assert 0 < shaken.spread(third).max() < 1e-14
+    perturbed.compute([third])
+    assert not perturbed.exact[third]
+    assert 0 < perturbed.spread(third).max() < 1e-14
 
 
 def test_results_that_jump_when_rounded_are_allowed_anything():
     x = T.dvector("x")
-    shaken = Shaken({x: np.array([0.1, 0.7])}, runs=12)
+    perturbed = Perturbed({x: np.array([0.1, 0.7])}, runs=12)
     out = T.floor(x * 10)  # 0.7 * 10 is 7 or a little less
-    shaken.compute([out])
-    assert shaken.spread(out).max() > 0.9
+    perturbed.compute([out])
+    assert perturbed.spread(out).max() > 0.9
 
 
 def test_bad_requests_are_told():

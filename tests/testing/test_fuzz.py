@@ -21,6 +21,7 @@ from opwise.testing.fuzz.examine import examine
 from opwise.testing.fuzz.grow import Fault, Grower, Rejected
 from opwise.testing.fuzz.layouts import LAYOUTS, array_text, laid_out
 from opwise.testing.fuzz.shrink import Recorded, shrunk
+from opwise.testing.fuzz.slopes import can_be_checked, wrong_slope
 from opwise.testing.fuzz.steps import PATTERNS, STEPS, apply_row
 from opwise.testing.fuzz.strategy import programs
 from opwise.testing.fuzz.whole import grown
@@ -117,6 +118,30 @@ def test_layouts_keep_values(layout):
         assert again.strides == made.strides or not array.size
     assert laid_out(np.zeros((4, 6)), "reversed").strides == (-48, -8)
     assert laid_out(np.zeros((4, 6)), "fortran").flags.f_contiguous
+
+
+def test_gradients_are_held_against_differences():
+    g = Grower(Recorded(seed=1))
+    x = g.leaf("float64", (3,), broadcast=[False], finite=True)
+    y = g.add(f"T.tanh({x}) * {x}.sum()")
+    cut = g.add(f"theano.gradient.disconnected_grad({y})")
+    assert can_be_checked(g.program, y, x) and not can_be_checked(g.program, cut, x)
+    cost = T.sum(g.var(y))
+    value = g.program.leaves[x].value
+    right = (1 - np.tanh(value) ** 2) * value.sum() + np.tanh(value).sum()
+    assert wrong_slope(g.program, cost, x, right, range(3)) is None
+    wrong = right + [0, 0.1, 0]
+    assert wrong_slope(g.program, cost, x, wrong, [0, 2]) is None
+    how = wrong_slope(g.program, cost, x, wrong, range(3))
+    assert f"by element 1 of {x}" in how and "differences give" in how
+    assert "has shape" in wrong_slope(g.program, cost, x, right[:2], range(3))
+
+
+def test_kinks_are_left_out():
+    g = Grower(Recorded(seed=1))
+    x = g.leaf("float64", (2,), broadcast=[False], exact=True)
+    cost = T.sum(abs(g.var(x) - g.value(x)))
+    assert wrong_slope(g.program, cost, x, np.full(2, 7.0), range(2)) is None
 
 
 # --- shrinking ------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 /* What CUDA kernels call: parts in the form of scalar/csupport/scalar.h, whose parts of the same
- * name these replace. The program that plays a device in the tests defines what is under
+ * name these replace. The program that simulates a device in the tests defines what is under
  * __CUDACC__ in its own way.
  */
 

@@ -40,14 +40,15 @@ typedef struct ow_mat {
 #define OW_SMALL 32768 /* multiplications below which own loops beat the call of BLAS */
 #define OW_NARROW 24   /* and so they do where one of the three lengths is at most so many */
 
-/* Fills ow_blas when the first product is large enough to need it; writes why it could not. */
+/* Fills ow_blas when the first product is large enough to need it; returns OW_OK, or an error that it
+ * has written or, for OW_PYTHON_ERROR, kept. */
 static int (*ow_load_blas)(char *error);
 
 static inline int ow_need_blas(ow_step *s, int needed)
 {
-    if (!needed || ow_blas.dgemm != NULL)
+    if (!needed || ow_blas.sger != NULL) /* the last one that is filled in */
         return OW_OK;
-    return ow_load_blas(s->error) ? OW_VALUE_ERROR : OW_OK;
+    return ow_load_blas(s->error);
 }
 
 /* Whether BLAS, whose integers have 32 bits, can be told a length. */
@@ -141,7 +142,8 @@ static void ow_own_gemm(int f64, const ow_mat *z, const ow_mat *x, const ow_mat 
     double ns = (double)q.m * (double)q.n * (double)q.k / (f64 ? 12 : 24);
     ow_gemm_job job = {ow_kernels->gemm[f64], &q, ow_chunks(ns), 1, q.m >= q.n};
     if (job.chunks <= 1) {
-        job.fn(&q, 0, q.m, 0, q.n);
+        if (!ow_should_stop())
+            job.fn(&q, 0, q.m, 0, q.n);
         return;
     }
     job.step = job.by_rows ? 12 : ow_kernels->wide[f64];
@@ -157,17 +159,85 @@ static void ow_own_gemm(int f64, const ow_mat *z, const ow_mat *x, const ow_mat 
     ow_free(copy);
 }
 
-/* z = b z + a M v for one row or column z, where M is a matrix as BLAS sees it (column-major) */
-static void ow_gemv_call(int f64, char t, int rows, int cols, double a, char *m, int ld, char *v,
-                         int incv, double b, char *z, int incz)
+/* --- calls of BLAS -------------------------------------------------------------------------------
+ * A call cannot be left, so products of which one would take long are computed in blocks, and
+ * signals looked for between them. */
+
+/* The most multiplications of one call: on one core some 30 ms with a vector, which wait for memory,
+ * and some 80 with a matrix. Not more with more threads: results do not depend on their number. */
+#define OW_GEMV_CALL (1 << 25)
+#define OW_GEMM_CALL (1LL << 31)
+/* Blocks of a result are not cut below so many rows or columns, but the sums are. */
+#define OW_SHORTEST_BLOCK 512
+
+/* Lengths of blocks of a product of m by n sums of k terms, with at most so many multiplications. Sums
+ * are cut first: BLAS itself adds up terms in blocks, and every block of a result is read in anew. */
+static void ow_blocks(int64_t *m, int64_t *n, int64_t *k, int64_t most)
 {
+    while (ow_mul_size(ow_mul_size(*m, *n), *k) > most) {
+        int64_t *longest = *m > *n ? m : n;
+        if (*k >= 2 * OW_SHORTEST_BLOCK || *longest < 2 * OW_SHORTEST_BLOCK)
+            longest = k;
+        if (*longest < 2)
+            return;
+        /* tiles of BLAS end where blocks do */
+        *longest = *longest > OW_SHORTEST_BLOCK ? (*longest / 2 + 63) / 64 * 64 : (*longest + 1) / 2;
+    }
+}
+
+/* The part of a matrix from (i, j) on, with so many rows and columns. */
+static ow_mat ow_mat_part(const ow_mat *m, int64_t item, int64_t i, int64_t j, int64_t rows, int64_t cols)
+{
+    ow_mat part = *m;
+    part.data += item * (m->by_rows ? i * m->ld + j : j * m->ld + i);
+    part.rows = (int)(m->rows - i < rows ? m->rows - i : rows);
+    part.cols = (int)(m->cols - j < cols ? m->cols - j : cols);
+    return part;
+}
+
+/* z = b z + a m v, where elements of v and z lie so many elements apart; m has elements */
+static void ow_gemv(int f64, double a, const ow_mat *m, char *v, int incv, double b, char *z, int incz)
+{
+    const int64_t item = f64 ? 8 : 4;
+    int64_t rows = m->rows, cols = m->cols, one = 1;
+    ow_blocks(&rows, &one, &cols, OW_GEMV_CALL);
+    for (int64_t i = 0; i < m->rows; i += rows)
+        for (int64_t j = 0; j < m->cols; j += cols) {
+            ow_mat part = ow_mat_part(m, item, i, j, rows, cols);
+            char *from = v + j * incv * item, *to = z + i * incz * item;
+            double db = j ? 1.0 : b;
+            float fa = (float)a, fb = (float)db;
+            /* a matrix stored by rows is, to BLAS, its transpose */
+            char t = part.by_rows ? 'T' : 'N';
+            int m1 = part.by_rows ? part.cols : part.rows, m2 = part.by_rows ? part.rows : part.cols;
+            if (ow_should_stop())
+                return;
+            if (f64)
+                ow_blas.dgemv(&t, &m1, &m2, &a, (double *)part.data, &part.ld, (double *)from, &incv,
+                              &db, (double *)to, &incz);
+            else
+                ow_blas.sgemv(&t, &m1, &m2, &fa, (float *)part.data, &part.ld, (float *)from, &incv,
+                              &fb, (float *)to, &incz);
+        }
+}
+
+static ow_mat ow_transposed(const ow_mat *m)
+{
+    return (ow_mat){m->data, m->cols, m->rows, m->ld, !m->by_rows};
+}
+
+/* z = b z + a x y, where rows of z are contiguous */
+static void ow_gemm_call(int f64, const ow_mat *z, const ow_mat *x, const ow_mat *y, double a, double b)
+{
+    char ty = y->by_rows ? 'N' : 'T', tx = x->by_rows ? 'N' : 'T';
+    int m = z->cols, n = z->rows, k = x->cols, ldx = x->ld, ldy = y->ld, ldz = z->ld;
     if (f64)
-        ow_blas.dgemv(&t, &rows, &cols, &a, (double *)m, &ld, (double *)v, &incv, &b, (double *)z,
-                      &incz);
+        ow_blas.dgemm(&ty, &tx, &m, &n, &k, &a, (double *)y->data, &ldy, (double *)x->data, &ldx, &b,
+                      (double *)z->data, &ldz);
     else {
         float fa = (float)a, fb = (float)b;
-        ow_blas.sgemv(&t, &rows, &cols, &fa, (float *)m, &ld, (float *)v, &incv, &fb, (float *)z,
-                      &incz);
+        ow_blas.sgemm(&ty, &tx, &m, &n, &k, &fa, (float *)y->data, &ldy, (float *)x->data, &ldx, &fb,
+                      (float *)z->data, &ldz);
     }
 }
 
@@ -177,42 +247,35 @@ static void ow_gemm_mats(int f64, ow_mat z, ow_mat x, ow_mat y, double a, double
     if (z.rows == 0 || z.cols == 0)
         return;
     if (!z.by_rows) { /* z' = y' x' has contiguous rows */
-        ow_mat xt = {y.data, y.cols, y.rows, y.ld, !y.by_rows};
-        ow_mat yt = {x.data, x.cols, x.rows, x.ld, !x.by_rows};
-        int rows = z.rows;
-        z.rows = z.cols;
-        z.cols = rows;
-        z.by_rows = 1;
+        ow_mat xt = ow_transposed(&y);
+        y = ow_transposed(&x);
         x = xt;
-        y = yt;
-    }
-    if (ow_is_small(z.rows, z.cols, x.cols)) {
-        ow_own_gemm(f64, &z, &x, &y, a, b);
-        return;
+        z = ow_transposed(&z);
     }
     /* BLAS is slow at a product of matrices of which one is a vector; empty sums it leaves alone */
-    if (z.cols == 1 && x.cols > 0) {
-        ow_gemv_call(f64, x.by_rows ? 'T' : 'N', x.by_rows ? x.cols : x.rows,
-                     x.by_rows ? x.rows : x.cols, a, x.data, x.ld, y.data, y.by_rows ? y.ld : 1, b,
-                     z.data, z.by_rows ? z.ld : 1);
+    const int small = ow_is_small(z.rows, z.cols, x.cols);
+    if (!small && z.cols == 1 && x.cols > 0) {
+        ow_gemv(f64, a, &x, y.data, y.by_rows ? y.ld : 1, b, z.data, z.by_rows ? z.ld : 1);
         return;
     }
-    if (z.rows == 1 && x.cols > 0) {
-        ow_gemv_call(f64, y.by_rows ? 'N' : 'T', y.by_rows ? y.cols : y.rows,
-                     y.by_rows ? y.rows : y.cols, a, y.data, y.ld, x.data, x.by_rows ? 1 : x.ld, b,
-                     z.data, z.by_rows ? 1 : z.ld);
+    if (!small && z.rows == 1 && x.cols > 0) {
+        ow_mat yt = ow_transposed(&y);
+        ow_gemv(f64, a, &yt, x.data, x.by_rows ? 1 : x.ld, b, z.data, z.by_rows ? 1 : z.ld);
         return;
     }
-    char ty = y.by_rows ? 'N' : 'T', tx = x.by_rows ? 'N' : 'T';
-    int m = z.cols, n = z.rows, k = x.cols;
-    if (f64)
-        ow_blas.dgemm(&ty, &tx, &m, &n, &k, &a, (double *)y.data, &y.ld, (double *)x.data, &x.ld,
-                      &b, (double *)z.data, &z.ld);
-    else {
-        float fa = (float)a, fb = (float)b;
-        ow_blas.sgemm(&ty, &tx, &m, &n, &k, &fa, (float *)y.data, &y.ld, (float *)x.data, &x.ld,
-                      &fb, (float *)z.data, &z.ld);
-    }
+    const int64_t item = f64 ? 8 : 4;
+    int64_t m = z.rows, n = z.cols, k = x.cols;
+    ow_blocks(&m, &n, &k, OW_GEMM_CALL);
+    for (int64_t i = 0; i < z.rows; i += m)
+        for (int64_t j = 0; j < z.cols; j += n)
+            for (int64_t p = 0; p < x.cols || p == 0; p += k ? k : 1) {
+                ow_mat pz = ow_mat_part(&z, item, i, j, m, n), px = ow_mat_part(&x, item, i, p, m, k),
+                       py = ow_mat_part(&y, item, p, j, k, n);
+                if (small)
+                    ow_own_gemm(f64, &pz, &px, &py, a, p ? 1.0 : b);
+                else if (!ow_should_stop())
+                    ow_gemm_call(f64, &pz, &px, &py, a, p ? 1.0 : b);
+            }
 }
 
 /* Dimensions that are too long for BLAS are multiplied in pieces of so many. */
@@ -371,11 +434,18 @@ static int ow_gemv_prep(ow_step *s)
 #define OW_SMALL_GEMV(T)                                                                           \
     static void ow_small_gemv_##T(ow_cell *y, const ow_cell *A, const ow_cell *x, T a, T b)        \
     {                                                                                              \
+        const int64_t n = A->shape[1], sa = A->strides[1], sx = x->strides[0];                     \
+        double left = OW_LONGEST_CHUNK_NS;                                                         \
         for (int64_t i = 0; i < A->shape[0]; i++) {                                                \
             T sum = 0, *to = (T *)(y->data + i * y->strides[0]);                                   \
             const char *row = A->data + i * A->strides[0];                                         \
-            for (int64_t j = 0; j < A->shape[1]; j++)                                              \
-                sum += *(T *)(row + j * A->strides[1]) * *(T *)(x->data + j * x->strides[0]);      \
+            for (int64_t j = 0; j < n;) {                                                          \
+                const int64_t end = n - j < OW_BLOCK ? n : j + OW_BLOCK;                           \
+                if (ow_stops(&left, OW_COPY_NS * (double)(end - j)))                               \
+                    return;                                                                        \
+                for (; j < end; j++)                                                               \
+                    sum += *(T *)(row + j * sa) * *(T *)(x->data + j * sx);                        \
+            }                                                                                      \
             *to = b == 0 ? a * sum : b * *to + a * sum;                                            \
         }                                                                                          \
     }
@@ -399,10 +469,8 @@ static int ow_gemv_run(ow_step *s)
             ow_small_gemv_float(y, A, x, (float)a, (float)b);
         return OW_OK;
     }
-    /* a matrix stored by rows is, to BLAS, its transpose */
-    ow_gemv_call(item == 8, m.by_rows ? 'T' : 'N', m.by_rows ? m.cols : m.rows,
-                 m.by_rows ? m.rows : m.cols, a, m.data, m.ld, x->data,
-                 (int)(x->strides[0] / item), b, y->data, (int)(y->strides[0] / item));
+    ow_gemv(item == 8, a, &m, x->data, (int)(x->strides[0] / item), b, y->data,
+            (int)(y->strides[0] / item));
     return OW_OK;
 }
 
@@ -421,15 +489,22 @@ static int ow_ger_prep(ow_step *s)
 #define OW_GER(T)                                                                                  \
     static void ow_ger_##T(ow_cell *A, T a, const ow_cell *x, const ow_cell *y)                    \
     {                                                                                              \
+        const int64_t n = A->shape[1], sa = A->strides[1], sy = y->strides[0];                     \
+        double left = OW_LONGEST_CHUNK_NS;                                                         \
         for (int64_t i = 0; i < A->shape[0]; i++) {                                                \
             T f = a * *(T *)(x->data + i * x->strides[0]);                                         \
             char *row = A->data + i * A->strides[0];                                               \
-            if (A->strides[1] == sizeof(T) && y->strides[0] == sizeof(T))                          \
-                for (int64_t j = 0; j < A->shape[1]; j++)                                          \
-                    ((T *)row)[j] += f * ((T *)y->data)[j];                                        \
-            else                                                                                   \
-                for (int64_t j = 0; j < A->shape[1]; j++)                                          \
-                    *(T *)(row + j * A->strides[1]) += f * *(T *)(y->data + j * y->strides[0]);    \
+            for (int64_t j = 0; j < n;) {                                                          \
+                const int64_t end = n - j < OW_BLOCK ? n : j + OW_BLOCK;                           \
+                if (ow_stops(&left, OW_COPY_NS * (double)(end - j)))                               \
+                    return;                                                                        \
+                if (sa == sizeof(T) && sy == sizeof(T))                                            \
+                    for (; j < end; j++)                                                           \
+                        ((T *)row)[j] += f * ((T *)y->data)[j];                                    \
+                else                                                                               \
+                    for (; j < end; j++)                                                           \
+                        *(T *)(row + j * sa) += f * *(T *)(y->data + j * sy);                      \
+            }                                                                                      \
         }                                                                                          \
     }
 OW_GER(double)
@@ -532,7 +607,10 @@ static int ow_batched_dot_prep(ow_step *s)
 
 static int ow_batched_dot_run(ow_step *s)
 {
-    for (int64_t i = 0; i < s->out[0]->shape[0]; i++) {
+    const ow_cell *first = s->in[0], *second = s->in[1];
+    const double ns = (double)first->shape[1] * (double)first->shape[2] * (double)second->shape[2];
+    double left = OW_LONGEST_CHUNK_NS;
+    for (int64_t i = 0; i < s->out[0]->shape[0] && !ow_stops(&left, ns); i++) {
         ow_cell x, y, z;
         ow_page(&x, s->in[0], i);
         ow_page(&y, s->in[1], i);

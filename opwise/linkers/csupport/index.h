@@ -67,8 +67,9 @@ static void ow_put(ow_cell *to, ow_cell *y, int64_t adder)
     }
     ow_walk w;
     ow_cell *cells[2] = {to, y};
-    if (ow_walk_start(&w, to->ndim, to->shape, 2, cells, 0))
-        ow_walk_run(&w, ow_adders[adder].fn, NULL);
+    int64_t size = ow_walk_start(&w, to->ndim, to->shape, 2, cells, 0);
+    if (size)
+        ow_walk_in_order(&w, ow_adders[adder].fn, NULL, size);
 }
 
 /* in: x, y, indices. ints: overwrite, adder or -1 to set, number of entries, the entries */
@@ -104,6 +105,9 @@ static int ow_row_index(ow_step *s, const ow_cell *index, int64_t k, int64_t row
     return OW_OK;
 }
 
+/* About how long it takes to find a row, somewhere in memory. */
+#define OW_ROW_NS 20.0
+
 /* Let `row` be one of the sub-arrays of `x` along its first dimension. */
 static void ow_row(ow_cell *row, const ow_cell *x, int64_t i)
 {
@@ -132,7 +136,9 @@ static int ow_take_rows_run(ow_step *s)
     ow_row(&from, x, 0);
     int whole = ow_is_c_contiguous(&from);
     int64_t bytes = ow_size(&from) * x->itemsize;
-    for (int64_t k = 0; k < n; k++) {
+    const double ns = OW_ROW_NS + OW_COPY_NS * (double)ow_size(&from);
+    double left = OW_LONGEST_CHUNK_NS;
+    for (int64_t k = 0; k < n && !ow_stops(&left, ns); k++) {
         int rc = ow_row_index(s, index, k, x->shape[0], &row);
         if (rc)
             return rc;
@@ -156,12 +162,15 @@ static int ow_inc_rows_run(ow_step *s)
     int64_t n = index->shape[0], row;
     wanted.shape[0] = n;
     int rc = ow_broadcast(s, &y, &wanted);
-    for (int64_t k = 0; k < n && !rc; k++)
+    double left = OW_LONGEST_CHUNK_NS;
+    for (int64_t k = 0; k < n && !rc && !ow_stops(&left, OW_ROW_NS); k++)
         rc = ow_row_index(s, index, k, z->shape[0], &row);
     if (rc)
         return rc;
     ow_accumulator_copy(s);
-    for (int64_t k = 0; k < n; k++) {
+    ow_row(&to, z, 0);
+    const double ns = OW_ROW_NS + OW_COPY_NS * (double)ow_size(&to);
+    for (int64_t k = 0; k < n && !ow_stops(&left, ns); k++) {
         ow_row_index(s, index, k, z->shape[0], &row);
         ow_row(&to, z, row);
         ow_row(&from, &y, y.shape[0] == 1 ? 0 : k);
@@ -206,7 +215,7 @@ static int ow_join_run(ow_step *s)
 }
 
 /* in: start, stop, step; out: int64 */
-static int ow_arange_run(ow_step *s)
+static int ow_arange_prep(ow_step *s)
 {
     int64_t start = ow_int(s->in[0]), stop = ow_int(s->in[1]), step = ow_int(s->in[2]);
     if (step == 0)
@@ -214,10 +223,20 @@ static int ow_arange_run(ow_step *s)
     const uint64_t n = ow_steps(start, stop, step);
     ow_cell *z = s->out[0];
     z->shape[0] = n > INT64_MAX ? INT64_MAX : (int64_t)n;
-    int rc = ow_ensure(s, z);
-    for (int64_t i = 0; !rc && i < z->shape[0]; i++)
-        ((int64_t *)z->data)[i] = start + i * step;
-    return rc;
+    return ow_ensure(s, z);
+}
+
+static int ow_arange_run(ow_step *s)
+{
+    const int64_t start = ow_int(s->in[0]), step = ow_int(s->in[2]), n = s->out[0]->shape[0];
+    int64_t *to = (int64_t *)s->out[0]->data;
+    double left = OW_LONGEST_CHUNK_NS;
+    for (int64_t i = 0; i < n && !ow_stops(&left, OW_BLOCK);) {
+        const int64_t end = n - i < OW_BLOCK ? n : i + OW_BLOCK;
+        for (; i < end; i++)
+            to[i] = start + i * step;
+    }
+    return OW_OK;
 }
 
 #endif

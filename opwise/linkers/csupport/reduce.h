@@ -21,8 +21,22 @@ static inline int64_t ow_most_parts(int64_t n_out)
 
 static void ow_fill(char *p, int64_t n, const void *value, int size)
 {
-    for (int64_t i = 0; i < n; i++)
-        memcpy(p + i * size, value, (size_t)size);
+    double left = OW_LONGEST_CHUNK_NS;
+    for (int64_t i = 0; i < n && !ow_stops(&left, OW_BLOCK);) {
+        const int64_t end = n - i < OW_BLOCK ? n : i + OW_BLOCK;
+        for (; i < end; i++)
+            memcpy(p + i * size, value, (size_t)size);
+    }
+}
+
+static void ow_narrow(float *to, const double *from, int64_t n)
+{
+    double left = OW_LONGEST_CHUNK_NS;
+    for (int64_t i = 0; i < n && !ow_stops(&left, OW_BLOCK);) {
+        const int64_t end = n - i < OW_BLOCK ? n : i + OW_BLOCK;
+        for (; i < end; i++)
+            to[i] = (float)from[i];
+    }
 }
 
 /* reals: about how many nanoseconds an element takes. ints: index among the reducers, of the reduction;
@@ -67,6 +81,7 @@ typedef struct ow_reduction {
     int cut;             /* the dimension that is shared out */
     int64_t step;        /* in units of so many elements */
     int64_t chunks, block;
+    int64_t round, rounds;  /* chunks that would take too long are done in so many parts */
     char *parts;         /* accumulators for each chunk, or NULL: chunks have different ones */
     int64_t part_bytes;
 } ow_reduction;
@@ -106,6 +121,9 @@ static void ow_reduce_chunk(void *arg, int64_t k)
     ow_walk w;
     ow_walk_copy(&w, j->w);
     int64_t end, first = ow_chunk_range(k, j->chunks, w.shape[j->cut], j->step, &end);
+    const int64_t from_first = ow_chunk_range(j->round, j->rounds, end - first, j->step, &end);
+    end += first;
+    first += from_first;
     if (first >= end)
         return;
     w.shape[j->cut] = end - first;
@@ -215,7 +233,7 @@ static int ow_reduce_run(ow_step *s)
         block = block < OW_CHUNK ? block : OW_CHUNK;
     }
     double ns = s->reals[0] * (double)size;
-    ow_reduction job = {&w, loop, ctx, 0, 1, 1, block, NULL, bytes};
+    ow_reduction job = {&w, loop, ctx, 0, 1, 1, block, 0, 1, NULL, bytes};
     const int64_t parts = ow_most_parts(n_out);
     job.cut = ow_reduce_cut(&w, parts);
     job.step = job.cut == last ? OW_CHUNK : 1;
@@ -226,7 +244,10 @@ static int ow_reduce_run(ow_step *s)
         job.parts = scratch;
         ow_fill(scratch, job.chunks * n_out, r->start, r->accsize);
     }
-    ow_parallel(ow_reduce_chunk, &job, job.chunks);
+    if (ns > OW_LONGEST_CHUNK_NS * (double)job.chunks)
+        job.rounds = (int64_t)(ns / OW_LONGEST_CHUNK_NS / (double)job.chunks) + 1;
+    for (; job.round < job.rounds; job.round++)
+        ow_parallel(ow_reduce_chunk, &job, job.chunks);
     if (job.parts) {
         const ow_reducer *join = &ow_kernels->reducers[s->ints[OW_RED_JOIN]];
         /* two steps that differ from 0 even for one number: every part has its place beside it */
@@ -238,8 +259,7 @@ static int ow_reduce_run(ow_step *s)
     }
 narrow:
     if (s->ints[OW_RED_NARROW])
-        for (int64_t i = 0; i < n_out; i++)
-            ((float *)z->data)[i] = (float)((double *)acc)[i];
+        ow_narrow((float *)z->data, (const double *)acc, n_out);
     return OW_OK;
 }
 
@@ -285,6 +305,9 @@ static const ow_argmaxer ow_argmaxers[] = {
 };
 static const int ow_argmaxer_count = sizeof(ow_argmaxers) / sizeof(ow_argmaxers[0]);
 
+/* About how long an element takes, one after the other, from wherever it lies. */
+#define OW_ARGMAX_NS 3.0
+
 /* ints: index in ow_argmaxers, mask of the reduced dimensions. Outputs: [maximum,] position */
 static int ow_argmax_prep(ow_step *s)
 {
@@ -308,7 +331,7 @@ static int ow_argmax_prep(ow_step *s)
 
 /* Visit the reduced dimensions of one result in order; returns how many elements were seen. */
 static int64_t ow_argmax_one(ow_step *s, const char *p, int d, int64_t from, void *best,
-                             int64_t *where)
+                             int64_t *where, double *left)
 {
     ow_cell *x = s->in[0];
     while (d < x->ndim && !(s->ints[1] >> d & 1))
@@ -320,13 +343,20 @@ static int64_t ow_argmax_one(ow_step *s, const char *p, int d, int64_t from, voi
     int deeper = 0;
     for (int e = d + 1; e < x->ndim; e++)
         deeper |= s->ints[1] >> e & 1;
+    const int64_t n = x->shape[d];
     if (!deeper) {
-        ow_argmaxers[s->ints[0]].fn(p, x->strides[d], x->shape[d], from, best, where);
-        return x->shape[d];
+        for (int64_t i = 0; i < n; i += OW_BLOCK) {
+            const int64_t length = n - i < OW_BLOCK ? n - i : OW_BLOCK;
+            if (ow_stops(left, OW_ARGMAX_NS * (double)length))
+                break;
+            ow_argmaxers[s->ints[0]].fn(p + i * x->strides[d], x->strides[d], length, from + i, best,
+                                        where);
+        }
+        return n;
     }
     int64_t seen = 0;
-    for (int64_t i = 0; i < x->shape[d]; i++)
-        seen += ow_argmax_one(s, p + i * x->strides[d], d + 1, from + seen, best, where);
+    for (int64_t i = 0; i < n; i++)
+        seen += ow_argmax_one(s, p + i * x->strides[d], d + 1, from + seen, best, where, left);
     return seen;
 }
 
@@ -335,10 +365,11 @@ static int ow_argmax_run(ow_step *s)
     ow_cell *x = s->in[0], *position = s->out[s->nout - 1];
     int64_t n = ow_size(position), at[OW_MAXDIM] = {0};
     const char *p = x->data;
-    for (int64_t i = 0; i < n; i++) {
+    double left = OW_LONGEST_CHUNK_NS;
+    for (int64_t i = 0; i < n && !ow_stops(&left, OW_ARGMAX_NS); i++) {
         char best[8] = {0};
         int64_t where = -1;
-        ow_argmax_one(s, p, 0, 0, best, &where);
+        ow_argmax_one(s, p, 0, 0, best, &where, &left);
         ((int64_t *)position->data)[i] = where;
         if (s->nout == 2)
             memcpy(s->out[0]->data + i * x->itemsize, best, (size_t)x->itemsize);

@@ -44,7 +44,7 @@ enum {
     OW_TYPE_ERROR,
     OW_MEMORY_ERROR,
     OW_ZERO_DIVISION,
-    OW_PYTHON_ERROR, /* the exception is set already */
+    OW_PYTHON_ERROR, /* an exception that Python code raised and the VM keeps */
 };
 
 enum { OW_STATIC = 1, OW_TOTAL = 2, OW_CHECKED = 4 };
@@ -389,6 +389,21 @@ static inline int64_t ow_chunks(double ns)
     return n < 1 ? 1 : n < 1e6 ? (int64_t)n : 1000000;
 }
 
+/* Simple loops over more elements than this, of about a nanosecond each, are cut into blocks. */
+#define OW_BLOCK (1 << 20)
+
+/* Whether a loop should end, which has done `ns` nanoseconds of work since it was asked last; it looks
+ * for signals whenever `*left`, OW_LONGEST_CHUNK_NS at first, is used up. */
+static inline int ow_stops(double *left, double ns)
+{
+    if ((*left -= ns) > 0)
+        return 0;
+    if (ow_should_stop())
+        return 1;
+    *left = OW_LONGEST_CHUNK_NS;
+    return 0;
+}
+
 /* The range of chunk `k` of `n` over `total` items: from the return value to `*end`, in steps of
  * `step` items. */
 static inline int64_t ow_chunk_range(int64_t k, int64_t n, int64_t total, int64_t step, int64_t *end)
@@ -438,6 +453,22 @@ static inline void ow_walk_share(const ow_walk *w, ow_loop loop, const void *ctx
     ow_parallel(ow_walk_chunk, &job, chunks);
 }
 
+/* About how long a copy of one element takes where each lies in a cache line of its own. */
+#define OW_COPY_NS 5.0
+
+/* As ow_walk_run, by this thread alone, which looks for signals where there is much to copy. */
+static inline void ow_walk_in_order(const ow_walk *w, ow_loop loop, const void *ctx, int64_t size)
+{
+    const double chunks = OW_COPY_NS / OW_LONGEST_CHUNK_NS * (double)size;
+    if (chunks <= 1) {
+        ow_walk_run(w, loop, ctx);
+        return;
+    }
+    const int64_t n = (int64_t)chunks + 1, rows = ow_walk_rows(w), len = w->shape[w->ndim - 1];
+    ow_shared_walk job = {w, loop, ctx, rows, len, n, INT64_MAX / 2, rows < n};
+    ow_in_order(ow_walk_chunk, &job, n);
+}
+
 static inline int64_t ow_copy_run(char **p, const int64_t *st, int64_t n, int itemsize)
 {
     char *to = p[0];
@@ -477,9 +508,9 @@ static inline void ow_copy(ow_cell *to, ow_cell *from)
 {
     ow_walk w;
     ow_cell *cells[2] = {to, from};
-    int64_t itemsize = to->itemsize;
-    if (ow_walk_start(&w, to->ndim, to->shape, 2, cells, 0))
-        ow_walk_run(&w, ow_copy_loop, &itemsize);
+    int64_t itemsize = to->itemsize, size = ow_walk_start(&w, to->ndim, to->shape, 2, cells, 0);
+    if (size)
+        ow_walk_in_order(&w, ow_copy_loop, &itemsize, size);
 }
 
 static int ow_run_nothing(ow_step *s)

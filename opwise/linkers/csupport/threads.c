@@ -204,7 +204,7 @@ int ow_should_stop(void)
 
 /* --- jobs --------------------------------------------------------------------------------------- */
 
-static void do_alone(ow_task fn, void *arg, int64_t n)
+void ow_in_order(ow_task fn, void *arg, int64_t n)
 {
     for (int64_t i = 0; i < n && !ow_should_stop(); i++)
         fn(arg, i);
@@ -246,7 +246,7 @@ void ow_parallel(ow_task fn, void *arg, int64_t n)
         n = do_together(n);
         pthread_mutex_unlock(&team.busy);
     }
-    do_alone(fn, arg, n);
+    ow_in_order(fn, arg, n);
 }
 
 int ow_threads(void)

@@ -22,6 +22,8 @@ void ow_watch_begin(ow_look look);
 int ow_watch_end(void);
 /* The same for loops that do not use ow_parallel, to be asked every some milliseconds of work. */
 int ow_should_stop(void);
+/* As ow_parallel, by the caller alone and in order. */
+void ow_in_order(ow_task fn, void *arg, int64_t n);
 /* How many threads a job may have, the caller included. */
 int ow_threads(void);
 /* Set that number; 1 means no team at all. Threads that are too many end. */

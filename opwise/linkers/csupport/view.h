@@ -49,7 +49,7 @@ static int ow_deepcopy_run(ow_step *s)
 }
 
 /* in: x, shape (a vector of int64). A view where x is contiguous, else a copy. */
-static int ow_reshape_run(ow_step *s)
+static int ow_reshape_prep(ow_step *s)
 {
     ow_cell *x = s->in[0], *shape = s->in[1], *z = s->out[0];
     int64_t size = ow_size(x), known = 1, wanted[OW_MAXDIM];
@@ -87,10 +87,14 @@ static int ow_reshape_run(ow_step *s)
         z->data = x->data;
         return OW_OK;
     }
-    int rc = ow_ensure(s, z);
-    if (rc)
-        return rc;
-    ow_cell flat = *z;
+    return ow_ensure(s, z);
+}
+
+static int ow_reshape_run(ow_step *s)
+{
+    ow_cell *x = s->in[0], *z = s->out[0], flat = *z;
+    if (z->data == x->data)
+        return OW_OK;
     ow_set_shape(&flat, x->ndim, x->shape);
     ow_c_strides(&flat);
     ow_copy(&flat, x);
@@ -153,28 +157,39 @@ static int ow_alloc_shape(ow_step *s)
     return ow_ensure(s, z);
 }
 
-static int ow_alloc_run(ow_step *s)
+/* The value of an alloc with all dimensions of the output. */
+static ow_cell ow_alloc_value(const ow_step *s)
 {
-    ow_cell *z = s->out[0];
+    ow_cell value = *s->in[0];
+    int ndim = s->out[0]->ndim, missing = ndim - value.ndim;
+    for (int d = ndim - 1; d >= 0; d--) {
+        value.shape[d] = d < missing ? 1 : s->in[0]->shape[d - missing];
+        value.strides[d] = d < missing ? 0 : s->in[0]->strides[d - missing];
+    }
+    value.ndim = ndim;
+    return value;
+}
+
+static int ow_alloc_prep(ow_step *s)
+{
     int rc = ow_alloc_shape(s);
     if (rc)
         return rc;
-    ow_cell value = *s->in[0];
-    int missing = z->ndim - value.ndim;
-    for (int d = z->ndim - 1; d >= 0; d--) {
-        value.shape[d] = d < missing ? 1 : s->in[0]->shape[d - missing];
-        value.strides[d] = d < missing ? 0 : s->in[0]->strides[d - missing];
+    const ow_cell *z = s->out[0], value = ow_alloc_value(s);
+    for (int d = z->ndim - 1; d >= 0; d--)
         if (value.shape[d] != 1 && value.shape[d] != z->shape[d])
             return OW_FAIL(s, OW_VALUE_ERROR,
                            "Alloc: the value has length %lld along dimension %d, the output %lld",
                            (long long)value.shape[d], d, (long long)z->shape[d]);
-    }
-    value.ndim = z->ndim;
-    ow_copy(z, &value);
     return OW_OK;
 }
 
-static int ow_alloc_empty_run(ow_step *s) { return ow_alloc_shape(s); }
+static int ow_alloc_run(ow_step *s)
+{
+    ow_cell value = ow_alloc_value(s);
+    ow_copy(s->out[0], &value);
+    return OW_OK;
+}
 
 /* --- basic indexing -----------------------------------------------------------------------------
  * ints: for each entry (kind, a, b, c): kind 0 is an index, 1 a slice; a, b, c say where start, stop
@@ -243,8 +258,9 @@ static int ow_subview(ow_step *s, ow_cell *z, const ow_cell *x, int base, int at
         z->shape[out] = x->shape[d];
         z->strides[out++] = x->strides[d];
     }
-    z->data = data;
     z->ndim = out;
+    /* without elements there is little memory, and no place in it to point to */
+    z->data = ow_size(z) ? data : x->data;
     return OW_OK;
 }
 

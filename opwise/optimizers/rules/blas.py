@@ -175,7 +175,7 @@ def _with_more_products(total, terms, out):
         if _is_lone_product(term, out):
             new = _combined(term, ([], 1, total, True), out)
         if new is None:
-            left.append(_rebuilt(term))
+            left.append(_rebuilt(term, out.type.dtype))
         else:
             total = new
     while left:
@@ -262,11 +262,12 @@ def _scale(scalars, sign, dtype):
     return elemwise("mul")(factor, result)
 
 
-def _rebuilt(term):
+def _rebuilt(term, dtype):
+    """Return a term of a sum of ``dtype`` as one variable, with its sign and scalars."""
     scalars, sign, var, _ = term
     if not scalars:
-        return var if sign > 0 else elemwise("neg")(var)
-    return elemwise("mul")(_scale(scalars, sign, var.type.dtype), var)
+        return var if sign > 0 else elemwise("neg")(cast(var, dtype))
+    return elemwise("mul")(_scale(scalars, sign, dtype), var)
 
 
 @rule("row:mul", stage="local_dot22_to_dot22scalar")

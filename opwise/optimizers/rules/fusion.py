@@ -415,7 +415,7 @@ def _emit(root, group, slots, steps, n):
 # --- what was not fused, and why ------------------------------------------------------------------
 
 
-def fuse_and_tell(fgraph):
+def explain_fusion(fgraph):
     """Fuse the elementwise Applys of a graph, and return [(reader, Apply, why)] for each Apply that
     still reads what an elementwise Apply wrote to memory, and is one itself or a reduction.
 

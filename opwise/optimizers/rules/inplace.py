@@ -69,14 +69,14 @@ def _late_updates(fgraph, order):
 
     There most others have read the old value, and it can be overwritten.
     """
-    if not fgraph.mutable_inputs:
+    if not fgraph.interface.mutable:
         return order
     last = {out.owner for out in fgraph.outputs if out.owner is not None}
     late = {
         node
         for node in last
         if all(client == "output" for out in node.outputs for client, _ in out._clients)
-        and any(aliasing.root(v) in fgraph.mutable_inputs for v in node.inputs)
+        and any(aliasing.root(v) in fgraph.interface.mutable for v in node.inputs)
     }
     # what must come before one of them (it overwrites memory already) stays before
     late.difference_update(*fgraph.orderings().values())
@@ -108,7 +108,7 @@ class _Books:
         root = self.roots[var]
         if isinstance(root, Constant):
             return False
-        if root.owner is None and root not in self.fgraph.mutable_inputs:
+        if root.owner is None and root not in self.fgraph.interface.mutable:
             return False
         if self.last[root] > self.position[node]:
             return False
@@ -175,7 +175,7 @@ def _overwriting(op, pairs):
 def _updated_input(out):
     """Return the input of the graph that an output of an Apply is an update of, or None."""
     fgraph = out.owner.fgraph
-    updates = getattr(fgraph, "update_mapping", None) or {}
+    updates = fgraph.interface.updates
     for client, k in out._clients:
         if client == "output" and k in updates:
             return fgraph.inputs[updates[k]]

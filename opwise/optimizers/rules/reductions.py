@@ -265,7 +265,10 @@ def local_max_to_min(fgraph, node):
 
 def _turned(node):
     """Return the operand whose order an Apply turns around, or None."""
-    if row_name(node) != "sub":
+    name = row_name(node)
+    if name == "neg" and node.inputs[0].type.dtype not in dtypes.FLOATS:
+        return None  # the least integer has no negative
+    if name != "sub":
         return node.inputs[0]
     # unsigned integers have no negatives: they are counted from the largest one down
     largest, x = node.inputs

@@ -63,7 +63,7 @@ def local_neg_div_neg(fgraph, node):
         return None
     dividend, divisor = parts
     turned = operands(dividend, "neg")
-    if turned is not None:
+    if turned is not None and dividend.type.dtype in dtypes.CONTINUOUS:  # -x may be no integer
         new = quotient.owner.op(turned[0], divisor)
     elif number(dividend) is not None and dividend.type.dtype in dtypes.CONTINUOUS:
         new = quotient.owner.op(dividend.type.make_constant(-dividend.data), divisor)
@@ -82,7 +82,8 @@ def local_mul_specialize(fgraph, node):
     factors, minus, negative, opened = [], None, False, False
     for x in node.inputs:
         turned = operands(x, "neg")
-        if turned is not None and is_private(x):
+        exact = x.type.dtype in dtypes.CONTINUOUS or x.type.dtype == out.type.dtype
+        if turned is not None and exact and is_private(x):
             negative, opened = not negative, True
             (x,) = turned
         value = number(x)

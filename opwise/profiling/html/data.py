@@ -81,7 +81,7 @@ def name(profile):
 
 def program(profile):
     """Return the name of the program that a Profile is of, "" if it is not known."""
-    parts = profile.environment.get("merged", [profile.environment])
+    parts = profile.environments
     words = {str(part.get("program", "")).split(" ")[0] for part in parts}
     return ", ".join(sorted({PurePath(word).name for word in words if word}))
 

@@ -205,7 +205,7 @@ row(
     lambda F, x, lo, hi, z, g: (
         F.switch(F.and_(F.ge(x, lo), F.le(x, hi)), g, 0),
         F.switch(F.lt(x, lo), g, 0),
-        F.switch(F.gt(x, hi), g, 0),
+        F.switch(F.and_(F.gt(x, hi), F.ge(x, lo)), g, 0),
     ),
     label="clip", kinds="biuf", domain=((-3.0, 3.0), (-1.0, -0.5), (0.5, 1.0)),
     doc="x held between the second and the third operand.",

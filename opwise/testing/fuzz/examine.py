@@ -7,7 +7,7 @@ import numpy as np
 from opwise.compile.function import function
 from opwise.compile.io import In
 from opwise.config import change_flags
-from opwise.modes.shaking import Shaken, beyond
+from opwise.modes.perturbation import Perturbed, beyond
 from opwise.testing.fuzz.grow import Fault
 from opwise.testing.ways import mode_of
 
@@ -20,7 +20,6 @@ def examine(program, ways):
 
     Outputs, new values of shared variables, and arguments, which must be as they were.
     """
-    before = {name: program.leaves[name].value for name in program.leaves}
     for way in ways:
         try:
             _examine(program, way)
@@ -31,7 +30,7 @@ def examine(program, ways):
         finally:
             for name, leaf in program.leaves.items():
                 if leaf.kind == "shared":
-                    program.variables[name].set_value(before[name].copy())
+                    program.variables[name].set_value(leaf.argument(), borrow=True)
 
 
 def compiled(program, way):
@@ -68,7 +67,7 @@ def _examine(program, way):
         value = program.variables[shared].get_value(borrow=True)
         results.append((f"the update of {shared}", new, value))
     for label, name, value in results:
-        how = _wrong(program.shaken, program.variables[name], value)
+        how = _wrong(program.perturbed, program.variables[name], value)
         if how is not None:
             outputs = [name] if label == name else program.outputs
             raise Fault(f"{label}: {how}", program, way, outputs)
@@ -82,7 +81,7 @@ def _call_again(program, f, leaves, way, first, k):
     """Memory is used again, shared variables were changed; a device has captured what it did."""
     for name, leaf in program.leaves.items():
         if leaf.kind == "shared":
-            program.variables[name].set_value(leaf.value.copy())
+            program.variables[name].set_value(leaf.argument(), borrow=True)
     try:
         again = f(*[leaf.argument() for leaf in leaves])
     except Exception as error:  # as above
@@ -93,11 +92,11 @@ def _call_again(program, f, leaves, way, first, k):
             raise Fault(f"{name}: call {k} gives {two} after {one}", program, way)
 
 
-def _wrong(shaken, var, value):
-    [expected] = shaken.compute([var])
+def _wrong(perturbed, var, value):
+    [expected] = perturbed.compute([var])
     if not isinstance(value, np.ndarray):
         return f"a {type(value).__name__} instead of an array"
-    return beyond(expected, value, shaken.allowed(var))
+    return beyond(expected, value, perturbed.allowed(var))
 
 
 def _confirmed(program, fault):
@@ -105,18 +104,18 @@ def _confirmed(program, fault):
     names = [*fault.outputs, *program.updates.values()]
     if "raises" in str(fault)[:30] or not names:
         return True
-    shaken = Shaken({program.variables[n]: leaf.value for n, leaf in program.leaves.items()},
+    perturbed = Perturbed({program.variables[n]: leaf.value for n, leaf in program.leaves.items()},
                     runs=24, ulps=4.0, seed=1)  # fmt: skip
     with np.errstate(all="ignore"):
-        shaken.compute([program.variables[n] for n in [*program.statements]])
-    stricter, program.shaken = program.shaken, shaken
+        perturbed.compute([program.variables[n] for n in [*program.statements]])
+    stricter, program.perturbed = program.perturbed, perturbed
     try:
         _examine(program, fault.way)
     except Fault:
         return True
     finally:
-        program.shaken = stricter
+        program.perturbed = stricter
         for name, leaf in program.leaves.items():
             if leaf.kind == "shared":
-                program.variables[name].set_value(leaf.value.copy())
+                program.variables[name].set_value(leaf.argument(), borrow=True)
     return False

@@ -1,6 +1,6 @@
 """Grower: a random program, statement by statement; the value of everything is known at once.
 
-Comparisons, roundings and positions take exact numbers alone (``Shaken.exact``), and a statement
+Comparisons, roundings and positions take exact numbers alone (``Perturbed.exact``), and a statement
 whose result depends on how numbers are rounded is taken back. Values with NaN and infinities go
 through one operation of arithmetic at most, since x - x is 0 by intention, whatever x is.
 """
@@ -16,7 +16,7 @@ import opwise.tensor as T
 from opwise import gradient
 from opwise.compile.shared import shared
 from opwise.config import change_flags
-from opwise.modes.shaking import beyond
+from opwise.modes.perturbation import beyond
 from opwise.tensor import extra_ops, selection
 from opwise.testing.fuzz.layouts import LAYOUTS
 from opwise.testing.fuzz.program import Leaf, Program
@@ -115,7 +115,7 @@ class Grower:
         return np.dtype(self.dtype(name)).kind
 
     def exact(self, name):
-        return self.program.shaken.exact[self.var(name)]
+        return self.program.perturbed.exact[self.var(name)]
 
     def pick(self, kinds="biufc", low=0, high=4, exact=False, level=2, where=None):
         """Return the name of some tensor: of these kinds of dtypes and numbers of dimensions.
@@ -204,9 +204,10 @@ class Grower:
         kind = "shared" if draw >= 82 else "mutable" if draw >= 76 else "input"
         layout = self.choice(LAYOUTS) if self.chance(35) else "plain"
         if kind == "shared":
-            layout = "plain"
+            if layout == "read-only":
+                layout = "plain"  # what updates overwrite cannot be read-only
             declaration = (
-                f"theano.shared({{value}}, {name!r}, broadcastable={tuple(pattern)})"
+                f"theano.shared({{value}}, {name!r}, borrow=True, broadcastable={tuple(pattern)})"
                 if shape else f"theano.shared({{value}}, {name!r})"
             )  # fmt: skip
         else:
@@ -214,13 +215,13 @@ class Grower:
         leaf = Leaf(name, declaration, value, layout, kind)
         with change_flags(compute_test_value="off"):
             if kind == "shared":
-                var = shared(value.copy(), name, **(
+                var = shared(leaf.argument(), name, borrow=True, **(
                     {"broadcastable": tuple(pattern)} if shape else {}))  # fmt: skip
             else:
                 var = T.TensorType(dtype, tuple(pattern))(name)
         self.program.leaves[name] = leaf
         self._known(name, var, level)
-        self.program.shaken.add(var, value)
+        self.program.perturbed.add(var, value)
         return name
 
     def _known(self, name, var, level):
@@ -279,20 +280,20 @@ class Grower:
         except REFUSALS as error:
             self._refuse(text, error)
         except Exception as error:
-            raise Fault(f"{text} raises {type(error).__name__}: {error}", self._with(name, text),
+            raise Fault(f"{text} raises {type(error).__name__}: {error}", self.only(name, text),
                         REFERENCE) from error  # fmt: skip
         if not isinstance(var, T.TensorVariable) or var.type.ndim > 5 or var.owner is None:
             raise Rejected
-        if var in self.program.shaken.values and var in self.program.variables.values():
+        if var in self.program.perturbed.values and var in self.program.variables.values():
             raise Rejected
         try:
             with np.errstate(all="ignore"):
-                [value] = self.program.shaken.compute([var])
+                [value] = self.program.perturbed.compute([var])
         except REFUSALS as error:
             self._refuse(text, error)
         except Exception as error:
             raise Fault(f"{text}: perform raises {type(error).__name__}: {error}",
-                        self._with(name, text), REFERENCE) from error  # fmt: skip
+                        self.only(name, text), REFERENCE) from error  # fmt: skip
         self._check_sound(name, text, var, value, level, loose)
         if reference is not None:
             self._check_reference(name, text, var, value, reference)
@@ -305,7 +306,8 @@ class Grower:
         self.refused[key] = self.refused.get(key, 0) + 1
         raise Rejected from error
 
-    def _with(self, name, text):
+    def only(self, name, text):
+        """Return the program of one statement and what it needs."""
         program = self.program
         program.statements[name] = text
         program.outputs = [name]
@@ -323,7 +325,7 @@ class Grower:
         elif any(one and n != 1 for one, n in zip(var.broadcastable, value.shape, strict=True)):
             wrong = f"the type broadcasts {var.broadcastable}, the shape is {value.shape}"
         if wrong:
-            raise Fault(f"{text}: {wrong}", self._with(name, text), REFERENCE)
+            raise Fault(f"{text}: {wrong}", self.only(name, text), REFERENCE)
         if (value.size > MOST_ELEMENTS and max(self.sizes) < 10) or value.size > 2 * LARGEST_LEAF:
             raise Rejected
         if value.dtype.kind in "fc":
@@ -332,7 +334,7 @@ class Grower:
                 raise Rejected
             if finite.any() and np.abs(value[finite]).max() > _LARGEST[value.dtype.char]:
                 raise Rejected
-        spread = self.program.shaken.spread(var)
+        spread = self.program.perturbed.spread(var)
         if not np.isfinite(spread).all():
             raise Rejected
         if spread.size and value.dtype.kind in "fc" and not loose:
@@ -341,7 +343,7 @@ class Grower:
                 raise Rejected  # nothing is left of it after cancellation
 
     def exact_value(self, var):
-        return self.program.shaken.exact[var]
+        return self.program.perturbed.exact[var]
 
     def _check_reference(self, name, text, var, value, reference):
         names = {n: self.value(n) for n in self.order} | {"np": np}
@@ -360,11 +362,11 @@ class Grower:
             with np.errstate(all="ignore"):
                 size = np.abs(np.where(np.isfinite(expected), expected, 0)).max(initial=0)
                 allowed = np.full(value.shape, 200 * eps * float(size) + 1e-300)
-                allowed = np.maximum(allowed, self.program.shaken.allowed(var))
+                allowed = np.maximum(allowed, self.program.perturbed.allowed(var))
                 how = beyond(expected.astype(wide), value.astype(wide), allowed)
         elif expected.dtype.kind in "biu":
             with np.errstate(all="ignore"):
                 how = beyond(expected.astype(value.dtype), value, np.zeros(value.shape))
         if how is not None:
-            raise Fault(f"{text} against {reference}: {how}", self._with(name, text),
+            raise Fault(f"{text} against {reference}: {how}", self.only(name, text),
                         REFERENCE)  # fmt: skip

@@ -12,6 +12,8 @@ LAYOUTS = {
     "reversed": "np.flip(np.flip({a}).copy())",
     "strided": "np.repeat({a}, 2, axis=-1)[..., ::2]",
     "rows apart": "np.repeat({a}, 2, axis=0)[::2]",
+    "axes moved": "np.moveaxis(np.moveaxis({a}, 0, -1).copy(), -1, 0)",
+    "part of a larger one": "np.pad({a}, 1)[tuple(slice(1, -1) for _ in {a}.shape)]",
     "read-only": "np.lib.stride_tricks.as_strided({a}, writeable=False)",
 }
 #: layouts that an array without dimensions has too

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from opwise.modes.shaking import Shaken
+from opwise.modes.perturbation import Perturbed
 from opwise.testing.fuzz.layouts import array_text, laid_out
 
 _NAME = re.compile(r"\bv\d+\b")
@@ -35,7 +35,7 @@ class Leaf:
 class Program:
     """A graph: leaves, statements ``name = text`` in order, outputs, updates {shared: name}.
 
-    variables: the opwise variables by name. shaken: their values.
+    variables: the opwise variables by name. perturbed: their values.
     """
 
     leaves: dict[str, Leaf] = field(default_factory=dict)
@@ -43,12 +43,12 @@ class Program:
     outputs: list[str] = field(default_factory=list)
     updates: dict[str, str] = field(default_factory=dict)
     variables: dict = field(default_factory=dict)
-    shaken: Shaken = field(default_factory=lambda: Shaken({}))
+    perturbed: Perturbed = field(default_factory=lambda: Perturbed({}))
     seed: int = 0
 
     def value(self, name):
         """Return the value of a name as the plain run has it."""
-        return self.shaken.values[self.variables[name]]
+        return self.perturbed.values[self.variables[name]]
 
     def needed(self, names):
         """Return which names are needed for some others, these included."""
@@ -66,7 +66,7 @@ class Program:
         return Program(
             {n: leaf for n, leaf in self.leaves.items() if n in kept},
             {n: text for n, text in self.statements.items() if n in kept},
-            list(outputs), dict(self.updates), self.variables, self.shaken, self.seed,
+            list(outputs), dict(self.updates), self.variables, self.perturbed, self.seed,
         )  # fmt: skip
 
     def arguments(self):
@@ -90,7 +90,7 @@ class Program:
             lines.append(f"value_{leaf.name} = {array_text(leaf.value, leaf.layout)}")
             made = leaf.declaration
             if leaf.kind == "shared":
-                made = made.format(value=f"value_{leaf.name}.copy()")
+                made = made.format(value=array_text(leaf.value, leaf.layout))
             lines.append(f"{leaf.name} = {made}")
         lines += [f"{name} = {text}" for name, text in self.statements.items()]
         ins = ", ".join(

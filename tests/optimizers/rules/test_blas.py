@@ -207,6 +207,34 @@ def test_a_product_with_two_readers_is_computed_once():
     assert calls(f) == ["Dot22"]
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "uint64", "float32"])
+@pytest.mark.parametrize("form", [
+    "dot(x, y) - z - n", "dot(x, y) - n - z", "-(dot(x, y) - n + z)", "0.5 * (dot(x, y) + z - n)",
+    "a * (z - n + dot(x, y))", "z - (n - dot(x, y))", "dot(x, y) - z - s",
+    "3 * (dot(x, y) - z + s)",
+])  # fmt: skip
+def test_terms_of_other_dtypes_keep_their_values(form, dtype):
+    """A term is converted before it is negated: of an int8, -(-128) is -128."""
+    x, y, z = T.dmatrices("xyz")
+    n, s = T.TensorType(dtype, (False, False))("n"), T.TensorType(dtype, ())("s")
+    a = T.dscalar("a")
+    total = eval(form, {"dot": T.dot, "x": x, "y": y, "z": z, "n": n, "a": a, "s": s})
+    inputs = [x, y, z, n, s, a]
+    if np.dtype(dtype).kind in "iu":
+        corners = [np.iinfo(dtype).min, np.iinfo(dtype).max, 1]
+    else:
+        corners = [0, 1, 1]
+    operands = [
+        np.eye(3), np.full((3, 3), 0.25), np.full((3, 3), 0.5),
+        np.array([corners] * 3, dtype), np.array(corners[1], dtype), 0.5,
+    ]  # fmt: skip
+    found, expected = (
+        function(inputs, total, mode=mode, on_unused_input="ignore")(*operands)
+        for mode in ("FAST_RUN", Mode("py", None))
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-15)
+
+
 def test_lengths_of_zero():
     x, y, z = T.dmatrices("xyz")
     v = T.dvector("v")

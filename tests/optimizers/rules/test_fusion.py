@@ -15,7 +15,7 @@ from opwise.optimizers.rules.fusion import (
     AddMulFusion,
     FusionOptimizer,
     MapReduceOptimizer,
-    fuse_and_tell,
+    explain_fusion,
     named,
 )
 from opwise.scalar.composite import Composite, Step
@@ -539,7 +539,7 @@ def told(inputs, outputs):
     outputs = outputs if isinstance(outputs, list) else [outputs]
     fgraph = FunctionGraph(list(inputs), outputs)
     with rewriting():
-        found = fuse_and_tell(fgraph)
+        found = explain_fusion(fgraph)
     fgraph.check_integrity()
     assert all(a in fgraph.apply_nodes and b in fgraph.apply_nodes for a, b, _ in found)
     return [f"{named(b.op)} | {named(a.op)} | {why}" for a, b, why in found]
@@ -554,7 +554,7 @@ def test_it_fuses_as_the_passes_do(x, y):
     outputs = [e / e.sum(), T.tanh(e * y) + y]
     graph = FunctionGraph([x, y], outputs)
     with rewriting():
-        assert fuse_and_tell(graph)
+        assert explain_fusion(graph)
     assert ops(graph) == ops(fused([x, y], outputs, AddMulFusion(), FusionOptimizer()))
 
 

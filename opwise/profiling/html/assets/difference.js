@@ -128,7 +128,7 @@ function differenceTable({ name, rows }) {
       numeric("weight", "difference", "after less before; sorted by size", (v, row) => diverging(row.difference, most, row.verdict === "noise"), { width: 150 }),
       numeric("ratio", "ratio", "of the time of one run, after to before", (v) => el("span", {}, known(v) ? times(v) : ""), { width: 78 }),
       some("line") ? textual("line", "line", "where it was written", (v) => el("span", { class: "line-cell", title: `${v}\n${SOURCES.get(v) ?? ""}` }, el("span", { class: "place" }, baseName(v)), " ", el("code", {}, SOURCES.get(v) ?? "")), { width: 230 }) : null,
-      textual("label", name.toLowerCase(), "what it is, before and after", (v, row) => labels(row), some("line") ? { width: 300 } : { minWidth: 260, widthGrow: 3 }),
+      textual("label", name.toLowerCase(), "what it is, before and after", (v, row) => labels(row), some("line") ? { width: 240 } : { minWidth: 260, widthGrow: 3 }),
       some("verdict") ? textual("verdict", "verdict", "whether the difference is more than noise", (v) => chip(v, KINDS[v]), { width: 84 }) : null,
       some("relation") ? textual("relation", "relation", "how the two sides belong together", (v) => chip(v, "is-scope"), { width: 112 }) : null,
       numeric("before", "before", "time in all calls, before; with several runs the median of a call", timeNode, { width: 92 }),

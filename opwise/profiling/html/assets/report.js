@@ -85,7 +85,7 @@ function applyTable() {
       textual("op", "Apply", "the Op that it applies", code, { width: isNarrow ? 130 : 215, frozen: true }),
       numeric("ns", "time", "time in all calls", (v) => barred(timeNode(v), v / longest), { width: 112 }),
       numeric("share", "share", "of the time of all Applys shown", percent, { width: 76 }),
-      textual("source", "line", "where it was written, and how many more lines", (v, row) => sourceNode(row.line, Math.max(linesOf(row.id).length - 1, 0)), { width: 300 }),
+      textual("source", "line", "where it was written, and how many more lines", (v, row) => sourceNode(row.line, Math.max(linesOf(row.id).length - 1, 0)), { width: 285 }),
       numeric("count", "calls", "how often it ran", whole, { width: 70 }),
       numeric("each", "a call", "mean time of a call", timeNode, { width: 84 }),
       DEVICES ? textual("device", "on", "where it runs: on a device, as a copy to or from it, in C or in Python", whereNode, { width: 72, hozAlign: "center" })

@@ -1,4 +1,4 @@
-"""CuPy, played on the CPU: arrays that are none of numpy's, and kernels that the CPU runs.
+"""CuPy, emulated on the CPU: arrays that are none of numpy's, and kernels that the CPU runs.
 
 What opwise uses of CuPy is here and no more. Memory of the device cannot be mixed with the host's:
 numpy refuses these arrays, and operations here refuse numpy's. The device works when somebody waits
@@ -665,7 +665,7 @@ def _hosts(value):
 
 
 def install(monkeypatch, devices=1):
-    """Let ``import cupy`` give what is played here; returns the module."""
+    """Let ``import cupy`` give what is emulated here; returns the module."""
     xp = ModuleType("cupy")
     functions = ("dot", "matmul", "sort", "argsort", "diff", "nonzero",
                  "take", "moveaxis", "flip", "take_along_axis", "broadcast_to", "arange",
@@ -691,7 +691,7 @@ def install(monkeypatch, devices=1):
     runtime = SimpleNamespace(
         getDeviceCount=lambda: devices, CUDARuntimeError=CUDARuntimeError,
         memGetInfo=lambda: (3 * 10**9, 4 * 10**9),
-        getDeviceProperties=lambda index: {"name": b"a played device"},
+        getDeviceProperties=lambda index: {"name": b"an emulated device"},
         memcpyAsync=_copy, memcpyHostToDevice=1, memcpyDeviceToHost=2,
     )  # fmt: skip
 
@@ -707,7 +707,7 @@ def install(monkeypatch, devices=1):
     )  # fmt: skip
     compiler = ModuleType("cupy.cuda.compiler")
     compiler.compile_using_nvrtc = _compile
-    xp.__version__ = "played"
+    xp.__version__ = "emulated"
     xp.cublas = _Cublas()
     _here.hooks.clear()
     monkeypatch.setitem(sys.modules, "cupy", xp)

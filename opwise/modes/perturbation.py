@@ -1,7 +1,7 @@
-"""How far roundings can carry the values of a graph: it is run with results moved by some ulp.
+"""How much rounding can change the values of a graph: its results are perturbed by a few ulp.
 
-A rewrite or another implementation may round otherwise at every Apply. What differs from the plain
-run by no more than runs with random roundings do among themselves is no fault.
+A rewrite or another implementation may round each Apply differently. A difference from the plain
+run is no fault if it is no larger than those among runs with random roundings.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ EXACT_ROWS = frozenset(
 _LIMITS = {"e": 256, "f": 2**15, "d": 2**30, "F": 2**15, "D": 2**30}
 
 
-class Shaken:
-    """The values of a graph as ``perform`` computes them, and as roundings might have them.
+class Perturbed:
+    """The values of a graph as ``perform`` computes them, and as other roundings would.
 
     runs: how many runs with random roundings. ulps: by how much a rounding moves a result.
     Values are computed when they are asked for, and kept.
@@ -39,13 +39,13 @@ class Shaken:
         self.exact = {var: _whole(value) for var, value in self.values.items()}
         self.random = np.random.default_rng(seed)
         self.ulps = ulps
-        self.shaken = [dict(self.values) for _ in range(runs)]
+        self.perturbed = [dict(self.values) for _ in range(runs)]
 
     def add(self, var, value):
         """Make an input's value known."""
         self.values[var] = value
         self.exact[var] = _whole(value)
-        for run in self.shaken:
+        for run in self.perturbed:
             run[var] = value
 
     def compute(self, outputs):
@@ -61,7 +61,7 @@ class Shaken:
                 self.values[out] = value
                 self.exact[out] = exact and _whole(value)
             done.append(node)
-        for run in self.shaken:
+        for run in self.perturbed:
             for node in done:
                 self._run_shaken(node, run)
         return [self._known(self.values, var) for var in outputs]
@@ -74,7 +74,7 @@ class Shaken:
         """
         plain = self._known(self.values, var)
         widest = np.zeros(np.shape(plain))
-        for run in self.shaken:
+        for run in self.perturbed:
             widest = np.maximum(widest, _apart(plain, self._known(run, var)))
         return widest
 
@@ -273,20 +273,20 @@ class Doubts:
 
     def __init__(self, values):
         self._values = values
-        self._shaken = None
+        self._perturbed = None
 
     def explain(self, variables, expected, found):
         """Return whether roundings on the way to ``variables`` may make ``expected`` ``found``.
 
         variables: of the graph, which all stand for the same value.
         """
-        if self._shaken is None:
-            self._shaken = Shaken(self._values, **_DOUBTS)
+        if self._perturbed is None:
+            self._perturbed = Perturbed(self._values, **_DOUBTS)
         try:
-            self._shaken.compute(variables)
+            self._perturbed.compute(variables)
         except Exception:  # a perform may refuse what a rounding makes of its inputs
             return False
-        allowed = [self._shaken.allowed(var) for var in variables]
+        allowed = [self._perturbed.allowed(var) for var in variables]
         return any(beyond(expected, found, most) is None for most in allowed)
 
 

@@ -1,0 +1,77 @@
+"""Gradients of random programs against differences of their costs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opwise.compile.function import function
+from opwise.config import change_flags
+from opwise.modes.mode import Mode
+
+#: what has another gradient than differences show: where it is cut, where a function is the
+#: approximation of another, where several operands are the largest or the bounds are equal, where
+#: the last of several that are set at one place stays, where a promise about zeros is broken, and
+#: gradients of gradients
+_OTHERWISE = (
+    "disconnected_grad", "ultra_fast_sigmoid", "hard_sigmoid", "T.max(", "T.min(", "max_and_argmax",
+    "T.clip(", "set_subtensor", "no_zeros_in_input", "T.ptp", "topk", "T.grad(",
+)  # fmt: skip
+_TOO_ROUGH = ("float16", "float32", "complex64")
+_STEP = 1e-5
+
+
+def can_be_checked(program, y, x):
+    """Return whether differences of ``y`` by the leaf ``x`` show what its gradient is."""
+    leaf, needed = program.leaves[x], program.needed([y])
+    texts = [program.statements.get(name, "") for name in needed]
+    return (
+        leaf.value.dtype == "float64"
+        and leaf.value.size > 0
+        and not any(program.variables[name].type.dtype in _TOO_ROUGH for name in needed)
+        and not any(other in text for text in texts for other in _OTHERWISE)
+    )
+
+
+def wrong_slope(program, cost, x, gradient, elements):
+    """Return what is wrong with a gradient at some elements of the leaf ``x``; None if nothing is.
+
+    cost: a 0-d variable. gradient: its value by ``x``. elements: positions in the flattened leaf.
+    Elements at which the cost has a kink, or grows too fast to tell, are left out.
+    """
+    if gradient.shape != program.leaves[x].value.shape:
+        return f"the gradient by {x} has shape {gradient.shape}"
+    leaves = list(program.leaves.values())
+    variables = [program.variables[leaf.name] for leaf in leaves]
+    shared = [leaf.kind == "shared" for leaf in leaves]
+    stand_ins = [v.type() if s else v for v, s in zip(variables, shared, strict=True)]
+    with change_flags(compute_test_value="off"):
+        f = function(
+            stand_ins, cost, mode=Mode("py", None), on_unused_input="ignore",
+            givens=[(v, new) for v, new in zip(variables, stand_ins, strict=True) if v is not new],
+        )  # fmt: skip
+    place = [leaf.name for leaf in leaves].index(x)
+
+    def at(element, change):
+        values = [leaf.value.copy() for leaf in leaves]
+        moved = values[place].ravel()
+        moved[element] += change
+        values[place] = moved.reshape(values[place].shape)
+        return float(f(*values))
+
+    for element in elements:
+        with np.errstate(all="ignore"):
+            here = at(element, 0.0)
+            slopes = np.array(
+                [(at(element, k * _STEP) - here) / (k * _STEP) for k in (1, -1, 2, -2)]
+            )
+        size = max(np.abs(slopes).max(), 1e-3 * max(1.0, abs(here)))
+        if not np.isfinite(slopes).all() or np.ptp(slopes) > 1e-2 * size:
+            continue
+        found, expected = float(gradient.ravel()[element]), slopes[:2].mean()
+        if not abs(found - expected) <= 1e-3 * size + 1e-6 * max(1.0, abs(here)):
+            value = program.leaves[x].value.ravel()[element]
+            return (
+                f"by element {element} of {x}, which is {value}, the gradient is {found}, "
+                f"differences give {expected}"
+            )
+    return None
