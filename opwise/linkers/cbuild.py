@@ -49,7 +49,7 @@ def _level(path):
 
 
 @dataclass(frozen=True)
-class Report:
+class BuildReport:
     """What a load did."""
 
     #: whether the library was loaded already or in the cache
@@ -61,7 +61,7 @@ class Report:
 
     def __add__(self, other):
         """Return the report of two loads at the same time."""
-        return Report(
+        return BuildReport(
             self.hit and other.hit,
             max(self.compile_seconds, other.compile_seconds),
             self.load_seconds + other.load_seconds,
@@ -168,7 +168,7 @@ _loaded: WeakValueDictionary[str, opwise_c.Library] = WeakValueDictionary()
 
 
 def load(text):
-    """Return (library, Report) for a C text, compiling it if it is not in the cache."""
+    """Return (library, BuildReport) for a C text, compiling it if it is not in the cache."""
     return Build(text).result()
 
 
@@ -210,7 +210,7 @@ class Build:
             self._error = e
 
     def result(self):
-        """Return (library, Report) once it is compiled and loaded; raises CompileError."""
+        """Return (library, BuildReport) once it is compiled and loaded; raises CompileError."""
         hit = self._worker is None
         if self._worker is not None:
             self._worker.join()
@@ -219,7 +219,7 @@ class Build:
         if hit and self._library is None:
             self._library = _loaded.get(self._key)  # of another Build, since then
         if hit and self._library is not None:
-            return self._library, Report(True, 0.0, 0.0, "")
+            return self._library, BuildReport(True, 0.0, 0.0, "")
         start = time.perf_counter()
         try:
             library = _library(self._content, self._name)
@@ -242,7 +242,7 @@ class Build:
             path = kernelcache.keep(self._name, self._key, self._content)
         self._content = None
         _loaded[self._key] = library
-        return library, Report(hit, self._seconds, seconds, path)
+        return library, BuildReport(hit, self._seconds, seconds, path)
 
 
 # --- the loader -----------------------------------------------------------------------------------

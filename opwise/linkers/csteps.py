@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opwise.graph.variable import Constant
 from opwise.linkers import opwise_c
-from opwise.linkers.cmakers import CStep, c_maker, plain
+from opwise.linkers.lowering import CStep, c_lowering, plain
 from opwise.scalar import csource
 from opwise.scalar.composite import Composite, Step
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
@@ -31,7 +31,7 @@ def _mask(pattern):
     return sum(1 << d for d, b in enumerate(pattern) if b)
 
 
-@c_maker(Elemwise)
+@c_lowering(Elemwise)
 def elemwise(node, kernels):
     ndim, patterns, still, maybe = _operands(node)
     loop = kernels.elemwise(
@@ -70,48 +70,48 @@ def _nanoseconds(node, written=()):
     return max(work, moved / 30)
 
 
-@c_maker(DimShuffle)
+@c_lowering(DimShuffle)
 def dimshuffle(node, kernels):
     return CStep("dimshuffle", tuple(-1 if o == "x" else o for o in node.op.new_order))
 
 
-@c_maker(DeepCopyOp)
+@c_lowering(DeepCopyOp)
 def deep_copy(node, kernels):
     return CStep("deepcopy")
 
 
-@c_maker(ViewOp)
+@c_lowering(ViewOp)
 def view(node, kernels):
     return CStep("alias")
 
 
-@c_maker(ScalarFromTensor, TensorFromScalar)
+@c_lowering(ScalarFromTensor, TensorFromScalar)
 def number(node, kernels):
     return CStep("deepcopy")
 
 
-@c_maker(Rebroadcast)
+@c_lowering(Rebroadcast)
 def rebroadcast(node, kernels):
     ones = [d for d, b in enumerate(node.outputs[0].type.broadcastable) if b]
     return CStep("rebroadcast", (len(ones), *ones))
 
 
-@c_maker(Reshape)
+@c_lowering(Reshape)
 def reshape(node, kernels):
     return CStep("reshape") if node.inputs[1].type.dtype.startswith("int") else None
 
 
-@c_maker(Shape_i)
+@c_lowering(Shape_i)
 def shape_i(node, kernels):
     return CStep("shape_i", (node.op.i,))
 
 
-@c_maker(Shape)
+@c_lowering(Shape)
 def shape_(node, kernels):
     return CStep("shape")
 
 
-@c_maker(MakeVector)
+@c_lowering(MakeVector)
 def make_vector(node, kernels):
     dtype = node.outputs[0].type.dtype
     return CStep("make_vector") if all(v.type.dtype == dtype for v in node.inputs) else None
@@ -121,21 +121,21 @@ def _integers(variables):
     return all(v.type.dtype.startswith(("int", "uint")) for v in variables)
 
 
-@c_maker(Alloc)
+@c_lowering(Alloc)
 def alloc(node, kernels):
     if node.inputs[0].type.dtype != node.outputs[0].type.dtype or not _integers(node.inputs[1:]):
         return None
     return CStep("alloc", (1, _mask(node.outputs[0].type.broadcastable)))
 
 
-@c_maker(AllocEmpty)
+@c_lowering(AllocEmpty)
 def alloc_empty(node, kernels):
     if not _integers(node.inputs):
         return None
     return CStep("alloc_empty", (0, _mask(node.outputs[0].type.broadcastable)))
 
 
-@c_maker(Subtensor)
+@c_lowering(Subtensor)
 def subtensor_(node, kernels):
     if not _integers(node.inputs[1:]):
         return None
@@ -180,34 +180,34 @@ def _blas(node):
     )
 
 
-@c_maker(Dot22, Dot22Scalar)
+@c_lowering(Dot22, Dot22Scalar)
 def dot22(node, kernels):
     return CStep("dot22") if _blas(node) else None
 
 
-@c_maker(Gemm)
+@c_lowering(Gemm)
 def gemm(node, kernels):
     return CStep("gemm", (int(node.op.inplace),)) if _blas(node) else None
 
 
-@c_maker(Gemv)
+@c_lowering(Gemv)
 def gemv(node, kernels):
     return CStep("gemv", (int(node.op.inplace),)) if _blas(node) else None
 
 
-@c_maker(Ger)
+@c_lowering(Ger)
 def ger(node, kernels):
     return CStep("ger", (int(node.op.destructive),)) if _blas(node) else None
 
 
-@c_maker(BatchedDot)
+@c_lowering(BatchedDot)
 def batched_dot(node, kernels):
     if not _blas(node) or any(v.type.ndim != 3 for v in node.inputs):
         return None
     return CStep("batched_dot")
 
 
-@c_maker(Dot)
+@c_lowering(Dot)
 def dot(node, kernels):
     return CStep("dot") if _blas(node) else None
 
@@ -216,7 +216,7 @@ def _axis_mask(axis, ndim):
     return (1 << ndim) - 1 if axis is None else sum(1 << a for a in axis)
 
 
-@c_maker(CAReduce)
+@c_lowering(CAReduce)
 def ca_reduce(node, kernels):
     x, out = node.inputs[0], node.outputs[0]
     if node.op.scalar_op.row is None or not plain(x, out):
@@ -227,7 +227,7 @@ def ca_reduce(node, kernels):
     return CStep("reduce", (*ints, 0, 0), (x.type.numpy_dtype.itemsize / 20,))
 
 
-@c_maker(MapReduce)
+@c_lowering(MapReduce)
 def map_reduce(node, kernels):
     mapped, reduced = node.op.parts(node)
     ints = _reduction(reduced.op, reduced.inputs[0], reduced.outputs[0])
@@ -274,7 +274,7 @@ def _reducer(row, element, acc):
     return opwise_c.REDUCERS.get(f"{row.name}_{csource.short(element)}_{csource.short(acc)}")
 
 
-@c_maker(MaxAndArgmax, Argmax)
+@c_lowering(MaxAndArgmax, Argmax)
 def argmax(node, kernels):
     x = node.inputs[0]
     if not plain(x) or node.outputs[-1].type.dtype != "int64":
@@ -293,7 +293,7 @@ def _adder(node):
     return opwise_c.ADDERS.get(csource.short(x.type.dtype)) if plain(x) else None
 
 
-@c_maker(IncSubtensor)
+@c_lowering(IncSubtensor)
 def inc_subtensor(node, kernels):
     adder = _adder(node)
     if adder is None or not _integers(node.inputs[2:]):
@@ -303,12 +303,12 @@ def inc_subtensor(node, kernels):
     return CStep("inc_subtensor", (int(node.op.inplace), adder, len(idx_list), *entries))
 
 
-@c_maker(AdvancedSubtensor1)
+@c_lowering(AdvancedSubtensor1)
 def take_rows(node, kernels):
     return CStep("take_rows") if _integers(node.inputs[1:]) else None
 
 
-@c_maker(AdvancedIncSubtensor1)
+@c_lowering(AdvancedIncSubtensor1)
 def inc_rows(node, kernels):
     adder = _adder(node)
     if adder is None or not _integers(node.inputs[2:]):
@@ -316,7 +316,7 @@ def inc_rows(node, kernels):
     return CStep("inc_rows", (int(node.op.inplace), adder))
 
 
-@c_maker(Join)
+@c_lowering(Join)
 def join(node, kernels):
     axis, *tensors = node.inputs
     dtype = node.outputs[0].type.dtype
@@ -327,7 +327,7 @@ def join(node, kernels):
     return CStep("join", (int(axis.data) % tensors[0].type.ndim,))
 
 
-@c_maker(ARange)
+@c_lowering(ARange)
 def arange(node, kernels):
     if node.outputs[0].type.dtype != "int64" or not _integers(node.inputs):
         return None
@@ -350,37 +350,37 @@ def _rows(node, *labels):
     )
 
 
-@c_maker(Softmax, SoftmaxWithBias)
+@c_lowering(Softmax, SoftmaxWithBias)
 def softmax(node, kernels):
     return CStep("softmax") if _rows(node) else None
 
 
-@c_maker(LogSoftmax)
+@c_lowering(LogSoftmax)
 def log_softmax(node, kernels):
     return CStep("logsoftmax") if _rows(node) else None
 
 
-@c_maker(SoftmaxGrad)
+@c_lowering(SoftmaxGrad)
 def softmax_grad(node, kernels):
     return CStep("softmax_grad") if _rows(node) else None
 
 
-@c_maker(CrossentropySoftmaxArgmax1HotWithBias)
+@c_lowering(CrossentropySoftmaxArgmax1HotWithBias)
 def cross_entropy(node, kernels):
     return CStep("xent") if _rows(node, 2) else None
 
 
-@c_maker(CrossentropySoftmax1HotWithBiasDx)
+@c_lowering(CrossentropySoftmax1HotWithBiasDx)
 def cross_entropy_dx(node, kernels):
     return CStep("xent_dx") if _rows(node, 2) else None
 
 
-@c_maker(CrossentropyCategorical1Hot)
+@c_lowering(CrossentropyCategorical1Hot)
 def one_hot(node, kernels):
     return CStep("onehot") if _rows(node, 1) else None
 
 
-@c_maker(CrossentropyCategorical1HotGrad)
+@c_lowering(CrossentropyCategorical1HotGrad)
 def one_hot_grad(node, kernels):
     if not _rows(node, 2) or node.inputs[0].type.ndim > 1:
         return None

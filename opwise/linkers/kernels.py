@@ -10,7 +10,7 @@ from __future__ import annotations
 from opwise.errors import CompileError
 from opwise.graph import provenance
 from opwise.linkers import cbuild, opwise_c, resources
-from opwise.linkers.cmakers import C_DTYPES
+from opwise.linkers.lowering import C_DTYPES
 from opwise.scalar import csource, loops
 from opwise.scalar.composite import Composite, Step
 from opwise.scalar.op import Cast
@@ -59,7 +59,7 @@ class Kernels:
         self._loops: dict[tuple, Loop] = {}
         self._builds = None
         #: filled by ``finish``: what the cache and the compiler did
-        self.report: cbuild.Report | None = None
+        self.report: cbuild.BuildReport | None = None
 
     def elemwise(self, op, in_dtypes, out_dtypes, constant_inputs, maybe_broadcast):
         """Return a Loop for a scalar op, or None if a part of it has no C.

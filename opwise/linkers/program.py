@@ -1,4 +1,4 @@
-"""Program: a graph frozen for execution: the order, the cells that hold values, their lifetimes."""
+"""Program: a graph frozen for execution: the order, the slots that hold values, their lifetimes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opwise.graph.variable import Constant
 
 @dataclass(frozen=True)
 class Step:
-    """One Apply: the cells that it reads and writes, and those that nobody needs after it."""
+    """One Apply: the slots that it reads and writes, and those that nobody needs after it."""
 
     node: object
     inputs: tuple[int, ...]
@@ -22,10 +22,10 @@ class Step:
 class Program:
     """What a machine runs.
 
-    variables: the variable of each cell. inputs, outputs: cells. constants: {cell: value}.
-    parents: for each cell the one whose memory it may share, or -1. commit: the first step from
+    variables: the variable of each slot. inputs, outputs: slots. constants: {slot: value}.
+    parents: for each slot the one whose memory it may share, or -1. commit: the first step from
     which on an input may be overwritten (the number of steps if none is); destroyed: those inputs.
-    ends: cells that no step lets go (outputs, views of inputs, the memory that an output shows):
+    ends: slots that no step lets go (outputs, views of inputs, the memory that an output shows):
     they go when the results are handed over.
     """
 
@@ -45,15 +45,15 @@ class Program:
         return [step.node for step in self.steps]
 
 
-def root(program, cell):
-    """Return the cell whose memory a cell shows, or itself."""
-    while program.parents[cell] >= 0:
-        cell = program.parents[cell]
-    return cell
+def root(program, slot):
+    """Return the slot whose memory a slot shows, or itself."""
+    while program.parents[slot] >= 0:
+        slot = program.parents[slot]
+    return slot
 
 
 def roots_overwritten(program, steps):
-    """Return the cells whose memory steps overwrite, as roots."""
+    """Return the slots whose memory steps overwrite, as roots."""
     return {
         root(program, step.inputs[i])
         for step in steps
@@ -71,24 +71,24 @@ def make_program(fgraph, schedule=None, is_last=None):
     roots = aliasing.groups(fgraph, order)
     destroyers = _input_destroyers(fgraph, order, roots)
     order, commit = _commit_last(order, destroyers, fgraph, is_last)
-    cells, variables = {}, []
+    slots, variables = {}, []
 
-    def cell(var):
-        index = cells.get(var)
+    def slot(var):
+        index = slots.get(var)
         if index is None:
-            index = cells[var] = len(variables)
+            index = slots[var] = len(variables)
             variables.append(var)
         return index
 
-    inputs = tuple(cell(var) for var in fgraph.inputs)
-    plan = [(node, tuple(map(cell, node.inputs)), tuple(map(cell, node.outputs))) for node in order]
-    outputs = tuple(cell(var) for var in fgraph.outputs)
+    inputs = tuple(slot(var) for var in fgraph.inputs)
+    plan = [(node, tuple(map(slot, node.inputs)), tuple(map(slot, node.outputs))) for node in order]
+    outputs = tuple(slot(var) for var in fgraph.outputs)
     parents = []
     for var in variables:
         above = aliasing.parent(var)
-        parents.append(-1 if above is None else cells[above])
-    dies = _lifetimes(fgraph, order, roots, cells)
-    gone = {*inputs, *(cell for dead in dies for cell in dead)}
+        parents.append(-1 if above is None else slots[above])
+    dies = _lifetimes(fgraph, order, roots, slots)
+    gone = {*inputs, *(slot for dead in dies for slot in dead)}
     return Program(
         fgraph=fgraph,
         variables=tuple(variables),
@@ -100,7 +100,7 @@ def make_program(fgraph, schedule=None, is_last=None):
         constants={i: var.data for i, var in enumerate(variables) if isinstance(var, Constant)},
         parents=tuple(parents),
         commit=commit,
-        destroyed=tuple(sorted({cells[roots[var]] for var in destroyers.values()})),
+        destroyed=tuple(sorted({slots[roots[var]] for var in destroyers.values()})),
         ends=tuple(
             i for i, var in enumerate(variables) if i not in gone and not isinstance(var, Constant)
         ),
@@ -142,14 +142,14 @@ def _commit_last(order, destroyers, fgraph, is_last):
     return early + [node for node in order if node in late], len(early)
 
 
-def _lifetimes(fgraph, order, roots, cells):
-    """Return, for each step, the cells that can be let go after it.
+def _lifetimes(fgraph, order, roots, slots):
+    """Return, for each step, the slots that can be let go after it.
 
     Variables that share memory die together, after the last use of any of them. Inputs, outputs
     and constants do not die here.
     """
     groups = {}
-    for var in cells:
+    for var in slots:
         groups.setdefault(roots.get(var, var), []).append(var)
     kept = {roots.get(var, var) for var in (*fgraph.inputs, *fgraph.outputs)}
     last = {}
@@ -159,5 +159,5 @@ def _lifetimes(fgraph, order, roots, cells):
     dies = [[] for _ in order]
     for root, k in last.items():
         if root not in kept and not isinstance(root, Constant):
-            dies[k].extend(cells[var] for var in groups[root])
+            dies[k].extend(slots[var] for var in groups[root])
     return [tuple(sorted(dead)) for dead in dies]

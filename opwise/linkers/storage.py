@@ -1,14 +1,19 @@
-"""Container: a storage cell with the type of what it may hold.
+"""Container: a storage with the type of what it may hold.
 
-The cells of intermediate results, which nobody but a virtual machine sees, have none.
+The storages of intermediate results, which only a VM sees, have none.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from opwise.errors import with_message
 from opwise.graph import hooks
 from opwise.graph.type import Type
 from opwise.linkers.opwise_c import Claim, Lock
+
+#: a list of one element: a value, None if there is none yet
+Storage = list[Any]
 
 
 class Container:
