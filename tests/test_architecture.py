@@ -25,6 +25,7 @@ LAYERS = [
     ("gradient",),
     ("optimizers",),
     ("linkers",),
+    ("hardware",),
     ("gpu",),
     ("modes",),
     ("compile",),

@@ -138,7 +138,7 @@ class FunctionMaker:
         self.mode.linker_time = getattr(self.mode, "linker_time", 0.0) + report.linker
         self.mode.on_compiled(function)
         if config.profiling.nvtx:
-            from opwise.linkers import nvtx  # few ask for it
+            from opwise.profiling import nvtx  # few ask for it
 
             nvtx.mark(function.fn, function.name, linked.order)
         if self.profile:
