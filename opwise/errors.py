@@ -219,18 +219,16 @@ MISSING = frozenset(
 )
 
 
-def lacks(name: str, known: Iterable[str] = ()) -> str:
+def lacks(name: str, known: Iterable[str] = (), hint: bool = True) -> str:
     """Return the message for a dotted name of Theano that opwise does not have.
 
-    ``known``: the names in the same module, among which one spelled alike is looked for.
+    ``known``: the names in the same module, among which one spelled alike is looked for. ``hint``:
+    add how to find all such names of a program.
     """
-    last = name.rpartition(".")[2]
-    if not MISSING.isdisjoint(name.split(".")):
-        return (
-            f"opwise does not have {name} yet. README lists what is missing, under "
-            '"What is missing".'
-        )
-    return f"opwise has no {name}.{similar(last, known)}"
+    if MISSING.isdisjoint(name.split(".")):
+        return f"opwise has no {name}.{similar(name.rpartition('.')[2], known)}"
+    text = f"opwise does not have {name} yet."
+    return f"{text} To list all names that a program lacks: opwise doctor PROGRAM" if hint else text
 
 
 def with_message(error: BaseException, text: str, note: str) -> BaseException:
