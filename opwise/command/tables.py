@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
 import textwrap
 import time
@@ -19,6 +18,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from opwise.profiling.files import printable
+from opwise.tuning.tips import line_width
 
 #: the width without a terminal, unless COLUMNS is set: nothing is cut
 _WIDE = 10_000
@@ -125,10 +125,7 @@ def is_terminal() -> bool:
 
 def width() -> int:
     """Return the width of a line in characters: COLUMNS, the terminal's width, or no limit."""
-    if is_terminal():
-        return shutil.get_terminal_size().columns
-    columns = os.environ.get("COLUMNS", "")
-    return int(columns) if columns.isdecimal() and int(columns) else _WIDE
+    return line_width() or _WIDE
 
 
 def place(where: str) -> str:

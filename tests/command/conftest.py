@@ -7,12 +7,6 @@ from opwise.command import main
 from opwise.profiling.profile import Profile
 
 
-@pytest.fixture(autouse=True)
-def _no_width(monkeypatch):
-    """The width of the terminal that runs the tests must not cut what they read."""
-    monkeypatch.delenv("COLUMNS", raising=False)
-
-
 @pytest.fixture
 def call():
     """Run the command in this process; return click's result."""

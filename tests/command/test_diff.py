@@ -160,7 +160,7 @@ def test_runs_tell_what_is_noise(call, folder):
     assert exp[:4] == ["1.025", "2.025", "+1.000", "1.976"] and exp[5] == "slower"
     (dot,) = [line.split() for line in lines if line.endswith("dot")]
     assert dot[5] == "noise"
-    assert "6 runs before, 6 after; times are medians of a call." in lines
+    assert "6 runs before, 6 after; times are medians over the runs, per call." in lines
     assert lines[-2].startswith("p: how likely") and lines[-1].startswith("verdict: noise if p >= ")
 
 
@@ -283,7 +283,7 @@ def test_versus_another_program(call, repository, tmp_path):
         (
             ["--base", "HEAD", "--before", "source/program.py"],
             2,
-            "give --base or --before, not both",
+            "--base or --before, not both",
         ),
         (["--base", "no-such-revision"], 1, "invalid reference: no-such-revision"),
         (["--after-flags", "mode=NO_MODE"], 2, "Invalid value for --after-flags"),

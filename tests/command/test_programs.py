@@ -140,7 +140,7 @@ def test_tune_gives_what_it_has_found(script):
     shown = in_terminal("tune", "--budget", 300, "--flags", "cxx=", path)
     shown.until("ready")
     shown.press(terminal.CTRL_C)
-    shown.until("the program was interrupted; trying what would make it faster")
+    shown.until("the program was interrupted; trying changes that may make it faster")
     shown.until("%")  # the progress of the trials
     shown.press(terminal.CTRL_C)
     assert shown.end() == 130
