@@ -164,7 +164,9 @@ def _weight(found: Repeated) -> tuple[bool, float, int]:
     """Return the sort key, descending: rows beyond noise, then rows with large differences."""
     row = found.row
     real = found.verdict in ("slower", "faster")
-    gap = abs(found.after - found.before) * row.mine.runs if found.verdict else abs(row.ns)
+    gap = abs(row.ns)
+    if found.verdict and row.mine is not None:
+        gap = abs(found.after - found.before) * row.mine.runs
     return real, gap, max(side.ns for side in (row.mine, row.theirs) if side)
 
 
@@ -316,6 +318,7 @@ def _too_slow(found: list[Repeated], limit: float, floor_ns: float) -> list[Repe
         if r.ratio is not None
         and r.ratio > limit
         and (r.verdict == "slower" or (not r.verdict and min(r.theirs) > max(r.mine)))
+        and r.row.mine is not None
         and (r.after - r.before) * r.row.mine.runs > floor_ns
     ]
 

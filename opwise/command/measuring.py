@@ -25,10 +25,11 @@ def cpu(refresh: bool = False) -> Machine:
 
     Measures them if they are not known, were measured while other programs ran, or on ``refresh``.
     """
-    known = probe.known()
+    known: Machine | None = probe.known()
     if refresh or known is None or known.quiet < QUIET:
         click.echo("measuring peak bandwidth and FLOP/s...", err=True)
-        return probe.machine(refresh=True)
+        known = probe.machine(refresh=True)
+    assert known is not None
     return known
 
 

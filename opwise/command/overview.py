@@ -9,6 +9,7 @@ import click
 
 from opwise.command import tables
 from opwise.profiling import aggregate, roofline
+from opwise.profiling.files import printable
 from opwise.profiling.reports import details, device
 
 if TYPE_CHECKING:
@@ -99,14 +100,14 @@ def counts(profile: Profile) -> str:
 def _headline(profile: Profile) -> Iterator[str]:
     call_ns = sum(f.call_ns for f in profile.functions)
     title = f"{profile.message}: " if profile.message else ""
-    yield tables.printable(
+    yield printable(
         f"{title}{counts(profile)}, {call_ns * 1e-9:.6f} s in them, "
         f"{profile.local_ns * 1e-9:.6f} s in Applys"
     )
     about = profile.environment
     if about.get("program"):
         flags = f", {about['flags']}" if about.get("flags") else ""
-        yield tables.printable(
+        yield printable(
             f"{about['program']}, {about.get('date', '')}, opwise {about.get('opwise', '')}{flags}"
         )
     yield from (line.strip() for line in details.about_calls(profile))

@@ -54,7 +54,8 @@ def copied(
     function: Function, mode: Mode, change: Change | None = None, note: Note | None = None
 ) -> Function:
     """Return a copy of a function under a mode; see ``maker_of``."""
-    return maker_of(function, mode, change, note).create()
+    made: Function = maker_of(function, mode, change, note).create()
+    return made
 
 
 @collector_paused()
@@ -84,7 +85,8 @@ def maker_of(
 def as_written(function: Function) -> list[Apply]:
     """Return the Applys of a function's graph as the user wrote it, in topological order."""
     made = construct(**function.maker.construction.arguments)
-    return traversal.io_toposort(made.graph_inputs, made.graph_outputs)
+    order: list[Apply] = traversal.io_toposort(made.graph_inputs, made.graph_outputs)
+    return order
 
 
 def converted(spec: In, value: Any, change: Change | None = None) -> Any:
@@ -136,7 +138,7 @@ def fresh(value: Any) -> Any:
 
 def _cast_value(type_: Type, value: Any, change: Change) -> Any:
     """Return a value of ``type_`` with its dtype changed."""
-    dtype = change.get(getattr(type_, "dtype", None))
+    dtype = change.get(getattr(type_, "dtype", ""))
     if dtype is None or value is None:
         return value
     with np.errstate(over="ignore"):
@@ -184,7 +186,8 @@ class _Retyping:
     def type(self, type_: Type) -> Type:
         """Return a type with its dtype changed."""
         if isinstance(type_, TensorType) and type_.dtype in self.change:
-            return tensor_type(self.change[type_.dtype], type_.broadcastable)
+            changed: Type = tensor_type(self.change[type_.dtype], type_.broadcastable)
+            return changed
         return type_
 
     def leaf(self, var: Variable) -> Variable:
@@ -241,7 +244,7 @@ class _Retyping:
         dtype = getattr(op, "dtype", None)
         if "dtype" in getattr(op, "__props__", ()) and dtype in self.change:
             op = copy.copy(op)
-            op.dtype = self.change[dtype]
+            vars(op)["dtype"] = self.change[dtype]
         return op
 
 

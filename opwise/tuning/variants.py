@@ -6,7 +6,7 @@ import importlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -200,9 +200,7 @@ def _contiguous(value: Any) -> Any:
 def _of_modes(subject: Subject) -> Iterator[Variant | Finding]:
     for name in ("FAST_RUN", "FAST_COMPILE"):
         if not same(get_mode(name), subject.mode):
-            yield Variant(
-                f"mode {name}", f"mode={name!r}", lambda n=name: subject.under(get_mode(n))
-            )
+            yield Variant(f"mode {name}", f"mode={name!r}", partial(subject.under, get_mode(name)))
     if subject.query is None:
         yield Finding("not tried", "other rewrites: the optimizer of the mode is not a Query")
         return
@@ -236,7 +234,7 @@ def _of_rewrites(subject: Subject) -> Iterator[Variant]:
         if applied:
             yield Variant(
                 f"without {tag}", f"{_written(subject.mode)}.excluding({tag!r})",
-                lambda tag=tag: subject.under(subject.mode.excluding(tag)),
+                partial(subject.under, subject.mode.excluding(tag)),
             )  # fmt: skip
 
 
@@ -288,7 +286,7 @@ def _types(function: Function) -> set[str]:
     """Return the dtypes of all arrays in a function's graph, as the user wrote it."""
     variables = {v for node in as_written(function) for v in (*node.inputs, *node.outputs)}
     variables.update(spec.variable for spec in function.maker.inputs)
-    return {v.type.dtype for v in variables if isinstance(v.type, TensorType)}
+    return {str(v.type.dtype) for v in variables if isinstance(v.type, TensorType)}
 
 
 def _retyped(subject: Subject, old: str, new: str, how: str) -> Variant:
@@ -337,7 +335,7 @@ def _of_threads(subject: Subject) -> Iterator[Variant | Finding]:
     for n in sorted({1, most // 2, most} - {0, now}):
         yield Variant(
             f"{n} thread{'s' * (n > 1)} instead of {now}", f"OPWISE_FLAGS=threads={n}",
-            lambda n=n: subject.original.with_settings(threads=n), compiles=False,
+            partial(subject.original.with_settings, threads=n), compiles=False,
         )  # fmt: skip
 
 
