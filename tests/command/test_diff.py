@@ -161,7 +161,9 @@ def test_runs_tell_what_is_noise(call, folder):
     (dot,) = [line.split() for line in lines if line.endswith("dot")]
     assert dot[5] == "noise"
     assert "6 runs before, 6 after; times are medians over the runs, per call." in lines
-    assert lines[-2].startswith("p: the probability") and lines[-1].startswith("verdict: noise if p >= ")
+    assert lines[-2].startswith("p: the probability") and lines[-1].startswith(
+        "verdict: noise if p >= "
+    )
 
 
 def test_rows_of_several_runs_that_are_not_shown_are_summed(call, folder):
