@@ -6,13 +6,14 @@ from opwise.graph.variable import Constant
 from opwise.linkers import opwise_c
 from opwise.linkers.cmakers import CStep, c_maker, plain
 from opwise.scalar import csource
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.convert import DeepCopyOp, ScalarFromTensor, TensorFromScalar, ViewOp
 from opwise.tensor.creation import Alloc, AllocEmpty, ARange
+from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import DimShuffle, Elemwise
+from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.join import Join, MakeVector
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
@@ -60,7 +61,11 @@ def _operands(node):
 def _nanoseconds(node, written=()):
     """Return about how long an elementwise Apply takes for an element of its inputs."""
     op = node.op.scalar_op
-    steps = op.steps if isinstance(op, Composite) else [Step(op, (), node.outputs[0].type.dtype)]
+    steps = (
+        op.instructions
+        if isinstance(op, Composite)
+        else [Instruction(op, (), node.outputs[0].type.dtype)]
+    )
     moved = sum(v.type.numpy_dtype.itemsize for v in (*node.inputs, *written))
     work = sum(
         step.op.row.cost * (0.4 if step.dtype == "float32" else 1.0)

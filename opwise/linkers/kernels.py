@@ -12,7 +12,7 @@ from opwise.graph import provenance
 from opwise.linkers import cbuild, opwise_c, resources
 from opwise.linkers.cmakers import C_DTYPES
 from opwise.scalar import csource, loops
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import Cast
 
 #: part of the cache key of generated code: change it when the text's meaning changes
@@ -44,9 +44,9 @@ class Loop:
 def as_program(op, in_dtypes, out_dtypes):
     """Return a scalar op as (steps, output slots), a Composite's program."""
     if isinstance(op, Composite):
-        return op.steps, op.outs
+        return op.instructions, op.outs
     n = len(in_dtypes)
-    return (Step(op, tuple(range(n)), out_dtypes[0]),), (n,)
+    return (Instruction(op, tuple(range(n)), out_dtypes[0]),), (n,)
 
 
 class Kernels:
@@ -218,8 +218,8 @@ def _emit_row(step, args, arg_dtypes, emit, converted):
     if row is None:
         return None
     computing = row.compute_dtype(arg_dtypes, step.dtype)
-    first_kept = "condition" in row.extra
-    if "ignores_first" in row.extra:
+    first_kept = row.first_is_condition
+    if row.ignores_first:
         args, arg_dtypes = args[1:], arg_dtypes[1:]
     ready = []
     for i, (register, dtype) in enumerate(zip(args, arg_dtypes, strict=True)):

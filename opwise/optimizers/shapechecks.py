@@ -26,13 +26,14 @@ from opwise.tensor.creation import Alloc
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise, elemwise
 from opwise.tensor.join import Join
+from opwise.tensor.knownvalues import vector_entry
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
     CrossentropyCategorical1Hot,
     CrossentropySoftmaxArgmax1HotWithBias,
 )
 from opwise.tensor.nnet.rowsoftmax import SoftmaxGrad, SoftmaxWithBias
-from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i, length, vector_entry
+from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i, length
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 from opwise.tensor.type import TensorType
 

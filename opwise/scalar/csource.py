@@ -199,9 +199,8 @@ def _row_c(row, args, in_dtypes, out_dtype, cuda):
     template = row.c_expression(computing, cuda) if has_c(computing) else None
     if template is None:
         return None
-    kept = 1 if "condition" in row.extra or "ignores_first" in row.extra else 0
     operands = [
-        _parenthesised(arg) if i < kept else convert(arg, dtype, computing)
+        _parenthesised(arg) if i < row.n_uncast else convert(arg, dtype, computing)
         for i, (arg, dtype) in enumerate(zip(args, in_dtypes, strict=True))
     ]
     if row.nin < 0:

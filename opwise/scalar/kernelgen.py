@@ -37,7 +37,7 @@ def _row_loop(op, computing):
     if row.compute_dtype([computing] * max(1, row.nin), computing) is None:
         return None
     n = 2 if row.nin < 0 else row.nin
-    kept = "condition" in row.extra
+    kept = row.first_is_condition
     operands = ["bool" if kept and i == 0 else computing for i in range(n)]
     try:
         (out,) = op.output_dtypes(operands)
@@ -45,7 +45,7 @@ def _row_loop(op, computing):
         return None
     if out not in ("bool", computing) or row.compute_dtype(operands, out) != computing:
         return None
-    if "ignores_first" in row.extra:
+    if row.ignores_first:
         operands, used = operands[1:], [None, "a0[i]"]
         text = csource.step_c(op, ["0", "a0[i]"], [computing, computing], out)
     else:

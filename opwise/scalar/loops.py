@@ -1,6 +1,6 @@
 """C text of whole loops: elementwise ones, and reductions of what a scalar program computes.
 
-Programs with several functions run in stages, block by block (``opwise.scalar.stages``).
+Programs with several functions run as several loops, block by block (``opwise.scalar.fission``).
 
 A loop is ``void name(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)``: operands at ``p``,
 their steps in bytes in ``st``, outputs or the accumulator first. Operands are contiguous or stand
@@ -18,16 +18,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opwise.scalar import csource, dtypes, stages
+from opwise.scalar import csource, dtypes, fission
 
 #: inputs that may broadcast along the innermost dimension and still get a loop of their own
 MAX_MAYBE = 2
-#: a program of so many steps, none of them a function, is cheap: what its reduction waits for is
-#: one addition after the other, and several accumulators let more of them go on at once
-_CHEAP_STEPS = 8
+#: the most instructions of a cheap program, which has no function among them: its reduction waits
+#: for one addition after the other, and several accumulators let more of them run at once
+_MAX_CHEAP = 8
 #: how many bytes of accumulators a cheap reduction has: four of the widest vectors
 _LANES_BYTES = 256
-#: bytes of operands, results and what is between them that a block of a loop in stages has
+#: bytes of operands, results and what is between them that a block of a split loop has
 _BLOCK_BYTES = 16384
 #: how many rows go into accumulators side by side before these are written
 _ROWS = 4
@@ -96,14 +96,14 @@ REDUCTIONS = (
 )
 
 
-def is_cheap(steps):
+def is_cheap(instructions):
     """Return whether a program does little beside loading its operands."""
-    return len(steps) <= _CHEAP_STEPS and all(
-        step.op.row is None or not (step.op.row.libm or step.op.row.c_support) for step in steps
+    return len(instructions) <= _MAX_CHEAP and all(
+        one.op.row is None or not (one.op.row.libm or one.op.row.c_support) for one in instructions
     )
 
 
-def body_text(name, steps, outs, in_dtypes, printer=csource):
+def body_text(name, instructions, outs, in_dtypes, printer=csource):
     """Return the C function ``name_one(inputs, pointers to outputs)`` of a scalar program.
 
     printer: gives the types and expressions: ``csource``, or its like for another language. None if
@@ -112,14 +112,14 @@ def body_text(name, steps, outs, in_dtypes, printer=csource):
     names = [f"x{i}" for i in range(len(in_dtypes))]
     slots = list(in_dtypes)
     lines = []
-    for k, step in enumerate(steps):
-        args = [names[a] for a in step.args]
-        text = printer.step_c(step.op, args, [slots[a] for a in step.args], step.dtype)
+    for k, one in enumerate(instructions):
+        args = [names[a] for a in one.args]
+        text = printer.step_c(one.op, args, [slots[a] for a in one.args], one.dtype)
         if text is None:
             return None
-        lines.append(f"    const {printer.c_type(step.dtype)} t{k} = {text};")
+        lines.append(f"    const {printer.c_type(one.dtype)} t{k} = {text};")
         names.append(f"t{k}")
-        slots.append(step.dtype)
+        slots.append(one.dtype)
     lines += [f"    *z{k} = {names[s]};" for k, s in enumerate(outs)]
     parameters = [f"{printer.c_type(d)} x{i}" for i, d in enumerate(in_dtypes)]
     parameters += [f"{printer.c_type(slots[s])} *z{k}" for k, s in enumerate(outs)]
@@ -127,27 +127,27 @@ def body_text(name, steps, outs, in_dtypes, printer=csource):
     return "\n".join([head, "{", *lines, "}"])
 
 
-def slot_dtype(slot, steps, in_dtypes):
+def slot_dtype(slot, instructions, in_dtypes):
     """Return the dtype of a slot of a scalar program."""
-    return in_dtypes[slot] if slot < len(in_dtypes) else steps[slot - len(in_dtypes)].dtype
+    return in_dtypes[slot] if slot < len(in_dtypes) else instructions[slot - len(in_dtypes)].dtype
 
 
-def elemwise_text(name, steps, outs, in_dtypes, constant_inputs=(), maybe_broadcast=()):
+def elemwise_text(name, instructions, outs, in_dtypes, constant_inputs=(), maybe_broadcast=()):
     """Return the C definitions of an elementwise loop, or None if a part of it has no C.
 
     constant_inputs: those that are one number in every call; maybe_broadcast: those that may stand
     still along the innermost dimension. The loop is the last of the definitions; others may be
     those of other loops too.
     """
-    parts = stages.split(steps, outs, in_dtypes)
-    if len(parts) == 1:  # as a stage its slots would have other numbers
-        bodies = [body_text(name, steps, outs, in_dtypes)]
+    parts = fission.split(instructions, outs, in_dtypes)
+    if len(parts) == 1:  # as a sub-loop its slots would have other numbers
+        bodies = [body_text(name, instructions, outs, in_dtypes)]
     else:
-        bodies = [body_text(NAME, p.steps, p.outs, p.in_dtypes) for p in parts]
+        bodies = [body_text(NAME, p.instructions, p.outs, p.in_dtypes) for p in parts]
     if None in bodies:
         return None
     n_out = len(outs)
-    results = [csource.c_type(slot_dtype(s, steps, in_dtypes)) for s in outs]
+    results = [csource.c_type(slot_dtype(s, instructions, in_dtypes)) for s in outs]
     definitions = bodies if len(parts) == 1 else []
 
     def variant(still):
@@ -155,7 +155,7 @@ def elemwise_text(name, steps, outs, in_dtypes, constant_inputs=(), maybe_broadc
         lines += [f"{type_} *z{k} = ({type_} *)p[{k}];" for k, type_ in enumerate(results)]
         if len(parts) == 1:
             return [*lines, *_each_element(name, args, n_out)]
-        more, block = _in_stages(parts, bodies, in_dtypes, still)
+        more, block = _in_blocks(parts, bodies, in_dtypes, still)
         definitions.extend(more)
         return [*lines, *block]
 
@@ -170,18 +170,19 @@ def _each_element(name, args, n_out):
     return ['_Pragma("GCC ivdep")', "for (ow_i64 i = 0; i < n; i++)", f"    {name}_one({call});"]
 
 
-def _in_stages(parts, bodies, in_dtypes, still):
-    """Return (C definitions of the stages' functions, the lines that call them block by block)."""
-    dtypes, places = stages.buffers(parts, len(in_dtypes))
+def _in_blocks(parts, bodies, in_dtypes, still):
+    """Return (C definitions of the sub-loops, the lines that call them block by block)."""
+    dtypes, places = fission.buffers(parts, len(in_dtypes))
     size = sum(np.dtype(d).itemsize for d in (*in_dtypes, *dtypes))
     block = max(64, min(512, 1 << (_BLOCK_BYTES // size).bit_length() - 1))
     args = {i: f"x{i}" if i in still else f"a{i} + from" for i in range(len(in_dtypes))}
     args |= {slot: f"b{k}" for slot, k in places.items()}
     definitions, calls = [], []
     for part, body in zip(parts, bodies, strict=True):
-        name, text = _stage(part, body, [k for k, slot in enumerate(part.takes) if slot in still])
+        still_here = [k for k, slot in enumerate(part.takes) if slot in still]
+        name, text = _sub_loop(part, body, still_here)
         definitions.append(text)
-        # an output may take an input's memory, which is read no more only in the last stage
+        # an output may take the memory of an input, which nothing reads after the last sub-loop
         to = (
             [f"z{k} + from" for k in range(len(part.gives))]
             if part is parts[-1]
@@ -197,13 +198,13 @@ def _in_stages(parts, bodies, in_dtypes, still):
     ]
 
 
-def _stage(part, body, still):
-    """Return (name, C definition) of the function that runs a stage on n elements.
+def _sub_loop(part, body, still):
+    """Return (name, C definition) of the function that runs a sub-loop on n elements.
 
     The name tells the content, so equal ones are equal definitions.
     """
     types = [csource.c_type(d) for d in part.in_dtypes]
-    results = [csource.c_type(slot_dtype(s, part.steps, part.in_dtypes)) for s in part.outs]
+    results = [csource.c_type(slot_dtype(s, part.instructions, part.in_dtypes)) for s in part.outs]
     args = [f"x{i}" if i in still else f"a{i}[{{i}}]" for i in range(len(types))]
     parameters = [f"{t} x{i}" if i in still else f"const {t} *a{i}" for i, t in enumerate(types)]
     parameters += [f"{t} *z{k}" for k, t in enumerate(results)]
@@ -219,7 +220,7 @@ def _stage(part, body, still):
 
 
 def reduction_text(
-    name, row_name, acc_dtype, whole, steps, out, in_dtypes, constant_inputs=(),
+    name, row_name, acc_dtype, whole, instructions, out, in_dtypes, constant_inputs=(),
     maybe_broadcast=(), prefix="", apart=False,
 ):  # fmt: skip
     """Return the C definitions of a loop that folds what a program computes, or None.
@@ -230,13 +231,13 @@ def reduction_text(
     still. out: the slot to fold. prefix: C before the function. apart: whether the elements of a
     run, those of the only input, may lie apart.
     """
-    body = body_text(name, steps, [out], in_dtypes)
+    body = body_text(name, instructions, [out], in_dtypes)
     if body is None:
         return None
     fold = FOLDS[row_name]
-    element = slot_dtype(out, steps, in_dtypes)
+    element = slot_dtype(out, instructions, in_dtypes)
     size = np.dtype(acc_dtype).itemsize
-    lines = _Fold(fold, element, acc_dtype, _LANES_BYTES // size if is_cheap(steps) else 1)
+    lines = _Fold(fold, element, acc_dtype, _LANES_BYTES // size if is_cheap(instructions) else 1)
 
     def value(args):
         """Return a function from the text of an index to the statement that sets v."""
@@ -424,16 +425,16 @@ def _function(name, n_out, constant_inputs, maybe_broadcast, variant, prefix="")
 def file_text(definitions, programs, simd=True, head=""):
     """Return a C file with definitions and just the declarations that loops' programs need.
 
-    programs: (steps, input dtypes) of each loop.
+    programs: (instructions, input dtypes) of each loop.
     """
     needed: tuple[set, set, set] = (set(), set(), set())
-    for steps, in_dtypes in programs:
+    for instructions, in_dtypes in programs:
         slots = list(in_dtypes)
-        for step in steps:
-            parts = csource.requirements(step.op, [slots[a] for a in step.args], step.dtype)
+        for one in instructions:
+            parts = csource.requirements(one.op, [slots[a] for a in one.args], one.dtype)
             for all_of, part in zip(needed, parts, strict=True):
                 all_of.update(part)
-            slots.append(step.dtype)
+            slots.append(one.dtype)
     support, libm, used = map(sorted, needed)
     return "\n".join(
         [

@@ -10,7 +10,7 @@ from opwise.errors import MethodNotDefined
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.scalar import casting, dtypes, table  # noqa: F401  (the tables fill ROWS)
-from opwise.scalar.row import ROWS, Algebra, Row
+from opwise.scalar.spec import ROWS, Algebra, ScalarSpec
 from opwise.scalar.types import ScalarVariable, as_scalar, constant, get_scalar_type
 
 
@@ -22,7 +22,7 @@ class ScalarOp(Op):
     of the outputs.
     """
 
-    row: Row | None = None
+    row: ScalarSpec | None = None
     nin = -1
     nout = 1
 
@@ -76,8 +76,7 @@ class ScalarOp(Op):
             return lambda arrays: self._one_by_one(arrays, out_dtypes)
         out = out_dtypes[0]
         computing = out if row.compute is None else row.compute(*in_dtypes)
-        keep = 1 if "condition" in row.extra or "ignores_first" in row.extra else 0
-        others = [i for i, d in enumerate(in_dtypes) if i >= keep and d != computing]
+        others = [i for i, d in enumerate(in_dtypes) if i >= row.n_uncast and d != computing]
         function, dtype = numpy_callable(row), np.dtype(out)
 
         def compute(arrays):
@@ -113,7 +112,7 @@ class ScalarOp(Op):
 
     def unread(self):
         """Return the inputs, by position, that a loop over elements has no need to read."""
-        return {0} if self.row is not None and "ignores_first" in self.row.extra else set()
+        return {0} if self.row is not None and self.row.ignores_first else set()
 
     def perform(self, node, inputs, output_storage):
         results = self.impl(*inputs)

@@ -11,10 +11,13 @@ from opwise.tensor.blas import *  # noqa: F403
 from opwise.tensor.convert import *  # noqa: F403
 from opwise.tensor.creation import *  # noqa: F403
 from opwise.tensor.diagonal import *  # noqa: F403
+from opwise.tensor.dimshuffle import *  # noqa: F403
 from opwise.tensor.dot import *  # noqa: F403
 from opwise.tensor.extra_ops import *  # noqa: F403
 from opwise.tensor.functions import *  # noqa: F403
 from opwise.tensor.join import *  # noqa: F403
+from opwise.tensor.knownvalues import *  # noqa: F403
+from opwise.tensor.products import *  # noqa: F403
 from opwise.tensor.reduce import *  # noqa: F403
 from opwise.tensor.selection import *  # noqa: F403
 from opwise.tensor.shape import *  # noqa: F403

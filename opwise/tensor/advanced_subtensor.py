@@ -16,7 +16,8 @@ from opwise.graph.traversal import equal_computations
 from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar
-from opwise.tensor.elemwise import dimshuffle, elemwise, zeros_like
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import elemwise, zeros_like
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.slices import (
     NoneConst,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from opwise.errors import NotScalarConstantError
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.tensor.knownvalues import get_scalar_constant_value, number_rule
 from opwise.tensor.variable import as_tensor_variable
 
 #: theano.tensor has none of these names; theano.tensor.opt has all
@@ -54,5 +56,16 @@ class Assert(Op):
         return [eval_points[0]]
 
 
+def _checked(node):
+    """Return the value that an Assert lets pass if its conditions are known to hold."""
+    value, *conditions = node.inputs
+    try:
+        held = all(get_scalar_constant_value(c, max_recur=3) for c in conditions)
+    except NotScalarConstantError:
+        return None
+    return value if held else None
+
+
+number_rule(Assert, _checked)
 assert_ = Assert()
 assert_op = assert_

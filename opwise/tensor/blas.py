@@ -15,8 +15,9 @@ from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.profiling import traffic
 from opwise.scalar import dtypes
-from opwise.tensor.dot import dot, matched, numpys_dot, product_rule
-from opwise.tensor.elemwise import cast, dimshuffle
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.dot import _dot, matched, numpys_dot, product_rule
+from opwise.tensor.elemwise import cast
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import as_tensor_variable, constant
 
@@ -267,7 +268,7 @@ class Dot22(GemmRelated):
 
     def L_op(self, inputs, outputs, output_gradients):
         (x, y), (gz,) = inputs, output_gradients
-        return [matched(dot(gz, y.T), x), matched(dot(x.T, gz), y)]
+        return [matched(_dot(gz, y.T), x), matched(_dot(x.T, gz), y)]
 
     def R_op(self, inputs, eval_points):
         return [product_rule(self, inputs, eval_points)]

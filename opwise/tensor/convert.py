@@ -19,7 +19,7 @@ from opwise.scalar.types import Scalar, as_scalar, get_scalar_type
 from opwise.scalar.types import constant as scalar_constant
 from opwise.tensor.elemwise import bare
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import as_tensor_variable, conversions
 
 __all__ = [
     "ScalarFromTensor",
@@ -85,6 +85,7 @@ class TensorFromScalar(Op):
 
 scalar_from_tensor = ScalarFromTensor()
 tensor_from_scalar = TensorFromScalar()
+conversions.from_scalar = tensor_from_scalar
 
 #: a new array with the same elements
 tensor_copy = bare("identity")

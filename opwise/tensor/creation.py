@@ -1,7 +1,4 @@
-"""Tensors made from shapes and numbers, and the numbers that variables are known to hold.
-
-Random tensors are in ``opwise.tensor.random``, diagonals in ``opwise.tensor.extra_ops``.
-"""
+"""Tensors made from shapes and numbers. Diagonals are in ``opwise.tensor.diagonal``."""
 
 from __future__ import annotations
 
@@ -10,35 +7,16 @@ from functools import cache
 import numpy as np
 
 from opwise.config import config
-from opwise.errors import EmptyConstantError, NotScalarConstantError
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
 from opwise.profiling import traffic
 from opwise.scalar import dtypes
-from opwise.scalar.op import Cast, ScalarOp
-from opwise.scalar.row import ROWS
-from opwise.scalar.types import Scalar
-from opwise.tensor.assertion import Assert
-from opwise.tensor.convert import (
-    DeepCopyOp,
-    OutputGuard,
-    ScalarFromTensor,
-    TensorFromScalar,
-    ViewOp,
-    tensor_from_scalar,
-)
-from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle, elemwise
-from opwise.tensor.shape import (
-    Rebroadcast,
-    Shape_i,
-    get_vector_length,
-    is_length,
-    is_one,
-    length,
-    vector_entry,
-)
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.knownvalues import equals_input, extract_constant, get_vector_length, is_one
+from opwise.tensor.shape import is_length, length
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import tensor_type, values_eq_approx_always_true
 from opwise.tensor.variable import as_tensor_variable, constant
@@ -52,10 +30,8 @@ __all__ = [
     "alloc",
     "alloc_validate_shape",
     "arange",
-    "extract_constant",
     "eye",
     "fill",
-    "get_scalar_constant_value",
     "identity_like",
     "mgrid",
     "ogrid",
@@ -132,8 +108,6 @@ class Alloc(Op):
         return [[True]] + [[False]] * (len(node.inputs) - 1)
 
     def L_op(self, inputs, outputs, output_gradients):
-        from opwise.tensor.reduce import sum as sum_
-
         value, (gz,) = inputs[0], output_gradients
         by_lengths = [disconnected_type.make_variable() for _ in inputs[1:]]
         if value.type.dtype in dtypes.DISCRETE:
@@ -145,7 +119,7 @@ class Alloc(Op):
             if i < added or (value.type.broadcastable[i - added] and not gz.type.broadcastable[i])
         ]
         if repeated:
-            gz = sum_(gz, axis=repeated)
+            gz = gz.sum(axis=repeated)
         # what was summed over and is a dimension of the value comes back with length 1
         order, kept = [], 0
         for i in range(added, added + value.type.ndim):
@@ -173,6 +147,7 @@ def _may_overwrite(client):
     return i == 0 and (getattr(op, "inplace", None) is False or hasattr(op, "destructive"))
 
 
+equals_input(Alloc)
 alloc = Alloc()
 
 
@@ -327,17 +302,15 @@ class ARange(Op):
         return [[True], [False], [True]]
 
     def L_op(self, inputs, outputs, output_gradients):
-        from opwise.tensor.reduce import sum as sum_
-
         start, _, step = inputs
         (out,), (gz,) = outputs, output_gradients
         by_start, by_step = zeros_like(start, config.floatX), zeros_like(step, config.floatX)
         if out.type.dtype in dtypes.CONTINUOUS:
             if start.type.dtype in dtypes.CONTINUOUS:
-                by_start = sum_(gz)
+                by_start = gz.sum()
             if step.type.dtype in dtypes.CONTINUOUS:
                 positions = arange(shape_of(out)[0], dtype=out.type.dtype)
-                by_step = sum_(elemwise("mul")(gz, positions))
+                by_step = elemwise("mul")(gz, positions).sum()
         return [by_start, disconnected_type.make_variable(), by_step]
 
     def R_op(self, inputs, eval_points):
@@ -551,203 +524,3 @@ class _Grid:
 
 mgrid = _Grid(sparse=False)
 ogrid = _Grid(sparse=True)
-
-
-# --- known numbers ------------------------------------------------------------------------------
-
-#: rows of the scalar table that are computed when their operands are known
-_FOLDED = frozenset(
-    ROWS[name]
-    for name in (
-        "add", "sub", "mul", "true_div", "int_div", "mod", "neg", "maximum", "minimum",
-        "eq", "neq", "lt", "le", "gt", "ge", "and_", "or_", "invert",
-    )
-)  # fmt: skip
-
-
-def get_scalar_constant_value(orig_v, elemwise=True, only_process_constants=False, max_recur=10):
-    """Return the number that every element of ``orig_v`` is known to be, as a numpy scalar.
-
-    orig_v: a variable, or a number or array of one element. elemwise: whether to compute simple
-    elementwise operations. only_process_constants: look at constants alone, not at what computes a
-    variable. max_recur: how deep elementwise operations may be nested.
-
-    Raises NotScalarConstantError where the value is not known before running, EmptyConstantError
-    where there is no element.
-    """
-    v = orig_v
-    while True:
-        if not isinstance(v, Variable):
-            return _number_in(v)
-        if isinstance(v, Constant):
-            return _number_in_constant(v)
-        if only_process_constants or v.owner is None:
-            raise NotScalarConstantError(v)
-        op = v.owner.op
-        if isinstance(op, Elemwise | ScalarOp):
-            scalar_op = op.scalar_op if isinstance(op, Elemwise) else op
-            v = _through_elemwise(v, scalar_op, elemwise, max_recur)
-        else:
-            rule = _known_through().get(type(op))
-            found = None if rule is None else rule(v.owner)
-            if found is None:
-                raise NotScalarConstantError(v)
-            v = found
-
-
-def _number_in(x):
-    """Return the number that a Python or numpy object is."""
-    data = np.asarray(x)
-    if data.dtype.kind not in "biufc":
-        raise NotScalarConstantError(f"{x!r} is not a number")
-    if data.size == 0:
-        raise EmptyConstantError(x)
-    if data.size > 1:
-        raise NotScalarConstantError(f"{x!r} has more than one element")
-    return data.reshape(-1)[0]
-
-
-def constant_number(v):
-    """Return the number that all elements of a constant are, None where there is no such number."""
-    found = v._unique_value
-    if found is None:
-        # looked for once in each constant
-        found = v._unique_value = _unique_value(v.data)
-    return found[0] if found else None
-
-
-def _unique_value(data):
-    """Return (number,) where all elements are that number, else ()."""
-    if isinstance(data, np.ndarray) and data.size > 1:
-        flat = data.reshape(-1)
-        return (flat[0],) if data.dtype.kind in "biufc" and (flat == flat[0]).all() else ()
-    if isinstance(data, np.ndarray | np.generic | int | float | complex):
-        try:
-            return (_number_in(data),)
-        except NotScalarConstantError:
-            pass
-    return ()
-
-
-def _number_in_constant(v):
-    number = constant_number(v)
-    if number is None:
-        if np.size(v.data) == 0:
-            raise EmptyConstantError(v)
-        raise NotScalarConstantError(f"{v} has no elements, or not all of them equal")
-    return number
-
-
-def _through_elemwise(v, op, compute, max_recur):
-    """Return the value of an elementwise result, or the variable that it equals elementwise."""
-    operands = v.owner.inputs
-    row = op.row
-    if row is not None and row.name in ("second", "identity"):
-        return operands[-1]
-    if not compute or max_recur <= 0 or len(v.owner.outputs) > 1:
-        raise NotScalarConstantError(v)
-
-    def value(x):
-        return get_scalar_constant_value(x, max_recur=max_recur - 1)
-
-    if row is not None and row.name == "switch":
-        chosen = operands[1] if value(operands[0]) else operands[2]
-        return value(chosen).astype(v.type.dtype)
-    if not isinstance(op, Cast) and row not in _FOLDED:
-        raise NotScalarConstantError(v)
-    arrays = [np.asarray(value(x)) for x in operands]
-    with np.errstate(all="ignore"):
-        return op.on_arrays(arrays, [v.type.dtype])[0][()]
-
-
-def _operand(node):
-    return node.inputs[0]
-
-
-def _checked(node):
-    """What an Assert lets pass, where all it asks for is known to hold."""
-    value, *conditions = node.inputs
-    try:
-        held = all(get_scalar_constant_value(c, max_recur=3) for c in conditions)
-    except NotScalarConstantError:
-        return None
-    return value if held else None
-
-
-def _entry_of_shape(node):
-    """The length of a dimension where the type or a constant tells it."""
-    return vector_entry(shape_of(node.inputs[0]), node.op.i)
-
-
-def _picked(node):
-    """What a Subtensor picks: from a constant, or one entry of a vector."""
-    x = node.inputs[0]
-    index = constant_index(node)
-    if index is None:
-        return None
-    if isinstance(x, Constant):
-        try:
-            picked = x.data[index]
-        except IndexError:
-            return None
-        return constant(picked)
-    if x.type.ndim == 1 and node.outputs[0].type.ndim == 0:
-        return vector_entry(x, index[0])
-    return None
-
-
-def constant_index(node):
-    """Return what a Subtensor indexes by as a tuple of ints and slices of ints, None if unknown."""
-    from opwise.tensor.subtensor import get_idx_list
-
-    def number(part):
-        if part is None or isinstance(part, int):
-            return part
-        return int(get_scalar_constant_value(part, max_recur=3))
-
-    index = []
-    try:
-        for item in get_idx_list(node.inputs, node.op.idx_list):
-            if isinstance(item, slice):
-                index.append(slice(number(item.start), number(item.stop), number(item.step)))
-            else:
-                index.append(number(item))
-    except NotScalarConstantError:
-        return None
-    return tuple(index)
-
-
-@cache
-def _known_through():
-    """Return {class of an Op: what its output equals, elementwise, as far as it is known}.
-
-    A rule takes an Apply and returns a variable that holds the same number, a number, or None.
-    """
-    from opwise.tensor.subtensor import Subtensor
-
-    same = (
-        DimShuffle, Rebroadcast, Alloc, ScalarFromTensor, TensorFromScalar, ViewOp, OutputGuard,
-        DeepCopyOp,
-    )  # fmt: skip
-    return {
-        **dict.fromkeys(same, _operand),
-        Assert: _checked,
-        Shape_i: _entry_of_shape,
-        Subtensor: _picked,
-    }
-
-
-def extract_constant(x, elemwise=True, only_process_constants=False):
-    """Return the number that ``x`` is known to be, as ``get_scalar_constant_value``, else x.
-
-    A scalar variable without a known value is returned as a tensor.
-    """
-    try:
-        return get_scalar_constant_value(x, elemwise, only_process_constants)
-    except NotScalarConstantError:
-        pass
-    if isinstance(x, Variable) and isinstance(x.type, Scalar):
-        if x.owner is not None and isinstance(x.owner.op, ScalarFromTensor):
-            return x.owner.inputs[0]
-        return tensor_from_scalar(x)
-    return x

@@ -30,10 +30,12 @@ from opwise.tensor.diagonal import (  # noqa: F401  (names of theano.tensor.extr
     fill_diagonal_offset,
     fill_diagonal_offset_,
 )
-from opwise.tensor.elemwise import cast, dimshuffle, elemwise, zeros_like
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import cast, elemwise, zeros_like
 from opwise.tensor.join import join
+from opwise.tensor.knownvalues import get_vector_length
 from opwise.tensor.selection import compress  # noqa: F401  (a name of theano.tensor.extra_ops)
-from opwise.tensor.shape import flatten, get_vector_length, reshape, squeeze
+from opwise.tensor.shape import flatten, reshape, squeeze
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.subtensor import getitem, set_subtensor
 from opwise.tensor.type import tensor_type

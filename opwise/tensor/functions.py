@@ -9,7 +9,8 @@ from functools import reduce
 
 from opwise.errors import ComplexError
 from opwise.scalar import dtypes
-from opwise.tensor.elemwise import FUNCTIONS, DimShuffle, Elemwise, cast, elemwise
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import FUNCTIONS, Elemwise, cast, elemwise
 from opwise.tensor.reduce import all as all_
 from opwise.tensor.type import TensorType
 from opwise.tensor.variable import (

@@ -14,19 +14,23 @@ from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
 from opwise.profiling import traffic
 from opwise.scalar import dtypes
-from opwise.tensor import variable as variable_module
-from opwise.tensor.creation import get_scalar_constant_value, zeros_like
+from opwise.tensor.creation import zeros_like
 from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.knownvalues import (
+    get_scalar_constant_value,
+    known_length,
+    vector_entries,
+    vector_rule,
+)
 from opwise.tensor.shape import (
     length,
     patternbroadcast,
     shape,
     shape_padaxis,
     shape_padleft,
-    vector_entries,
 )
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import as_tensor_variable, constant, conversions
 
 __all__ = [
     "Join",
@@ -87,6 +91,13 @@ class MakeVector(Op):
         if not inputs or None in eval_points:
             return [None]
         return self.make_node(*eval_points).outputs
+
+
+def _entry_of_list(node, i):
+    return node.inputs[i] if i < len(node.inputs) else None
+
+
+vector_rule(MakeVector, lambda node, _: len(node.inputs), _entry_of_list)
 
 
 @cache
@@ -259,6 +270,23 @@ def _added(lengths):
     return lengths[0] if len(lengths) == 1 else elemwise("add")(*lengths)
 
 
+def _length_of_join(node, depth):
+    lengths = [known_length(part, depth) for part in node.inputs[1:]]
+    return None if None in lengths else sum(lengths)
+
+
+def _entry_of_join(node, i):
+    for part in node.inputs[1:]:
+        n = known_length(part)
+        if n is None:
+            return None
+        if i < n:
+            return part, i
+        i -= n
+    return None
+
+
+vector_rule(Join, _length_of_join, _entry_of_join)
 join_ = Join()
 
 
@@ -362,7 +390,7 @@ def _stack_sequence(sequence, ndim=None):
     return shape_padleft(stacked, ndim - stacked.type.ndim)
 
 
-variable_module.stack_sequence = _stack_sequence
+conversions.from_sequence = _stack_sequence
 
 
 # --- splitting ----------------------------------------------------------------------------------

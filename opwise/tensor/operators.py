@@ -10,12 +10,14 @@ from opwise.scalar import dtypes
 from opwise.tensor import reduce
 from opwise.tensor import shape as shaping
 from opwise.tensor.convert import tensor_copy
-from opwise.tensor.creation import fill, get_scalar_constant_value, ones_like, zeros_like
+from opwise.tensor.creation import fill, ones_like, zeros_like
 from opwise.tensor.diagonal import diagonal
-from opwise.tensor.dot import dot
-from opwise.tensor.elemwise import FUNCTIONS, cast, dimshuffle_op, elemwise
+from opwise.tensor.dimshuffle import dimshuffle_op
+from opwise.tensor.elemwise import FUNCTIONS, cast, elemwise
 from opwise.tensor.extra_ops import cumprod, cumsum, repeat, searchsorted
 from opwise.tensor.functions import mod_check
+from opwise.tensor.knownvalues import get_scalar_constant_value, get_vector_length
+from opwise.tensor.products import dot
 from opwise.tensor.selection import choose, compress, nonzero, nonzero_values
 from opwise.tensor.sort import argsort, sort
 from opwise.tensor.subtensor import getitem, take
@@ -155,7 +157,7 @@ class _Methods:
                 "TensorType does not support iteration. Maybe you are using builtin.sum instead of "
                 "theano.tensor.sum? (Maybe .max?)"
             )
-        return iter([self[i] for i in range(shaping.get_vector_length(self))])
+        return iter([self[i] for i in range(get_vector_length(self))])
 
     def __getitem__(self, args):
         return getitem(self, args)
@@ -205,6 +207,10 @@ class _Methods:
         if self.type.ndim == 1:
             return self.shape[0]
         return reduce.prod(self.shape)
+
+    def _with_broadcastable(self, broadcastable):
+        """Return the variable with another broadcast pattern, for ``TensorType``."""
+        return shaping.patternbroadcast(self, broadcastable)
 
     def dimshuffle(self, *pattern):
         """Return the dimensions in another order; 'x' makes a new one, of length 1."""

@@ -14,8 +14,9 @@ from opwise.scalar import dtypes
 from opwise.scalar.op import OPS
 from opwise.tensor.blas import Gemm
 from opwise.tensor.creation import Alloc
+from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import FUNCTIONS, DimShuffle, cast_elemwise
+from opwise.tensor.elemwise import FUNCTIONS, cast_elemwise
 from opwise.tensor.join import Join, MakeVector
 from opwise.tensor.subtensor import Subtensor, get_idx_list
 

@@ -19,7 +19,8 @@ from opwise.scalar import dtypes
 from opwise.scalar.op import OPS, BinaryScalarOp
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.creation import arange, zeros_like
-from opwise.tensor.elemwise import cast, dimshuffle, dimshuffle_op, elemwise, second_bare
+from opwise.tensor.dimshuffle import dimshuffle, dimshuffle_op
+from opwise.tensor.elemwise import cast, elemwise, second_bare
 from opwise.tensor.shape import reshape, shape
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import as_tensor_variable, constant

@@ -10,7 +10,8 @@ from opwise.graph.op import Op
 from opwise.scalar import dtypes
 from opwise.tensor.advanced_subtensor import sum_to, zero_gradient
 from opwise.tensor.creation import arange
-from opwise.tensor.elemwise import cast, dimshuffle, elemwise, pad_left
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import cast, elemwise, pad_left
 from opwise.tensor.shape import flatten
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.subtensor import getitem, take

@@ -11,7 +11,6 @@ from math import prod
 
 import numpy as np
 
-from opwise.errors import NotScalarConstantError
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
@@ -19,8 +18,18 @@ from opwise.graph.variable import Constant
 from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.scalar.op import Cast
-from opwise.scalar.row import ROWS
-from opwise.tensor.elemwise import Elemwise, cast, dimshuffle_op, elemwise
+from opwise.scalar.spec import ROWS
+from opwise.tensor.dimshuffle import dimshuffle_op
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
+from opwise.tensor.knownvalues import (
+    equals_input,
+    is_one,
+    known_length,
+    number_rule,
+    vector_entries,
+    vector_entry,
+    vector_rule,
+)
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import as_tensor_variable, constant
 
@@ -31,7 +40,6 @@ __all__ = [
     "SpecifyShape",
     "addbroadcast",
     "flatten",
-    "get_vector_length",
     "is_flat",
     "patternbroadcast",
     "reshape",
@@ -147,126 +155,24 @@ def length(n):
     return constant(np.int64(n))
 
 
-# --- what is known of a vector before it is computed --------------------------------------------
+# --- what is known of lengths ----------------------------------------------------------------
 
-_DEEPEST = 30
-
-
-def get_vector_length(v):
-    """Return the length of a symbolic vector, as an int.
-
-    Raises TypeError unless v is a vector, ValueError if its length is not known beforehand.
-    """
-    v = as_tensor_variable(v)
-    if v.type.ndim != 1:
-        raise TypeError(f"a vector is needed, got '{v}' of {v.type}")
-    known = known_length(v)
-    if known is None:
-        raise ValueError(
-            f"length not known: {v}. To loop over a variable, or to unpack it, its length must be "
-            "known beforehand, as that of x.shape is. Compute with the whole of it (T.sum and not "
-            "sum, T.max and not max), or take items by an index."
-        )
-    return known
+_MAX_DEPTH = 30
 
 
-def known_length(v, deepest=_DEEPEST):
-    """Return the length of a vector if it is known beforehand, else None."""
-    if isinstance(v, Constant):
-        return len(v.data)
-    if v.type.broadcastable[0]:
-        return 1
-    if v.owner is None or deepest == 0:
-        return None
-    if isinstance(v.owner.op, Elemwise):
-        operands = [x for x in v.owner.inputs if not x.type.broadcastable[0]]
-        lengths = (known_length(x, deepest - 1) for x in operands)
-        return next((n for n in lengths if n is not None), None)
-    rules = _vector_rules().get(type(v.owner.op))
-    return None if rules is None else rules[0](v.owner, deepest - 1)
-
-
-def vector_entry(v, i):
-    """Return entry ``i`` of an integer vector as far as it is known beforehand.
-
-    A numpy integer, a 0-d variable that is computed without the vector, or None. i may be negative.
-    """
-    casts = []
-    while True:
-        if i < 0:
-            n = known_length(v)
-            if n is None or i + n < 0:
-                return None
-            i += n
-        if isinstance(v, Constant):
-            found = v.data[i] if i < len(v.data) else None
-            break
-        if v.owner is None:
-            return None
-        op = v.owner.op
-        if isinstance(op, Elemwise) and isinstance(op.scalar_op, Cast):
-            casts.append(v.type.dtype)
-            v = v.owner.inputs[0]
-            continue
-        rules = _vector_rules().get(type(op))
-        found = None if rules is None else rules[1](v.owner, i)
-        if not isinstance(found, tuple):
-            break
-        v, i = found
-    return None if found is None else _as_dtypes(_number_of(found), reversed(casts))
-
-
-def _number_of(entry):
-    """Return the number that an entry is if it is a constant, perhaps cast; else the entry."""
-    if isinstance(entry, Constant):
-        return entry.data[()]
-    owner = getattr(entry, "owner", None)
-    if owner is not None and isinstance(owner.op, Elemwise):
-        (x, *_) = owner.inputs
-        if isinstance(owner.op.scalar_op, Cast) and isinstance(x, Constant):
-            return x.data.astype(entry.type.dtype)[()]
-    return entry
-
-
-def _as_dtypes(entry, casts):
-    for dtype in casts:
-        entry = cast(entry, dtype) if hasattr(entry, "type") else np.dtype(dtype).type(entry)
-    return entry
-
-
-def vector_entries(v, n):
-    """Return the ``n`` entries of an integer vector, as numpy integers or 0-d variables."""
-    entries = (vector_entry(v, i) for i in range(n))
-    return [v[i] if entry is None else entry for i, entry in enumerate(entries)]
-
-
-def is_one(entry):
-    """Return whether an entry, as ``vector_entry`` gives it, is known to be 1."""
-    if not hasattr(entry, "type"):
-        return entry is not None and bool(entry == 1)
-    if entry.owner is None and not isinstance(entry, Constant):
-        return False
-    from opwise.tensor.creation import get_scalar_constant_value
-
-    try:
-        return bool(get_scalar_constant_value(entry) == 1)
-    except NotScalarConstantError:
-        return False
-
-
-def is_length(entry, deepest=_DEEPEST):
+def is_length(entry, depth=_MAX_DEPTH):
     """Return whether an entry is known not to be negative: a length, or made of lengths."""
     if not hasattr(entry, "type"):
         return bool(entry >= 0)
     if isinstance(entry, Constant):
         return bool(np.all(entry.data >= 0))
-    if entry.owner is None or deepest == 0:
+    if entry.owner is None or depth == 0:
         return False
     op, operands = entry.owner.op, entry.owner.inputs
     if isinstance(op, Elemwise):
         if not (isinstance(op.scalar_op, Cast) or op.scalar_op.row in _KEEP_SIGN):
             return False
-        return all(is_length(x, deepest - 1) for x in operands)
+        return all(is_length(x, depth - 1) for x in operands)
     if isinstance(op, Shape_i):
         return True
     # an entry of a shape: what makes a scalar from a Shape is a Subtensor
@@ -275,26 +181,6 @@ def is_length(entry, deepest=_DEEPEST):
 
 
 _KEEP_SIGN = tuple(ROWS[name] for name in ("add", "mul", "int_div", "maximum", "minimum"))
-
-
-@cache
-def _vector_rules():
-    """Return {class of an Op: (rule for the length, rule for an entry) of the vector it makes}.
-
-    The first gives an int or None; the second, for a position that is not negative, a number, a 0-d
-    variable, a pair of a vector and a position in it, or None. Read late: most of these modules
-    need this one.
-    """
-    from opwise.tensor.join import Join, MakeVector
-    from opwise.tensor.subtensor import Subtensor
-
-    return {
-        Shape: (lambda node, _: node.inputs[0].type.ndim, _entry_of_shape),
-        MakeVector: (lambda node, _: len(node.inputs), _entry_of_list),
-        Join: (_length_of_join, _entry_of_join),
-        Subtensor: (_length_of_slice, _entry_of_slice),
-        Rebroadcast: (_length_of_input, lambda node, i: (node.inputs[0], i)),
-    }
 
 
 def _entry_of_shape(node, i):
@@ -312,51 +198,15 @@ def _entry_of_shape(node, i):
     return None
 
 
-def _entry_of_list(node, i):
-    return node.inputs[i] if i < len(node.inputs) else None
+vector_rule(Shape, lambda node, _: node.inputs[0].type.ndim, _entry_of_shape)
 
 
-def _length_of_input(node, deepest):
-    return known_length(node.inputs[0], deepest)
+def _entry_of_shape_i(node):
+    """Return the length of a dimension that the type or a constant tells."""
+    return vector_entry(shape(node.inputs[0]), node.op.i)
 
 
-def _length_of_join(node, deepest):
-    lengths = [known_length(part, deepest) for part in node.inputs[1:]]
-    return None if None in lengths else sum(lengths)
-
-
-def _entry_of_join(node, i):
-    for part in node.inputs[1:]:
-        n = known_length(part)
-        if n is None:
-            return None
-        if i < n:
-            return part, i
-        i -= n
-    return None
-
-
-def _slice_positions(node):
-    """Return the positions that a Subtensor takes from a vector, or None if they are unknown."""
-    from opwise.tensor.creation import constant_index
-
-    index = constant_index(node)
-    n = known_length(node.inputs[0]) if node.inputs[0].type.ndim == 1 else None
-    if index is None or n is None or len(index) != 1 or not isinstance(index[0], slice):
-        return None
-    return range(*index[0].indices(n))
-
-
-def _length_of_slice(node, _):
-    positions = _slice_positions(node)
-    return None if positions is None else len(positions)
-
-
-def _entry_of_slice(node, i):
-    positions = _slice_positions(node)
-    if positions is None or i >= len(positions):
-        return None
-    return node.inputs[0], positions[i]
+number_rule(Shape_i, _entry_of_shape_i)
 
 
 # --- changing -----------------------------------------------------------------------------------
@@ -628,6 +478,14 @@ class Rebroadcast(Op):
         flags = {None: "?", True: "1", False: "0"}
         count = max(self.axis) + 1 if self.axis else 0
         return f"Rebroadcast{{{','.join(flags[self.axis.get(i)] for i in range(count))}}}"
+
+
+equals_input(Rebroadcast)
+vector_rule(
+    Rebroadcast,
+    lambda node, depth: known_length(node.inputs[0], depth),
+    lambda node, i: (node.inputs[0], i),
+)
 
 
 @cache

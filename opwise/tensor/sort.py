@@ -17,7 +17,8 @@ from opwise.tensor.advanced_subtensor import (
     zero_gradient,
 )
 from opwise.tensor.creation import arange
-from opwise.tensor.elemwise import cast, dimshuffle, elemwise
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.shape import flatten
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import tensor_type

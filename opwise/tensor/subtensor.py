@@ -9,11 +9,12 @@ from functools import cache
 
 import numpy as np
 
+from opwise.errors import NotScalarConstantError
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.graph.type import Type
-from opwise.graph.variable import Variable
+from opwise.graph.variable import Constant, Variable
 from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar, ScalarConstant, get_scalar_type
@@ -44,13 +45,21 @@ from opwise.tensor.advanced_subtensor import (
 )
 from opwise.tensor.convert import scalar_from_tensor
 from opwise.tensor.creation import alloc
-from opwise.tensor.elemwise import DimShuffle, dimshuffle, elemwise
+from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.join import join
+from opwise.tensor.knownvalues import (
+    get_scalar_constant_value,
+    known_length,
+    number_rule,
+    vector_entry,
+    vector_rule,
+)
 from opwise.tensor.shape import Reshape, addbroadcast, flatten, reshape
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.slices import get_canonical_form_slice, keeps_one, slice_length
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import as_tensor_variable, constant
 
 __all__ = [
     "AdvancedBooleanIncSubtensor", "AdvancedBooleanSubtensor", "AdvancedIncSubtensor",
@@ -337,6 +346,71 @@ class IncSubtensor(_Indexed, _Changes):
     def __str__(self):
         verb = "Set" if self.set_instead_of_inc else "Inc"
         return f"{type(self).__name__}{{{'Inplace' * self.inplace}{verb};{self._index_text()}}}"
+
+
+# --- known elements -------------------------------------------------------------------------------
+
+
+def constant_index(node):
+    """Return what a Subtensor indexes by as a tuple of ints and slices; None if unknown."""
+
+    def number(part):
+        if part is None or isinstance(part, int):
+            return part
+        return int(get_scalar_constant_value(part, max_recur=3))
+
+    index = []
+    try:
+        for item in get_idx_list(node.inputs, node.op.idx_list):
+            if isinstance(item, slice):
+                index.append(slice(number(item.start), number(item.stop), number(item.step)))
+            else:
+                index.append(number(item))
+    except NotScalarConstantError:
+        return None
+    return tuple(index)
+
+
+def _picked(node):
+    """Return what a Subtensor picks from a constant, or as one entry of a vector."""
+    x = node.inputs[0]
+    index = constant_index(node)
+    if index is None:
+        return None
+    if isinstance(x, Constant):
+        try:
+            picked = x.data[index]
+        except IndexError:
+            return None
+        return constant(picked)
+    if x.type.ndim == 1 and node.outputs[0].type.ndim == 0:
+        return vector_entry(x, index[0])
+    return None
+
+
+def _slice_positions(node):
+    """Return the positions that a Subtensor takes from a vector, or None if they are unknown."""
+    index = constant_index(node)
+    n = known_length(node.inputs[0]) if node.inputs[0].type.ndim == 1 else None
+    if index is None or n is None or len(index) != 1 or not isinstance(index[0], slice):
+        return None
+    return range(*index[0].indices(n))
+
+
+def _length_of_slice(node, _):
+    positions = _slice_positions(node)
+    return None if positions is None else len(positions)
+
+
+def _entry_of_slice(node, i):
+    positions = _slice_positions(node)
+    if positions is None or i >= len(positions):
+        return None
+    return node.inputs[0], positions[i]
+
+
+number_rule(Subtensor, _picked)
+vector_rule(Subtensor, _length_of_slice, _entry_of_slice)
 
 
 # --- x[...] ---------------------------------------------------------------------------------------

@@ -230,9 +230,7 @@ class TensorType(Type):
                 for mine, theirs in zip(self.broadcastable, other.broadcastable, strict=True)
             )
         ):
-            from opwise.tensor.shape import patternbroadcast
-
-            return patternbroadcast(var, self.broadcastable)
+            return var._with_broadcastable(self.broadcastable)
         return None
 
     def filter_variable(self, other, allow_convert=True):

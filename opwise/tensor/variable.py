@@ -6,6 +6,7 @@ Operators and methods are attached by ``opwise.tensor.operators``.
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -103,8 +104,20 @@ TensorType.Variable = TensorVariable
 TensorType.Constant = TensorConstant
 
 
-#: set by opwise.tensor.join: turns a list that holds variables into one variable
-stack_sequence = None
+class Conversions:
+    """The functions by which ``as_tensor_variable`` builds graphs.
+
+    The modules that define the Ops of these graphs import this one, and register them here.
+    """
+
+    #: (scalar variable) -> 0-d tensor variable; registered by ``opwise.tensor.convert``
+    from_scalar: Callable[[Variable], Variable]
+    #: (list or tuple that holds variables, number of dimensions or None) -> tensor variable;
+    #: registered by ``opwise.tensor.join``
+    from_sequence: Callable[[Sequence, int | None], Variable]
+
+
+conversions = Conversions()
 
 
 def constant(x, name=None, ndim=None, dtype=None):
@@ -172,9 +185,7 @@ def as_tensor_variable(x, name=None, ndim=None):
         x = x.outputs[0]
     if isinstance(x, Variable):
         if isinstance(x.type, Scalar):
-            from opwise.tensor.convert import tensor_from_scalar
-
-            x = tensor_from_scalar(x)
+            x = conversions.from_scalar(x)
         if not isinstance(x.type, TensorType):
             raise AsTensorError(
                 f"Variable type field must be a TensorType. {x} {x.type} A tensor function takes "
@@ -190,7 +201,7 @@ def as_tensor_variable(x, name=None, ndim=None):
             "theano.tensor.eq(v, w) instead."
         )
     if isinstance(x, list | tuple) and _holds_variables(x):
-        return stack_sequence(x, ndim)
+        return conversions.from_sequence(x, ndim)
     if name is None and ndim is None and (type(x) is int or type(x) is float):
         if x == x and x:
             return _cached_number(x)
@@ -216,10 +227,8 @@ def _holds_variables(sequence):
 
 
 def _with_ndim(x, ndim):
-    from opwise.tensor.shape import shape_padleft
-
     if x.type.ndim < ndim:
-        return shape_padleft(x, n_ones=ndim - x.type.ndim)
+        return x.dimshuffle(["x"] * (ndim - x.type.ndim) + list(range(x.type.ndim)))
     surplus = x.type.ndim - ndim
     if not all(x.type.broadcastable[:surplus]):
         raise ValueError(

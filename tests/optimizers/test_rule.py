@@ -14,7 +14,8 @@ from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.pattern import OpRemove, OpSub, PatternSub
 from opwise.optimizers.rule import LocalOptGroup, LocalOptimizer, RuleIndex, local_optimizer, rule
 from opwise.scalar.op import OPS
-from opwise.tensor.elemwise import DimShuffle, Elemwise, bare, elemwise
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import Elemwise, bare, elemwise
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant
 

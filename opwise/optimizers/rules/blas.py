@@ -19,8 +19,9 @@ from opwise.tensor.blas import (
     gemm_no_inplace,
 )
 from opwise.tensor.creation import alloc_empty
+from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
 from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import DimShuffle, cast, dimshuffle, elemwise
+from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.shape import shape_i
 from opwise.tensor.variable import constant
 

@@ -9,7 +9,7 @@ from opwise.config import config
 from opwise.graph import traversal
 from opwise.optimizers.passes import Optimizer
 from opwise.scalar import csource, loops
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import Cast
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
@@ -293,7 +293,7 @@ def _is_free(node):
     to write and read that: it does little, from one array, and only loops read it."""
     op, out = node.op.scalar_op, node.outputs[0]
     pattern = _pattern(node)
-    steps = op.steps if isinstance(op, Composite) else [Step(op, (), out.type.dtype)]
+    steps = op.steps if isinstance(op, Composite) else [Instruction(op, (), out.type.dtype)]
     return (
         loops.is_cheap(steps)
         and sum(s.op.row.cost for s in steps if s.op.row is not None) <= MAX_FREE_COST
@@ -404,11 +404,11 @@ def _emit(root, group, slots, steps, n):
             offset = n + len(steps) - op.nin
             for step in op.steps:
                 moved = tuple(args[a] if a < op.nin else a + offset for a in step.args)
-                steps.append(Step(step.op, moved, step.dtype))
+                steps.append(Instruction(step.op, moved, step.dtype))
             at = op.outs[0]
             slots[out] = args[at] if at < op.nin else at + offset
         else:
-            steps.append(Step(op, tuple(args), out.type.dtype))
+            steps.append(Instruction(op, tuple(args), out.type.dtype))
             slots[out] = n + len(steps) - 1
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from opwise.graph.variable import Constant
-from opwise.tensor.creation import Alloc, constant_number
-from opwise.tensor.elemwise import DimShuffle, cast, dimshuffle_op, elemwise
+from opwise.tensor.creation import Alloc
+from opwise.tensor.dimshuffle import DimShuffle, dimshuffle_op
+from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.knownvalues import constant_number
 from opwise.tensor.type import tensor_type
 
 # --- reading --------------------------------------------------------------------------------------

@@ -28,7 +28,8 @@ from opwise.scalar import dtypes
 from opwise.scalar.op import Cast
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 from opwise.tensor.creation import Alloc, ARange, alloc
-from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, elemwise
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.nnet.crossentropy import (
     CrossentropyCategorical1Hot,
     CrossentropyCategorical1HotGrad,

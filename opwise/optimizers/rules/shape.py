@@ -18,19 +18,19 @@ from opwise.scalar import dtypes
 from opwise.tensor.assertion import Assert
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.creation import Alloc, alloc
-from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle, elemwise
+from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.join import Join, MakeVector, Split, join, make_vector, vector_of
+from opwise.tensor.knownvalues import known_length, vector_entry
 from opwise.tensor.reduce import CAReduce, Prod, Sum
 from opwise.tensor.shape import (
     Rebroadcast,
     Reshape,
     Shape,
     Shape_i,
-    known_length,
     length,
     patternbroadcast,
     reshape,
-    vector_entry,
 )
 from opwise.tensor.slices import known_int
 from opwise.tensor.variable import constant

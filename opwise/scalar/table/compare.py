@@ -3,7 +3,7 @@
 import numpy as np
 
 from opwise.scalar import dtypes as d
-from opwise.scalar.row import row
+from opwise.scalar.spec import row
 
 _NO_GRADIENT = {1: lambda F, x, z, g: 0, 2: lambda F, x, y, z, g: (0, 0)}
 

@@ -10,7 +10,8 @@ from opwise.scalar import dtypes
 from opwise.scalar.composite import Composite
 from opwise.scalar.op import OPS
 from opwise.scalar.types import get_scalar_type
-from opwise.tensor.elemwise import Elemwise, cast, dimshuffle, elemwise
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.reduce import mean as mean_
 from opwise.tensor.reduce import prod, var
 from opwise.tensor.shape import addbroadcast, shape

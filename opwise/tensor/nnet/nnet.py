@@ -13,8 +13,8 @@ from opwise.scalar import dtypes
 from opwise.scalar.op import CLASSES, OPS
 from opwise.tensor.blas import batched_dot
 from opwise.tensor.creation import arange
-from opwise.tensor.dot import dot, tensordot
-from opwise.tensor.elemwise import cast, dimshuffle, elemwise
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.extra_ops import Unique
 from opwise.tensor.join import concatenate
 from opwise.tensor.nnet import crossentropy, rowsoftmax
@@ -22,6 +22,7 @@ from opwise.tensor.nnet.crossentropy import *  # noqa: F403
 from opwise.tensor.nnet.rowsoftmax import *  # noqa: F403
 from opwise.tensor.nnet.rowsoftmax import softmax
 from opwise.tensor.nnet.sigm import sigmoid, softplus
+from opwise.tensor.products import dot, tensordot
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.shape import reshape
 from opwise.tensor.type import tensor_type

@@ -11,7 +11,8 @@ from opwise.graph.op import Op
 from opwise.graph.variable import Variable
 from opwise.profiling import traffic
 from opwise.scalar import dtypes
-from opwise.tensor.elemwise import dimshuffle, elemwise
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.variable import as_tensor_variable
 

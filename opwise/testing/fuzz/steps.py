@@ -12,7 +12,7 @@ import numpy as np
 import opwise.scalar.table  # noqa: F401  (fills ROWS)
 import opwise.tensor as T
 from opwise.modes.perturbation import EXACT_ROWS
-from opwise.scalar.row import ROWS
+from opwise.scalar.spec import ROWS
 from opwise.tensor.creation import how_many
 from opwise.testing.fuzz.grow import LARGEST_LEAF, Fault, Rejected
 from opwise.testing.fuzz.slopes import can_be_checked, wrong_slope

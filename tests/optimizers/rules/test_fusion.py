@@ -18,8 +18,9 @@ from opwise.optimizers.rules.fusion import (
     explain_fusion,
     named,
 )
-from opwise.scalar.composite import Composite, Step
-from opwise.tensor.elemwise import DimShuffle, Elemwise
+from opwise.scalar.composite import Composite, Instruction
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.reduce import CAReduce, ProdWithoutZeros, Sum
 
@@ -97,7 +98,7 @@ def test_a_part_with_two_readers_inside_is_computed_once(x):
     out = a * (a + 1) - a
     graph = fused([x], out)
     (node,) = (n for n in graph.apply_nodes if isinstance(n.op, Elemwise))
-    assert [step.op.name for step in node.op.scalar_op.steps].count("exp") == 1
+    assert [step.op.name for step in node.op.scalar_op.instructions].count("exp") == 1
     same_values(graph, [x], out, V[:1])
 
 
@@ -296,7 +297,7 @@ def test_steps_are_limited(x):
     for _ in range(3 * MAX_STEPS):
         out = T.tanh(out)
     graph = fused([x], out)
-    sizes = [len(n.op.scalar_op.steps) for n in graph.apply_nodes]
+    sizes = [len(n.op.scalar_op.instructions) for n in graph.apply_nodes]
     assert max(sizes) <= MAX_STEPS and sum(sizes) == 3 * MAX_STEPS and len(sizes) <= 4
     same_values(graph, [x], out, V[:1])
 
@@ -306,7 +307,7 @@ def test_a_deep_graph(x):
     for _ in range(5000):
         out = T.sin(out)
     graph = fused([x], out)
-    assert sum(len(n.op.scalar_op.steps) for n in graph.apply_nodes) == 5000
+    assert sum(len(n.op.scalar_op.instructions) for n in graph.apply_nodes) == 5000
 
 
 def test_in_place_applys_stay_apart(x, y):
@@ -451,7 +452,7 @@ def _without_c(x, y):
 
 
 def _several_results(x, y):
-    step = Step(T.exp.scalar_op, (0,), "float64")
+    step = Instruction(T.exp.scalar_op, (0,), "float64")
     both = Composite.from_program(["float64"], [step], [1, 0])
     return [T.sum(Elemwise(both)(x)[0])]
 
