@@ -113,7 +113,7 @@ MADE = {
     "theano.tensor.nnet.sigm": ("opwise.tensor.nnet.sigm", "opwise.tensor.nnet", "opwise.scalar"),
     "theano.tensor.opt": (*_all("optimizers", _TENSOR_RULES), "opwise.tensor.creation",
                           "opwise.tensor.knownvalues", "opwise.tensor.join",
-                          "opwise.tensor.assertion"),
+                          "opwise.tensor.assertion", "opwise.tensor.shape"),
     "theano.tensor.sharedvar": ("opwise.compile.shared",),
     "theano.tensor.sort": ("opwise.tensor.sort",),
     "theano.tensor.subtensor": ("opwise.tensor.subtensor", "opwise.tensor.advanced_subtensor",

@@ -79,6 +79,8 @@ class FunctionGraph:
         self._destroyers = 0
         #: seconds spent in ``validate``
         self.validate_seconds = 0.0
+        #: the attached ShapeFeature, as legacy programs read it; the feature sets it
+        self.shape_feature = None
         #: the names of the passes that are being applied, the outermost first
         self.passes: list[str] = []
         self.profile = None
@@ -371,6 +373,10 @@ class FunctionGraph:
             method = getattr(feature, event, None)
             if method is not None:
                 callbacks.append(method)
+
+    def find_feature(self, cls):
+        """Return the attached feature that is an instance of ``cls``, or None."""
+        return next((feature for feature in self._features if isinstance(feature, cls)), None)
 
     def remove_feature(self, feature):
         """Detach a feature; nothing happens if it is not attached."""

@@ -5,6 +5,7 @@ What applies rules to a graph is in ``passes``; rules written as patterns are in
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -90,11 +91,40 @@ class Declaration:
     module: str
 
 
-#: everything declared before the pipeline was built, in order of definition
-declared: list[Declaration] = []
+class Declarations:
+    """The declarations of rules: they wait for the pipeline, which then takes each as it is made.
 
-#: set by ``stages`` when the pipeline stands: takes declarations made from then on
-_late: list[Callable[[Declaration], None]] = []
+    Several threads may declare rules, while one of them builds the pipeline.
+    """
+
+    def __init__(self) -> None:
+        #: what was declared before the pipeline was built, in order of definition
+        self.waiting: list[Declaration] = []
+        self._join: Callable[[Declaration], None] | None = None
+        self._lock = threading.Lock()
+
+    def add(self, declaration: Declaration) -> None:
+        """Hand a declaration to the pipeline if there is one, else let it wait."""
+        with self._lock:
+            join = self._join
+            if join is None:
+                self.waiting.append(declaration)
+        if join is not None:
+            join(declaration)
+
+    def take(self, join: Callable[[Declaration], None], key: Callable[[Declaration], int]) -> None:
+        """Call ``join`` with each waiting declaration, sorted by ``key``, and with all later ones.
+
+        What waits is kept if ``join`` raises.
+        """
+        with self._lock:
+            for declaration in sorted(self.waiting, key=key):
+                join(declaration)
+            self.waiting.clear()
+            self._join = join
+
+
+declarations = Declarations()
 
 
 def declare(stage, what, *tags, name=None, module=None, **options):
@@ -104,18 +134,8 @@ def declare(stage, what, *tags, name=None, module=None, **options):
     options: for an equilibrium stage ``final_opt`` and ``cleanup``. module: the module that
     declares it, where ``what`` does not tell.
     """
-    declaration = Declaration(
-        stage,
-        name or what.name,
-        what,
-        tags,
-        options,
-        module or getattr(what, "__module__", ""),
-    )
-    if _late:
-        _late[0](declaration)
-    else:
-        declared.append(declaration)
+    made_in = module or getattr(what, "__module__", "")
+    declarations.add(Declaration(stage, name or what.name, what, tags, options, made_in))
     return what
 
 

@@ -222,7 +222,7 @@ _CHECKS = {
 
 def all_conditions(fgraph: FunctionGraph) -> list[Condition]:
     """Return the Conditions of all Applys of a graph, in the order of the graph."""
-    feature = getattr(fgraph, "shape_feature", None)
+    feature = fgraph.find_feature(ShapeFeature)
     if feature is not None:
         return _all_conditions(fgraph, feature)
     feature = ShapeFeature()

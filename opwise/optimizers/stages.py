@@ -10,11 +10,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 from opwise.config import change_flags, config
 from opwise.graph import provenance
-from opwise.optimizers import rule as rules
 from opwise.optimizers.database import (
     DB,
     EquilibriumDB,
@@ -25,6 +25,7 @@ from opwise.optimizers.database import (
 )
 from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.passes import OptimizationProfile, SeqOptimizer, run_pass
+from opwise.optimizers.rule import declarations
 
 
 @dataclass(frozen=True)
@@ -170,10 +171,7 @@ def _build():
         "merge", MergeOptimizer(), "fast_run", "fast_compile", cleanup=True
     )
     order = {module: i for i, module in enumerate(RULE_MODULES)}
-    for declaration in sorted(rules.declared, key=lambda d: order.get(d.module, len(order))):
-        _join(made, declaration)
-    rules.declared.clear()
-    rules._late[:] = [lambda declaration: _join(made, declaration)]
+    declarations.take(partial(_join, made), lambda d: order.get(d.module, len(order)))
 
 
 def _join(made, declaration):
@@ -254,9 +252,8 @@ def optimize(fgraph, how, profile=None):
                 record.passes = chosen.optimize(fgraph).passes
             else:
                 record.passes = [run_pass(fgraph, chosen)]
-    shapes = getattr(fgraph, "shape_feature", None)
-    if shapes is not None:
-        shapes.forget()  # it would keep what has left the graph in memory
+    if fgraph.shape_feature is not None:
+        fgraph.shape_feature.forget()  # it would keep what has left the graph in memory
     record.nodes_after = len(fgraph.apply_nodes)
     record.seconds = perf_counter() - started
     if profile is not None:

@@ -11,7 +11,6 @@ from opwise.tensor.blas import *  # noqa: F403
 from opwise.tensor.convert import *  # noqa: F403
 from opwise.tensor.creation import *  # noqa: F403
 from opwise.tensor.diagonal import *  # noqa: F403
-from opwise.tensor.dimshuffle import *  # noqa: F403
 from opwise.tensor.dot import *  # noqa: F403
 from opwise.tensor.extra_ops import *  # noqa: F403
 from opwise.tensor.functions import *  # noqa: F403

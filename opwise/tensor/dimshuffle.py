@@ -16,6 +16,8 @@ from opwise.tensor.knownvalues import equals_input
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import as_tensor_variable, constant
 
+__all__ = ["DimShuffle"]
+
 
 class DimShuffle(Op):
     """Reorders, drops and inserts dimensions.

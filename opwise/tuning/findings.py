@@ -13,8 +13,11 @@ from opwise.linkers import cbuild, cmakers
 from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
 from opwise.modes.recording import record
-from opwise.optimizers.rules import fusion
+from opwise.optimizers.rules.fusion import FusionOptimizer
+from opwise.optimizers.unfused import explain_fusion, named
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.mapreduce import MapReduce
+from opwise.tensor.reduce import CAReduce
 from opwise.tuning.candidate import Candidate
 from opwise.tuning.copies import as_written, copied, maker_of
 from opwise.tuning.tips import Finding
@@ -119,7 +122,7 @@ def _not_fused(subject):
         for node in fgraph.apply_nodes
     )
     mapped = any(
-        isinstance(client.op, fusion.CAReduce | fusion.MapReduce)
+        isinstance(client.op, CAReduce | MapReduce)
         for node in fgraph.apply_nodes
         if isinstance(node.op, Elemwise)
         for var in node.outputs
@@ -132,7 +135,7 @@ def _not_fused(subject):
         yield Finding("fusion", "elementwise Applys: the rewrites of this mode do not fuse")
         return
     maker = maker_of(subject.function, subject.mode.excluding("fusion", "inplace"))
-    blocked = fusion.explain_fusion(maker.fgraph)
+    blocked = explain_fusion(maker.fgraph)
     sizes = _bytes(maker.create(), subject)
     most = max(sizes.values(), default=0)
     told = [
@@ -154,7 +157,7 @@ def _fuses(function):
     stack = list(function.maker.report.rewrites.passes)
     while stack:
         record = stack.pop()
-        if record.kind == fusion.FusionOptimizer.__name__:
+        if record.kind == FusionOptimizer.__name__:
             return True
         stack.extend(record.passes)
     return False
@@ -194,7 +197,7 @@ def _most(subject, found):
 
 def name(node):
     """Return an Apply in a few words: its Op, and where the user wrote it."""
-    return f"{fusion.named(node.op)}{where(node)}"
+    return f"{named(node.op)}{where(node)}"
 
 
 def _size(n):

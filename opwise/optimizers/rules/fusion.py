@@ -6,10 +6,9 @@ from __future__ import annotations
 import heapq
 
 from opwise.config import config
-from opwise.graph import traversal
 from opwise.optimizers.passes import Optimizer
 from opwise.scalar import csource, loops
-from opwise.scalar.composite import Composite, Instruction
+from opwise.scalar.composite import Composite, Instruction, append_inlined
 from opwise.scalar.op import Cast
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
@@ -17,13 +16,11 @@ from opwise.tensor.reduce import CAReduce
 
 #: operands of a Composite, its output included: what a kernel takes
 MAX_OPERANDS = 32
-MAX_STEPS = 80
+MAX_INSTRUCTIONS = 80
 #: operands of a Composite with several outputs: more take longer to compile than they save
 MAX_STREAMS = 16
 #: nanoseconds an element that may be spent again for each reader of a result
 MAX_FREE_COST = 1.5
-#: characters of the name of an Op
-_LONG = 60
 #: what C steps can walk over
 MAX_DIMENSIONS = 8
 
@@ -98,7 +95,7 @@ class FusionOptimizer(Optimizer):
         for node in reversed(order):
             if node in taken or node not in patterns or node not in fgraph.apply_nodes:
                 continue
-            group = _Group(node, position, patterns)
+            group = Group(node, position, patterns)
             group.grow()
             grown(group)
             if len(group.members) + len(group.copies) > 1:
@@ -117,7 +114,7 @@ def _plan(fgraph):
     order = fgraph.toposort()
     # an Apply that must read memory before another overwrites it stays where it is
     bound = {node for earlier in fgraph.orderings().values() for node in earlier}
-    patterns = {n: _pattern(n) for n in order if n not in bound and _joins(n)}
+    patterns = {n: _pattern(n) for n in order if n not in bound and joins(n)}
     if not bound:
         order = _loops_first(order, patterns)
     return order, patterns, {node: k for k, node in enumerate(order)}
@@ -138,7 +135,7 @@ def _loops_first(order, patterns):
     return sorted(order, key=lambda node: (round_of[node], node in loops_of))
 
 
-class _Group:
+class Group:
     """Applys that one loop is to compute: ``root``, the last of them, and those that it takes in.
 
     position: of each Apply in a fixed order; patterns: of those that may join. members: those in
@@ -157,7 +154,7 @@ class _Group:
         # a loop that ends in a reduction has no other result
         self._only_root = _is_reduced(root)
         self._operands = set(root.inputs)
-        self._steps = _n_steps(root)
+        self._n_instructions = _n_instructions(root)
         self._pattern = patterns[root]
 
     def grow(self):
@@ -202,7 +199,10 @@ class _Group:
         pending = [node]
         while pending:
             clients = pending.pop().outputs[0]._clients
-            if len(joining) + self._steps > MAX_STEPS or len(clients) > MAX_STEPS:
+            if (
+                len(joining) + self._n_instructions > MAX_INSTRUCTIONS
+                or len(clients) > MAX_INSTRUCTIONS
+            ):
                 self._obstacle = "size", None
                 return None
             for client, _ in clients:
@@ -225,7 +225,7 @@ class _Group:
     def _take(self, members, copies):
         """Add Applys if the loop can have so many more operands and steps; return whether."""
         new = [node for node in (*members, *copies) if node not in self.copies]
-        steps = self._steps + sum(map(_n_steps, new))
+        steps = self._n_instructions + sum(map(_n_instructions, new))
         operands = self._operands.union(*(node.inputs for node in new))
         operands.difference_update(node.outputs[0] for node in new)
         results = {
@@ -234,13 +234,13 @@ class _Group:
             if self._is_read_outside(var.owner, members)
         }
         most = MAX_OPERANDS if len(results) == 1 else MAX_STREAMS
-        if steps > MAX_STEPS:
+        if steps > MAX_INSTRUCTIONS:
             self._obstacle = "size", None
             return False
         if len(operands) + len(results) > most:
             self._obstacle = "operands", (len(operands) + len(results), most)
             return False
-        self._steps, self._operands, self.results = steps, operands, results
+        self._n_instructions, self._operands, self.results = steps, operands, results
         self.members.update(members)
         self.copies.update(copies)
         self.copies.difference_update(members)
@@ -256,19 +256,19 @@ class MapReduceOptimizer(Optimizer):
         if not config.tensor.local_elemwise_fusion:
             return
         for node in fgraph.toposort():
-            if _maps(node):
+            if maps(node):
                 mapped = node.inputs[0].owner
                 new = MapReduce(mapped.op.scalar_op, node.op)(*mapped.inputs)
                 fgraph.replace_all([(node.outputs[0], new)], reason=self.name)
 
 
-def _maps(node):
+def maps(node):
     """Return whether an Apply is a reduction that takes in the elementwise Apply it reads."""
-    mapped = node.inputs[0].owner if _reduces_in_c(node) else None
-    return mapped is not None and _joins(mapped) and (_is_reduced(mapped) or _is_free(mapped))
+    mapped = node.inputs[0].owner if reduces_in_c(node) else None
+    return mapped is not None and joins(mapped) and (_is_reduced(mapped) or _is_free(mapped))
 
 
-def _reduces_in_c(node):
+def reduces_in_c(node):
     """Return whether a loop can do the reduction, and has something to reduce."""
     op = node.op
     if not isinstance(op, CAReduce) or op.scalar_op.row is None or op.axis == ():
@@ -285,7 +285,7 @@ def _reduces_in_c(node):
 def _is_reduced(node):
     """Return whether a reduction, that a loop can do, is all that reads an Apply's output."""
     clients = node.outputs[0]._clients
-    return len(clients) == 1 and all(c != "output" and _reduces_in_c(c) for c, _ in clients)
+    return len(clients) == 1 and all(c != "output" and reduces_in_c(c) for c, _ in clients)
 
 
 def _is_free(node):
@@ -293,14 +293,16 @@ def _is_free(node):
     to write and read that: it does little, from one array, and only loops read it."""
     op, out = node.op.scalar_op, node.outputs[0]
     pattern = _pattern(node)
-    steps = op.steps if isinstance(op, Composite) else [Instruction(op, (), out.type.dtype)]
+    program = (
+        op.instructions if isinstance(op, Composite) else [Instruction(op, (), out.type.dtype)]
+    )
     return (
-        loops.is_cheap(steps)
-        and sum(s.op.row.cost for s in steps if s.op.row is not None) <= MAX_FREE_COST
+        loops.is_cheap(program)
+        and sum(one.op.row.cost for one in program if one.op.row is not None) <= MAX_FREE_COST
         and sum(v.type.broadcastable == pattern for v in node.inputs) <= 1
         and all(
             client != "output"
-            and (_reduces_in_c(client) or (_joins(client) and _pattern(client) == pattern))
+            and (reduces_in_c(client) or (joins(client) and _pattern(client) == pattern))
             for client, _ in out._clients
         )
     )
@@ -310,18 +312,18 @@ def _pattern(node):
     return node.outputs[0].type.broadcastable
 
 
-def _joins(node):
+def joins(node):
     """Return whether an Apply can be part of a loop."""
-    return isinstance(node.op, Elemwise) and _why_alone(node) is None
+    return isinstance(node.op, Elemwise) and why_alone(node) is None
 
 
-def _why_alone(node):
+def why_alone(node):
     """Return why an elementwise Apply can be part of no loop with others, or None if it can."""
     if node.op.inplace_pattern:
         return "overwrites its operand"
     if len(node.outputs) > 1:
         return "has several results already"
-    if len(node.inputs) > MAX_OPERANDS + MAX_STEPS:
+    if len(node.inputs) > MAX_OPERANDS + MAX_INSTRUCTIONS:
         return f"has {len(node.inputs)} operands, more than a loop can have"
     if not _has_c(node.op.scalar_op, node):
         types = dict.fromkeys(v.type.dtype for v in (*node.inputs, *node.outputs))
@@ -341,9 +343,9 @@ def _has_c(op, node):
     return row is not None and row.c_expression(row.compute_dtype(dtypes, out)) is not None
 
 
-def _n_steps(node):
+def _n_instructions(node):
     op = node.op.scalar_op
-    return len(op.steps) if isinstance(op, Composite) else 1
+    return len(op.instructions) if isinstance(op, Composite) else 1
 
 
 def _composite(results, group):
@@ -355,10 +357,11 @@ def _composite(results, group):
     inputs = list(operands)
     n = len(inputs)
     slots = dict(operands)
-    steps = []
+    program = []
     for var in results:
-        _emit(var.owner, group, slots, steps, n)
-    op = Composite.from_program([v.type.dtype for v in inputs], steps, [slots[v] for v in results])
+        _emit(var.owner, group, slots, program, n)
+    outs = [slots[v] for v in results]
+    op = Composite.from_program([v.type.dtype for v in inputs], program, outs)
     return Elemwise(op)(*inputs, return_list=True)
 
 
@@ -384,8 +387,8 @@ def _operands_in_order(root, group, operands, visited):
             operands[var] = len(operands)
 
 
-def _emit(root, group, slots, steps, n):
-    """Add the steps of the group in an order in which each comes after those it reads."""
+def _emit(root, group, slots, program, n):
+    """Append the instructions of ``root`` and of what it reads in the group, which comes first."""
     stack = [root]
     while stack:
         node = stack[-1]
@@ -399,97 +402,4 @@ def _emit(root, group, slots, steps, n):
             continue
         stack.pop()
         args = [slots[v] for v in node.inputs]
-        op = node.op.scalar_op
-        if isinstance(op, Composite):
-            offset = n + len(steps) - op.nin
-            for step in op.steps:
-                moved = tuple(args[a] if a < op.nin else a + offset for a in step.args)
-                steps.append(Instruction(step.op, moved, step.dtype))
-            at = op.outs[0]
-            slots[out] = args[at] if at < op.nin else at + offset
-        else:
-            steps.append(Instruction(op, tuple(args), out.type.dtype))
-            slots[out] = n + len(steps) - 1
-
-
-# --- what was not fused, and why ------------------------------------------------------------------
-
-
-def explain_fusion(fgraph):
-    """Fuse the elementwise Applys of a graph, and return [(reader, Apply, why)] for each Apply that
-    still reads what an elementwise Apply wrote to memory, and is one itself or a reduction.
-
-    fgraph: what all rewrites before fusion made; nothing overwrites memory yet. why: a sentence in
-    which ``it`` is what is read.
-    """
-    AddMulFusion().apply(fgraph)
-    kept_apart = []
-
-    def note(group):
-        for node in group.read():
-            why = _why_apart(group, node)
-            if why is not None:
-                kept_apart.append((group.root, node, why))
-
-    became = FusionOptimizer().fuse(fgraph, note)
-    found = [(became.get(a, a), became.get(b, b), why) for a, b, why in kept_apart]
-    for reader in fgraph.toposort():
-        read = {v.owner: None for v in reader.inputs if v.owner is not None}
-        mapped = [node for node in read if isinstance(node.op, Elemwise)]
-        if isinstance(reader.op, Elemwise) and not _joins(reader) and len(reader.outputs) == 1:
-            found += [(reader, node, f"its reader {_why_alone(reader)}") for node in mapped]
-        elif mapped and isinstance(reader.op, CAReduce) and not _maps(reader):
-            found.append((reader, mapped[0], _why_not_mapped(reader, mapped[0])))
-    return found
-
-
-def named(op):
-    """Return an Op in few words."""
-    text = str(op.scalar_op if isinstance(op, Elemwise) else op)
-    return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."
-
-
-def _why_apart(group, node):
-    """Return why a group reads what an elementwise Apply wrote, or None if it is no such Apply."""
-    if not isinstance(node.op, Elemwise):
-        return None
-    if node not in group.patterns:
-        return f"it {_why_alone(node) or 'must read memory before another Apply overwrites it'}"
-    if not group.may_join(node):
-        return "its result is broadcast: the loop would compute it again for each element"
-    return _told(group, node)
-
-
-def _told(group, node):
-    """Return a sentence about what kept an Apply out of a group that it might have joined."""
-    kind, what = group.refused[node]
-    if kind == "size":
-        return f"a loop has at most {MAX_STEPS} operations"
-    if kind == "operands":
-        return f"the loop would have {what[0]} operands and results, and {what[1]} are the limit"
-    if kind == "outside":
-        return f"a loop that ends in a reduction gives nothing else, and {_reads(what)}"
-    needed = {var.owner for var in traversal.ancestors(group.root.inputs)}
-    direct = [client for client, _ in node.outputs[0]._clients if client != "output"]
-    for client in (what, *direct):
-        if client in needed and not group.may_join(client):
-            return f"{named(client.op)} comes between: it needs the one, and the other needs it"
-    return f"{named(what.op)} needs it too, and runs before the other"
-
-
-def _why_not_mapped(reduction, mapped):
-    """Return why a reduction does not take in the elementwise Apply that it reads."""
-    if len(mapped.outputs) > 1:
-        return "it has other results, and a loop that ends in a reduction gives nothing else"
-    if not _joins(mapped):
-        return f"it {_why_alone(mapped)}"
-    if not _reduces_in_c(reduction):
-        return "the reduction has no loop for these dtypes"
-    other = next(c for c, _ in mapped.outputs[0]._clients if c is not reduction)
-    return f"{_reads(other)}, so it must be written down"
-
-
-def _reads(client):
-    if client == "output":
-        return "it is a result of the function"
-    return f"{named(client.op)} reads it too"
+        (slots[out],) = append_inlined(program, n, node.op.scalar_op, args, out.type.dtype)

@@ -13,7 +13,7 @@ import numpy as np
 from opwise.graph.variable import Constant
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.matching import is_private, number, shuffled
-from opwise.optimizers.shapefeature import same_length
+from opwise.optimizers.shapefeature import same_length, tracked_shapes
 from opwise.scalar import dtypes
 from opwise.tensor.assertion import Assert
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
@@ -44,7 +44,7 @@ _THRICE = ("canonicalize", "stabilize", "specialize")
 
 def lengths_of(fgraph, var):
     """Return a variable's shape as a tuple of 0-d int64 variables; None if it is not tracked."""
-    feature = getattr(fgraph, "shape_feature", None)
+    feature = tracked_shapes(fgraph)
     return None if feature is None else feature.shape_of[var]
 
 
