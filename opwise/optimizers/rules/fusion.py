@@ -1,11 +1,15 @@
-"""Fusion: elementwise Applys that follow each other become one Composite, one loop over memory; and
-a reduction takes in the elementwise Apply that it alone reads."""
+"""Fusion: several elementwise Applys, or one and a reduction, become one loop over memory.
+
+Why Applys were not fused is in ``opwise.optimizers.unfused``.
+"""
 
 from __future__ import annotations
 
 import heapq
+from typing import Any
 
 from opwise.config import config
+from opwise.graph.apply import Apply
 from opwise.optimizers.passes import Optimizer
 from opwise.scalar import csource, loops
 from opwise.scalar.composite import Composite, Instruction, append_inlined
@@ -14,19 +18,20 @@ from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.reduce import CAReduce
 
-#: operands of a Composite, its output included: what a kernel takes
+#: the most operands of a Composite, its output included, that a kernel takes
 MAX_OPERANDS = 32
 MAX_INSTRUCTIONS = 80
-#: operands of a Composite with several outputs: more take longer to compile than they save
+#: the most operands of a Composite with several outputs: more take longer to compile than they
+#: save
 MAX_STREAMS = 16
-#: nanoseconds an element that may be spent again for each reader of a result
+#: the most nanoseconds an element that each reader of a result may spend to compute it again
 MAX_FREE_COST = 1.5
-#: what C steps can walk over
+#: the most dimensions of a loop in C
 MAX_DIMENSIONS = 8
 
 
 class AddMulFusion(Optimizer):
-    """Sums of sums, and products of products, become one Apply with all the terms."""
+    """Flattens sums of sums, and products of products, into one Apply with all the terms."""
 
     name = "local_add_mul_fusion"
 
@@ -43,7 +48,7 @@ class AddMulFusion(Optimizer):
 
     @staticmethod
     def _flat(node):
-        """Return the terms of a node with those of operands that only it reads in their place."""
+        """Return the terms of a node; an operand that only it reads is replaced by its own terms."""
         out = node.outputs[0].type
         flat = []
         for x in node.inputs:
@@ -73,12 +78,12 @@ def _is_associative(node):
 
 
 class FusionOptimizer(Optimizer):
-    """Elementwise Applys of one broadcast pattern that stand together become one loop.
+    """Fuses connected elementwise Applys of one broadcast pattern into one loop each.
 
-    One pass over a fixed order, from the last Apply to the first: each takes in those whose results
-    it reads, with all their readers that come before it. Those that come after it then read the
-    loop, which may have several outputs; no cycle can arise. Only Applys with a C expression join,
-    so that no other falls back to Python.
+    Goes once over a fixed order, from the last Apply to the first. Each Apply takes in those that
+    it reads, together with all of their readers that come before it. Readers that come after it
+    then read the loop, which may have several outputs. So no cycle can arise. Only Applys with a C
+    expression are fused: one without would make the whole loop run in Python.
     """
 
     name = "composite_elemwise_fusion"
@@ -88,8 +93,10 @@ class FusionOptimizer(Optimizer):
             self.fuse(fgraph)
 
     def fuse(self, fgraph, grown=lambda group: None):
-        """Edit the graph. grown: called with each group of Applys that become one loop, also with
-        those that are a single Apply; returns the loops, {Apply: that which it became}."""
+        """Fuse a graph; return {Apply: the loop that it became part of}.
+
+        grown: called with each group of Applys that become one loop, or stay a single Apply.
+        """
         order, patterns, position = _plan(fgraph)
         taken = {}
         for node in reversed(order):
@@ -109,8 +116,10 @@ class FusionOptimizer(Optimizer):
 
 
 def _plan(fgraph):
-    """Return (the order against which fusion decides, the patterns of the Applys that may join, the
-    positions in that order)."""
+    """Return (order, patterns, positions): the order that fusion is decided against.
+
+    patterns: the broadcast pattern of each Apply that may be fused. positions: in the order.
+    """
     order = fgraph.toposort()
     # an Apply that must read memory before another overwrites it stays where it is
     bound = {node for earlier in fgraph.orderings().values() for node in earlier}
@@ -121,10 +130,10 @@ def _plan(fgraph):
 
 
 def _loops_first(order, patterns):
-    """Return an order of a graph in which what can be part of a loop comes as early as it can, and
-    what reads it, but cannot, comes after all that can and does not need that.
+    """Return an order in which the Applys that can be fused come as early as possible.
 
-    patterns: holds the Applys that can. One that goes into a reduction counts as part of that.
+    Their other readers come after all that can be fused without them. patterns: has the Applys that
+    can be fused as keys. One that a reduction takes in counts as part of the reduction.
     """
     round_of: dict = {}
     loops_of = {node for node in patterns if not _is_reduced(node)}
@@ -136,21 +145,22 @@ def _loops_first(order, patterns):
 
 
 class Group:
-    """Applys that one loop is to compute: ``root``, the last of them, and those that it takes in.
-
-    position: of each Apply in a fixed order; patterns: of those that may join. members: those in
-    whose place the loop comes; copies: those that it computes for itself alone, since others still
-    read them; results: the members' outputs that somebody outside reads.
-    """
+    """Applys that one loop is to compute: ``root``, the last of them, and those that it takes in."""
 
     def __init__(self, root, position, patterns):
+        #: of each Apply in a fixed order
         self.position = position
+        #: the broadcast pattern of each Apply that may be fused
         self.patterns = patterns
         self.root = root
+        #: the Applys that the loop replaces
         self.members = {root}
+        #: the Applys that the loop computes again, since others still read them
         self.copies = set()
+        #: the outputs of members that are read outside
         self.results = {root.outputs[0]}
-        self.refused = {}
+        #: Apply -> (kind of obstacle, what is in the way), for those that the loop did not take in
+        self.refused: dict[Apply, tuple[str, Any]] = {}
         # a loop that ends in a reduction has no other result
         self._only_root = _is_reduced(root)
         self._operands = set(root.inputs)
@@ -167,7 +177,7 @@ class Group:
                         heapq.heappush(waiting, (-self.position[var.owner], id(var), var.owner))
 
         offer([self.root])
-        while waiting:  # the latest first: its readers have had their turn
+        while waiting:  # the latest first: all of its readers were offered before it
             node = heapq.heappop(waiting)[2]
             if node in self.members or node in self.copies or not self.may_join(node):
                 continue
@@ -184,13 +194,13 @@ class Group:
                 self.refused[node] = self._obstacle
 
     def read(self):
-        """Return the Applys outside whose results the loop reads."""
+        """Return the Applys outside the loop that it reads."""
         inside = self.members | self.copies
         owners = [var.owner for node in inside for var in node.inputs if var.owner is not None]
         return [node for node in dict.fromkeys(owners) if node not in inside]
 
     def may_join(self, node):
-        """Return whether the loop goes over the elements of an Apply's output as they come."""
+        """Return whether the loop goes over the elements of an Apply's output in their order."""
         return self.patterns.get(node) == self._pattern
 
     def _with_readers(self, node):
@@ -199,10 +209,7 @@ class Group:
         pending = [node]
         while pending:
             clients = pending.pop().outputs[0]._clients
-            if (
-                len(joining) + self._n_instructions > MAX_INSTRUCTIONS
-                or len(clients) > MAX_INSTRUCTIONS
-            ):
+            if max(len(joining) + self._n_instructions, len(clients)) > MAX_INSTRUCTIONS:
                 self._obstacle = "size", None
                 return None
             for client, _ in clients:
@@ -223,9 +230,9 @@ class Group:
         return any(c not in self.members and c not in joining for c, _ in clients)
 
     def _take(self, members, copies):
-        """Add Applys if the loop can have so many more operands and steps; return whether."""
+        """Add Applys unless the loop becomes too large; return whether they were added."""
         new = [node for node in (*members, *copies) if node not in self.copies]
-        steps = self._n_instructions + sum(map(_n_instructions, new))
+        n_instructions = self._n_instructions + sum(map(_n_instructions, new))
         operands = self._operands.union(*(node.inputs for node in new))
         operands.difference_update(node.outputs[0] for node in new)
         results = {
@@ -234,13 +241,13 @@ class Group:
             if self._is_read_outside(var.owner, members)
         }
         most = MAX_OPERANDS if len(results) == 1 else MAX_STREAMS
-        if steps > MAX_INSTRUCTIONS:
+        if n_instructions > MAX_INSTRUCTIONS:
             self._obstacle = "size", None
             return False
         if len(operands) + len(results) > most:
             self._obstacle = "operands", (len(operands) + len(results), most)
             return False
-        self._n_instructions, self._operands, self.results = steps, operands, results
+        self._n_instructions, self._operands, self.results = n_instructions, operands, results
         self.members.update(members)
         self.copies.update(copies)
         self.copies.difference_update(members)
@@ -248,7 +255,7 @@ class Group:
 
 
 class MapReduceOptimizer(Optimizer):
-    """A reduction and the elementwise Apply that only it reads become one loop over memory."""
+    """Fuses each reduction with the elementwise Apply that only it reads."""
 
     name = "map_reduce_fusion"
 
@@ -263,13 +270,13 @@ class MapReduceOptimizer(Optimizer):
 
 
 def maps(node):
-    """Return whether an Apply is a reduction that takes in the elementwise Apply it reads."""
+    """Return whether an Apply is a reduction that can be fused with the Apply that it reads."""
     mapped = node.inputs[0].owner if reduces_in_c(node) else None
     return mapped is not None and joins(mapped) and (_is_reduced(mapped) or _is_free(mapped))
 
 
 def reduces_in_c(node):
-    """Return whether a loop can do the reduction, and has something to reduce."""
+    """Return whether an Apply is a reduction, along some axis, that a loop in C can compute."""
     op = node.op
     if not isinstance(op, CAReduce) or op.scalar_op.row is None or op.axis == ():
         return False
@@ -283,14 +290,16 @@ def reduces_in_c(node):
 
 
 def _is_reduced(node):
-    """Return whether a reduction, that a loop can do, is all that reads an Apply's output."""
+    """Return whether only one reduction, which a loop in C can compute, reads an Apply."""
     clients = node.outputs[0]._clients
     return len(clients) == 1 and all(c != "output" and reduces_in_c(c) for c, _ in clients)
 
 
 def _is_free(node):
-    """Return whether to compute an Apply in each loop that reads its output takes less time than
-    to write and read that: it does little, from one array, and only loops read it."""
+    """Return whether recomputing an Apply in each loop that reads it is faster than storing it.
+
+    It is, if the Apply does little, reads one array, and only loops read it.
+    """
     op, out = node.op.scalar_op, node.outputs[0]
     pattern = _pattern(node)
     program = (
@@ -313,12 +322,12 @@ def _pattern(node):
 
 
 def joins(node):
-    """Return whether an Apply can be part of a loop."""
+    """Return whether an Apply can be fused with others."""
     return isinstance(node.op, Elemwise) and why_alone(node) is None
 
 
 def why_alone(node):
-    """Return why an elementwise Apply can be part of no loop with others, or None if it can."""
+    """Return why an elementwise Apply cannot be fused with any other; None if it can."""
     if node.op.inplace_pattern:
         return "overwrites its operand"
     if len(node.outputs) > 1:
