@@ -5,6 +5,9 @@ Each is a name for a function of another module; importing this one attaches the
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from opwise.errors import AsTensorError, ComplexError
 from opwise.scalar import dtypes
 from opwise.tensor import reduce
@@ -22,40 +25,27 @@ from opwise.tensor.selection import choose, compress, nonzero, nonzero_values
 from opwise.tensor.sort import argsort, sort
 from opwise.tensor.subtensor import getitem, take
 from opwise.tensor.transfer import transfer
+from opwise.tensor.type import TensorType
 from opwise.tensor.variable import _tensor_py_operators as _Target
 
 __all__: list[str] = []
-
-_BINARY = {
-    "add": "add", "sub": "sub", "mul": "mul", "truediv": "true_div", "div": "true_div",
-    "floordiv": "int_div", "mod": "mod", "pow": "pow", "and": "and_", "or": "or_", "xor": "xor",
-}  # fmt: skip
-_SYMBOLS = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "div": "/", "floordiv": "//", "mod": "%",
-    "pow": "**", "and": "&", "or": "|", "xor": "^",
-}  # fmt: skip
-_UNARY = {
-    "__neg__": "neg", "__abs__": "abs_", "__invert__": "invert", "__ceil__": "ceil",
-    "__floor__": "floor", "__trunc__": "trunc",
-}  # fmt: skip
-#: elementwise functions that are methods too, for numpy's sake as well: np.exp(x) calls x.exp()
-_METHODS = """
-    arccos arccosh arcsin arcsinh arctan arctanh ceil conj cos cosh deg2rad exp exp2 expm1 floor log
-    log10 log1p log2 rad2deg sin sinh sqrt tan tanh trunc
-""".split()
-
-
-def _attach(name, function):
-    function.__name__ = name
-    function.__qualname__ = f"{_Target.__name__}.{name}"
-    setattr(_Target, name, function)
-
 
 #: what Python has beside numbers: such an operand does not know what to do with a variable either
 _PLAIN = (bool, str, bytes, list, tuple, dict, set, frozenset, type(None))
 
 
-def _binary(op, name, reflected):
+_Method = Callable[..., Any]
+
+
+def _named(method, name):
+    method.__name__ = name
+    method.__qualname__ = f"{_Target.__name__}.{name}"
+    return method
+
+
+def _binary(name: str, symbol: str, op: _Method, reflected: bool = False) -> _Method:
+    """Return the method of an operator; reflected: the variable is the right operand."""
+
     def method(self, other):
         try:
             return op(other, self) if reflected else op(self, other)
@@ -67,49 +57,104 @@ def _binary(op, name, reflected):
             types = [type(self).__name__, type(other).__name__]
             left, right = reversed(types) if reflected else types
             raise TypeError(
-                f"unsupported operand type(s) for {_SYMBOLS[name]}: '{left}' and '{right}'. {error}"
+                f"unsupported operand type(s) for {symbol}: '{left}' and '{right}'. {error}"
             ) from None
 
-    return method
+    return _named(method, f"__{'r' * reflected}{name}__")
 
 
-def _comparison(op):
+def _comparison(name: str) -> _Method:
+    op = elemwise(name)
+
     def method(self, other):
         try:
             result = op(self, other)
         except AsTensorError:
             return NotImplemented
-        # the truth of a comparison would be that of the variable, always true: refuse it
+        # a comparison would be true as every variable is: refuse to say so
         result._is_nonzero = False
         return result
 
-    return method
+    return _named(method, f"__{name}__")
 
 
-def _unary(op):
-    return lambda self: op(self)
+def _unary(name: str, function: str | None = None) -> _Method:
+    op = FUNCTIONS[name] if function is None else elemwise(function)
+    return _named(lambda self: op(self), name)
 
 
-def _attach_elementwise():
-    for name, function in _BINARY.items():
-        op = mod_check if name == "mod" else elemwise(function)
-        _attach(f"__{name}__", _binary(op, name, reflected=False))
-        _attach(f"__r{name}__", _binary(op, name, reflected=True))
-    for name in ("lt", "le", "gt", "ge"):
-        _attach(f"__{name}__", _comparison(elemwise(name)))
-    for name, function in _UNARY.items():
-        _attach(name, _unary(elemwise(function)))
-    for name in _METHODS:
-        _attach(name, _unary(FUNCTIONS[name]))
+class TensorMethods:
+    """The operators and methods; each is attached to the base class of tensor variables."""
 
-
-class _Methods:
-    """The methods that are not one elementwise function; each is attached to tensor variables."""
-
-    #: whether ``bool(x)`` is an answer
+    type: TensorType
+    #: False for the result of a comparison, of which ``bool`` would not say what it means
     _is_nonzero = True
     #: numpy arrays leave ``array * x`` to the variable
     __array_priority__ = 1000
+
+    # --- operators ------------------------------------------------------------------------------
+
+    __add__ = _binary("add", "+", elemwise("add"))
+    __radd__ = _binary("add", "+", elemwise("add"), reflected=True)
+    __sub__ = _binary("sub", "-", elemwise("sub"))
+    __rsub__ = _binary("sub", "-", elemwise("sub"), reflected=True)
+    __mul__ = _binary("mul", "*", elemwise("mul"))
+    __rmul__ = _binary("mul", "*", elemwise("mul"), reflected=True)
+    __truediv__ = _binary("truediv", "/", elemwise("true_div"))
+    __rtruediv__ = _binary("truediv", "/", elemwise("true_div"), reflected=True)
+    __div__ = _binary("div", "/", elemwise("true_div"))
+    __rdiv__ = _binary("div", "/", elemwise("true_div"), reflected=True)
+    __floordiv__ = _binary("floordiv", "//", elemwise("int_div"))
+    __rfloordiv__ = _binary("floordiv", "//", elemwise("int_div"), reflected=True)
+    __mod__ = _binary("mod", "%", mod_check)
+    __rmod__ = _binary("mod", "%", mod_check, reflected=True)
+    __pow__ = _binary("pow", "**", elemwise("pow"))
+    __rpow__ = _binary("pow", "**", elemwise("pow"), reflected=True)
+    __and__ = _binary("and", "&", elemwise("and_"))
+    __rand__ = _binary("and", "&", elemwise("and_"), reflected=True)
+    __or__ = _binary("or", "|", elemwise("or_"))
+    __ror__ = _binary("or", "|", elemwise("or_"), reflected=True)
+    __xor__ = _binary("xor", "^", elemwise("xor"))
+    __rxor__ = _binary("xor", "^", elemwise("xor"), reflected=True)
+    __lt__ = _comparison("lt")
+    __le__ = _comparison("le")
+    __gt__ = _comparison("gt")
+    __ge__ = _comparison("ge")
+    __neg__ = _unary("__neg__", "neg")
+    __abs__ = _unary("__abs__", "abs_")
+    __invert__ = _unary("__invert__", "invert")
+    __ceil__ = _unary("__ceil__", "ceil")
+    __floor__ = _unary("__floor__", "floor")
+    __trunc__ = _unary("__trunc__", "trunc")
+
+    # --- elementwise functions: numpy has them as methods too, np.exp(x) calls x.exp() ------------
+
+    arccos = _unary("arccos")
+    arccosh = _unary("arccosh")
+    arcsin = _unary("arcsin")
+    arcsinh = _unary("arcsinh")
+    arctan = _unary("arctan")
+    arctanh = _unary("arctanh")
+    ceil = _unary("ceil")
+    conj = _unary("conj")
+    cos = _unary("cos")
+    cosh = _unary("cosh")
+    deg2rad = _unary("deg2rad")
+    exp = _unary("exp")
+    exp2 = _unary("exp2")
+    expm1 = _unary("expm1")
+    floor = _unary("floor")
+    log = _unary("log")
+    log10 = _unary("log10")
+    log1p = _unary("log1p")
+    log2 = _unary("log2")
+    rad2deg = _unary("rad2deg")
+    sin = _unary("sin")
+    sinh = _unary("sinh")
+    sqrt = _unary("sqrt")
+    tan = _unary("tan")
+    tanh = _unary("tanh")
+    trunc = _unary("trunc")
 
     # --- Python's protocols ---------------------------------------------------------------------
 
@@ -396,11 +441,11 @@ def _product(left, right):
         return NotImplemented
 
 
-def _attach_methods():
-    for name, value in vars(_Methods).items():
-        if name not in ("__module__", "__doc__", "__dict__", "__weakref__", "__qualname__"):
+def _attach_methods() -> None:
+    own = vars(TensorMethods).keys() - vars(type("_", (), {})).keys() - {"__annotations__"}
+    for name, value in vars(TensorMethods).items():
+        if name in own and name != "__qualname__":
             setattr(_Target, name, value)
 
 
-_attach_elementwise()
 _attach_methods()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,15 +20,22 @@ from opwise.scalar import types as scalar_types
 from opwise.scalar.types import Scalar, autocast
 from opwise.tensor.type import TensorType, tensor_type
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
-class _tensor_py_operators:
-    """Operators and methods of everything tensor-like; filled by ``opwise.tensor.operators``."""
+    from opwise.tensor.operators import TensorMethods as _tensor_py_operators
+else:
 
-    __slots__ = ()
+    class _tensor_py_operators:
+        """The operators and methods of tensor variables; ``opwise.tensor.operators`` fills it."""
+
+        __slots__ = ()
 
 
 class TensorVariable(_tensor_py_operators, Variable):
     """A symbolic array."""
+
+    type: TensorType
 
     def __repr__(self):
         return super().__repr__()
@@ -35,6 +43,8 @@ class TensorVariable(_tensor_py_operators, Variable):
 
 class TensorConstant(_tensor_py_operators, Constant):
     """A constant array; ``data`` holds it and must not be written to."""
+
+    type: TensorType
 
     def signature(self):
         return TensorConstantSignature(self.type, self.data)
@@ -56,6 +66,12 @@ class TensorConstant(_tensor_py_operators, Constant):
         return self
 
 
+#: a variable whose type is a TensorType
+Tensor: TypeAlias = TensorVariable | TensorConstant
+#: what ``as_tensor_variable`` takes
+TensorLike: TypeAlias = "Variable | Apply | ArrayLike | Sequence[Any]"
+
+
 def _first(data):
     return data.flat[0]
 
@@ -66,7 +82,7 @@ def _all_equal(data):
 
 
 class TensorConstantSignature:
-    """Equality of constants: type and bits. Cheap facts are compared first, all of them cached."""
+    """Compares constants by type and bits, the cheapest comparison first; the hash is kept."""
 
     __slots__ = ("_hash", "data", "type")
 
@@ -120,7 +136,9 @@ class Conversions:
 conversions = Conversions()
 
 
-def constant(x, name=None, ndim=None, dtype=None):
+def constant(
+    x: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None
+) -> TensorConstant:
     """Return ``x`` as a constant tensor.
 
     Python numbers get the smallest integer dtype, or float32 where that is exact (see
@@ -148,7 +166,7 @@ def _constant_array(x):
     if isinstance(x, np.ndarray):
         return np.array(x, order="K") if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
     data = np.asarray(x)
-    # a list says nothing about its dtype only where it holds nothing
+    # an empty list has no dtype of its own
     return data if data.size or hasattr(x, "dtype") else data.astype(config.floatX)
 
 
@@ -156,10 +174,10 @@ _small: dict = {}
 
 
 def _cached_number(x):
-    """Return the constant of a small Python number; the same object each time."""
+    """Return the constant of a Python number; the same object for equal numbers."""
     key = (type(x), x, config.floatX, config.cast_policy, scalar_types.autocast_floats)
     found = _small.get(key)
-    # one that a graph owns cannot go into another: a rewrite took it there
+    # a rewrite may have put it into a graph, and no other graph can own it then
     if found is None or found.fgraph is not None:
         found = constant(x)
         if len(_small) < 1000:
@@ -167,12 +185,12 @@ def _cached_number(x):
     return found
 
 
-def as_tensor_variable(x, name=None, ndim=None):
+def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None = None) -> Tensor:
     """Return ``x`` as a tensor variable.
 
     x: a tensor variable, an Apply with one output, an array, a number, or a list of these. ndim:
-    the number of dimensions wanted; missing ones are added on the left, superfluous broadcastable
-    ones dropped. Raises AsTensorError where x cannot become a tensor.
+    the number of dimensions of the result: broadcastable ones are added, or dropped, on the left.
+    Raises AsTensorError if x cannot become a tensor, ValueError if a dimension cannot be dropped.
     """
     convert = getattr(x, "_as_TensorVariable", None)
     if convert is not None:
@@ -243,7 +261,7 @@ def _constructor(pattern, name):
         return tensor_type(dtype, pattern)(name)
 
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"Return a symbolic {name} of ``dtype`` (floatX unless told)."
+    make.__doc__ = f"Return a symbolic {name} of ``dtype`` (default: floatX)."
     return make
 
 
@@ -266,7 +284,8 @@ _PREFIXES = {
 class _Several:
     """A constructor of several variables at once: ``matrices(2)``, ``matrices('x', 'y')``.
 
-    A single text is a name a letter: ``matrices('xy')``; a single name gives the variable itself.
+    A single text has one letter for each name, ``matrices('xy')``; a single name makes one
+    variable, not a list.
     """
 
     def __init__(self, one):
@@ -303,7 +322,7 @@ CONSTRUCTORS = _constructors()
 globals().update(CONSTRUCTORS)
 
 
-def tensor(*args, **kwargs):
+def tensor(*args: Any, **kwargs: Any) -> TensorVariable:
     """Return a variable of ``TensorType(dtype, broadcastable)``; keyword ``name`` names it."""
     name = kwargs.pop("name", None)
     return TensorType(*args, **kwargs)(name)

@@ -48,7 +48,7 @@ class AddMulFusion(Optimizer):
 
     @staticmethod
     def _flat(node):
-        """Return the terms of a node; an operand that only it reads is replaced by its own terms."""
+        """Return the terms of a node, with those of an operand that only it reads in its place."""
         out = node.outputs[0].type
         flat = []
         for x in node.inputs:
@@ -145,7 +145,7 @@ def _loops_first(order, patterns):
 
 
 class Group:
-    """Applys that one loop is to compute: ``root``, the last of them, and those that it takes in."""
+    """The Applys of one loop: ``root``, the last of them, and those that it takes in."""
 
     def __init__(self, root, position, patterns):
         #: of each Apply in a fixed order
