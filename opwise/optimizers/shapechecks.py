@@ -234,7 +234,7 @@ def all_conditions(fgraph: FunctionGraph) -> list[Condition]:
 
 
 def _all_conditions(fgraph, feature):
-    found = []
+    found: list[Condition] = []
     for node in fgraph.toposort():
         if isinstance(node.op, LengthsAgree) or not any(isinstance(node.op, c) for c in _CHECKS):
             continue

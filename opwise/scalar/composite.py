@@ -158,7 +158,7 @@ class Composite(ScalarOp):
 
     def _computing(self):
         last_use = {a: k for k, one in enumerate(self.instructions) for a in one.args}
-        dying = [[] for _ in self.instructions]
+        dying: list[list[int]] = [[] for _ in self.instructions]
         for a, k in last_use.items():
             if a not in self.outs:
                 dying[k].append(a)
@@ -263,7 +263,7 @@ class Composite(ScalarOp):
     def _program_text(self):
         texts = [f"i{i}" for i in range(self.nin)]
         read = Counter(a for one in self.instructions for a in one.args) + Counter(self.outs)
-        named = []
+        named: list[str] = []
         for slot, one in enumerate(self.instructions, self.nin):
             text = _text_of(one.op, [texts[a] for a in one.args])
             # several outputs share most of what they compute; and a slot that is read twice doubles

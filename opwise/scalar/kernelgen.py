@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from opwise.scalar import csource, dtypes, loops
 from opwise.scalar.op import OPS, cast_op
+from opwise.scalar.spec import ROWS
 
 _DTYPES = [d for d in dtypes.ALL if csource.has_c(d)]
 
@@ -140,10 +141,8 @@ def _loop(name, text, in_dtypes, out_dtype, first=()):
 
 
 def _file(members, loops):
-    support, libm = set(), set()
-    for op in OPS.values():
-        support.update(op.row.c_support)
-        libm.update(op.row.libm)
+    support = {name for row in ROWS.values() for name in row.c_support}
+    libm = {name for row in ROWS.values() for name in row.libm}
     # built once for many machines: no assumption on the mathematics library's vector functions
     head = [
         "/* made by opwise/scalar/kernelgen.py */",

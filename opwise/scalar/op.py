@@ -31,10 +31,10 @@ class ScalarOp(Op):
         self.name = name
 
     def make_node(self, *inputs):
-        inputs = [as_scalar(x) for x in inputs]
-        self.check_count(len(inputs))
-        out = self.output_dtypes([x.type.dtype for x in inputs])
-        return Apply(self, inputs, [get_scalar_type(d).make_variable() for d in out])
+        operands = [as_scalar(x) for x in inputs]
+        self.check_count(len(operands))
+        out = self.output_dtypes([x.type.dtype for x in operands])
+        return Apply(self, operands, [get_scalar_type(d).make_variable() for d in out])
 
     def check_count(self, n):
         """Raise TypeError unless the operation takes ``n`` inputs."""

@@ -15,6 +15,7 @@ class Scalar(Type):
 
     ndim = 0
     broadcastable = ()
+    dtype: str
 
     def __init__(self, dtype):
         dtype = config.floatX if dtype == "floatX" else np.dtype(dtype).name
@@ -39,7 +40,9 @@ class Scalar(Type):
             return converted
         raise TypeError(f"Value cannot accurately be converted to dtype ({self.dtype}): {data!r}")
 
-    def values_eq_approx(self, a, b, tolerance=1e-4):
+    @staticmethod
+    def values_eq_approx(a, b, tolerance=1e-4):
+        """Return whether two numbers differ by at most ``tolerance``, relative to their sizes."""
         if a == b or (a != a and b != b):
             return True
         return abs(a - b) <= abs(a) * tolerance + abs(b) * tolerance

@@ -5,6 +5,8 @@ What users call is in ``opwise.tensor.subtensor``; integers and slices are there
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from opwise.config import config
@@ -261,7 +263,9 @@ def adv_index_broadcastable_pattern(x, items):
 
     numpy is asked, on an array of which broadcastable dimensions are 1 long and all others 2.
     """
-    shape, index, dim = [], [], 0
+    shape: list[int] = []
+    index: list[Any] = []
+    dim = 0
     for item in map(as_index_variable, items):
         if isinstance(item.type, NoneTypeT):
             index.append(None)
@@ -299,10 +303,10 @@ class BaseAdvancedSubtensor(Op):
 
     def make_node(self, x, *items):
         x = as_tensor_variable(x)
-        items = [as_index_variable(i) for i in items]
-        self.check(x, items)
-        pattern = adv_index_broadcastable_pattern(x, items)
-        return Apply(self, [x, *items], [tensor_type(x.type.dtype, pattern).make_variable()])
+        indices = [as_index_variable(i) for i in items]
+        self.check(x, indices)
+        pattern = adv_index_broadcastable_pattern(x, indices)
+        return Apply(self, [x, *indices], [tensor_type(x.type.dtype, pattern).make_variable()])
 
     def check(self, x, items):
         """Raise IndexError where there are more indices than dimensions."""
@@ -403,12 +407,14 @@ class BaseAdvancedIncSubtensor(_Changes):
     """
 
     __props__ = ("inplace", "set_instead_of_inc")
+    #: the Op that picks the elements
+    getter: BaseAdvancedSubtensor
 
     def make_node(self, x, y, *items):
         x, y = as_tensor_variable(x), as_tensor_variable(y)
-        items = [as_index_variable(i) for i in items]
-        self.getter.check(x, items)
-        return Apply(self, [x, y, *items], [x.type.make_variable()])
+        indices = [as_index_variable(i) for i in items]
+        self.getter.check(x, indices)
+        return Apply(self, [x, y, *indices], [x.type.make_variable()])
 
     def perform(self, node, inputs, output_storage):
         x, y, *items = inputs

@@ -29,13 +29,13 @@ class Assert(Op):
 
     def make_node(self, value, *conds):
         value = value if hasattr(value, "type") else as_tensor_variable(value)
-        conds = [as_tensor_variable(c) for c in conds]
-        for c in conds:
+        conditions = [as_tensor_variable(c) for c in conds]
+        for c in conditions:
             if c.type.ndim != 0:
                 raise TypeError(
                     f"A condition of Assert must be a scalar, not {c} of {c.type}: write T.all(...)"
                 )
-        return Apply(self, [value, *conds], [value.type.make_variable()])
+        return Apply(self, [value, *conditions], [value.type.make_variable()])
 
     def perform(self, node, inputs, output_storage):
         value, *conds = inputs

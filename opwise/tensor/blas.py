@@ -77,7 +77,7 @@ def _accumulated(name, z, product, alpha, beta, target):
 class GemmRelated(Op):
     """Base of the products of two matrices."""
 
-    __props__ = ()
+    __props__: tuple[str, ...] = ()
     #: which inputs are multiplied
     factors = (0, 1)
     traffic = traffic.each_once

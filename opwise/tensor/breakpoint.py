@@ -39,11 +39,11 @@ class PdbBreakpoint(Op):
                 f"The breakpoint {self.name!r} has nothing to look at: give it the variables to "
                 "monitor after the condition, and compute with what it returns."
             )
-        variables = [v if hasattr(v, "type") else as_tensor_variable(v) for v in variables]
+        monitored = [v if hasattr(v, "type") else as_tensor_variable(v) for v in variables]
         # one instance may be applied to any number of variables, and each Apply has its own views
         op = type(self)(self.name)
-        op.view_map = {i: [i + 1] for i in range(len(variables))}
-        return Apply(op, [condition, *variables], [v.type.make_variable() for v in variables])
+        op.view_map = {i: [i + 1] for i in range(len(monitored))}
+        return Apply(op, [condition, *monitored], [v.type.make_variable() for v in monitored])
 
     def perform(self, node, inputs, output_storage):
         condition, *values = inputs

@@ -98,7 +98,7 @@ class ViewOp(Op):
     """
 
     view_map = {0: [0]}
-    __props__ = ()
+    __props__: tuple[str, ...] = ()
     flops, traffic = traffic.no_flops, traffic.nothing
 
     def make_node(self, x):

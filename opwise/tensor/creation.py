@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -352,8 +354,9 @@ def _number_of_steps(start, stop, step):
     distance itself may be more than an int64 holds.
     """
     sub, maximum, minimum = map(elemwise, ("sub", "maximum", "minimum"))
-    sign = extract_constant(step)
-    if not isinstance(sign, np.generic):
+    sign: Any = extract_constant(step)
+    is_known = isinstance(sign, np.generic)
+    if not is_known:
         up = elemwise("gt")(step, length(0))
         end = elemwise("switch")(up, maximum(stop, start), minimum(stop, start))
     else:
@@ -361,7 +364,7 @@ def _number_of_steps(start, stop, step):
     quotient, remainder = elemwise("int_div"), elemwise("mod")
     whole = sub(quotient(end, step), quotient(start, step))
     rest = sub(remainder(end, step), remainder(start, step))
-    if isinstance(sign, np.generic):
+    if is_known:
         more = elemwise("gt" if sign > 0 else "lt")(rest, length(0))
     else:
         more = elemwise("gt")(elemwise("mul")(rest, elemwise("sgn")(step)), length(0))
@@ -400,9 +403,11 @@ def _arange_dtype(of_arguments):
 
 
 class _DiagonalMatrix(Op):
-    """What Eye and Tri share: a matrix of n rows and m columns whose elements depend on k."""
+    """Base of Eye and Tri: a matrix of n rows and m columns whose elements depend on k."""
 
     __props__ = ("dtype",)
+    #: numpy's function of n, m, k and dtype
+    _numpy: Callable[..., np.ndarray]
 
     def __init__(self, dtype=None):
         self.dtype = _dtype_name(dtype)
@@ -462,7 +467,8 @@ def eye(n, m=None, k=0, dtype=None):
 def identity_like(x):
     """Return the matrix of the shape and dtype of matrix ``x`` with ones on its diagonal."""
     x = as_tensor_variable(x)
-    return eye(*_lengths_of_matrix(x), dtype=x.type.dtype)
+    n, m = _lengths_of_matrix(x)
+    return eye(n, m, dtype=x.type.dtype)
 
 
 def tri(N, M=None, k=0, dtype=None):
@@ -482,13 +488,15 @@ def _lengths_of_matrix(x):
 def tril(m, k=0):
     """Return matrix ``m`` with zeros above diagonal k."""
     m = as_tensor_variable(m)
-    return elemwise("mul")(m, tri(*_lengths_of_matrix(m), k=k, dtype=m.type.dtype))
+    rows, columns = _lengths_of_matrix(m)
+    return elemwise("mul")(m, tri(rows, columns, k, m.type.dtype))
 
 
 def triu(m, k=0):
     """Return matrix ``m`` with zeros below diagonal k."""
     m = as_tensor_variable(m)
-    below = tri(*_lengths_of_matrix(m), k=k - 1, dtype=m.type.dtype)
+    rows, columns = _lengths_of_matrix(m)
+    below = tri(rows, columns, k - 1, m.type.dtype)
     return elemwise("mul")(m, elemwise("sub")(1, below))
 
 

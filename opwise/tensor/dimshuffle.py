@@ -95,7 +95,7 @@ class DimShuffle(Op):
 
     def L_op(self, inputs, outputs, output_gradients):
         (x,), (gz,) = inputs, output_gradients
-        order = ["x"] * x.type.ndim
+        order: list[int | str] = ["x"] * x.type.ndim
         for position, o in enumerate(self.new_order):
             if o != "x":
                 order[o] = position

@@ -24,7 +24,7 @@ from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import as_tensor_variable, constant
 
 #: by Apply, what computes it
-_computations = weakref.WeakKeyDictionary()
+_computations: weakref.WeakKeyDictionary[Apply, _Computation] = weakref.WeakKeyDictionary()
 
 
 class _Computation:
@@ -93,6 +93,8 @@ class Elemwise(Op):
 
     #: each element is read before it is overwritten, so an operand may be given twice
     destroyhandler_tolerate_same = True
+    #: of the elementwise functions of the scalar table alone
+    __name__: str
 
     def __init__(self, scalar_op, inplace_pattern=None, name=None, nfunc_spec=None, openmp=None):
         if not isinstance(scalar_op, ScalarOp):
@@ -109,13 +111,13 @@ class Elemwise(Op):
         self._hash = hash((scalar_op, tuple(sorted(self.inplace_pattern.items()))))
 
     def make_node(self, *inputs):
-        inputs = [as_tensor_variable(x) for x in inputs]
-        self.scalar_op.check_count(len(inputs))
-        ndim = max(x.type.ndim for x in inputs)
-        inputs = [x if x.type.ndim == ndim else pad_left(x, ndim) for x in inputs]
-        out_dtypes = self.scalar_op.output_dtypes([x.type.dtype for x in inputs])
+        operands = [as_tensor_variable(x) for x in inputs]
+        self.scalar_op.check_count(len(operands))
+        ndim = max(x.type.ndim for x in operands)
+        operands = [x if x.type.ndim == ndim else pad_left(x, ndim) for x in operands]
+        out_dtypes = self.scalar_op.output_dtypes([x.type.dtype for x in operands])
         if ndim:
-            patterns = [x.type.broadcastable for x in inputs]
+            patterns = [x.type.broadcastable for x in operands]
             pattern = (
                 patterns[0]
                 if len(patterns) == 1
@@ -124,9 +126,9 @@ class Elemwise(Op):
         else:
             pattern = ()
         for out, i in self.inplace_pattern.items():
-            self._check_inplace(inputs, i, out_dtypes[out], pattern)
+            self._check_inplace(operands, i, out_dtypes[out], pattern)
         outputs = [tensor_type(d, pattern).make_variable() for d in out_dtypes]
-        return Apply(self, inputs, outputs)
+        return Apply(self, operands, outputs)
 
     def _check_inplace(self, inputs, i, dtype, pattern):
         if inputs[i].type.broadcastable != pattern:

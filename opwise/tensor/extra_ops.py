@@ -284,7 +284,7 @@ class RepeatOp(Op):
             raise TypeError(f"repeats must be of an integer dtype below uint64, not {repeats.type}")
         if repeats.type.ndim > 1:
             raise ValueError("The dimension of repeats should not exceed 1.")
-        pattern = (False,)
+        pattern = [False]
         if self.axis is not None:
             pattern = list(x.type.broadcastable)
             pattern[self.axis] = False
@@ -293,7 +293,8 @@ class RepeatOp(Op):
         )
 
     def perform(self, node, inputs, output_storage):
-        output_storage[0][0] = np.repeat(*inputs, axis=self.axis)
+        x, repeats = inputs
+        output_storage[0][0] = np.repeat(x, repeats, axis=self.axis)
 
     def infer_shape(self, node, shapes):
         x_shape, repeats = shapes[0], cast(node.inputs[1], "int64")
@@ -354,7 +355,7 @@ def repeat(x, repeats, axis=None):
     axis %= x.type.ndim
     # a new axis after this one, filled by broadcasting, then merged with it
     lengths = [shape_of(x)[d] for d in range(x.type.ndim)]
-    order = list(range(x.type.ndim))
+    order: list[int | str] = list(range(x.type.ndim))
     order.insert(axis + 1, "x")
     stretched = alloc(dimshuffle(x, order), *lengths[: axis + 1], repeats, *lengths[axis + 1 :])
     lengths[axis] = lengths[axis] * repeats
@@ -515,7 +516,7 @@ class Unique(Op):
 
     def make_node(self, x):
         x = as_tensor_variable(x)
-        pattern = (False,)
+        pattern = [False]
         if self.axis is not None:
             if not -x.type.ndim <= self.axis < x.type.ndim:
                 raise RuntimeError(

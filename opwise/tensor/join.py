@@ -62,15 +62,15 @@ class MakeVector(Op):
         self.dtype = np.dtype(dtype).name
 
     def make_node(self, *inputs):
-        inputs = [as_tensor_variable(x) for x in inputs]
-        for i, x in enumerate(inputs):
+        entries = [as_tensor_variable(x) for x in inputs]
+        for i, x in enumerate(entries):
             if x.type.ndim:
                 raise TypeError(f"MakeVector takes numbers; its input {i}, {x}, has {x.type}")
-        upcast = dtypes.upcast(*(x.type.dtype for x in inputs)) if inputs else self.dtype
+        upcast = dtypes.upcast(*(x.type.dtype for x in entries)) if entries else self.dtype
         if upcast != self.dtype:
             raise TypeError(f"{self} cannot hold the inputs, which are of {upcast} together")
-        inputs = [x if x.type.dtype == upcast else cast(x, upcast) for x in inputs]
-        return Apply(self, inputs, [tensor_type(self.dtype, (False,)).make_variable()])
+        entries = [x if x.type.dtype == upcast else cast(x, upcast) for x in entries]
+        return Apply(self, entries, [tensor_type(self.dtype, (False,)).make_variable()])
 
     def perform(self, node, inputs, output_storage):
         result = np.empty(len(inputs), dtype=self.dtype)
@@ -145,12 +145,12 @@ class Join(Op):
     def make_node(self, axis, *tensors):
         if not tensors:
             raise ValueError("there is no tensor to join: the list is empty, give it one at least")
-        tensors = [as_tensor_variable(x) for x in tensors]
-        ndim = tensors[0].type.ndim
-        if any(x.type.ndim != ndim for x in tensors):
+        parts = [as_tensor_variable(x) for x in tensors]
+        ndim = parts[0].type.ndim
+        if any(x.type.ndim != ndim for x in parts):
             raise TypeError(
                 "only tensors of one number of dimensions can be joined; these have "
-                f"{', '.join(str(x.type.ndim) for x in tensors)}. x[None, :] or x.dimshuffle('x', "
+                f"{', '.join(str(x.type.ndim) for x in parts)}. x[None, :] or x.dimshuffle('x', "
                 "0) gives a vector a dimension more."
             )
         if ndim == 0:
@@ -163,9 +163,9 @@ class Join(Op):
         axis = as_tensor_variable(axis)
         if axis.type.ndim or axis.type.dtype not in dtypes.INTEGERS:
             raise TypeError(f"an axis is an integer; {axis} has {axis.type}")
-        dtype = dtypes.upcast(*(x.type.dtype for x in tensors))
-        output = tensor_type(dtype, _joined_pattern(known, tensors)).make_variable()
-        return Apply(self, [axis, *tensors], [output])
+        dtype = dtypes.upcast(*(x.type.dtype for x in parts))
+        output = tensor_type(dtype, _joined_pattern(known, parts)).make_variable()
+        return Apply(self, [axis, *parts], [output])
 
     def traffic(self, node, inputs, outputs):
         """Return the bytes of the tensors and of the result; nothing where that is a view."""
@@ -326,7 +326,7 @@ def stack(*tensors, **kwargs):
         if len(tensors) > 2:
             raise TypeError(f"stack(tensors, axis) takes two arguments, not {len(tensors)}")
         axis = tensors[1] if len(tensors) == 2 else axis
-        tensors = tensors[0]
+        tensors = tuple(tensors[0])
     if len(tensors) == 0:
         raise Exception("there is no tensor to stack: the list is empty")
     return _stacked([as_tensor_variable(x) for x in tensors], axis)

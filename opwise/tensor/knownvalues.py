@@ -298,7 +298,7 @@ def _as_dtypes(entry, casts):
     return entry
 
 
-def vector_entries(v: Variable, n: int) -> list[Any]:
+def vector_entries(v: Any, n: int) -> list[Any]:
     """Return the ``n`` entries of an integer vector, as numpy integers or 0-d variables."""
     entries = (vector_entry(v, i) for i in range(n))
     return [v[i] if entry is None else entry for i, entry in enumerate(entries)]

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import opwise.tensor.shape as shaping
 from opwise.errors import AsTensorError, ComplexError
 from opwise.scalar import dtypes
 from opwise.tensor import reduce
-from opwise.tensor import shape as shaping
 from opwise.tensor.convert import tensor_copy
 from opwise.tensor.creation import fill, ones_like, zeros_like
 from opwise.tensor.diagonal import diagonal
@@ -116,10 +116,10 @@ class TensorMethods:
     __ror__ = _binary("or", "|", elemwise("or_"), reflected=True)
     __xor__ = _binary("xor", "^", elemwise("xor"))
     __rxor__ = _binary("xor", "^", elemwise("xor"), reflected=True)
-    __lt__ = _comparison("lt")
-    __le__ = _comparison("le")
-    __gt__ = _comparison("gt")
-    __ge__ = _comparison("ge")
+    __lt__: _Method = _comparison("lt")
+    __le__: _Method = _comparison("le")
+    __gt__: _Method = _comparison("gt")
+    __ge__: _Method = _comparison("ge")
     __neg__ = _unary("__neg__", "neg")
     __abs__ = _unary("__abs__", "abs_")
     __invert__ = _unary("__invert__", "invert")
@@ -260,13 +260,13 @@ class TensorMethods:
     def dimshuffle(self, *pattern):
         """Return the dimensions in another order; 'x' makes a new one, of length 1."""
         if len(pattern) == 1 and isinstance(pattern[0], list | tuple):
-            pattern = pattern[0]
+            pattern = tuple(pattern[0])
         return dimshuffle_op(self.type.broadcastable, tuple(pattern))(self)
 
     def transpose(self, *axes):
         """Return the dimensions in the order ``axes``, reversed unless told."""
         if len(axes) == 1 and isinstance(axes[0], list | tuple):
-            axes = axes[0]
+            axes = tuple(axes[0])
         return shaping.transpose(self, axes or None)
 
     def swapaxes(self, axis1, axis2):

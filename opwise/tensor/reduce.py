@@ -148,7 +148,7 @@ class CAReduce(Op):
     The output has the dtype of the input, and no dimension for an axis that was reduced.
     """
 
-    __props__ = ("scalar_op", "axis")
+    __props__: tuple[str, ...] = ("scalar_op", "axis")
     traffic = traffic.each_once
     #: the result where there is no element, for operations that have none by themselves
     of_nothing: float | None = None
@@ -210,7 +210,7 @@ class CAReduce(Op):
     def _reduced(self, x, axes, dtype):
         row = self.scalar_op.row
         ufunc = None if row is None else _UFUNCS.get(row.name)
-        if self.of_nothing is not None:
+        if ufunc is not None and self.of_nothing is not None:
             return ufunc.reduce(x, axis=axes, dtype=dtype, initial=self.of_nothing)
         if ufunc is None or ufunc.identity is None:
             check_not_empty(x, axes, self.scalar_op)
@@ -341,7 +341,7 @@ class CAReduceDtype(CAReduce):
     float16), complex128. TypeError where it would lose precision.
     """
 
-    __props__ = ("scalar_op", "axis", "dtype", "acc_dtype")
+    __props__: tuple[str, ...] = ("scalar_op", "axis", "dtype", "acc_dtype")
 
     def __init__(self, scalar_op, axis=None, dtype=None, acc_dtype=None):
         super().__init__(scalar_op, axis)
@@ -745,7 +745,7 @@ class RootOfSum(ViewOp):
     def __init__(self, power):
         self.power = power
 
-    def make_node(self, root, x):
+    def make_node(self, root, x):  # type: ignore[override]  # a view of one of two inputs
         return Apply(self, [root, x], [root.type.make_variable()])
 
     def infer_shape(self, node, shapes):

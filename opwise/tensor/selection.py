@@ -92,8 +92,8 @@ class Choose(Op):
             raise ValueError(f"choose: the mode must be 'raise', 'wrap' or 'clip', not {mode!r}")
         self.mode = mode
 
-    def make_node(self, a, *choices):
-        a, *choices = map(as_tensor_variable, (a, *choices))
+    def make_node(self, a, *given):
+        a, *choices = map(as_tensor_variable, (a, *given))
         if a.type.dtype not in dtypes.INTEGERS:
             raise TypeError(
                 f"choose first argument must have an [u]int* dtype. Got {a.type.dtype}."

@@ -377,7 +377,7 @@ def shape_padaxis(t, axis):
     ndim = t.type.ndim + 1
     if not -ndim <= axis < ndim:
         raise IndexError(f"axis {axis} is out of bounds [-{ndim}, {ndim})")
-    order = list(range(t.type.ndim))
+    order: list[int | str] = list(range(t.type.ndim))
     order.insert(axis % ndim, "x")
     return _reordered(t, order)
 

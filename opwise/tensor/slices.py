@@ -6,6 +6,7 @@ Indexing itself is in ``opwise.tensor.subtensor``.
 from __future__ import annotations
 
 import numbers
+from typing import Any
 
 import numpy as np
 
@@ -281,7 +282,8 @@ def _steps(distance, size):
 def slice_length(theslice, length):
     """Return how many elements of a dimension of ``length`` a slice picks, as an int64 tensor."""
     length = _simple(length)
-    start, stop, step = (None if p is None else _simple(p) for p in _parts(theslice))
+    bounds: list[Any] = [None if p is None else _simple(p) for p in _parts(theslice)]
+    start, stop, step = bounds
     if start is None and stop is None and step in (None, 1, -1):
         count = length
     elif step in (None, 1) and stop is None and isinstance(start, int):

@@ -22,7 +22,7 @@ from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.shape import flatten
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import Tensor, as_tensor_variable
 
 __all__ = ["argsort", "argtopk", "sort", "topk", "topk_and_argtopk"]
 
@@ -42,6 +42,10 @@ class _Sorting(Op):
             raise TypeError(f"The axis to sort along must be an integer scalar, not {axis}")
         out = tensor_type(self.out_dtype(x), x.type.broadcastable)
         return Apply(self, [x, axis], [out.make_variable()])
+
+    def out_dtype(self, x: Tensor) -> str:
+        """Return the dtype of the output for an input."""
+        raise NotImplementedError
 
     def infer_shape(self, node, shapes):
         return [shapes[0]]

@@ -232,12 +232,12 @@ class Subtensor(_Indexed, Op):
         x = as_tensor_variable(x)
         indices = self._index_inputs(x, indices)
         filled, _ = _fill(self.idx_list, indices)
-        pattern = [
+        sliced = [
             one and keeps_one(item)
             for item, one in zip(filled, x.type.broadcastable, strict=False)
             if isinstance(item, slice)
         ]
-        pattern = (*pattern, *x.type.broadcastable[len(filled) :])
+        pattern = (*sliced, *x.type.broadcastable[len(filled) :])
         return Apply(self, [x, *indices], [tensor_type(x.type.dtype, pattern).make_variable()])
 
     def perform(self, node, inputs, output_storage):
@@ -556,7 +556,8 @@ def _with_new_dimensions(items):
     Dimensions after the last index are dropped, as they always were: DimShuffle refuses that where
     they may be longer than 1.
     """
-    order, rest, dim = [], [], 0
+    order: list[int | str] = []
+    rest, dim = [], 0
     for item in items:
         if item is None:
             order.append("x")

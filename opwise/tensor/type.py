@@ -30,6 +30,7 @@ class TensorType(Type):
     """
 
     filter_checks_isfinite = False
+    dtype: str
 
     def __init__(self, dtype, broadcastable, name=None, sparse_grad=False):
         self.dtype = config.floatX if str(dtype) == "floatX" else np.dtype(dtype).name

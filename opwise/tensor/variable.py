@@ -127,10 +127,10 @@ class Conversions:
     """
 
     #: (scalar variable) -> 0-d tensor variable; registered by ``opwise.tensor.convert``
-    from_scalar: Callable[[Variable], Variable]
+    from_scalar: Callable[[Variable], Tensor]
     #: (list or tuple that holds variables, number of dimensions or None) -> tensor variable;
     #: registered by ``opwise.tensor.join``
-    from_sequence: Callable[[Sequence, int | None], Variable]
+    from_sequence: Callable[[Sequence, int | None], Tensor]
 
 
 conversions = Conversions()
@@ -202,15 +202,7 @@ def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None 
             )
         x = x.outputs[0]
     if isinstance(x, Variable):
-        if isinstance(x.type, Scalar):
-            x = conversions.from_scalar(x)
-        if not isinstance(x.type, TensorType):
-            raise AsTensorError(
-                f"Variable type field must be a TensorType. {x} {x.type} A tensor function takes "
-                "tensors: make the variable by T.vector, T.matrix, ..., or a shared one of an "
-                "array."
-            )
-        return x if ndim is None or x.type.ndim == ndim else _with_ndim(x, ndim)
+        return _from_variable(x, ndim)
     if isinstance(x, bool):
         raise AsTensorError(
             "Cannot cast True or False as a tensor variable. Please use np.array(True) or "
@@ -242,6 +234,18 @@ def _holds_variables(sequence):
         isinstance(item, Variable) or (isinstance(item, list | tuple) and _holds_variables(item))
         for item in sequence
     )
+
+
+def _from_variable(x, ndim):
+    """Return a variable of tensor or scalar type as a tensor of ``ndim`` dimensions (None: its)."""
+    if isinstance(x.type, Scalar):
+        x = conversions.from_scalar(x)
+    if not isinstance(x.type, TensorType):
+        raise AsTensorError(
+            f"Variable type field must be a TensorType. {x} {x.type} A tensor function takes "
+            "tensors: make the variable by T.vector, T.matrix, ..., or a shared one of an array."
+        )
+    return x if ndim is None or x.type.ndim == ndim else _with_ndim(x, ndim)
 
 
 def _with_ndim(x, ndim):

@@ -10,6 +10,7 @@ from typing import Any
 
 from opwise.config import config
 from opwise.graph.apply import Apply
+from opwise.graph.variable import Variable
 from opwise.optimizers.passes import Optimizer
 from opwise.scalar import csource, loops
 from opwise.scalar.composite import Composite, Instruction, append_inlined
@@ -50,7 +51,7 @@ class AddMulFusion(Optimizer):
     def _flat(node):
         """Return the terms of a node, with those of an operand that only it reads in its place."""
         out = node.outputs[0].type
-        flat = []
+        flat: list[Variable] = []
         for x in node.inputs:
             inner = x.owner
             if (
@@ -161,6 +162,7 @@ class Group:
         self.results = {root.outputs[0]}
         #: Apply -> (kind of obstacle, what is in the way), for those that the loop did not take in
         self.refused: dict[Apply, tuple[str, Any]] = {}
+        self._obstacle: tuple[str, Any] = ("", None)
         # a loop that ends in a reduction has no other result
         self._only_root = _is_reduced(root)
         self._operands = set(root.inputs)
@@ -168,7 +170,7 @@ class Group:
         self._pattern = patterns[root]
 
     def grow(self):
-        waiting = []
+        waiting: list[tuple[int, int, Apply]] = []
 
         def offer(nodes):
             for node in nodes:
@@ -359,14 +361,14 @@ def _n_instructions(node):
 
 def _composite(results, group):
     """Return the outputs of a group's Composite; operands in the order in which they are read."""
-    operands = {}
-    visited = set()
+    operands: dict[Variable, int] = {}
+    visited: set[Apply] = set()
     for var in results:
         _operands_in_order(var.owner, group, operands, visited)
     inputs = list(operands)
     n = len(inputs)
     slots = dict(operands)
-    program = []
+    program: list[Instruction] = []
     for var in results:
         _emit(var.owner, group, slots, program, n)
     outs = [slots[v] for v in results]

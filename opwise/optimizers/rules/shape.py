@@ -613,7 +613,7 @@ def local_join_make_vector(fgraph, node):
     (out,) = node.outputs
     if out.type.ndim != 1 or len(parts) < 2:
         return None
-    groups = []
+    groups: list = []
     for x in parts:
         numbers = _numbers(x)
         if numbers is not None and groups and groups[-1][1] is not None:
