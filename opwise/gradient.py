@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 
@@ -78,7 +79,7 @@ null_type = NullType
 # --- arguments and results ------------------------------------------------------------------------
 
 
-def format_as(use_list: bool, use_tuple: bool, outputs):
+def format_as(use_list: bool, use_tuple: bool, outputs: Any) -> Any:
     """Return ``outputs`` as a list, as a tuple, or (neither) the single element that it holds."""
     if use_list and use_tuple:
         raise ValueError("use_list and use_tuple cannot both be true")
@@ -179,14 +180,14 @@ class _Disconnected:
 
 def grad(
     cost: Variable | None,
-    wrt,
+    wrt: Variable | Sequence[Variable],
     consider_constant: Sequence[Variable] | None = None,
     disconnected_inputs: str = "raise",
     add_names: bool = True,
     known_grads: Mapping[Variable, Variable] | None = None,
     return_disconnected: str = "zero",
     null_gradients: str = "raise",
-):
+) -> Any:
     """Return the symbolic gradient of ``cost`` by ``wrt``.
 
     cost: a scalar variable, or None if ``known_grads`` is given. wrt: a variable, or a list or
@@ -537,7 +538,7 @@ def _fitted(g, out):
     if not _is_value(g) or _is_discrete(out) or _dtype(out) is None:
         return g
     if _dtype(g) != _dtype(out):
-        g = cast(g, _dtype(out))
+        g = cast(g, out.type.dtype)
     if isinstance(out.type, TensorType) and isinstance(g.type, TensorType):
         own, wanted = g.type.broadcastable, out.type.broadcastable
         if len(own) == len(wanted) and any(b and not a for a, b in zip(own, wanted, strict=True)):
@@ -635,12 +636,12 @@ def _made(var) -> str:
 
 
 def Lop(
-    f,
-    wrt,
-    eval_points,
+    f: Variable | Sequence[Variable],
+    wrt: Variable | Sequence[Variable],
+    eval_points: Variable | Sequence[Variable],
     consider_constant: Sequence[Variable] | None = None,
     disconnected_inputs: str = "raise",
-):
+) -> Any:
     """Return the left product of ``eval_points`` with the Jacobian of ``f`` by ``wrt``.
 
     f: a variable or a sequence of them. eval_points: a variable of the type of each. The other
@@ -661,7 +662,13 @@ def Lop(
     )
 
 
-def subgraph_grad(wrt, end, start=None, cost=None, details: bool = False):
+def subgraph_grad(
+    wrt: Any,
+    end: Any,
+    start: Mapping[Variable, Variable] | None = None,
+    cost: Variable | None = None,
+    details: bool = False,
+) -> tuple[Any, ...]:
     """Return the gradients of a part of a graph: a list for ``wrt`` and one for ``end``.
 
     end: variables at which the part ends, not differentiated through; their gradients are what the
@@ -692,8 +699,12 @@ def subgraph_grad(wrt, end, start=None, cost=None, details: bool = False):
 
 
 def Rop(
-    f, wrt, eval_points, disconnected_outputs: str = "raise", return_disconnected: str = "zero"
-):
+    f: Any,
+    wrt: Any,
+    eval_points: Any,
+    disconnected_outputs: str = "raise",
+    return_disconnected: str = "zero",
+) -> Any:
     """Return the derivative of ``f`` by ``wrt`` in the direction ``eval_points``.
 
     f, wrt: a variable, or a sequence of them; the result has the form of f. eval_points: a variable
@@ -752,7 +763,7 @@ def _adapted(var, point):
     if point is None or is_disconnected(point):
         return None
     if _dtype(var) in dtypes.CONTINUOUS and _dtype(point) != _dtype(var):
-        return cast(point, _dtype(var))
+        return cast(point, var.type.dtype)
     return point
 
 
@@ -776,7 +787,7 @@ def _call_R_op(node, points):
 # --- gradients that are none ----------------------------------------------------------------------
 
 
-def grad_not_implemented(op, x_pos: int, x, comment: str = ""):
+def grad_not_implemented(op: object, x_pos: int, x: object, comment: str = "") -> Variable:
     """Return the gradient of an Op by input ``x_pos`` that nobody has written yet.
 
     Asking for what depends on it raises NullTypeGradError with ``comment``.
@@ -787,7 +798,7 @@ def grad_not_implemented(op, x_pos: int, x, comment: str = ""):
     ).make_variable()
 
 
-def grad_undefined(op, x_pos: int, x, comment: str = ""):
+def grad_undefined(op: object, x_pos: int, x: object, comment: str = "") -> Variable:
     """Return the gradient of an Op by input ``x_pos`` where mathematics defines none.
 
     Asking for what depends on it raises NullTypeGradError with ``comment``.
@@ -887,7 +898,7 @@ disconnected_grad_ = DisconnectedGrad()
 undefined_grad_ = UndefinedGrad()
 
 
-def consider_constant(x):
+def consider_constant(x: Any) -> Any:
     """Return ``x`` with a gradient of zeros. Deprecated: use zero_grad or disconnected_grad."""
     warnings.warn(
         "consider_constant() is deprecated, use zero_grad() or disconnected_grad() instead.",
@@ -896,27 +907,27 @@ def consider_constant(x):
     return consider_constant_(x)
 
 
-def zero_grad(x):
+def zero_grad(x: Any) -> Any:
     """Return ``x`` with a gradient of zeros."""
     return zero_grad_(x)
 
 
-def disconnected_grad(x):
+def disconnected_grad(x: Any) -> Any:
     """Return ``x`` cut off from what it depends on, as far as gradients go."""
     return disconnected_grad_(x)
 
 
-def undefined_grad(x):
+def undefined_grad(x: Any) -> Any:
     """Return ``x``; differentiating through it raises NullTypeGradError."""
     return undefined_grad_(x)
 
 
-def grad_clip(x, lower_bound, upper_bound):
+def grad_clip(x: Any, lower_bound: float, upper_bound: float) -> Any:
     """Return ``x``; the gradient by it is clipped elementwise to the two numbers."""
     return GradClip(lower_bound, upper_bound)(x)
 
 
-def grad_scale(x, multiplier):
+def grad_scale(x: Any, multiplier: float) -> Any:
     """Return ``x``; the gradient by it is multiplied by a number, which may be negative."""
     return GradScale(multiplier)(x)
 
@@ -1045,12 +1056,12 @@ def verify_grad(
     fun: Callable,
     pt: Sequence,
     n_tests: int = 2,
-    rng=None,
+    rng: Any = None,
     eps: float | None = None,
     out_type: str | None = None,
     abs_tol: float | None = None,
     rel_tol: float | None = None,
-    mode=None,
+    mode: Any = None,
     cast_to_output_type: bool = False,
     no_debug_ref: bool = True,
 ) -> None:

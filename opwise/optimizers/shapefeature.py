@@ -15,7 +15,7 @@ from opwise.graph import provenance
 from opwise.graph.features import AlreadyThere, Feature
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import equal_computations
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.passes import Optimizer, logger
 from opwise.tensor.shape import length, shape_i_op
 
@@ -280,7 +280,7 @@ def _where(node):
     return "" if line is None else f"{line[0]}, line {line[1]}; "
 
 
-def same_length(a, b):
+def same_length(a: Variable, b: Variable) -> bool:
     """Return whether two lengths are known to be equal."""
     if a is b:
         return True
@@ -294,7 +294,13 @@ def tracked_shapes(fgraph: FunctionGraph | None) -> ShapeFeature | None:
     return None if fgraph is None else fgraph.find_feature(ShapeFeature)
 
 
-def same_shape(fgraph, x, y, dim_x=None, dim_y=None):
+def same_shape(
+    fgraph: FunctionGraph | None,
+    x: Variable,
+    y: Variable,
+    dim_x: int | None = None,
+    dim_y: int | None = None,
+) -> bool:
     """Return whether two variables are known to have the same shape, or length of a dimension.
 
     False also where the graph does not track shapes.

@@ -12,9 +12,11 @@ import importlib.util
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 from opwise.config import change_flags, config
 from opwise.graph import provenance
+from opwise.graph.fgraph import FunctionGraph
 from opwise.optimizers.database import (
     DB,
     EquilibriumDB,
@@ -234,7 +236,7 @@ register_specialize_device = _registrar("specialize_device")
 # --- the entry ------------------------------------------------------------------------------------
 
 
-def optimize(fgraph, how, profile=None):
+def optimize(fgraph: FunctionGraph, how: Any, profile: Any = None) -> OptimizationProfile:
     """Optimize a graph in place and return an OptimizationProfile.
 
     how: a Query to ``optdb``, a pass, a function of the graph, or None for nothing. profile: an

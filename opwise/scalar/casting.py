@@ -13,6 +13,8 @@ import platform
 
 import numpy as np
 
+from opwise.scalar.dtypes import DTypeLike
+
 #: the dtype that a float is truncated to, by that of the integer
 TRUNCATED_TO = {
     **dict.fromkeys(("int8", "int16", "int32", "uint8", "uint16"), "int32"),
@@ -23,7 +25,7 @@ TRUNCATED_TO = {
 _NUMPY_AGREES = platform.machine() in ("x86_64", "AMD64")
 
 
-def cast(x: np.ndarray, dtype) -> np.ndarray:
+def cast(x: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     """Return an array as ``dtype``: a new one, as ``x.astype(dtype)`` does."""
     dtype = np.dtype(dtype)
     if x.dtype.kind != "f" or dtype.kind not in "iu":

@@ -9,8 +9,9 @@ import ctypes
 import os
 import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -165,7 +166,9 @@ def vector_functions() -> frozenset[str]:
     )
 
 
-def requirements(op: ScalarOp, in_dtypes, out_dtype) -> tuple[set[str], set[str], set[str]]:
+def requirements(
+    op: ScalarOp, in_dtypes: Sequence[str], out_dtype: str
+) -> tuple[set[str], set[str], set[str]]:
     """Return what ``step_c``'s text needs: names for ``support`` and ``prototypes``, and dtypes."""
     if op.row is None:
         return set(), set(), set()
@@ -176,7 +179,9 @@ def requirements(op: ScalarOp, in_dtypes, out_dtype) -> tuple[set[str], set[str]
 # --- expressions ---------------------------------------------------------------------------------
 
 
-def step_c(op: ScalarOp, args, in_dtypes, out_dtype: str, cuda: bool = False) -> str | None:
+def step_c(
+    op: ScalarOp, args: Sequence[str], in_dtypes: Sequence[str], out_dtype: str, cuda: bool = False
+) -> str | None:
     """Return the C expression of one scalar operation, or None where it has none.
 
     args: C expressions of the operands, of ``in_dtypes``. The operands are converted to the dtype
@@ -244,7 +249,7 @@ def convert(text: str, from_dtype: str, to_dtype: str, exact: bool = True) -> st
     return f"(({c_type(to_dtype)}){text})"
 
 
-def literal(value, dtype: str) -> str:
+def literal(value: Any, dtype: str) -> str:
     """Return a C expression of ``dtype`` for a number."""
     value = np.dtype(dtype).type(value)
     if dtype == "bool":

@@ -47,11 +47,10 @@ def _row_loop(op, computing):
     if out not in ("bool", computing) or row.compute_dtype(operands, out) != computing:
         return None
     if row.ignores_first:
-        operands, used = operands[1:], [None, "a0[i]"]
+        operands = operands[1:]
         text = csource.step_c(op, ["0", "a0[i]"], [computing, computing], out)
     else:
-        used = [f"a{i}[i]" for i in range(n)]
-        text = csource.step_c(op, used, operands, out)
+        text = csource.step_c(op, [f"a{i}[i]" for i in range(n)], operands, out)
     if text is None:
         return None
     name = f"{row.name}_{csource.short(computing)}"
@@ -67,12 +66,16 @@ def _cast_loop(source, target):
 
 def _reducers():
     """Return the C text of the reductions and the table of them, for simd_body.h."""
-    texts, rows = [], []
+    texts: list[str] = []
+    rows = []
     for row, element, acc in loops.REDUCTIONS:
         kind = f"{row}_{csource.short(element)}_{csource.short(acc)}"
         name = f"ow_reduce_{kind}"
-        texts += loops.reduction_text(
-            name, row, acc, False, [], 0, [element], prefix="static ", apart=True
+        texts += (
+            loops.reduction_text(
+                name, row, acc, False, [], 0, [element], prefix="static ", apart=True
+            )
+            or []
         )
         fold, type_ = loops.FOLDS[row], csource.c_type(acc)
         start = csource.literal(fold.start(acc), acc)

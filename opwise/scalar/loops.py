@@ -14,11 +14,14 @@ follow.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from opwise.scalar import csource, dtypes, fission
+from opwise.scalar.composite import Instruction
 
 #: inputs that may broadcast along the innermost dimension and still get a loop of their own
 MAX_MAYBE = 2
@@ -96,14 +99,20 @@ REDUCTIONS = (
 )
 
 
-def is_cheap(instructions):
+def is_cheap(instructions: Sequence[Instruction]) -> bool:
     """Return whether a program does little beside loading its operands."""
     return len(instructions) <= _MAX_CHEAP and all(
         one.op.row is None or not (one.op.row.libm or one.op.row.c_support) for one in instructions
     )
 
 
-def body_text(name, instructions, outs, in_dtypes, printer=csource):
+def body_text(
+    name: str,
+    instructions: Sequence[Instruction],
+    outs: Sequence[int],
+    in_dtypes: Sequence[str],
+    printer: Any = csource,
+) -> str | None:
     """Return the C function ``name_one(inputs, pointers to outputs)`` of a scalar program.
 
     printer: gives the types and expressions: ``csource``, or its like for another language. None if
@@ -127,12 +136,19 @@ def body_text(name, instructions, outs, in_dtypes, printer=csource):
     return "\n".join([head, "{", *lines, "}"])
 
 
-def slot_dtype(slot, instructions, in_dtypes):
+def slot_dtype(slot: int, instructions: Sequence[Instruction], in_dtypes: Sequence[str]) -> str:
     """Return the dtype of a slot of a scalar program."""
     return in_dtypes[slot] if slot < len(in_dtypes) else instructions[slot - len(in_dtypes)].dtype
 
 
-def elemwise_text(name, instructions, outs, in_dtypes, constant_inputs=(), maybe_broadcast=()):
+def elemwise_text(
+    name: str,
+    instructions: Sequence[Instruction],
+    outs: Sequence[int],
+    in_dtypes: Sequence[str],
+    constant_inputs: Sequence[int] = (),
+    maybe_broadcast: Sequence[int] = (),
+) -> list[str] | None:
     """Return the C definitions of an elementwise loop, or None if a part of it has no C.
 
     constant_inputs: those that are one number in every call; maybe_broadcast: those that may stand
@@ -148,7 +164,7 @@ def elemwise_text(name, instructions, outs, in_dtypes, constant_inputs=(), maybe
         return None
     n_out = len(outs)
     results = [csource.c_type(slot_dtype(s, instructions, in_dtypes)) for s in outs]
-    definitions = bodies if len(parts) == 1 else []
+    definitions: list[Any] = bodies if len(parts) == 1 else []
 
     def variant(still):
         lines, args = _operands(in_dtypes, still, n_out)
@@ -220,9 +236,18 @@ def _sub_loop(part, body, still):
 
 
 def reduction_text(
-    name, row_name, acc_dtype, whole, instructions, out, in_dtypes, constant_inputs=(),
-    maybe_broadcast=(), prefix="", apart=False,
-):  # fmt: skip
+    name: str,
+    row_name: str,
+    acc_dtype: str,
+    whole: bool,
+    instructions: Sequence[Instruction],
+    out: int,
+    in_dtypes: Sequence[str],
+    constant_inputs: Sequence[int] = (),
+    maybe_broadcast: Sequence[int] = (),
+    prefix: str = "",
+    apart: bool = False,
+) -> list[str] | None:
     """Return the C definitions of a loop that folds what a program computes, or None.
 
     Where the accumulator stands still, a run of elements is folded into it, in blocks that are
@@ -242,6 +267,21 @@ def reduction_text(
     def value(args):
         """Return a function from the text of an index to the statement that sets v."""
         return lambda at: f"{name}_one({', '.join([*(a.format(i=at) for a in args), '&v'])});"
+
+    def rows(still, count, scattered=False):
+        pointers, values = [], []
+        for k in range(count):
+            more, args = _operands(in_dtypes, still, 1, suffix=f"_{k}", row=f"(row + {k})")
+            if scattered:
+                element = csource.c_type(in_dtypes[0])
+                args = [f"*(const {element} *)((const char *)a0_{k} + ({{i}}) * st[1])"]
+            pointers += more
+            values.append(value(args))
+        return [
+            f"for (; row + {count} <= rows; row += {count}) {{",
+            *(f"    {line}" for line in (*pointers, *lines.rows(values))),
+            "}",
+        ]
 
     def variant(still):
         pointers, args = _operands(in_dtypes, still, 1)
@@ -264,21 +304,6 @@ def reduction_text(
             *side_by_side,
             *_if(steps, [*rows(still, _ROWS, True), *rows(still, 1, True)]),
             *near,
-        ]
-
-    def rows(still, count, scattered=False):
-        pointers, values = [], []
-        for k in range(count):
-            more, args = _operands(in_dtypes, still, 1, suffix=f"_{k}", row=f"(row + {k})")
-            if scattered:
-                element = csource.c_type(in_dtypes[0])
-                args = [f"*(const {element} *)((const char *)a0_{k} + ({{i}}) * st[1])"]
-            pointers += more
-            values.append(value(args))
-        return [
-            f"for (; row + {count} <= rows; row += {count}) {{",
-            *(f"    {line}" for line in (*pointers, *lines.rows(values))),
-            "}",
         ]
 
     loop = _function(name, 1, constant_inputs, maybe_broadcast, variant, prefix)
@@ -422,7 +447,12 @@ def _function(name, n_out, constant_inputs, maybe_broadcast, variant, prefix="")
     return [*lines, "}"]
 
 
-def file_text(definitions, programs, simd=True, head=""):
+def file_text(
+    definitions: Iterable[str],
+    programs: Iterable[tuple[Sequence[Instruction], Sequence[str]]],
+    simd: bool = True,
+    head: str = "",
+) -> str:
     """Return a C file with definitions and just the declarations that loops' programs need.
 
     programs: (instructions, input dtypes) of each loop.

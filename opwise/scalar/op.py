@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +77,7 @@ class ScalarOp(Op):
         if row is None:
             return lambda arrays: self._one_by_one(arrays, out_dtypes)
         out = out_dtypes[0]
-        computing = out if row.compute is None else row.compute(*in_dtypes)
+        computing: Any = out if row.compute is None else row.compute(*in_dtypes)
         others = [i for i, d in enumerate(in_dtypes) if i >= row.n_uncast and d != computing]
         function, dtype = numpy_callable(row), np.dtype(out)
 
@@ -223,19 +225,22 @@ class Cast(UnaryScalarOp):
         return self.name or f"Cast{{{self.o_type.dtype}}}"
 
 
-_callables: dict[str, object] = {}
+_callables: dict[str, Callable[..., Any]] = {}
 
 
-def numpy_callable(row):
+def numpy_callable(row: ScalarSpec) -> Callable[..., Any]:
     """Return a row's function on arrays, importing what it names when first needed."""
     found = _callables.get(row.name)
     if found is None:
-        found = row.numpy
-        if isinstance(found, str):
-            module, name = found.split(":")
-            found = getattr(importlib.import_module(module), name)
-        _callables[row.name] = found
+        found = _callables[row.name] = _imported(row.numpy)
     return found
+
+
+def _imported(function):
+    if isinstance(function, str):
+        module, name = function.split(":")
+        return getattr(importlib.import_module(module), name)
+    return function
 
 
 _BASES = {1: UnaryScalarOp, 2: BinaryScalarOp}
@@ -252,7 +257,7 @@ def _define(row):
     OPS[row.name] = cls(name=row.label)
 
 
-def add_missing():
+def add_missing() -> None:
     """Make the ops of rows that were added since the last call."""
     for row in ROWS.values():
         if row.name not in OPS:
@@ -270,13 +275,13 @@ scalar_minimum = OPS["minimum"]
 _CASTS = {d: Cast(get_scalar_type(d), name=None) for d in dtypes.ALL}
 
 
-def cast(x, dtype):
+def cast(x: Any, dtype: str) -> Any:
     """Return scalar variable ``x`` as ``dtype``; x itself if it has that dtype."""
     x = as_scalar(x)
     return x if x.type.dtype == dtype else _CASTS[dtype](x)
 
 
-def cast_op(dtype):
+def cast_op(dtype: str) -> Cast:
     """Return the scalar op that casts to ``dtype``."""
     return _CASTS[dtype]
 

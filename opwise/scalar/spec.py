@@ -92,7 +92,16 @@ class ScalarSpec:
         return text if dtypes.kind(dtype) != "c" else None
 
 
-def row(name, cls, nin, out, numpy, c, grad=None, **more):
+def row(
+    name: str,
+    cls: str,
+    nin: int,
+    out: Callable[..., str],
+    numpy: Callable[..., Any] | str,
+    c: CText,
+    grad: Callable[..., Any] | None = None,
+    **more: Any,
+) -> None:
     """Add a row to the table."""
     if name in ROWS:
         raise ValueError(f"there is a scalar operation {name} already")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from opwise.config import config
 from opwise.graph.type import Type
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
+from opwise.scalar.dtypes import DTypeLike
 
 
 class Scalar(Type):
@@ -97,7 +100,7 @@ Scalar.Constant = ScalarConstant
 _scalars: dict[str, Scalar] = {}
 
 
-def get_scalar_type(dtype):
+def get_scalar_type(dtype: str) -> Scalar:
     """Return the Scalar type of a dtype; the same object each time."""
     found = _scalars.get(dtype)
     if found is None:
@@ -105,7 +108,7 @@ def get_scalar_type(dtype):
     return found
 
 
-def as_scalar(x, name=None):
+def as_scalar(x: Any, name: str | None = None) -> Any:
     """Return ``x`` (a scalar variable, an Apply, or a number) as a scalar variable."""
     if isinstance(x, Variable):
         if not isinstance(x.type, Scalar):
@@ -116,7 +119,7 @@ def as_scalar(x, name=None):
     return constant(x, name=name)
 
 
-def constant(x, dtype=None, name=None):
+def constant(x: Any, dtype: DTypeLike | None = None, name: str | None = None) -> ScalarConstant:
     """Return the constant ``x``; Python numbers get the smallest dtype that is exact."""
     value = autocast(x) if dtype is None else np.dtype(dtype).type(x)
     return ScalarConstant(get_scalar_type(value.dtype.name), value, name)
@@ -142,7 +145,7 @@ class autocast_float_as:
         autocast_floats = self.before
 
 
-def autocast(x):
+def autocast(x: Any) -> Any:
     """Return a Python number as a numpy scalar of the dtype that a constant of it has.
 
     int or bool: the smallest of int8 to int64 that holds it. float: float32 where that is exact,

@@ -5,6 +5,7 @@ What users call is in ``opwise.tensor.subtensor``; integers and slices are there
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from opwise.graph.op import Op
 from opwise.graph.traversal import equal_computations
 from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
+from opwise.scalar.dtypes import DTypeLike
 from opwise.scalar.types import Scalar
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import elemwise, zeros_like
@@ -32,7 +34,7 @@ from opwise.tensor.slices import (
     slice_variable,
 )
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import TensorConstant, as_tensor_variable, constant
+from opwise.tensor.variable import TensorConstant, TensorVariable, as_tensor_variable, constant
 
 __all__ = [
     "AdvancedBooleanIncSubtensor", "AdvancedBooleanSubtensor", "AdvancedIncSubtensor",
@@ -47,17 +49,17 @@ __all__ = [
 _NOT_INTEGER = "index must be integers or a boolean mask"
 
 
-def user_zeros_like(x, dtype=None):
+def user_zeros_like(x: Any, dtype: DTypeLike | None = None) -> TensorVariable:
     """Return zeros of the shape of ``x`` as a user writes them."""
     return elemwise("second")(x, constant(np.zeros((), dtype or x.type.dtype)))
 
 
-def zero_gradient(x):
+def zero_gradient(x: Any) -> TensorVariable:
     """Return the gradient by a variable with no influence: zeros, of floatX if it is discrete."""
     return user_zeros_like(x, config.floatX if x.type.dtype in dtypes.DISCRETE else None)
 
 
-def sum_to(y, gy):
+def sum_to(y: Any, gy: Any) -> Any:
     """Return the gradient ``gy`` summed over the dimensions along which ``y`` was broadcast."""
     surplus = gy.type.ndim - y.type.ndim
     axes = list(range(surplus)) + [
@@ -70,7 +72,9 @@ def sum_to(y, gy):
     return dimshuffle(gy, range(surplus, gy.type.ndim))
 
 
-def value_gradients(op, x, y, gz, picked, cleared):
+def value_gradients(
+    op: Any, x: Any, y: Any, gz: Any, picked: Callable[[Any], Any], cleared: Callable[[Any], Any]
+) -> list[Any]:
     """Return the gradients by x and y of ``op``, which sets or increments a part of x by y.
 
     picked: function that gives that part of a variable. cleared: function that sets it to 0.
@@ -86,7 +90,7 @@ def value_gradients(op, x, y, gz, picked, cleared):
     return [gx, gy]
 
 
-def add_at(x, index, y):
+def add_at(x: np.ndarray, index: Any, y: Any) -> None:
     """Add ``y`` to ``x[index]`` in place; an element that is named twice receives both."""
     np.add.at(x, index, np.asarray(y).astype(x.dtype, copy=False))
 
@@ -222,7 +226,7 @@ class AdvancedIncSubtensor1(_Changes):
 # --- several indices at once --------------------------------------------------------------------
 
 
-def as_index_variable(item):
+def as_index_variable(item: Any) -> Any:
     """Return an index (None, a slice, an integer, an array, a mask) as a variable."""
     if item is None:
         return NoneConst.clone()
@@ -258,7 +262,7 @@ def _parts_of(item):
     return slice(*(None if isinstance(p.type, NoneTypeT) else p for p in item.owner.inputs))
 
 
-def adv_index_broadcastable_pattern(x, items):
+def adv_index_broadcastable_pattern(x: Any, items: Iterable[Any]) -> tuple[bool, ...]:
     """Return the broadcast pattern of ``x`` indexed by ``items`` (index variables).
 
     numpy is asked, on an array of which broadcastable dimensions are 1 long and all others 2.

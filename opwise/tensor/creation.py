@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -15,13 +15,14 @@ from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
 from opwise.profiling import traffic
 from opwise.scalar import dtypes
+from opwise.scalar.dtypes import DTypeLike
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.knownvalues import equals_input, extract_constant, get_vector_length, is_one
 from opwise.tensor.shape import is_length, length
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import tensor_type, values_eq_approx_always_true
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import Tensor, TensorLike, TensorVariable, as_tensor_variable, constant
 
 __all__ = [
     "ARange",
@@ -58,7 +59,7 @@ def _dtype_name(dtype):
 # --- memory -------------------------------------------------------------------------------------
 
 
-def alloc_validate_shape(shape):
+def alloc_validate_shape(shape: Iterable[TensorLike]) -> tuple[list[Any], list[bool]]:
     """Return (the entries of a shape as 0-d integer tensors, which of them are known to be 1).
 
     Raises TypeError for an entry that is not an integer of no dimension.
@@ -190,7 +191,7 @@ class AllocEmpty(Op):
 
 
 @cache
-def alloc_empty(dtype):
+def alloc_empty(dtype: str) -> AllocEmpty:
     """Return the AllocEmpty of a dtype; the same object each time."""
     return AllocEmpty(dtype)
 
@@ -214,7 +215,7 @@ def _full(shape, value, dtype):
     return alloc(constant(np.array(value, _dtype_name(dtype))), *_shape_entries(shape))
 
 
-def zeros(shape, dtype=None):
+def zeros(shape: TensorLike, dtype: DTypeLike | None = None) -> TensorVariable:
     """Return a tensor of zeros of ``dtype`` (floatX unless told).
 
     shape: a length, a sequence of lengths, or a vector of known length; lengths may be variables.
@@ -222,7 +223,7 @@ def zeros(shape, dtype=None):
     return _full(shape, 0, dtype)
 
 
-def ones(shape, dtype=None):
+def ones(shape: TensorLike, dtype: DTypeLike | None = None) -> TensorVariable:
     """Return a tensor of ones of ``dtype`` (floatX unless told).
 
     shape: a length, a sequence of lengths, or a vector of known length; lengths may be variables.
@@ -238,7 +239,7 @@ def _full_like(model, value, dtype, opt):
     return value if opt and value.type == model.type else fill(model, value)
 
 
-def zeros_like(model, dtype=None, opt=False):
+def zeros_like(model: TensorLike, dtype: DTypeLike | None = None, opt: bool = False) -> Tensor:
     """Return zeros of the shape of ``model``, of its dtype unless told.
 
     opt: return a constant where that has the type of the model.
@@ -246,7 +247,7 @@ def zeros_like(model, dtype=None, opt=False):
     return _full_like(model, 0, dtype, opt)
 
 
-def ones_like(model, dtype=None, opt=False):
+def ones_like(model: TensorLike, dtype: DTypeLike | None = None, opt: bool = False) -> Tensor:
     """Return ones of the shape of ``model``, of its dtype unless told.
 
     opt: return a constant where that has the type of the model.
@@ -319,7 +320,7 @@ class ARange(Op):
         return [None]
 
 
-def whole_numbers(start: int, stop: int, step: int, dtype) -> np.ndarray:
+def whole_numbers(start: int, stop: int, step: int, dtype: DTypeLike) -> np.ndarray:
     """Return the array of ``range(start, stop, step)``; what does not fit into ``dtype`` wraps.
 
     numpy's arange divides floats to find the length, which may be off from 2**53 on. Raises
@@ -376,7 +377,12 @@ def _arange_op(dtype):
     return ARange(dtype)
 
 
-def arange(start, stop=None, step=1, dtype=None):
+def arange(
+    start: TensorLike,
+    stop: TensorLike | None = None,
+    step: TensorLike = 1,
+    dtype: DTypeLike | None = None,
+) -> TensorVariable:
     """Return the numbers from ``start`` up to but not including ``stop``, by ``step``.
 
     With one argument, from 0 up to it. Arguments are numbers or 0-d variables. dtype: int64 for
@@ -456,7 +462,9 @@ def _diagonal_op(cls, dtype):
     return cls(dtype)
 
 
-def eye(n, m=None, k=0, dtype=None):
+def eye(
+    n: TensorLike, m: TensorLike | None = None, k: TensorLike = 0, dtype: DTypeLike | None = None
+) -> TensorVariable:
     """Return the matrix of n rows and m (n unless told) columns with ones on diagonal k.
 
     Arguments are integers or 0-d variables; k counts upwards. dtype: floatX unless told.
@@ -464,14 +472,16 @@ def eye(n, m=None, k=0, dtype=None):
     return _diagonal_op(Eye, _dtype_name(dtype))(n, n if m is None else m, k)
 
 
-def identity_like(x):
+def identity_like(x: TensorLike) -> TensorVariable:
     """Return the matrix of the shape and dtype of matrix ``x`` with ones on its diagonal."""
     x = as_tensor_variable(x)
     n, m = _lengths_of_matrix(x)
     return eye(n, m, dtype=x.type.dtype)
 
 
-def tri(N, M=None, k=0, dtype=None):
+def tri(
+    N: TensorLike, M: TensorLike | None = None, k: TensorLike = 0, dtype: DTypeLike | None = None
+) -> TensorVariable:
     """Return the matrix of N rows and M (N unless told) columns with ones on and below diagonal k.
 
     Arguments are integers or 0-d variables; k counts upwards. dtype: floatX unless told.
@@ -485,14 +495,14 @@ def _lengths_of_matrix(x):
     return shape_of(x)[0], shape_of(x)[1]
 
 
-def tril(m, k=0):
+def tril(m: TensorLike, k: Any = 0) -> TensorVariable:
     """Return matrix ``m`` with zeros above diagonal k."""
     m = as_tensor_variable(m)
     rows, columns = _lengths_of_matrix(m)
     return elemwise("mul")(m, tri(rows, columns, k, m.type.dtype))
 
 
-def triu(m, k=0):
+def triu(m: TensorLike, k: Any = 0) -> TensorVariable:
     """Return matrix ``m`` with zeros below diagonal k."""
     m = as_tensor_variable(m)
     rows, columns = _lengths_of_matrix(m)

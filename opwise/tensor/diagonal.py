@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from opwise.graph.apply import Apply
@@ -13,7 +15,7 @@ from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.subtensor import getitem, set_subtensor
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable, constant
 
 __all__ = ["AllocDiag", "ExtractDiag", "diag", "diagonal", "fill_diagonal", "fill_diagonal_offset"]
 
@@ -139,12 +141,12 @@ class AllocDiag(_OfTwoAxes):
         return [None if eval_points[0] is None else self(eval_points[0])]
 
 
-def diagonal(a, offset=0, axis1=0, axis2=1):
+def diagonal(a: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
     """Return the diagonals of ``a`` over two axes, ``offset`` above the main one."""
     return ExtractDiag(offset, axis1, axis2)(a)
 
 
-def diag(v, k=0):
+def diag(v: TensorLike, k: int = 0) -> TensorVariable:
     """Return the matrix with vector ``v`` on its kth diagonal, or the kth diagonal of a matrix."""
     v = as_tensor_variable(v)
     if v.type.ndim == 1:
@@ -236,7 +238,7 @@ class FillDiagonalOffset(Op):
         return [cleared, (gz - cleared).sum(), disconnected_type.make_variable()]
 
 
-def positions_on(shape, offset):
+def positions_on(shape: Sequence[int], offset: int):
     rows, columns = shape
     n = max(0, min(rows, rows + offset, columns, columns - offset))
     along = np.arange(n)
@@ -261,11 +263,11 @@ fill_diagonal_ = FillDiagonal()
 fill_diagonal_offset_ = FillDiagonalOffset()
 
 
-def fill_diagonal(a, val):
+def fill_diagonal(a: TensorLike, val: TensorLike) -> TensorVariable:
     """Return ``a``, of two or more dimensions, with its main diagonal set to the scalar ``val``."""
     return fill_diagonal_(a, val)
 
 
-def fill_diagonal_offset(a, val, offset):
+def fill_diagonal_offset(a: TensorLike, val: TensorLike, offset: TensorLike) -> TensorVariable:
     """Return the matrix ``a`` with the diagonal ``offset`` above its main one set to ``val``."""
     return fill_diagonal_offset_(a, val, offset)

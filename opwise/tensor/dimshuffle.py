@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -123,12 +125,12 @@ class DimShuffle(Op):
 
 
 @cache
-def dimshuffle_op(broadcastable, order):
+def dimshuffle_op(broadcastable: tuple[bool, ...], order: tuple[int | str, ...]) -> DimShuffle:
     """Return the DimShuffle of a pattern and an order; the same object for equal arguments."""
     return DimShuffle(broadcastable, order)
 
 
-def dimshuffle(x, order):
+def dimshuffle(x: Any, order: Iterable[int | str]) -> Any:
     """Return ``x`` with its dimensions in ``order``; x itself where that changes nothing."""
     order = tuple(order)
     if order == tuple(range(x.type.ndim)):

@@ -6,12 +6,15 @@ The functions that users call are in ``opwise.tensor.products``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.graph.variable import Variable
 from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
@@ -23,14 +26,14 @@ from opwise.tensor.variable import as_tensor_variable
 __all__ = ["Dot"]
 
 
-def matched(gradient, x):
+def matched(gradient: Any, x: Variable) -> Any:
     """Return a gradient by ``x`` with the broadcast pattern of x."""
     if gradient.type.broadcastable != x.type.broadcastable:
         return patternbroadcast(gradient, x.type.broadcastable)
     return gradient
 
 
-def numpys_dot(x, y):
+def numpys_dot(x: np.ndarray, y: np.ndarray) -> Any:
     """Return numpy's product of two arrays of one or two dimensions; 0 times NaN is NaN."""
     # where one of them is a single 0, np.dot does not look at the other
     if 1 in (x.size, y.size) and x.shape[-1] == y.shape[0]:
@@ -96,7 +99,9 @@ def _outer(x, y):
     return _dot(dimshuffle(x, (0, "x")), dimshuffle(y, ("x", 0)))
 
 
-def product_rule(op, factors, eval_points):
+def product_rule(
+    op: Op, factors: Sequence[Variable], eval_points: Sequence[Variable | None]
+) -> Any:
     """Return the derivative of a product of two in a direction; None where that is not given."""
     (x, y), (dx, dy) = factors, eval_points
     parts = [op(dx, y)] if dx is not None else []

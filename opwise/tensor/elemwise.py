@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import weakref
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +17,14 @@ from opwise.graph.apply import Apply
 from opwise.graph.null import NullType, disconnected_type, is_disconnected, is_null
 from opwise.graph.op import Op
 from opwise.graph.traversal import io_toposort
+from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
+from opwise.scalar.dtypes import DTypeLike
 from opwise.scalar.op import OPS, ScalarOp, cast_op
 from opwise.scalar.spec import ROWS, Algebra
 from opwise.scalar.types import get_scalar_type
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import Tensor, TensorLike, TensorVariable, as_tensor_variable, constant
 
 #: by Apply, what computes it
 _computations: weakref.WeakKeyDictionary[Apply, _Computation] = weakref.WeakKeyDictionary()
@@ -305,7 +308,7 @@ def _lift(result, values):
     return values[result] if result in values else constant(result.data)
 
 
-def pad_left(x, ndim):
+def pad_left(x: Any, ndim: int) -> Any:
     """Return ``x`` with broadcastable dimensions added on the left up to ``ndim``."""
     missing = ndim - x.type.ndim
     if missing <= 0:
@@ -314,7 +317,7 @@ def pad_left(x, ndim):
 
 
 @cache
-def bare(name):
+def bare(name: str) -> Elemwise:
     """Return the Elemwise of a row as gradients make it: it prints without ``no_inplace``."""
     return Elemwise(OPS[name])
 
@@ -322,12 +325,12 @@ def bare(name):
 BARE_ALGEBRA = Algebra(lambda name, *args: bare(name)(*args))
 
 
-def second_bare(x, y):
+def second_bare(x: Variable, y: Variable) -> TensorVariable:
     """Return ``y`` broadcast to the shape of ``x``."""
     return bare("second")(x, y)
 
 
-def zeros_like(x, dtype=None):
+def zeros_like(x: Any, dtype: DTypeLike | None = None) -> TensorVariable:
     """Return zeros of the shape of ``x``, of its dtype unless told."""
     zero = constant(np.zeros((), dtype or x.type.dtype))
     return second_bare(x, zero)
@@ -353,19 +356,19 @@ for _row in ROWS.values():
     _define(_row)
 
 
-def elemwise(name):
+def elemwise(name: str) -> Elemwise:
     """Return the Elemwise of a row as users write it (``Elemwise{add,no_inplace}``)."""
     row = ROWS[name]
     return FUNCTIONS[row.tensor_name or row.name]
 
 
 @cache
-def cast_elemwise(dtype):
+def cast_elemwise(dtype: str) -> Elemwise:
     """Return the Elemwise that casts to ``dtype``."""
     return Elemwise(cast_op(dtype))
 
 
-def cast(x, dtype):
+def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """Return ``x`` as ``dtype`` ('floatX' too); x itself if it has that dtype."""
     if dtype == "floatX":
         dtype = config.floatX

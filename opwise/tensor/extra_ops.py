@@ -5,7 +5,9 @@ Diagonals are in ``opwise.tensor.diagonal``, selection by value in ``opwise.tens
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from opwise.graph.op import Op
 from opwise.graph.variable import Constant
 from opwise.profiling import traffic
 from opwise.scalar import dtypes
+from opwise.scalar.dtypes import DTypeLike
 from opwise.tensor.advanced_subtensor import (
     advanced_inc_subtensor1,
     user_zeros_like,
@@ -39,7 +42,7 @@ from opwise.tensor.shape import flatten, reshape, squeeze
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.subtensor import getitem, set_subtensor
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import Tensor, TensorLike, TensorVariable, as_tensor_variable, constant
 
 __all__ = [
     "DiffOp", "bartlett", "bincount", "cumprod", "cumsum", "fill_diagonal", "fill_diagonal_offset",
@@ -169,12 +172,12 @@ class CumOp(Op):
         return f"{type(self).__name__}{{{self.axis}, {self.mode}}}"
 
 
-def cumsum(x, axis=None):
+def cumsum(x: TensorLike, axis: int | None = None) -> TensorVariable:
     """Return the cumulative sums of ``x`` along ``axis``, of its dtype; None flattens first."""
     return CumOp(axis, "add")(x)
 
 
-def cumprod(x, axis=None):
+def cumprod(x: TensorLike, axis: int | None = None) -> TensorVariable:
     """Return the cumulative products of ``x`` along ``axis``, of its dtype; None flattens first.
 
     Gradients are exact where factors are 0. Gradients of them are not where several factors are 0.
@@ -182,12 +185,12 @@ def cumprod(x, axis=None):
     return CumOp(axis, "mul")(x)
 
 
-def CumsumOp(axis=None):
+def CumsumOp(axis: int | None = None) -> CumOp:
     """Return the Op of cumulative sums, under its older name."""
     return CumOp(axis, "add")
 
 
-def CumprodOp(axis=None):
+def CumprodOp(axis: int | None = None) -> CumOp:
     """Return the Op of cumulative products, under its older name."""
     return CumOp(axis, "mul")
 
@@ -240,12 +243,12 @@ class DiffOp(Op):
         return [None if eval_points[0] is None else self(eval_points[0])]
 
 
-def diff(x, n=1, axis=-1):
+def diff(x: TensorLike, n: int = 1, axis: int = -1) -> Any:
     """Return the differences of neighbours in ``x`` along ``axis``, taken ``n`` times."""
     return DiffOp(n=n, axis=axis)(x)
 
 
-def roll(x, shift, axis=None):
+def roll(x: TensorLike, shift: Any, axis: int | None = None) -> Tensor:
     """Return ``x`` with its elements moved by ``shift`` along ``axis``, round its ends.
 
     axis: None moves them in the flattened array.
@@ -336,7 +339,7 @@ class RepeatOp(Op):
         return [None if eval_points[0] is None else self(eval_points[0], inputs[1])]
 
 
-def repeat(x, repeats, axis=None):
+def repeat(x: TensorLike, repeats: TensorLike, axis: int | None = None) -> Any:
     """Return ``x`` with each element along ``axis`` repeated; None flattens x first.
 
     repeats: an integer, or a vector with a number for each element.
@@ -362,7 +365,7 @@ def repeat(x, repeats, axis=None):
     return reshape(stretched, lengths, ndim=x.type.ndim)
 
 
-def tile(x, reps, ndim=None):
+def tile(x: TensorLike, reps: Any, ndim: int | None = None) -> Any:
     """Return ``x`` put side by side, ``reps`` times along each dimension.
 
     reps: an integer, a list of integers and scalars, or a vector. ndim: dimensions of the result,
@@ -413,7 +416,12 @@ def _repetitions(reps, ndim):
 # --- counting and searching -----------------------------------------------------------------------
 
 
-def bincount(x, weights=None, minlength=None, assert_nonneg=False):
+def bincount(
+    x: TensorLike,
+    weights: TensorLike | None = None,
+    minlength: Any = None,
+    assert_nonneg: bool = False,
+) -> TensorVariable:
     """Return how often each number from 0 on occurs in ``x``, a vector of integers, in its dtype.
 
     weights: what to add for each element instead of 1; the result then has their dtype. minlength:
@@ -439,7 +447,7 @@ def bincount(x, weights=None, minlength=None, assert_nonneg=False):
     return advanced_inc_subtensor1(zeros([length], dtype=weights.type.dtype), weights, x)
 
 
-def to_one_hot(y, nb_class, dtype=None):
+def to_one_hot(y: TensorLike, nb_class: Any, dtype: DTypeLike | None = None) -> TensorVariable:
     """Return a matrix of floatX with, in each row, a 1 in the column that ``y`` names, else 0.
 
     y: a vector of integers below ``nb_class``, the number of columns. dtype: of the result.
@@ -491,7 +499,9 @@ class SearchsortedOp(Op):
         ]
 
 
-def searchsorted(x, v, side="left", sorter=None):
+def searchsorted(
+    x: TensorLike, v: TensorLike, side: str = "left", sorter: TensorLike | None = None
+) -> TensorVariable:
     """Return where each element of ``v`` would have to be inserted into the sorted vector ``x``.
 
     side: before ('left') or after ('right') equal elements. sorter: positions that sort x.
@@ -639,7 +649,7 @@ def _integers(*inputs):
     return variables
 
 
-def unravel_index(indices, dims, order="C", ndim=None):
+def unravel_index(indices: TensorLike, dims: Any, order: str = "C", ndim: int | None = None) -> Any:
     """Return positions in a flattened array of shape ``dims`` as a tuple of one for each dimension.
 
     ndim: the length of dims, needed where that is not known.
@@ -649,7 +659,9 @@ def unravel_index(indices, dims, order="C", ndim=None):
     return tuple(UnravelIndex(ndim=ndim, order=order)(indices, dims, return_list=True))
 
 
-def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
+def ravel_multi_index(
+    multi_index: Sequence[TensorLike], dims: Any, mode: str = "raise", order: str = "C"
+) -> TensorVariable:
     """Return positions along each dimension of an array as ones in it flattened.
 
     dims: the shape of the array.
@@ -685,6 +697,6 @@ class Bartlett(Op):
 bartlett_ = Bartlett()
 
 
-def bartlett(M):
+def bartlett(M: TensorLike) -> TensorVariable:
     """Return the Bartlett window of ``M`` points, an integer scalar."""
     return bartlett_(M)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +32,14 @@ from opwise.tensor.shape import (
     shape_padleft,
 )
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant, conversions
+from opwise.tensor.variable import (
+    Tensor,
+    TensorLike,
+    TensorVariable,
+    as_tensor_variable,
+    constant,
+    conversions,
+)
 
 __all__ = [
     "Join",
@@ -108,7 +117,7 @@ def _make_vector_op(dtype):
 make_vector = _make_vector_op("int64")
 
 
-def vector_of(numbers):
+def vector_of(numbers: Sequence[Any]) -> TensorVariable:
     """Return the vector of a list of 0-d tensors, of the upcast of their dtypes."""
     return _make_vector_op(dtypes.upcast(*(x.type.dtype for x in numbers)))(*numbers)
 
@@ -290,7 +299,7 @@ vector_rule(Join, _length_of_join, _entry_of_join)
 join_ = Join()
 
 
-def join(axis, *tensors_list):
+def join(axis: TensorLike, *tensors_list: TensorLike) -> Tensor:
     """Return tensors of one number of dimensions joined along ``axis``, an integer or a variable.
 
     The dtype is the upcast of theirs. A single tensor is returned as it is.
@@ -300,7 +309,7 @@ def join(axis, *tensors_list):
     return join_(axis, *tensors_list)
 
 
-def concatenate(tensor_list, axis=0):
+def concatenate(tensor_list: Sequence[TensorLike], axis: TensorLike = 0) -> Tensor:
     """Return the tensors of a list or tuple joined along ``axis``, an integer or a variable."""
     if not isinstance(tensor_list, list | tuple):
         raise TypeError(
@@ -310,7 +319,7 @@ def concatenate(tensor_list, axis=0):
     return join(axis, *tensor_list)
 
 
-def stack(*tensors, **kwargs):
+def stack(*tensors: Any, **kwargs: Any) -> Tensor:
     """Return tensors of equal shape joined along a new axis: ``stack(tensors, axis=0)``.
 
     axis may be negative. ``stack(x, y, ...)``, the form of old programs, joins along axis 0.
@@ -347,12 +356,12 @@ def _stacked(tensors, axis):
     return join(axis % ndim, *(shape_padaxis(x, axis) for x in tensors))
 
 
-def horizontal_stack(*args):
+def horizontal_stack(*args: TensorLike) -> Tensor:
     """Return two or more matrices side by side."""
     return join(1, *_matrices(args, "horizontal_stack"))
 
 
-def vertical_stack(*args):
+def vertical_stack(*args: TensorLike) -> Tensor:
     """Return two or more matrices on top of each other."""
     return join(0, *_matrices(args, "vertical_stack"))
 
@@ -367,7 +376,7 @@ def _matrices(args, name):
     return args
 
 
-def stacklists(arg):
+def stacklists(arg: TensorLike) -> Tensor:
     """Return nested lists of tensors as one tensor: each level of lists becomes a dimension."""
     if isinstance(arg, list | tuple):
         return stack([stacklists(item) for item in arg])
@@ -498,7 +507,7 @@ def _split_op(len_splits):
     return Split(len_splits)
 
 
-def split(x, splits_size, n_splits, axis=0):
+def split(x: TensorLike, splits_size: TensorLike, n_splits: int, axis: TensorLike = 0) -> Any:
     """Return ``x`` cut into ``n_splits`` parts along ``axis``; one part alone is no list.
 
     splits_size: the lengths of the parts, an integer vector or a list of numbers and variables.

@@ -6,6 +6,7 @@ The Ops that they make are in ``opwise.tensor.dot`` and ``opwise.tensor.blas``.
 from __future__ import annotations
 
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +18,12 @@ from opwise.tensor.elemwise import elemwise
 from opwise.tensor.shape import flatten, patternbroadcast, reshape
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import TensorType
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
 
 __all__ = ["batched_dot", "batched_tensordot", "dot", "outer", "tensordot"]
 
 
-def dot(l, r):  # noqa: E741 (the legacy names of the arguments)
+def dot(l: Any, r: Any) -> Any:  # noqa: E741 (the legacy names of the arguments)
     """Return the product of ``l`` and ``r``, summed over the last dimension of l.
 
     The second last dimension of r, or its only one, must have the same length. A factor without
@@ -43,7 +44,7 @@ def dot(l, r):  # noqa: E741 (the legacy names of the arguments)
     return _dot(x, y)
 
 
-def outer(x, y):
+def outer(x: TensorLike, y: TensorLike) -> TensorVariable:
     """Return the matrix of all products of an element of ``x`` and one of ``y``, both flattened."""
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     x = x if x.type.ndim == 1 else flatten(x)
@@ -51,7 +52,7 @@ def outer(x, y):
     return dot(dimshuffle(x, (0, "x")), dimshuffle(y, ("x", 0)))
 
 
-def tensordot(a, b, axes=2):
+def tensordot(a: TensorLike, b: TensorLike, axes: Any = 2) -> TensorVariable:
     """Return the sum of products of ``a`` and ``b`` over pairs of axes.
 
     axes: a number n, for the last n axes of a with the first n of b; or two lists of axes (or two
@@ -61,7 +62,7 @@ def tensordot(a, b, axes=2):
     return _tensordot(a, b, axes, batched=False)
 
 
-def batched_tensordot(x, y, axes=2):
+def batched_tensordot(x: TensorLike, y: TensorLike, axes: Any = 2) -> TensorVariable:
     """Return the tensordot of each element of ``x`` along its first axis with that of ``y``.
 
     axes: as in tensordot; lists count the first axis and must not name it.
@@ -69,7 +70,7 @@ def batched_tensordot(x, y, axes=2):
     return _tensordot(x, y, axes, batched=True)
 
 
-def batched_dot(a, b):
+def batched_dot(a: TensorLike, b: TensorLike) -> TensorVariable:
     """Return the dot of each element of ``a`` along its first axis with that of ``b``.
 
     TypeError where one has no dimension. Elements without dimensions multiply.

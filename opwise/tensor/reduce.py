@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from functools import cache, partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
 from opwise.profiling import traffic
 from opwise.scalar import dtypes
+from opwise.scalar.dtypes import DTypeLike
 from opwise.scalar.op import OPS, BinaryScalarOp
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.creation import arange, zeros_like
@@ -23,7 +26,7 @@ from opwise.tensor.dimshuffle import dimshuffle, dimshuffle_op
 from opwise.tensor.elemwise import cast, elemwise, second_bare
 from opwise.tensor.shape import reshape, shape
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import Tensor, TensorLike, TensorVariable, as_tensor_variable, constant
 
 __all__ = [
     "Argmax",
@@ -48,6 +51,9 @@ __all__ = [
     "var",
 ]
 
+
+#: an axis, several, or None for all
+Axis: TypeAlias = "int | Sequence[int] | np.ndarray | Variable | None"
 
 # --- axes ---------------------------------------------------------------------------------------
 
@@ -102,7 +108,7 @@ def _axes(x, axis):
     return tuple(sorted({a % ndim for a in axes}))
 
 
-def check_and_normalize_axes(x, axis):
+def check_and_normalize_axes(x: TensorLike, axis: Axis) -> list[int]:
     """Return ``axis`` as a sorted list of axes of ``x``, none of them negative; all for None or [].
 
     Raises TypeError unless axis is made of integers and constants, ValueError if one is out of
@@ -112,7 +118,7 @@ def check_and_normalize_axes(x, axis):
     return list(_axes(x, axis) or range(x.type.ndim))
 
 
-def makeKeepDims(x, y, axis):
+def makeKeepDims(x: TensorLike, y: TensorLike, axis: Axis) -> TensorVariable:
     """Return ``y``, a reduction of ``x`` along ``axis``, with the reduced dimensions kept as 1."""
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     return _keep_dims(x, y, _axes(x, axis))
@@ -254,7 +260,7 @@ class CAReduce(Op):
         return f"Reduce{{{self.scalar_op}}}{_axis_text(self.axis)}"
 
 
-def check_not_empty(x, axes, operation):
+def check_not_empty(x: np.ndarray, axes: Iterable[int], operation: object) -> None:
     """Raise ValueError if there is nothing to reduce, for an operation without an identity."""
     for axis in axes:
         if x.shape[axis] == 0:
@@ -625,7 +631,13 @@ def _reduced(cls, x, axis, keepdims, *options):
     return _keep_dims(x, result, axes) if keepdims else result
 
 
-def sum(input, axis=None, dtype=None, keepdims=False, acc_dtype=None):
+def sum(
+    input: TensorLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    acc_dtype: DTypeLike | None = None,
+) -> TensorVariable:
     """Return the sum along ``axis`` (all unless told).
 
     dtype: of the result; int64 or uint64 for integers unless told, else that of the input.
@@ -645,7 +657,14 @@ def _concrete_dtypes(x, dtype, acc_dtype):
     return dtype, _WIDE_ACC.get(x.type.dtype, x.type.dtype) if acc_dtype is None else acc_dtype
 
 
-def prod(input, axis=None, dtype=None, keepdims=False, acc_dtype=None, no_zeros_in_input=False):
+def prod(
+    input: TensorLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    acc_dtype: DTypeLike | None = None,
+    no_zeros_in_input: bool = False,
+) -> TensorVariable:
     """Return the product along ``axis`` (all unless told).
 
     dtype, acc_dtype, keepdims: as in ``sum``. no_zeros_in_input: a promise that makes the gradient
@@ -656,17 +675,24 @@ def prod(input, axis=None, dtype=None, keepdims=False, acc_dtype=None, no_zeros_
     return _reduced(Prod, x, axis, keepdims, *options, bool(no_zeros_in_input))
 
 
-def any(x, axis=None, keepdims=False):
+def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
     """Return whether any element along ``axis`` (all unless told) is not 0."""
     return _reduced(Any, x, axis, keepdims)
 
 
-def all(x, axis=None, keepdims=False):
+def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
     """Return whether all elements along ``axis`` (all unless told) are not 0."""
     return _reduced(All, x, axis, keepdims)
 
 
-def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None):
+def mean(
+    input: TensorLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    op: bool = False,
+    keepdims: bool = False,
+    acc_dtype: DTypeLike | None = None,
+) -> Tensor:
     """Return the mean along ``axis`` (all unless told); of integers it is float64.
 
     dtype: to sum in, and of the result if it is a float. op: accepted for old programs, without
@@ -677,7 +703,7 @@ def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None)
     result_is_half = sum_dtype == "float16" or (sum_dtype is None and x.type.dtype == "float16")
     if sum_dtype is None and result_is_half:
         sum_dtype = "float32"
-    total = sum(x, axis, sum_dtype, keepdims, acc_dtype)
+    total: Tensor = sum(x, axis, sum_dtype, keepdims, acc_dtype)
     axes = range(x.type.ndim) if axis is None else _axes_as_given(x, axis)
     divisor = "float32" if total.type.dtype in _NARROW else "float64"
     if axes:
@@ -698,7 +724,13 @@ def _axes_as_given(x, axis):
     return list({a % ndim: a for a in _axis_list(axis)}.values())
 
 
-def var(input, axis=None, ddof=0, keepdims=False, corrected=False):
+def var(
+    input: TensorLike,
+    axis: Axis = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    corrected: bool = False,
+) -> Tensor:
     """Return the variance along ``axis`` (all unless told), by two passes over the input.
 
     ddof: what is subtracted from the number of elements in the divisor. corrected: subtract the
@@ -771,7 +803,13 @@ class RootOfSum(ViewOp):
         return elemwise("mul")(power, elemwise("true_div")(root, nonzero))
 
 
-def std(input, axis=None, ddof=0, keepdims=False, corrected=False):
+def std(
+    input: TensorLike,
+    axis: Axis = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    corrected: bool = False,
+) -> TensorVariable:
     """Return the standard deviation along ``axis`` (default: all); arguments as for ``var``.
 
     Where it is 0 its gradient is 0, one of the slopes of that kink.
@@ -782,7 +820,9 @@ def std(input, axis=None, ddof=0, keepdims=False, corrected=False):
     return result
 
 
-def max_and_argmax(a, axis=None, keepdims=False):
+def max_and_argmax(
+    a: TensorLike, axis: Axis = None, keepdims: bool = False
+) -> list[TensorVariable]:
     """Return [maximum, position of the first maximum] along ``axis`` (all unless told).
 
     axis: integers or constants. Positions count in C order over the reduced axes.
@@ -793,7 +833,7 @@ def max_and_argmax(a, axis=None, keepdims=False):
     return [_keep_dims(a, r, axes) for r in results] if keepdims else results
 
 
-def max(x, axis=None, keepdims=False):
+def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
     """Return the maximum along ``axis`` (all unless told); NaN where an element is NaN.
 
     In the gradient, all elements that equal the maximum get the whole gradient.
@@ -801,7 +841,7 @@ def max(x, axis=None, keepdims=False):
     return max_and_argmax(x, axis, keepdims)[0]
 
 
-def argmax(x, axis=None, keepdims=False):
+def argmax(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
     """Return the position of the first maximum along ``axis`` (in the whole array unless told)."""
     return max_and_argmax(x, axis, keepdims)[1]
 
@@ -811,6 +851,7 @@ def _turned(x):
     dtype = x.type.dtype
     if dtype in dtypes.COMPLEX:
         raise NotImplementedError(f"complex numbers have no minimum; {x} has dtype {dtype}")
+    turn: Callable
     if dtype in dtypes.UNSIGNED:
         turn = partial(elemwise("sub"), constant(np.iinfo(dtype).max, dtype=dtype))
     else:
@@ -819,7 +860,7 @@ def _turned(x):
     return turn(x), turn
 
 
-def min(x, axis=None, keepdims=False):
+def min(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
     """Return the minimum along ``axis`` (all unless told); NaN where an element is NaN.
 
     In the gradient, all elements that equal the minimum get the whole gradient.
@@ -828,13 +869,13 @@ def min(x, axis=None, keepdims=False):
     return turn(max(turned, axis, keepdims))
 
 
-def argmin(x, axis=None, keepdims=False):
+def argmin(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
     """Return the position of the first minimum along ``axis`` (in the whole array unless told)."""
     turned, _ = _turned(as_tensor_variable(x))
     return argmax(turned, axis, keepdims)
 
 
-def ptp(a, axis=None):
+def ptp(a: TensorLike, axis: Axis = None) -> TensorVariable:
     """Return the maximum minus the minimum along ``axis`` (all unless told)."""
     a = as_tensor_variable(a)
     return elemwise("sub")(max(a, axis), min(a, axis))

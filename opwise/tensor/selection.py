@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from opwise.graph.apply import Apply
@@ -16,7 +18,7 @@ from opwise.tensor.shape import flatten
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.subtensor import getitem, take
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
 
 __all__ = [
     "Choose", "Nonzero", "PermuteRowElements", "choose", "flatnonzero", "inverse_permutation",
@@ -45,7 +47,7 @@ class Nonzero(Op):
 _nonzero = Nonzero()
 
 
-def nonzero(a, return_matrix=False):
+def nonzero(a: TensorLike, return_matrix: bool = False) -> Any:
     """Return the positions of the elements of ``a`` that are not 0, in C order.
 
     A tuple of int64 vectors, one for each dimension; return_matrix: these as rows of a matrix.
@@ -56,7 +58,7 @@ def nonzero(a, return_matrix=False):
     return tuple(getitem(matrix, d) for d in range(as_tensor_variable(a).type.ndim))
 
 
-def flatnonzero(a):
+def flatnonzero(a: TensorLike) -> Any:
     """Return the positions in the flattened ``a`` of the elements that are not 0."""
     a = as_tensor_variable(a)
     if a.type.ndim == 0:
@@ -64,13 +66,13 @@ def flatnonzero(a):
     return nonzero(flatten(a))[0]
 
 
-def nonzero_values(a):
+def nonzero_values(a: TensorLike) -> Any:
     """Return the elements of ``a`` that are not 0, in C order, as a vector."""
     a = as_tensor_variable(a)
     return take(flatten(a), flatnonzero(a))
 
 
-def compress(condition, x, axis=None):
+def compress(condition: TensorLike, x: TensorLike, axis: int | None = None) -> Any:
     """Return the parts of ``x`` along ``axis`` for which ``condition``, a vector, is not 0.
 
     axis: None takes elements of the flattened x.
@@ -149,7 +151,7 @@ class Choose(Op):
         return sum_to(choice, elemwise("switch")(chosen, gz, 0))
 
 
-def choose(a, choices, out=None, mode="raise"):
+def choose(a: TensorLike, choices: Any, out: None = None, mode: str = "raise") -> TensorVariable:
     """Return, for each element of ``a``, the element of the choice of that number.
 
     a: integers. choices: a tensor with the choices along its first axis, or a list of tensors; all
@@ -222,7 +224,7 @@ class PermuteRowElements(Op):
 _permute = PermuteRowElements()
 
 
-def permute_row_elements(x, y, inverse=0):
+def permute_row_elements(x: TensorLike, y: TensorLike, inverse: Any = 0) -> TensorVariable:
     """Return each row of ``x`` in the order of the corresponding row of ``y``.
 
     x and y broadcast, so that a vector y permutes every row. inverse: 1 for the inverse orders.
@@ -230,7 +232,7 @@ def permute_row_elements(x, y, inverse=0):
     return _permute(x, y, inverse)
 
 
-def inverse_permutation(perm):
+def inverse_permutation(perm: TensorLike) -> TensorVariable:
     """Return the inverse of each permutation in the last dimension of ``perm``, of its dtype."""
     perm = as_tensor_variable(perm)
     n = getitem(shape_of(perm), -1)

@@ -6,15 +6,17 @@ Joining and splitting is in ``opwise.tensor.join``, squeezing of one axis and th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Variable
 from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.scalar.op import Cast
@@ -31,7 +33,7 @@ from opwise.tensor.knownvalues import (
     vector_rule,
 )
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable, constant
 
 __all__ = [
     "Rebroadcast",
@@ -128,12 +130,12 @@ class Shape_i(Op):
 
 
 @cache
-def shape_i_op(i):
+def shape_i_op(i: int) -> Shape_i:
     """Return the Op that gives the length of dimension ``i``; the same object each time."""
     return Shape_i(i)
 
 
-def shape_i(var, i, fgraph=None):
+def shape_i(var: Variable, i: int, fgraph: Any = None) -> Any:
     """Return the length of dimension ``i`` of ``var``.
 
     fgraph: where it tracks shapes, what it knows of this one is returned.
@@ -146,7 +148,7 @@ def shape_i(var, i, fgraph=None):
     return _shape(var)[i]
 
 
-def length(n):
+def length(n: Any) -> Any:
     """Return a length as an int64 scalar: an int as a constant, an integer variable cast."""
     if isinstance(n, Constant):
         return n if n.type.dtype == "int64" else constant(np.int64(n.data))
@@ -160,7 +162,7 @@ def length(n):
 _MAX_DEPTH = 30
 
 
-def is_length(entry, depth=_MAX_DEPTH):
+def is_length(entry: Any, depth: int = _MAX_DEPTH) -> bool:
     """Return whether an entry is known not to be negative: a length, or made of lengths."""
     if not hasattr(entry, "type"):
         return bool(entry >= 0)
@@ -308,7 +310,7 @@ def _reshape_op(ndim):
     return Reshape(ndim)
 
 
-def reshape(x, newshape, ndim=None):
+def reshape(x: TensorLike, newshape: TensorLike, ndim: int | None = None) -> TensorVariable:
     """Return ``x`` with another shape; a view of x where that is possible.
 
     newshape: integers and 0-d variables, or a vector; one entry may be -1, which stands for what
@@ -331,7 +333,7 @@ def reshape(x, newshape, ndim=None):
     return _reshape_op(int(ndim))(x, newshape)
 
 
-def flatten(x, ndim=None, outdim=None):
+def flatten(x: TensorLike, ndim: int | None = None, outdim: int | None = None) -> Any:
     """Return ``x`` with all dimensions from ``ndim - 1`` on merged into one; a view if possible.
 
     ndim: how many dimensions remain, 1 unless told. outdim: the same, under an older name. Raises
@@ -354,24 +356,24 @@ def flatten(x, ndim=None, outdim=None):
     return addbroadcast(result, *(i for i, b in enumerate(merged) if b))
 
 
-def is_flat(var, ndim=None, outdim=None):
+def is_flat(var: Any, ndim: int | None = None, outdim: int | None = None) -> bool:
     """Return whether ``var`` has ``ndim`` dimensions, 1 unless told (outdim: its old name)."""
     return var.ndim == (ndim if ndim is not None else outdim if outdim is not None else 1)
 
 
-def shape_padleft(t, n_ones=1):
+def shape_padleft(t: TensorLike, n_ones: int = 1) -> TensorVariable:
     """Return ``t`` with ``n_ones`` broadcastable dimensions added on the left."""
     t = as_tensor_variable(t)
     return _reordered(t, ["x"] * n_ones + list(range(t.type.ndim)))
 
 
-def shape_padright(t, n_ones=1):
+def shape_padright(t: TensorLike, n_ones: int = 1) -> TensorVariable:
     """Return ``t`` with ``n_ones`` broadcastable dimensions added on the right."""
     t = as_tensor_variable(t)
     return _reordered(t, list(range(t.type.ndim)) + ["x"] * n_ones)
 
 
-def shape_padaxis(t, axis):
+def shape_padaxis(t: TensorLike, axis: int) -> TensorVariable:
     """Return ``t`` with a broadcastable dimension added at ``axis``, which may be negative."""
     t = as_tensor_variable(t)
     ndim = t.type.ndim + 1
@@ -386,7 +388,7 @@ def _reordered(x, order):
     return dimshuffle_op(x.type.broadcastable, tuple(order))(x)
 
 
-def transpose(x, axes=None):
+def transpose(x: TensorLike, axes: Iterable[int] | None = None) -> TensorVariable:
     """Return ``x`` with its dimensions in the order ``axes``, reversed unless told; a view."""
     x = as_tensor_variable(x)
     if axes is None:
@@ -403,7 +405,7 @@ def transpose(x, axes=None):
     return _reordered(x, order)
 
 
-def swapaxes(y, axis1, axis2):
+def swapaxes(y: TensorLike, axis1: int, axis2: int) -> TensorVariable:
     """Return ``y`` with two dimensions exchanged; they may be negative."""
     y = as_tensor_variable(y)
     order = list(range(y.type.ndim))
@@ -414,7 +416,7 @@ def swapaxes(y, axis1, axis2):
     return _reordered(y, order)
 
 
-def squeeze(x):
+def squeeze(x: TensorLike) -> TensorVariable:
     """Return ``x`` without its broadcastable dimensions."""
     x = as_tensor_variable(x)
     return _reordered(x, [i for i, b in enumerate(x.type.broadcastable) if not b])
@@ -489,7 +491,7 @@ vector_rule(
 
 
 @cache
-def rebroadcast_op(pairs):
+def rebroadcast_op(pairs: tuple[tuple[int, bool], ...]) -> Rebroadcast:
     """Return the Rebroadcast of a tuple of pairs; the same object for equal ones."""
     return Rebroadcast(*pairs)
 
@@ -511,17 +513,17 @@ def _rebroadcast(x, wanted):
     return rebroadcast_op(pairs)(x) if pairs else x
 
 
-def addbroadcast(x, *axes):
+def addbroadcast(x: TensorLike, *axes: int) -> Any:
     """Return ``x`` with ``axes`` declared broadcastable; that they are 1 is checked at run time."""
     return _rebroadcast(x, dict.fromkeys(axes, True))
 
 
-def unbroadcast(x, *axes):
+def unbroadcast(x: TensorLike, *axes: int) -> Any:
     """Return ``x`` with ``axes`` declared not broadcastable."""
     return _rebroadcast(x, dict.fromkeys(axes, False))
 
 
-def patternbroadcast(x, broadcastable):
+def patternbroadcast(x: TensorLike, broadcastable: Iterable[bool]) -> Any:
     """Return ``x`` with the broadcast pattern ``broadcastable``, a sequence of booleans."""
     return _rebroadcast(x, {i: bool(b) for i, b in enumerate(broadcastable)})
 

@@ -110,7 +110,7 @@ def _part(x):
     return x
 
 
-def slice_variable(item):
+def slice_variable(item: slice) -> Variable:
     """Return a slice, made of integers, variables and None, as a variable."""
     parts = [known_int(p) if isinstance(p, Variable) else p for p in _parts(item)]
     if all(p is not None or q is None for p, q in zip(parts, _parts(item), strict=True)):
@@ -125,7 +125,7 @@ def _parts(item):
 # --- whole numbers of which some are known -----------------------------------------------------
 
 
-def known_int(x):
+def known_int(x: Any) -> int | None:
     """Return the value of an integer, a constant or a cast of one as an int; None if unknown."""
     if isinstance(x, numbers.Integral):
         return int(x)
@@ -136,7 +136,7 @@ def known_int(x):
     return None
 
 
-def as_tensor(x):
+def as_tensor(x: Any) -> Any:
     """Return an integer, a scalar variable or a tensor as an integer tensor of no dimension."""
     if isinstance(x, numbers.Integral):
         return constant(np.int64(x))
@@ -208,7 +208,7 @@ def _bound(x, length, low, high):
     return _minimum(_maximum(x, low), high)
 
 
-def get_canonical_form_slice(theslice, length):
+def get_canonical_form_slice(theslice: Any, length: Any) -> tuple[Any, Any]:
     """Return (canonical, direction) with ``x[theslice]`` equal to ``x[canonical][::direction]``.
 
     theslice: an integer or a slice, of Python integers, variables and None. length: that of the
@@ -279,7 +279,7 @@ def _steps(distance, size):
     return _maximum(_add(_floor_div(_sub(distance, 1), size), 1), 0)
 
 
-def slice_length(theslice, length):
+def slice_length(theslice: slice, length: Any) -> Any:
     """Return how many elements of a dimension of ``length`` a slice picks, as an int64 tensor."""
     length = _simple(length)
     bounds: list[Any] = [None if p is None else _simple(p) for p in _parts(theslice)]
@@ -303,7 +303,7 @@ def _is_natural(x):
     return isinstance(x, int) and x >= 0
 
 
-def keeps_one(theslice):
+def keeps_one(theslice: slice) -> bool:
     """Return whether a slice is known to keep the element of a dimension of length 1.
 
     A start other than 0 or None counts as not known.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from opwise.graph.apply import Apply
@@ -9,6 +11,7 @@ from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant
 from opwise.scalar import dtypes
+from opwise.scalar.dtypes import DTypeLike
 from opwise.tensor.advanced_subtensor import (
     advanced_inc_subtensor,
     advanced_subtensor,
@@ -22,7 +25,7 @@ from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.shape import flatten
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import Tensor, as_tensor_variable
+from opwise.tensor.variable import Tensor, TensorLike, TensorVariable, as_tensor_variable
 
 __all__ = ["argsort", "argtopk", "sort", "topk", "topk_and_argtopk"]
 
@@ -128,7 +131,9 @@ def _with_axis(a, axis):
     return (flatten(a), 0) if axis is None else (a, axis)
 
 
-def sort(a, axis=-1, kind="quicksort", order=None):
+def sort(
+    a: TensorLike, axis: Any = -1, kind: str = "quicksort", order: Any = None
+) -> TensorVariable:
     """Return ``a`` sorted along ``axis``, the last unless told; None sorts the flattened array.
 
     kind: 'quicksort', 'mergesort' or 'heapsort'. Not-a-numbers come last.
@@ -137,7 +142,9 @@ def sort(a, axis=-1, kind="quicksort", order=None):
     return SortOp(kind, order)(a, axis)
 
 
-def argsort(a, axis=-1, kind="quicksort", order=None):
+def argsort(
+    a: TensorLike, axis: Any = -1, kind: str = "quicksort", order: Any = None
+) -> TensorVariable:
     """Return the int64 positions of the elements of ``a`` in sorted order along ``axis``.
 
     None gives positions in the flattened array. Equal elements keep their order with 'mergesort'.
@@ -234,7 +241,13 @@ class TopKOp(Op):
         return [gx, disconnected_type.make_variable()]
 
 
-def topk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
+def topk(
+    x: TensorLike,
+    kth: TensorLike,
+    axis: int = -1,
+    sorted: bool = True,
+    idx_dtype: DTypeLike = "int64",
+) -> TensorVariable:
     """Return the ``kth`` largest elements of ``x`` along ``axis``; the smallest if kth is negative.
 
     axis: None takes them from the flattened array. sorted: largest first.
@@ -243,13 +256,25 @@ def topk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
     return TopKOp(axis, sorted, idx_dtype, return_indices=False)(x, kth)
 
 
-def argtopk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
+def argtopk(
+    x: TensorLike,
+    kth: TensorLike,
+    axis: int = -1,
+    sorted: bool = True,
+    idx_dtype: DTypeLike = "int64",
+) -> TensorVariable:
     """Return the positions of the ``kth`` largest elements; arguments as in topk."""
     x, axis = _with_axis(x, axis)
     return TopKOp(axis, sorted, idx_dtype, return_values=False)(x, kth)
 
 
-def topk_and_argtopk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
+def topk_and_argtopk(
+    x: TensorLike,
+    kth: TensorLike,
+    axis: int = -1,
+    sorted: bool = True,
+    idx_dtype: DTypeLike = "int64",
+) -> Any:
     """Return the ``kth`` largest elements and their positions; arguments as in topk."""
     x, axis = _with_axis(x, axis)
     return TopKOp(axis, sorted, idx_dtype)(x, kth)

@@ -5,7 +5,9 @@ Arrays and masks as indices are in ``opwise.tensor.advanced_subtensor``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +61,7 @@ from opwise.tensor.shape import Reshape, addbroadcast, flatten, reshape
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.slices import get_canonical_form_slice, keeps_one, slice_length
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable, constant
 
 __all__ = [
     "AdvancedBooleanIncSubtensor", "AdvancedBooleanSubtensor", "AdvancedIncSubtensor",
@@ -111,7 +113,7 @@ def _fill(idx_list, values):
     return tuple(map(convert, idx_list)), count
 
 
-def get_idx_list(inputs, idx_list, get_count=False):
+def get_idx_list(inputs: Sequence[Any], idx_list: Iterable[Any], get_count: bool = False) -> Any:
     """Return what an Apply indexes by: ``idx_list`` with variables of ``inputs[1:]`` for its types.
 
     get_count: return a pair with the number of inputs taken.
@@ -120,7 +122,7 @@ def get_idx_list(inputs, idx_list, get_count=False):
     return (filled, count) if get_count else filled
 
 
-def make_constant(items):
+def make_constant(items: Iterable[Any]) -> tuple[Any, ...]:
     """Return indices with integers, in slices too, turned into int64 scalar constants."""
 
     def convert(item):
@@ -206,7 +208,7 @@ class _Indexed:
         return ", ".join(map(text, self.idx_list))
 
 
-def scalar_index(x):
+def scalar_index(x: Any) -> Variable:
     """Return an index as a scalar variable."""
     if isinstance(x, Variable):
         return x if isinstance(x.type, Scalar) else scalar_from_tensor(x)
@@ -351,7 +353,7 @@ class IncSubtensor(_Indexed, _Changes):
 # --- known elements -------------------------------------------------------------------------------
 
 
-def constant_index(node):
+def constant_index(node: Apply) -> tuple[Any, ...] | None:
     """Return what a Subtensor indexes by as a tuple of ints and slices; None if unknown."""
 
     def number(part):
@@ -418,7 +420,7 @@ vector_rule(Subtensor, _length_of_slice, _entry_of_slice)
 _subtensor = cache(lambda key: Subtensor(slice(*e) if isinstance(e, tuple) else e for e in key))
 
 
-def getitem(x, args):
+def getitem(x: Any, args: Any) -> Any:
     """Return ``x[args]``: what ``x[...]`` means for a tensor variable.
 
     args: integers, integer scalars, slices of these, None, Ellipsis, arrays or lists of integers,
@@ -569,7 +571,7 @@ def _with_new_dimensions(items):
     return order, rest
 
 
-def take(a, indices, axis=None, mode="raise"):
+def take(a: TensorLike, indices: TensorLike, axis: int | None = None, mode: str = "raise") -> Any:
     """Return the elements of ``a`` at ``indices`` along ``axis``, or of the flattened array.
 
     indices: integers of any shape, which takes the place of the axis in the result's. mode: what
@@ -605,7 +607,7 @@ def _take_vector(a, indices, axis):
     return dimshuffle(advanced_subtensor1(dimshuffle(a, order), indices), order)
 
 
-def sparse_grad(var):
+def sparse_grad(var: Variable) -> TensorVariable:
     """Return ``x[i]``, given that variable, marked for a sparse gradient; gradients stay dense."""
     if var.owner is None or not isinstance(var.owner.op, AdvancedSubtensor1):
         raise TypeError(f"Sparse gradient is only implemented for AdvancedSubtensor1, not {var}")
@@ -615,7 +617,9 @@ def sparse_grad(var):
 # --- changing a part ------------------------------------------------------------------------------
 
 
-def set_subtensor(x, y, inplace=False, tolerate_inplace_aliasing=False):
+def set_subtensor(
+    x: TensorLike, y: TensorLike, inplace: bool = False, tolerate_inplace_aliasing: bool = False
+) -> TensorVariable:
     """Return the whole array of which ``x`` is a part, with that part set to ``y``.
 
     x: the result of indexing, for example ``v[2:4]``. y: what broadcasts to it.
@@ -625,7 +629,13 @@ def set_subtensor(x, y, inplace=False, tolerate_inplace_aliasing=False):
     )
 
 
-def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplace_aliasing=False):
+def inc_subtensor(
+    x: TensorLike,
+    y: TensorLike,
+    inplace: bool = False,
+    set_instead_of_inc: bool = False,
+    tolerate_inplace_aliasing: bool = False,
+) -> Any:
     """Return the whole array of which ``x`` is a part, with ``y`` added to that part.
 
     x: the result of indexing. y: what broadcasts to it; elements that an array of indices names

@@ -281,22 +281,22 @@ def _tolerances(dtype):
     return rtol * factor, atol * factor
 
 
-def values_eq_approx_remove_inf(a, b):
+def values_eq_approx_remove_inf(a: np.ndarray, b: np.ndarray) -> bool:
     """Return whether two arrays agree, b holding anything where a is infinite."""
     return TensorType.values_eq_approx(a, b, allow_remove_inf=True)
 
 
-def values_eq_approx_remove_nan(a, b):
+def values_eq_approx_remove_nan(a: np.ndarray, b: np.ndarray) -> bool:
     """Return whether two arrays agree, b holding anything where a is NaN."""
     return TensorType.values_eq_approx(a, b, allow_remove_nan=True)
 
 
-def values_eq_approx_remove_inf_nan(a, b):
+def values_eq_approx_remove_inf_nan(a: np.ndarray, b: np.ndarray) -> bool:
     """Return whether two arrays agree, b holding anything where a is infinite or NaN."""
     return TensorType.values_eq_approx(a, b, allow_remove_inf=True, allow_remove_nan=True)
 
 
-def values_eq_approx_always_true(a, b):
+def values_eq_approx_always_true(a: object, b: object) -> bool:
     """Return True: the values of a variable mean nothing."""
     return True
 
@@ -320,7 +320,7 @@ def _warn_float64():
 _cache: dict[tuple, TensorType] = {}
 
 
-def tensor_type(dtype, broadcastable):
+def tensor_type(dtype: str, broadcastable: tuple[bool, ...]) -> TensorType:
     """Return a TensorType; the same object for equal arguments. dtype: a name, not 'floatX'."""
     key = (dtype, broadcastable)
     found = _cache.get(key)

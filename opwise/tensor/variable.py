@@ -21,8 +21,6 @@ from opwise.scalar.types import Scalar, autocast
 from opwise.tensor.type import TensorType, tensor_type
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from opwise.tensor.operators import TensorMethods as _tensor_py_operators
 else:
 
@@ -68,8 +66,9 @@ class TensorConstant(_tensor_py_operators, Constant):
 
 #: a variable whose type is a TensorType
 Tensor: TypeAlias = TensorVariable | TensorConstant
-#: what ``as_tensor_variable`` takes
-TensorLike: TypeAlias = "Variable | Apply | ArrayLike | Sequence[Any]"
+#: what ``as_tensor_variable`` takes: a variable, an Apply of one output, an array, a number, a list
+#: of these, or any object with a method ``_as_TensorVariable``
+TensorLike: TypeAlias = Any
 
 
 def _first(data):

@@ -271,13 +271,13 @@ class MapReduceOptimizer(Optimizer):
                 fgraph.replace_all([(node.outputs[0], new)], reason=self.name)
 
 
-def maps(node):
+def maps(node: Apply) -> bool:
     """Return whether an Apply is a reduction that can be fused with the Apply that it reads."""
     mapped = node.inputs[0].owner if reduces_in_c(node) else None
     return mapped is not None and joins(mapped) and (_is_reduced(mapped) or _is_free(mapped))
 
 
-def reduces_in_c(node):
+def reduces_in_c(node: Apply) -> bool:
     """Return whether an Apply is a reduction, along some axis, that a loop in C can compute."""
     op = node.op
     if not isinstance(op, CAReduce) or op.scalar_op.row is None or op.axis == ():
@@ -323,12 +323,12 @@ def _pattern(node):
     return node.outputs[0].type.broadcastable
 
 
-def joins(node):
+def joins(node: Apply) -> bool:
     """Return whether an Apply can be fused with others."""
     return isinstance(node.op, Elemwise) and why_alone(node) is None
 
 
-def why_alone(node):
+def why_alone(node: Apply) -> str | None:
     """Return why an elementwise Apply cannot be fused with any other; None if it can."""
     if node.op.inplace_pattern:
         return "overwrites its operand"

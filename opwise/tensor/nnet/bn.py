@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.reduce import mean as mean_
 from opwise.tensor.reduce import prod, var
 from opwise.tensor.shape import addbroadcast, shape
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import TensorVariable, as_tensor_variable, constant
 
 __all__ = [
     "BNComposite",
@@ -26,14 +27,16 @@ __all__ = [
 
 
 @cache
-def BNComposite(dtype):
+def BNComposite(dtype: str) -> Any:
     """Return the scalar op (x - mean) / std * gamma + beta on five numbers of ``dtype``."""
     x, mean, std, gamma, beta = (get_scalar_type(dtype).make_variable() for _ in range(5))
     normalised = OPS["true_div"](OPS["sub"](x, mean), std)
     return Composite([x, mean, std, gamma, beta], [OPS["add"](OPS["mul"](normalised, gamma), beta)])
 
 
-def batch_normalization(inputs, gamma, beta, mean, std, mode="low_mem"):
+def batch_normalization(
+    inputs: Any, gamma: Any, beta: Any, mean: Any, std: Any, mode: str = "low_mem"
+) -> TensorVariable:
     """Return (inputs - mean) / std * gamma + beta.
 
     All broadcast against each other. mode: 'low_mem' for one elementwise operation, 'high_mem' for

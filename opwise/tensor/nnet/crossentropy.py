@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from opwise.graph.apply import Apply
@@ -24,7 +26,7 @@ from opwise.tensor.reduce import max_and_argmax
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.subtensor import inc_subtensor, set_subtensor
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
 
 __all__ = [
     "CrossentropyCategorical1Hot",
@@ -203,24 +205,30 @@ def _no_bias(x):
     return zeros((x.shape[1],), x.type.dtype)
 
 
-def crossentropy_softmax_1hot_with_bias(x, b, y_idx, **kwargs):
+def crossentropy_softmax_1hot_with_bias(
+    x: TensorLike, b: TensorLike, y_idx: TensorLike, **kwargs: Any
+) -> Any:
     """Return the cross entropy of softmax(x + b) with labels, a vector, and the softmax."""
     return crossentropy_softmax_argmax_1hot_with_bias(x, b, y_idx, **kwargs)[:2]
 
 
-def crossentropy_softmax_1hot(x, y_idx, **kwargs):
+def crossentropy_softmax_1hot(x: TensorLike, y_idx: TensorLike, **kwargs: Any) -> Any:
     """Return the cross entropy of softmax(x) with labels, a vector, and the softmax."""
     x = as_tensor_variable(x)
     return crossentropy_softmax_1hot_with_bias(x, _no_bias(x), y_idx, **kwargs)
 
 
-def crossentropy_softmax_max_and_argmax_1hot_with_bias(x, b, y_idx, **kwargs):
+def crossentropy_softmax_max_and_argmax_1hot_with_bias(
+    x: TensorLike, b: TensorLike, y_idx: TensorLike, **kwargs: Any
+) -> Any:
     """Return cross entropy, softmax of x + b, and the maximum and its column in each row of it."""
     nll, sm = crossentropy_softmax_1hot_with_bias(x, b, y_idx, **kwargs)
     return [nll, sm, *max_and_argmax(sm, axis=-1)]
 
 
-def crossentropy_softmax_max_and_argmax_1hot(x, y_idx, **kwargs):
+def crossentropy_softmax_max_and_argmax_1hot(
+    x: TensorLike, y_idx: TensorLike, **kwargs: Any
+) -> Any:
     """Return cross entropy, softmax of x, and the maximum and its column in each row of it."""
     x = as_tensor_variable(x)
     return crossentropy_softmax_max_and_argmax_1hot_with_bias(x, _no_bias(x), y_idx, **kwargs)
@@ -311,7 +319,7 @@ crossentropy_categorical_1hot = CrossentropyCategorical1Hot()
 crossentropy_categorical_1hot_grad = CrossentropyCategorical1HotGrad()
 
 
-def categorical_crossentropy(coding_dist, true_dist):
+def categorical_crossentropy(coding_dist: TensorLike, true_dist: TensorLike) -> TensorVariable:
     """Return the cross entropy of distributions along the last dimension with the true ones.
 
     coding_dist: probabilities. true_dist: probabilities of the same shape, or, with one dimension
@@ -330,14 +338,14 @@ def categorical_crossentropy(coding_dist, true_dist):
     )
 
 
-def binary_crossentropy(output, target):
+def binary_crossentropy(output: Any, target: Any) -> TensorVariable:
     """Return the cross entropy, elementwise, of probabilities ``output`` with ``target``."""
     output, target = as_tensor_variable(output), as_tensor_variable(target)
     log = elemwise("log")
     return -(target * log(output) + (1.0 - target) * log(1.0 - output))
 
 
-def sigmoid_binary_crossentropy(output, target):
+def sigmoid_binary_crossentropy(output: TensorLike, target: TensorLike) -> TensorVariable:
     """Return binary_crossentropy(sigmoid(output), target), accurate for large outputs."""
     output, target = as_tensor_variable(output), as_tensor_variable(target)
     return target * softplus(-output) + (1.0 - target) * softplus(output)

@@ -5,6 +5,8 @@ Softmax is in ``rowsoftmax``, cross entropies in ``crossentropy``, sigmoids in `
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from opwise.graph.apply import Apply
@@ -26,7 +28,7 @@ from opwise.tensor.products import dot, tensordot
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.shape import reshape
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
 
 __all__ = [
     *crossentropy.__all__,
@@ -56,7 +58,7 @@ scalar_softsign = OPS["scalar_softsign"]
 softsign = elemwise("scalar_softsign")
 
 
-def relu(x, alpha=0):
+def relu(x: Any, alpha: Any = 0) -> TensorVariable:
     """Return x where it is positive and ``alpha`` times x elsewhere, elementwise.
 
     alpha: a number or a tensor that broadcasts against x. The derivative at 0 is the mean of both
@@ -70,7 +72,7 @@ def relu(x, alpha=0):
     return 0.5 * (1 + alpha) * x + 0.5 * (1 - alpha) * size
 
 
-def elu(x, alpha=1):
+def elu(x: Any, alpha: Any = 1) -> TensorVariable:
     """Return x where it is positive and ``alpha`` (exp(x) - 1) elsewhere, elementwise."""
     x = as_tensor_variable(x)
     below = x
@@ -79,7 +81,7 @@ def elu(x, alpha=1):
     return elemwise("switch")(x > 0, x, alpha * elemwise("expm1")(below))
 
 
-def selu(x):
+def selu(x: Any) -> TensorVariable:
     """Return the scaled elu whose outputs keep mean 0 and variance 1 (Klambauer et al., 2017)."""
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
@@ -155,7 +157,7 @@ prepend_1_to_each_row = Prepend_scalar_constant_to_each_row(1.0)
 # --- outputs of a classifier ----------------------------------------------------------------------
 
 
-def confusion_matrix(actual, pred):
+def confusion_matrix(actual: TensorLike, pred: TensorLike) -> list[TensorVariable]:
     """Return how often each class was taken for each other, and the classes, sorted.
 
     actual, pred: vectors of labels. The first result is a matrix of int64: rows are the actual

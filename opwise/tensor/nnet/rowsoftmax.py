@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import elemwise
 from opwise.tensor.reduce import sum as sum_
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
 
 __all__ = [
     "LogSoftmax",
@@ -234,17 +235,17 @@ softmax_grad = SoftmaxGrad()
 logsoftmax_op = LogSoftmax()
 
 
-def softmax(c):
+def softmax(c: TensorLike) -> TensorVariable:
     """Return the softmax of each row of a matrix of floats; that of a vector is a matrix too."""
     return softmax_op(c)
 
 
-def logsoftmax(c):
+def logsoftmax(c: TensorLike) -> TensorVariable:
     """Return the logarithm of the softmax of each row of a matrix; of a vector, as a matrix."""
     return logsoftmax_op(c)
 
 
-def softmax_graph(c):
+def softmax_graph(c: Any) -> TensorVariable:
     """Return the softmax over the last dimension, of any tensor, as an expression that overflows.
 
     Rewriting turns that of a matrix into ``Softmax``.
