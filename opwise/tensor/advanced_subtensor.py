@@ -1,6 +1,6 @@
-"""Indexing by arrays and masks, and changing what is indexed so.
+"""Indexing by arrays and masks, and changes of parts that are indexed so.
 
-What users call is in ``opwise.tensor.subtensor``; integers and slices are there too.
+The functions that users call, and basic indexing, are in ``opwise.tensor.subtensor``.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _NOT_INTEGER = "index must be integers or a boolean mask"
 
 
 def user_zeros_like(x: Any, dtype: DTypeLike | None = None) -> TensorVariable:
-    """Return zeros of the shape of ``x`` as a user writes them."""
+    """Return zeros of the shape of ``x``, which print as those that users write."""
     return elemwise("second")(x, constant(np.zeros((), dtype or x.type.dtype)))
 
 
 def zero_gradient(x: Any) -> TensorVariable:
-    """Return the gradient by a variable with no influence: zeros, of floatX if it is discrete."""
+    """Return the gradient by a variable without influence: zeros, of floatX if it is discrete."""
     return user_zeros_like(x, config.floatX if x.type.dtype in dtypes.DISCRETE else None)
 
 
@@ -77,7 +77,7 @@ def value_gradients(
 ) -> list[Any]:
     """Return the gradients by x and y of ``op``, which sets or increments a part of x by y.
 
-    picked: function that gives that part of a variable. cleared: function that sets it to 0.
+    picked: function that returns that part of a variable. cleared: function that sets it to 0.
     """
     if op.inplace:
         raise NotImplementedError(f"{op} has no gradient: take it before rewriting in place")
@@ -91,12 +91,12 @@ def value_gradients(
 
 
 def add_at(x: np.ndarray, index: Any, y: Any) -> None:
-    """Add ``y`` to ``x[index]`` in place; an element that is named twice receives both."""
+    """Add ``y`` to ``x[index]`` in place; an element that is indexed twice is incremented twice."""
     np.add.at(x, index, np.asarray(y).astype(x.dtype, copy=False))
 
 
 class AdvancedSubtensor1(Op):
-    """Picks rows: ``x[ilist]`` for a vector of integers.
+    """Selects rows: ``x[ilist]`` for a vector of integers.
 
     sparse_grad: accepted for old programs; gradients are dense.
     """
@@ -146,7 +146,7 @@ def _check_rows(x, ilist):
 
 
 class _Changes(Op):
-    """An Op that sets or increments a part of its first input."""
+    """Base of the Ops that set or increment a part of their first input."""
 
     def __init__(self, inplace=False, set_instead_of_inc=False):
         self.inplace = bool(inplace)
@@ -174,9 +174,10 @@ class _Changes(Op):
 
 
 class AdvancedIncSubtensor1(_Changes):
-    """Increments rows: adds y to ``x[ilist]``, once for each time that a row is named.
+    """Increments rows: adds y to ``x[ilist]``, each time that a row is indexed.
 
-    inplace: overwrite x. set_instead_of_inc: set the rows; of a row named twice the last wins.
+    inplace: overwrite x. set_instead_of_inc: set the rows; for a row that is indexed twice the last
+    value counts.
     """
 
     __props__ = ("inplace", "set_instead_of_inc")
@@ -254,7 +255,7 @@ def _is_mask(item):
 
 
 def _parts_of(item):
-    """Return the slice that a variable of slice type stands for, its parts perhaps variables."""
+    """Return the value of a slice variable as a slice, with variables for unknown parts."""
     if isinstance(item, SliceConstant):
         return item.data
     if item.owner is None:
@@ -265,7 +266,7 @@ def _parts_of(item):
 def adv_index_broadcastable_pattern(x: Any, items: Iterable[Any]) -> tuple[bool, ...]:
     """Return the broadcast pattern of ``x`` indexed by ``items`` (index variables).
 
-    numpy is asked, on an array of which broadcastable dimensions are 1 long and all others 2.
+    It is read off an array that numpy indexes: broadcastable dimensions have length 1, others 2.
     """
     shape: list[int] = []
     index: list[Any] = []
@@ -292,7 +293,7 @@ def adv_index_broadcastable_pattern(x: Any, items: Iterable[Any]) -> tuple[bool,
 
 
 def _broadcast_length(lengths):
-    """Return the length that dimensions of these lengths, each of which may be 1, broadcast to."""
+    """Return the length to which dimensions of these lengths broadcast at run time."""
     result = lengths[0]
     for length in lengths[1:]:
         if not equal_computations([length], [result]):
@@ -301,7 +302,7 @@ def _broadcast_length(lengths):
 
 
 class BaseAdvancedSubtensor(Op):
-    """Picks elements by numpy's rules: ``x[items]`` with arrays, integers, slices and None."""
+    """Selects elements by numpy's rules: ``x[items]`` with arrays, integers, slices and None."""
 
     __props__ = ()
 
@@ -313,7 +314,7 @@ class BaseAdvancedSubtensor(Op):
         return Apply(self, [x, *indices], [tensor_type(x.type.dtype, pattern).make_variable()])
 
     def check(self, x, items):
-        """Raise IndexError where there are more indices than dimensions."""
+        """Raise IndexError if there are more indices than dimensions."""
         taken = sum(
             i.type.ndim if _is_mask(i) else 1 for i in items if not isinstance(i.type, NoneTypeT)
         )
@@ -323,7 +324,7 @@ class BaseAdvancedSubtensor(Op):
     def perform(self, node, inputs, output_storage):
         x, *items = inputs
         result = np.asarray(x[tuple(items)])
-        # integers and slices alone give a view
+        # without an array, the result is a view
         output_storage[0][0] = result.copy() if np.may_share_memory(result, x) else result
 
     def infer_shape(self, node, shapes):
@@ -339,10 +340,10 @@ class BaseAdvancedSubtensor(Op):
                     raise ShapeError(f"the slice {item} is an input")
                 result.append(slice_length(part, x_shape[dims]))
             elif _is_mask(item):
-                raise ShapeError("the elements of a mask that are true must be counted")
+                raise ShapeError("the length depends on how many elements of a mask are true")
             else:
                 arrays.append(i)
-                # arrays that stand side by side leave their dimensions there, others in front
+                # the dimensions of adjacent arrays take their place, those of others come first
                 place = len(result) if previous in (None, i - 1) and place != 0 else 0
                 previous = i
             dims += 1
@@ -354,7 +355,7 @@ class BaseAdvancedSubtensor(Op):
 
     @staticmethod
     def _common(node, shapes, arrays, from_right):
-        """Return the length that the arrays have together in a dimension counted from the right."""
+        """Return the length of a dimension, counted from the right, of the broadcast arrays."""
         lengths = [
             shapes[i][-from_right]
             for i in arrays
@@ -378,12 +379,12 @@ class BaseAdvancedSubtensor(Op):
         return [None if eval_points[0] is None else self(eval_points[0], *inputs[1:])]
 
     def increment(self, x, y, *items):
-        """Return x with y added to the elements that this Op picks."""
+        """Return x with y added to the elements that this Op selects."""
         raise NotImplementedError
 
 
 class AdvancedSubtensor(BaseAdvancedSubtensor):
-    """Picks elements by arrays of integers, mixed with integers, slices and None."""
+    """Selects elements by arrays of integers, mixed with integers, slices and None."""
 
     def check(self, x, items):
         if any(map(_is_mask, items)):
@@ -398,20 +399,21 @@ class AdvancedSubtensor(BaseAdvancedSubtensor):
 
 
 class AdvancedBooleanSubtensor(BaseAdvancedSubtensor):
-    """Picks the elements where masks are true, mixed with other indices."""
+    """Selects the elements where masks are true, mixed with other indices."""
 
     def increment(self, x, y, *items):
         return advanced_boolean_inc_subtensor(x, y, *items)
 
 
 class BaseAdvancedIncSubtensor(_Changes):
-    """Increments the elements that arrays, masks, integers, slices and None pick.
+    """Increments the elements that arrays, masks, integers, slices and None select.
 
-    inplace: overwrite x. set_instead_of_inc: set the elements; of one named twice the last wins.
+    inplace: overwrite x. set_instead_of_inc: set the elements; for an element that is indexed twice
+    the last value counts.
     """
 
     __props__ = ("inplace", "set_instead_of_inc")
-    #: the Op that picks the elements
+    #: the Op that selects the elements
     getter: BaseAdvancedSubtensor
 
     def make_node(self, x, y, *items):
@@ -456,7 +458,7 @@ advanced_boolean_subtensor = AdvancedBooleanSubtensor()
 
 
 class AdvancedIncSubtensor(BaseAdvancedIncSubtensor):
-    """Increments elements picked by arrays of integers, mixed with integers, slices and None."""
+    """Increments elements selected by arrays of integers, mixed with integers, slices and None."""
 
     getter = advanced_subtensor
 

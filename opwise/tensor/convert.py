@@ -1,6 +1,6 @@
 """Conversions that keep the value: between scalars and 0-d tensors, copies and views.
 
-Changes of dtype are ``opwise.tensor.elemwise.cast``.
+``opwise.tensor.elemwise.cast`` changes the dtype.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ tensor_copy = bare("identity")
 
 
 class ViewOp(Op):
-    """The input itself, of any type, under another name.
+    """A view of the input, of any type.
 
     Base class of Ops that change only how a graph is treated, such as those that stop gradients.
     """
@@ -118,7 +118,7 @@ class ViewOp(Op):
 
 
 class OutputGuard(ViewOp):
-    """A view that counts as overwriting its input: nothing after it may read or overwrite that."""
+    """A view that is declared to overwrite its input, so that no later Apply may use the input."""
 
     destroy_map = {0: [0]}
 

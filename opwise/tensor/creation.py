@@ -47,7 +47,7 @@ __all__ = [
     "zeros_like",
 ]
 
-#: a tensor of the shape of the first operand, filled with the second
+#: (model, value) -> a tensor of the shape of the model, filled with the value
 fill = elemwise("second")
 
 
@@ -60,9 +60,9 @@ def _dtype_name(dtype):
 
 
 def alloc_validate_shape(shape: Iterable[TensorLike]) -> tuple[list[Any], list[bool]]:
-    """Return (the entries of a shape as 0-d integer tensors, which of them are known to be 1).
+    """Return (the lengths of a shape as 0-d tensors, whether each is known to be 1).
 
-    Raises TypeError for an entry that is not an integer of no dimension.
+    Raises TypeError unless all of them are integers without dimensions.
     """
     entries = [as_tensor_variable(n) for n in shape]
     for i, entry in enumerate(entries):
@@ -79,9 +79,9 @@ def alloc_validate_shape(shape: Iterable[TensorLike]) -> tuple[list[Any], list[b
 
 
 class Alloc(Op):
-    """A tensor of the shape given by the other inputs, filled with the first, which broadcasts.
+    """A tensor filled with the first input, which broadcasts; the others are the lengths.
 
-    The first input is repeated along dimensions where its length is 1, at run time too.
+    Unlike in Elemwise, a length of the first input that is 1 only at run time broadcasts as well.
     """
 
     __props__ = ()
@@ -92,8 +92,8 @@ class Alloc(Op):
         entries, ones_ = alloc_validate_shape(shape)
         if value.type.ndim > len(entries):
             raise TypeError(
-                f"{value} has {value.type.ndim} dimensions, more than the {len(entries)} that it "
-                "should fill"
+                f"{value} has {value.type.ndim} dimensions, more than the {len(entries)} of the "
+                "shape that it should fill"
             )
         output = tensor_type(value.type.dtype, tuple(ones_)).make_variable()
         return Apply(self, [value, *entries], [output])
@@ -123,7 +123,7 @@ class Alloc(Op):
         ]
         if repeated:
             gz = gz.sum(axis=repeated)
-        # what was summed over and is a dimension of the value comes back with length 1
+        # dimensions of the value along which it was repeated have length 1 again
         order, kept = [], 0
         for i in range(added, added + value.type.ndim):
             order.append("x" if i in repeated else kept)
@@ -136,13 +136,13 @@ class Alloc(Op):
         return [self(eval_points[0], *inputs[1:])]
 
     def do_constant_folding(self, node):
-        """Not where the result is handed out, or is about to be overwritten: it would be copied."""
+        """Return False if the result is an output or may be overwritten: it would be copied."""
         clients = node.outputs[0].clients
         return bool(clients) and not any(map(_may_overwrite, clients))
 
 
 def _may_overwrite(client):
-    """Return whether a reader of a variable is the caller, or has a variant that works in place."""
+    """Return whether a reader of a variable is the caller, or an Op with an in-place variant."""
     node, i = client
     if node == "output":
         return True
@@ -155,7 +155,7 @@ alloc = Alloc()
 
 
 class AllocEmpty(Op):
-    """A tensor of ``dtype`` of the shape given by the inputs; its elements hold anything."""
+    """A tensor of ``dtype`` whose lengths are the inputs; its elements are not initialized."""
 
     __props__ = ("dtype",)
     flops, traffic = traffic.no_flops, traffic.nothing
@@ -166,7 +166,7 @@ class AllocEmpty(Op):
     def make_node(self, *shape):
         entries, ones_ = alloc_validate_shape(shape)
         output = tensor_type(self.dtype, tuple(ones_)).make_variable()
-        # what it holds is no result: nothing may compare it or look for NaN in it
+        # its elements are arbitrary: they must not be compared, nor searched for NaN
         output.tag.values_eq_approx = values_eq_approx_always_true
         output.tag.nan_guard_mode_check = False
         return Apply(self, entries, [output])
@@ -216,7 +216,7 @@ def _full(shape, value, dtype):
 
 
 def zeros(shape: TensorLike, dtype: DTypeLike | None = None) -> TensorVariable:
-    """Return a tensor of zeros of ``dtype`` (floatX unless told).
+    """Return a tensor of zeros of ``dtype`` (default: floatX).
 
     shape: a length, a sequence of lengths, or a vector of known length; lengths may be variables.
     """
@@ -224,7 +224,7 @@ def zeros(shape: TensorLike, dtype: DTypeLike | None = None) -> TensorVariable:
 
 
 def ones(shape: TensorLike, dtype: DTypeLike | None = None) -> TensorVariable:
-    """Return a tensor of ones of ``dtype`` (floatX unless told).
+    """Return a tensor of ones of ``dtype`` (default: floatX).
 
     shape: a length, a sequence of lengths, or a vector of known length; lengths may be variables.
     """
@@ -235,22 +235,22 @@ def _full_like(model, value, dtype, opt):
     model = as_tensor_variable(model)
     dtype = model.type.dtype if dtype is None else _dtype_name(dtype)
     value = constant(np.array(value, dtype))
-    # an optimization would drop the fill of a single number anyhow
+    # a rewrite would remove the fill of a single number anyway
     return value if opt and value.type == model.type else fill(model, value)
 
 
 def zeros_like(model: TensorLike, dtype: DTypeLike | None = None, opt: bool = False) -> Tensor:
-    """Return zeros of the shape of ``model``, of its dtype unless told.
+    """Return zeros of the shape of ``model`` (default dtype: that of the model).
 
-    opt: return a constant where that has the type of the model.
+    opt: return a constant if it has the type of the model.
     """
     return _full_like(model, 0, dtype, opt)
 
 
 def ones_like(model: TensorLike, dtype: DTypeLike | None = None, opt: bool = False) -> Tensor:
-    """Return ones of the shape of ``model``, of its dtype unless told.
+    """Return ones of the shape of ``model`` (default dtype: that of the model).
 
-    opt: return a constant where that has the type of the model.
+    opt: return a constant if it has the type of the model.
     """
     return _full_like(model, 1, dtype, opt)
 
@@ -293,7 +293,7 @@ class ARange(Op):
             if is_one(step):
                 if from_zero:
                     return [(stop if is_length(stop) else elemwise("maximum")(stop, length(0)),)]
-                # no difference overflows, but that of a range that is too long for any array
+                # the difference overflows only for a range that is too long for any array
                 return [(elemwise("sub")(elemwise("maximum")(stop, start), start),)]
             return [(_number_of_steps(start, stop, step),)]
         else:
@@ -321,10 +321,10 @@ class ARange(Op):
 
 
 def whole_numbers(start: int, stop: int, step: int, dtype: DTypeLike) -> np.ndarray:
-    """Return the array of ``range(start, stop, step)``; what does not fit into ``dtype`` wraps.
+    """Return the array of ``range(start, stop, step)``; numbers beyond ``dtype`` wrap around.
 
-    numpy's arange divides floats to find the length, which may be off from 2**53 on. Raises
-    MemoryError where there are more numbers than an array can hold.
+    numpy's arange computes the length in floats, which may be wrong from 2**53 on. Raises
+    MemoryError if there are more numbers than an array can hold.
     """
     is_whole = np.dtype(dtype).kind in "iu"
     narrow = is_whole and np.dtype(dtype).itemsize < 8
@@ -333,7 +333,7 @@ def whole_numbers(start: int, stop: int, step: int, dtype: DTypeLike) -> np.ndar
     count = how_many(start, stop, step)
     if count > np.iinfo(np.int64).max // 8:
         raise MemoryError(
-            f"arange({start}, {stop}, {step}) has {count} numbers: no array is so long"
+            f"arange({start}, {stop}, {step}) has {count} numbers, more than an array can hold"
         )
     if not is_whole:
         return np.array([start + step * i for i in range(count)], dtype)
@@ -344,15 +344,15 @@ def whole_numbers(start: int, stop: int, step: int, dtype: DTypeLike) -> np.ndar
 
 
 def how_many(start: int, stop: int, step: int) -> int:
-    """Return the length of ``range(start, stop, step)``, also where ``len`` cannot give it."""
+    """Return the length of ``range(start, stop, step)``, which may be too large for ``len``."""
     return max(0, -((start - stop) // step))
 
 
 def _number_of_steps(start, stop, step):
-    """Return how many numbers there are from ``start`` by ``step`` before ``stop``, of int64.
+    """Return the length of ``range(start, stop, step)`` as an int64 variable.
 
-    The quotient of the distance is that of the ends, and one more where the remainders say so: the
-    distance itself may be more than an int64 holds.
+    It is computed from the quotients and remainders of both ends by the step, since the distance
+    ``stop - start`` may overflow.
     """
     sub, maximum, minimum = map(elemwise, ("sub", "maximum", "minimum"))
     sign: Any = extract_constant(step)
@@ -385,8 +385,8 @@ def arange(
 ) -> TensorVariable:
     """Return the numbers from ``start`` up to but not including ``stop``, by ``step``.
 
-    With one argument, from 0 up to it. Arguments are numbers or 0-d variables. dtype: int64 for
-    integers, else the upcast of the arguments' dtypes.
+    A single argument is the stop; the start then is 0. Arguments are numbers or 0-d variables.
+    dtype: (default: int64 for integers, else the upcast of the arguments' dtypes).
     """
     if stop is None:
         start, stop = 0, start
@@ -429,7 +429,7 @@ class _DiagonalMatrix(Op):
         n, m, k = map(int, inputs)
         if n < 0 or m < 0:
             raise ValueError(f"negative dimensions are not allowed: {self} of {n} by {m}")
-        k = max(-n, min(k, m))  # beyond there is no diagonal; numpy's sums might overflow
+        k = max(-n, min(k, m))  # there are no others; numpy's sums might overflow
         output_storage[0][0] = self._numpy(n, m, k, dtype=self.dtype)
 
     def infer_shape(self, node, shapes):
@@ -465,9 +465,10 @@ def _diagonal_op(cls, dtype):
 def eye(
     n: TensorLike, m: TensorLike | None = None, k: TensorLike = 0, dtype: DTypeLike | None = None
 ) -> TensorVariable:
-    """Return the matrix of n rows and m (n unless told) columns with ones on diagonal k.
+    """Return the matrix of n rows and m columns (default: n) with ones on diagonal k.
 
-    Arguments are integers or 0-d variables; k counts upwards. dtype: floatX unless told.
+    Arguments are integers or 0-d variables; k > 0 is above the main diagonal. dtype: (default:
+    floatX).
     """
     return _diagonal_op(Eye, _dtype_name(dtype))(n, n if m is None else m, k)
 
@@ -482,9 +483,10 @@ def identity_like(x: TensorLike) -> TensorVariable:
 def tri(
     N: TensorLike, M: TensorLike | None = None, k: TensorLike = 0, dtype: DTypeLike | None = None
 ) -> TensorVariable:
-    """Return the matrix of N rows and M (N unless told) columns with ones on and below diagonal k.
+    """Return the matrix of N rows and M columns (default: N) with ones on and below diagonal k.
 
-    Arguments are integers or 0-d variables; k counts upwards. dtype: floatX unless told.
+    Arguments are integers or 0-d variables; k > 0 is above the main diagonal. dtype: (default:
+    floatX).
     """
     return _diagonal_op(Tri, _dtype_name(dtype))(N, N if M is None else M, k)
 
@@ -513,8 +515,8 @@ def triu(m: TensorLike, k: Any = 0) -> TensorVariable:
 class _Grid:
     """Coordinates of the points of a grid: ``mgrid[0:n, 1:3]``, a tensor for each dimension.
 
-    Indexed by slices of integers, numbers and 0-d variables; a step is 1 unless told. sparse: each
-    tensor is long along its own dimension only, and broadcasts along the others.
+    Indexed by slices of integers, numbers and 0-d variables; the default step is 1. sparse: each
+    tensor has length 1 along all dimensions but its own.
     """
 
     def __init__(self, sparse):

@@ -1,4 +1,4 @@
-"""Diagonals: taking them out, putting them in, and setting them."""
+"""Diagonals: extracting them, matrices made of them, and setting them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["AllocDiag", "ExtractDiag", "diag", "diagonal", "fill_diagonal", "fil
 
 
 class _OfTwoAxes(Op):
-    """What ExtractDiag and AllocDiag share: the offset of the diagonal and its two axes."""
+    """Base of ExtractDiag and AllocDiag: the offset of the diagonal and its two axes."""
 
     def __init__(self, offset=0, axis1=0, axis2=1):
         if axis1 < 0 or axis2 < 0:
@@ -38,7 +38,7 @@ class _OfTwoAxes(Op):
 class ExtractDiag(_OfTwoAxes):
     """The diagonals of x over two axes, along a last axis that takes their place, as in numpy.
 
-    offset: how far above the main diagonal. view: whether the result shares the memory of x.
+    offset: positive above the main diagonal. view: whether the result shares the memory of x.
     """
 
     __props__ = ("offset", "axis1", "axis2", "view")
@@ -81,7 +81,7 @@ class ExtractDiag(_OfTwoAxes):
         if x.type.dtype in dtypes.DISCRETE:
             return [zero_gradient(x)]
         square = AllocDiag(self.offset, self.axis1, self.axis2)(gz)
-        # the square may exceed x, and x the square, along either axis
+        # the square of the gradient may be longer or shorter than x along either axis
         lengths = [
             elemwise("minimum")(shape_of(v)[axis], shape_of(w)[axis])
             for axis, v, w in ((self.axis1, x, square), (self.axis2, x, square))
@@ -98,7 +98,7 @@ class ExtractDiag(_OfTwoAxes):
 class AllocDiag(_OfTwoAxes):
     """Zeros with x on the diagonals over two axes, which take the place of the last axis of x.
 
-    offset: how far above the main diagonal. The two axes are of equal length.
+    offset: positive above the main diagonal. The two axes are of equal length.
     """
 
     __props__ = ("offset", "axis1", "axis2")
@@ -234,7 +234,7 @@ class FillDiagonalOffset(Op):
         if a.type.dtype in dtypes.DISCRETE:
             return [zero_gradient(a), zero_gradient(val), disconnected_type.make_variable()]
         cleared = self(gz, constant(np.zeros((), val.type.dtype)), offset)
-        # what was overwritten is what the gradient lost
+        # the elements that were overwritten have gradient 0
         return [cleared, (gz - cleared).sum(), disconnected_type.make_variable()]
 
 

@@ -25,7 +25,7 @@ class DimShuffle(Op):
     """Reorders, drops and inserts dimensions.
 
     input_broadcastable: the broadcast pattern of the input. new_order: for each dimension of the
-    output, the index of an input's dimension, or 'x' for a new one of length 1. Only broadcastable
+    output, a dimension of the input, or 'x' for a new one of length 1. Only broadcastable
     dimensions can be dropped. The output is a view of the input.
     """
 
@@ -65,7 +65,7 @@ class DimShuffle(Op):
             tuple(None if o == "x" else slice(None) for o in self.new_order)
             + (0,) * len(self.drop)
             + (...,)
-        )  # the ellipsis keeps a single element an array
+        )  # with the ellipsis, a single element stays an array
         self._hash = hash((DimShuffle, self.new_order, self.input_broadcastable))
 
     def make_node(self, x):
@@ -131,7 +131,7 @@ def dimshuffle_op(broadcastable: tuple[bool, ...], order: tuple[int | str, ...])
 
 
 def dimshuffle(x: Any, order: Iterable[int | str]) -> Any:
-    """Return ``x`` with its dimensions in ``order``; x itself where that changes nothing."""
+    """Return ``x`` with its dimensions in ``order``; x itself if they are in it already."""
     order = tuple(order)
     if order == tuple(range(x.type.ndim)):
         return x

@@ -35,7 +35,7 @@ def matched(gradient: Any, x: Variable) -> Any:
 
 def numpys_dot(x: np.ndarray, y: np.ndarray) -> Any:
     """Return numpy's product of two arrays of one or two dimensions; 0 times NaN is NaN."""
-    # where one of them is a single 0, np.dot does not look at the other
+    # np.dot returns 0 if one of them is a single 0, even if the other one is NaN
     if 1 in (x.size, y.size) and x.shape[-1] == y.shape[0]:
         return np.matmul(x, y)
     return np.dot(x, y)
@@ -60,7 +60,7 @@ class Dot(Op):
         return Apply(self, [x, y], [tensor_type(dtype, pattern).make_variable()])
 
     def flops(self, inputs, outputs):
-        """Return the multiplications and additions, by the shapes of inputs and outputs."""
+        """Return the number of multiplications and additions. inputs, outputs: their shapes."""
         return 2 * math.prod(outputs[0]) * inputs[0][-1]
 
     def perform(self, node, inputs, output_storage):
@@ -102,7 +102,7 @@ def _outer(x, y):
 def product_rule(
     op: Op, factors: Sequence[Variable], eval_points: Sequence[Variable | None]
 ) -> Any:
-    """Return the derivative of a product of two in a direction; None where that is not given."""
+    """Return the derivative of ``op(x, y)`` in a direction; None if no direction is given."""
     (x, y), (dx, dy) = factors, eval_points
     parts = [op(dx, y)] if dx is not None else []
     if dy is not None:

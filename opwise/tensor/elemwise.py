@@ -26,12 +26,12 @@ from opwise.scalar.types import get_scalar_type
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import Tensor, TensorLike, TensorVariable, as_tensor_variable, constant
 
-#: by Apply, what computes it
+#: Apply -> the function that computes it in numpy
 _computations: weakref.WeakKeyDictionary[Apply, _Computation] = weakref.WeakKeyDictionary()
 
 
 class _Computation:
-    """Computes an Elemwise Apply in numpy, for inputs of the types that it has."""
+    """Computes an Elemwise Apply in numpy, for inputs of the Apply's types."""
 
     def __init__(self, op, node):
         self.op = op
@@ -39,7 +39,7 @@ class _Computation:
         self.compute = op.scalar_op.computation(
             [v.type.dtype for v in node.inputs], [v.type.dtype for v in node.outputs]
         )
-        #: by dimension the inputs that do not broadcast along it
+        #: for each dimension, the inputs that do not broadcast along it
         self.lengths_of = [
             [i for i, v in enumerate(node.inputs) if not v.type.broadcastable[dim]]
             for dim in range(node.outputs[0].type.ndim)
@@ -64,9 +64,9 @@ class _Computation:
         return results
 
     def shape_of(self, arrays):
-        """Return the shape of the outputs for inputs that have shapes.
+        """Return the shape of the outputs for inputs that have a ``shape``.
 
-        Raises ValueError unless lengths agree along all dimensions that do not broadcast.
+        Raises ValueError if two inputs that do not broadcast along a dimension differ in length.
         """
         if arrays:
             first = arrays[0].shape
@@ -89,14 +89,14 @@ class _Computation:
 class Elemwise(Op):
     """A scalar operation applied to every element; inputs broadcast along broadcastable dimensions.
 
-    scalar_op: what to compute. inplace_pattern: dict from an output to the input whose memory it
-    takes. There is no broadcasting at run time: a dimension that is not broadcastable must have the
-    same length in all inputs.
+    scalar_op: the operation. inplace_pattern: dict from an output to the input that it overwrites.
+    Lengths that happen to be 1 at run time do not broadcast: along a dimension, all inputs that are
+    not declared broadcastable must have the same length.
     """
 
     #: each element is read before it is overwritten, so an operand may be given twice
     destroyhandler_tolerate_same = True
-    #: of the elementwise functions of the scalar table alone
+    #: only the elementwise functions of the scalar table have a name
     __name__: str
 
     def __init__(self, scalar_op, inplace_pattern=None, name=None, nfunc_spec=None, openmp=None):
@@ -108,7 +108,7 @@ class Elemwise(Op):
         self.nfunc_spec = nfunc_spec
         if self.inplace_pattern:
             self.destroy_map = {o: [i] for o, i in self.inplace_pattern.items()}
-        #: the scalar row that an Apply computes, for rules; they leave what overwrites alone
+        #: the scalar row, for rules; None if it overwrites an input, which rules must not change
         row = None if self.inplace_pattern else scalar_op.row
         self.row_name = None if row is None else row.name
         self._hash = hash((scalar_op, tuple(sorted(self.inplace_pattern.items()))))
@@ -149,8 +149,10 @@ class Elemwise(Op):
         return self.scalar_op.element_cost(n_inputs)
 
     def flops(self, inputs, outputs):
-        """Return the floating-point operations, by the shapes of inputs and outputs; None where a
-        scalar operation has no exact count."""
+        """Return the number of floating-point operations; None if there is no exact count.
+
+        inputs, outputs: their shapes.
+        """
         count = self.scalar_op.flops(len(inputs))
         return None if count is None else count * math.prod(outputs[0])
 
@@ -169,8 +171,8 @@ class Elemwise(Op):
     def computation(self, node):
         """Return a function from the inputs of an Apply to its outputs.
 
-        They are in memory of their own, or where the Op works in place in that of inputs. numpy
-        may warn of NaN and infinities in it.
+        Each output has memory of its own, or the memory of the input that it overwrites. The
+        function may cause numpy's warnings about NaN and infinities.
         """
         found = _computations.get(node)
         if found is None or found.op is not self:
@@ -178,9 +180,9 @@ class Elemwise(Op):
         return found
 
     def shape_of(self, node, inputs):
-        """Return the shape of the outputs for inputs that have shapes.
+        """Return the shape of the outputs for inputs that have a ``shape``.
 
-        Raises ValueError unless lengths agree along all dimensions that do not broadcast.
+        Raises ValueError if two inputs that do not broadcast along a dimension differ in length.
         """
         return self.computation(node).shape_of(inputs)
 
@@ -197,7 +199,7 @@ class Elemwise(Op):
         return [tuple(result)] * len(node.outputs)
 
     def connection_pattern(self, node):
-        """Return whether each output is connected to each input: not through a shape alone."""
+        """Return which inputs each output depends on; a dependence on a shape does not count."""
         row = self.scalar_op.row
         if row is not None and row.ignores_first:
             return [[False], [True]]
@@ -246,7 +248,7 @@ class Elemwise(Op):
         return result
 
     def _gradients_by_scalar_graph(self, inputs, outputs, output_gradients):
-        """Gradients of a user's scalar op or of a Composite, through its own scalar gradient."""
+        """Return the gradients of an op without a row, from its gradient on scalar variables."""
         op = self.scalar_op
         scalars = [get_scalar_type(x.type.dtype).make_variable() for x in inputs]
         scalar_outs = op.make_node(*scalars).outputs
@@ -281,7 +283,7 @@ class Elemwise(Op):
     def __eq__(self, other):
         return self is other or (
             type(self) is type(other)
-            and self.row_name == other.row_name  # tells most apart, and sooner
+            and self.row_name == other.row_name  # differs most often, and is compared fast
             and self.scalar_op == other.scalar_op
             and self.inplace_pattern == other.inplace_pattern
         )
@@ -299,7 +301,7 @@ class Elemwise(Op):
 
 
 def _lift(result, values):
-    """Return the tensor variable that a scalar graph computes once its leaves are replaced."""
+    """Return the tensor variable that a scalar graph computes from the tensors in ``values``."""
     values = dict(values)
     for node in io_toposort(list(values), [result]):
         args = [values[v] if v in values else constant(v.data) for v in node.inputs]
@@ -318,7 +320,7 @@ def pad_left(x: Any, ndim: int) -> Any:
 
 @cache
 def bare(name: str) -> Elemwise:
-    """Return the Elemwise of a row as gradients make it: it prints without ``no_inplace``."""
+    """Return the Elemwise of a row that gradients use, which prints without ``no_inplace``."""
     return Elemwise(OPS[name])
 
 
@@ -331,7 +333,7 @@ def second_bare(x: Variable, y: Variable) -> TensorVariable:
 
 
 def zeros_like(x: Any, dtype: DTypeLike | None = None) -> TensorVariable:
-    """Return zeros of the shape of ``x``, of its dtype unless told."""
+    """Return zeros of the shape of ``x`` (default dtype: that of x)."""
     zero = constant(np.zeros((), dtype or x.type.dtype))
     return second_bare(x, zero)
 
@@ -369,7 +371,7 @@ def cast_elemwise(dtype: str) -> Elemwise:
 
 
 def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
-    """Return ``x`` as ``dtype`` ('floatX' too); x itself if it has that dtype."""
+    """Return ``x`` as ``dtype``, a dtype or 'floatX'; x itself if it has that dtype."""
     if dtype == "floatX":
         dtype = config.floatX
     try:

@@ -1,4 +1,4 @@
-"""Cumulative sums, differences, repetition, counting, searching, and numbers of positions.
+"""Cumulative sums, differences, repetition, counting, searching, and positions as indices.
 
 Diagonals are in ``opwise.tensor.diagonal``, selection by value in ``opwise.tensor.selection``.
 """
@@ -51,7 +51,7 @@ __all__ = [
 
 
 class CpuContiguous(Op):
-    """The input, copied only where its memory is not C contiguous."""
+    """The input, copied only if its memory is not C contiguous."""
 
     __props__ = ()
     view_map = {0: [0]}
@@ -81,7 +81,7 @@ cpu_contiguous = CpuContiguous()
 
 
 def _reversed(x, axis):
-    """Return ``x`` backwards along ``axis``; x must be a vector where that is None."""
+    """Return ``x`` reversed along ``axis``; None is for vectors."""
     if axis is None:
         return getitem(x, slice(None, None, -1))
     return getitem(x, (slice(None),) * (axis % x.type.ndim) + (slice(None, None, -1),))
@@ -153,9 +153,9 @@ class CumOp(Op):
         return [elemwise("switch")(elemwise("eq")(zeros_so_far, 0), before, behind)]
 
     def _around_the_first_zero(self, factors):
-        """Return what derivatives of products need that are exact with zeros, as variables.
+        """Return the parts of which derivatives of cumulative products are made, exact with zeros.
 
-        Products before the first 0 change with a factor by their value divided by the factor. All
+        The derivative of a product before the first 0 by a factor is the product divided by it. All
         others are 0 and change with that first 0 alone, by the product of their other factors.
         Returns (how many factors are 0 up to here, which is the first 0, the factors with 1 for 0,
         the products without the first 0).
@@ -180,7 +180,7 @@ def cumsum(x: TensorLike, axis: int | None = None) -> TensorVariable:
 def cumprod(x: TensorLike, axis: int | None = None) -> TensorVariable:
     """Return the cumulative products of ``x`` along ``axis``, of its dtype; None flattens first.
 
-    Gradients are exact where factors are 0. Gradients of them are not where several factors are 0.
+    Gradients are exact if factors are 0; second derivatives are not if several factors are 0.
     """
     return CumOp(axis, "mul")(x)
 
@@ -196,7 +196,7 @@ def CumprodOp(axis: int | None = None) -> CumOp:
 
 
 class DiffOp(Op):
-    """The differences of neighbours along an axis, taken ``n`` times."""
+    """The nth differences of neighbours along an axis."""
 
     __props__ = ("n", "axis")
 
@@ -244,12 +244,12 @@ class DiffOp(Op):
 
 
 def diff(x: TensorLike, n: int = 1, axis: int = -1) -> Any:
-    """Return the differences of neighbours in ``x`` along ``axis``, taken ``n`` times."""
+    """Return the nth differences of neighbours in ``x`` along ``axis``."""
     return DiffOp(n=n, axis=axis)(x)
 
 
 def roll(x: TensorLike, shift: Any, axis: int | None = None) -> Tensor:
-    """Return ``x`` with its elements moved by ``shift`` along ``axis``, round its ends.
+    """Return ``x`` with its elements moved cyclically by ``shift`` along ``axis``.
 
     axis: None moves them in the flattened array.
     """
@@ -259,7 +259,7 @@ def roll(x: TensorLike, shift: Any, axis: int | None = None) -> Tensor:
             return reshape(roll(flatten(x), shift, 0), shape_of(x), ndim=x.type.ndim)
         axis = 0
     axis %= max(x.type.ndim, 1)
-    # a shift by more than the length is one by the rest of the division
+    # a shift is taken modulo the length
     cut = elemwise("neg")(elemwise("mod")(as_tensor_variable(shift), shape_of(x)[axis]))
     before = (slice(None),) * axis
     end = getitem(x, (*before, slice(cut, None)))
@@ -271,9 +271,9 @@ def roll(x: TensorLike, shift: Any, axis: int | None = None) -> Tensor:
 
 
 class RepeatOp(Op):
-    """Each element repeated as often as an integer, or each integer of a vector, says.
+    """Repeats the elements along ``axis``; None flattens first.
 
-    axis: along which; None flattens first. Inputs (x, repeats).
+    Inputs (x, repeats): repeats is an integer, or a vector with a number for each element.
     """
 
     __props__ = ("axis",)
@@ -322,7 +322,7 @@ class RepeatOp(Op):
         (x, repeats), (gz,) = inputs, output_gradients
         if x.type.dtype in dtypes.DISCRETE:
             return [zero_gradient(x), disconnected_type.make_variable()]
-        # the numbers of the elements, repeated alike, say where each gradient belongs
+        # the positions of the elements, repeated as they were, tell where each gradient belongs
         axis = 0 if self.axis is None else self.axis % x.type.ndim
         rows = flatten(x) if self.axis is None else x
         order = list(range(rows.type.ndim))
@@ -366,10 +366,10 @@ def repeat(x: TensorLike, repeats: TensorLike, axis: int | None = None) -> Any:
 
 
 def tile(x: TensorLike, reps: Any, ndim: int | None = None) -> Any:
-    """Return ``x`` put side by side, ``reps`` times along each dimension.
+    """Return ``x`` repeated as a whole, ``reps`` times along each dimension.
 
     reps: an integer, a list of integers and scalars, or a vector. ndim: dimensions of the result,
-    at least those of x and the length of reps, which are padded on the left with 1; needed where
+    at least those of x and the length of reps, which are padded on the left with 1; needed if
     the length of reps is not known.
     """
     x = as_tensor_variable(x)
@@ -385,7 +385,7 @@ def tile(x: TensorLike, reps: Any, ndim: int | None = None) -> Any:
     reps = [1] * (total - len(reps)) + reps
     x = dimshuffle(x, ["x"] * (total - x.type.ndim) + list(range(x.type.ndim)))
     lengths = [shape_of(x)[d] for d in range(total)]
-    # all repetitions in front, then each moved before the dimension that it belongs to
+    # repeats in front of all dimensions, then moves each repetition before its own dimension
     spread = alloc(x, *reps, *lengths)
     order = [d for k in range(total) for d in (k, total + k)]
     return reshape(
@@ -394,7 +394,7 @@ def tile(x: TensorLike, reps: Any, ndim: int | None = None) -> Any:
 
 
 def _repetitions(reps, ndim):
-    """Return what tile is given as a list of integers and integer scalars."""
+    """Return the argument ``reps`` of tile as a list of integers and integer scalars."""
     if isinstance(reps, list | tuple):
         if any(as_tensor_variable(r).type.ndim for r in reps):
             raise ValueError("elements of reps must be scalars of integer dtype")
@@ -422,10 +422,10 @@ def bincount(
     minlength: Any = None,
     assert_nonneg: bool = False,
 ) -> TensorVariable:
-    """Return how often each number from 0 on occurs in ``x``, a vector of integers, in its dtype.
+    """Return how often each number from 0 on occurs in ``x``, a vector of integers.
 
-    weights: what to add for each element instead of 1; the result then has their dtype. minlength:
-    of the result. assert_nonneg: check when running that no number is negative.
+    weights: numbers to add for each element instead of 1. minlength: of the result. assert_nonneg:
+    check at run time that no number is negative. The result has the dtype of weights, or of x.
     """
     x = as_tensor_variable(x)
     if x.type.ndim != 1:
@@ -437,7 +437,7 @@ def bincount(
 
         nonnegative = elemwise("ge")(x, 0).all()
         x = Assert("Input to bincount has negative values!")(x, nonnegative)
-    # -1 for a vector without elements, which counts nothing
+    # -1 for an empty vector: the result then has length 0
     length = join(0, constant(np.array([-1])), cast(x, "int64")).max() + 1
     if minlength is not None:
         length = elemwise("maximum")(length, minlength)
@@ -448,9 +448,9 @@ def bincount(
 
 
 def to_one_hot(y: TensorLike, nb_class: Any, dtype: DTypeLike | None = None) -> TensorVariable:
-    """Return a matrix of floatX with, in each row, a 1 in the column that ``y`` names, else 0.
+    """Return a matrix whose row i is 1 in column ``y[i]`` and 0 elsewhere.
 
-    y: a vector of integers below ``nb_class``, the number of columns. dtype: of the result.
+    y: a vector of integers below ``nb_class``, the number of columns. dtype: (default: floatX).
     """
     y = as_tensor_variable(y)
     n = shape_of(y)[0]
@@ -459,7 +459,7 @@ def to_one_hot(y: TensorLike, nb_class: Any, dtype: DTypeLike | None = None) -> 
 
 
 class SearchsortedOp(Op):
-    """Where each element of v would have to be inserted into a sorted vector x.
+    """The positions at which elements of v can be inserted into a sorted vector x.
 
     Inputs (x, v) or (x, v, sorter); side: before ('left') or after ('right') equal elements.
     """
@@ -502,7 +502,7 @@ class SearchsortedOp(Op):
 def searchsorted(
     x: TensorLike, v: TensorLike, side: str = "left", sorter: TensorLike | None = None
 ) -> TensorVariable:
-    """Return where each element of ``v`` would have to be inserted into the sorted vector ``x``.
+    """Return the positions at which elements of ``v`` can be inserted into the sorted vector ``x``.
 
     side: before ('left') or after ('right') equal elements. sorter: positions that sort x.
     """
@@ -511,9 +511,9 @@ def searchsorted(
 
 
 class Unique(Op):
-    """The sorted different elements of x; which first, which for each, and how many, if wanted.
+    """The sorted distinct elements of x, and on demand their first positions, inverse and counts.
 
-    axis: whole parts of x along it are compared; None compares the elements of the flattened x.
+    axis: compare whole slices of x along this axis; None compares elements.
     """
 
     __props__ = ("return_index", "return_inverse", "return_counts", "axis")
@@ -552,7 +552,7 @@ class Unique(Op):
             return
         output_storage[0][0] = found[0]
         for cell, positions in zip(output_storage[1:], found[1:], strict=True):
-            # numpy gives the inverse the shape of the input, or did, by its version
+            # the shape of the inverse differs between versions of numpy
             cell[0] = positions.astype(np.int64).ravel()
 
 
@@ -560,7 +560,7 @@ class Unique(Op):
 
 
 class UnravelIndex(Op):
-    """Positions in a flattened array as positions along each of its ``ndim`` dimensions.
+    """Turns positions in a flattened array into indices along each of its ``ndim`` dimensions.
 
     Inputs (indices, dims), integers and the shape of the array; order: 'C' or 'F'.
     """
@@ -598,10 +598,10 @@ class UnravelIndex(Op):
 
 
 class RavelMultiIndex(Op):
-    """Positions along each dimension of an array as positions in it flattened.
+    """Turns indices along each dimension of an array into positions in the flattened array.
 
-    Inputs (indices of each dimension..., dims). mode: 'raise', 'wrap' or 'clip' for positions out
-    of range; order: 'C' or 'F'.
+    Inputs (indices of each dimension..., dims). mode: 'raise', 'wrap' or 'clip' indices that are
+    out of range; order: 'C' or 'F'.
     """
 
     __props__ = ("mode", "order")
@@ -650,9 +650,9 @@ def _integers(*inputs):
 
 
 def unravel_index(indices: TensorLike, dims: Any, order: str = "C", ndim: int | None = None) -> Any:
-    """Return positions in a flattened array of shape ``dims`` as a tuple of one for each dimension.
+    """Return positions in a flattened array of shape ``dims`` as indices, one for each dimension.
 
-    ndim: the length of dims, needed where that is not known.
+    ndim: the length of dims, needed if it is not known.
     """
     if ndim is None:
         ndim = get_vector_length(dims)
@@ -662,7 +662,7 @@ def unravel_index(indices: TensorLike, dims: Any, order: str = "C", ndim: int | 
 def ravel_multi_index(
     multi_index: Sequence[TensorLike], dims: Any, mode: str = "raise", order: str = "C"
 ) -> TensorVariable:
-    """Return positions along each dimension of an array as ones in it flattened.
+    """Return indices along each dimension of an array as positions in the flattened array.
 
     dims: the shape of the array.
     """

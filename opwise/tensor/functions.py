@@ -1,6 +1,6 @@
-"""The elementwise functions under the names that users call them by.
+"""The elementwise functions under the names that users call.
 
-Each is the Elemwise of a row of the scalar table; a new row is here without another word.
+Each is the Elemwise of a row of the scalar table; new rows appear here by themselves.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def power(x: TensorLike, y: TensorLike) -> TensorVariable:
 def round(x: TensorLike, mode: str | None = "half_to_even") -> TensorVariable:
     """Return the nearest whole number of each element.
 
-    mode: 'half_to_even' (also None) or 'half_away_from_zero' says where halves go.
+    mode: how halves are rounded, 'half_to_even' (also None) or 'half_away_from_zero'.
     """
     if mode in (None, "half_to_even"):
         return elemwise("round_half_to_even")(x)
@@ -99,7 +99,7 @@ def div_proxy(x: TensorLike, y: TensorLike) -> TensorVariable:
 
 
 def complex_from_polar(abs: Any, angle: TensorLike) -> TensorVariable:
-    """Return the complex numbers of given sizes and angles (in radians)."""
+    """Return complex numbers by their magnitudes and angles (in radians)."""
     return elemwise("complex")(abs * elemwise("cos")(angle), abs * elemwise("sin")(angle))
 
 

@@ -59,9 +59,9 @@ __all__ = [
 
 
 class MakeVector(Op):
-    """A vector of ``dtype`` that holds the inputs, numbers of no dimension.
+    """A vector of ``dtype`` whose elements are the inputs, 0-d tensors.
 
-    dtype: the upcast of the inputs' dtypes; where there is no input, any.
+    dtype: the upcast of the inputs' dtypes; any without inputs.
     """
 
     __props__ = ("dtype",)
@@ -126,7 +126,7 @@ def vector_of(numbers: Sequence[Any]) -> TensorVariable:
 
 
 def _known_axis(axis):
-    """Return an axis as an int where its value is known, else None; TypeError for a fraction."""
+    """Return an axis as an int if its value is known, else None; TypeError for a fraction."""
     try:
         value = get_scalar_constant_value(axis)
     except NotScalarConstantError:
@@ -137,10 +137,10 @@ def _known_axis(axis):
 
 
 class Join(Op):
-    """Tensors of one number of dimensions joined along an axis, the first input.
+    """Joins tensors with the same number of dimensions along an axis, the first input.
 
-    Except along the axis their lengths are equal. view: the position of a tensor that is the result
-    where all others are empty, which then is a view of it; -1 for none.
+    Along all other axes their lengths are equal. view: the position of a tensor of which the result
+    is a view if all others are empty; -1 for none.
     """
 
     __props__ = ("view",)
@@ -153,7 +153,7 @@ class Join(Op):
 
     def make_node(self, axis, *tensors):
         if not tensors:
-            raise ValueError("there is no tensor to join: the list is empty, give it one at least")
+            raise ValueError("there is no tensor to join: the list is empty; give at least one")
         parts = [as_tensor_variable(x) for x in tensors]
         ndim = parts[0].type.ndim
         if any(x.type.ndim != ndim for x in parts):
@@ -177,7 +177,7 @@ class Join(Op):
         return Apply(self, [axis, *parts], [output])
 
     def traffic(self, node, inputs, outputs):
-        """Return the bytes of the tensors and of the result; nothing where that is a view."""
+        """Return the bytes of the tensors and of the result; none if the result is a view."""
         if self.view != -1 and outputs[0].bytes == inputs[1 + self.view].bytes:
             return traffic.nothing(self, node, inputs, outputs)
         return [0, *(a.bytes for a in inputs[1:])], [outputs[0].bytes]
@@ -258,12 +258,12 @@ def _normalized_axis(axis, ndim):
 
 
 def _is_dimension(axis, i, ndim):
-    """Return, as a variable, whether a symbolic axis, perhaps negative, is dimension ``i``."""
+    """Return a variable: whether a symbolic axis, which may be negative, is dimension ``i``."""
     return elemwise("eq")(elemwise("mod")(length(axis), length(ndim)), length(i))
 
 
 def _joined_pattern(axis, tensors):
-    """Return the broadcast pattern of tensors joined along ``axis``, None if that is not known."""
+    """Return the broadcast pattern of tensors joined along ``axis``; None if it is not known."""
     patterns = [x.type.broadcastable for x in tensors]
     if len(patterns) == 1:
         return patterns[0]
@@ -300,9 +300,10 @@ join_ = Join()
 
 
 def join(axis: TensorLike, *tensors_list: TensorLike) -> Tensor:
-    """Return tensors of one number of dimensions joined along ``axis``, an integer or a variable.
+    """Return tensors joined along ``axis``, an integer or a variable.
 
-    The dtype is the upcast of theirs. A single tensor is returned as it is.
+    They have the same number of dimensions. The dtype of the result is the upcast of theirs. A
+    single tensor is returned as it is.
     """
     if len(tensors_list) == 1:
         return as_tensor_variable(tensors_list[0])
@@ -436,7 +437,7 @@ class Split(Op):
         return Apply(self, [x, axis, splits], outputs)
 
     def _pattern(self, x, axis):
-        """Return the broadcast pattern of the parts: a part of a dimension of 1 may be empty."""
+        """Return the broadcast pattern of the parts, which may be empty."""
         pattern = x.type.broadcastable
         if self.len_splits == 1 or not any(pattern):
             return pattern
@@ -508,7 +509,7 @@ def _split_op(len_splits):
 
 
 def split(x: TensorLike, splits_size: TensorLike, n_splits: int, axis: TensorLike = 0) -> Any:
-    """Return ``x`` cut into ``n_splits`` parts along ``axis``; one part alone is no list.
+    """Return ``x`` cut into ``n_splits`` parts along ``axis``: a list, or the part if it is one.
 
     splits_size: the lengths of the parts, an integer vector or a list of numbers and variables.
     """

@@ -1,6 +1,6 @@
 """The operators and methods of tensor variables, constants and shared variables.
 
-Each is a name for a function of another module; importing this one attaches them.
+Each calls a function of another module. Importing this module attaches them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from opwise.tensor.variable import _tensor_py_operators as _Target
 
 __all__: list[str] = []
 
-#: what Python has beside numbers: such an operand does not know what to do with a variable either
+#: types of Python, numbers excluded, that cannot be operands of a variable
 _PLAIN = (bool, str, bytes, list, tuple, dict, set, frozenset, type(None))
 
 
@@ -71,7 +71,7 @@ def _comparison(name: str) -> _Method:
             result = op(self, other)
         except AsTensorError:
             return NotImplemented
-        # a comparison would be true as every variable is: refuse to say so
+        # every variable is true: bool() of a comparison would mislead
         result._is_nonzero = False
         return result
 
@@ -84,12 +84,12 @@ def _unary(name: str, function: str | None = None) -> _Method:
 
 
 class TensorMethods:
-    """The operators and methods; each is attached to the base class of tensor variables."""
+    """The operators and methods, which are attached to the base class of tensor variables."""
 
     type: TensorType
-    #: False for the result of a comparison, of which ``bool`` would not say what it means
+    #: False for the result of a comparison: ``bool`` of it would always be True
     _is_nonzero = True
-    #: numpy arrays leave ``array * x`` to the variable
+    #: above that of numpy arrays, which then leave ``array * x`` to the variable
     __array_priority__ = 1000
 
     # --- operators ------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ class TensorMethods:
         return cast(self, dtype)
 
     def transfer(self, target):
-        """Return the variable on a device."""
+        """Return the variable on a device, ``target``."""
         return transfer(self, target)
 
     # --- shape ----------------------------------------------------------------------------------
@@ -258,27 +258,27 @@ class TensorMethods:
         return shaping.patternbroadcast(self, broadcastable)
 
     def dimshuffle(self, *pattern):
-        """Return the dimensions in another order; 'x' makes a new one, of length 1."""
+        """Return the variable with its dimensions reordered; 'x' inserts one of length 1."""
         if len(pattern) == 1 and isinstance(pattern[0], list | tuple):
             pattern = tuple(pattern[0])
         return dimshuffle_op(self.type.broadcastable, tuple(pattern))(self)
 
     def transpose(self, *axes):
-        """Return the dimensions in the order ``axes``, reversed unless told."""
+        """Return the variable with its dimensions in the order ``axes`` (default: reversed)."""
         if len(axes) == 1 and isinstance(axes[0], list | tuple):
             axes = tuple(axes[0])
         return shaping.transpose(self, axes or None)
 
     def swapaxes(self, axis1, axis2):
-        """Return two dimensions exchanged."""
+        """Return the variable with two dimensions exchanged."""
         return shaping.swapaxes(self, axis1, axis2)
 
     def reshape(self, shape, ndim=None):
-        """Return the elements in another shape."""
+        """Return the elements in another shape, ``ndim`` lengths."""
         return shaping.reshape(self, shape, ndim=ndim)
 
     def flatten(self, ndim=1):
-        """Return all dimensions from ``ndim - 1`` on merged into one."""
+        """Return the variable with all dimensions from ``ndim - 1`` on merged into one."""
         return shaping.flatten(self, ndim)
 
     def ravel(self):
@@ -329,9 +329,9 @@ class TensorMethods:
         return reduce.ptp(self, axis=axis)
 
     def norm(self, L, axis=None, keepdims=False):
-        """Return the L-norm: the sum of the L-th powers of the sizes, to the power 1 / L.
+        """Return the L-norm: the sum of abs(x) ** L, to the power 1 / L.
 
-        Where it is 0 its gradient is 0, if L is at least 1.
+        If the norm is 0 and L >= 1, its gradient is 0.
         """
         if L == 0 or L in (float("inf"), -float("inf")):
             raise NotImplementedError(
@@ -339,7 +339,7 @@ class TensorMethods:
             )
         if not isinstance(L, int | float):
             raise TypeError(f"norm takes a number, not {L!r}")
-        # an even power of a real number needs no size, which has no second derivative at 0
+        # an even power of a real number needs no abs, which has no second derivative at 0
         is_even = L % 2 == 0 and self.type.dtype not in dtypes.COMPLEX
         powers = self**L if is_even else abs(self) ** L
         total = reduce.sum(powers, axis=axis, keepdims=keepdims)
@@ -364,14 +364,16 @@ class TensorMethods:
         return self.conj()
 
     def round(self, mode=None):
-        """Return the nearest whole numbers; mode: 'half_to_even' or 'half_away_from_zero'."""
+        """Return the nearest whole numbers. mode: 'half_to_even' or 'half_away_from_zero'."""
         mode = mode or "half_to_even"
         if mode not in ("half_to_even", "half_away_from_zero"):
-            raise Exception(f"round mode {mode} is not implemented.")  # the class it always had
+            raise Exception(
+                f"round mode {mode} is not implemented."
+            )  # the class that Theano raises
         return elemwise(f"round_{mode}")(self)
 
     def clip(self, a_min, a_max):
-        """Return the elements held between two bounds."""
+        """Return the elements clipped to two bounds."""
         return elemwise("clip")(self, a_min, a_max)
 
     def copy(self, name=None):
@@ -381,7 +383,7 @@ class TensorMethods:
         return copied
 
     def fill(self, value):
-        """Return ``value`` in the shape of the variable."""
+        """Return a tensor of the shape of the variable, filled with ``value``."""
         return fill(self, value)
 
     def zeros_like(self, dtype=None):
@@ -391,7 +393,7 @@ class TensorMethods:
         return ones_like(self, dtype=dtype)
 
     def get_scalar_constant_value(self):
-        """Return the number that the variable is known to hold, or raise NotScalarConstantError."""
+        """Return the number that all elements are known to be, or raise NotScalarConstantError."""
         return get_scalar_constant_value(self)
 
     def dot(self, right):
@@ -422,15 +424,15 @@ class TensorMethods:
         return nonzero_values(self)
 
     def choose(self, choices, mode="raise"):
-        """Return the elements of ``choices`` that the variable numbers."""
+        """Return, for each element, the element of the choice of that number."""
         return choose(self, choices, mode=mode)
 
     def compress(self, a, axis=None):
-        """Return the parts of ``a`` for which the variable, a vector, is not 0."""
+        """Return the slices of ``a`` for which the variable, a vector, is not 0."""
         return compress(self, a, axis=axis)
 
     def searchsorted(self, v, side="left", sorter=None):
-        """Return where ``v`` would have to be inserted into the variable, a sorted vector."""
+        """Return the positions at which ``v`` can be inserted into this sorted vector."""
         return searchsorted(self, v, side, sorter)
 
 

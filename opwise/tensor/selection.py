@@ -50,7 +50,8 @@ _nonzero = Nonzero()
 def nonzero(a: TensorLike, return_matrix: bool = False) -> Any:
     """Return the positions of the elements of ``a`` that are not 0, in C order.
 
-    A tuple of int64 vectors, one for each dimension; return_matrix: these as rows of a matrix.
+    The result is a tuple of int64 vectors, one for each dimension; return_matrix: a matrix with
+    these as rows.
     """
     matrix = _nonzero(a)
     if return_matrix:
@@ -73,9 +74,9 @@ def nonzero_values(a: TensorLike) -> Any:
 
 
 def compress(condition: TensorLike, x: TensorLike, axis: int | None = None) -> Any:
-    """Return the parts of ``x`` along ``axis`` for which ``condition``, a vector, is not 0.
+    """Return the slices of ``x`` along ``axis`` for which ``condition``, a vector, is not 0.
 
-    axis: None takes elements of the flattened x.
+    axis: None selects elements of the flattened x.
     """
     return take(x, flatnonzero(condition), axis=axis)
 
@@ -127,7 +128,7 @@ class Choose(Op):
             return [disconnected_type.make_variable(), *grads]
         (c,) = choices
         count = shape_of(c)[0]
-        # the number of the choice comes as an axis in front of all others
+        # axis 0 runs over the choices
         ndim = gz.type.ndim
         numbers = dimshuffle(arange(count), (0, *"x" * ndim))
         chosen = elemwise("eq")(pad_left(self._in_range(a, count), ndim + 1), numbers)
@@ -138,14 +139,14 @@ class Choose(Op):
         return [disconnected_type.make_variable(), gc]
 
     def _in_range(self, a, count):
-        """Return ``a`` with numbers out of range brought into it as the mode says."""
+        """Return ``a`` with numbers that are out of range clipped or wrapped, as the mode says."""
         if self.mode == "wrap":
             return a % count
         return elemwise("clip")(a, 0, count - 1) if self.mode == "clip" else a
 
     @staticmethod
     def _part(choice, chosen, gz):
-        """Return the part of a gradient that goes to a choice, where it was chosen."""
+        """Return the gradient by a choice: that of the result where the choice was taken."""
         if choice.type.dtype in dtypes.DISCRETE:
             return zero_gradient(choice)
         return sum_to(choice, elemwise("switch")(chosen, gz, 0))
@@ -155,10 +156,10 @@ def choose(a: TensorLike, choices: Any, out: None = None, mode: str = "raise") -
     """Return, for each element of ``a``, the element of the choice of that number.
 
     a: integers. choices: a tensor with the choices along its first axis, or a list of tensors; all
-    broadcast together. mode: 'raise' an error out of range, 'wrap' around, or 'clip' to the range.
+    broadcast together. mode: 'raise' an error for numbers out of range, 'wrap' or 'clip' them.
     """
     if out is not None:
-        raise ValueError("choose: the argument out is not supported; use what is returned")
+        raise ValueError("choose: the argument out is not supported; use the result")
     if isinstance(choices, list | tuple) and len(choices) > 1:
         return Choose(mode)(a, *choices)
     if isinstance(choices, list | tuple):
@@ -170,8 +171,8 @@ def choose(a: TensorLike, choices: Any, out: None = None, mode: str = "raise") -
 class PermuteRowElements(Op):
     """Each row of x in the order of the corresponding row of y; inputs (x, y, inverse).
 
-    x and y broadcast to one shape, except along the last axis. inverse: an integer scalar, not 0 to
-    apply the inverse of the permutations.
+    x and y broadcast to one shape, except along the last axis. inverse: an integer scalar: 1 to
+    apply the inverse permutations, 0 for those given.
     """
 
     __props__ = ()
@@ -233,7 +234,7 @@ def permute_row_elements(x: TensorLike, y: TensorLike, inverse: Any = 0) -> Tens
 
 
 def inverse_permutation(perm: TensorLike) -> TensorVariable:
-    """Return the inverse of each permutation in the last dimension of ``perm``, of its dtype."""
+    """Return the inverse of each permutation along the last dimension of ``perm``."""
     perm = as_tensor_variable(perm)
     n = getitem(shape_of(perm), -1)
     return permute_row_elements(arange(n, dtype=perm.type.dtype), perm, inverse=1)

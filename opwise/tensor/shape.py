@@ -1,7 +1,7 @@
-"""Shapes: reading, changing and promising them, and what is known of a shape vector beforehand.
+"""Shapes: reading, changing and specifying them.
 
-Joining and splitting is in ``opwise.tensor.join``, squeezing of one axis and the like in
-``opwise.tensor.extra_ops``.
+What is known of a shape before a program runs is in ``opwise.tensor.knownvalues``, joining and
+splitting in ``opwise.tensor.join``.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Shape(Op):
     flops, traffic = traffic.no_flops, traffic.written
 
     def make_node(self, x):
-        # other types than TensorType have shapes too: leave variables as they are
+        # types other than TensorType have shapes as well: leave variables as they are
         if not hasattr(x, "type"):
             x = as_tensor_variable(x)
         return Apply(self, [x], [tensor_type("int64", (False,)).make_variable()])
@@ -105,9 +105,7 @@ class Shape_i(Op):
         if not hasattr(x, "type"):
             x = as_tensor_variable(x)
         if self.i >= x.type.ndim:
-            raise TypeError(
-                f"{x} has {x.type.ndim} dimensions: it has none with the number {self.i}"
-            )
+            raise TypeError(f"{x} has {x.type.ndim} dimensions: it has no dimension {self.i}")
         return Apply(self, [x], [tensor_type("int64", ()).make_variable()])
 
     def perform(self, node, inputs, output_storage):
@@ -138,7 +136,7 @@ def shape_i_op(i: int) -> Shape_i:
 def shape_i(var: Variable, i: int, fgraph: Any = None) -> Any:
     """Return the length of dimension ``i`` of ``var``.
 
-    fgraph: where it tracks shapes, what it knows of this one is returned.
+    fgraph: a graph; if it tracks shapes, the length that it knows is returned.
     """
     feature = getattr(fgraph, "shape_feature", None)
     if feature is not None:
@@ -149,7 +147,7 @@ def shape_i(var: Variable, i: int, fgraph: Any = None) -> Any:
 
 
 def length(n: Any) -> Any:
-    """Return a length as an int64 scalar: an int as a constant, an integer variable cast."""
+    """Return a length, an int or an integer variable, as an int64 variable."""
     if isinstance(n, Constant):
         return n if n.type.dtype == "int64" else constant(np.int64(n.data))
     if hasattr(n, "type"):
@@ -163,7 +161,10 @@ _MAX_DEPTH = 30
 
 
 def is_length(entry: Any, depth: int = _MAX_DEPTH) -> bool:
-    """Return whether an entry is known not to be negative: a length, or made of lengths."""
+    """Return whether an entry of a shape is known to be 0 or more.
+
+    depth: how many Applys may be looked through.
+    """
     if not hasattr(entry, "type"):
         return bool(entry >= 0)
     if isinstance(entry, Constant):
@@ -177,7 +178,7 @@ def is_length(entry: Any, depth: int = _MAX_DEPTH) -> bool:
         return all(is_length(x, depth - 1) for x in operands)
     if isinstance(op, Shape_i):
         return True
-    # an entry of a shape: what makes a scalar from a Shape is a Subtensor
+    # an entry of a shape: only a Subtensor makes a scalar of a Shape
     shape_owner = operands[0].owner if operands else None
     return shape_owner is not None and isinstance(shape_owner.op, Shape)
 
@@ -186,7 +187,7 @@ _KEEP_SIGN = tuple(ROWS[name] for name in ("add", "mul", "int_div", "maximum", "
 
 
 def _entry_of_shape(node, i):
-    """The length of a dimension that the type, a constant or a promise tells."""
+    """Return the length of a dimension that is known from a type, constant or SpecifyShape."""
     (x,) = node.inputs
     pattern = getattr(x.type, "broadcastable", ())
     if i >= len(pattern):
@@ -204,7 +205,7 @@ vector_rule(Shape, lambda node, _: node.inputs[0].type.ndim, _entry_of_shape)
 
 
 def _entry_of_shape_i(node):
-    """Return the length of a dimension that the type or a constant tells."""
+    """Return the length of a dimension that is known beforehand, else None."""
     return vector_entry(shape(node.inputs[0]), node.op.i)
 
 
@@ -215,10 +216,10 @@ number_rule(Shape_i, _entry_of_shape_i)
 
 
 class Reshape(Op):
-    """A tensor's elements, in C order, in another shape of ``ndim`` dimensions; a view if possible.
+    """The elements of a tensor, in C order, in another shape; a view if possible.
 
-    The second input is the new shape, an integer vector; one entry may be -1. Dimensions whose
-    entry is known to be 1 are broadcastable.
+    ndim: of the result. The second input is the new shape, an integer vector; one entry may be -1.
+    Dimensions whose entry is known to be 1 are broadcastable.
     """
 
     view_map = {0: [0]}
@@ -269,7 +270,7 @@ class Reshape(Op):
         if len(others) < len(entries):
             rest = elemwise("int_div")(size, _product(others)) if others else size
             return [tuple(length(e) if hasattr(e, "type") or e >= 0 else rest for e in entries)]
-        # an entry may turn out to be -1, which then is the sign of the product of all
+        # an entry may be -1 at run time; the product of all entries then is negative
         negative = elemwise("neg")(_product(entries))
         rest = elemwise("int_div")(size, elemwise("maximum")(negative, length(1)))
         return [tuple(length(e) if is_length(e) else _length_unless(e, rest) for e in entries)]
@@ -300,7 +301,7 @@ def _product(lengths):
 
 
 def _length_unless(entry, rest):
-    """Return an entry of a new shape as a length: ``rest`` if it is -1."""
+    """Return an entry of a new shape as a length; ``rest`` if it is -1."""
     entry = length(entry)
     return elemwise("switch")(elemwise("eq")(entry, length(-1)), rest, entry)
 
@@ -311,10 +312,11 @@ def _reshape_op(ndim):
 
 
 def reshape(x: TensorLike, newshape: TensorLike, ndim: int | None = None) -> TensorVariable:
-    """Return ``x`` with another shape; a view of x where that is possible.
+    """Return ``x`` with another shape; a view of x if possible.
 
-    newshape: integers and 0-d variables, or a vector; one entry may be -1, which stands for what
-    the others leave. ndim: the number of entries, needed if newshape is a vector of unknown length.
+    newshape: integers and 0-d variables, or a vector; one entry may be -1, which is
+    computed from the others. ndim: the number of entries; needed if newshape is a vector whose
+    length is not known beforehand.
     """
     newshape = as_tensor_variable(newshape)
     if ndim is None:
@@ -327,7 +329,7 @@ def reshape(x: TensorLike, newshape: TensorLike, ndim: int | None = None) -> Ten
         if ndim is None:
             raise ValueError(
                 f"The length of the provided shape ({newshape}) cannot be automatically "
-                "determined, and with it the number of dimensions of the result: say it by the "
+                "determined, and with it the number of dimensions of the result: give it as the "
                 "argument 'ndim' of 'reshape'"
             )
     return _reshape_op(int(ndim))(x, newshape)
@@ -336,19 +338,20 @@ def reshape(x: TensorLike, newshape: TensorLike, ndim: int | None = None) -> Ten
 def flatten(x: TensorLike, ndim: int | None = None, outdim: int | None = None) -> Any:
     """Return ``x`` with all dimensions from ``ndim - 1`` on merged into one; a view if possible.
 
-    ndim: how many dimensions remain, 1 unless told. outdim: the same, under an older name. Raises
+    ndim: of the result (default: 1). outdim: the same, under an older name. Raises
     ValueError unless 1 <= ndim <= x.ndim.
     """
     if ndim is not None and outdim is not None:
-        raise ValueError("ndim and outdim are two names for one argument: give one of them")
+        raise ValueError("ndim and outdim are two names of one argument: give one of them")
     x = as_tensor_variable(x)
     n = ndim if ndim is not None else outdim if outdim is not None else 1
     if n < 1 or n > max(x.type.ndim, 1):
         raise ValueError(
-            f"{n} dimensions cannot remain of {x}, which has {x.type.ndim}: 1 or more can"
+            f"{x} has {x.type.ndim} dimensions: flatten can leave 1 to {max(x.type.ndim, 1)}, "
+            f"not {n}"
         )
     kept = [_shape(x)[i] for i in range(n - 1)]
-    # beside a length of 0, -1 could stand for any length
+    # if another length is 0, -1 would be ambiguous
     last = _product([_shape(x)[i] for i in range(n - 1, x.type.ndim)]) if kept else -1
     result = reshape(x, [*kept, last])
     pattern = x.type.broadcastable
@@ -357,7 +360,7 @@ def flatten(x: TensorLike, ndim: int | None = None, outdim: int | None = None) -
 
 
 def is_flat(var: Any, ndim: int | None = None, outdim: int | None = None) -> bool:
-    """Return whether ``var`` has ``ndim`` dimensions, 1 unless told (outdim: its old name)."""
+    """Return whether ``var`` has ``ndim`` dimensions (default: 1; outdim: a legacy name)."""
     return var.ndim == (ndim if ndim is not None else outdim if outdim is not None else 1)
 
 
@@ -389,7 +392,7 @@ def _reordered(x, order):
 
 
 def transpose(x: TensorLike, axes: Iterable[int] | None = None) -> TensorVariable:
-    """Return ``x`` with its dimensions in the order ``axes``, reversed unless told; a view."""
+    """Return ``x`` with its dimensions in the order ``axes`` (default: reversed); a view."""
     x = as_tensor_variable(x)
     if axes is None:
         result = _reordered(x, range(x.type.ndim - 1, -1, -1))
@@ -422,13 +425,13 @@ def squeeze(x: TensorLike) -> TensorVariable:
     return _reordered(x, [i for i, b in enumerate(x.type.broadcastable) if not b])
 
 
-# --- promising ----------------------------------------------------------------------------------
+# --- specifying ---------------------------------------------------------------------------------
 
 
 class Rebroadcast(Op):
-    """The input, with dimensions declared broadcastable (checked when it runs) or not so.
+    """The input with other broadcastable dimensions; that their length is 1 is checked at run time.
 
-    Takes pairs (dimension, whether it is broadcastable); other dimensions stay as they are.
+    axis: pairs (dimension, whether it is broadcastable); all other dimensions stay as they are.
     """
 
     view_map = {0: [0]}
@@ -497,7 +500,7 @@ def rebroadcast_op(pairs: tuple[tuple[int, bool], ...]) -> Rebroadcast:
 
 
 def _rebroadcast(x, wanted):
-    """Return ``x`` with the flags of the dict ``wanted``, through one Rebroadcast at most."""
+    """Return ``x`` with broadcastable dimensions as in a dict, by one Rebroadcast at most."""
     x = as_tensor_variable(x)
     ndim = x.type.ndim
     for i in wanted:
@@ -514,7 +517,7 @@ def _rebroadcast(x, wanted):
 
 
 def addbroadcast(x: TensorLike, *axes: int) -> Any:
-    """Return ``x`` with ``axes`` declared broadcastable; that they are 1 is checked at run time."""
+    """Return ``x`` with ``axes`` declared broadcastable; their length is checked at run time."""
     return _rebroadcast(x, dict.fromkeys(axes, True))
 
 
@@ -529,9 +532,9 @@ def patternbroadcast(x: TensorLike, broadcastable: Iterable[bool]) -> Any:
 
 
 class SpecifyShape(Op):
-    """The first input, whose shape is promised to be the second, an integer vector.
+    """The first input, whose shape must be the second, an integer vector.
 
-    The promise is checked when it runs: AssertionError if it does not hold.
+    Raises AssertionError at run time if it is not.
     """
 
     view_map = {0: [0]}
@@ -552,7 +555,7 @@ class SpecifyShape(Op):
     def perform(self, node, inputs, output_storage):
         x, shape = inputs
         if x.ndim != len(shape) or x.shape != tuple(shape.tolist()):
-            raise AssertionError(f"the shape is {x.shape}, where {tuple(shape)} was promised")
+            raise AssertionError(f"the shape is {x.shape}, not {tuple(shape)} as specified")
         output_storage[0][0] = x
 
     def infer_shape(self, node, shapes):

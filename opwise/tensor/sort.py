@@ -1,4 +1,4 @@
-"""Sorting, the order that sorts, and the largest elements."""
+"""Sorting, sorted order and the k largest elements."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["argsort", "argtopk", "sort", "topk", "topk_and_argtopk"]
 
 
 class _Sorting(Op):
-    """What SortOp and ArgSortOp share; inputs are the tensor and the axis, an integer scalar."""
+    """Base of SortOp and ArgSortOp; inputs are the tensor and the axis, an integer scalar."""
 
     __props__ = ("kind", "order")
 
@@ -61,7 +61,7 @@ class _Sorting(Op):
 
 
 class SortOp(_Sorting):
-    """Sorts along an axis. kind: quicksort, mergesort or heapsort. order: accepted, for records."""
+    """Sorts along an axis. kind: quicksort, mergesort or heapsort. order: has no effect."""
 
     def out_dtype(self, x):
         return x.type.dtype
@@ -103,13 +103,13 @@ class ArgSortOp(_Sorting):
 
 
 def _ranks(op, x, axis):
-    """Return the place that each element of x takes when sorted."""
+    """Return the position of each element of x in sorted order."""
     argsort_ = ArgSortOp(op.kind, op.order)
     return ArgSortOp("quicksort")(argsort_(x, axis), axis)
 
 
 def _pick(x, positions, axis):
-    """Return ``x`` with its elements along ``axis`` taken at ``positions``, an array as large."""
+    """Return the elements of ``x`` at ``positions`` along ``axis``; both have one shape."""
     ndim = x.type.ndim
     known = int(axis.data) % ndim if isinstance(axis, Constant) else None
     if known is None:
@@ -134,9 +134,9 @@ def _with_axis(a, axis):
 def sort(
     a: TensorLike, axis: Any = -1, kind: str = "quicksort", order: Any = None
 ) -> TensorVariable:
-    """Return ``a`` sorted along ``axis``, the last unless told; None sorts the flattened array.
+    """Return ``a`` sorted along ``axis`` (default: the last); None sorts the flattened array.
 
-    kind: 'quicksort', 'mergesort' or 'heapsort'. Not-a-numbers come last.
+    kind: 'quicksort', 'mergesort' or 'heapsort'. NaN is sorted to the end.
     """
     a, axis = _with_axis(a, axis)
     return SortOp(kind, order)(a, axis)
@@ -147,17 +147,18 @@ def argsort(
 ) -> TensorVariable:
     """Return the int64 positions of the elements of ``a`` in sorted order along ``axis``.
 
-    None gives positions in the flattened array. Equal elements keep their order with 'mergesort'.
+    axis: None returns positions in the flattened array. With 'mergesort', equal elements keep their
+    order.
     """
     a, axis = _with_axis(a, axis)
     return ArgSortOp(kind, order)(a, axis)
 
 
 class TopKOp(Op):
-    """The kth largest elements along an axis, with their positions; the smallest if k is negative.
+    """The k largest elements along ``axis``, and their positions; the smallest if k is negative.
 
-    axis: along which. sorted: whether they come in descending order (ascending for the smallest).
-    idx_dtype: of the positions. return_values, return_indices: which of the two outputs there are.
+    sorted: whether they are in descending order (ascending for the smallest). idx_dtype: of the
+    positions. return_values, return_indices: which of the two outputs there are.
     """
 
     __props__ = ("axis", "sorted", "return_values", "return_indices", "idx_dtype")
@@ -248,9 +249,9 @@ def topk(
     sorted: bool = True,
     idx_dtype: DTypeLike = "int64",
 ) -> TensorVariable:
-    """Return the ``kth`` largest elements of ``x`` along ``axis``; the smallest if kth is negative.
+    """Return the ``kth`` (a number k) largest elements of ``x``; the smallest if kth is negative.
 
-    axis: None takes them from the flattened array. sorted: largest first.
+    axis: None selects from the flattened array. sorted: largest first.
     """
     x, axis = _with_axis(x, axis)
     return TopKOp(axis, sorted, idx_dtype, return_indices=False)(x, kth)

@@ -1,4 +1,4 @@
-"""Moving variables to a device: a list of functions, to which a device's package adds its own."""
+"""Transfers of variables to devices, by functions that the packages of devices register."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _transfers: list = []
 def transfer(var: TensorLike, target: str) -> Any:
     """Return ``var`` on ``target``: 'cpu', or a device that some package has registered.
 
-    Raises ValueError for a target that nothing knows.
+    Raises ValueError for an unknown target.
     """
     if target == "cpu":
         return as_tensor_variable(var)
@@ -28,5 +28,5 @@ def transfer(var: TensorLike, target: str) -> Any:
 
 
 def register_transfer(fn: Callable[[TensorLike, str], Variable | None]) -> None:
-    """Add a function of (variable, target) that returns the variable moved, or None."""
+    """Register a function of (variable, target), which returns the variable there, or None."""
     _transfers.append(fn)

@@ -1,4 +1,4 @@
-"""TensorType: numpy arrays of one dtype, with a fixed number of dimensions, some known to be 1."""
+"""TensorType: numpy arrays of one dtype and number of dimensions, some of which have length 1."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TensorType(Type):
         return TensorType(dtype, broadcastable, name=self.name, sparse_grad=self.sparse_grad)
 
     def make_variable(self, name=None):
-        """Return a new variable; the flag warn_float64 says what to do about one of float64."""
+        """Return a new variable; for float64 the flag warn_float64 may warn or raise."""
         if self.dtype == "float64" and config.warn_float64 != "ignore":
             _warn_float64()
         return self.Variable(self, name=name)
@@ -65,8 +65,8 @@ class TensorType(Type):
     def filter(self, data, strict=False, allow_downcast=None):
         """Return ``data`` as an array of this type.
 
-        Raises TypeError where the dtype would lose precision, the number of dimensions differs, or
-        a broadcastable dimension is not 1.
+        Raises TypeError if the conversion would lose precision, the number of dimensions differs,
+        or a broadcastable dimension is not 1.
         """
         if type(data) is not np.ndarray or data.dtype != self.numpy_dtype:
             data = self._convert(data, strict, allow_downcast)
@@ -200,7 +200,7 @@ class TensorType(Type):
         return bool(np.all(close))
 
     def tolerances(self):
-        """Return the relative and the absolute difference up to which values agree."""
+        """Return the relative and the absolute tolerance of ``values_eq_approx``."""
         return _tolerances(self.dtype)
 
     @staticmethod
@@ -213,7 +213,7 @@ class TensorType(Type):
         return obj.shape
 
     def get_size(self, shape_info):
-        """Return the bytes that an array of this shape takes."""
+        """Return the size of an array of a shape, in bytes."""
         return int(np.prod(shape_info, dtype=np.int64)) * self.numpy_dtype.itemsize
 
     # --- variables --------------------------------------------------------------------------------
@@ -282,22 +282,22 @@ def _tolerances(dtype):
 
 
 def values_eq_approx_remove_inf(a: np.ndarray, b: np.ndarray) -> bool:
-    """Return whether two arrays agree, b holding anything where a is infinite."""
+    """Return whether two arrays agree except where a is infinite."""
     return TensorType.values_eq_approx(a, b, allow_remove_inf=True)
 
 
 def values_eq_approx_remove_nan(a: np.ndarray, b: np.ndarray) -> bool:
-    """Return whether two arrays agree, b holding anything where a is NaN."""
+    """Return whether two arrays agree except where a is NaN."""
     return TensorType.values_eq_approx(a, b, allow_remove_nan=True)
 
 
 def values_eq_approx_remove_inf_nan(a: np.ndarray, b: np.ndarray) -> bool:
-    """Return whether two arrays agree, b holding anything where a is infinite or NaN."""
+    """Return whether two arrays agree except where a is infinite or NaN."""
     return TensorType.values_eq_approx(a, b, allow_remove_inf=True, allow_remove_nan=True)
 
 
 def values_eq_approx_always_true(a: object, b: object) -> bool:
-    """Return True: the values of a variable mean nothing."""
+    """Return True, for variables whose values are arbitrary."""
     return True
 
 

@@ -1,6 +1,6 @@
-"""Tensor variables and constants, and what turns Python values into them.
+"""Tensor variables and constants, and the conversion of Python values to them.
 
-Operators and methods are attached by ``opwise.tensor.operators``.
+``opwise.tensor.operators`` attaches their operators and methods.
 """
 
 from __future__ import annotations
@@ -140,9 +140,9 @@ def constant(
 ) -> TensorConstant:
     """Return ``x`` as a constant tensor.
 
-    Python numbers get the smallest integer dtype, or float32 where that is exact (see
-    ``scalar.types.autocast``); arrays and lists keep numpy's. Dimensions of length 1 become
-    broadcastable. ndim: pad with dimensions on the left up to this many.
+    Python numbers get the smallest integer dtype, or float32 if that is exact (see
+    ``scalar.types.autocast``); arrays and lists keep the dtype that numpy gives them. Dimensions of
+    length 1 become broadcastable. ndim: add dimensions on the left up to this number.
     """
     if dtype is not None:
         data = np.asarray(x).astype(dtype) if not isinstance(x, float) else np.asarray(x, dtype)
@@ -221,7 +221,7 @@ def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None 
         text = str(x)
         raise AsTensorError(
             f"Cannot convert {text[:200]} to TensorType: {type(x)} ({e}). Give a variable, a "
-            "number, or what numpy makes an array of numbers of."
+            "number, or a value that numpy can convert to an array of numbers."
         ) from None
 
 
