@@ -179,7 +179,7 @@ class Composite(ScalarOp):
 
     @property
     def inputs(self):
-        """New scalar variables for the inputs; with ``outputs`` made by ``graph``."""
+        """New scalar variables for the inputs, see ``graph``."""
         return self.graph()[0]
 
     @property
@@ -207,7 +207,7 @@ class Composite(ScalarOp):
         return slots
 
     def L_op(self, inputs, outputs, output_gradients):
-        """The gradient by reverse accumulation over the instructions; None where undefined."""
+        """Return the gradients, by reverse accumulation; None where undefined."""
         slots = self._slots(inputs)
         grads = [None] * len(slots)
         undefined = set()
@@ -266,8 +266,8 @@ class Composite(ScalarOp):
         named: list[str] = []
         for slot, one in enumerate(self.instructions, self.nin):
             text = _text_of(one.op, [texts[a] for a in one.args])
-            # several outputs share most of what they compute; and a slot that is read twice doubles
-            # the text: name it before that grows without bound
+            # outputs share most of their instructions: a slot that is read twice gets a name, since
+            # the text would double each time
             if self.nout > 1 and read[slot] > 1 and one.args:
                 named.append(f"t{len(named)} = {text}; ")
                 text = f"t{len(named) - 1}"

@@ -1,4 +1,4 @@
-"""Rules on dtypes: which dtype an operation gives, and which it computes in.
+"""Rules for dtypes: of the result of an operation, and those that it computes in.
 
 Rules are functions from the dtypes of the inputs (strings) to the dtype of the output.
 """
@@ -16,7 +16,7 @@ from opwise.config import config
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: what numpy makes a dtype of: a name, a type of Python or numpy, a dtype
+#: anything that numpy converts to a dtype: a name, a type of Python or numpy, a dtype
 DTypeLike: TypeAlias = "npt.DTypeLike"
 
 BOOL = ("bool",)
@@ -37,7 +37,7 @@ _FLOAT_OF = {
 
 @cache
 def name_of(dtype: np.dtype) -> str:
-    """Return the name of a numpy dtype; numpy works it out anew each time."""
+    """Return the name of a numpy dtype, cached: numpy builds it each time."""
     return dtype.name
 
 
@@ -60,7 +60,7 @@ def upcast_out(*dtypes: str) -> str:
 
 
 def upcast_no_bool(*dtypes: str) -> str:
-    """As upcast, for operations that booleans lack; the caller raises where this gives bool."""
+    """As upcast, for operations that are not defined for bool; the caller refuses that result."""
     return upcast(*dtypes)
 
 
@@ -95,7 +95,7 @@ def no_complex(rule: Callable[..., str]) -> Callable[..., str]:
 
 
 def not_bool(rule: Callable[..., str]) -> Callable[..., str]:
-    """Return ``rule`` with int8 where it gives bool, for operations whose results are numbers."""
+    """Return ``rule`` with int8 in place of bool, for operations whose results are numbers."""
 
     def number(*dtypes):
         result = rule(*dtypes)
@@ -130,10 +130,10 @@ def always_float64(*_: str) -> str:
 
 
 def real_part(dtype: str) -> str:
-    """The dtype of the parts of a complex number; a real dtype is its own."""
+    """The dtype of the real and imaginary parts; a real dtype is returned as it is."""
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
 def to_complex(*dtypes: str) -> str:
-    """The complex dtype that holds two real dtypes as its parts."""
+    """The complex dtype whose parts can represent the real ``dtypes``."""
     return upcast("complex64", *dtypes)

@@ -2,13 +2,13 @@
 
 Programs with several functions run as several loops, block by block (``opwise.scalar.fission``).
 
-A loop is ``void name(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)``: operands at ``p``,
-their steps in bytes in ``st``, outputs or the accumulator first. Operands are contiguous or stand
-still; whoever calls the loop copies others chunk by chunk.
+A loop is ``void name(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)``: the operands are at
+``p``, their strides in bytes in ``st``, outputs or the accumulator first. Operands are contiguous
+or broadcast (stride 0); the caller copies others chunk by chunk.
 
-In a reduction an accumulator that stands still takes a whole run. Accumulators side by side take
-in as many rows as the number after the steps in ``st`` says; the operands' steps from row to row
-follow.
+A reduction folds a run of elements into one accumulator of stride 0, or several rows into
+accumulators side by side: behind the strides, ``st`` has the number of rows, and the strides of the
+operands from row to row.
 """
 
 from __future__ import annotations
@@ -23,28 +23,30 @@ import numpy as np
 from opwise.scalar import csource, dtypes, fission
 from opwise.scalar.composite import Instruction
 
-#: inputs that may broadcast along the innermost dimension and still get a loop of their own
+#: the most inputs for which there are loop variants with and without broadcasting
 MAX_MAYBE = 2
 #: the most instructions of a cheap program, which has no function among them: its reduction waits
 #: for one addition after the other, and several accumulators let more of them run at once
 _MAX_CHEAP = 8
-#: how many bytes of accumulators a cheap reduction has: four of the widest vectors
+#: bytes of the accumulators of a cheap reduction: four of the widest vectors
 _LANES_BYTES = 256
-#: bytes of operands, results and what is between them that a block of a split loop has
+#: bytes of the operands, results and buffers of one block of a split loop
 _BLOCK_BYTES = 16384
-#: how many rows go into accumulators side by side before these are written
+#: how many rows are folded before accumulators side by side are stored
 _ROWS = 4
-#: stands for the name of a function in a text that the name depends on; no C has it
+#: a placeholder for the name of a function in the text that its name is a hash of
 NAME = "@"
 
 
 @dataclass(frozen=True)
 class Fold:
-    """How an operation reduces. step: C expression of accumulator {a} and element {x}; clause: its
-    name in OpenMP; needs_elements: whether an empty reduction has no value."""
+    """How an operation reduces."""
 
+    #: C expression of accumulator {a} and element {x}
     step: str
+    #: its name in OpenMP
     clause: str
+    #: whether an empty reduction has no value
     needs_elements: bool = False
 
     def start(self, dtype):
@@ -64,13 +66,13 @@ class Fold:
         dtype: of the accumulators, whose C type is ``type_``.
         """
         if self.clause in ("max", "min") and dtype in dtypes.FLOATS:
-            # a NaN stays: neither comparison holds for what comes after it
+            # a NaN stays: both comparisons with it are false
             sign = ">" if self.clause == "max" else "<"
             return f"(({x} {sign} {a}) | ({x} != {x}) ? {x} : {a})"
         return f"({type_})({self.step.format(a=a, x=x)})"
 
 
-#: how the rows that can reduce do so
+#: name of a row -> how it reduces
 FOLDS = {
     "add": Fold("{a} + {x}", "+"),
     "mul": Fold("{a} * {x}", "*"),
@@ -100,7 +102,7 @@ REDUCTIONS = (
 
 
 def is_cheap(instructions: Sequence[Instruction]) -> bool:
-    """Return whether a program does little beside loading its operands."""
+    """Return whether a program does little besides loading its operands."""
     return len(instructions) <= _MAX_CHEAP and all(
         one.op.row is None or not (one.op.row.libm or one.op.row.c_support) for one in instructions
     )
@@ -115,8 +117,8 @@ def body_text(
 ) -> str | None:
     """Return the C function ``name_one(inputs, pointers to outputs)`` of a scalar program.
 
-    printer: gives the types and expressions: ``csource``, or its like for another language. None if
-    a scalar operation of the program has no expression.
+    printer: the module ``csource``, or an object with the same functions for another language.
+    Returns None if an operation of the program has no expression.
     """
     names = [f"x{i}" for i in range(len(in_dtypes))]
     slots = list(in_dtypes)
@@ -151,9 +153,9 @@ def elemwise_text(
 ) -> list[str] | None:
     """Return the C definitions of an elementwise loop, or None if a part of it has no C.
 
-    constant_inputs: those that are one number in every call; maybe_broadcast: those that may stand
-    still along the innermost dimension. The loop is the last of the definitions; others may be
-    those of other loops too.
+    constant_inputs: the inputs that are one number in every call. maybe_broadcast: the inputs that
+    may broadcast along the innermost dimension. The last definition is the loop; the others may be
+    shared with other loops.
     """
     parts = fission.split(instructions, outs, in_dtypes)
     if len(parts) == 1:  # as a sub-loop its slots would have other numbers
@@ -182,7 +184,7 @@ def elemwise_text(
 def _each_element(name, args, n_out):
     """Return the lines that run a program on n elements."""
     call = ", ".join([*(a.format(i="i") for a in args), *(f"z{k} + i" for k in range(n_out))])
-    # an output may take an input's memory, but then element by element
+    # an output may have the memory of an input, but then with the same layout
     return ['_Pragma("GCC ivdep")', "for (ow_i64 i = 0; i < n; i++)", f"    {name}_one({call});"]
 
 
@@ -217,7 +219,7 @@ def _in_blocks(parts, bodies, in_dtypes, still):
 def _sub_loop(part, body, still):
     """Return (name, C definition) of the function that runs a sub-loop on n elements.
 
-    The name tells the content, so equal ones are equal definitions.
+    The name is a hash of the text, so equal sub-loops have one definition.
     """
     types = [csource.c_type(d) for d in part.in_dtypes]
     results = [csource.c_type(slot_dtype(s, part.instructions, part.in_dtypes)) for s in part.outs]
@@ -250,11 +252,11 @@ def reduction_text(
 ) -> list[str] | None:
     """Return the C definitions of a loop that folds what a program computes, or None.
 
-    Where the accumulator stands still, a run of elements is folded into it, in blocks that are
-    joined pairwise, so that rounding errors grow with the logarithm of the length; otherwise each
-    element goes into the accumulator beside it. whole: there is one accumulator, which stands
-    still. out: the slot to fold. prefix: C before the function. apart: whether the elements of a
-    run, those of the only input, may lie apart.
+    An accumulator of stride 0 takes in a run of elements, in blocks that are joined pairwise, so
+    that rounding errors grow with the logarithm of the length; otherwise each element goes into the
+    accumulator beside it. whole: there is only one accumulator, of stride 0. out: the slot to fold.
+    prefix: C text before the function. apart: whether the elements of a run of the only input may
+    not be contiguous.
     """
     body = body_text(name, instructions, [out], in_dtypes)
     if body is None:
@@ -311,14 +313,14 @@ def reduction_text(
 
 
 def _if(condition, lines):
-    """Return the lines of a function that does ``lines`` and no more if a condition holds."""
+    """Return the lines that run ``lines`` and return if a condition holds."""
     return [f"if ({condition}) {{", *(f"    {line}" for line in (*lines, "return;")), "}"]
 
 
 class _Fold:
     """The lines that fold, for one operation, element type and accumulator type.
 
-    lanes: how many accumulators a run of elements has; with one, OpenMP's vectors.
+    lanes: how many accumulators a run of elements has; 1: OpenMP vectorizes the loop.
     """
 
     def __init__(self, fold, element, acc, lanes):
@@ -414,7 +416,7 @@ class _Fold:
 def _operands(in_dtypes, still, n_out, suffix="", row=None):
     """Return (the lines that declare the inputs, the expression of each one's element {i}).
 
-    still: those that do not move. row: expression of the row in which they lie.
+    still: the inputs that broadcast. row: C expression of the row to read.
     """
     lines, args = [], []
     for i, dtype in enumerate(in_dtypes):
@@ -431,7 +433,7 @@ def _operands(in_dtypes, still, n_out, suffix="", row=None):
 
 
 def _function(name, n_out, constant_inputs, maybe_broadcast, variant, prefix=""):
-    """Return the lines of a loop: a variant for each choice of the inputs that stand still."""
+    """Return the lines of a loop, with a variant for each set of broadcast inputs."""
     lines = [
         f"{prefix}void {name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)",
         "{",
@@ -453,7 +455,7 @@ def file_text(
     simd: bool = True,
     head: str = "",
 ) -> str:
-    """Return a C file with definitions and just the declarations that loops' programs need.
+    """Return a C file with definitions, and only the declarations that their programs need.
 
     programs: (instructions, input dtypes) of each loop.
     """

@@ -1,4 +1,4 @@
-"""Scalar Ops, made from the rows of the table, with the legacy class names; and Cast."""
+"""Scalar Ops, made from the rows of the scalar table with their legacy class names; and Cast."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opwise.scalar.types import ScalarVariable, as_scalar, constant, get_scalar_
 
 
 class ScalarOp(Op):
-    """An operation on numbers. Those of the table have a ``row``; a user's subclass may have none.
+    """An operation on numbers. Those of the scalar table have a ``row``; users' subclasses may not.
 
     A subclass without a row defines ``impl`` (on Python numbers) and, for gradients, ``grad``;
     ``output_types_preference`` is a function from the scalar types of the inputs to a list of those
@@ -46,7 +46,7 @@ class ScalarOp(Op):
             raise TypeError(f"{self} needs at least one input")
 
     def output_dtypes(self, in_dtypes):
-        """Return the dtypes of the outputs for those of the inputs; TypeError if not supported."""
+        """Return the dtypes of the outputs; raise TypeError for dtypes that are not supported."""
         if self.output_types_preference is not None:
             types = self.output_types_preference(*map(get_scalar_type, in_dtypes))
             return [t.dtype for t in types]
@@ -99,13 +99,13 @@ class ScalarOp(Op):
         return [casting.cast(np.asarray(r), d) for r, d in zip(results, out_dtypes, strict=True)]
 
     def flops(self, n_inputs):
-        """Return the floating-point operations for one element; None where there is no count."""
+        """Return the floating-point operations for one element; None if there is no exact count."""
         if self.row is None or self.row.flops is None:
             return None
         return self.row.flops * (n_inputs - 1 if self.row.nin < 0 else 1)
 
     def element_cost(self, n_inputs):
-        """Return roughly how many nanoseconds one element takes, 1 where the table has no row."""
+        """Return roughly how many nanoseconds one element takes (1 without a row)."""
         if self.row is None:
             return 1.0
         if self.row.flops == 0:  # copies
@@ -113,7 +113,7 @@ class ScalarOp(Op):
         return self.row.cost * (max(1, n_inputs - 1) if self.row.nin < 0 else 1)
 
     def unread(self):
-        """Return the inputs, by position, that a loop over elements has no need to read."""
+        """Return the positions of the inputs that a loop over elements need not read."""
         return {0} if self.row is not None and self.row.ignores_first else set()
 
     def perform(self, node, inputs, output_storage):
@@ -135,7 +135,7 @@ class ScalarOp(Op):
         zero = constant(0.0)
         return [zero if isinstance(r, int) else r for r in results]
 
-    # user subclasses share a class attribute-free identity: the class and its output rule
+    # ops of users are equal if their classes and output rules are
     def __eq__(self, other):
         return type(self) is type(other) and getattr(
             self, "output_types_preference", None
@@ -244,7 +244,7 @@ def _imported(function):
 
 
 _BASES = {1: UnaryScalarOp, 2: BinaryScalarOp}
-#: legacy class by name, and the op by the row's name
+#: the legacy classes by name, and the ops by their rows' names
 CLASSES: dict[str, type] = {}
 OPS: dict[str, ScalarOp] = {}
 
@@ -267,7 +267,7 @@ def add_missing() -> None:
 add_missing()
 SCALAR_ALGEBRA = Algebra(lambda name, *args: OPS[name](*args))
 
-#: legacy names of ops that differ from the row's
+#: legacy names that differ from those of the rows
 globals().update(OPS)
 scalar_maximum = OPS["maximum"]
 scalar_minimum = OPS["minimum"]

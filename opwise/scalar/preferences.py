@@ -1,4 +1,4 @@
-"""Output rules for users' scalar ops: functions from input types to a list of output types."""
+"""Rules for the output types of users' scalar ops: functions of the input types."""
 
 from __future__ import annotations
 

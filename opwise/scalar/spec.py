@@ -15,7 +15,7 @@ import numpy as np
 from opwise.graph.variable import Constant
 from opwise.scalar import dtypes
 
-#: every row by its name, in the order of the tables
+#: name -> row, in the order of definition
 ROWS: dict[str, ScalarSpec] = {}
 
 #: a text, one for each kind of dtype, or None if the operation has none
@@ -109,7 +109,7 @@ def row(
 
 
 class Expression:
-    """A variable in a gradient's formula: Python operators make rows of the algebra."""
+    """A variable in the formula of a gradient; Python's operators apply rows of the table."""
 
     __slots__ = ("algebra", "var")
 
@@ -122,10 +122,10 @@ class Expression:
         return self.var.type.dtype
 
     def never(self, number):
-        """Return whether this is a constant in which ``number`` does not occur."""
+        """Return whether this is a constant that does not contain ``number``."""
         var = self.var
         while var.owner is not None and len(var.owner.inputs) == 1 and var.owner.op.view_map:
-            var = var.owner.inputs[0]  # a constant with other dimensions
+            var = var.owner.inputs[0]  # a reshaped constant
         return isinstance(var, Constant) and not np.any(np.equal(var.data, number))
 
     def like(self, number):
@@ -164,9 +164,9 @@ class Expression:
 
 
 class Algebra:
-    """The functions that gradients are written in: ``F.exp(x)`` makes row ``exp`` of whatever x is.
+    """The functions in formulas of gradients: ``F.exp(x)`` applies row ``exp``.
 
-    apply: function of a row's name and variables, which makes the Apply and returns its output.
+    apply: function of a row's name and variables that makes an Apply and returns its output.
     """
 
     def __init__(self, apply):

@@ -1,4 +1,4 @@
-"""The Scalar type and its variables: C numbers inside fused kernels, and indices of subtensors."""
+"""The Scalar type and its variables: numbers in fused kernels, and indices of Subtensor."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Scalar(Type):
 
 
 class ScalarVariable(Variable):
-    """A variable of Scalar type. Its operators are attached by ``opwise.scalar.op``."""
+    """A variable of Scalar type; ``opwise.scalar.op`` attaches its operators."""
 
     @property
     def dtype(self):
@@ -87,7 +87,7 @@ class ScalarConstant(Constant, ScalarVariable):
         Constant.__init__(self, type, data, name)
 
     def signature(self):
-        # -0.0 and 0.0 differ, and so do NaNs of other bits
+        # by bits: -0.0 differs from 0.0
         return self.type, np.asarray(self.data).tobytes()
 
     def __str__(self):
@@ -126,7 +126,7 @@ def constant(x: Any, dtype: DTypeLike | None = None, name: str | None = None) ->
 
 
 _autocast_ints = tuple(np.dtype(d).type for d in dtypes.SIGNED)
-#: dtypes that Python floats are tried in; None means the rule that depends on floatX
+#: the dtypes to try for a Python float, in order; None: by floatX
 autocast_floats = None
 
 
@@ -148,8 +148,8 @@ class autocast_float_as:
 def autocast(x: Any) -> Any:
     """Return a Python number as a numpy scalar of the dtype that a constant of it has.
 
-    int or bool: the smallest of int8 to int64 that holds it. float: float32 where that is exact,
-    else float64; always float32 if floatX is float32. numpy scalars keep their dtype.
+    int or bool: the smallest of int8 to int64 that can represent it. float: float32 if that is
+    exact, else float64; always float32 if floatX is float32. numpy scalars keep their dtype.
     """
     if isinstance(x, np.generic):
         return x
@@ -176,6 +176,6 @@ def autocast(x: Any) -> Any:
             return np.dtype(config.floatX).type(x)
         with np.errstate(over="ignore"):
             value = np.float32(x)
-        # as a Python float: numpy would compare the two as float32; a NaN equals nothing
+        # compared as Python floats: numpy would compare float32; NaN equals nothing
         return value if float(value) == x else np.float64(x)
     return np.asarray(x)[()]

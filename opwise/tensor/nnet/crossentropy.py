@@ -1,4 +1,4 @@
-"""Cross entropies: Ops on a class for each row (softmax included), and functions built of them."""
+"""Cross entropies: Ops for one label per row, also fused with softmax, and functions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _check_labels(labels, rows, name):
 
 
 def _picked(x, labels):
-    """Return the element of each row that its label names, as a vector."""
+    """Return the vector of the elements ``x[row, label of the row]``."""
     return x[arange(labels.shape[0]), labels]
 
 
@@ -76,7 +76,7 @@ def _picked(x, labels):
 
 
 class CrossentropySoftmaxArgmax1HotWithBias(Op):
-    """Softmax of x + b, its cross entropy with labels, and the predicted class, in one go.
+    """Computes softmax(x + b), its cross entropy with labels, and the predicted class.
 
     x: matrix of floats; b: vector, an element for each column; y_idx: vector of integers, a class
     for each row. Outputs: -log(softmax(x + b)[row, label]) for each row; the softmax; the column
@@ -221,7 +221,7 @@ def crossentropy_softmax_1hot(x: TensorLike, y_idx: TensorLike, **kwargs: Any) -
 def crossentropy_softmax_max_and_argmax_1hot_with_bias(
     x: TensorLike, b: TensorLike, y_idx: TensorLike, **kwargs: Any
 ) -> Any:
-    """Return cross entropy, softmax of x + b, and the maximum and its column in each row of it."""
+    """Return cross entropy and softmax(x + b), and the maximum of each row and its column."""
     nll, sm = crossentropy_softmax_1hot_with_bias(x, b, y_idx, **kwargs)
     return [nll, sm, *max_and_argmax(sm, axis=-1)]
 
@@ -229,7 +229,7 @@ def crossentropy_softmax_max_and_argmax_1hot_with_bias(
 def crossentropy_softmax_max_and_argmax_1hot(
     x: TensorLike, y_idx: TensorLike, **kwargs: Any
 ) -> Any:
-    """Return cross entropy, softmax of x, and the maximum and its column in each row of it."""
+    """Return cross entropy and softmax(x), and the maximum of each row and its column."""
     x = as_tensor_variable(x)
     return crossentropy_softmax_max_and_argmax_1hot_with_bias(x, _no_bias(x), y_idx, **kwargs)
 
@@ -238,7 +238,7 @@ def crossentropy_softmax_max_and_argmax_1hot(
 
 
 class CrossentropyCategorical1Hot(Op):
-    """-log of the probability that each row of a matrix gives to its label, as a vector."""
+    """-log of the probability of each row's label, as a vector."""
 
     __props__ = ()
 
@@ -246,7 +246,7 @@ class CrossentropyCategorical1Hot(Op):
         coding, labels = as_tensor_variable(coding_dist), as_tensor_variable(true_one_of_n)
         if coding.type.ndim != 2:
             raise TypeError("matrix required for argument: coding_dist")
-        # no narrower integers: a program that runs here runs under Theano too
+        # narrower integers are refused, as in Theano
         if labels.type.ndim != 1 or labels.type.dtype not in ("int32", "int64"):
             raise TypeError(
                 "integer vector required for argument: true_one_of_n"
@@ -283,7 +283,7 @@ class CrossentropyCategorical1Hot(Op):
 
 
 class CrossentropyCategorical1HotGrad(Op):
-    """The gradient of ``CrossentropyCategorical1Hot`` by the probabilities, given that by y."""
+    """The gradient of ``CrossentropyCategorical1Hot`` by the probabilities, from that by y."""
 
     __props__ = ()
 
@@ -324,7 +324,7 @@ def categorical_crossentropy(coding_dist: TensorLike, true_dist: TensorLike) -> 
 
     coding_dist: probabilities. true_dist: probabilities of the same shape, or, with one dimension
     less (a vector of integers), the class of each row. The result lacks the last dimension.
-    TypeError for other ranks.
+    Raises TypeError for other ranks.
     """
     coding_dist, true_dist = as_tensor_variable(coding_dist), as_tensor_variable(true_dist)
     if true_dist.type.ndim == coding_dist.type.ndim:

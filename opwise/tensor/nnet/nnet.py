@@ -1,4 +1,4 @@
-"""Activation functions and other expressions of neural networks, with the names of the Ops.
+"""Activation functions and other expressions of neural networks.
 
 Softmax is in ``rowsoftmax``, cross entropies in ``crossentropy``, sigmoids in ``sigm``.
 """
@@ -158,10 +158,10 @@ prepend_1_to_each_row = Prepend_scalar_constant_to_each_row(1.0)
 
 
 def confusion_matrix(actual: TensorLike, pred: TensorLike) -> list[TensorVariable]:
-    """Return how often each class was taken for each other, and the classes, sorted.
+    """Return how often each class was predicted as each other class, and the sorted classes.
 
     actual, pred: vectors of labels. The first result is a matrix of int64: rows are the actual
-    classes, columns the predicted ones. ValueError unless both are vectors.
+    classes, columns the predicted ones. Raises ValueError unless both are vectors.
     """
     actual, pred = as_tensor_variable(actual), as_tensor_variable(pred)
     for labels, name in ((actual, "actual"), (pred, "pred")):
@@ -178,12 +178,12 @@ def confusion_matrix(actual: TensorLike, pred: TensorLike) -> list[TensorVariabl
 def h_softmax(
     x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, W2, b2, target=None
 ):
-    """Return the probabilities of a softmax in two levels: of a class, then of an output in it.
+    """Return the probabilities of a two-level softmax: over classes, then over outputs of a class.
 
     x: matrix (batch_size, features). W1, b1: (features, n_classes), (n_classes,). W2, b2:
-    (n_classes, features, n_outputs_per_class), (n_classes, n_outputs_per_class). target: vector
-    of one output for each row; the result then is the vector of their probabilities, for which
-    only one class a row is computed. Without it: the matrix of all n_outputs probabilities.
+    (n_classes, features, n_outputs_per_class), (n_classes, n_outputs_per_class). target: a
+    vector of one output for each row; the result then is the vector of their probabilities, and
+    only one class per row is computed. Without it, the result is the matrix of all probabilities.
     """
     x = as_tensor_variable(x)
     class_probs = softmax(dot(x, W1) + b1)
@@ -199,7 +199,7 @@ def h_softmax(
     target_class = target // n_outputs_per_class
     target_output = target % n_outputs_per_class
     W2, b2 = as_tensor_variable(W2), as_tensor_variable(b2)
-    # one product of a row with a matrix for each row of x
+    # for each row of x, the product with the matrix of its class
     activations = batched_dot(dimshuffle(x, (0, "x", 1)), W2[target_class])[:, 0, :]
     output_probs = softmax(activations + b2[target_class])
     rows = arange(batch_size)

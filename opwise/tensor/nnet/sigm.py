@@ -1,4 +1,4 @@
-"""Sigmoids and softplus, as elementwise functions. The rules that make them are elsewhere."""
+"""Sigmoids and softplus, as elementwise functions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ultra_fast_sigmoid_inplace = Elemwise(
 
 
 def hard_sigmoid(x: Any) -> TensorVariable:
-    """Return 0.2 x + 0.5 held between 0 and 1, an approximation of the sigmoid."""
+    """Return 0.2 x + 0.5 clipped to 0 and 1, an approximation of the sigmoid."""
     x = as_tensor_variable(x)
     dtype = dtypes.to_float(x.type.dtype)
     line = x * constant(0.2, dtype=dtype) + constant(0.5, dtype=dtype)
