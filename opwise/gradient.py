@@ -27,7 +27,7 @@ from opwise.graph.null import (
 )
 from opwise.graph.traversal import io_toposort
 from opwise.graph.variable import Constant, Variable
-from opwise.profiling import totals
+from opwise.profiling import process
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar
 from opwise.scalar.types import constant as scalar_constant
@@ -219,7 +219,7 @@ def grad(
     for var in unreached:
         disconnected.report(var)
     # all that is made here is due to one line of the user's
-    with provenance.located(provenance.capture()), totals.building_gradients():
+    with provenance.located(provenance.capture()), process.building_gradients():
         backward.run(wrt_list)
         found = [backward.gradient(var) for var in wrt_list]
     results = []

@@ -16,11 +16,11 @@ import click
 
 from opwise.command import files, programs, tables
 from opwise.command.groups import SHAPES
-from opwise.profiling import compare, compared, documents, markdown, noise
+from opwise.profiling import compare, environments, jsonreports, markdown, noise
 from opwise.profiling.files import printable
 from opwise.profiling.html import page
 from opwise.profiling.merge import merge
-from opwise.profiling.reports import details, moved
+from opwise.profiling.reports import speedup, wording
 
 #: what is taken for noise unless told: a share of the first side's time
 NOISE = 0.01
@@ -39,7 +39,7 @@ def _options(command):
         click.option("--form", type=click.Choice(["table", "json", "markdown"]), default="table",
                      show_default=True, help="table: to read; markdown: for a comment of CI; "
                      "json: all rows, for programs."),
-        click.option("--by", type=click.Choice(list(compare.WAYS)), default="apply",
+        click.option("--by", type=click.Choice(list(compare.GROUPINGS)), default="apply",
                      show_default=True, help="What the rows are."),
         click.option("-n", "--rows", type=click.IntRange(1), default=20, show_default=True),
         click.option("--html", type=files.OUT, help="Write a page to this file too."),
@@ -80,8 +80,8 @@ def show(mine, theirs, form, by, rows, html, fail_above, floor, names=("", "")):
     if html:
         files.written(html, lambda path: page.write_difference(mine, theirs, path, names))
     runs = noise.Runs(mine, theirs)
-    total, *found = runs.rows(compare.WAYS[by])
-    is_comparable = any(map(documents.matches, found))
+    total, *found = runs.rows(compare.GROUPINGS[by])
+    is_comparable = any(map(jsonreports.matches, found))
     if not is_comparable:
         click.echo(_nothing(mine, theirs), err=True)
     found.sort(key=_weight, reverse=True)
@@ -92,10 +92,10 @@ def show(mine, theirs, form, by, rows, html, fail_above, floor, names=("", "")):
         _print(runs, by, rows, total, found, mine, theirs)
         _across(mine, theirs, rows)
     else:
-        data = documents.difference(runs, by, total, found, fail_above, floor_ns, failed)
+        data = jsonreports.difference(runs, by, total, found, fail_above, floor_ns, failed)
         text = json.dumps(data, indent=1) if form == "json" else markdown.difference(data, rows)
         click.echo(text.rstrip("\n"))
-    labels = documents.Names(runs, by)
+    labels = jsonreports.Names(runs, by)
     for repeated in failed:
         click.echo(printable(_blamed(repeated, labels)), err=True)
     if failed or (fail_above is not None and not is_comparable):
@@ -110,7 +110,7 @@ def _print(runs, by, n, total, found, mine, theirs):
     table = _table_of_runs if runs.several else _table
     sources = {place: text for run in (*theirs, *mine) for place, text in run.sources.items()}
     tables.show(table([total, *found[:n]], by, found[n:], sources))
-    for what, before, after in compared.differences(mine, theirs):
+    for what, before, after in environments.differences(mine, theirs):
         tables.say(f"{what} before: {before or 'unknown'}, after: {after or 'unknown'}")
     for line in _explained(found[:n], runs.several, *runs.count):
         tables.say(line)
@@ -121,7 +121,7 @@ def _print(runs, by, n, total, found, mine, theirs):
 def _across(mine, theirs, n):
     """Print what a move between CPU and device gained; nothing where both ran on the same."""
     one, other = (runs[0] if len(runs) == 1 else merge(runs) for runs in (mine, theirs))
-    lines = moved.section(one, other, n)
+    lines = speedup.section(one, other, n)
     for line in ["", *lines] if lines else []:
         click.echo(printable(line))
 
@@ -246,11 +246,11 @@ def _table_of_runs(found, by, rest, sources):
 def _about(row, by, sources):
     """Return the cells that say what a row is about. sources: the text of lines of the program."""
     if by == "apply":
-        where = next((details.short_line(a) for side in row.parts for a in side if a.lines), "")
+        where = next((wording.line_of(a) for side in row.parts for a in side if a.lines), "")
         return [_how(row), tables.place(where), row.label]
     if by == "line":
         labels = dict.fromkeys(side.label for side in (row.mine, row.theirs) if side)
-        places = " | ".join(tables.place(details.from_here(label)) for label in labels)
+        places = " | ".join(tables.place(wording.short_path(label)) for label in labels)
         return [_how(row), f"{places}  {sources.get(next(iter(labels)), '')}".rstrip()]
     return [_how(row), row.label]
 
@@ -288,7 +288,7 @@ def _too_slow(found, limit, floor_ns):
 def _blamed(repeated, names):
     """Return the line about a row that is too slow: what it is, in which function and line."""
     functions = ", ".join(names.functions(repeated))
-    places = ", ".join(markdown.near(place) for place in names.lines(repeated))
+    places = ", ".join(markdown.short_place(place) for place in names.lines(repeated))
     where = "; ".join(
         part for part in (functions and f"function {functions}", places and f"line {places}")
         if part

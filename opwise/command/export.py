@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import click
 
 from opwise.command import files
 from opwise.profiling.profile import Profile
 
-_FORMS = {"chrome": Profile.export_chrome_trace, "speedscope": Profile.export_speedscope}
+_FORMS: dict[str, Callable[..., None]] = {
+    "chrome": Profile.export_chrome_trace,
+    "speedscope": Profile.export_speedscope,
+}
 
 
 @click.command(short_help="Write a profile for Perfetto or speedscope.")

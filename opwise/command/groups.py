@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from opwise.command import tables
-from opwise.profiling import documents
+from opwise.profiling import aggregate, jsonreports
 
 #: what rows may be about; "apply" is what a report shows by itself
-BY = ("apply", *documents.GROUPINGS)
+BY = ("apply", *aggregate.GROUPINGS)
 
 
 def show(profile, by, n):
-    """Print up to n rows of the sums of a Profile by one of ``documents.GROUPINGS``."""
-    rows = documents.sums(profile, by)
+    """Print up to n rows of the sums of a Profile by one of ``aggregate.GROUPINGS``."""
+    rows = jsonreports.sums(profile, by)
     table = tables.Table(
         [tables.Column("time ms"), tables.Column("share"), tables.Column("runs", 2),
          tables.Column("Applys", 1), tables.text(by)]

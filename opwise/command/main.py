@@ -29,12 +29,12 @@ from opwise.config import config
 from opwise.errors import DeviceError, ProfileFormatError, lacks
 from opwise.linkers import kernelcache, probe
 from opwise.linkers.trusted import Refused
-from opwise.profiling import documents, markdown, records
-from opwise.profiling.collection import no_collection
+from opwise.profiling import jsonreports, markdown, tabular
 from opwise.profiling.files import printable
+from opwise.profiling.hardware import QUIET
+from opwise.profiling.process import pause_garbage_collection
 from opwise.profiling.profile import Profile
-from opwise.profiling.reports import details, profilestats
-from opwise.profiling.roofline import QUIET
+from opwise.profiling.reports import profilestats, wording
 from opwise.version import __version__
 
 
@@ -52,7 +52,7 @@ class _Commands(click.Group):
         if sys.stdout is None:  # a shell closed it
             sys.stdout = io.StringIO()
         try:
-            with contextlib.ExitStack() as at_end, no_collection():
+            with contextlib.ExitStack() as at_end, pause_garbage_collection():
                 at_end.callback(sys.stdout.flush)
                 return super().main(*args, **kwargs)
         except OSError as error:
@@ -180,7 +180,7 @@ def _describe_children(paths):
             click.echo(printable(str(error)), err=True)
             continue
         name = f", {about['process_name']}" if about.get("process_name") else ""
-        program = details.short(str(about.get("program", "")), 60)
+        program = wording.short(str(about.get("program", "")), 60)
         click.echo(printable(f"process {about.get('process')}{name} ({program}):"), err=True)
         click.echo("  ", nl=False, err=True)
         _describe(path)
@@ -269,7 +269,7 @@ def report(form, by, sort, html, rows, limits, functions, paths):
         files.written(html, profile.report, *paths)
         return
     if form == "csv":
-        records.write_csv(profile, sys.stdout)
+        tabular.write_csv(profile, sys.stdout)
         return
     if form in ("json", "markdown"):
         show = _as_json if form == "json" else markdown.report
@@ -287,7 +287,7 @@ def report(form, by, sort, html, rows, limits, functions, paths):
 
 
 def _as_json(profile, by, rows):
-    return json.dumps(documents.report(profile), indent=1) + "\n"
+    return json.dumps(jsonreports.report(profile), indent=1) + "\n"
 
 
 def _parts(profile):

@@ -6,7 +6,7 @@ import click
 
 from opwise.command import tables
 from opwise.profiling import aggregate, roofline
-from opwise.profiling.reports import details, device
+from opwise.profiling.reports import details, device, wording
 
 #: from which share of the time on a row is marked, and marked more
 _MUCH, _MOST = 0.1, 0.25
@@ -35,13 +35,13 @@ def show(profile, n, sort="time"):
     for section in (details.program(profile), device.section(profile, n)):
         for line in ("", *section) if section else ():
             tables.say(line)
-    if rows := details.slow_in_python(profile):
+    if slow := details.slow_in_python(profile):
         table = tables.Table([tables.Column("time ms"), tables.Column("share"),
                               tables.name("why not in C", 1), tables.text("Op")])  # fmt: skip
-        for row, why in rows[:n]:
+        for row, why in slow[:n]:
             share = f"{100 * row.ns / profile.local_ns:.1f}%"
             table.add([f"{row.ns * 1e-6:.3f}", share, why, row.label])
-        _show_table("In Python", table, len(rows), n)
+        _show_table("In Python", table, len(slow), n)
     _show_peak(profile)
 
 
@@ -60,7 +60,7 @@ def _show_peak(profile):
         if apply is None:
             table.add([str(size), "", "", what])
         else:
-            where = tables.place(details.short_line(apply))
+            where = tables.place(wording.line_of(apply))
             table.add([str(size), str(apply.position), where, apply.text])
     tables.show(table)
 
@@ -69,8 +69,8 @@ def counts(profile):
     """Return how many functions there are, and calls."""
     names = ("calls", "failed")
     calls, failed = (sum(getattr(f, name) for f in profile.functions) for name in names)
-    functions = details.counted(len(profile.functions), "function")
-    text = f"{functions}, {details.counted(calls, 'call')}"
+    functions = wording.counted(len(profile.functions), "function")
+    text = f"{functions}, {wording.counted(calls, 'call')}"
     return f"{text} ({failed} failed)" if failed else text
 
 
@@ -161,7 +161,7 @@ def _applys(profile, n, sort):
                 a.device or ("C" if a.c else "Py"),
                 *([f.name] if several else []),
                 str(a.position),
-                tables.place(details.short_line(a)),
+                tables.place(wording.line_of(a)),
                 a.text,
             ],
             style=_style(share),
@@ -223,7 +223,7 @@ def _sums(profile, rows, n):
     for row in rows[:n]:
         share = row.ns / profile.local_ns
         text = profile.sources.get(row.label, "") if isinstance(row.key, tuple) else ""
-        place = details.place(row)
+        place = wording.place_of(row)
         table.add(
             [
                 f"{row.ns * 1e-6:.3f}",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from opwise.profiling import status
+from opwise.profiling.process import status_environment
 
 #: the script of a program, as an argument
 SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -98,7 +98,7 @@ class Ended:
     interrupted: bool
     #: what the program wrote to stderr, where that was captured
     stderr: str = ""
-    #: the messages of ``profiling.status`` that it sent
+    #: the messages of ``profiling.process.send_status`` that it sent
     messages: tuple[dict, ...] = ()
 
     @property
@@ -129,7 +129,7 @@ def run(command, environment, cwd=None, capture=False):
         try:
             for end in (reading, writing):  # reading must not block if a child keeps the pipe open
                 os.set_blocking(end, False)
-            environment = {**environment, **status.environment(writing)}
+            environment = {**environment, **status_environment(writing)}
             with _passed_on() as signals:
                 process = subprocess.Popen(
                     command, env=environment, cwd=cwd, pass_fds=(writing,),

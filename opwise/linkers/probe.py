@@ -1,6 +1,6 @@
 """Probe: measures once how fast this machine moves bytes and computes, and keeps what it found.
 
-What it finds is a ``roofline.Machine``; the measuring loops are in csupport/probe.c.
+What it finds is a ``hardware.MachineLimits``; the measuring loops are in csupport/probe.c.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from opwise.graph.fgraph import FunctionGraph
 from opwise.linkers import base, kernelcache, opwise_c, resources
-from opwise.profiling.roofline import Machine, Peak
+from opwise.profiling.hardware import MachineLimits, Peak
 from opwise.tensor.convert import view_op
 from opwise.tensor.type import tensor_type
 
@@ -41,7 +41,7 @@ _CACHES = "/sys/devices/system/cpu/cpu0/cache"
 
 
 def machine(refresh=False, duration=1.0, largest=None):
-    """Return the Machine that this process runs on, measured if nobody has done so before.
+    """Return the MachineLimits that this process runs on, measured if nobody has done so before.
 
     refresh: measure again; of both times the best is kept. duration: about how many seconds the
     probe may take. largest: bytes of the largest arrays, altogether (None: enough to leave every
@@ -62,7 +62,7 @@ def machine(refresh=False, duration=1.0, largest=None):
 
 
 def known():
-    """Return the Machine that this process runs on if it has been measured, else None."""
+    """Return the MachineLimits that this process runs on if it has been measured, else None."""
     resources.obey_flags()
     return _known(str(Path(kernelcache.folder(), f"machine-{_key()}.json")))
 
@@ -73,7 +73,7 @@ def _known(path):
 
 
 def measure(duration=1.0, largest=None):
-    """Return the Machine as it is now; takes about ``duration`` seconds."""
+    """Return the MachineLimits as it is now; takes about ``duration`` seconds."""
     resources.obey_flags()
     caches = _caches()
     if largest is None:
@@ -81,7 +81,7 @@ def measure(duration=1.0, largest=None):
     sizes = _powers_of_two(_LEAST, largest)
     shared = [size for size in sizes if size >= _SHARED] or sizes[-1:]
     rates, quiet = _rates(sizes, shared, duration)
-    return Machine(
+    return MachineLimits(
         probe=VERSION,
         processor=processor(),
         processors=processors(),
@@ -213,9 +213,9 @@ def _key():
 
 
 def _read(path):
-    """Return the Machine in a file, None where there is none of this probe and machine."""
+    """Return the MachineLimits in a file, None where there is none of this probe and machine."""
     try:
-        found = Machine.from_json(path.read_text(encoding="utf-8"))
+        found = MachineLimits.from_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     about = (found.probe, found.processor, found.processors, found.threads, found.vectors)

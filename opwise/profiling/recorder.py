@@ -20,18 +20,21 @@ import numpy as np
 from opwise.config import config
 from opwise.graph import hooks, provenance
 from opwise.graph.provenance import text_of
-from opwise.profiling import memory, totals, traffic
-from opwise.profiling.collection import no_collection
-from opwise.profiling.profile import (
+from opwise.profiling import memory, traffic
+from opwise.profiling import process as totals
+from opwise.profiling.model import (
     ApplyProfile,
     ArrayProfile,
     CallProfile,
     CompileProfile,
     FunctionProfile,
     OriginProfile,
-    Profile,
-    whole,
 )
+from opwise.profiling.model import (
+    whole_ns as whole,
+)
+from opwise.profiling.process import pause_garbage_collection as no_collection
+from opwise.profiling.profile import Profile
 from opwise.version import __version__
 
 #: Applys whose preparation is kept by name
@@ -195,7 +198,9 @@ class Recorder:
             of = provenance.gradient_line(node)
             cost = _cost(node)
             key = keys.node(node) + moves
-            return OriginProfile(key, text(node.op), file, line, scope, of, cost)
+            return OriginProfile(
+                key, text(node.op), file, line, scope, of, cost, node.op.profile_kind
+            )
 
         described = []
         position = {node: k for k, node in enumerate(self.order)}
@@ -215,6 +220,7 @@ class Recorder:
                     "origins": tuple([origin(each, moves) for each in node.origins]),
                     "c": bool(self.cimpl[k]),
                     "why": "" if self.cimpl[k] else self.why[k],
+                    "kind": node.op.profile_kind,
                 }
             )
         return described
@@ -242,7 +248,7 @@ def _cost(node):
     op = node.op
     if len(op.view_map) == len(node.outputs):
         return 0.0
-    cost = op.element_cost(len(node.inputs)) if hasattr(op, "element_cost") else 1.0
+    cost = op.element_cost(len(node.inputs))
     sizes = [getattr(v.type, "broadcastable", (False,)) for v in (*node.inputs, *node.outputs)]
     return cost * _OF_NUMBERS if all(map(all, sizes)) else cost
 
@@ -265,11 +271,8 @@ def _array(var, layout):
 
 def _flops(node, inputs, outputs):
     """Return how many floating-point operations an Apply does on such arrays, if that is exact."""
-    count = getattr(node.op, "flops", None)
-    if count is None:
-        return None
     try:
-        return count(*([a and a.shape for a in arrays] for arrays in (inputs, outputs)))
+        return node.op.flops(*([a and a.shape for a in arrays] for arrays in (inputs, outputs)))
     except Exception:  # a user's Op may raise anything; a profile is not lost for that
         return None
 
@@ -292,7 +295,7 @@ def environment():
         "grad_seconds": totals.grad_seconds(),
         "seconds_since_import": totals.since_import(),
         "seconds_importing": totals.importing(),
-        **totals.of_process(),
+        **totals.system_times(),
     }
 
 

@@ -40,7 +40,7 @@ class Literal(ScalarOp):
     def computation(self, in_dtypes, out_dtypes):
         return lambda arrays: [np.asarray(self.value)]
 
-    def flops(self, n_inputs):
+    def element_flops(self, n_inputs):
         return 0
 
     def element_cost(self, n_inputs):
@@ -58,6 +58,8 @@ class Literal(ScalarOp):
 
 class Composite(ScalarOp):
     """The scalar function from ``inputs`` to ``outputs``, two lists of scalar variables."""
+
+    profile_kind = "fused"
 
     def __init__(self, inputs, outputs):
         slots = {var: i for i, var in enumerate(inputs)}
@@ -112,8 +114,8 @@ class Composite(ScalarOp):
             raise TypeError(f"{self} takes inputs of {self.in_dtypes}, not {tuple(in_dtypes)}")
         return [self.slot_dtype(s) for s in self.outs]
 
-    def flops(self, n_inputs):
-        counts = [step.op.flops(len(step.args)) for step in self.steps]
+    def element_flops(self, n_inputs):
+        counts = [step.op.element_flops(len(step.args)) for step in self.steps]
         return None if None in counts else sum(counts)
 
     def element_cost(self, n_inputs):

@@ -10,10 +10,10 @@ import math
 import numpy as np
 
 from opwise.errors import InconsistencyError
+from opwise.graph import costs
 from opwise.graph.aliasing import root
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.tensor.dot import dot, matched, numpys_dot, product_rule
 from opwise.tensor.elemwise import cast, dimshuffle
@@ -79,7 +79,8 @@ class GemmRelated(Op):
     __props__ = ()
     #: which inputs are multiplied
     factors = (0, 1)
-    traffic = traffic.each_once
+    profile_kind = "product"
+    traffic = costs.each_once
 
     def infer_shape(self, node, shapes):
         return [shapes[0]]
@@ -98,7 +99,7 @@ class Gemm(GemmRelated):
 
     __props__ = ("inplace",)
     factors = (2, 3)
-    traffic = traffic.accumulates(4)
+    traffic = costs.accumulates(4)
     E_rank = "gemm only works for rank 2"
     E_scalar = "gemm requires scalar argument"
     E_z_uniq = "argument z aliased to x or y"
@@ -145,7 +146,8 @@ class Gemv(Op):
     """
 
     __props__ = ("inplace",)
-    traffic = traffic.accumulates(4)
+    profile_kind = "product"
+    traffic = costs.accumulates(4)
 
     def __init__(self, inplace):
         self.inplace = bool(inplace)
@@ -195,7 +197,8 @@ class Ger(Op):
     """
 
     __props__ = ("destructive",)
-    traffic = traffic.each_once
+    profile_kind = "product"
+    traffic = costs.each_once
 
     def __init__(self, destructive):
         self.destructive = bool(destructive)
@@ -309,7 +312,8 @@ class BatchedDot(Op):
     """
 
     __props__ = ()
-    traffic = traffic.each_once
+    profile_kind = "product"
+    traffic = costs.each_once
 
     def make_node(self, *inputs):
         if len(inputs) != 2:

@@ -11,11 +11,11 @@ import numpy as np
 
 from opwise.config import config
 from opwise.errors import EmptyConstantError, NotScalarConstantError
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.scalar.op import Cast, ScalarOp
 from opwise.scalar.row import ROWS
@@ -106,7 +106,7 @@ class Alloc(Op):
     """
 
     __props__ = ()
-    flops, traffic = traffic.no_flops, traffic.each_once
+    flops, traffic = costs.no_flops, costs.each_once
 
     def make_node(self, value, *shape):
         value = as_tensor_variable(value)
@@ -180,7 +180,7 @@ class AllocEmpty(Op):
     """A tensor of ``dtype`` of the shape given by the inputs; its elements hold anything."""
 
     __props__ = ("dtype",)
-    flops, traffic = traffic.no_flops, traffic.nothing
+    flops, traffic = costs.no_flops, costs.nothing
 
     def __init__(self, dtype):
         self.dtype = _dtype_name(dtype)

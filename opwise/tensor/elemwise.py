@@ -12,10 +12,10 @@ from functools import cache
 import numpy as np
 
 from opwise.config import config
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import NullType, disconnected_type, is_disconnected, is_null
 from opwise.graph.op import Op
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS, ScalarOp, cast_op
 from opwise.scalar.row import ROWS, Algebra
@@ -33,7 +33,7 @@ class DimShuffle(Op):
     """
 
     view_map = {0: [0]}
-    flops, traffic = traffic.no_flops, traffic.nothing
+    flops, traffic = costs.no_flops, costs.nothing
 
     def __init__(self, input_broadcastable, new_order, inplace=True):
         self.input_broadcastable = tuple(input_broadcastable)
@@ -224,6 +224,7 @@ class Elemwise(Op):
         #: the scalar row that an Apply computes, for rules; they leave what overwrites alone
         row = None if self.inplace_pattern else scalar_op.row
         self.row_name = None if row is None else row.name
+        self.profile_kind = scalar_op.profile_kind
         self._hash = hash((scalar_op, tuple(sorted(self.inplace_pattern.items()))))
 
     def make_node(self, *inputs):
@@ -264,7 +265,7 @@ class Elemwise(Op):
     def flops(self, inputs, outputs):
         """Return the floating-point operations, by the shapes of inputs and outputs; None where a
         scalar operation has no exact count."""
-        count = self.scalar_op.flops(len(inputs))
+        count = self.scalar_op.element_flops(len(inputs))
         return None if count is None else count * math.prod(outputs[0])
 
     def traffic(self, node, inputs, outputs):

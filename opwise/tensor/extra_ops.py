@@ -10,11 +10,11 @@ from functools import reduce
 import numpy as np
 
 from opwise.config import config
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.tensor.advanced_subtensor import (
     advanced_inc_subtensor1,
@@ -50,7 +50,7 @@ class CpuContiguous(Op):
 
     __props__ = ()
     view_map = {0: [0]}
-    flops, traffic = traffic.no_flops, traffic.view_or_copy
+    flops, traffic = costs.no_flops, costs.view_or_copy
 
     def make_node(self, x):
         x = as_tensor_variable(x)

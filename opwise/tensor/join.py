@@ -8,11 +8,11 @@ import numpy as np
 
 from opwise.config import config
 from opwise.errors import AsTensorError, NotScalarConstantError
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import NullType, is_disconnected
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.tensor import variable as variable_module
 from opwise.tensor.creation import get_scalar_constant_value, zeros_like
@@ -52,7 +52,7 @@ class MakeVector(Op):
     """
 
     __props__ = ("dtype",)
-    flops, traffic = traffic.no_flops, traffic.each_once
+    flops, traffic = costs.no_flops, costs.each_once
 
     def __init__(self, dtype="int64"):
         self.dtype = np.dtype(dtype).name
@@ -124,7 +124,7 @@ class Join(Op):
     """
 
     __props__ = ("view",)
-    flops = traffic.no_flops
+    flops = costs.no_flops
 
     def __init__(self, view=-1):
         self.view = view
@@ -159,7 +159,7 @@ class Join(Op):
     def traffic(self, node, inputs, outputs):
         """Return the bytes of the tensors and of the result; nothing where that is a view."""
         if self.view != -1 and outputs[0].bytes == inputs[1 + self.view].bytes:
-            return traffic.nothing(self, node, inputs, outputs)
+            return costs.nothing(self, node, inputs, outputs)
         return [0, *(a.bytes for a in inputs[1:])], [outputs[0].bytes]
 
     def perform(self, node, inputs, output_storage):

@@ -10,11 +10,11 @@ import numpy as np
 
 from opwise.config import config
 from opwise.errors import MethodNotDefined
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import NullType, disconnected_type, is_disconnected
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS, BinaryScalarOp
 from opwise.tensor.convert import ViewOp
@@ -148,7 +148,7 @@ class CAReduce(Op):
     """
 
     __props__ = ("scalar_op", "axis")
-    traffic = traffic.each_once
+    traffic = costs.each_once
     #: the result where there is no element, for operations that have none by themselves
     of_nothing: float | None = None
 
@@ -502,7 +502,7 @@ class _Extremum(Op):
     """What MaxAndArgmax and Argmax share: axes, and positions in them."""
 
     __props__ = ("axis",)
-    traffic = traffic.each_once
+    traffic = costs.each_once
 
     def __init__(self, axis):
         axes = _axis_list(axis)

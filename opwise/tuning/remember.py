@@ -15,7 +15,7 @@ from time import perf_counter
 
 from opwise.compile.executable import Function
 from opwise.config import change_flags, config
-from opwise.profiling.showing import show
+from opwise.profiling.streams import show
 from opwise.tuning.copies import fresh
 from opwise.tuning.progress import shown
 

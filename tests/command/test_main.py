@@ -213,7 +213,8 @@ def test_report_of_a_folder_skips_what_is_no_profile(call, profile, tmp_path):
     assert result.exit_code == 0 and "      5     0   exp(x)" in result.stdout
     first, second = result.stderr.splitlines()
     assert first.startswith("skipped: ") and r"\x1b[31m.json is a profile of version 99" in first
-    assert second == f"skipped: {tmp_path}/settings.json is no profile of opwise."
+    reason = 'its "format" is not "opwise profile"'
+    assert second == f"skipped: {tmp_path}/settings.json is not an opwise profile: {reason}"
     for name in ("1.json", "2.json"):
         (tmp_path / name).unlink()
     result = call("report", tmp_path)
@@ -238,7 +239,7 @@ def test_what_never_ends(call, tmp_path, command):
         words = [path if word == "-" else word for word in command]
         result = call(*words, *([path] if len(words) == 1 else []))
         assert result.exit_code == 1
-        assert result.output.startswith(f"Error: {path} is no profile of opwise: it ")
+        assert result.output.startswith(f"Error: {path} is not an opwise profile: it ")
 
 
 @pytest.mark.parametrize(
@@ -288,7 +289,7 @@ def test_what_is_no_profile(call, profile, tmp_path, command, text):
     args = [profile("good.json", ("e", 9, 2, ())), tmp_path / "bad.json"]
     result = call(command, *args)
     assert result.exit_code == 1
-    assert "bad.json is no profile of opwise" in result.output
+    assert "bad.json is not an opwise profile" in result.output
 
 
 A, B = ("exp", 6_000_000, 1, ("a",)), ("dot", 4_000_000, 1, ("b",))
@@ -312,7 +313,7 @@ def test_export(call, profile, tmp_path, arguments, key):
 def test_export_refuses(call, profile, tmp_path):
     (tmp_path / "bad.json").write_text("[]")
     result = call("export", tmp_path / "bad.json", tmp_path / "out.json")
-    assert result.exit_code == 1 and "bad.json is no profile of opwise" in result.output
+    assert result.exit_code == 1 and "bad.json is not an opwise profile" in result.output
     nowhere = tmp_path / "no" / "out.json"
     result = call("export", profile("p.json", A), nowhere)
     assert result.exit_code == 1 and f"{nowhere} cannot be written: " in result.output

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from opwise.linkers import kernelcache, opwise_c, probe
-from opwise.profiling.roofline import Machine
+from opwise.profiling.hardware import MachineLimits
 
 pytestmark = pytest.mark.null
 
@@ -51,7 +51,7 @@ def test_what_is_measured():
     assert (found.probe, found.threads) == (probe.VERSION, opwise_c.threads())
     assert found.vectors == opwise_c.VECTORS and found.processor and found.processors >= 1
     assert list(found.caches) == sorted(found.caches)
-    assert Machine.from_json(found.to_json()) == found
+    assert MachineLimits.from_json(found.to_json()) == found
 
 
 def test_all_threads_share_what_is_large(monkeypatch):

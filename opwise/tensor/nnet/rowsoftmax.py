@@ -6,10 +6,10 @@ import warnings
 
 import numpy as np
 
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.graph.variable import Variable
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.tensor.elemwise import dimshuffle, elemwise
 from opwise.tensor.reduce import sum as sum_
@@ -88,7 +88,7 @@ class Softmax(Op):
     """exp(x) over the sum of exp(x) in each row of a matrix of floats; a vector is one row."""
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin = nout = 1
 
     def make_node(self, x):
@@ -117,7 +117,7 @@ class SoftmaxWithBias(Op):
     """The softmax of each row of x + b: x a matrix of floats, b a vector of floats."""
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin, nout = 2, 1
 
     def make_node(self, x, b):
@@ -158,7 +158,7 @@ class SoftmaxGrad(Op):
     """The gradient by x of a softmax with output ``sm``, given that by the output, ``dy``."""
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin, nout = 2, 1
 
     def make_node(self, dy, sm):
@@ -199,7 +199,7 @@ class LogSoftmax(Op):
     """The logarithm of the softmax of each row, without the underflow of log(softmax(x))."""
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin = nout = 1
 
     def make_node(self, x):
