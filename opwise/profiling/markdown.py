@@ -72,39 +72,49 @@ def _sums(data: list[Document], name: str, n: int) -> list[str]:
 
 def difference(data: Document, n: int = 10) -> str:
     """Return the Markdown of the document of a difference. n: how many rows the table has."""
-    total = data["total"]
-    lines = [f"### {_headline(data)}", ""]
-    failed = [row for row in (total, *data["rows"]) if row["failed"]]
-    if failed:
-        limit = data["limit"]
-        lines += [
-            f"**Failed**: {counted(len(failed), 'row')} took more than {limit['ratio']:g} times "
-            "as long:",
-            "",
-            *(f"- {_ratio(row)} {_where(row)}" for row in failed[:n]),
-            *([f"- and {len(failed) - n} more"] if len(failed) > n else []),
-            "",
-        ]
+    lines = [f"### {_headline(data)}", "", *_failures(data, n), *_differences(data, n)]
+    return _text([*lines, "", *_folded("Environment", _both_environments(data))])
+
+
+def _failures(data: Document, n: int) -> list[str]:
+    """Return the lines about rows that exceed the limit, up to n of them."""
+    failed = [row for row in (data["total"], *data["rows"]) if row["failed"]]
+    if not failed:
+        return []
+    rows, ratio = counted(len(failed), "row"), data["limit"]["ratio"]
+    return [
+        f"**Failed**: {rows} took more than {ratio:g} times as long:",
+        "",
+        *(f"- {_ratio(row)} {_where(row)}" for row in failed[:n]),
+        *([f"- and {len(failed) - n} more"] if len(failed) > n else []),
+        "",
+    ]
+
+
+def _differences(data: Document, n: int) -> list[str]:
+    """Return the table of differences, its smaller rows folded away."""
     several = max(data["runs"].values()) > 1
     before, after = _cells(several)
     rows = [
         (_time(row[before]), _time(row[after]), _ratio(row),
          *((_interval(row), row["verdict"]) if several else ()), row["relation"],
          ", ".join(map(code, row["functions"])), _places(row["lines"]), code(row["label"]))
-        for row in (total, *data["rows"][:n])
+        for row in (data["total"], *data["rows"][:n])
     ]  # fmt: skip
     shown = min(_SHOWN, n)
     of_runs = ("95 %", "verdict") if several else ()
     headings = ("before", "after", "ratio", *of_runs, "", "function", "line", data["by"])
     right = "rrrr" if several else "rrr"
-    lines += _table(headings, rows[: shown + 1], right, shown + 1)
-    if len(data["rows"]) > n == shown:
-        lines += ["", f"{len(data['rows']) - shown} more rows"]
-    elif len(data["rows"]) > shown:
-        rest = _table(headings, rows[shown + 1 :], right, len(data["rows"]) - shown)
-        lines += ["", *_folded(f"{len(data['rows']) - shown} more rows", rest)]
-    lines += ["", *_folded("Environment", _both_environments(data))]
-    return _text(lines)
+    lines = _table(headings, rows[: shown + 1], right, shown + 1)
+    more = len(data["rows"]) - shown
+    if more > 0 and n == shown:
+        lines += ["", f"{more} more rows"]
+    elif more > 0:
+        lines += [
+            "",
+            *_folded(f"{more} more rows", _table(headings, rows[shown + 1 :], right, more)),
+        ]
+    return lines
 
 
 def _headline(data: Document) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -118,6 +117,8 @@ def send_status(**message: str) -> None:
         # the number may by now be that of another file, as in a process without that pipe
         if os.fstat(pipe).st_ino != int(inode):
             return
+        import json  # not needed without a pipe
+
         short = {name: value[:_MOST] for name, value in message.items()}
         os.write(pipe, json.dumps({"process": os.getpid(), **short}).encode() + b"\n")
     except (ValueError, OSError):

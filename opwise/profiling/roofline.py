@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
+from opwise.profiling import hardware
 from opwise.profiling.hardware import MachineLimits
 from opwise.profiling.model import ApplyProfile, ProfileData
 
-#: the name of MachineLimits in pickles of earlier versions
-Machine = MachineLimits
+#: where pickles of earlier versions find these classes
+Machine, Peak = MachineLimits, hardware.Peak
 
 #: nanoseconds of work from which threads share it; OW_WORTH in linkers/csupport/runtime.h
 SHARED_FROM = 40_000

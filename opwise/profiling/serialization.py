@@ -151,7 +151,7 @@ def _finite(number: str) -> float:
     return value
 
 
-#: what may be an integer beyond all floats, with which nobody can compute
+#: digits of an integer that may be too large for a float
 _HUGE = re.compile(r"[0-9]{300}")
 #: how JSON writes letters that move a cursor, hide or turn text; and letters beyond ASCII
 _SUSPECT = re.compile(

@@ -278,7 +278,8 @@ class ProfileStats(ProfileMethods):
         """Return the text of ``debugprint`` of the functions, with the times of their Applys."""
         from opwise.graph.printing import debugprint  # rarely used
 
-        return debugprint([r.calls for r in self._recorders], print_type=True, file="str")
+        text: str = debugprint([r.calls for r in self._recorders], print_type=True, file="str")
+        return text
 
     def save(self, path: str | Path) -> None:
         """Write the profile to a file as JSON; ``Profile.load`` reads it."""

@@ -68,19 +68,14 @@ def export_chrome_trace(profile: ProfileData, path: str | Path, max_events: int 
     dropped = _shortest(slices, len(slices) - max_events)
     kept = [_timed(each, begin) for k, each in enumerate(slices) if k not in dropped]
     calls = sum(_is_call(slices[k]) for k in dropped)
-    _write(
-        {
-            "traceEvents": [*_names(profile, process), *kept],
-            "displayTimeUnit": "ns",
-            "otherData": {
-                "exporter": _EXPORTER,
-                "message": profile.message,
-                "dropped Applys": len(dropped) - calls,
-                "dropped calls": calls,
-            },
-        },
-        path,
-    )
+    about = {
+        "exporter": _EXPORTER,
+        "message": profile.message,
+        "dropped Applys": len(dropped) - calls,
+        "dropped calls": calls,
+    }
+    events = [*_names(profile, process), *kept]
+    _write({"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}, path)
 
 
 def _process(profile: ProfileData) -> int:

@@ -132,7 +132,7 @@ def test_compiling(build):
     (line,) = details.compiling(Profile((one, cached, compiled)))
     assert line == (
         "  compiled 3 functions in 0.900 s: rewriting 0.300, linking 0.600 (C compiler 0.125, "
-        "loading 0.003); kernels of 1 function from the cache, of 1 compiled"
+        "loading 0.003); kernels cached for 1 function, compiled for 1"
     )
 
 

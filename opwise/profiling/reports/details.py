@@ -234,10 +234,8 @@ def compiling(profile: ProfileData) -> list[str]:
     cached = [c.cached for c in made if c.cached is not None]
     kernels = ""
     if cached:
-        kernels = (
-            f"; kernels of {counted(cached.count(True), 'function')} from the cache, of "
-            f"{cached.count(False)} compiled"
-        )
+        hits, misses = cached.count(True), cached.count(False)
+        kernels = f"; kernels cached for {counted(hits, 'function')}, compiled for {misses}"
     found = [
         "  compiled %s in %.3f s: rewriting %.3f, linking %.3f (C compiler %.3f, loading %.3f)%s"
         % (

@@ -121,25 +121,27 @@ def difference(mine: ProfileData, theirs: ProfileData, n_apply: int, n_ops: int)
     if all(row.only for row in applys):
         lines.append("Nothing matches: self and other share no Apply")
     columns = "<self - other, seconds> <self> <other> <other / self>"
-    for title, rows, limit, what in (
-        (f"Apply-wise difference: {columns} (<Apply position>, <Apply Op name>)",
-         applys, n_apply, "Apply instances"),
-        (f"Op-wise difference: {columns} <Op name>",
-         compare.by_op(mine, theirs), n_ops, "Ops"),
-        (f"Type-Op-wise difference: {columns} <Op type name>",
-         compare.by_class(mine, theirs), n_ops, "Op types"),
-    ):  # fmt: skip
-        lines.append(title)
-        rows = sorted(rows, key=lambda r: (abs(r.ns), r.position, r.label), reverse=True)
-        lines += [_difference_row(r) for r in rows[:limit]]
-        lines.append(
-            "   ... (remaining %i %s account for a difference of %.3es)"
-            % (max(0, len(rows) - limit), what, sum(r.ns for r in rows[limit:]) * 1e-9)
-        )
-    lines.append("(*) Op is running a c implementation (first: self, second: other)")
+    lines += [
+        f"Apply-wise difference: {columns} (<Apply position>, <Apply Op name>)",
+        *_difference_rows(applys, n_apply, "Apply instances"),
+        f"Op-wise difference: {columns} <Op name>",
+        *_difference_rows(compare.by_op(mine, theirs), n_ops, "Ops"),
+        f"Type-Op-wise difference: {columns} <Op type name>",
+        *_difference_rows(compare.by_class(mine, theirs), n_ops, "Op types"),
+        "(*) Op is running a c implementation (first: self, second: other)",
+    ]
     across = speedup.section(mine, theirs, max(n_apply, n_ops))
     lines += ["", *across] if across else []
     return "\n".join(lines) + "\n"
+
+
+def _difference_rows(rows: Sequence[Difference], limit: int, what: str) -> list[str]:
+    rows = sorted(rows, key=lambda r: (abs(r.ns), r.position, r.label), reverse=True)
+    return [
+        *(_difference_row(r) for r in rows[:limit]),
+        "   ... (remaining %i %s account for a difference of %.3es)"
+        % (max(0, len(rows) - limit), what, sum(r.ns for r in rows[limit:]) * 1e-9),
+    ]
 
 
 def _difference_row(r: Difference) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from opwise.profiling import hardware, roofline
 from opwise.profiling.hardware import MachineLimits
 from opwise.profiling.memory import readable
@@ -45,25 +47,12 @@ def section(
 
 def machine_lines(machine: MachineLimits) -> list[str]:
     """Return the lines about the peak rates of a processor."""
-    _, memory = machine.one[-1]
-    threads = machine.threads
+    processors, threads = counted(machine.processors, "processor"), machine.threads
     lines = [
         "  Hardware: %s, %s, %s, vectors: %s"
-        % (
-            machine.processor,
-            counted(machine.processors, "processor"),
-            counted(threads, "thread"),
-            machine.vectors,
-        ),
-        "  From main memory (RAM): %.1f GB/s%s" % (memory, _with_all(machine.all[-1][1], threads)),
+        % (machine.processor, processors, counted(threads, "thread"), machine.vectors),
+        *_bandwidths(machine),
     ]
-    for level, size in enumerate(machine.caches, 1):
-        fits = size // 2
-        at_once = machine.bandwidth(fits, threads) if fits >= machine.all[0][0] else None
-        lines.append(
-            "  From the L%d cache, %s: %.1f GB/s%s"
-            % (level, readable(size), machine.bandwidth(fits), _with_all(at_once, threads))
-        )
     for peak in machine.peaks:
         what = "products" if peak.fused else "loops"
         lines.append(
@@ -77,6 +66,20 @@ def machine_lines(machine: MachineLimits) -> list[str]:
             "limits may be too low" % (100 * machine.quiet)
         )
     return lines
+
+
+def _bandwidths(machine: MachineLimits) -> Iterator[str]:
+    """Yield a line for main memory, then for each cache, the nearest first."""
+    threads = machine.threads
+    together = _with_all(machine.all[-1][1], threads)
+    yield "  From main memory (RAM): %.1f GB/s%s" % (machine.one[-1][1], together)
+    for level, size in enumerate(machine.caches, 1):
+        fits = size // 2
+        at_once = machine.bandwidth(fits, threads) if fits >= machine.all[0][0] else None
+        yield (
+            "  From the L%d cache, %s: %.1f GB/s%s"
+            % (level, readable(size), machine.bandwidth(fits), _with_all(at_once, threads))
+        )
 
 
 def device_lines(name: str, machine: MachineLimits) -> list[str]:
