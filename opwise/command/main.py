@@ -31,7 +31,7 @@ from opwise.linkers import kernelcache, probe
 from opwise.linkers.trusted import Refused
 from opwise.profiling import jsonreports, markdown, tabular
 from opwise.profiling.files import printable
-from opwise.profiling.hardware import QUIET
+from opwise.profiling.machinelimits import QUIET
 from opwise.profiling.process import pause_garbage_collection
 from opwise.profiling.profile import Profile
 from opwise.profiling.reports import profilestats, wording

@@ -1,6 +1,6 @@
 """Probe: measures once how fast this machine moves bytes and computes, and keeps what it found.
 
-What it finds is a ``hardware.MachineLimits``; the measuring loops are in csupport/probe.c.
+What it finds is a ``machinelimits.MachineLimits``; the measuring loops are in csupport/probe.c.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from opwise.graph.fgraph import FunctionGraph
 from opwise.linkers import base, kernelcache, opwise_c, resources
-from opwise.profiling.hardware import MachineLimits, Peak
+from opwise.profiling.machinelimits import MachineLimits, Peak
 from opwise.tensor.convert import view_op
 from opwise.tensor.type import tensor_type
 

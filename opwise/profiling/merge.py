@@ -13,7 +13,7 @@ from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar, cast
 
 from opwise.profiling import histogram
-from opwise.profiling.hardware import MachineLimits
+from opwise.profiling.machinelimits import MachineLimits
 from opwise.profiling.memory import MemoryProfile
 from opwise.profiling.model import (
     ApplyProfile,

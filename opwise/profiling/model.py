@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from opwise.profiling import histogram, unrecorded
-from opwise.profiling.hardware import MachineLimits
+from opwise.profiling.machinelimits import MachineLimits
 from opwise.profiling.memory import MemoryProfile
 
 #: version of the JSON files that profiles are kept in

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import Any
 
-from opwise.profiling.hardware import MachineLimits
+from opwise.profiling.machinelimits import MachineLimits
 from opwise.profiling.model import ApplyProfile, ArrayProfile, FunctionProfile, ProfileData
 
 #: an upper bound on all times in seconds, so that their sums stay numbers; 30,000 years

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from opwise.command import tables
-from opwise.profiling.hardware import MachineLimits, Peak
+from opwise.profiling.machinelimits import MachineLimits, Peak
 from opwise.profiling.memory import Live, MemoryProfile
 from opwise.profiling.profile import ArrayProfile, OriginProfile, Profile
 from opwise.profiling.reports import details

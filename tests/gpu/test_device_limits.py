@@ -19,8 +19,8 @@ from opwise.graph import hooks
 from opwise.linkers import probe as host
 from opwise.modes.profilemode import ProfileMode
 from opwise.profiling import merge, roofline
-from opwise.profiling.hardware import MachineLimits, Peak
 from opwise.profiling.html import profiledata
+from opwise.profiling.machinelimits import MachineLimits, Peak
 from opwise.profiling.profile import ArrayProfile, Profile
 from opwise.profiling.reports import details
 from opwise.profiling.reports import roofline as text

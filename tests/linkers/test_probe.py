@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from opwise.linkers import kernelcache, opwise_c, probe
-from opwise.profiling.hardware import MachineLimits
+from opwise.profiling.machinelimits import MachineLimits
 
 pytestmark = pytest.mark.null
 

@@ -4,7 +4,7 @@
 
 from dataclasses import replace
 
-from opwise.profiling.hardware import MachineLimits, Peak
+from opwise.profiling.machinelimits import MachineLimits, Peak
 from opwise.profiling.profile import ArrayProfile, Profile
 from opwise.profiling.reports import roofline
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from opwise.profiling.hardware import FORMAT, MachineLimits, Peak
+from opwise.profiling.machinelimits import FORMAT, MachineLimits, Peak
 from opwise.profiling.profile import ArrayProfile, Profile
 from opwise.profiling.roofline import attainable, rows, touched
 

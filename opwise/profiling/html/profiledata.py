@@ -15,8 +15,8 @@ from typing import Any
 from opwise.graph.costs import is_contiguous
 from opwise.profiling import aggregate, histogram, roofline
 from opwise.profiling.aggregate import SummaryRow
-from opwise.profiling.hardware import MachineLimits
 from opwise.profiling.html.layout import layered
+from opwise.profiling.machinelimits import MachineLimits
 from opwise.profiling.memory import readable
 from opwise.profiling.model import (
     ApplyProfile,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opwise.profiling import hardware, roofline
-from opwise.profiling.hardware import MachineLimits
+from opwise.profiling import machinelimits, roofline
+from opwise.profiling.machinelimits import MachineLimits
 from opwise.profiling.memory import readable
 from opwise.profiling.model import ProfileData
 from opwise.profiling.reports.wording import counted, percent
@@ -60,7 +60,7 @@ def machine_lines(machine: MachineLimits) -> list[str]:
             % (peak.dtype, what, peak.one, _with_all(peak.all, threads))
         )
     lines.append("  A step that does nothing: %.0f ns" % machine.step_ns)
-    if machine.quiet < hardware.QUIET:
+    if machine.quiet < machinelimits.QUIET:
         lines.append(
             "  Other programs ran during the measurement, which got %.0f%% of the processors: "
             "limits may be too low" % (100 * machine.quiet)

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from opwise.profiling import aggregate
-from opwise.profiling.hardware import MachineLimits, Peak
 from opwise.profiling.html import differencedata, profiledata
+from opwise.profiling.machinelimits import MachineLimits, Peak
 from opwise.profiling.memory import readable
 from opwise.profiling.profile import ArrayProfile, CallProfile, Profile
 
