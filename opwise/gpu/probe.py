@@ -1,6 +1,6 @@
 """Probe: measures once how fast a device copies and multiplies, and keeps what it found.
 
-What it finds are ``MachineLimits`` of one thread: the host's, which asks. ``python -m
+What it finds are ``MachineLimits``, of one thread: the host's, which asks. ``python -m
 opwise.gpu.probe`` measures the device that the flags ask for, in a process that leaves nothing on
 it.
 """
@@ -16,8 +16,8 @@ import numpy as np
 
 from opwise.errors import DeviceError
 from opwise.gpu import device as devices
+from opwise.hardware import cpu as host
 from opwise.linkers import kernelcache
-from opwise.linkers import probe as host
 from opwise.profiling.machinelimits import MachineLimits, Peak
 
 #: what has another version was measured in another way

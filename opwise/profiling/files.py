@@ -39,7 +39,7 @@ def read_limited(path: str | Path, most: int = MOST_BYTES) -> bytes:
     with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode):
-            raise ValueError("it is a device or a pipe; write its data to a file first")
+            raise ValueError("it is not a regular file; write its contents to a file first")
         if about.st_size > most:
             raise ValueError(f"it has {about.st_size:,} bytes; the limit is {most:,} bytes")
         data = file.read(most + 1)

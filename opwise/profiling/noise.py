@@ -59,6 +59,13 @@ class Repeated:
         return self.after / self.before if self.before and self.after else None
 
     @property
+    def change(self) -> float | None:
+        """The second median minus the first, nanoseconds a call; None if a side has none."""
+        if self.before is None or self.after is None:
+            return None
+        return self.after - self.before
+
+    @property
     def verdict(self) -> str:
         """'slower', 'faster', 'noise'; '' with too few runs."""
         if self.p is None or self.ratio is None:

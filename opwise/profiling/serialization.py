@@ -25,6 +25,8 @@ from opwise.profiling.process import pause_garbage_collection
 
 #: what the JSON form calls itself
 FORMAT = "opwise profile"
+#: what an error advises
+_WRITERS = "`opwise run` and Profile.save write such files"
 
 P = TypeVar("P", bound=ProfileData)
 #: from plain data to the value of a field
@@ -95,7 +97,7 @@ def from_json(text: str, source: str, type_: type[P]) -> P:
 def _from_json(text: str, source: str, type_: type[P]) -> P:
     data = _parsed(text, source)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise _not_a_profile(source, f'its "format" is not "{FORMAT}"')
+        raise _not_a_profile(source, f"{_WRITERS}.")
     if data.get("version") != VERSION:
         raise ProfileFormatError(
             f"{source} is a profile of version {data.get('version')!r:.40}; this opwise reads "
@@ -126,8 +128,8 @@ def _parsed(text: str, source: str) -> Any:
         data = json.loads(text, parse_constant=_refused, parse_float=_finite, parse_int=parse_int)
         return _printable(data) if _SUSPECT.search(text) else data
     except json.JSONDecodeError as error:
-        reason = f"line {error.lineno}, column {error.colno} is not valid JSON"
-        raise _not_a_profile(source, reason) from None
+        place = f"line {error.lineno}, column {error.colno}"
+        raise _not_a_profile(source, f"it is not JSON ({place}); {_WRITERS}.") from None
     except RecursionError:
         raise _not_a_profile(source, "its lists and objects are nested too deeply") from None
     except ValueError as error:

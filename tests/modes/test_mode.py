@@ -114,8 +114,8 @@ def tables(monkeypatch):
     """Names that are registered are forgotten after the test."""
     for table in ("predefined_modes", "predefined_linkers", "predefined_optimizers"):
         monkeypatch.setattr(modes, table, dict(getattr(modes, table)))
-    flags = importlib.import_module("opwise.config")  # the attribute of that name is the object
-    monkeypatch.setattr(flags, "_mode_names", list(flags._mode_names))
+    values = importlib.import_module("opwise.config.values")
+    monkeypatch.setattr(values, "_mode_names", list(values._mode_names))
 
 
 def test_registered_modes_are_found_and_can_be_the_default(tables, flags):
@@ -295,7 +295,7 @@ def test_the_default_mode_follows_the_flags_at_once(flags, settings, linker, exp
     get_default_mode()
     flags(**settings)
     mode = get_default_mode()
-    assert mode.linker.machine == linker
+    assert mode.linker.vm == linker
     assert ops(None) == expected
     assert get_mode(None) is mode
 
