@@ -28,7 +28,7 @@ from opwise.graph.null import (
 )
 from opwise.graph.traversal import io_toposort
 from opwise.graph.variable import Constant, Variable
-from opwise.profiling import totals
+from opwise.profiling import process
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar
 from opwise.scalar.types import constant as scalar_constant
@@ -220,7 +220,7 @@ def grad(
     for var in unreached:
         disconnected.report(var)
     # all Applys made here belong to one line of the user
-    with provenance.located(provenance.capture()), totals.building_gradients():
+    with provenance.located(provenance.capture()), process.building_gradients():
         backward.run(wrt_list)
         found = [backward.gradient(var) for var in wrt_list]
     results = []

@@ -23,6 +23,9 @@ class Op:
     view_map: dict[int, list[int]] = {}
     destroy_map: dict[int, list[int]] = {}
     default_output: int | None = None
+    #: what profiles need to know of the Op besides its name: "product" for a product of matrices,
+    #: "fused" for one loop over several operations, "" for any other
+    profile_kind: str = ""
 
     def make_node(self, *inputs):
         """Return an Apply of this Op; the default uses ``itypes`` and ``otypes``."""
@@ -93,6 +96,24 @@ class Op:
     def do_constant_folding(self, node):
         """Return whether an Apply of constants may be computed when the function is compiled."""
         return True
+
+    def flops(self, inputs, outputs):
+        """Return the floating-point operations for shapes of inputs and outputs, None for no array.
+
+        None without an exact count.
+        """
+        return None
+
+    def traffic(self, node, inputs, outputs):
+        """Return (bytes read of each input, bytes written of each output) for layouts in memory.
+
+        inputs, outputs: ``costs.ArrayLayout``, None for no array. None without an exact count.
+        """
+        return None
+
+    def element_cost(self, n_inputs):
+        """Return roughly how many nanoseconds an element takes."""
+        return 1.0
 
     def get_params(self, node):
         """Return the params that ``perform`` takes as a fourth argument, where the Op has any."""

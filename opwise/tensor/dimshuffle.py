@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from opwise.config import config
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.tensor.elemwise import zeros_like
 from opwise.tensor.knownvalues import equals_input
@@ -30,7 +30,7 @@ class DimShuffle(Op):
     """
 
     view_map = {0: [0]}
-    flops, traffic = traffic.no_flops, traffic.nothing
+    flops, traffic = costs.no_flops, costs.nothing
 
     def __init__(self, input_broadcastable, new_order, inplace=True):
         self.input_broadcastable = tuple(input_broadcastable)

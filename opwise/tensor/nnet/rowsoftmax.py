@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.graph.variable import Variable
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import elemwise
@@ -90,7 +90,7 @@ class Softmax(Op):
     """exp(x) divided by its sum over each row of a matrix of floats; a vector is one row."""
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin = nout = 1
 
     def make_node(self, x):
@@ -119,7 +119,7 @@ class SoftmaxWithBias(Op):
     """The softmax of each row of x + b: x a matrix of floats, b a vector of floats."""
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin, nout = 2, 1
 
     def make_node(self, x, b):
@@ -160,7 +160,7 @@ class SoftmaxGrad(Op):
     """The gradient by x of a softmax with output ``sm``, from the gradient ``dy`` by sm."""
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin, nout = 2, 1
 
     def make_node(self, dy, sm):
@@ -201,7 +201,7 @@ class LogSoftmax(Op):
     """The logarithm of the softmax of each row, without the underflow of log(softmax(x))."""
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin = nout = 1
 
     def make_node(self, x):

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from opwise.profiling import totals
+from opwise.profiling import process
 
 pytestmark = pytest.mark.null
 
@@ -14,10 +14,10 @@ pytestmark = pytest.mark.null
 def test_the_system_tells_how_old_a_process_is():
     script = (
         "import time; time.sleep(0.3)\n"
-        "from opwise.profiling import totals\n"
-        "found = totals.of_process()\n"
+        "from opwise.profiling import process\n"
+        "found = process.system_times()\n"
         "print(found['seconds_of_process'] >= 0.25, found['seconds_running'] > 0)\n"
-        "print(found['seconds_waiting'] >= 0, totals.importing() > 0)\n"
+        "print(found['seconds_waiting'] >= 0, process.importing() > 0)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.split() == ["True"] * 4, done.stderr
@@ -28,4 +28,4 @@ def test_where_the_system_tells_nothing_nothing_is_said(monkeypatch):
         raise OSError
 
     monkeypatch.setattr("builtins.open", refuse)
-    assert totals.of_process() == {}
+    assert process.system_times() == {}

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from opwise.profiling.profile import Profile
-from opwise.profiling.tips import tips
+from opwise.profiling.reports.theanotips import tips
 
 FLOAT32 = ("TensorType(float32, vector)",)
 

@@ -1,31 +1,35 @@
-"""Documents: what a report or a difference says, as plain data for other programs.
+"""Reports and differences as JSON documents for other programs.
 
 Each document names its format and version; ``schema`` describes it. Within a version, fields are
-added, never removed or changed. Seconds are of all calls (default), shares of the time of Applys.
+added, never removed or changed. Seconds are those of all calls (default), shares those of the time
+of Applys.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from opwise.profiling import aggregate, compare
+from opwise.profiling.aggregate import GROUPINGS
+from opwise.profiling.compare import Difference
+from opwise.profiling.model import ApplyProfile, ArrayProfile, FunctionProfile, ProfileData
+from opwise.profiling.noise import Repeated, Runs
+
+#: a document, or an object in one
+Document = dict[str, Any]
 
 REPORT = "opwise report"
 DIFFERENCE = "opwise difference"
 VERSION = 1
 
-#: the sums of a report, by name
-GROUPINGS = {
-    "op": aggregate.by_op, "class": aggregate.by_class, "line": aggregate.by_line,
-    "scope": aggregate.by_scope, "shapes": aggregate.by_shapes,
-}  # fmt: skip
-
 
 # --- a report -------------------------------------------------------------------------------------
 
 
-def report(profile):
-    """Return the document of a Profile."""
+def report(profile: ProfileData) -> Document:
+    """Return the document of a profile."""
     applys = [(f, a) for f in profile.functions for a in f.applys]
     applys.sort(key=lambda pair: (-pair[1].total, pair[1].position))
     return {
@@ -39,7 +43,7 @@ def report(profile):
     }
 
 
-def _side(profile):
+def _side(profile: ProfileData) -> Document:
     environments = profile.environments
     return {
         "environments": environments,
@@ -51,7 +55,7 @@ def _side(profile):
     }
 
 
-def _function(f):
+def _function(f: FunctionProfile) -> Document:
     return {
         "name": f.name,
         "calls": f.calls,
@@ -65,7 +69,7 @@ def _function(f):
     }
 
 
-def _apply(profile, f, a):
+def _apply(profile: ProfileData, f: FunctionProfile, a: ApplyProfile) -> Document:
     return {
         "function": f.name,
         "position": a.position,
@@ -86,12 +90,12 @@ def _apply(profile, f, a):
     }
 
 
-def _array(array):
+def _array(array: ArrayProfile | None) -> Document | None:
     return None if array is None else {"dtype": array.dtype, "shape": list(array.shape)}
 
 
-def sums(profile, name):
-    """Return the rows of one of ``GROUPINGS``, those that took longest first."""
+def sums(profile: ProfileData, name: str) -> list[Document]:
+    """Return the rows of one of ``aggregate.GROUPINGS``, those that took longest first."""
     rows = sorted(GROUPINGS[name](profile), key=lambda row: (-row.ns, row.label))
     return [
         {
@@ -111,12 +115,20 @@ def sums(profile, name):
 # --- a difference ---------------------------------------------------------------------------------
 
 
-def difference(runs, by, total, rows, limit=None, floor_ns=0.0, failed=()):
+def difference(
+    runs: Runs,
+    by: str,
+    total: Repeated,
+    rows: Sequence[Repeated],
+    limit: float | None = None,
+    floor_ns: float = 0.0,
+    failed: Iterable[Repeated] = (),
+) -> Document:
     """Return the document of the difference of some runs to others.
 
-    runs: the ``noise.Runs``. by: a name of ``compare.WAYS``. total, rows: the ``noise.Repeated`` of
-    all Applys, and of each row. limit: the ratio that no row may exceed, or None; floor_ns: by how
-    many nanoseconds more; failed: the Repeated, of total and rows, that do.
+    by: a name of ``compare.GROUPINGS``. total, rows: all Applys together, and each row. A row fails
+    if its ratio exceeds ``limit`` and its difference ``floor_ns`` nanoseconds; limit is None if no
+    row can fail. failed: those of total and rows that do.
     """
     failing = set(map(id, failed))
     names = Names(runs, by)
@@ -134,21 +146,24 @@ def difference(runs, by, total, rows, limit=None, floor_ns=0.0, failed=()):
     }
 
 
-def matches(repeated):
+def matches(repeated: Repeated) -> bool:
     """Return whether both sides have what a row is about."""
     return bool(repeated.row.mine and repeated.row.theirs)
 
 
-def _difference(repeated, names, failed):
+#: what a document says of a row that only one side has
+ONLY = {"self": "only before", "other": "only after", "": ""}
+
+
+def _difference(repeated: Repeated, names: Names, failed: bool) -> Document:
     row = repeated.row
     known = repeated.ratio is not None and repeated.p is not None
     interval = [finite(end) for end in repeated.interval()] if known else None
-    only = {"self": "only before", "other": "only after", "": ""}[row.only]
     return {
         "label": row.label,
         "functions": names.functions(repeated),
         "lines": names.lines(repeated),
-        "relation": row.relation or only,
+        "relation": row.relation or ONLY[row.only],
         "seconds_before": _seconds(row.mine.ns) if row.mine else None,
         "seconds_after": _seconds(row.theirs.ns) if row.theirs else None,
         "seconds_a_call_before": _seconds(repeated.before),
@@ -168,21 +183,21 @@ _MOST = 4
 class Names:
     """The functions and lines of the program that rows of a difference are about."""
 
-    def __init__(self, runs, by):
+    def __init__(self, runs: Runs, by: str) -> None:
         self._by = by
         self._profiles = runs.before, runs.after
         self._function = {
             id(a): f.name for p in self._profiles for f in p.functions for a in f.applys
         }
 
-    def functions(self, repeated):
+    def functions(self, repeated: Repeated) -> list[str]:
         """Return the names of the functions that a row is in, those with most time first."""
         if repeated.row.key == "all":
             return []
         applys = self._applys(repeated.row)
         return list(dict.fromkeys(self._function[id(a)] for a in applys))[:_MOST]
 
-    def lines(self, repeated):
+    def lines(self, repeated: Repeated) -> list[str]:
         """Return the ``file:line`` that a row is about, those with most time first."""
         row = repeated.row
         if row.key == "all":
@@ -192,14 +207,14 @@ class Names:
         applys = self._applys(row)
         return [f"{f}:{n}" for f, n in dict.fromkeys(p for a in applys for p in a.lines)][:_MOST]
 
-    def _applys(self, row):
+    def _applys(self, row: Difference) -> list[ApplyProfile]:
         """Return the Applys in a row, those that took longest first."""
         found = [a for part in reversed(row.parts) for a in part]
         if not any(row.parts):
             found = [a for p in reversed(self._profiles) for a in p.applys if self._is_in(a, row)]
         return sorted(found, key=lambda a: -a.total)
 
-    def _is_in(self, a, row):
+    def _is_in(self, a: ApplyProfile, row: Difference) -> bool:
         if self._by == "line":
             places = {aggregate.line_of(o) for o in a.origins}
             return any("%s:%d" % p in row.label.split(" | ") for p in places if p)
@@ -211,28 +226,28 @@ class Names:
 # --- numbers --------------------------------------------------------------------------------------
 
 
-def _seconds(ns):
+def _seconds(ns: float | None) -> float | None:
     return None if ns is None else finite(ns * 1e-9)
 
 
-def _share(part, whole):
+def _share(part: float, whole: float) -> float | None:
     return finite(part / whole) if whole else 0.0
 
 
-def finite(value):
-    """Return a number, None for what JSON has no number for."""
+def finite(value: float | None) -> float | None:
+    """Return a number, None for infinity and NaN, which JSON does not have."""
     return value if value is not None and math.isfinite(value) else None
 
 
 # --- schemas --------------------------------------------------------------------------------------
 
-_TEXT = {"type": "string"}
-_COUNT = {"type": "integer", "minimum": 0}
-_NUMBER = {"type": ["number", "null"]}
-_TEXTS = {"type": "array", "items": _TEXT}
+_TEXT: Document = {"type": "string"}
+_COUNT: Document = {"type": "integer", "minimum": 0}
+_NUMBER: Document = {"type": ["number", "null"]}
+_TEXTS: Document = {"type": "array", "items": _TEXT}
 
 
-def _object(**properties):
+def _object(**properties: Document) -> Document:
     return {
         "type": "object",
         "properties": properties,
@@ -241,11 +256,11 @@ def _object(**properties):
     }
 
 
-def _rows(**properties):
+def _rows(**properties: Document) -> Document:
     return {"type": "array", "items": _object(**properties)}
 
 
-_SIDE = {
+_SIDE: Document = {
     "environments": {"type": "array", "items": {"type": "object"}},
     "calls": _COUNT,
     "failed_calls": _COUNT,
@@ -264,7 +279,7 @@ _SUMS = _rows(
     label=_TEXT, source=_TEXT, seconds=_NUMBER, share=_NUMBER, share_in_gradients=_NUMBER,
     calls=_COUNT, applys=_COUNT,
 )  # fmt: skip
-_REPORT = {
+_REPORT: Document = {
     **_SIDE,
     "message": _TEXT,
     "functions": _rows(
@@ -280,7 +295,7 @@ _REPORT = {
     ),
     "by": _object(**dict.fromkeys(GROUPINGS, _SUMS)),
 }  # fmt: skip
-_ROW = {
+_ROW: Document = {
     "label": _TEXT,
     "functions": _TEXTS,
     "lines": _TEXTS,
@@ -296,8 +311,8 @@ _ROW = {
     "verdict": {"enum": ["", "slower", "faster", "noise"]},
     "failed": {"type": "boolean"},
 }  # fmt: skip
-_DIFFERENCE = {
-    "by": {"enum": list(compare.WAYS)},
+_DIFFERENCE: Document = {
+    "by": {"enum": list(compare.GROUPINGS)},
     "runs": _object(before=_COUNT, after=_COUNT),
     "before": _object(**_SIDE),
     "after": _object(**_SIDE),
@@ -308,11 +323,11 @@ _DIFFERENCE = {
 }
 
 
-def schema(format_):
+def schema(format_: str) -> Document:
     """Return the JSON schema (draft 7) of the documents of a format: REPORT or DIFFERENCE."""
     properties = {REPORT: _REPORT, DIFFERENCE: _DIFFERENCE}[format_]
     found = _object(format={"const": format_}, version={"const": VERSION}, **properties)
-    found["additionalProperties"] = True  # a reader of this version must bear what is added
+    found["additionalProperties"] = True  # fields may be added within a version
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": f"{format_}, version {VERSION}",

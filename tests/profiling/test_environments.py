@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from opwise.profiling import compared
+from opwise.profiling import environments
 from opwise.profiling.profile import Profile
 
 pytestmark = pytest.mark.null
@@ -25,7 +25,10 @@ def run(build):
 
 def test_rows(run):
     after = [run(flags="device=cuda"), run(date="2026-01-05", flags="device=cuda")]
-    found = {what: sides for what, *sides in compared.rows([run()], after, ("a.json", "folder"))}
+    found = {
+        what: sides
+        for what, *sides in environments.describe_sides([run()], after, ("a.json", "folder"))
+    }
     assert found == {
         "files": ["a.json", "folder"],
         "runs": ["1", "2"],
@@ -41,17 +44,17 @@ def test_rows(run):
 def test_what_may_explain_a_difference(run):
     """Other files, dates and numbers of runs are expected; other flags and machines are news."""
     other = [run(date="2027", flags="device=cuda", node="there"), run(node="there")]
-    assert compared.differences([run()], other) == [
+    assert environments.differences([run()], other) == [
         ("flags", "none", "device=cuda; none"), ("computer", "here", "there"),
     ]  # fmt: skip
-    assert compared.differences([run()], [run(date="2027")]) == []
+    assert environments.differences([run()], [run(date="2027")]) == []
 
 
 def test_merged_runs_are_read_one_by_one(run):
     merged = replace(run(), environment={"merged": [ABOUT, {**ABOUT, "node": "there"}]})
-    assert ("computer", "here", "here; there") in compared.rows([run()], [merged])
+    assert ("computer", "here", "here; there") in environments.describe_sides([run()], [merged])
 
 
 def test_nothing_is_said_where_nothing_is_known():
-    found = compared.rows([Profile()], [Profile()])
+    found = environments.describe_sides([Profile()], [Profile()])
     assert found == [("runs", "1", "1"), ("flags", "none", "none")]

@@ -15,7 +15,7 @@ from opwise.graph.op import Op
 from opwise.modes.profilemode import ProfileMode
 from opwise.profiling import stats
 from opwise.profiling.profile import Profile
-from opwise.profiling.showing import show, write
+from opwise.profiling.streams import show, write
 
 pytestmark = pytest.mark.null
 
@@ -56,7 +56,7 @@ def test_the_other_stream_takes_what_one_does_not(monkeypatch, name, other, brok
     monkeypatch.setattr(sys, name, broken)
     monkeypatch.setattr(sys, other, took)
     show("text\n", name)
-    assert took.getvalue() == f"{name} takes no text ({why}); it was to show:\ntext\n"
+    assert took.getvalue() == f"cannot write to {name} ({why}); the lost output was:\ntext\n"
 
 
 @pytest.mark.parametrize(("name", "other"), [("stdout", "stderr"), ("stderr", "stdout")])
@@ -79,7 +79,9 @@ def test_a_stream_that_was_closed(monkeypatch, capsys):
     closed.close()
     monkeypatch.setattr(sys, "stdout", closed)
     show("text\n")
-    assert capsys.readouterr().err.startswith("stdout takes no text (I/O operation on closed file")
+    assert capsys.readouterr().err.startswith(
+        "cannot write to stdout (I/O operation on closed file"
+    )
 
 
 def test_what_cannot_be_encoded_is_escaped(monkeypatch):
@@ -200,14 +202,16 @@ def test_a_profile_mode_whose_stdout_is_closed(run):
     done = run("{python} >&-", "", MODE)
     assert done.returncode == 0
     text = done.stderr.decode()
-    assert text.startswith("stdout takes no text (it is closed); it was to show:\n")
+    assert text.startswith("cannot write to stdout (it is closed); the lost output was:\n")
     assert "ProfileMode.print_summary()" in text
 
 
 def test_stats_whose_stderr_is_closed(run):
     done = run("{python} 2>&-", "profile=True,profiling.destination=stderr")
     assert done.returncode == 0
-    assert b"stderr takes no text (it is closed); it was to show:\nFunction prof" in done.stdout
+    assert (
+        b"cannot write to stderr (it is closed); the lost output was:\nFunction prof" in done.stdout
+    )
     assert "  Message: µ\n".encode() in done.stdout
 
 
@@ -237,7 +241,7 @@ def test_stderr_is_closed_by_its_reader(run):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
 def test_a_stdout_that_is_full(run):
     done = run("{python} > /dev/full", "", MODE)
-    assert done.stderr.startswith(b"stdout takes no text ([Errno 28] No space left on device)")
+    assert done.stderr.startswith(b"cannot write to stdout ([Errno 28] No space left on device)")
     assert b"ProfileMode.print_summary()" in done.stderr and done.returncode == 0
 
 
@@ -249,7 +253,7 @@ def test_an_encoding_that_has_no_such_letter(run, flags, mode):
     done = run("{python}", flags, mode, PYTHONIOENCODING="ascii")
     assert done.returncode == 0
     assert b"\\xb5" in done.stdout + done.stderr
-    assert b"takes no text" not in done.stderr
+    assert b"cannot write to" not in done.stderr
 
 
 @pytest.mark.parametrize("destination", ["p.txt", "p.json"])

@@ -1,25 +1,31 @@
-"""Tips: what might make a profiled program faster, read off its profile."""
+"""The tips that end Theano's profile: what might make the program faster, read off its profile.
+
+``opwise.tuning`` measures its advice; these tips are guesses.
+"""
 
 from __future__ import annotations
 
-from opwise.profiling import aggregate
+from collections.abc import Iterator
 
-#: what takes less than this share of the time is not worth a tip
+from opwise.profiling import aggregate
+from opwise.profiling.model import ProfileData
+
+#: there is no tip about less than this share of the time
 _WORTH = 0.01
 
 
-def tips(profile):
+def tips(profile: ProfileData) -> list[str]:
     """Return tips, each a sentence or two, for the functions of a profile."""
     return [*_without_compiler(profile), *_narrower(profile), *_in_python(profile)]
 
 
-def without_compiler(profile):
+def without_compiler(profile: ProfileData) -> str:
     """Return why functions of a profile ran without a C compiler; '' if they did not."""
-    environments = profile.environments
-    return next((e["no_compiler"] for e in environments if e.get("no_compiler")), "")
+    reasons = (e.get("no_compiler") for e in profile.environments)
+    return next((str(reason) for reason in reasons if reason), "")
 
 
-def _without_compiler(profile):
+def _without_compiler(profile: ProfileData) -> Iterator[str]:
     reason = without_compiler(profile)
     if reason:
         yield (
@@ -28,7 +34,7 @@ def _without_compiler(profile):
         )
 
 
-def _narrower(profile):
+def _narrower(profile: ProfileData) -> Iterator[str]:
     wide = sum(
         a.total
         for a in profile.applys
@@ -38,7 +44,7 @@ def _narrower(profile):
         yield "Try the Theano flag floatX=float32"
 
 
-def _in_python(profile):
+def _in_python(profile: ProfileData) -> Iterator[str]:
     local = profile.local_ns
     for row in sorted(aggregate.by_op(profile), key=lambda r: -r.ns):
         if row.c or row.ns <= _WORTH * local:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import fastjsonschema
 import pytest
 
-from opwise.profiling import compare, documents, markdown, noise
+from opwise.profiling import aggregate, compare, jsonreports, markdown, noise
 from opwise.profiling.profile import ArrayProfile, Profile
 
 pytestmark = pytest.mark.null
@@ -43,19 +43,19 @@ def several(build):
 
 def difference(before, after, by="apply", **limit):
     runs = noise.Runs(before, after)
-    total, *rows = runs.rows(compare.WAYS[by])
-    return documents.difference(runs, by, total, rows, **limit)
+    total, *rows = runs.rows(compare.GROUPINGS[by])
+    return jsonreports.difference(runs, by, total, rows, **limit)
 
 
 def valid(data):
     """Return plain data as it comes out of JSON, which its schema has to describe."""
     data = json.loads(json.dumps(data, allow_nan=False))
-    fastjsonschema.compile(documents.schema(data["format"]))(data)
+    fastjsonschema.compile(jsonreports.schema(data["format"]))(data)
     return data
 
 
 def test_a_report(several):
-    data = valid(documents.report(several(100)[0]))
+    data = valid(jsonreports.report(several(100)[0]))
     assert (data["format"], data["version"]) == ("opwise report", 1)
     assert [f["name"] for f in data["functions"]] == ["train", "predict"]
     first, second, third = data["applys"]
@@ -69,7 +69,7 @@ def test_a_report(several):
 
 
 def test_an_empty_report():
-    data = valid(documents.report(Profile()))
+    data = valid(jsonreports.report(Profile()))
     assert data["applys"] == [] and data["by"]["op"] == []
 
 
@@ -82,7 +82,7 @@ def test_a_difference_of_single_runs(several):
     assert not data["failed"] and not exp["failed"]
 
 
-@pytest.mark.parametrize("by", list(compare.WAYS))
+@pytest.mark.parametrize("by", list(compare.GROUPINGS))
 def test_a_difference_of_several_runs(several, by):
     data = valid(difference(several(100, 101, 102, 103, 104), several(*range(300, 305)), by))
     slower = [row for row in data["rows"] if row["verdict"] == "slower"]
@@ -104,7 +104,7 @@ def test_what_has_failed(several):
     runs = noise.Runs(several(100), several(300))
     total, *rows = runs.rows(compare.by_apply)
     failed = [row for row in rows if row.row.label == "exp"]
-    data = valid(documents.difference(runs, "apply", total, rows, 1.5, 100.0, failed))
+    data = valid(jsonreports.difference(runs, "apply", total, rows, 1.5, 100.0, failed))
     assert data["failed"] and data["limit"]["ratio"] == 1.5
     assert data["limit"]["floor_seconds"] == pytest.approx(1e-7)
     assert [row["label"] for row in data["rows"] if row["failed"]] == ["exp"]
@@ -121,7 +121,7 @@ def test_equal_ops_with_other_shapes_are_told_apart(build):
     shapes = ((array(3, 4),), (array(3, 4),), (array(9, 9),), (None,), ())
     applys = [replace(apply("dot", 10, k), input_arrays=s) for k, s in enumerate(shapes)]
     profile = Profile((function(*applys),))
-    labels = {row["label"]: row["applys"] for row in documents.sums(profile, "shapes")}
+    labels = {row["label"]: row["applys"] for row in jsonreports.sums(profile, "shapes")}
     assert labels == {
         "dot float64(3, 4)": 2, "dot float64(9, 9)": 1, "dot (no array)": 1,
         "dot (shapes not known)": 1,
@@ -161,7 +161,7 @@ def test_tables_stay_tables(build):
     apply, function, _ = build
     made = replace(apply(HOSTILE, 500, 0, keys=["k"], lines=[(HOSTILE, 3)]), text=HOSTILE)
     profile = Profile((function(made, name=HOSTILE),), HOSTILE, {"program": HOSTILE})
-    for by in ("apply", *documents.GROUPINGS):
+    for by in ("apply", *aggregate.GROUPINGS):
         text = markdown.report(profile, by)
         data = difference([profile], [profile], "apply" if by == "apply" else by)
         for shown in (text, markdown.difference(data)):

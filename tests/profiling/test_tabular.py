@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from opwise.profiling import records
+from opwise.profiling import tabular
 from opwise.profiling.profile import Profile
 
 pytestmark = pytest.mark.null
@@ -31,6 +31,6 @@ def test_formulas_are_texts(build, tmp_path, text):
 def test_numbers_and_names_stay(build):
     apply, function, _ = build
     file = io.StringIO()
-    records.write_csv(Profile((function(apply("Sum{axis=-1}", 500, 0)),)), file)
+    tabular.write_csv(Profile((function(apply("Sum{axis=-1}", 500, 0)),)), file)
     (row,) = csv.DictReader(io.StringIO(file.getvalue()))
     assert (row["op"], row["calls"]) == ("Sum{axis=-1}", "1")

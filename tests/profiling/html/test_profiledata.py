@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from opwise.profiling import aggregate
-from opwise.profiling.html import data, differencedata
+from opwise.profiling.html import differencedata, profiledata
+from opwise.profiling.machinelimits import MachineLimits, Peak
 from opwise.profiling.memory import readable
 from opwise.profiling.profile import ArrayProfile, CallProfile, Profile
-from opwise.profiling.roofline import Machine, Peak
 
 pytestmark = pytest.mark.null
 
@@ -25,9 +25,9 @@ def rows_of(shown, part, name):
 
 @pytest.mark.parametrize("name", ["op", "class", "line", "scope"])
 def test_tables_hold_the_sums_of_all_and_of_each_function(sample, name):
-    shown = data.of_profile(sample)
+    shown = profiledata.of_profile(sample)
     assert len(shown["tables"]) == 1 + len(sample.functions)
-    for part, profile in enumerate(data.selections(sample)):
+    for part, profile in enumerate(profiledata.selections(sample)):
         expected = {
             r.label: (round(r.ns), round(r.gradient), r.calls, r.applys)
             for r in getattr(aggregate, "by_" + name)(profile)
@@ -36,11 +36,11 @@ def test_tables_hold_the_sums_of_all_and_of_each_function(sample, name):
 
 
 def test_one_function_has_one_set_of_tables(sample):
-    assert len(data.of_profile(Profile(sample.functions[:1]))["tables"]) == 1
+    assert len(profiledata.of_profile(Profile(sample.functions[:1]))["tables"]) == 1
 
 
 def test_columns_of_applys_are_those_of_the_profile(sample):
-    shown = data.of_profile(sample)
+    shown = profiledata.of_profile(sample)
     columns, texts = shown["applys"], shown["texts"]
     applys = sample.applys
     assert columns["ns"] == [a.total for a in applys]
@@ -56,7 +56,7 @@ def test_columns_of_applys_are_those_of_the_profile(sample):
 
 
 def test_what_is_told_of_devices(there, sample):
-    shown = data.of_profile(there)
+    shown = profiledata.of_profile(there)
     found, texts = shown["devices"], shown["texts"]
     assert [texts[k] for k in found["name"]] == ["", *["cuda0"] * 4, ""]
     assert [texts[k] for k in found["on_host"]] == ["it is far too small", *[""] * 5]
@@ -67,14 +67,14 @@ def test_what_is_told_of_devices(there, sample):
     assert shown["functions"][0]["memory"]["device"]["peak"] == 131072
     json.dumps(shown)
     # where nothing ran on one nothing is told
-    assert data.of_profile(sample)["devices"] is None
-    assert "device" not in data.of_profile(sample)["tables"][0]["line"]
+    assert profiledata.of_profile(sample)["devices"] is None
+    assert "device" not in profiledata.of_profile(sample)["tables"][0]["line"]
 
 
 @pytest.mark.parametrize("name", ["op", "class", "line", "scope"])
 def test_tables_tell_where_the_time_was(there, name):
-    for part, profile in enumerate(data.selections(there)):
-        table = data.of_profile(there)["tables"][part][name]
+    for part, profile in enumerate(profiledata.selections(there)):
+        table = profiledata.of_profile(there)["tables"][part][name]
         if not any(a.device for a in profile.applys):
             assert "device" not in table and "host" not in table
             continue
@@ -90,8 +90,8 @@ def total(part):
 
 
 def test_the_flame_view_divides_all_of_the_time(sample):
-    for tree, profile in zip(data.of_profile(sample)["flames"], data.selections(sample),
-                             strict=True):  # fmt: skip
+    trees = profiledata.of_profile(sample)["flames"]
+    for tree, profile in zip(trees, profiledata.selections(sample), strict=True):
         assert tree[3] == profile.local_ns
         stack = [tree]
         while stack:
@@ -102,7 +102,7 @@ def test_the_flame_view_divides_all_of_the_time(sample):
 
 
 def test_a_gradient_stands_at_its_line_in_the_flame_view(sample):
-    shown = data.of_profile(sample)
+    shown = profiledata.of_profile(sample)
     (train,) = (p for p in shown["flames"][1][5])
     (grads,) = (p for p in train[5] if shown["texts"][p[1]] == "grads")
     (line,) = grads[5]
@@ -113,44 +113,44 @@ def test_a_gradient_stands_at_its_line_in_the_flame_view(sample):
 
 def test_segments_of_a_call_add_up():
     call = CallProfile(3, 0, (1, 2, 1000, 3, 900, 1, 1))
-    shown = data._call(call)
+    shown = profiledata._call(call)
     assert shown["segments"] == [[-1, 3], [2, 1000], [-1, 3], [4, 900], [-1, 2]]
     assert sum(ns for _, ns in shown["segments"]) == shown["ns"] == call.ns
 
 
 def test_every_text_is_there_once(large):
-    texts = data.of_profile(large)["texts"]
+    texts = profiledata.of_profile(large)["texts"]
     assert len(texts) == len(set(texts))
 
 
 def test_long_texts_are_cut_so_that_all_are_not_too_many():
-    texts = data.Texts()
+    texts = profiledata.Texts()
     numbers = [texts(str(k).zfill(3000)) for k in range(2000)]
     assert numbers == list(range(2000))
     found = texts.cut()
-    assert sum(map(len, found)) <= data.TEXTS
+    assert sum(map(len, found)) <= profiledata.TEXTS
     assert all(text.endswith("…") for text in found)
-    few = data.Texts()
+    few = profiledata.Texts()
     few("short")
     few("x" * 5000)
-    assert few.cut() == ["short", "x" * (data.TEXT - 1) + "…"]
+    assert few.cut() == ["short", "x" * (profiledata.TEXT - 1) + "…"]
 
 
 def test_only_the_slowest_have_histograms(large):
-    shown = data.of_profile(large)
-    assert len(shown["histograms"]) == data.HISTOGRAMS
+    shown = profiledata.of_profile(large)
+    assert len(shown["histograms"]) == profiledata.HISTOGRAMS
     least = min(shown["applys"]["ns"][k] for k in shown["histograms"])
-    assert sum(ns > least for ns in shown["applys"]["ns"]) < data.HISTOGRAMS
+    assert sum(ns > least for ns in shown["applys"]["ns"]) < profiledata.HISTOGRAMS
 
 
 def test_layouts_of_arrays_are_told_where_they_are_unusual():
     def text(shape, strides, itemsize=4):
-        return data._array(ArrayProfile("float32", shape, strides, itemsize * 6))
+        return profiledata._array(ArrayProfile("float32", shape, strides, itemsize * 6))
 
     assert text((2, 3), (12, 4)) == "float32 2×3, 24 B"
     assert text((2, 3), (4, 8)) == "float32 2×3, 24 B, strides 4×8"
     assert text((1, 6), (999, 4)) == "float32 1×6, 24 B"
-    assert data._array(ArrayProfile("int8", (), (), 1)) == "int8 scalar, 1 B"
+    assert profiledata._array(ArrayProfile("int8", (), (), 1)) == "int8 scalar, 1 B"
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_sizes(count, text):
 
 
 def test_an_empty_profile_has_a_page():
-    shown = data.of_profile(Profile())
+    shown = profiledata.of_profile(Profile())
     assert shown["applys"] == {}
     assert json.dumps(shown, allow_nan=False)
 
@@ -169,7 +169,7 @@ def test_an_empty_profile_has_a_page():
 def test_what_an_apply_cannot_read_is_no_edge(build):
     an_apply, a_function, Profile = build
     strange = replace(an_apply("a", 5), reads=(7, -3, 0))
-    shown = data.of_profile(Profile((a_function(strange),)))
+    shown = profiledata.of_profile(Profile((a_function(strange),)))
     assert shown["functions"][0]["rows"] == [0]
 
 
@@ -184,7 +184,7 @@ def limit(**more):
 def test_limits_find_their_applys(sample):
     limits = [limit(), limit(function=1, position=0, gain_s=float("inf"))]
     machine = {"bandwidth": [(1024, 100.0), (2**30, 20.5)], "peaks": {"gemm": 123.456}}
-    shown = data.of_profile(sample, limits, machine)
+    shown = profiledata.of_profile(sample, limits, machine)
     roofline = shown["roofline"]
     assert roofline["apply"] == [2, 5]
     assert roofline["gain_s"] == [0.1, None]
@@ -197,11 +197,11 @@ def test_limits_find_their_applys(sample):
 )
 def test_limits_of_what_is_not_there_are_refused(sample, more):
     with pytest.raises(ValueError, match="limits name"):
-        data.of_profile(sample, [limit(**more)])
+        profiledata.of_profile(sample, [limit(**more)])
 
 
 def test_without_limits_there_is_no_roofline(sample):
-    assert data.of_profile(sample)["roofline"] is None
+    assert profiledata.of_profile(sample)["roofline"] is None
 
 
 # --- differences ----------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def test_the_tables_of_cpu_and_gpu(there, sample):
 
 
 def machine():
-    return Machine(
+    return MachineLimits(
         1, "one", 1, 1, "none", (1 << 15,), ((1 << 14, 100.0), (1 << 20, 10.0)), ((1 << 20, 20.0),),
         (Peak("float64", False, 10.0, 10.0), Peak("float64", True, 20.0, 30.0)), 1.0, 1.0,
     )  # fmt: skip
@@ -261,8 +261,8 @@ def test_limits_come_from_the_machine_of_the_profile(build):
     known = replace(apply("mul", 4000, 1, count=2), traffic=16000, flops=8000, shares=("c",),
                     input_arrays=arrays, output_arrays=arrays)  # fmt: skip
     both = (function(apply("exp", 5)), function(apply("exp", 5), known, name="g"))
-    assert data.limits(Profile(both)) == (None, None)
-    (found,), told = data.limits(Profile(both, machine=machine()))
+    assert profiledata.limits(Profile(both)) == (None, None)
+    (found,), told = profiledata.limits(Profile(both, machine=machine()))
     assert (found["function"], found["position"], found["bound"]) == (1, 1, "arithmetic")
     assert (found["intensity"], found["gflops"], found["gbs"]) == (0.5, 4.0, 8.0)
     assert found["share"] == pytest.approx(801 / 2000)
@@ -271,7 +271,7 @@ def test_limits_come_from_the_machine_of_the_profile(build):
         "bandwidth": [(1 << 14, 100.0), (1 << 20, 20.0)],
         "peaks": {"float64": 30.0},
     }
-    assert data.of_profile(Profile(both, machine=machine()), [found], told)["roofline"]
+    assert profiledata.of_profile(Profile(both, machine=machine()), [found], told)["roofline"]
 
 
 def test_the_rows_of_a_difference(build):
@@ -291,19 +291,19 @@ def test_the_rows_of_a_difference(build):
 
 def test_a_flame_of_one_function_knows_which(sample):
     """Part 2 of the page is the second function, and its flame has the number of that."""
-    shown = data.of_profile(sample)
+    shown = profiledata.of_profile(sample)
     functions = [[part[2] for part in flame[5]] for flame in shown["flames"]]
     assert functions == [[0, 1], [0], [1]]
 
 
 def test_names_of_profiles_and_programs(sample):
-    assert data.name(sample) == "a sample"
+    assert profiledata.name(sample) == "a sample"
     unnamed = replace(sample, message="")
-    assert data.name(unnamed) == "train, predict"
+    assert profiledata.name(unnamed) == "train, predict"
     many = replace(unnamed, functions=tuple(
         replace(sample.functions[0], name=f"f{k}") for k in range(5)
     ))  # fmt: skip
-    assert data.name(many) == "5 functions"
-    assert data.program(sample) == ""
+    assert profiledata.name(many) == "5 functions"
+    assert profiledata.program(sample) == ""
     merged = {"merged": [{"program": "/a/train.py --fast"}, {"program": "/b/train.py"}]}
-    assert data.program(replace(sample, environment=merged)) == "train.py"
+    assert profiledata.program(replace(sample, environment=merged)) == "train.py"
