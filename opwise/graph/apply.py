@@ -21,7 +21,7 @@ class Apply(Tagged):
     op: Any
     inputs: list[Variable]
     outputs: list[Variable]
-    #: the graph that owns it
+    #: the FunctionGraph that it belongs to, if any
     fgraph: FunctionGraph | None = None
     #: see ``origins``; None for an Apply that the user made
     _origins: tuple[Apply, ...] | None = None
@@ -50,7 +50,7 @@ class Apply(Tagged):
             if not isinstance(var, Variable):
                 raise TypeError(
                     f"The 'inputs' argument to Apply must contain Variable instances, not {var!r} "
-                    f"(input {i} of {op}). Let make_node convert what it is given, for instance by "
+                    f"(input {i} of {op}). Convert it in make_node, for instance with "
                     "as_tensor_variable."
                 )
         trace = None
@@ -58,8 +58,8 @@ class Apply(Tagged):
             if not isinstance(output, Variable):
                 raise TypeError(
                     f"The 'outputs' argument to Apply must contain Variable instances with no "
-                    f"owner, not {output!r} (output {i} of {op}). A type makes one when it is "
-                    "called: x.type()."
+                    f"owner, not {output!r} (output {i} of {op}). Call a type to make one: "
+                    "x.type()."
                 )
             if output.owner is None:
                 output.owner = self
@@ -70,7 +70,7 @@ class Apply(Tagged):
             elif output.owner is not self or output.index != i:
                 raise ValueError(
                     f"All output variables passed to Apply must belong to it; {output} is output "
-                    f"{output.index} of {output.owner}. Let make_node make new ones: x.type()."
+                    f"{output.index} of {output.owner}. Make new ones in make_node: x.type()."
                 )
             self.outputs.append(output)
         if provenance.recording():
@@ -114,10 +114,13 @@ class Apply(Tagged):
                 return self.outputs[0]
             raise ValueError(
                 f"{self.op} has {len(self.outputs)} outputs and no default_output: "
-                "say which one is meant."
+                "choose one of node.outputs"
             )
         if not 0 <= index < len(self.outputs):
-            raise ValueError(f"{self.op}.default_output should be an index of its outputs")
+            raise ValueError(
+                f"{self.op}.default_output should be an index of its outputs: None or 0 to "
+                f"{len(self.outputs) - 1}, not {index}"
+            )
         return self.outputs[index]
 
     def clone(self) -> Self:

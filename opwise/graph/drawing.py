@@ -118,8 +118,8 @@ def _render(source: str, format: str) -> bytes:
         )
     except FileNotFoundError as e:
         raise FileNotFoundError(
-            f"pydotprint cannot run Graphviz: {e}. Install graphviz, so that its program dot is on "
-            "the PATH; format='dot' writes the graph as text without it."
+            f"pydotprint cannot run Graphviz: {e}. Install graphviz and put its program dot on the "
+            "PATH, or write the graph as text with format='dot'."
         ) from None
     if done.returncode:
         reason = done.stderr.decode(errors="replace").strip()

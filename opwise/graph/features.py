@@ -18,11 +18,14 @@ class AlreadyThere(Exception):
 
 
 class Feature:
-    """Base class of features. A feature defines only those of these methods that it needs.
+    """Base class of features, each of which defines only those of these methods that it needs.
 
-    on_attach(fgraph), on_detach(fgraph), on_import(fgraph, node, reason),
-    on_prune(fgraph, node, reason), on_change_input(fgraph, node, i, old, new, reason),
-    validate(fgraph), orderings(fgraph), clone().
+    on_attach(fgraph), on_detach(fgraph): called when the feature is attached or detached.
+    on_import(fgraph, node, reason), on_prune(fgraph, node, reason): called when an Apply was added
+    or removed. on_change_input(fgraph, node, i, old, new, reason): called when input ``i`` of an
+    Apply, or for the node 'output' output ``i``, was replaced. validate(fgraph): raises
+    InconsistencyError to refuse the graph. orderings(fgraph): returns a dict from an Apply to
+    others that must run before it. clone(): returns the feature for a copy of the graph.
     """
 
 

@@ -151,7 +151,7 @@ class FunctionGraph:
     def _own(self, var: Variable) -> None:
         if var.fgraph is not None and var.fgraph is not self:
             raise ValueError(
-                f"{var} is already owned by another FunctionGraph: clone=True works on a copy"
+                f"{var} is already owned by another FunctionGraph: use clone=True to work on a copy"
             )
         var.fgraph = self
         if var._clients is None:
@@ -637,12 +637,12 @@ def missing_input(
             " Use the Theano flag exception_verbosity='high', for more information on this error."
         )
     text += (
-        f" What is missing is {var}: add it to the inputs of the function, give it a value by "
+        f" The missing input is {var}: add it to the inputs of the function, give it a value with "
         "givens, or make it a shared variable."
     )
     trace = provenance.format_trace(node.trace)
     if trace:
-        text += f"\n\nBacktrace when what reads it is created:\n\n{trace}".rstrip("\n")
+        text += f"\n\nBacktrace when the Apply that reads it is created:\n\n{trace}".rstrip("\n")
     return MissingInputError(text + created, variable=var)
 
 

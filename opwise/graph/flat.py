@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from opwise.graph.apply import Apply
     from opwise.graph.variable import Variable
 
-#: a pickle lists every 8th Apply; those between two of them are written with the second
+#: a pickle lists every 8th Apply; those between come with it, as its dependencies
 _STRIDE = 8
 _pickling = threading.local()
 
@@ -83,7 +83,10 @@ def _bare(cls: type[Any], _before: object) -> Any:
 
 
 def _covered() -> set[Apply]:
-    """Return the Applys that this thread's pickle has written or has put in order."""
+    """Return the Applys that need no ``_Dependencies`` in the pickle that this thread writes.
+
+    Their dependencies are written already, or will be in order.
+    """
     found: set[Apply] | None = getattr(_pickling, "covered", None)
     if found is None:
         found = _pickling.covered = set()
@@ -116,7 +119,7 @@ class _Dependencies:
 class WriteInOrder:
     """Applys and their dependencies, pickled as ``_Dependencies`` are.
 
-    They count as covered until the pickler comes to the ``AllWritten`` of ``taken``.
+    They count as covered until the pickler reaches an ``AllWritten`` of ``taken``.
     """
 
     def __init__(self, nodes: Iterable[Apply]):
@@ -128,7 +131,7 @@ class WriteInOrder:
 
 
 class AllWritten:
-    """A mark behind some Applys in a pickle: they are written and no longer covered."""
+    """Pickled after some Applys: from here on they do not count as covered."""
 
     def __init__(self, nodes: Iterable[Apply]):
         self.nodes = nodes

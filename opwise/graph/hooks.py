@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 
 
 def _not_set(*args: Any, **kwargs: Any) -> NoReturn:
-    raise RuntimeError("opwise.compile is not loaded: import opwise, not only a part of it")
+    raise RuntimeError(
+        "opwise.compile is not loaded: import the package opwise, not only one of its modules"
+    )
 
 
 def _same_value(value: Any) -> Any:

@@ -28,7 +28,7 @@ class Op:
     view_map: Mapping[int, Sequence[int]] = {}
     #: index of an output -> indices of the inputs whose memory it overwrites
     destroy_map: Mapping[int, Sequence[int]] = {}
-    #: index of the output that a call returns; None: all outputs, a single one without a list
+    #: index of the output that a call returns; None: the only output, or the list of all
     default_output: int | None = None
 
     def make_node(self, *inputs: Any) -> Apply:
@@ -43,7 +43,7 @@ class Op:
         if len(inputs) != len(itypes):
             raise ValueError(
                 f"We expected {len(itypes)} inputs but got {len(inputs)} ({self} of {inputs}): "
-                "give one for each of itypes"
+                "give one input per type of itypes"
             )
         for i, (var, expected) in enumerate(zip(inputs, itypes, strict=True)):
             got = getattr(var, "type", None)
@@ -51,7 +51,7 @@ class Op:
                 raise TypeError(
                     f"We expected inputs of types '{itypes}' but got types "
                     f"'{[getattr(v, 'type', v) for v in inputs]}' (input {i} of {self}): convert "
-                    "it, or define make_node, which may do that"
+                    "it, or define make_node to convert it"
                 )
         return Apply(self, list(inputs), [t() for t in otypes])
 
@@ -101,11 +101,11 @@ class Op:
         raise MethodNotDefined("R_op", type(self), type(self).__name__)
 
     def do_constant_folding(self, node: Apply) -> bool:
-        """Return whether the compiler may compute an Apply of constants."""
+        """Return whether to compute an Apply of constants when the function is compiled."""
         return True
 
     def get_params(self, node: Apply) -> Any:
-        """Return the params, the fourth argument of ``perform`` of an Op that has params."""
+        """Return the fourth argument of ``perform``; only Ops with params define this."""
         raise MethodNotDefined("get_params", type(self), type(self).__name__)
 
     # --- identity -------------------------------------------------------------------------------

@@ -143,7 +143,7 @@ def _roots(obj: Any, print_storage: bool) -> list[_Root]:
         else:
             raise TypeError(
                 f"debugprint cannot print an object of this type: {item!r} of type {type(item)}. "
-                "Give it a variable, an Apply, a FunctionGraph, a compiled function, or a list of "
+                "Pass a variable, an Apply, a FunctionGraph, a compiled function, or a list of "
                 "these."
             )
     return roots
@@ -560,7 +560,7 @@ class PPrinter:
             pstate = PrinterState(pprinter=self, **pstate)
         if not isinstance(r, Variable):
             raise TypeError(
-                f"pprint prints variables, not {type(r).__name__}; of a compiled function f, print "
+                f"pprint prints variables, not {type(r).__name__}; for a compiled function f, pass "
                 "f.maker.fgraph.outputs[0]"
             )
         if _nested.level is None:
@@ -774,8 +774,8 @@ class Print(Op):
     def make_node(self, xin: Any) -> Apply:
         if not isinstance(xin, Variable):
             raise TypeError(
-                f"Print takes a variable, not {xin!r} of type {type(xin)}: T.as_tensor_variable "
-                "makes one of a value"
+                f"Print takes a variable, not {xin!r} of type {type(xin)}: convert the value "
+                "with T.as_tensor_variable"
             )
         return Apply(self, [xin], [xin.type.make_variable()])
 

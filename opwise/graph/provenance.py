@@ -39,12 +39,12 @@ _common_trace: ContextVar[Trace | None] = ContextVar("opwise_common_trace", defa
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _COMPAT = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "theano") + os.sep
-#: code objects met so far: whether they belong to opwise
+#: cache of ``is_internal``
 _internal: dict[CodeType, bool] = {}
 
 
 def is_internal(code: CodeType) -> bool:
-    """Return whether a code object belongs to opwise or its compatibility package."""
+    """Return whether a code object belongs to the packages opwise or theano."""
     known = _internal.get(code)
     if known is None:
         filename = code.co_filename
@@ -82,7 +82,7 @@ def capture() -> Trace:
 
 @contextmanager
 def rewriting() -> Iterator[None]:
-    """Record no traces within a ``with`` block: Applys made there inherit their origins."""
+    """Record no traces within a ``with`` block, where new Applys inherit their origins."""
     token = _recording.set(False)
     try:
         yield
@@ -92,7 +92,7 @@ def rewriting() -> Iterator[None]:
 
 @contextmanager
 def located(trace: Trace | None) -> Iterator[None]:
-    """Give all Applys made within a ``with`` block one trace; None: each its own, as usual."""
+    """Give all Applys made within a ``with`` block the same trace; None: each its own, as usual."""
     token = _common_trace.set(trace)
     try:
         yield
@@ -101,7 +101,7 @@ def located(trace: Trace | None) -> Iterator[None]:
 
 
 class Context(NamedTuple):
-    """What is known of an Apply besides the line that made it."""
+    """The scope of an Apply, and of what it computes the gradient."""
 
     #: names of the scopes, joined by ``/``; '' outside all scopes
     scope: str = ""
@@ -274,9 +274,9 @@ class Keys:
         return found[1]
 
     def variable(self, var: Variable) -> str:
-        """Return the key of a variable.
+        """Return the key of a variable, a hash of its Apply and index.
 
-        It is a hash of its Apply and index, or of a leaf's type and value or name.
+        The key of a variable without an owner is a hash of its type and its value or name.
         """
         key = self._of_variable.get(var)
         if key is None:

@@ -40,8 +40,8 @@ def get_debug_values(*args: Any) -> list[Any]:
             values.append(get_test_value(arg))
         except AttributeError:
             missing_test_message(
-                f"Argument {i} ('{arg}') has no test value: give it one, {arg.name or 'x'}"
-                f".tag.test_value = ... of {arg.type}"
+                f"Argument {i} ('{arg}') has no test value: set {arg.name or 'x'}.tag.test_value "
+                f"to a value of {arg.type}"
             )
             return []
     return values if len(values) == 1 else [tuple(values)]
@@ -103,7 +103,7 @@ def _missing(node: Apply, i: int) -> None:
     """React as the flag asks to input ``i`` of a new Apply, which has no test value."""
     var, action = node.inputs[i], config.compute_test_value
     text = f"Cannot compute test value: input {i} ({var}) of Op {node} missing default value. "
-    advice = f" Give it one: {var.name or 'x'}.tag.test_value = ... of {var.type}."
+    advice = f"Set {var.name or 'x'}.tag.test_value to a value of {var.type}."
     if action == "warn":
         provenance.warn(f"Warning, {text}{advice}")
     elif action == "raise":

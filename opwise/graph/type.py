@@ -20,11 +20,12 @@ class Type:
     Variable: ClassVar[type[variable.Variable]] = variable.Variable
     Constant: ClassVar[type[variable.Constant]] = variable.Constant
 
-    # These are only declared. Types of arrays set all of them, types of scalars the first two; any
-    # other type raises AttributeError.
+    # Declared here for type checkers only: array types define all four, scalar types the first two,
+    # other types none.
 
     #: name of the numpy dtype, such as 'float32'
     dtype: str
+    #: the numpy dtype itself
     numpy_dtype: np.dtype[Any]
     #: number of dimensions
     ndim: int

@@ -1,4 +1,4 @@
-"""Variables and constants: the edges of a graph. Operators are defined with the types they need."""
+"""Variables and constants: the edges of a graph. Subclasses define the operators of each type."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from opwise.graph.fgraph import FunctionGraph
     from opwise.graph.type import Type
 
-#: a reader of a variable: an Apply and the index of its input, or 'output' and that of the output
+#: a reader of a variable: (Apply, index of its input) or ('output', index of the graph's output)
 Client = tuple["Apply | Literal['output']", int]
 
 
 class Scratchpad:
-    """A bag of attributes that users and Ops may attach to a variable or an Apply."""
+    """Attributes that users and Ops attach to a variable or an Apply."""
 
     if TYPE_CHECKING:
 
@@ -53,6 +53,7 @@ class Tagged:
 
     @property
     def tag(self) -> Any:
+        """The Scratchpad of this object."""
         tag = self._tag
         if tag is None:
             tag = self._tag = Scratchpad()
@@ -67,11 +68,7 @@ class Tagged:
 
 
 class Variable(Tagged):
-    """A symbolic value of a type: an input of a graph, or output ``index`` of the Apply ``owner``.
-
-    ``clients`` lists the (Apply, input index) pairs that read it inside a FunctionGraph; an output
-    of the graph reads it as ``('output', index)``.
-    """
+    """A symbolic value of a type: an input of a graph, or an output of the Apply ``owner``."""
 
     type: Type
     #: the Apply that computes it; None for an input or a constant
@@ -79,9 +76,9 @@ class Variable(Tagged):
     #: its position among the outputs of ``owner``; None without an owner
     index: int | Any
     name: str | None
-    #: the graph that owns it
+    #: the FunctionGraph that it belongs to, if any
     fgraph: FunctionGraph | None = None
-    #: its readers in insertion order, kept by the FunctionGraph; None outside one
+    #: its readers in that graph, in the order in which they were added; None outside a graph
     _clients: dict[Client, None] | Any = None
     #: the frames that made a variable without an owner
     _trace: provenance.Trace | None = None
@@ -105,11 +102,15 @@ class Variable(Tagged):
 
     @property
     def made_at(self) -> provenance.Trace | None:
-        """The frames of the user's program that made this variable (``x.trace()`` is a sum)."""
+        """The frames of the user's program that made this variable.
+
+        An Apply has them as ``trace``; a method ``trace`` of tensors is the sum of a diagonal.
+        """
         return self.owner.trace if self.owner is not None else self._trace
 
     @property
     def clients(self) -> list[Client]:
+        """The readers of this variable in its FunctionGraph; empty outside one."""
         return list(self._clients) if self._clients is not None else []
 
     def __str__(self) -> str:
@@ -130,7 +131,7 @@ class Variable(Tagged):
 
     def clone(self) -> Self:
         """Return a new variable of this type and name, without an owner."""
-        # not by the constructor, whose arguments differ in subclasses
+        # without the constructor, whose arguments differ in subclasses
         new = object.__new__(type(self))
         Variable.__init__(new, self.type, name=self.name)
         new._trace = self.made_at
@@ -142,7 +143,7 @@ class Variable(Tagged):
         return [self.owner] if self.owner is not None else []
 
     def eval(self, inputs_to_values: Mapping[Any, Any] | None = None) -> Any:
-        """Compile what computes this variable, once for a set of inputs, and run it.
+        """Return the value of this variable; compiles a function once for each set of inputs.
 
         inputs_to_values: dict from variables to their values; shared variables need none.
         """
@@ -176,7 +177,7 @@ class Variable(Tagged):
 
 
 class AtomicVariable(Variable):
-    """A variable that never has an owner; equality of such variables is by ``signature``."""
+    """A variable that never has an owner; ``signature`` tells which of them are equal."""
 
     def __init__(self, type: Type, name: str | None = None, **kwargs: Any):
         super().__init__(type=type, owner=None, index=None, name=name, **kwargs)
@@ -238,7 +239,7 @@ class Constant(AtomicVariable):
 
     @property
     def value(self) -> Any:
-        """The data, read-only: its name in Theano before 0.4."""
+        """The name of ``data`` in Theano before 0.4; read-only."""
         return self.data
 
 
@@ -259,7 +260,7 @@ def get_test_value(var: Variable) -> Any:
         text = (
             "For compute_test_value, one input test value does not have the requested type.\n"
             f"{provenance.created_at(var.made_at)}\nThe error when converting the test value of "
-            f"{var} to that variable type:\n{error}\nGive {var}.tag.test_value a value of "
+            f"{var} to that variable type:\n{error}\nSet {var}.tag.test_value to a value of "
             f"{var.type}."
         )
         raise with_message(error, text, text) from None
