@@ -51,19 +51,26 @@ def pydotprint(
 ) -> bytes | None:
     """Draw a graph into a file: ellipses are Applys, boxes variables.
 
-    fct: a compiled function, a FunctionGraph, an Apply, a variable or a list of these. outfile:
-    path of the file (default: a file in config.compiledir). compact: omit variables without a name
-    that are neither inputs nor outputs. format: a format of Graphviz ('png', 'svg', 'pdf', ...), or
-    'dot' for the text, which needs no Graphviz. with_ids: number the Applys by their order.
-    high_contrast: color areas instead of outlines. cond_highlight: frame the Applys that only one
-    branch of a condition needs. colorCodes: colors by class name of Ops. max_label_size: maximum
-    length of labels in characters. scan_graphs: draw the graphs inside loops into separate files.
-    var_with_name_simple: omit the type from the label of a named variable. print_output_file: print
-    the path of the file. return_image: return the picture as bytes and write no file.
-
     Inputs are green, updated shared variables cyan, outputs blue. The edge from an operand is red
-    if the Apply overwrites the operand, and blue if the result is a view of it. Raises
-    FileNotFoundError if Graphviz is not installed, and ValueError if it does not have the format.
+    if the Apply overwrites the operand, and blue if the result is a view of it.
+
+    fct: a compiled function, a FunctionGraph, an Apply, a variable or a list of these.
+    outfile: path of the file (default: a file in config.compiledir).
+    compact: omit variables without a name that are neither inputs nor outputs.
+    format: a format of Graphviz ('png', 'svg', 'pdf', ...), or 'dot' for the text, which needs no
+    Graphviz.
+    with_ids: number the Applys by their order.
+    high_contrast: color areas instead of outlines.
+    cond_highlight: frame the Applys that the branches of the first condition need.
+    colorCodes: colors by class name of Ops.
+    max_label_size: maximum length of labels in characters.
+    scan_graphs: draw the graphs inside loops into separate files.
+    var_with_name_simple: omit the type from the label of a named variable.
+    print_output_file: print the path of the file.
+    return_image: return the picture as bytes and write no file.
+
+    Raises FileNotFoundError if Graphviz is not installed, and ValueError if it does not have the
+    format.
     """
     style = _Style(
         compact, with_ids, high_contrast, bool(cond_highlight),

@@ -38,9 +38,9 @@ class Interface:
     mutable: frozenset[Variable] = frozenset()
     #: inputs that are the values of shared variables
     shared: frozenset[Variable] = frozenset()
-    #: inputs whose values are kept between calls, so that they may lie on a device
+    #: inputs whose values are kept between calls; they may lie on a device
     persistent: frozenset[Variable] = frozenset()
-    #: positions of outputs that may be handed over where they are, also on a device
+    #: positions of outputs that the caller accepts without a copy, even as a device's array
     borrowed: frozenset[int] = frozenset()
     #: position of an output -> position of the input whose new value it is
     updates: Mapping[int, int] = field(default_factory=dict)
@@ -58,17 +58,18 @@ class Interface:
 class FunctionGraph:
     """The graph between ``inputs`` and ``outputs``.
 
+    features: objects whose methods are called when the graph changes; see
+    ``opwise.graph.features``.
     clone: work on a copy (the default), so that the user's graph does not change; otherwise own the
-    given graph, which must not belong to another FunctionGraph. features: objects whose methods are
-    called when the graph changes (see ``opwise.graph.features``). interface: what the function does
-    with ``inputs`` and ``outputs``.
+    given graph, which must not belong to another FunctionGraph.
+    interface: what the function does with ``inputs`` and ``outputs``.
     """
 
     # Upper layers set these; until then, reading one raises AttributeError.
 
-    #: what computes shapes; set by optimizers.shapefeature
+    #: the feature that computes shapes; set by optimizers.shapefeature
     shape_feature: Any
-    #: the value of ``edits`` after which no two Applys were equal; set by optimizers.merge
+    #: the value of ``edits`` when equal Applys were last merged; set by optimizers.merge
     merged_at: int
     #: which Applys run on the device; set by gpu.place
     placement: Any

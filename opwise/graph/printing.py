@@ -62,14 +62,17 @@ def debugprint(
 ) -> Any:
     """Print a graph as an indented tree, one line for each use of a variable.
 
-    obj: a variable, an Apply, a FunctionGraph, a compiled function, or a list of these. depth:
-    number of levels to print (default: -1, all of them); lines of levels above 200 show the number
-    of their level instead of a deeper indentation. print_type: add the type of each variable. file:
-    the file to write to (default: standard output); 'str' returns the text. ids: the form of ids:
-    'CHAR', 'int', 'id' (of the Python object) or '' for none. stop_on_name: omit what computes a
-    named variable. done: Applys whose operands were printed already; used_ids: ids by variable or
-    Apply; pass the same dicts to several calls to share them. print_storage: add the values that a
-    compiled function holds. print_clients: add the readers of a variable with several readers.
+    obj: a variable, an Apply, a FunctionGraph, a compiled function, or a list of these.
+    depth: number of levels to print (default: -1, all of them). Lines of levels above 200 show the
+    number of their level instead of a deeper indentation.
+    print_type: add the type of each variable.
+    file: the file to write to (default: standard output); 'str' returns the text.
+    ids: the form of ids: 'CHAR', 'int', 'id' (of the Python object) or '' for none.
+    stop_on_name: omit what computes a named variable.
+    done: Applys whose operands were printed already; used_ids: ids by variable or Apply. Pass the
+    same dicts to several calls to share them.
+    print_storage: add the values that a compiled function holds.
+    print_clients: add the readers of a variable with several readers.
     print_destroy_map, print_view_map: add the destroy map and the view map of each Apply.
     """
     if not isinstance(depth, int):
