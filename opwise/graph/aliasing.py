@@ -88,44 +88,50 @@ def orderings(fgraph: FunctionGraph) -> dict[Apply, list[Apply]]:
     linear time.
     """
     order = fgraph.read_order()
-    #: view -> the first variables of the versions that it may lie in
-    versions: dict[Variable, tuple[Variable, ...]] = {}
-    destroyers = []
-    for node in order:
-        op = node.op
-        if op.destroy_map:
-            destroyers.append(node)
-        for k, views in op.view_map.items():
-            if k not in op.destroy_map:
-                merged = (
-                    first
-                    for var in (node.inputs[i] for i in views)
-                    for first in versions.get(var, (var,))
-                )
-                versions[node.outputs[k]] = tuple(dict.fromkeys(merged))
+    versions = _versions_of_views(order)
     destroyed = {
         node: [
-            first
+            version
             for i in destroyed_inputs(node)
-            for first in versions.get(node.inputs[i], (node.inputs[i],))
+            for version in versions.get(node.inputs[i], (node.inputs[i],))
         ]
-        for node in destroyers
+        for node in order
+        if node.op.destroy_map
     }
     readers: dict[Variable, dict[Apply, None]] = {
-        first: {} for firsts in destroyed.values() for first in firsts
+        version: {} for needed in destroyed.values() for version in needed
     }
     for node in order:
         for var in node.inputs:
-            for first in versions.get(var, (var,)):
-                if first in readers:
-                    readers[first][node] = None
+            for version in versions.get(var, (var,)):
+                if version in readers:
+                    readers[version][node] = None
     before: dict[Apply, list[Apply]] = {}
-    for node, firsts in destroyed.items():
-        earlier = {reader: None for first in firsts for reader in readers[first]}
+    for node, needed in destroyed.items():
+        earlier = {reader: None for version in needed for reader in readers[version]}
         earlier.pop(node, None)
         if earlier:
             before[node] = list(earlier)
     return before
+
+
+def _versions_of_views(order: Iterable[Apply]) -> dict[Variable, tuple[Variable, ...]]:
+    """Return a dict from each view to the versions of memory that it may share.
+
+    A version is the variable that allocated it or the output of the Apply that wrote it.
+    """
+    versions: dict[Variable, tuple[Variable, ...]] = {}
+    for node in order:
+        op = node.op
+        for k, views in op.view_map.items():
+            if k not in op.destroy_map:
+                merged = (
+                    version
+                    for var in (node.inputs[i] for i in views)
+                    for version in versions.get(var, (var,))
+                )
+                versions[node.outputs[k]] = tuple(dict.fromkeys(merged))
+    return versions
 
 
 def _results_of(node: Apply) -> list[Variable]:

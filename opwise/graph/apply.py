@@ -32,15 +32,9 @@ class Apply(Tagged):
 
     def __init__(self, op: Op, inputs: Sequence[Any], outputs: Sequence[Any]):
         if not isinstance(inputs, list | tuple):
-            raise TypeError(
-                f"The inputs of an Apply must be a list or tuple, not {inputs!r} (make_node of "
-                f"{op})"
-            )
+            raise _no_list("inputs", inputs, op)
         if not isinstance(outputs, list | tuple):
-            raise TypeError(
-                f"The output of an Apply must be a list or tuple, not {outputs!r} (make_node of "
-                f"{op})"
-            )
+            raise _no_list("output", outputs, op)
         # Set all attributes here, as Variable does.
         self.op = op
         self.inputs = list(inputs)
@@ -48,19 +42,11 @@ class Apply(Tagged):
         self.fgraph = self._origins = self.trace = self._tag = self.context = None
         for i, var in enumerate(self.inputs):
             if not isinstance(var, Variable):
-                raise TypeError(
-                    f"The 'inputs' argument to Apply must contain Variable instances, not {var!r} "
-                    f"(input {i} of {op}). Convert it in make_node, for instance with "
-                    "as_tensor_variable."
-                )
+                raise _wrong_input(op, i, var)
         trace = None
         for i, output in enumerate(outputs):
             if not isinstance(output, Variable):
-                raise TypeError(
-                    f"The 'outputs' argument to Apply must contain Variable instances with no "
-                    f"owner, not {output!r} (output {i} of {op}). Call a type to make one: "
-                    "x.type()."
-                )
+                raise _wrong_output(op, i, output)
             if output.owner is None:
                 output.owner = self
                 output.index = i
@@ -68,10 +54,7 @@ class Apply(Tagged):
                 trace = trace or output._trace
                 output._trace = None
             elif output.owner is not self or output.index != i:
-                raise ValueError(
-                    f"All output variables passed to Apply must belong to it; {output} is output "
-                    f"{output.index} of {output.owner}. Make new ones in make_node: x.type()."
-                )
+                raise _foreign_output(output)
             self.outputs.append(output)
         if provenance.recording():
             self.trace = trace or provenance.capture()
@@ -184,6 +167,33 @@ class Apply(Tagged):
         if state.get("context"):
             state["context"] = state["context"].resolved()
         return state
+
+
+def _no_list(name: str, value: object, op: Op) -> TypeError:
+    return TypeError(
+        f"The {name} of an Apply must be a list or tuple, not {value!r} (make_node of {op})"
+    )
+
+
+def _wrong_input(op: Op, i: int, value: object) -> TypeError:
+    return TypeError(
+        f"The 'inputs' argument to Apply must contain Variable instances, not {value!r} (input {i} "
+        f"of {op}). Convert it in make_node, for instance with as_tensor_variable."
+    )
+
+
+def _wrong_output(op: Op, i: int, value: object) -> TypeError:
+    return TypeError(
+        f"The 'outputs' argument to Apply must contain Variable instances with no owner, not "
+        f"{value!r} (output {i} of {op}). Call a type to make one: x.type()."
+    )
+
+
+def _foreign_output(output: Variable) -> ValueError:
+    return ValueError(
+        f"All output variables passed to Apply must belong to it; {output} is output "
+        f"{output.index} of {output.owner}. Make new ones in make_node: x.type()."
+    )
 
 
 def _operand_text(var: Variable) -> str:

@@ -117,6 +117,10 @@ class FunctionGraph:
         self.profile: Any = None
         for feature in features or ():
             self.attach_feature(feature)
+        self._import_all(inputs)
+
+    def _import_all(self, inputs: Iterable[Variable]) -> None:
+        """Add the inputs, and own the Applys that compute the outputs."""
         for var in inputs:
             if var in self.variables:
                 raise ValueError(f"One of the provided inputs is listed twice: {var}")
@@ -624,27 +628,26 @@ def missing_input(
     var = node.inputs[i]
     text = (
         f"Input {i} of the graph (indices start from 0), used to compute {node}, was not provided "
-        "and not given a value."
-    )
-    if config.exception_verbosity == "high":
-        chain = ", ".join(map(str, _chain(var, outputs)))
-        text += (
-            " A variable that is an input to the graph was neither provided as an input to the "
-            "function nor given a value. A chain of variables leading from this input to an output "
-            f"is [{chain}]. This chain may not be unique."
-        )
-    else:
-        text += (
-            " Use the Theano flag exception_verbosity='high', for more information on this error."
-        )
-    text += (
-        f" The missing input is {var}: add it to the inputs of the function, give it a value with "
-        "givens, or make it a shared variable."
+        f"and not given a value. {_more_on_missing_input(var, outputs)} The missing input is "
+        f"{var}: add it to the inputs of the function, give it a value with givens, or make it a "
+        "shared variable."
     )
     trace = provenance.format_trace(node.trace)
     if trace:
         text += f"\n\nBacktrace when the Apply that reads it is created:\n\n{trace}".rstrip("\n")
     return MissingInputError(text + created, variable=var)
+
+
+def _more_on_missing_input(var: Variable, outputs: Sequence[Variable]) -> str:
+    """Return the sentences of the error that depend on the flag exception_verbosity."""
+    if config.exception_verbosity != "high":
+        return "Use the Theano flag exception_verbosity='high', for more information on this error."
+    chain = ", ".join(map(str, _chain(var, outputs)))
+    return (
+        "A variable that is an input to the graph was neither provided as an input to the function "
+        "nor given a value. A chain of variables leading from this input to an output is "
+        f"[{chain}]. This chain may not be unique."
+    )
 
 
 def _chain(var: Variable, outputs: Sequence[Variable]) -> list[Variable]:

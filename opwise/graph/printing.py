@@ -363,9 +363,9 @@ class PrinterState(Scratchpad):
 
 
 class Printer(Protocol):
-    """What ``PPrinter.assign`` takes: it returns the text of a variable."""
+    """The interface of printers, which ``PPrinter.assign`` takes."""
 
-    def process(self, output: Variable, pstate: PrinterState) -> str: ...
+    def process(self, output: Variable, pstate: PrinterState, /) -> str: ...
 
 
 def _inner(pstate: PrinterState, precedence: float) -> PrinterState:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -355,14 +355,7 @@ def as_string(
     node_formatter: returns the text of an Apply from the Apply and the texts of its inputs.
     """
     leaf_inputs = set(graph_inputs)
-    uses: dict[Apply, int] = {}
-    for node in io_toposort(graph_inputs, outputs):
-        for var in node.inputs:
-            if var.owner is not None and var not in leaf_inputs:
-                uses[var.owner] = uses.get(var.owner, 0) + 1
-    for var in outputs:
-        if var.owner is not None:
-            uses[var.owner] = uses.get(var.owner, 0) + 1
+    uses = _count_uses(leaf_inputs, outputs)
     numbered: dict[Apply, int] = {}
 
     def finish(node: Apply, args: list[str]) -> str:
@@ -390,3 +383,11 @@ def as_string(
                 numbered[owner] = len(numbered) + 1
             stack.append((owner, iter(owner.inputs), []))
     return texts
+
+
+def _count_uses(graph_inputs: set[Variable], outputs: Sequence[Variable]) -> Counter[Apply]:
+    """Return how many inputs of Applys and how many ``outputs`` each Apply computes."""
+    read = (var for node in io_toposort(graph_inputs, outputs) for var in node.inputs)
+    uses = Counter(v.owner for v in read if v.owner is not None and v not in graph_inputs)
+    uses.update(v.owner for v in outputs if v.owner is not None)
+    return uses
