@@ -31,6 +31,7 @@ LAYERS = [
     ("tuning",),
     ("testing",),
     ("command",),
+    ("legacy",),
     ("opwise", "__main__"),
     ("theano",),
 ]

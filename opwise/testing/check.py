@@ -13,7 +13,7 @@ from opwise.compile.function import function
 from opwise.config import change_flags
 from opwise.graph import provenance
 from opwise.graph.traversal import io_toposort
-from opwise.modes.perturbation import Perturbed, beyond
+from opwise.modes.debugging.perturbation import Perturbed, beyond
 from opwise.testing.ways import REFERENCE, WAYS, mode_of
 from opwise.tuning import difference
 from opwise.tuning.candidate import Candidate

@@ -7,7 +7,7 @@ import numpy as np
 from opwise.compile.function import function
 from opwise.compile.io import In
 from opwise.config import change_flags
-from opwise.modes.perturbation import Perturbed, beyond
+from opwise.modes.debugging.perturbation import Perturbed, beyond
 from opwise.testing.fuzz.grow import Fault
 from opwise.testing.ways import mode_of
 

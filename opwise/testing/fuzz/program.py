@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from opwise.modes.perturbation import Perturbed
+from opwise.modes.debugging.perturbation import Perturbed
 from opwise.testing.fuzz.layouts import array_text, laid_out
 
 _NAME = re.compile(r"\bv\d+\b")
