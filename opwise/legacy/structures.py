@@ -153,7 +153,7 @@ class ComponentList(CompositeComponent):
             )
         return memo[self]
 
-    def get(self, item: Any) -> Component:
+    def get(self, item: Any) -> Any:
         return self._components[item]
 
     def set(self, item: Any, value: Any) -> None:

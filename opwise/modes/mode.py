@@ -201,9 +201,9 @@ class Mode:
 
     @property
     def effective_query(self) -> Query:
-        """The query, including the tags that the linker requires and excluding those it cannot run."""
-        linker, query = self.used_linker, self._optimizer
-        assert isinstance(query, Query)
+        """The query, with the tags that the linker requires, without those that it cannot run."""
+        linker = self.used_linker
+        query: Query = self._optimizer
         required = getattr(linker, "required", ())
         incompatible = getattr(linker, "incompatible", ())
         if required:
