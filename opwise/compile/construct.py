@@ -353,7 +353,7 @@ def _check_missing(
                 raise missing_input(node, i, graph_outputs, created(var))
     var = next(out for out in graph_outputs if is_missing(out))
     raise MissingInputError(
-        f"Undeclared input: the output or update {var} is neither an input nor computed. "
+        f"Undeclared input: {var} is an output or update, but neither an input nor computed. "
         "Add it to the inputs, or set its value by givens." + created(var),
         variable=var,
     )

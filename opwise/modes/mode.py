@@ -150,7 +150,7 @@ def _warn_of_unknown(tags: Iterable[Any], where: str, registered: Iterable[str] 
     for tag in unknown:
         if tag not in words:
             provenance.warn(
-                f"{where} names {tag!r}, but no rewrite has that name or tag: {effect}."
+                f"No rewrite has the name or tag {tag!r} given to {where}: {effect}."
                 f"{similar(tag, words | _LEGACY_TAGS)}"
             )
 
