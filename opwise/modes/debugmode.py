@@ -35,7 +35,7 @@ from opwise.modes.debugging import preallocated
 from opwise.modes.debugging.debugvm import DebugVM
 from opwise.modes.debugging.replay import Replay
 from opwise.modes.mode import Mode
-from opwise.optimizers.history import History, Trace
+from opwise.optimizers.history import RewriteHistory, Trace
 from opwise.optimizers.passes import OptimizationProfile
 
 
@@ -85,8 +85,7 @@ class DebugMode(Mode):
     def optimize(self, fgraph: FunctionGraph) -> OptimizationProfile:
         """Optimize and keep the history; raise StochasticOrder if another run does differently."""
         as_written: FunctionGraph | None = fgraph.clone() if self.stability_patience > 1 else None
-        history = History()
-        fgraph.attach_feature(history)
+        history = _attach_history(fgraph)
         record = super().optimize(fgraph)
         if as_written is not None:
             # the first run has reported errors and printed what the user asked for
@@ -94,7 +93,7 @@ class DebugMode(Mode):
                 self._optimize_again(as_written, history)
         return record
 
-    def _optimize_again(self, as_written: FunctionGraph, history: History) -> None:
+    def _optimize_again(self, as_written: FunctionGraph, history: RewriteHistory) -> None:
         """Optimize further copies of a graph; raise StochasticOrder if one run differs."""
         for number in range(1, self.stability_patience):
             again, trace = as_written.clone(), Trace()
@@ -118,6 +117,15 @@ class DebugMode(Mode):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.linker = DebugLinker()
+
+
+def _attach_history(fgraph: FunctionGraph) -> RewriteHistory:
+    """Attach a new history, which replaces that of the graph of which this is a copy."""
+    old, new = fgraph.find_feature(RewriteHistory), RewriteHistory()
+    if old is not None:
+        fgraph.remove_feature(old)
+    fgraph.attach_feature(new)
+    return new
 
 
 def _or(value: Any, default: Any) -> Any:
@@ -149,7 +157,7 @@ class DebugLinker(Linker):
         trials = {}
         if target.device_name() != "cpu":
             trials = importlib.import_module("opwise.gpu.trials").trials_of(linked.order)
-        history = fgraph.find_feature(History)
+        history = fgraph.find_feature(RewriteHistory)
         replay = Replay(history, fgraph.inputs, fgraph.outputs, self.settings.check_py_code)
         assert isinstance(linked.vm, PlainVM)
         return replace(linked, vm=DebugVM(self.settings, linked.vm, replay, trials))

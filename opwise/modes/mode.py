@@ -106,7 +106,7 @@ def find_optimizer(optimizer: Any) -> Any:
 def _named(table: Mapping[Any, Any], name: str | None, what: str) -> Any:
     if name not in table:
         names = sorted(each for each in table if isinstance(each, str))
-        advice = similar(name, names)
+        advice = similar(str(name), names)
         if what == "linker" and name in predefined_optimizers:
             advice = (
                 f" {name!r} is an optimizer, and the linker comes first: Mode(linker, optimizer)."

@@ -16,7 +16,7 @@ import opwise.tensor as T
 from opwise.command import main
 from opwise.gpu import device, probe
 from opwise.graph import target
-from opwise.linkers import probe as host
+from opwise.hardware import cpu as host
 from opwise.modes.profilemode import ProfileMode
 from opwise.profiling import merge, roofline
 from opwise.profiling.html import data

@@ -101,7 +101,7 @@ class DebugVM(PythonVM):
         if isinstance(error, ValueError):
             text += " Set the flag keep_shape_checks=True to check shapes in every mode."
         new = with_message(error, f"{error}\n{text}", text)
-        new._opwise_annotated, new.node = True, getattr(error, "node", None)
+        vars(new).update(_opwise_annotated=True, node=getattr(error, "node", None))
         return new.with_traceback(error.__traceback__)
 
     def _check_input(self, var: Variable, fits: bool, value: Any) -> None:

@@ -294,10 +294,10 @@ def unfused(node: Apply, inputs: Sequence[Variable]) -> list[Variable]:
     if not isinstance(op, Elemwise) or not isinstance(op.scalar_op, Composite):
         return list(node.clone_with_new_inputs(inputs).outputs)
     slots = list(inputs)
-    for step in op.scalar_op.steps:
-        if isinstance(step.op, Literal):
-            slots.append(constant(step.op.value, dtype=step.dtype))
+    for instruction in op.scalar_op.instructions:
+        if isinstance(instruction.op, Literal):
+            slots.append(constant(instruction.op.value, dtype=instruction.dtype))
             continue
-        out = Elemwise(step.op)(*(slots[a] for a in step.args))
-        slots.append(cast(out, step.dtype))
+        out = Elemwise(instruction.op)(*(slots[a] for a in instruction.args))
+        slots.append(cast(out, instruction.dtype))
     return [slots[s] for s in op.scalar_op.outs]

@@ -24,7 +24,7 @@ from opwise.modes.debugging.memory import MemoryCheck
 from opwise.modes.debugging.perform import CheckedPerform, is_of_the_library
 from opwise.modes.debugging.perturbation import Roundings
 from opwise.modes.debugging.values import Agree, comparison, copied, private_copies
-from opwise.optimizers.history import History, Replacement
+from opwise.optimizers.history import Replacement, RewriteHistory
 
 #: stages, and rules of other stages, that may replace NaN or an infinity by a number: their graphs
 #: do not overflow where the graph as written does
@@ -40,13 +40,13 @@ _MISSING = object()
 
 
 class Replay:
-    """Computes the Applys of a History. Each variable has a slot for its value.
+    """Computes the Applys of a RewriteHistory. Each variable has a slot for its value.
 
     inputs, outputs: those of the graph. in_python: run ``perform``, not C.
     """
 
     def __init__(
-        self, history: History, inputs: Sequence[Variable], outputs: Sequence[Variable],
+        self, history: RewriteHistory, inputs: Sequence[Variable], outputs: Sequence[Variable],
         in_python: bool = True,
     ) -> None:  # fmt: skip
         self.history = history
@@ -218,7 +218,7 @@ class Run:
     """One Apply as it came in, and what computes its copy."""
 
     def __init__(
-        self, node: Apply, clone: Apply, history: History, c_thunks: Mapping[Apply, Thunk],
+        self, node: Apply, clone: Apply, history: RewriteHistory, c_thunks: Mapping[Apply, Thunk],
         slots: Mapping[Variable, int],
     ) -> None:  # fmt: skip
         self.node = node
@@ -302,7 +302,7 @@ def _allowing_repairs(type_: Any, agree: Agree) -> Agree:
     return agree_or_repaired
 
 
-def _pairs(history: History) -> list[Pair]:
+def _pairs(history: RewriteHistory) -> list[Pair]:
     """Return the replacements, each pair of variables once."""
     seen: dict[tuple[Variable, Variable], Replacement] = {}
     for one in history.replacements:
@@ -310,7 +310,7 @@ def _pairs(history: History) -> list[Pair]:
     return [Pair(one) for one in seen.values()]
 
 
-def _needed(history: History, variables: Iterable[Variable]) -> set[Apply]:
+def _needed(history: RewriteHistory, variables: Iterable[Variable]) -> set[Apply]:
     """Return the Applys that compute ``variables``, with their inputs as they came in."""
     needed: set[Apply] = set()
     stack = [v.owner for v in variables]
@@ -322,7 +322,7 @@ def _needed(history: History, variables: Iterable[Variable]) -> set[Apply]:
     return needed
 
 
-def _copied_graph(history: History, needed: set[Apply]) -> dict[Variable, Variable]:
+def _copied_graph(history: RewriteHistory, needed: set[Apply]) -> dict[Variable, Variable]:
     """Return {variable: copy} for the needed Applys; inputs and constants are not copied."""
     copies: dict[Variable, Variable] = {}
     for node, (op, inputs) in history.applys.items():

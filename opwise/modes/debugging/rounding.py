@@ -19,7 +19,8 @@ from opwise.tensor.convert import (
 )
 from opwise.tensor.creation import Alloc, AllocEmpty, ARange, Eye, Tri
 from opwise.tensor.diagonal import AllocDiag, ExtractDiag, FillDiagonal, FillDiagonalOffset
-from opwise.tensor.elemwise import DimShuffle, Elemwise
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.join import Join, MakeVector, Split
 from opwise.tensor.nnet.crossentropy import (
     CrossentropyCategorical1Hot,

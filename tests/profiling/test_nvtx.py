@@ -10,10 +10,10 @@ from opwise.compile.function import function
 from opwise.compile.shared import shared
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
-from opwise.linkers import nvtx
 from opwise.linkers.base import OpWiseCLinker, PerformLinker, VM_Linker
 from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
+from opwise.profiling import nvtx
 
 LINKERS = {
     "plain": PerformLinker,
