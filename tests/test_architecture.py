@@ -32,6 +32,7 @@ LAYERS = [
     ("tuning",),
     ("testing",),
     ("command",),
+    ("legacy",),
     ("opwise", "__main__"),
     ("theano",),
 ]

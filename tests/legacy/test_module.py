@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from opwise.compile.io import In, Out
-from opwise.compile.module import (
+from opwise.compile.shared import shared
+from opwise.errors import AllocationError
+from opwise.legacy.module import (
     Component,
     ComponentDict,
     ComponentDictInstance,
@@ -26,8 +28,6 @@ from opwise.compile.module import (
     register_wrapper,
     wrap,
 )
-from opwise.compile.shared import shared
-from opwise.errors import AllocationError
 from opwise.tensor.elemwise import elemwise
 from opwise.tensor.type import TensorType
 from opwise.tensor.variable import constant

@@ -1,22 +1,35 @@
-"""What DebugMode says of what it found: the exceptions, with values, differences and lines."""
+"""The exceptions of DebugMode: what differs and by how much, and the lines of the user's program.
+
+Programs parse Theano's lines in these texts: they stay as Theano had them.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from opwise import errors
 from opwise.graph import provenance
+from opwise.graph.apply import Apply
 from opwise.graph.printing import debugprint
+from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
 
+#: the most characters of a value that are printed
 _LONGEST = 800
+#: how many Applys deep a graph is printed
 _DEPTH = 6
 
 
-def bad_output(variable, thunk1, expected, thunk2, value, inputs, error=errors.BadThunkOutput):
-    """Return the error for an output of an Apply for which two thunks gave two values.
+def bad_output(
+    variable: Variable, thunk1: str, expected: Any, thunk2: str, value: Any, inputs: Sequence[Any],
+    error: type[errors.BadThunkOutput] = errors.BadThunkOutput,
+) -> errors.BadThunkOutput:  # fmt: skip
+    """Return the error for an output of an Apply that two thunks computed differently.
 
-    thunk1, thunk2: what each of them is called. inputs: values of the Apply's inputs.
+    thunk1, thunk2: their names in the report. inputs: the values of the Apply's inputs.
     """
     node = variable.owner
     text = (
@@ -39,33 +52,41 @@ def bad_output(variable, thunk1, expected, thunk2, value, inputs, error=errors.B
         f"  expected    : {_short(expected)}\n"
         f"  value    : {_short(value)}\n"
     )
-    apart = _Differences(variable, expected, value)
-    text += apart.table(relative_to_both=False) + apart.largest() + _tolerances(variable)
+    differences = _Differences(variable, expected, value)
+    text += differences.table(relative_to_both=False) + differences.largest()
+    text += _tolerances(variable)
     return error(
-        text + where(node), r=variable, thunk1=thunk1, val1=expected, thunk2=thunk2, val2=value,
-        inputs_val=inputs,
+        text + written_at(node), r=variable, thunk1=thunk1, val1=expected, thunk2=thunk2,
+        val2=value, inputs_val=inputs,
     )  # fmt: skip
 
 
-def bad_strides(variable, expected, value, inputs):
-    """Return the error for an output of which C and Python make arrays of other strides."""
+def bad_strides(
+    variable: Variable, expected: np.ndarray, value: np.ndarray, inputs: Sequence[Any]
+) -> errors.BadCLinkerOutput:
+    """Return the error for an output whose strides differ between Python and C."""
     node = variable.owner
     return errors.BadCLinkerOutput(
-        stride_text(variable, expected, value) + where(node), r=variable, thunk1="perform",
+        stride_text(variable, expected, value) + written_at(node), r=variable, thunk1="perform",
         val1=expected, thunk2="c_code", val2=value, inputs_val=inputs,
     )  # fmt: skip
 
 
-def stride_text(variable, expected, value):
-    """Return what is said where strides of C and Python differ."""
+def stride_text(variable: Variable, expected: np.ndarray, value: np.ndarray) -> str:
+    """Return a line on an output whose strides differ between Python and C."""
     return (
-        f"Stride mismatch: {variable} of {variable.owner} has the shape {value.shape}; strides "
-        f"from Python {expected.strides}, from C {value.strides}"
+        f"Stride mismatch: {variable} of {variable.owner} has shape {value.shape}; strides from "
+        f"Python {expected.strides}, from C {value.strides}"
     )
 
 
-def bad_destroy_map(node, index, old, new, perform):
-    """Return the error for an input that an Op changed without saying so in its destroy_map."""
+def bad_destroy_map(
+    node: Apply, index: int, old: Any, new: Any, perform: str
+) -> errors.BadDestroyMap:
+    """Return the error for an input that an Op overwrote and its destroy_map does not declare.
+
+    perform: what ran: 'py', 'c' or 'cuda'.
+    """
     text = (
         f"\n  node: {node}\n"
         f"  perform: {perform}\n"
@@ -77,35 +98,47 @@ def bad_destroy_map(node, index, old, new, perform):
         f"  repr (new val): {_short(repr(new))}\n"
     )
     if isinstance(old, np.ndarray) and isinstance(new, np.ndarray):
-        text += (
-            f"  value dtype (new <space> old): {new.dtype} {old.dtype}\n"
-            f"  value shape (new <space> old): {new.shape} {old.shape}\n"
-        )
-        if old.shape == new.shape and old.size and old.dtype.kind in "biuf":
-            change = _number(new) - _number(old)
-            places = np.argwhere(_differ(new, old))
-            text += (
-                f"  value min (new <space> old): {new.min()} {old.min()}\n"
-                f"  value max (new <space> old): {new.max()} {old.max()}\n"
-                f"  value min (new-old): {change.min()}\n"
-                f"  value max (new-old): {change.max()}\n"
-                f"  value argmin (new-old): {_index(change.argmin(), change.shape)}\n"
-                f"  value argmax (new-old): {_index(change.argmax(), change.shape)}\n"
-                f"  location of first 10 mismatches: {places[:10]}\n"
-            )
+        text += _overwriting(old, new)
     text += (
         "\n  Hint: this can also be caused by a deficient values_eq_approx() or __eq__() "
         "implementation [which compared input values]\n"
-        f"  The Op overwrites this input: say so, destroy_map = {{<output>: [{index}]}}, or work "
+        f"  The Op overwrites this input: declare destroy_map = {{<output>: [{index}]}}, or work "
         "on a copy.\n"
     )
     return errors.BadDestroyMap(
-        text + where(node), node=node, idx=index, old_val=old, new_val=new, perform=perform
+        text + written_at(node), node=node, idx=index, old_val=old, new_val=new, perform=perform
     )
 
 
-def bad_view_map(node, output, value, inputs=None, others=None):
-    """Return the error for an output that lies in memory of inputs, or of other outputs."""
+def _overwriting(old: np.ndarray, new: np.ndarray) -> str:
+    """Return the lines on how an array was changed in place."""
+    text = (
+        f"  value dtype (new <space> old): {new.dtype} {old.dtype}\n"
+        f"  value shape (new <space> old): {new.shape} {old.shape}\n"
+    )
+    if old.shape == new.shape and old.size and old.dtype.kind in "biuf":
+        change = _number(new) - _number(old)
+        places = np.argwhere(_differ(new, old))
+        text += (
+            f"  value min (new <space> old): {new.min()} {old.min()}\n"
+            f"  value max (new <space> old): {new.max()} {old.max()}\n"
+            f"  value min (new-old): {change.min()}\n"
+            f"  value max (new-old): {change.max()}\n"
+            f"  value argmin (new-old): {_index(change.argmin(), change.shape)}\n"
+            f"  value argmax (new-old): {_index(change.argmax(), change.shape)}\n"
+            f"  location of first 10 mismatches: {places[:10]}\n"
+        )
+    return text
+
+
+def bad_view_map(
+    node: Apply, output: int, value: Any, inputs: Sequence[int] | None = None,
+    others: Sequence[int] | None = None,
+) -> errors.BadViewMap:  # fmt: skip
+    """Return the error for an output that shares memory without a declaration in view_map.
+
+    inputs, others: the inputs and the other outputs that it shares memory with, by position.
+    """
     text = (
         f"\n  node: {node}\n"
         f"  node.inputs: {[(str(v), id(v)) for v in node.inputs]}\n"
@@ -118,19 +151,25 @@ def bad_view_map(node, output, value, inputs=None, others=None):
     if inputs:
         text += (
             f"  aliased to inputs: {inputs}\n"
-            f"  The output lies in memory of these inputs: say so, view_map = {{{output}: "
+            f"  The output shares memory with these inputs: declare view_map = {{{output}: "
             f"{inputs}}}, or return a copy.\n"
         )
     if others:
         text += f"  aliased to outputs: {others}\n"
     return errors.BadViewMap(
-        text + where(node), node=node, output_idx=output, out_storage=value,
+        text + written_at(node), node=node, output_idx=output, out_storage=value,
         in_alias_idx=inputs, out_alias_idx=others,
     )  # fmt: skip
 
 
-def invalid_value(variable, value, hint="none", specific="none", client=None):
-    """Return the error for a value that is none of its variable's type, or is not finite."""
+def invalid_value(
+    variable: Variable, value: Any, hint: str = "none", specific: object = "none",
+    client: Apply | None = None,
+) -> errors.InvalidValueError:  # fmt: skip
+    """Return the error for a value that does not fit its variable's type, or is not finite.
+
+    hint: where the value comes from. specific: what is wrong with it. client: what reads it.
+    """
     is_array = hasattr(value, "dtype")
     ordered = is_array and np.size(value) and value.dtype.kind in "biuf"
     fields = {
@@ -153,7 +192,7 @@ def invalid_value(variable, value, hint="none", specific="none", client=None):
     )
     node = variable.owner if variable.owner is not None else client
     if node is not None:
-        text += where(node)
+        text += written_at(node)
     elif variable.made_at:
         text += "  Written at:\n" + _indented(provenance.format_trace(variable.made_at))
     return errors.InvalidValueError(
@@ -161,14 +200,17 @@ def invalid_value(variable, value, hint="none", specific="none", client=None):
     )
 
 
-def bad_optimization(old, new, expected, value, reason, stage, node, story=""):
+def bad_optimization(
+    old: Variable, new: Variable, expected: Any, value: Any, reason: str, stage: str,
+    node: Apply | None, details: str = "",
+) -> errors.BadOptimization:  # fmt: skip
     """Return the error for a replacement that changed a value.
 
-    old, new: variables of graphs as they were when it was made. node: the Apply whose lines in
-    the user's program are shown. story: what else there is to tell.
+    old, new: variables of the graphs at the time of the replacement. node: the Apply whose lines
+    in the user's program are printed. details: further lines of the report.
     """
     old_graph, new_graph = _graph(old), _graph(new)
-    apart = _Differences(old, expected, value)
+    differences = _Differences(old, expected, value)
     text = (
         f"{errors.BadOptimization.__name__} Error \n"
         f"  Variable: id {id(new)} {new}\n"
@@ -178,14 +220,14 @@ def bad_optimization(old, new, expected, value, reason, stage, node, story=""):
         f"  Old Value:  {_short(expected)}\n"
         f"  New Value shape, dtype, strides: {_layout(value)}\n\n"
         f"  New Value:  {_short(value)}\n"
-        f"{apart.table(relative_to_both=True)}{apart.largest()}\n"
+        f"{differences.table(relative_to_both=True)}{differences.largest()}\n"
         f"  Reason:  {reason}\n"
     )
     if stage:
         text += f"  Stage:  {stage}\n"
     text += (
-        story
-        + where(node)
+        details
+        + written_at(node)
         + f"  Old Graph:\n{old_graph}\n  New Graph:\n{new_graph}\n"
         + "Hint: relax the tolerance by setting tensor.cmp_sloppy=1\n"
         "  or even tensor.cmp_sloppy=2 for less-strict comparison\n"
@@ -196,8 +238,8 @@ def bad_optimization(old, new, expected, value, reason, stage, node, story=""):
     )  # fmt: skip
 
 
-def where(node):
-    """Return the lines of the user's program that an Apply computes, '' if there is none."""
+def written_at(node: Apply | None) -> str:
+    """Return the lines of the user's program that an Apply computes, '' if none is known."""
     if node is None:
         return ""
     traces = list(dict.fromkeys(origin.trace for origin in node.origins if origin.trace))
@@ -206,7 +248,7 @@ def where(node):
     text = "  Written at:\n" + _indented(provenance.format_trace(traces[0]))
     lines = dict.fromkeys(filter(None, map(provenance.line_of, traces)))
     if len(lines) > 1:
-        text += "  It computes what was written at:\n"
+        text += "  It computes expressions from these lines:\n"
         text += "".join(f'    File "{filename}", line {line}\n' for filename, line in lines)
     return text
 
@@ -215,12 +257,13 @@ def where(node):
 
 
 class _Differences:
-    """How far two values are apart, where both are arrays of numbers of one shape."""
+    """How far two values are apart, if both are arrays of numbers of the same shape."""
 
-    def __init__(self, variable, expected, value):
+    def __init__(self, variable: Variable, expected: Any, value: Any) -> None:
         self.expected, self.value = expected, value
         self.tolerances = getattr(variable.type, "tolerances", lambda: (0, 0))()
-        self.told = (
+        #: whether distances are defined; without them all texts are ''
+        self.comparable = (
             isinstance(expected, np.ndarray)
             and isinstance(value, np.ndarray)
             and expected.shape == value.shape
@@ -228,13 +271,16 @@ class _Differences:
             and expected.dtype.kind in "biufc"
             and value.dtype.kind in "biufc"
         )
-        if self.told:
+        if self.comparable:
             with np.errstate(all="ignore"):
                 self.apart = np.abs(_number(value) - _number(expected))
 
-    def table(self, relative_to_both):
-        """Return the lines on absolute and relative differences."""
-        if not self.told:
+    def table(self, relative_to_both: bool) -> str:
+        """Return the lines on absolute and relative differences.
+
+        relative_to_both: divide by the sum of both sizes, not by the expected one.
+        """
+        if not self.comparable:
             return ""
         expected, value = np.abs(_number(self.expected)), np.abs(_number(self.value))
         with np.errstate(all="ignore"):
@@ -252,9 +298,9 @@ class _Differences:
                 text += f"  Value at Max Diff:  ({self.value[at]}, {self.expected[at]})\n"
         return text
 
-    def largest(self):
-        """Return a line on where values are farthest apart, in ulp for floating-point numbers."""
-        if not self.told:
+    def largest(self) -> str:
+        """Return a line on the largest difference, in ulp for floating-point numbers."""
+        if not self.comparable:
             return ""
         apart, unit = self.apart, ""
         if self.expected.dtype.name in dtypes.FLOATS and self.value.dtype == self.expected.dtype:
@@ -274,30 +320,30 @@ class _Differences:
         )
 
 
-def _number(array):
-    """Return an array as one of floating-point numbers, where differences do not wrap."""
+def _number(array: np.ndarray) -> np.ndarray:
+    """Return an array as floating-point numbers, whose differences do not wrap around."""
     return array if array.dtype.kind in "fc" else array.astype(np.float64)
 
 
-def _differ(a, b):
+def _differ(a: np.ndarray, b: np.ndarray) -> Any:
     with np.errstate(all="ignore"):
         return (a != b) & ~((a != a) & (b != b))
 
 
-def _worst(apart):
+def _worst(apart: np.ndarray) -> int:
     return int(np.argmax(np.where(np.isnan(apart), np.inf, apart)))
 
 
-def _index(flat, shape):
+def _index(flat: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(map(int, np.unravel_index(int(flat), shape)))
 
 
-def _tolerances(variable):
+def _tolerances(variable: Variable) -> str:
     tolerances = getattr(variable.type, "tolerances", None)
     return "" if tolerances is None else "\n  rtol, atol: {} {}\n".format(*tolerances())
 
 
-def _summary(value):
+def _summary(value: Any) -> str:
     if not isinstance(value, np.ndarray):
         return str(value)
     if not value.size or value.dtype.kind not in "biufc":
@@ -308,27 +354,27 @@ def _summary(value):
     return f"{_layout(value)} {ends[0]} {ends[1]} {infinite} {nan} "
 
 
-def _layout(value):
+def _layout(value: Any) -> str:
     return " ".join(str(_attribute(value, name)) for name in ("shape", "dtype", "strides"))
 
 
-def _attribute(value, name):
+def _attribute(value: Any, name: str) -> object:
     return getattr(value, name, f"No {name}")
 
 
-def _input_values(values):
+def _input_values(values: Sequence[Any]) -> str:
     small = all(np.size(v) <= 10 for v in values if isinstance(v, np.ndarray))
     return _short(values) if small else "not shown"
 
 
-def _short(value, longest=_LONGEST):
+def _short(value: Any, longest: int = _LONGEST) -> str:
     text = str(value)
     return text if len(text) <= longest else f"{text[:longest]}..."
 
 
-def _graph(variable, depth=_DEPTH, types=True):
+def _graph(variable: Variable, depth: int = _DEPTH, types: bool = True) -> str:
     return _indented(debugprint(variable, depth=depth, print_type=types, file="str"), "  ")
 
 
-def _indented(text, by="  "):
+def _indented(text: str, by: str = "  ") -> str:
     return "".join(f"{by}{line}\n" for line in text.rstrip("\n").split("\n")) if text else ""
