@@ -306,7 +306,7 @@ def main(argv=None):
     parser.add_argument("--json", type=Path, help="write the figures, with device and date, here")
     args = parser.parse_args(argv)
     try:
-        device = importlib.import_module("opwise.gpu.device").device()
+        device = importlib.import_module("opwise.gpu.runtime.device").device()
     except DeviceError as error:
         print(f"nothing was measured. {error}", file=sys.stderr)
         return 2

@@ -12,7 +12,7 @@ from opwise.errors import DeviceError
 
 def theano_allocated():
     """Return (bytes in use on the device now, the most that were); zeros where none is in use."""
-    from opwise.gpu import device
+    from opwise.gpu.runtime import device
 
     pairs = [one.allocated() for one in device.opened()]
     return tuple(map(sum, zip(*pairs, strict=True))) if pairs else (0, 0)
@@ -29,7 +29,7 @@ def use(device=None, force=False, **kwargs):
     force: raise DeviceError if it cannot be used; otherwise the CPU stays in use, with a warning.
     Further arguments are accepted for old programs.
     """
-    from opwise.gpu import device as devices
+    from opwise.gpu.runtime import device as devices
     from opwise.graph import hooks
 
     name = device or devices.default_name()
@@ -44,7 +44,7 @@ def use(device=None, force=False, **kwargs):
 
 
 def _device():
-    from opwise.gpu import device
+    from opwise.gpu.runtime import device
 
     return device.device(device.index_of(device.default_name()))
 
@@ -75,7 +75,7 @@ def __getattr__(name):
             return False
         return True
     if name == "cuda_enabled":
-        from opwise.gpu import device
+        from opwise.gpu.runtime import device
 
         return device.asked_for() != "cpu" and __getattr__("cuda_available")
     raise AttributeError(f"opwise has no theano.sandbox.cuda.{name}")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from opwise.gpu import device as devices
-from opwise.gpu.calls import OF_LENGTHS, Call
 from opwise.gpu.linker import Functions, is_in_use
-from opwise.gpu.place import way_of
-from opwise.gpu.thunks import CallThunk, KernelThunk
+from opwise.gpu.lowering import Call, lower
+from opwise.gpu.runtime import device as devices
+from opwise.gpu.runtime.thunks import CallThunk, KernelThunk
 
 
 def trials_of(nodes):
@@ -20,8 +19,8 @@ def trials_of(nodes):
     found, functions = {}, Functions(device)
     with device.active():
         for node in nodes:
-            way = way_of(node)
-            if not isinstance(way, str) and not isinstance(node.op, OF_LENGTHS):
+            way = lower(node)
+            if not isinstance(way, str):
                 found[node] = Trial(node, way, device, functions)
         functions.compile()
     return found

@@ -41,7 +41,7 @@ def record(function, time_thunks=True, ignore_first_call=False, memory=False):
 
 def _known(device):
     """Return (name, what it can do at best) of a Device, None where that was not measured."""
-    found = importlib.import_module("opwise.gpu.probe").known(device)
+    found = importlib.import_module("opwise.gpu.runtime.device_peaks").known(device)
     return found and (f"cuda{device.index}", found)
 
 

@@ -20,7 +20,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 from simulated import _caller, _compiled
 
-from opwise.gpu import device
+from opwise.gpu.runtime import device
 from opwise.graph import hooks
 
 # --- memory -------------------------------------------------------------------------------------

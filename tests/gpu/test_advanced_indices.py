@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from simulated import DEVICE, known
 
-from opwise.gpu.kernel import Layout, position_of
-from opwise.gpu.makers import implementation
+from opwise.gpu.kernels.kernel import Layout, error_position
+from opwise.gpu.lowering import lower
 from opwise.tensor.advanced_subtensor import (
     AdvancedBooleanIncSubtensor,
     AdvancedBooleanSubtensor,
@@ -281,7 +281,7 @@ def failing(kernels, name, values):
     for order in (0, 1):
         _, wrong = kernels.run(name, values, order)
         assert wrong
-    found = kernels.made[name].wrong(position_of(wrong), kernels.given(name, values))
+    found = kernels.made[name].wrong(error_position(wrong), kernels.given(name, values))
     assert (type(found), str(found)) == (type(expected.value), str(expected.value))
     return str(found)
 
@@ -356,7 +356,7 @@ def test_huge_arrays_have_indices_of_64_bits(kernels):
         out = np.empty(part.shape, "f") if name == "pick" else x.copy()
         given_as = known(made, inputs)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("opwise.gpu.layouts.LIMIT_32", 2)
+            patch.setattr("opwise.gpu.kernels.layouts.LIMIT_32", 2)
             plan = made.plan(given_as, [Layout.of(out)], DEVICE)
         assert any(launch.kernel.wide for launch in plan.launches)
         assert not kernels.simulated.run(plan, inputs, [out])
@@ -416,17 +416,17 @@ def test_masks_that_are_counted():
     x, mask = tensor("float32", 2), tensor("bool", 1)
     op = AdvancedBooleanIncSubtensor()
     for node, why in [
-        (op(x, tensor("float32", 2), mask).owner, "its values go to elements"),
-        (op(x, tensor("float32", 0), mask, tensor("int64", 1)).owner, "what its masks pick"),
-        (op(x, tensor("float32", 0), slice(1), mask).owner, "what its masks pick"),
-        (AdvancedBooleanSubtensor()(x, mask).owner, "what its masks pick"),
+        (op(x, tensor("float32", 2), mask).owner, "to place its values"),
+        (op(x, tensor("float32", 0), mask, tensor("int64", 1)).owner, "the number of masked"),
+        (op(x, tensor("float32", 0), slice(1), mask).owner, "the number of masked"),
+        (AdvancedBooleanSubtensor()(x, mask).owner, "output size depends"),
     ]:
-        assert implementation(node).startswith(why)
-        assert implementation(node).endswith("would be counted, and waited for")
+        assert lower(node).startswith(why)
+        assert lower(node).endswith("would need a synchronisation")
 
 
 def test_what_has_no_kernel_says_why():
     node = AdvancedIncSubtensor()(
         tensor("complex64", 2), tensor("complex64", 1), tensor("int64", 1), tensor("int64", 1)
     ).owner
-    assert implementation(node) == "kernels have no complex64"
+    assert lower(node) == "there are no kernels for complex64"

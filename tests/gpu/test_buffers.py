@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opwise.gpu import buffers
-from opwise.gpu.buffers import ALIGNMENT, Changed, Placed, Recorder, Request
+from opwise.gpu.runtime import buffers
+from opwise.gpu.runtime.buffers import ALIGNMENT, Changed, Placed, Recorder, Request
 
 
 class Piece:

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 import opwise
 import opwise.tensor as T
 from opwise.command import main
-from opwise.gpu import device, probe
+from opwise.gpu.runtime import device
+from opwise.gpu.runtime import device_peaks as probe
 from opwise.graph import hooks
 from opwise.linkers import probe as host
 from opwise.modes.profilemode import ProfileMode
@@ -260,7 +261,11 @@ def test_run_has_it_measured_in_a_process_of_its_own(call, monkeypatch, tmp_path
     (tmp_path / "p.py").write_text("")
     for more in ([], ["--no-limits"]):
         call("run", *more, "--flags", flags, "-o", tmp_path / "p.json", tmp_path / "p.py")
-    probes = [set(given) for command, given in started if command[1:] == ["-m", "opwise.gpu.probe"]]
+    probes = [
+        set(given)
+        for command, given in started
+        if command[1:] == ["-m", "opwise.gpu.runtime.device_peaks"]
+    ]
     assert len(probes) == asked and len(started) == 2 + asked
     if asked:
         assert {*flags.split(","), "print_active_device=False"} <= probes[0]
@@ -272,7 +277,10 @@ def test_that_process(tmp_path):
     """It says why it cannot, and ends well: the program itself says the same where it must."""
     environment = {**os.environ, "OPWISE_FLAGS": f"device=cuda7,base_compiledir={tmp_path}"}
     done = subprocess.run(
-        [sys.executable, "-m", "opwise.gpu.probe"], env=environment, capture_output=True, text=True
+        [sys.executable, "-m", "opwise.gpu.runtime.device_peaks"],
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     assert "what cuda7 can do at best is not known: " in done.stderr

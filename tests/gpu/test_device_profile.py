@@ -18,7 +18,7 @@ from opwise.profiling.reports import details, device, moved, profilestats
 from opwise.tensor.extra_ops import Unique
 
 X = np.random.RandomState(1).rand(6, 6).astype("float32")
-WHY = "its length would be waited for"
+WHY = "output size depends on the data: it would need a synchronisation"
 
 
 @pytest.fixture(autouse=True)

@@ -187,7 +187,7 @@ def test_in_place(kernels):
     made = kernels.made["in place"]
     from simulated import DEVICE
 
-    from opwise.gpu.kernel import Layout
+    from opwise.gpu.kernels.kernel import Layout
 
     for change in (np.array, np.asfortranarray):
         own = change(y)

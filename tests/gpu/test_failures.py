@@ -7,7 +7,7 @@ import pytest
 import opwise
 import opwise.tensor as T
 from opwise.errors import DeviceError
-from opwise.gpu import device
+from opwise.gpu.runtime import device
 from opwise.graph.apply import Apply
 from opwise.modes.mode import Mode
 from opwise.tensor.extra_ops import cpu_contiguous

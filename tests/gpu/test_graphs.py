@@ -2,6 +2,7 @@
 
 import gc
 import threading
+from dataclasses import replace
 
 import emulated
 import numpy as np
@@ -9,10 +10,11 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.gpu import buffers, calls, graphs, staging
-from opwise.gpu.calls import Call
+from opwise.gpu import lowering
 from opwise.gpu.linker import CupyLinker
-from opwise.gpu.transfer import GpuFromHost, HostFromGpu
+from opwise.gpu.lowering import Call
+from opwise.gpu.placement.transfers import GpuFromHost, HostFromGpu
+from opwise.gpu.runtime import buffers, graphs, staging
 from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
 from opwise.tensor.assertion import Assert
@@ -462,7 +464,7 @@ def test_nothing_at_all(mode):
 def test_memory_is_given_back(mode):
     x = T.fmatrix("x")
     f = opwise.function([x], T.exp(T.dot(T.exp(T.dot(x, x)), x)).sum(), mode=mode)
-    (device,) = opwise.gpu.device.opened()
+    (device,) = opwise.gpu.runtime.device.opened()
     gc.collect()
     before = device.allocated()[0]
     for _ in range(4):
@@ -569,13 +571,13 @@ def test_a_launch_that_is_interrupted(mode, cupy, monkeypatch):
 @played_alone
 def test_what_cannot_be_captured_is_said_once(mode, cupy, monkeypatch):
     """If CUDA refuses, launches go one by one, and nothing is lost."""
-    make = calls._calls[SortOp]
+    entry = lowering.table()[SortOp]
 
     def wrong(node):
-        call = make(node)
+        call = entry.function(node)
         return Call(call.function, call.host, call.view, call.target, True)
 
-    monkeypatch.setitem(calls._calls, SortOp, wrong)
+    monkeypatch.setitem(lowering.table(), SortOp, replace(entry, function=wrong))
     x = T.fmatrix("x")
     w = opwise.shared(X.copy())
     out = T.sort(T.exp(T.dot(x, x)), axis=0)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opwise.gpu.kernel import position_of
+from opwise.gpu.kernels.kernel import error_position
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
 from opwise.tensor.type import TensorType
 
@@ -105,7 +105,7 @@ def test_units_of_16_bytes(kernels):
 
 
 def _layouts(x, index):
-    from opwise.gpu.kernel import Layout
+    from opwise.gpu.kernels.kernel import Layout
 
     made = np.empty((len(index), *x.shape[1:]), x.dtype)
     return [Layout.of(x)._replace(alignment=16), Layout.of(index)], [
@@ -191,7 +191,7 @@ def test_indices_out_of_range(kernels, atomic, name):
     for each in all_kernels:
         for order in (0, 1):
             _, wrong = each.run(name, values, order)
-            assert position_of(wrong) == 40
+            assert error_position(wrong) == 40
     error = kernels.made[name].wrong(40, values)
     assert type(error) is IndexError
     assert "index 5 is out of bounds for axis 0 with size 5" in str(error)
@@ -199,4 +199,4 @@ def test_indices_out_of_range(kernels, atomic, name):
         kernels.expected(name, values)
     nothing = [x[:0], *values[1:]]
     _, wrong = kernels.run(name, nothing)
-    assert position_of(wrong) == 0
+    assert error_position(wrong) == 0

@@ -8,8 +8,8 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.gpu.calls import OF_LENGTHS
-from opwise.gpu.transfer import GpuFromHost, HostFromGpu
+from opwise.gpu.lowering import SHAPE_OPS
+from opwise.gpu.placement.transfers import GpuFromHost, HostFromGpu
 from opwise.graph.apply import Apply
 from opwise.modes.mode import Mode
 from opwise.tensor.extra_ops import ravel_multi_index, searchsorted
@@ -32,10 +32,10 @@ def mode():
 def ops(f):
     """Return what a function runs on the device, and what on the host, in order."""
     placement = f.maker.fgraph.placement
-    there = [n for n in f.maker.order if n in placement.ways]
+    there = [n for n in f.maker.order if n in placement.lowered]
     transfers = [n for n in f.maker.order if isinstance(n.op, GpuFromHost | HostFromGpu)]
     here = [n for n in f.maker.order if n not in there and n not in transfers
-            and not isinstance(n.op, OF_LENGTHS)]  # fmt: skip
+            and not isinstance(n.op, SHAPE_OPS)]  # fmt: skip
     return [str(n.op) for n in there], [str(n.op) for n in here]
 
 
@@ -241,7 +241,7 @@ def test_positions_and_choices_run_there(mode, write, error):
 def test_masks_stay_on_the_host(mode):
     x = T.fmatrix("x")
     f = opwise.function([x], T.exp(x)[x > 0.5] * 2, mode=mode)
-    why = "what its masks pick would be counted, and waited for"
+    why = "output size depends on the data: it would need a synchronisation"
     assert why in f.maker.fgraph.placement.why.values()
     np.testing.assert_allclose(f(X), np.exp(X)[X > 0.5] * 2, rtol=1e-6)
 
@@ -307,7 +307,7 @@ def test_without_memory_a_call_fails_and_the_next_one_works(mode, cupy):
 def test_memory_is_counted(mode):
     x = T.fmatrix("x")
     f = opwise.function([x], T.exp(x).sum() + T.dot(x, x).sum(), mode=mode)
-    (device,) = opwise.gpu.device.opened()
+    (device,) = opwise.gpu.runtime.device.opened()
     gc.collect()
     before = device.allocated()[0]
     f(X)

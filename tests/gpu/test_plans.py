@@ -10,19 +10,19 @@ from kernel_cases import cases, made
 from simulated import DEVICE, Simulated
 
 import opwise.tensor as T
-from opwise.gpu import layouts as layouts_of
-from opwise.gpu.kernel import (
+from opwise.gpu.kernels import layouts as layouts_of
+from opwise.gpu.kernels.kernel import (
     Array,
-    Device,
+    DeviceLimits,
     Kernel,
     Launch,
     Layout,
     arguments,
+    error_position,
     on_host,
-    position_of,
 )
-from opwise.gpu.makers import implementation
-from opwise.gpu.views import view_of
+from opwise.gpu.kernels.views import view_of
+from opwise.gpu.lowering import lower
 from opwise.graph.variable import Constant
 from opwise.tensor.reduce import Sum
 from opwise.tensor.type import TensorType
@@ -215,13 +215,13 @@ def test_large_arrays_get_wide_kernels():
     product = made(node)
     for n, wide in [(2**20, False), (2**31, True)]:
         layout = Layout.contiguous((n,), 4)
-        (launch,) = product.plan([layout, layout], [layout], Device()).launches
+        (launch,) = product.plan([layout, layout], [layout], DeviceLimits()).launches
         assert launch.kernel.wide == wide
         arguments(launch, lambda array: 16)
     node = Sum((0,))(TensorType("float32", (False, False))()).owner
     for shape in [(2**20, 2**14), (2**14, 2**20), (3, 2**31)]:
         plan = made(node).plan(
-            [Layout.contiguous(shape, 4)], [Layout.contiguous(shape[1:], 4)], Device()
+            [Layout.contiguous(shape, 4)], [Layout.contiguous(shape[1:], 4)], DeviceLimits()
         )
         assert plan.launches[0].kernel.wide
         for launch in plan.launches:
@@ -229,11 +229,11 @@ def test_large_arrays_get_wide_kernels():
 
 
 def test_a_position_survives():
-    assert position_of(0xFFFFFFFF - 7) == 7
+    assert error_position(0xFFFFFFFF - 7) == 7
 
 
 def test_negative_lengths_are_refused():
-    alloc = implementation(T.alloc(T.fscalar(), T.lscalar()).owner)
+    alloc = lower(T.alloc(T.fscalar(), T.lscalar()).owner)
     with pytest.raises(ValueError, match="negative dimensions are not allowed"):
         alloc.shapes([Layout((), (), 4), -1])
 
@@ -318,7 +318,7 @@ def test_threads_that_wait_for_ever_are_seen():
         'extern "C" __global__ void stuck(int *x) { if (threadIdx.x) __syncthreads(); x[0] = 1; }\n'
     )
     kernel = Kernel("stuck", text, (), (("int *", "x"),))
-    plan = implementation(T.eye(T.lscalar()).owner).plan([1, 1, 0], [Layout((1, 1), (8, 8), 8)],
+    plan = lower(T.eye(T.lscalar()).owner).plan([1, 1, 0], [Layout((1, 1), (8, 8), 8)],
                                                          DEVICE)  # fmt: skip
     launch = Launch(kernel, 1, (64, 1), (Array("out"),), ())
     with pytest.raises(AssertionError, match="wait for each other"):

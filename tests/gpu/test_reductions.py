@@ -204,9 +204,11 @@ def test_which_kernels_are_launched(kernels):
 
 def test_the_cut_does_not_depend_on_the_device(kernels):
     """So neither do sums, to the last bit."""
-    from opwise.gpu.kernel import Device
+    from opwise.gpu.kernels.kernel import DeviceLimits
 
     x = numbers("float32", (300_001,))
     for name, values in (("sum-float32", [x]), ("sum-(0,)-2", [x[:300_000].reshape(3000, 100)])):
-        found = [kernels.run(name, values, device=Device(processors=n))[0][0] for n in (1, 4, 132)]
+        found = [
+            kernels.run(name, values, device=DeviceLimits(processors=n))[0][0] for n in (1, 4, 132)
+        ]
         assert len({f.tobytes() for f in found}) == 1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from simulated import DEVICE
 
-from opwise.gpu.kernel import Layout, arguments, position_of
+from opwise.gpu.kernels.kernel import Layout, arguments, error_position
 from opwise.tensor.nnet.crossentropy import (
     crossentropy_categorical_1hot,
     crossentropy_categorical_1hot_grad,
@@ -169,8 +169,8 @@ def test_labels_that_name_no_column(kernels, name):
     made = kernels.made[f"{name}-float32"]
     for order in (0, 1):
         _, wrong = kernels.run(f"{name}-float32", values, order)
-        assert wrong and position_of(wrong) == 7
-    error = made.wrong(position_of(wrong), values)
+        assert wrong and error_position(wrong) == 7
+    error = made.wrong(error_position(wrong), values)
     with pytest.raises(ValueError, match="y_i value out of bounds: label 7 is 6, but"):
         raise error
     with pytest.raises(ValueError, match="label 7 is 6"):
