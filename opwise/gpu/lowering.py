@@ -181,4 +181,8 @@ def lowers_to_cupy(
 def runs_on_host(reasons: Mapping[type, str]) -> None:
     """Register Op classes that only the host runs, each with the reason."""
     for cls, reason in reasons.items():
-        _register((cls,), Lowering(Target.HOST, lambda node, reason=reason: reason))
+        _register((cls,), Lowering(Target.HOST, _reason(reason)))
+
+
+def _reason(text: str) -> Callable[[Apply], str]:
+    return lambda node: text

@@ -6,7 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opwise.gpu.runtime import buffers
-from opwise.gpu.runtime.buffers import ALIGNMENT, Changed, Placed, Recorder, Request
+from opwise.gpu.runtime.buffers import (
+    ALIGNMENT,
+    PlannedMemory,
+    Request,
+    RequestRecorder,
+    RequestsChanged,
+)
 
 
 class Piece:
@@ -81,7 +87,7 @@ def test_nothing():
 
 
 def test_a_recorder_notes_who_has_what_when():
-    recorder = Recorder(Pool(), Held)
+    recorder = RequestRecorder(Pool(), Held)
     a = recorder.allocate(100)
     b, nothing = recorder.allocate(200), recorder.allocate(0)
     assert recorder.request_at(a.address) == 0 and recorder.request_at(b.address) == 1
@@ -98,9 +104,9 @@ def test_a_recorder_notes_who_has_what_when():
 
 
 def test_what_is_placed_is_what_was_recorded():
-    placed = Placed([Request(5, 1), Request(6, 2)], [512, 1024], Held)
+    placed = PlannedMemory([Request(5, 1), Request(6, 2)], [512, 1024], Held)
     assert (placed.allocate(5).address, placed.allocate(6).address) == (512, 1024)
-    with pytest.raises(Changed):
+    with pytest.raises(RequestsChanged):
         placed.allocate(7)
-    with pytest.raises(Changed, match="request 0 is of 6 bytes"):
-        Placed([Request(5, 1)], [512], Held).allocate(6)
+    with pytest.raises(RequestsChanged, match="request 0 is of 6 bytes"):
+        PlannedMemory([Request(5, 1)], [512], Held).allocate(6)

@@ -109,13 +109,16 @@ def test_the_process_that_measures(folder, measured, monkeypatch, capsys):
     monkeypatch.setattr(hooks, "chosen_device", "cuda")
     probe.main()
     *_, told = capsys.readouterr().err.splitlines()
-    assert told == "measuring what an emulated device can do at best..." and len(measured) == 1
+    assert (
+        told == "measuring peak bandwidth and FLOP/s of an emulated device..."
+        and len(measured) == 1
+    )
     probe.main()
     assert capsys.readouterr() == ("", "") and len(measured) == 1
     monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.setattr(device, "_devices", {})
     probe.main()
-    assert "what cuda can do at best is not known: The GPU needs CuPy" in capsys.readouterr().err
+    assert "cannot measure the peak rates of cuda: The GPU needs CuPy" in capsys.readouterr().err
 
 
 # --- profiles -------------------------------------------------------------------------------------
@@ -283,4 +286,4 @@ def test_that_process(tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert "what cuda7 can do at best is not known: " in done.stderr
+    assert "cannot measure the peak rates of cuda7: " in done.stderr

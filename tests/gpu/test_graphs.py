@@ -257,7 +257,7 @@ def test_slices_of_data_on_the_device(mode, cupy):
 
 
 def test_large_arrays_are_not_copied(mode, monkeypatch):
-    monkeypatch.setattr(graphs, "_MOVED", 100)
+    monkeypatch.setattr(graphs, "_STAGED_BYTES", 100)
     data, i = opwise.shared(RNG.rand(9, 6, 6).astype("float32")), T.lscalar("i")
     out = T.exp(T.dot(data[i], data[i])).sum()
     f = compared(lambda m: (opwise.function([i], out, mode=m), (), lambda k: (k % 3,)), mode, 9)
@@ -274,7 +274,7 @@ def test_shapes_come_and_go(mode):
     assert captured(f) == [6]
     for n in range(1, 40):
         np.testing.assert_allclose(f(np.ones((n, 3), "float32")).sum(), n, rtol=1e-5)
-    assert sum(captured(f)) <= graphs._KEPT
+    assert sum(captured(f)) <= graphs._CONFIGURATIONS
 
 
 def test_rows_with_gaps_are_copied_to_rows_without(mode):
@@ -348,9 +348,9 @@ def test_what_the_host_counts_in_a_stretch(mode):
 
 def test_what_the_host_overwrites_in_a_capture_that_fails(mode, monkeypatch):
     def changed(*args):
-        raise buffers.Changed
+        raise buffers.RequestsChanged
 
-    monkeypatch.setattr(graphs.Stretch, "_given", changed)
+    monkeypatch.setattr(graphs.CaptureRegion, "_getter", changed)
     assert captured(compared(lengths, mode)) == [0]
 
 
@@ -388,7 +388,7 @@ def test_results_stay_with_those_who_got_them(mode):
         expected = np.exp((X - k) @ (X - k) / 99)
         np.testing.assert_allclose(lent.get(), expected * 2, rtol=1e-4)
         np.testing.assert_allclose(own, expected.sum(axis=0), rtol=1e-4)
-    assert captured(f) == [graphs._HOMES], "no more memory than that of a few results"
+    assert captured(f) == [graphs._OUTPUT_BUFFERS], "no more memory than that of a few results"
     lent = kept[-1][0][1:, 2:]  # a view is enough to keep them
     expected = lent.get()
     del kept
@@ -430,7 +430,7 @@ def test_results_that_show_what_a_stretch_gave(mode):
     y = T.exp(T.dot(x, x) / 9)
     f = opwise.function([x], opwise.Out(y[Unique()(y).shape[0] - 35 :], borrow=True), mode=mode)
     kept = [f(X - k) for k in range(5)]
-    assert captured(f) == [graphs._HOMES]
+    assert captured(f) == [graphs._OUTPUT_BUFFERS]
     for k, lent in enumerate(kept):
         np.testing.assert_allclose(lent.get(), np.exp((X - k) @ (X - k) / 9)[1:], rtol=1e-4)
 
@@ -505,7 +505,7 @@ def test_where_there_is_no_memory_for_results_of_a_graph(mode, cupy, monkeypatch
     def no(*args):
         raise emulated.OutOfMemoryError(1, 0)
 
-    monkeypatch.setattr(graphs, "_Home", no)
+    monkeypatch.setattr(graphs, "_OutputBuffer", no)
     expected = np.tanh(X @ X)
     for _ in range(3):
         f()
@@ -583,7 +583,7 @@ def test_what_cannot_be_captured_is_said_once(mode, cupy, monkeypatch):
     out = T.sort(T.exp(T.dot(x, x)), axis=0)
     f = opwise.function([x], out, updates=[(w, w + T.exp(x))], mode=mode)
     expected = f(X)
-    with pytest.warns(UserWarning, match="cannot be captured as a CUDA graph .*not permitted"):
+    with pytest.warns(UserWarning, match="CUDA graph capture failed .*not permitted"):
         np.testing.assert_array_equal(f(X), expected)
     for _ in range(3):  # a warning would be an error
         np.testing.assert_array_equal(f(X), expected)

@@ -1,9 +1,13 @@
-"""Kernels of ``x[items]`` with several arrays of integers, beside slices and new axes: elements
-picked, or set, or added to in the order of the indices."""
+"""Kernels of indexing by several arrays: elements gathered, set or added to.
+
+Additions are made in the order of the indices.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +16,12 @@ from opwise.gpu.kernels.cudatext import for_each, index_type, position, stored
 from opwise.gpu.kernels.kernel import (
     THREADS,
     Array,
+    DeviceLimits,
+    Kernel,
     Launch,
+    Layout,
     Plan,
+    PlanInput,
     grid_of,
     make_kernel,
 )
@@ -21,44 +29,49 @@ from opwise.gpu.kernels.layouts import Walk
 from opwise.gpu.kernels.row_indexing import RowScatter, unit_of
 from opwise.gpu.kernels.shapes import check_broadcast, numpy_shape, numpy_shapes
 
+#: of an item: "new" for None, "slice", or (dtype, ndim) of an array of integers
+Kind = str | tuple[str, int]
+
 
 class Items:
-    """What ``items`` says of ``x[items]`` before lengths are known.
+    """What is known of the index in ``x[items]`` before lengths are known.
 
-    kinds: by item "new" for None, "slice", or (dtype, ndim) of an array of integers. first: the
-    number of the first item among the inputs. ndim: dimensions of x.
-
-    A slice leaves a part of x whose dimensions are those of slices, of new axes, and one for each
-    array. The arrays broadcast together to the *places*; these dimensions come where the arrays
-    stand, or before all others if something stands between arrays.
+    Slices and new axes alone would leave a *part* of x, with one dimension for each array besides.
+    The arrays are broadcast together; the resulting shape is called *places*. In the result, places
+    replace the dimensions of the arrays if these are adjacent, and come first otherwise.
     """
 
-    def __init__(self, kinds, first, ndim):
+    def __init__(self, kinds: Sequence[Kind], first: int, ndim: int) -> None:
+        """first: position of the first item among the inputs. ndim: dimensions of x."""
         self.kinds, self.first = kinds, first
-        #: inputs that are not arrays
+        #: positions of the inputs that are not arrays
         self.host = tuple(first + k for k, kind in enumerate(kinds) if isinstance(kind, str))
-        here = [k for k, kind in enumerate(kinds) if not isinstance(kind, str)]
+        of_arrays = {k: kind for k, kind in enumerate(kinds) if not isinstance(kind, str)}
+        here = list(of_arrays)
+        #: positions of the inputs that are arrays
         self.arrays = tuple(first + k for k in here)
-        self.dtypes = [kinds[k][0] for k in here]
-        #: dimensions of each array, and of the places
-        self.ndims = [kinds[k][1] for k in here]
+        self.dtypes = [dtype for dtype, _ in of_arrays.values()]
+        #: dimensions of each array
+        self.ndims = [ndim for _, ndim in of_arrays.values()]
+        #: dimensions of the places
         self.ndim = max(self.ndims, default=0)
-        #: the axes of x that arrays index
+        #: the axis of x that each array indexes
         self.axes = [k - kinds[:k].count("new") for k in here]
         all_ = range(ndim + kinds.count("new"))
-        #: dimensions of the part: indexed, and the others before and after the places
+        #: dimensions of the part that arrays index
         self.indexed = here
-        together = here == list(range(here[0], here[-1] + 1)) if here else False
-        self.before = [d for d in all_ if together and d < here[0]]
+        adjacent = here == list(range(here[0], here[-1] + 1)) if here else False
+        #: other dimensions of the part that come before the places, and behind them
+        self.before = [d for d in all_ if adjacent and d < here[0]]
         self.after = [d for d in all_ if d not in (*here, *self.before)]
 
     @property
-    def rest(self):
-        """How many dimensions the part has that are not indexed."""
+    def rest(self) -> int:
+        """How many dimensions of the part no array indexes."""
         return len(self.before) + len(self.after)
 
-    def part(self, layout, inputs):
-        """Return (layout, bytes to its start) of the part of an array with the layout of x."""
+    def part(self, layout: Layout, inputs: Sequence[PlanInput]) -> tuple[Layout, int]:
+        """Return (layout, offset in bytes) of the part of an array with the layout of x."""
         index = tuple(
             None if kind == "new" else slice(*inputs[self.first + k]) if kind == "slice" else
             slice(None)
@@ -67,9 +80,9 @@ class Items:
         return views.viewed(layout, lambda whole: whole[(*index, ...)])
 
     def places(self, inputs):
-        """Return the shape that the arrays broadcast to; IndexError, as numpy's, if there is none.
+        """Return the shape of the places; raise numpy's IndexError if the arrays do not broadcast.
 
-        inputs: layouts, or arrays.
+        inputs: layouts or arrays.
         """
         shapes = [inputs[i].shape for i in self.arrays]
         try:
@@ -81,28 +94,27 @@ class Items:
             ) from None
 
     def shape(self, part, places):
-        """Return the shape of what is picked from a part."""
+        """Return the shape of the result."""
         return (
             *(part.shape[d] for d in self.before), *places, *(part.shape[d] for d in self.after)
         )  # fmt: skip
 
     def steps(self, inputs, places):
-        """Return the steps of each array along the dimensions of the places."""
+        """Return the steps of each array along the places."""
         return [layouts.steps_of(views.padded(inputs[i], self.ndim), places) for i in self.arrays]
 
     def numbers(self, part, unit):
-        """Return the numbers of ``parameters``: lengths of the indexed dimensions, and their
-        steps in units of so many bytes."""
+        """Return the numbers of ``parameters``; steps are in units of ``unit`` bytes."""
         return (
             *(part.shape[d] for d in self.indexed),
             *(_stride(part, d) // unit for d in self.indexed),
         )
 
-    def wrong(self, position, inputs):
-        """Return the error for the first index that is out of range, given inputs on the host."""
+    def wrong(self, position: int, inputs: list[Any]) -> Exception:
+        """Return the error for the first index that is out of range; inputs: numpy arrays."""
         shape, empty = inputs[0].shape, 0 in self.places(inputs)
         found = list(zip(self.arrays, self.axes, self.ndims, strict=True))
-        # numpy looks at integers first, and at arrays only if they name any place
+        # numpy checks integers first, and arrays only if there are any places
         found.sort(key=lambda item: item[2] > 0)
         for i, axis, ndim in found:
             n, index = shape[axis], np.asarray(inputs[i]).astype(np.int64)
@@ -118,12 +130,12 @@ class Items:
         return [(f"const {stored(dtype)} *", f"index{k}") for k, dtype in enumerate(self.dtypes)]
 
     def parameters(self):
-        """Return the parameters for lengths and steps of the indexed dimensions."""
+        """Return the parameters for the lengths and steps of the indexed dimensions."""
         names = [f"{name}{k}" for name in ("length", "row") for k in range(len(self.dtypes))]
         return [("ow_i64", name) for name in names]
 
     def walked(self, wide):
-        """Return the parameters for the steps of the arrays."""
+        """Return the parameters for the steps of arrays that have dimensions."""
         return [
             (index_type(wide), f"i{k}_{b}")
             for k, ndim in enumerate(self.ndims)
@@ -132,12 +144,14 @@ class Items:
         ]
 
     def walks(self):
-        """Return the numbers of the arrays that have dimensions."""
+        """Return the positions in ``arrays`` of those that have dimensions."""
         return [k for k, ndim in enumerate(self.ndims) if ndim]
 
     def found(self, k, first=0):
-        """Return the lines that make r{k} of the index in array k, counted from the end where it
-        is negative; first: the number of the first dimension of the places in the position j."""
+        """Return the lines that compute r{k}, the index in array k, counted from the start.
+
+        first: the first of the indices j that belongs to the places.
+        """
         terms = [f"j{first + b} * i{k}_{b}" for b in range(self.ndim)] if self.ndims[k] else []
         return [
             f"ow_i64 r{k} = (ow_i64)index{k}[{' + '.join(terms) or '0'}];",
@@ -148,43 +162,45 @@ class Items:
         return [line for k in range(len(self.dtypes)) for line in self.found(k, first)]
 
     def outside(self, among):
-        """Return the test whether one of some indices is out of range."""
+        """Return the test whether an index of some arrays (``among``) is out of range."""
         return " || ".join(f"r{k} < 0 || r{k} >= length{k}" for k in among)
 
     def place(self):
-        """Return the terms of where the indices lead to."""
+        """Return the terms of the offset of the element that the indices name."""
         return [f"r{k} * row{k}" for k in range(len(self.dtypes))]
 
 
 def _stride(layout, d):
-    """Return the bytes from one element to the next along a dimension, 0 for one of length 1."""
+    """Return the stride of a dimension in bytes; 0 if its length is 1."""
     return layout.strides[d] if layout.shape[d] > 1 else 0
 
 
 class BoundsCheck:
-    """Tells of indices that are out of range where nothing is picked."""
+    """Reports indices that are out of range when the result is empty: no other kernel runs then."""
 
-    def __init__(self, items):
+    def __init__(self, items: Items) -> None:
         self.items = items
-        self.kernel = {wide: self._text(wide) for wide in (False, True)} if items.arrays else {}
+        self.kernel: dict[bool, Kernel] = {}
+        if items.arrays:
+            self.kernel = {wide: self._text(wide) for wide in (False, True)}
 
     def _text(self, wide):
         items, many = self.items, self.items.walks()
         numbers = [k for k in range(len(items.dtypes)) if k not in many]
 
-        def error_inputs(among):
+        def report(among):
             if not among:
                 return []
             lines = [line for k in among for line in items.found(k)]
             return [*lines, f"if ({items.outside(among)})", "    ow_complain(wrong, i);"]
 
-        # numbers are looked at even if there is no place
+        # integers are checked even if there are no places
         body = for_each(wide, [
-            *error_inputs(numbers),
+            *report(numbers),
             "if (i >= places)",
             "    continue;",
             *position("i", "j", items.ndim, "n", wide),
-            *error_inputs(many),
+            *report(many),
         ])  # fmt: skip
         index = index_type(wide)
         parameters = [
@@ -195,7 +211,7 @@ class BoundsCheck:
         return make_kernel("check", parameters, body, cudatext.support("complain"), wide=wide)
 
     def plan(self, inputs, part, places, limits):
-        """Return the Plan, without launches if there is nothing to check."""
+        """Return the Plan, with no launch if there is nothing to check."""
         items = self.items
         size = math.prod(places)
         if not items.arrays or (not size and len(items.walks()) == len(items.arrays)):
@@ -214,15 +230,15 @@ class BoundsCheck:
 
 
 def _walked(items, steps):
-    """Return the numbers of ``Items.walked``; steps: of each array, by dimension."""
+    """Return the numbers of ``Items.walked``; steps: those of each array, by dimension."""
     columns = list(zip(*steps, strict=True))
     return tuple(s for k in items.walks() for s in columns[k]) if columns else ()
 
 
 class ElementGather:
-    """``x[items]``: its kernels and plans; of elements their size alone matters."""
+    """``x[items]``: its kernels and plans. They copy elements of a size, whatever the dtype."""
 
-    def __init__(self, items, itemsize):
+    def __init__(self, items: Items, itemsize: int) -> None:
         self.items, self.itemsize = items, itemsize
         both = (False, True)
         self.runs = {wide: self._text(16, wide, run=True) for wide in both} if items.after else {}
@@ -230,12 +246,15 @@ class ElementGather:
         self.check = BoundsCheck(items)
 
     @property
-    def kernels(self):
+    def kernels(self) -> tuple[Kernel, ...]:
         found = (*self.runs.values(), *self.general.values(), *self.check.kernel.values())
         return tuple(dict.fromkeys(found))
 
     def _text(self, size, wide, run=False):
-        """run: the dimensions after the places are one run of units."""
+        """Return the kernel for units of ``size`` bytes.
+
+        run: the dimensions behind the places are one run of units.
+        """
         items = self.items
         before, after = len(items.before), 1 if run else len(items.after)
         ndim = before + items.ndim + after
@@ -247,7 +266,7 @@ class ElementGather:
         unit, needs = unit_of(size)
         index = index_type(wide)
         every = range(len(items.dtypes))
-        error_inputs = [
+        report = [
             f"if ({items.outside(every)}) {{",
             "    ow_complain(wrong, i);",
             "    continue;",
@@ -256,7 +275,7 @@ class ElementGather:
         body = for_each(wide, [
             *position("i", "j", ndim, "n", wide),
             *items.all_found(before),
-            *(error_inputs if every else []),
+            *(report if every else []),
             f"z[i] = x[{' + '.join([*items.place(), *terms]) or '0'}];",
         ])  # fmt: skip
         wrong = [("ow_u32 *", "wrong")] if every else []
@@ -268,12 +287,14 @@ class ElementGather:
         needs = tuple(dict.fromkeys((*needs, *cudatext.support(*(["complain"] if every else [])))))
         return make_kernel("pick", parameters, body, needs, wide=wide)
 
-    def shapes(self, inputs):
+    def shapes(self, inputs: Sequence[PlanInput]) -> list[tuple[int, ...]]:
         part, _ = self.items.part(inputs[0], inputs)
         return [self.items.shape(part, self.items.places(inputs))]
 
-    def plan(self, inputs, outputs, limits):
-        """Return the Plan; the output is contiguous."""
+    def plan(
+        self, inputs: Sequence[PlanInput], outputs: Sequence[Layout], limits: DeviceLimits
+    ) -> Plan:
+        """Return the Plan for (x, items...)."""
         items, (z,) = self.items, outputs
         part, offset = items.part(inputs[0], inputs)
         places = items.places(inputs)
@@ -313,16 +334,16 @@ class ElementGather:
         return Plan((Launch(kernel, grid, (THREADS, 1), arrays, numbers),))
 
     def _walk(self, part, dims):
-        """Return the Walk over dimensions of the part, in which the arrays stand still."""
+        """Return the Walk over dimensions of the part, along which arrays have step 0."""
         shape = tuple(part.shape[d] for d in dims)
         own = layouts.steps_of(
             part._replace(shape=shape, strides=tuple(part.strides[d] for d in dims)), shape
         )
-        still = [(0,) * len(dims)] * len(self.items.arrays)
-        return layouts.walk(shape, [own, *still], reorder=False)
+        broadcast = [(0,) * len(dims)] * len(self.items.arrays)
+        return layouts.walk(shape, [own, *broadcast], reorder=False)
 
     def _in_units(self, part, z, before, after):
-        """Return whether what lies after the places is a run of units of 16 bytes, everywhere."""
+        """Return whether the dimensions behind the places are runs of units of 16 bytes."""
         run = not after.shape or (len(after.shape) == 1 and after.steps[0][0] == 1)
         steps = [_stride(part, d) for d in self.items.indexed]
         steps += [column[0] * self.itemsize for column in before.steps]
@@ -336,30 +357,30 @@ class ElementGather:
 
 
 def _scaled(walk, by):
-    """Return a walk with steps in units of so many elements."""
+    """Return a walk with steps in units of ``by`` elements."""
     return walk._replace(steps=tuple(tuple(s // by for s in column) for column in walk.steps))
 
 
 class ElementScatter(RowScatter):
-    """Elements of the output that ``items`` names set to, or increased by, those of y.
+    """``x[items] = y`` or ``x[items] += y``: its kernels and plans.
 
-    dtypes: of x and y. The places are numbered; each has a row, how far what it leads to lies from
-    the lowest, in the largest steps that all rows have in common. So they are sorted as rows.
+    It scatters rows: the row of a place is the offset of its element from the lowest one, divided
+    by the largest step that divides all offsets.
     """
 
-    def __init__(self, dtypes, items, adds):
+    def __init__(self, dtypes: tuple[str, str], items: Items, adds: bool) -> None:
+        """dtypes: of x and y. adds: add y to the elements."""
         self.items = items
         super().__init__((*dtypes, "int64"), items.rest, adds, places=max(1, items.ndim))
         self.rows = {wide: self._rows(wide) for wide in (False, True)}
         self.check = BoundsCheck(items)
 
     @property
-    def kernels(self):
+    def kernels(self) -> tuple[Kernel, ...]:
         return (*self.rows.values(), *super().kernels, *self.check.kernel.values())
 
     def _rows(self, wide):
-        """Return the kernel of the rows: an index that is out of range leads to the row after the
-        last."""
+        """Return the kernel that computes rows. A bad index has the row after the last."""
         items, index = self.items, index_type(wide)
         found = [f"rows[i] = {' + '.join(['lowest', *items.place()])};"]
         if items.arrays:
@@ -375,8 +396,8 @@ class ElementScatter(RowScatter):
         ]  # fmt: skip
         return make_kernel("rows", parameters, body, cudatext.support(), wide=wide)
 
-    def shapes(self, inputs):
-        """Return the shape of the output; ValueError for a y that does not fit, as numpy's."""
+    def shapes(self, inputs: Sequence[PlanInput]) -> list[tuple[int, ...]]:
+        """Return the shape of the output; raise numpy's ValueError if y does not fit."""
         x, y = inputs[:2]
         part, _ = self.items.part(x, inputs)
         to = self.items.shape(part, self.items.places(inputs))
@@ -394,8 +415,10 @@ class ElementScatter(RowScatter):
             ) from None  # fmt: skip
         return [x.shape]
 
-    def plan(self, inputs, outputs, limits):
-        """Return the Plan for (x, y, items...); the output holds what x held."""
+    def plan(
+        self, inputs: Sequence[PlanInput], outputs: Sequence[Layout], limits: DeviceLimits
+    ) -> Plan:
+        """Return the Plan for (x, y, items...); the output already holds a copy of x."""
         items, y, (z,) = self.items, inputs[1], outputs
         part, offset = items.part(z, inputs)
         places = items.places(inputs)
@@ -429,8 +452,7 @@ class ElementScatter(RowScatter):
         return Plan((*launches, *sorting, launch), (8 * count, 8 * count))
 
     def _reach(self, part):
-        """Return (elements in a row, the number of the row that the first element of the part is
-        in, how many rows there are)."""
+        """Return (elements of a row, the row of the part's first element, how many rows)."""
         steps = [_stride(part, d) // part.itemsize for d in self.items.indexed]
         far = [(part.shape[d] - 1) * s for d, s in zip(self.items.indexed, steps, strict=True)]
         common = math.gcd(*steps) or 1
@@ -451,8 +473,8 @@ class ElementScatter(RowScatter):
         return Launch(self.rows[wide], grid_of(walk.size, limits), (THREADS, 1), arrays, numbers)
 
 
-def with_ndim(layout, ndim):
-    """Return a layout with so many dimensions: those in front have length 1."""
+def with_ndim(layout: Layout, ndim: int) -> Layout:
+    """Return a layout with ``ndim`` dimensions: those added or dropped in front have length 1."""
     surplus = max(0, len(layout.shape) - ndim)
     layout = layout._replace(shape=layout.shape[surplus:], strides=layout.strides[surplus:])
     return views.padded(layout, ndim)

@@ -1,6 +1,9 @@
-"""Kernels of numbers that say where: in a sorted vector, among choices, in a flattened array."""
+"""Kernels of searchsorted, choose and ravel_multi_index: one element of the output a thread."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -9,8 +12,12 @@ from opwise.gpu.kernels.cudatext import c_type, for_each, held, index_type, posi
 from opwise.gpu.kernels.kernel import (
     THREADS,
     Array,
+    DeviceLimits,
+    Kernel,
     Launch,
+    Layout,
     Plan,
+    PlanInput,
     grid_of,
     in_braces,
     make_kernel,
@@ -26,7 +33,7 @@ def _load(name, place, dtype, to):
 
 
 def _within(r, n, mode):
-    """Return the lines for a number r below 0 or not below n: brought into range, or told of."""
+    """Return the lines for a number r that is not in 0 to n-1: wrap it, clip it or report it."""
     lines = {
         "wrap": [f"{r} %= {n};", f"{r} += {r} < 0 ? {n} : 0;"],
         "clip": [f"{r} = {r} < 0 ? 0 : {n} - 1;"],
@@ -36,18 +43,18 @@ def _within(r, n, mode):
 
 
 class Elements:
-    """Arrays of ``ndim`` dimensions that repeat to the shape of the output, and its elements in C
-    order; ``count`` arrays beside the output."""
+    """The elements of the output in C order, and of arrays that are broadcast to its shape."""
 
-    def __init__(self, ndim, count):
+    def __init__(self, ndim: int, count: int) -> None:
+        """ndim: dimensions of the output; count: how many arrays there are besides."""
         self.ndim, self.count = ndim, count
 
     def at(self, k):
-        """Return the expression of the place in array k."""
+        """Return the expression of the offset in array k."""
         return " + ".join(f"j{d} * s{k}_{d}" for d in range(self.ndim)) or "0"
 
     def each(self, wide, lines):
-        """Return the lines that do ``lines`` for each element, number i at position j."""
+        """Return the loop of ``lines`` over the elements; element i has indices j0, j1, ..."""
         return for_each(wide, [*position("i", "j", self.ndim, "n", wide), *lines])
 
     def parameters(self, wide):
@@ -56,12 +63,12 @@ class Elements:
         return [(index, "n"), *cudatext.lengths("n", self.ndim, wide), *steps]
 
     def numbers(self, shape, given):
-        """Return (whether indices need 64 bits, the numbers of ``parameters``) for layouts."""
+        """Return (whether indices need 64 bits, the numbers of ``parameters``) for some layouts."""
         steps = [layouts.steps_of(views.padded(x, self.ndim), shape) for x in given]
         walk = layouts.walk(shape, steps, reorder=False)
         wide = not walk.fits_32()
-        lengths, steps = walk.padded(self.ndim)
-        return wide, (walk.size, *layouts.lengths(lengths, wide), *layouts.by_array(steps))
+        lengths, padded = walk.padded(self.ndim)
+        return wide, (walk.size, *layouts.lengths(lengths, wide), *layouts.by_array(padded))
 
 
 def _needs(dtypes_, complains=False):
@@ -70,36 +77,35 @@ def _needs(dtypes_, complains=False):
 
 
 class _ByElement:
-    """A kernel that finds each element of the output by itself; ``_text`` writes it.
+    """A kernel that computes each element of the output by itself; ``_text`` writes it."""
 
-    dtypes: those that it reads and writes; elements: what it goes through.
-    """
-
-    def __init__(self, dtypes_, elements):
+    def __init__(self, dtypes_: Sequence[str], elements: Elements) -> None:
+        """dtypes_: those that it reads and writes."""
         self.dtypes, self.elements = dtypes_, elements
         self.kernel = {wide: self._text(wide) for wide in (False, True)}
 
     @property
-    def kernels(self):
+    def kernels(self) -> tuple[Kernel, ...]:
         return tuple(self.kernel.values())
 
-    def _text(self, wide):
-        """Return the kernel whose indices have 32 bits, or 64."""
+    def _text(self, wide: bool) -> Kernel:
+        """Return the kernel, with indices of 64 bits if ``wide``."""
         raise NotImplementedError
 
     def _plan(self, wide, arrays, own, numbers, limits):
-        """Return the Plan of one launch; numbers: those of the elements, behind the own ones."""
+        """Return the Plan of one launch.
+
+        own: the kernel's own numbers, which come first; numbers: those of ``Elements``.
+        """
         grid, given = grid_of(numbers[0], limits), (*own, *numbers)
         return Plan((Launch(self.kernel[wide], grid, (THREADS, 1), tuple(arrays), given),))
 
 
 class SortedSearch(_ByElement):
-    """Where elements of v belong in a sorted vector x; NaN is behind all numbers, as in numpy.
+    """The position of each element of v in a sorted vector x; NaN sorts last, as in numpy."""
 
-    dtypes: of x and v, and of what sorts x if it is not sorted; side: 'left' or 'right'.
-    """
-
-    def __init__(self, dtypes_, ndim, side):
+    def __init__(self, dtypes_: Sequence[str], ndim: int, side: str) -> None:
+        """dtypes_: of x, v, and of the indices that sort x, if any. side: 'left' or 'right'."""
         self.side = side
         super().__init__(dtypes_, Elements(ndim, 1))
 
@@ -145,14 +151,14 @@ class SortedSearch(_ByElement):
         needs = _needs(self.dtypes, bool(sorter))
         return make_kernel(f"search_{self.side}", parameters, body, needs, wide=wide)
 
-    def shapes(self, inputs):
+    def shapes(self, inputs: list[PlanInput]) -> list[tuple[int, ...]]:
         x, v, *sorter = inputs
         if sorter and sorter[0].shape != x.shape:
             raise ValueError("sorter.size must equal a.size")
         return [v.shape]
 
-    def plan(self, inputs, outputs, limits):
-        """Return the Plan for (x, v) or (x, v, sorter); the output is contiguous."""
+    def plan(self, inputs: list[PlanInput], outputs: list[Layout], limits: DeviceLimits) -> Plan:
+        """Return the Plan for (x, v) or (x, v, sorter)."""
         if outputs[0].size == 0:
             return Plan(())
         x, v, *sorter = inputs
@@ -166,13 +172,13 @@ class SortedSearch(_ByElement):
 
 
 class Choice(_ByElement):
-    """The element of the choice that a number names, for each number of an array.
+    """The element of the chosen array, for each number of an array."""
 
-    dtypes: of the numbers, the choices and the output. mode: 'raise', 'wrap' or 'clip'. stacked:
-    the choices lie in one array, along its first dimension.
-    """
+    def __init__(self, dtypes_: Sequence[str], ndim: int, mode: str, stacked: bool) -> None:
+        """dtypes_: of the numbers, the choices and the output. mode: 'raise', 'wrap' or 'clip'.
 
-    def __init__(self, dtypes_, ndim, mode, stacked):
+        stacked: whether the choices lie in one array, along its first dimension.
+        """
         self.mode, self.stacked = mode, stacked
         super().__init__(dtypes_, Elements(ndim, len(dtypes_) - 1))
 
@@ -206,7 +212,7 @@ class Choice(_ByElement):
         needs = _needs(self.dtypes, self.mode == "raise")
         return make_kernel("choose", parameters, body, needs, wide=wide)
 
-    def shapes(self, inputs):
+    def shapes(self, inputs: list[PlanInput]) -> list[tuple[int, ...]]:
         number, *choices = inputs
         shapes = [c.shape for c in choices]
         if self.stacked:
@@ -216,12 +222,12 @@ class Choice(_ByElement):
             shapes = [tuple(shape)] * length
         return [np.broadcast_shapes(*shapes, number.shape)]
 
-    def plan(self, inputs, outputs, limits):
-        """Return the Plan for (numbers, choices...); the output is contiguous."""
+    def plan(self, inputs: list[PlanInput], outputs: list[Layout], limits: DeviceLimits) -> Plan:
+        """Return the Plan for (numbers, choices...)."""
         if outputs[0].size == 0:
             return Plan(())
         number, *choices = inputs
-        own = ()
+        own: tuple[int, ...] = ()
         if self.stacked:
             (c,) = choices
             (row, *_) = layouts.steps_of(c, c.shape)
@@ -234,14 +240,18 @@ class Choice(_ByElement):
         return self._plan(wide, arrays, own, numbers, limits)
 
 
+#: the order of elements in a flattened array
+Order = Literal["C", "F"]
+
+
 class Ravel(_ByElement):
-    """Positions along each dimension of an array as ones in it flattened.
+    """The indices along each dimension of an array, as indices into the flattened array."""
 
-    dtypes: of the positions along each dimension. mode: 'raise', 'wrap' or 'clip'; order: 'C' or
-    'F'.
-    """
+    def __init__(self, dtypes_: Sequence[str], ndim: int, mode: str, order: Order) -> None:
+        """dtypes_: of the indices along each dimension. mode: 'raise', 'wrap' or 'clip'.
 
-    def __init__(self, dtypes_, ndim, mode, order):
+        order: 'C' or 'F'.
+        """
         self.mode, self.order = mode, order
         super().__init__(dtypes_, Elements(ndim, len(dtypes_)))
 
@@ -261,7 +271,7 @@ class Ravel(_ByElement):
         needs = _needs((), self.mode == "raise")
         return make_kernel("ravel", parameters, self.elements.each(wide, lines), needs, wide=wide)
 
-    def shapes(self, inputs):
+    def shapes(self, inputs: list[PlanInput]) -> list[tuple[int, ...]]:
         *indices, lengths = inputs
         try:
             shape = np.broadcast_shapes(*(index.shape for index in indices))
@@ -270,13 +280,13 @@ class Ravel(_ByElement):
                 "operands could not be broadcast together with shapes "
                 + numpy_shapes(index.shape for index in indices)
             ) from None
-        # what numpy says of the lengths
+        # raises numpy's errors about the lengths
         some = np.zeros(0 if 0 in shape else 1, np.int64)
         np.ravel_multi_index((some,) * len(indices), lengths, mode="clip", order=self.order)
         return [shape]
 
-    def plan(self, inputs, outputs, limits):
-        """Return the Plan for (indices..., lengths); the output is contiguous."""
+    def plan(self, inputs: list[PlanInput], outputs: list[Layout], limits: DeviceLimits) -> Plan:
+        """Return the Plan for (indices..., lengths)."""
         if outputs[0].size == 0:
             return Plan(())
         *indices, lengths = inputs
@@ -288,7 +298,7 @@ class Ravel(_ByElement):
         return self._plan(wide, arrays, own, numbers, limits)
 
     def _rows(self, lengths):
-        """Return how far neighbours along each dimension lie apart."""
+        """Return the steps along each dimension, in elements."""
         rows, step = [], 1
         for n in lengths if self.order == "F" else reversed(lengths):
             rows.append(step)

@@ -602,7 +602,7 @@ def _threads(length, width):
 
 
 def _cut(length, segments, width):
-    """Return (elements of a segment, segments); the last may be shorter, the others are whole vectors."""
+    """Return (elements of a segment, segments). Segments but the last hold whole vectors."""
     if segments <= 1:
         return max(1, length), 1
     span = -(-length // segments)

@@ -1,10 +1,12 @@
-"""Kernels of rows by a vector of indices: taken, or set, or added to in the order of the indices.
+"""Kernels of indexing by a vector of integers: rows gathered, set, or added to.
 
-Additions are sorted by row and place, so that each row takes its terms one after the other: as on
-the CPU, the same bits in every run.
+Additions are sorted by row and position, so that each row adds its terms in order: the same bits in
+every run, and on the CPU.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from opwise.gpu.kernels import cudatext, layouts, views
 from opwise.gpu.kernels.cudatext import (
@@ -19,8 +21,12 @@ from opwise.gpu.kernels.cudatext import (
 from opwise.gpu.kernels.kernel import (
     THREADS,
     Array,
+    DeviceLimits,
+    Kernel,
     Launch,
+    Layout,
     Plan,
+    PlanInput,
     grid_of,
     make_kernel,
 )
@@ -30,21 +36,21 @@ from opwise.scalar import csource
 _TILE = 2048
 #: terms of a row that are loaded before they are added
 _BATCH = 8
-#: elements that an atomic addition has an instruction for
+#: dtypes with an instruction for atomic additions
 ATOMIC = ("int32", "int64", "uint32", "uint64", "float32", "float64")
 
 _UNITS = {1: "ow_u8", 2: "ow_u16", 4: "ow_u32", 8: "ow_u64"}
 _SIXTEEN = "struct __align__(16) ow_u64x2 { ow_u64 at[2]; };\n"
 
-#: finds row r for the index at k, counted from the end where it is negative
+#: lines that find row r of index k; a negative index counts from the end
 _ROW = [
     "ow_i64 r = (ow_i64)index[k * index_step];",
     "r = r < 0 ? r + length : r;",
 ]
 
 
-def unit_of(size):
-    """Return (C type, definitions) of a unit of memory of so many bytes."""
+def unit_of(size: int) -> tuple[str, tuple[str, ...]]:
+    """Return (C type, definitions) of a unit of memory of ``size`` bytes."""
     if size == 16:
         return "ow_u64x2", (*cudatext.support(), _SIXTEEN)
     return _UNITS[size], cudatext.support()
@@ -53,18 +59,22 @@ def unit_of(size):
 class RowGather:
     """``x[index]`` for a vector of indices: its kernels and plans."""
 
-    def __init__(self, itemsize, ndim, index_dtype):
+    def __init__(self, itemsize: int, ndim: int, index_dtype: str) -> None:
+        """itemsize, ndim: of x."""
         self.itemsize, self.rest, self.index_dtype = itemsize, ndim - 1, index_dtype
         both = (False, True)
         self.whole = {wide: self._kernel(16, 0, wide) for wide in both}
         self.general = {wide: self._kernel(itemsize, self.rest, wide) for wide in both}
 
     @property
-    def kernels(self):
+    def kernels(self) -> tuple[Kernel, ...]:
         return tuple(dict.fromkeys([*self.whole.values(), *self.general.values()]))
 
     def _kernel(self, size, rest, wide):
-        """rest: how many dimensions a row has; 0: it is a run of units."""
+        """Return the kernel for units of ``size`` bytes.
+
+        rest: dimensions of a row; 0 if a row is one run of units.
+        """
         unit, needs = unit_of(size)
         index, count = index_type(wide), count_type(wide)
         place = " + ".join(["r * row", *(f"j{d} * s{d}" for d in range(rest))])
@@ -88,8 +98,10 @@ class RowGather:
         needs = tuple(dict.fromkeys((*needs, *cudatext.support("complain"))))
         return make_kernel("take", parameters, body, needs, wide=wide)
 
-    def plan(self, inputs, outputs, limits):
-        """Return the Plan; the output is contiguous."""
+    def plan(
+        self, inputs: Sequence[PlanInput], outputs: Sequence[Layout], limits: DeviceLimits
+    ) -> Plan:
+        """Return the Plan for (x, index)."""
         x, index = inputs
         (z,) = outputs
         if z.size == 0:
@@ -117,26 +129,34 @@ class RowGather:
 
 
 class RowScatter:
-    """Rows of the output set to, or increased by, those of y that a vector of indices names.
+    """``x[index] = y`` or ``x[index] += y`` for a vector of indices: its kernels and plans."""
 
-    dtypes: of x, y and the index. rest: dimensions of a row. deterministic: add in the order of the
-    indices, with bits that are those of numpy; otherwise in any order, with atomic additions.
-    places: dimensions of y that stand for the indices.
-    """
+    def __init__(
+        self,
+        dtypes: tuple[str, str, str],
+        rest: int,
+        adds: bool,
+        deterministic: bool = True,
+        places: int = 1,
+    ) -> None:
+        """dtypes: of x, y and the index. rest: dimensions of a row. adds: add y to the rows.
 
-    def __init__(self, dtypes, rest, adds, deterministic=True, places=1):
+        deterministic: add in the order of the indices, to numpy's bits; otherwise in any order, by
+        atomic additions. places: dimensions of y that belong to the indices.
+        """  # fmt: skip
         self.dtypes, self.rest, self.adds, self.places = dtypes, rest, adds, places
         self.atomic = adds and not deterministic and dtypes[0] in ATOMIC
         both = (False, True)
+        self.sort: Kernel | None = None
+        self.merge: Kernel | None = None
         if self.atomic:
             self.last = {wide: self._atomic(wide) for wide in both}
-            self.sort, self.merge = None, None
         else:
             self.last = {wide: self._in_order(wide) for wide in both}
             self.sort, self.merge = _sort(dtypes[2]), _merge()
 
     @property
-    def kernels(self):
+    def kernels(self) -> tuple[Kernel, ...]:
         return tuple(filter(None, (self.sort, self.merge, *self.last.values())))
 
     def _parameters(self, wide):
@@ -158,11 +178,11 @@ class RowScatter:
     def _numbers(self, wide, count, rest, of_y, row):
         """Return the numbers of ``_parameters``.
 
-        rest: the Walk over a row, of the output and of y. of_y: that of y over the indices. row:
+        rest: the Walk of the output and y over a row. of_y: the Walk of y over the indices. row:
         elements from one row of the output to the next.
         """
         lengths, steps = of_y.padded(self.places)
-        y_steps = (steps[0][0],)
+        y_steps: tuple[int, ...] = (steps[0][0],)
         if self.places > 1:
             y_steps = (*layouts.lengths(lengths, wide), *layouts.by_array(steps))
         lengths, steps = rest.padded(self.rest)
@@ -172,18 +192,18 @@ class RowScatter:
         )  # fmt: skip
 
     def _places(self):
-        """Return the places of an element j of row r, and of the one of y for index k."""
+        """Return the offsets of element j of row r, and of the element of y for index k."""
         to = " + ".join(["r * row", *(f"j{d} * s{d}" for d in range(self.rest))])
         start = ["k * y_row"] if self.places == 1 else [f"k{d} * y{d}" for d in range(self.places)]
         return to, " + ".join([*start, *(f"j{d} * t{d}" for d in range(self.rest))])
 
     def _of_key(self, at, wide):
-        """Return the lines that find the index k that a key is of."""
+        """Return the lines that compute the position k of a key's index."""
         of_k = position("k", "k", self.places, "m", wide) if self.places > 1 else []
         return [f"const ow_i64 k = (ow_u32)keys[{at}];", *of_k]
 
     def _value(self, place):
-        """Return the expression of an element of y, converted to what x is made of."""
+        """Return the expression of an element of y, converted to the dtype of x."""
         x, y, _ = self.dtypes
         text = cudatext.load(f"y[{place}]", y)
         return csource.convert(text, held(y), held(x))
@@ -193,8 +213,10 @@ class RowScatter:
         return cudatext.support("complain", *half)
 
     def _in_order(self, wide):
-        """Return the kernel of sorted keys: the first of a row adds all of its terms, or the last
-        sets it."""
+        """Return the kernel that runs over sorted keys.
+
+        The first key of a row adds all of the row's terms, or its last key sets the row.
+        """
         x, y, _ = self.dtypes
         index, count = index_type(wide), count_type(wide)
         to, of = self._places()
@@ -221,9 +243,9 @@ class RowScatter:
         return make_kernel(stem, parameters, body, self._needs(), wide=wide)
 
     def _sum_of_row(self, to, of, wide):
-        """Return the lines that add the terms of row r to it, from key p on, if that is its first.
+        """Return the lines that add the terms of row r to it if key p is the first of the row.
 
-        to, of: the places of an element of the row and of a term.
+        to, of: offsets of an element of the row and of a term.
         """
         x = self.dtypes[0]
         plus = "|" if x == "bool" else "+"
@@ -232,7 +254,7 @@ class RowScatter:
             "    continue;",
             f"{c_type(x)} sum = {cudatext.load(f'z[{to}]', x)};",
             f"{index_type(wide)} q = p;",
-            # of a row with many terms several are on their way at once
+            # loads several terms of a row before it adds them
             f"for (; q + {_BATCH - 1} < count && keys[q + {_BATCH - 1}] >> 32 == (ow_u64)r;"
             f" q += {_BATCH}) {{",
             f"    {c_type(x)} terms[{_BATCH}];",
@@ -277,8 +299,10 @@ class RowScatter:
         ]  # fmt: skip
         return make_kernel("add_rows_atomic", parameters, body, self._needs(), wide=wide)
 
-    def plan(self, inputs, outputs, limits):
-        """Return the Plan for (x, y, index); the output holds what x held."""
+    def plan(
+        self, inputs: Sequence[PlanInput], outputs: Sequence[Layout], limits: DeviceLimits
+    ) -> Plan:
+        """Return the Plan for (x, y, index); the output already holds a copy of x."""
         _, y, index = inputs
         (z,) = outputs
         k, rows = index.shape[0], z.shape[1:]
@@ -302,12 +326,13 @@ class RowScatter:
         return Plan(tuple(launches), (8 * k,) * (2 if k > _TILE else 1))
 
     def _last(self, wide, keys, to, numbers, limits):
-        """Return the launch that sets or adds, by sorted keys."""
+        """Return the launch that sets rows or adds to them, by sorted keys."""
         arrays, grid = (keys, Array("in", 1), to), grid_of(numbers[1], limits)
         return Launch(self.last[wide], grid, (THREADS, 1), arrays, numbers)
 
     def _sorted(self, k, step, rows, limits, index):
-        """Return (launches that sort the keys, the array that they lie in)."""
+        """Return (launches that sort the keys, the array with the sorted keys)."""
+        assert self.sort is not None and self.merge is not None
         here, there = Array("scratch", 0), Array("scratch", 1)
         tile = min(_TILE, max(2, 1 << (k - 1).bit_length()))
         first = (index, here, Array("error_flag"))
@@ -322,8 +347,11 @@ class RowScatter:
 
 
 def _sort(index_dtype):
-    """Return the kernel that makes a key of each index, its row and then its place, and sorts them
-    by tiles, whose size is a power of 2. An index that is out of range has row 2**32 - 1."""
+    """Return the kernel that makes a key of each index and sorts the keys of each tile.
+
+    A key is the row, or 2**32 - 1 if the index is out of range, then the position of the index. The
+    size of a tile is a power of 2.
+    """
     body = [
         f"__shared__ ow_u64 tile[{_TILE}];",
         "const ow_i64 from = (ow_i64)blockIdx.x * size_of_tile;",
@@ -364,8 +392,10 @@ def _sort(index_dtype):
 
 
 def _merge():
-    """Return the kernel that joins sorted runs two by two: a key's place is its own plus that among
-    the keys of the other run."""
+    """Return the kernel that merges sorted runs in pairs.
+
+    The place of a key is its place in its own run plus the place it would have in the other.
+    """
     body = for_each(True, [
         "const ow_i64 own = i / run, pair = own / 2 * 2 * run;",
         "const ow_i64 start = (own ^ 1) * run < n ? (own ^ 1) * run : n;",

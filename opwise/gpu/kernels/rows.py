@@ -1,11 +1,12 @@
 """Kernels on the rows of matrices: softmax, its logarithm and gradient, cross entropy with labels.
 
-A group of threads has a row. Where rows fit shared memory, each element is read and written once.
-Columns are 32-bit indices; places in memory have 64 bits.
+A group of threads computes a row. If rows fit shared memory, each element is read and written once.
+Rows and columns are 32-bit indices; offsets in memory have 64 bits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from opwise.gpu.kernels import cudatext, layouts
@@ -13,7 +14,10 @@ from opwise.gpu.kernels.cudatext import c_type, for_each, held, load, store, sto
 from opwise.gpu.kernels.kernel import (
     THREADS,
     Array,
+    DeviceLimits,
+    Kernel,
     Launch,
+    Layout,
     Plan,
     batched,
     grid_of,
@@ -26,32 +30,46 @@ from opwise.gpu.kernels.reduce import Folding, across
 from opwise.scalar import csource
 
 _WARP = 32
-#: bytes of shared memory that are left for what the threads of a block tell each other
+#: bytes of shared memory left for the joins of a block (see ``reduce.across``)
 _FOR_JOINS = 1024
-#: vectors of a row for each thread of its group
+#: the fewest vectors of a row for each thread of its group
 _WORTH = 4
 
 
 @dataclass(frozen=True)
 class _OnlineSoftmax:
-    """The maximum of what came by and the sum of exponentials of all of it less the maximum."""
+    """The maximum of the elements so far, and the sum of exp(element - maximum) over them."""
 
     dtypes: tuple[str, ...]
 
-    def join(self, a, b):
+    def join(self, a: Sequence[str], b: Sequence[str]) -> str:
         return f"ow_online_{csource.short(self.dtypes[0])}({', '.join([*a, *b])});"
 
 
 class RowKernels:
     """The kernels of one operation on rows, and its plans.
 
-    text: function from a _Writer to the lines for a row. matrices: how many inputs are matrices,
-    or, as a bias, one row; they come first, all of ``dtype``. keeps: how many numbers of an element
-    a group of threads has in shared memory. outs: dtypes of the outputs, of which number ``matrix``
-    is a matrix. label: dtype of the labels, or None. gradient: whether there is one by rows.
+    Its inputs are matrices of one dtype (or one row, such as a bias), then perhaps a gradient of
+    each row, then perhaps labels.
     """
 
-    def __init__(self, text, dtype, matrices, keeps, outs, label=None, gradient=False, matrix=0):
+    def __init__(
+        self,
+        text: Callable[[_RowText], list[str]],
+        dtype: str,
+        matrices: int,
+        keeps: int,
+        outs: tuple[str, ...],
+        label: str | None = None,
+        gradient: bool = False,
+        matrix: int = 0,
+    ) -> None:
+        """text: writes the lines for a row; its name is part of the kernels' names.
+
+        matrices: how many inputs are matrices. keeps: how many numbers of each element are kept in
+        shared memory. outs: dtypes of the outputs; number ``matrix`` is a matrix. label: dtype of
+        the labels, if any. gradient: whether there is a gradient of each row.
+        """  # fmt: skip
         self.dtype, self.matrices, self.keeps = dtype, matrices, keeps
         self.outs, self.label, self.gradient, self.matrix = outs, label, gradient, matrix
         width = min(8, cudatext.VECTOR_BYTES // cudatext.itemsize(dtype))
@@ -60,7 +78,7 @@ class RowKernels:
         self.long = self._kernel(text, 1, False) if keeps else None
 
     @property
-    def kernels(self):
+    def kernels(self) -> tuple[Kernel, ...]:
         return tuple(filter(None, (self.vectors, self.single, self.long)))
 
     def _kernel(self, text, width, kept):
@@ -87,12 +105,10 @@ class RowKernels:
         stem += "_long" if self.keeps and not kept else ""
         return make_kernel(stem, parameters, writer.around(body), writer.needs)
 
-    def plan(self, inputs, outputs, limits):
-        """Return the Plan; inputs and outputs are Layouts.
-
-        Inputs: the matrices, then the gradient by rows, then the labels. A matrix whose rows or
-        columns have length 1 is broadcast.
-        """
+    def plan(
+        self, inputs: Sequence[Layout], outputs: Sequence[Layout], limits: DeviceLimits
+    ) -> Plan:
+        """Return the Plan. A matrix whose rows or columns have length 1 is broadcast."""
         rows, n = outputs[self.matrix].shape
         if rows * n == 0 and not (rows and len(self.outs) > 1):
             return Plan(())
@@ -104,7 +120,7 @@ class RowKernels:
             numbers += [row, step]
         k = self.matrices
         for _ in range(bool(self.gradient) + bool(self.label)):
-            # one gradient for all rows stands still
+            # a gradient that is a number is broadcast: its step is 0
             numbers.append((*layouts.steps_of(inputs[k], inputs[k].shape), 0)[0])
             k += 1
         kernel, width = self._choose(inputs, outputs, matrices, n)
@@ -124,7 +140,7 @@ class RowKernels:
         return Plan((Launch(kernel, grid, block, tuple(arrays), tuple(numbers), shared),))
 
     def _choose(self, inputs, outputs, matrices, n):
-        """Return (kernel, how many elements it loads at once)."""
+        """Return (the kernel for some layouts, how many elements it loads at once)."""
         width = min(8, cudatext.VECTOR_BYTES // cudatext.itemsize(self.dtype))
         involved = [*inputs[: self.matrices], outputs[self.matrix]]
         fits = (
@@ -136,8 +152,10 @@ class RowKernels:
 
 
 def _steps(layout, rows, n):
-    """Return the steps, in elements, from row to row and from column to column; a vector is a row
-    for all."""
+    """Return the steps, in elements, from row to row and from column to column.
+
+    A vector is broadcast to all rows.
+    """
     matrix = layout._replace(shape=(1, *layout.shape)[-2:], strides=(0, *layout.strides)[-2:])
     return layouts.steps_of(matrix, (rows, n))
 
@@ -148,7 +166,7 @@ def _lanes(n, width):
 
 
 class _RowText:
-    """The lines that operations on rows are made of."""
+    """Writes the lines of operations on rows."""
 
     def __init__(self, kernels, width, kept):
         self.k, self.width, self.kept = kernels, width, kept
@@ -172,7 +190,7 @@ class _RowText:
         )
 
     def _load(self, pointer, place, vector):
-        """Return the expression of what lies there: a vector, or an element."""
+        """Return the expression of the vector, or the element, at a place."""
         if self.width == 1:
             return f"{pointer}[{place}]"
         return f"*(const {vector} *)({pointer} + {place})"
@@ -189,7 +207,7 @@ class _RowText:
         return f"ow_log_{self.short}({text})"
 
     def join(self, folding, *names):
-        """Return the statement that joins variables of all threads of the group."""
+        """Return the statement that joins variables over all threads of a group."""
         name, text = across(folding)
         self._functions[name] = text
         self._online |= isinstance(folding, _OnlineSoftmax)
@@ -199,12 +217,14 @@ class _RowText:
         return self.join(Folding.of("add", held(self.k.dtype), held(self.k.dtype)), name)
 
     def largest(self, name):
-        """The largest number; a NaN beside it makes the sum of exponentials NaN."""
+        """Return the statement that joins maxima. NaN is ignored: it makes the sum NaN anyway."""
         return self.join(_Largest((held(self.k.dtype),)), name)
 
     def around(self, body):
-        """Return the body of a kernel that runs lines for each row, ``at``; threads of a group that
-        has none find a row of length m = 0."""
+        """Return the body of a kernel that runs lines for each row ``at``, of length m.
+
+        Groups of threads without a row run them too, with m = 0.
+        """
         matrices = [
             f"const {stored(self.k.dtype)} *x{k} = a{k} + at * row{k};"
             for k in range(self.k.matrices)
@@ -243,10 +263,10 @@ class _RowText:
         return name
 
     def each(self, statement, reads=(), kept=(), keeps=(), writes=None):
-        """Return the lines that run a statement on each element of the row.
+        """Return the lines that run statements on each element of the row.
 
-        reads: matrices, whose values are v0, v1, ...; kept: places in shared memory, whose values
-        are e0, e1, ...; keeps: (place, expression) of what goes there; writes: (output, value).
+        reads: matrices, whose values are v0, v1, ...; kept: numbers in shared memory, whose values
+        are e0, e1, ...; keeps: (number, expression) to write there; writes: (output, expression).
         """
         at = ".at[k]" if self.width > 1 else ""
         of_held, of_stored = self._vector(held(self.k.dtype)), self._vector(self.k.dtype)
@@ -282,7 +302,7 @@ class _RowText:
             named = [f"const ow_i32 c = {place};"] if is_used("c", lines) else []
             return in_braces([*named, *lines])
 
-        # what lies in shared memory comes soon enough
+        # loads from shared memory need no batches
         count = 4 if reads else 1
         each = f" * {self.width}" if self.width > 1 else ""
         return in_braces([
@@ -293,17 +313,17 @@ class _RowText:
 
     @property
     def column(self):
-        """The column of the element that a statement of ``each`` is about."""
+        """The column of the element in statements of ``each``."""
         return "c + k" if self.width > 1 else "c"
 
 
 @dataclass(frozen=True)
 class _Largest:
-    """The larger of two, neither of them NaN."""
+    """The larger of two numbers that are not NaN."""
 
     dtypes: tuple[str, ...]
 
-    def join(self, a, b):
+    def join(self, a: Sequence[str], b: Sequence[str]) -> str:
         return f"{a[0]} = {b[0]} > {a[0]} ? {b[0]} : {a[0]};"
 
 
@@ -311,7 +331,7 @@ class _Largest:
 
 
 def _value(writer):
-    """The element of x, or of x and the bias."""
+    """Return the expression of an element of x, or of x + bias."""
     return " + ".join(f"v{k}" for k in range(writer.k.matrices))
 
 
@@ -328,7 +348,11 @@ def _logsoftmax(w):
 
 
 def _softmax_like(w, scale, result, of_exponential):
-    """result: from a value %s; of_exponential: from what is kept, if that is the exponential."""
+    """Return the lines of a softmax or its logarithm.
+
+    scale: the statement that follows the sum. result: expression of an output, from a value %s.
+    of_exponential: the same from the exponential e0, if shared memory keeps that.
+    """
     largest = f"{w.type} most = -{w.infinity}, total = {w.zero};"
     if not w.kept:
         v = f"const {w.type} v = {_value(w)};"
@@ -407,7 +431,7 @@ def _xent(w):
         w.sum("total"),
         f"const {w.type} inverse = 1 / total;",
         *third,
-        # the thread that came by the label knows its value
+        # the thread that read the label's column knows its value
         f"if (label >= 0 && at < rows && threadIdx.x == {owner})",
         f"    z0[at] = {nll};",
         "if (threadIdx.x == 0 && at < rows)",
@@ -427,36 +451,38 @@ def _onehot_grad(w):
     return w.each([], [0], writes=(0, f"{w.column} == label ? -by / v0 : {w.zero}"))
 
 
-def softmax(dtype, bias):
+def softmax(dtype: str, bias: bool) -> RowKernels:
+    """Inputs: x, and perhaps a bias."""
     return RowKernels(_softmax, dtype, 1 + bias, 1, (dtype,))
 
 
-def log_softmax(dtype):
+def log_softmax(dtype: str) -> RowKernels:
+    """Input: x."""
     return RowKernels(_logsoftmax, dtype, 1, 1, (dtype,))
 
 
-def softmax_grad(dtype):
-    """Inputs: the gradient by the softmax, and the softmax."""
+def softmax_grad(dtype: str) -> RowKernels:
+    """Inputs: the gradient with respect to the softmax, and the softmax."""
     return RowKernels(_softmax_grad, dtype, 2, 2, (dtype,))
 
 
-def cross_entropy(dtype, label):
+def cross_entropy(dtype: str, label: str) -> RowKernels:
     """Inputs: x, bias, labels. Outputs: cross entropy, softmax, position of the maximum."""
     return RowKernels(_xent, dtype, 2, 1, (dtype, dtype, label), label, matrix=1)
 
 
-def cross_entropy_dx(dtype, label):
-    """Inputs: softmax, gradient by the cross entropy, labels."""
+def cross_entropy_dx(dtype: str, label: str) -> RowKernels:
+    """Inputs: softmax, gradient with respect to the cross entropy, labels."""
     return RowKernels(_xent_dx, dtype, 1, 0, (dtype,), label, gradient=True)
 
 
-def one_hot_grad(dtype, label):
-    """Inputs: probabilities, gradient by the cross entropy, labels."""
+def one_hot_grad(dtype: str, label: str) -> RowKernels:
+    """Inputs: probabilities, gradient with respect to the cross entropy, labels."""
     return RowKernels(_onehot_grad, dtype, 1, 0, (dtype,), label, gradient=True)
 
 
-def one_hot(dtype, label):
-    """Return the kernel of -log of the probability that each row gives to its label."""
+def one_hot(dtype: str, label: str) -> Kernel:
+    """Return the kernel of -log of the probability of each row's label."""
     value = load("p[i * row + label * step]", dtype)
     short = csource.short(held(dtype))
     lines = [
@@ -476,7 +502,8 @@ def one_hot(dtype, label):
     return make_kernel("onehot", parameters, for_each(True, lines, "rows"), needs)
 
 
-def one_hot_plan(kernel, inputs, limits):
+def one_hot_plan(kernel: Kernel, inputs: Sequence[Layout], limits: DeviceLimits) -> Plan:
+    """Return the Plan for (probabilities, labels)."""
     p, labels = inputs
     rows, n = p.shape
     if rows == 0:

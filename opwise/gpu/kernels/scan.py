@@ -36,7 +36,7 @@ _BLOCKS = 1024
 _WORTH = 4 * THREADS * _RUN
 #: likewise, of a column
 _COLUMN = 64
-#: with at least so many adjacent lines, threads scan columns; elements at most so far apart are near
+#: with at least so many adjacent lines, threads scan columns; elements no further apart are near
 _BESIDE = 8
 
 
@@ -53,7 +53,7 @@ class Lines(NamedTuple):
     steps: tuple[int, int, int]
 
     @property
-    def count(self) -> int:
+    def line_count(self) -> int:
         """How many lines there are."""
         return self.outer * self.inner
 
@@ -65,7 +65,7 @@ class Lines(NamedTuple):
     def near(self) -> bool:
         """Return whether adjacent threads read elements that are near, or cannot do better."""
         _, along, beside = self.steps
-        return self.count == 1 or abs(beside if self.by_columns else along) <= _BESIDE
+        return self.line_count == 1 or abs(beside if self.by_columns else along) <= _BESIDE
 
     @classmethod
     def contiguous(cls, outer: int, length: int, inner: int) -> Lines:
@@ -87,8 +87,8 @@ class Lines(NamedTuple):
         )
         if max(len(walk.shape) for walk in (outer, length, inner)) > 1:
             return None
-        steps = (walk.steps[0][0] if walk.shape else 0 for walk in (outer, length, inner))
-        return cls(outer.size, length.size, inner.size, tuple(steps))
+        o, k, i = (walk.steps[0][0] if walk.shape else 0 for walk in (outer, length, inner))
+        return cls(outer.size, length.size, inner.size, (o, k, i))
 
     def fit_32(self) -> bool:
         """Return whether indices and offsets fit 32 bits."""
@@ -125,15 +125,15 @@ class Scan:
 
         scratch: bytes of the pieces of scratch memory that are in use already.
         """
-        if not lines.count * lines.length:
+        if not lines.line_count * lines.length:
             return Plan(())
         wide, cut = not lines.fit_32(), _cut(lines)
         if lines.by_columns:
             last, totals = self.columns[wide], self.column_totals[wide]
-            among = Lines.contiguous(1, cut[0], lines.count)
+            among = Lines.contiguous(1, cut[0], lines.line_count)
         else:
             last, totals = self.rows[wide], self.row_totals[wide]
-            among = Lines.contiguous(lines.count, cut[0], 1)
+            among = Lines.contiguous(lines.line_count, cut[0], 1)
 
         def launch(kernel, *arrays):
             shared = 0 if lines.by_columns else self.shared
@@ -141,7 +141,7 @@ class Scan:
 
         if cut[0] == 1:
             return Plan((launch(last, of, to, of),), scratch)
-        size = cudatext.itemsize(cudatext.held(self.dtype)) * lines.count * cut[0]
+        size = cudatext.itemsize(cudatext.held(self.dtype)) * lines.line_count * cut[0]
         parts, before = (Array("scratch", len(scratch) + k) for k in (0, 1))
         whole = (1, cut[0])
         launches = (
@@ -161,9 +161,9 @@ class Scan:
 def _cut(lines):
     """Return (segments of a line, elements of a segment)."""
     if lines.by_columns:
-        segments, unit = min(-(-_ENOUGH // lines.count), -(-lines.length // _COLUMN)), 1
+        segments, unit = min(-(-_ENOUGH // lines.line_count), -(-lines.length // _COLUMN)), 1
     else:
-        segments = min(-(-_BLOCKS // lines.count), -(-lines.length // _WORTH))
+        segments = min(-(-_BLOCKS // lines.line_count), -(-lines.length // _WORTH))
         unit = THREADS * _RUN
     if segments == 1:
         return 1, lines.length
@@ -176,8 +176,8 @@ def _launch(kernel, lines, cut, arrays, shared, limits):
     """Return a launch over segments: see ``_cut``. shared: 0 for kernels of columns."""
     across = min(THREADS, 1 << (-(-cut[1] // _RUN) - 1).bit_length())
     block = (across, THREADS // across) if shared else (THREADS, 1)
-    blocks = -(-lines.count * cut[0] // (block[1] if shared else THREADS))
-    numbers = (lines.count, lines.length, lines.inner, *lines.steps, *cut)
+    blocks = -(-lines.line_count * cut[0] // (block[1] if shared else THREADS))
+    numbers = (lines.line_count, lines.length, lines.inner, *lines.steps, *cut)
     return Launch(kernel, capped(blocks, limits), block, arrays, numbers, shared)
 
 

@@ -119,7 +119,8 @@ class _Network:
     def _add_variable(self, var: Variable) -> None:
         """Add what it costs to read a variable on the side where it is not computed."""
         computed = self._computed_at(var)
-        readers = {self._read_at(*client) for client in var._clients} - {None, computed}
+        found = {self._read_at(*client) for client in var.clients}
+        readers = {reader for reader in found if reader is not None and reader != computed}
         if not readers:
             return
         if not isinstance(var.type, TensorType):
@@ -142,7 +143,7 @@ class _Network:
         to_device, to_host = (_NUMBER, _WAIT) if is_number(var) else (_ARRAY, _ARRAY)
         if var.owner is None and var not in self.numbers:
             to_device = min(to_device, _BOUNDARY)
-        on_host = [client for client, i in var._clients if self._read_at(client, i) == self.SINK]
+        on_host = [client for client, i in var.clients if self._read_at(client, i) == self.SINK]
         if on_host and all(client == "output" for client in on_host):
             to_host = _BOUNDARY
         return to_device, to_host

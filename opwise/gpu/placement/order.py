@@ -86,4 +86,4 @@ def is_result(node: Apply) -> bool:
     """Return whether an Apply only gives a result to the caller: it cannot fail, and no Apply
     waits for it."""
     (out,) = node.outputs[:1]
-    return isinstance(node.op, HostFromGpu) and all(c == "output" for c, _ in out._clients)
+    return isinstance(node.op, HostFromGpu) and all(c == "output" for c, _ in out.clients)

@@ -27,10 +27,11 @@ class Placement(Feature):
     resident: set[Variable] = field(default_factory=set)
 
     def on_attach(self, fgraph: FunctionGraph) -> None:
-        fgraph.placement = self  # the linker reads it by this name
+        # the linker reads it by this name
+        fgraph.placement = self  # type: ignore[attr-defined]
 
     def on_detach(self, fgraph: FunctionGraph) -> None:
-        fgraph.placement = None
+        fgraph.placement = None  # type: ignore[attr-defined]
 
     def clone(self) -> Feature:
         """Return a feature that does nothing: a copy of the graph is placed anew."""

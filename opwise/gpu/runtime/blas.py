@@ -1,9 +1,11 @@
-"""Products by cuBLAS, called by address: CuPy does not let its own calls of it be captured."""
+"""Matrix products by cuBLAS, called through ctypes: CuPy's own calls of it cannot be captured."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from ctypes import (
+    CDLL,
     POINTER,
     byref,
     c_char_p,
@@ -16,11 +18,16 @@ from ctypes import (
     c_void_p,
 )
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from opwise.errors import DeviceError
 
-#: bytes that cuBLAS has for itself: what its documentation advises for Hopper, and for others
+#: a function of ctypes
+CFunction = Callable[..., int]
+
+#: bytes of cuBLAS's workspace: what its documentation advises for Hopper, and for older devices
 WORKSPACE, WORKSPACE_BEFORE_HOPPER = 32 << 20, 4 << 20
 
 # values of cuBLAS's enumerations: cublasOperation_t, cublasGemmAlgo_t
@@ -30,15 +37,19 @@ _ANY_ALGORITHM = -1
 
 @dataclass(frozen=True)
 class _Kind:
-    """How cuBLAS names a dtype: cudaDataType_t, cublasComputeType_t, the type of alpha and beta."""
+    """What cuBLAS knows of a dtype."""
 
+    #: cudaDataType_t
     data: int
+    #: cublasComputeType_t
     compute: int
+    #: C type of alpha and beta
     scale: type
-    gemv: str | None = None
+    #: name of the function for a matrix and a vector
+    gemv: str = ""
 
-    def computed(self, tf32):
-        """Return the cublasComputeType_t of products, for float32 perhaps that of TF32."""
+    def computed(self, tf32: bool) -> int:
+        """Return the cublasComputeType_t of products; tf32: use TF32 for float32."""
         return _TF32 if tf32 and self.data == _FLOAT32 else self.compute
 
 
@@ -48,25 +59,26 @@ _KINDS = {
     "f": _Kind(_FLOAT32, 68, c_float, "cublasSgemv_v2"),
     "d": _Kind(1, 70, c_double, "cublasDgemv_v2"),
 }
-#: float32 whose factors are rounded to 10 bits behind the point
+#: cublasComputeType_t of float32 products whose factors are rounded to a mantissa of 10 bits
 _TF32 = 77
 
 
-def has(dtype):
-    """Return whether there are products of a numpy dtype."""
+def has(dtype: np.dtype) -> bool:
+    """Return whether cuBLAS multiplies matrices of a dtype here."""
     return dtype.char in _KINDS
 
 
 class Form(NamedTuple):
-    """How BLAS reads a matrix: its rows, or (by_columns) its columns, lie ``step`` elements apart,
-    and the elements of one beside each other."""
+    """How BLAS reads a matrix whose rows, or columns, are contiguous."""
 
+    #: whether its columns are contiguous
     by_columns: bool
+    #: elements from one row (column) to the next
     step: int
 
 
-def form_of(shape, strides, itemsize):
-    """Return the Form of a matrix; None where BLAS cannot read it."""
+def form_of(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> Form | None:
+    """Return the Form of a matrix; None if BLAS cannot read it."""
     rows, columns = shape
     down, across = (s // itemsize if s % itemsize == 0 else 0 for s in strides)
     if (columns == 1 or across == 1) and (rows == 1 or down >= max(1, columns)):
@@ -76,16 +88,20 @@ def form_of(shape, strides, itemsize):
     return None
 
 
+def _known_form(matrix: Any) -> Form:
+    """Return the Form of a matrix that must have one."""
+    form = form_of(matrix.shape, matrix.strides, matrix.dtype.itemsize)
+    assert form is not None, "BLAS cannot read the matrix: copy it first"
+    return form
+
+
 class Blas:
-    """cuBLAS for the work of one stream.
+    """cuBLAS for the work of one stream."""
 
-    library: what ctypes gives. stream: its address. workspace: (address, bytes) of memory on the
-    device that nobody else uses while the stream works.
-    """
-
-    def __init__(self, library, stream, workspace):
+    def __init__(self, library: CDLL, stream: int, workspace: tuple[int, int]) -> None:
+        """stream: its address. workspace: (address, bytes) of device memory of its own."""
         self._library, self._functions = library, _functions(library)
-        self._lock, self._scales_there = threading.Lock(), False
+        self._lock, self._scales_on_device = threading.Lock(), False
         self._handle = c_void_p()
         self._do("cublasCreate_v2", byref(self._handle), handle=False)
         self._do("cublasSetStream_v2", stream)
@@ -95,26 +111,31 @@ class Blas:
         function = self._functions[name]
         status = function(self._handle, *args) if handle else function(*args)
         if status:
-            told = getattr(self._library, "cublasGetStatusString", None)
+            describe = getattr(self._library, "cublasGetStatusString", None)
             text = f"status {status}"
-            if told is not None:
-                text = _declared(told, (c_int,), c_char_p)(status).decode()
+            if describe is not None:
+                text = _declared(describe, (c_int,), c_char_p)(status).decode()
             raise DeviceError(f"{name.removesuffix('_v2')} of cuBLAS failed: {text}")
 
     def _scaled(self, name, before, alpha, between, beta, after, kind):
-        """Call a function of alpha and beta, numbers or 0-d arrays of the device, both alike."""
-        there = not isinstance(alpha, float)
-        scales = [scale.data.ptr if there else byref(kind.scale(scale)) for scale in (alpha, beta)]
-        with self._lock:  # what the handle is told holds for all threads
-            if there != self._scales_there:
-                self._do("cublasSetPointerMode_v2", int(there))
-                self._scales_there = there
+        """Call a function of alpha and beta: two floats, or two 0-d arrays of the device."""
+        on_device = not isinstance(alpha, float)
+        scales = [
+            scale.data.ptr if on_device else byref(kind.scale(scale)) for scale in (alpha, beta)
+        ]
+        with self._lock:  # the pointer mode of the handle holds for all threads
+            if on_device != self._scales_on_device:
+                self._do("cublasSetPointerMode_v2", int(on_device))
+                self._scales_on_device = on_device
             self._do(name, *before, scales[0], *between, scales[1], *after)
 
-    def gemm(self, x, y, out, alpha=1.0, beta=0.0, tf32=False):
-        """Put ``alpha * x @ y + beta * out`` into ``out``; all have a Form and the same dtype.
+    def gemm(
+        self, x: Any, y: Any, out: Any, alpha: Any = 1.0, beta: Any = 0.0, tf32: bool = False
+    ) -> None:
+        """Compute ``alpha * x @ y + beta * out`` into ``out``.
 
-        alpha, beta: floats, or 0-d arrays of that dtype on the device.
+        x, y, out: matrices of the device, of one dtype, each with a Form. alpha, beta: floats, or
+        0-d arrays of that dtype on the device.
         """
         (m, k), n = x.shape, y.shape[1]
         kind = _KINDS[out.dtype.char]
@@ -127,9 +148,8 @@ class Blas:
             (out.data.ptr, kind.data, into.step, kind.computed(tf32), _ANY_ALGORITHM), kind,
         )  # fmt: skip
 
-    def gemm_batched(self, x, y, out, tf32=False):
-        """Put the product of each matrix of ``x`` and ``y`` into ``out``, along the first
-        dimension; all matrices have a Form and the same dtype."""
+    def gemm_batched(self, x: Any, y: Any, out: Any, tf32: bool = False) -> None:
+        """Compute ``x[i] @ y[i]`` into ``out[i]``; all matrices have one dtype and a Form."""
         (count, m, k), n = x.shape, y.shape[2]
         kind = _KINDS[out.dtype.char]
         (a, b), into = _readings(*(_Matrix(z, z.shape[1:], z.strides[1:]) for z in (x, y, out)))
@@ -144,10 +164,12 @@ class Blas:
              _ANY_ALGORITHM), kind,
         )  # fmt: skip
 
-    def gemv(self, matrix, x, y, alpha=1.0, beta=0.0):
-        """Put ``alpha * matrix @ x + beta * y`` into ``y``; float32 or float64, the matrix has a
-        Form, the vectors go forward. alpha, beta: as of ``gemm``."""
-        form = form_of(matrix.shape, matrix.strides, matrix.dtype.itemsize)
+    def gemv(self, matrix: Any, x: Any, y: Any, alpha: Any = 1.0, beta: Any = 0.0) -> None:
+        """Compute ``alpha * matrix @ x + beta * y`` into ``y``, in float32 or float64.
+
+        The matrix must have a Form, the vectors positive strides. alpha, beta: as for ``gemm``.
+        """
+        form = _known_form(matrix)
         kind = _KINDS[y.dtype.char]
         rows, columns = matrix.shape
         if form.by_columns:
@@ -174,12 +196,12 @@ class _Reading(NamedTuple):
 
 
 def _readings(x, y, out):
-    """Return ((x, y) as BLAS is to read them, the Form of out).
+    """Return ((x, y) as BLAS reads them, the Form of out).
 
-    BLAS goes by columns: to it, rows of ``out`` are columns of the transposed, which is the product
-    of y transposed and x transposed. Where ``out`` goes by columns itself, x and y change places.
+    BLAS stores matrices by columns. It sees an ``out`` that is stored by rows as its transpose: the
+    product of y transposed and x transposed. If ``out`` is stored by columns, x and y are swapped.
     """
-    forms = [form_of(z.shape, z.strides, z.dtype.itemsize) for z in (x, y, out)]
+    forms = [_known_form(z) for z in (x, y, out)]
     into = forms[2]
     found = [
         _Reading(z.data.ptr, int(form.by_columns != into.by_columns), form.step)
@@ -207,7 +229,7 @@ _SETUP = {
 
 
 def _products(n):
-    """Return the types of arguments by function; n: the type of lengths and steps."""
+    """Return the argument types by function; n: the type of lengths and steps."""
     p, i, stride = c_void_p, c_int, c_longlong
     gemv = (p, i, n, n, p, p, n, p, n, p, p, n)
     return {
@@ -221,33 +243,33 @@ def _products(n):
 
 
 def _functions(library):
-    """Return {name: C function}; those of products take lengths of 64 bits since CUDA 12."""
+    """Return {name: C function}. Since CUDA 12, products take 64-bit lengths."""
     found = {name: _declared(getattr(library, name), types) for name, types in _SETUP.items()}
     for name, types in _products(c_int).items():
         wide = getattr(library, f"{name}_64", None)
         if wide is None:
-            found[name] = _checked(_declared(getattr(library, name), types), types)
+            found[name] = _Narrow(_declared(getattr(library, name), types), types)
         else:
             found[name] = _declared(wide, _products(c_int64)[name])
     return found
 
 
-def _checked(function, types):
-    """Return a function of lengths of 32 bits that refuses longer ones, of which ctypes would pass
-    the low bits."""
-    places = [i for i, type_ in enumerate(types) if type_ is c_int]
+class _Narrow:
+    """A function of 32-bit lengths that refuses longer ones: ctypes would pass their low bits."""
 
-    def call(*args):
-        for i in places:
+    def __init__(self, function: CFunction, types: tuple[type, ...]) -> None:
+        self.argtypes = types
+        self._function = function
+        self._lengths = [i for i, type_ in enumerate(types) if type_ is c_int]
+
+    def __call__(self, *args: Any) -> int:
+        for i in self._lengths:
             if args[i] > _LARGEST:
                 raise DeviceError(
                     f"this cuBLAS takes lengths and steps up to {_LARGEST}, not {args[i]}: split "
                     "the matrix, or use cuBLAS of CUDA 12 or later"
                 )
-        return function(*args)
-
-    call.argtypes = types
-    return call
+        return self._function(*args)
 
 
 def _declared(function, types, result=c_int):

@@ -6,15 +6,18 @@ except for those named by ``host``, which are numpy arrays.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from opwise.config import config
 from opwise.gpu.kernels.lowerings.reductions import lower_vector_product
-from opwise.gpu.kernels.shapes import check_product
+from opwise.gpu.kernels.shapes import Shape, check_product
 from opwise.gpu.lowering import lowers_to_cupy
 from opwise.gpu.runtime import blas
+from opwise.gpu.runtime.device import Device, DeviceArray
+from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant
 from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
@@ -33,15 +36,15 @@ from opwise.tensor.shape import Rebroadcast, Reshape, SpecifyShape
 from opwise.tensor.sort import ArgSortOp, SortOp, TopKOp
 from opwise.tensor.subtensor import Subtensor
 
-#: a CuPy array; CuPy has no types of its own
-DeviceArray = Any
+#: arrays of the device, and numpy arrays for the inputs named by ``host``
+Inputs = list[Any]
 
 
-def _after(first):
+def _after(first: int) -> Callable[[Apply], Iterable[int]]:
     return lambda node: range(first, len(node.inputs))
 
 
-def _always(node):
+def _always(node: Apply) -> bool:
     return True
 
 
@@ -50,32 +53,33 @@ def _always(node):
 
 @lowers_to_cupy(DimShuffle, Rebroadcast, ViewOp, view=True)
 @lowers_to_cupy(Reshape, SpecifyShape, Subtensor, Assert, host=_after(1), view=True)
-def as_arrays_do(device, node, inputs):
-    """What ``perform`` does needs nothing but the methods that arrays of both kinds have."""
-    storage = [[None] for _ in node.outputs]
-    node.op.perform(node, inputs, storage)
-    return [cell[0] for cell in storage]
+def as_arrays_do(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
+    """Call ``perform``: it only uses methods that CuPy's arrays have as well."""
+    storages: list[list[Any]] = [[None] for _ in node.outputs]
+    node.op.perform(node, inputs, storages)
+    return [storage[0] for storage in storages]
 
 
 @lowers_to_cupy(AllocEmpty, host=_after(0), captured=_always)
-def alloc_empty(device, node, inputs):
+def alloc_empty(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     return [device.empty(tuple(map(int, inputs)), node.outputs[0].type.dtype)]
 
 
 # --- products -----------------------------------------------------------------------------------
 
 
-def _by_blas(node):
+def _by_blas(node: Apply) -> bool:
+    """Return whether cuBLAS computes a product."""
     return blas.has(node.outputs[0].type.numpy_dtype)
 
 
-def _of_host(*scales):
-    """Return the function from a product to those of its scales that are the host's.
+def _of_host(*scales: int) -> Callable[[Apply], list[int]]:
+    """Return a function from a product to the positions of the scales that lie on the host.
 
-    Others are read by the device, where they may be another number in each call.
+    The device reads the other scales, so that they may change from call to call.
     """
 
-    def host(node):
+    def host(node: Apply) -> list[int]:
         dtype = node.outputs[0].type.dtype
         return [
             i for i in scales
@@ -87,7 +91,7 @@ def _of_host(*scales):
 
 
 def _product(device, x, y, out=None, alpha=1, beta=0):
-    """Return ``alpha * x @ y + beta * out`` in the memory of ``out``, or without it in new.
+    """Compute ``alpha * x @ y + beta * out`` into ``out`` (default: a new array) and return it.
 
     alpha, beta: numbers, or 0-d arrays of the device.
     """
@@ -119,14 +123,14 @@ def _product(device, x, y, out=None, alpha=1, beta=0):
 
 
 def _by_vector(device, x, y, out, alpha, beta):
-    """A matrix and a vector: where the product has one row, both are transposed."""
+    """Multiply a matrix by a vector; transpose both if the product has one row."""
     if out.shape[1] != 1:
         x, y, out = y.T, x.T, out.T
     device.blas.gemv(x, y[:, 0], out[:, 0], alpha, beta)
 
 
 def _readable(device, matrix):
-    """Return a matrix as BLAS can read it: itself or a copy."""
+    """Return a matrix that BLAS can read: itself or a copy."""
     form = blas.form_of(matrix.shape, matrix.strides, matrix.dtype.itemsize)
     return matrix if form is not None else device.xp.ascontiguousarray(matrix)
 
@@ -136,7 +140,7 @@ def _cast(device, array, node):
 
 
 @lowers_to_cupy(Dot, Dot22, captured=_by_blas, kernels=lower_vector_product)
-def dot(device, node, inputs):
+def dot(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     x, y = inputs
     check_product(x.shape, y.shape)
     if not _by_blas(node):
@@ -149,13 +153,13 @@ def dot(device, node, inputs):
 
 
 @lowers_to_cupy(Dot22Scalar, host=_of_host(2), captured=_by_blas)
-def dot22_scalar(device, node, inputs):
+def dot22_scalar(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     x, y, a = inputs
     check_product(x.shape, y.shape)
     return [_product(device, x, y, alpha=a)]
 
 
-def _gemm_target(device, node, inputs):
+def _gemm_target(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     z, _, x, y, _ = inputs
     check_product(x.shape, y.shape)
     _check_target("gemm", z.shape, (x.shape[0], y.shape[1]))
@@ -163,13 +167,13 @@ def _gemm_target(device, node, inputs):
 
 
 @lowers_to_cupy(Gemm, host=_of_host(1, 4), target=_gemm_target, captured=_by_blas)
-def gemm(device, node, inputs):
+def gemm(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     (z,) = _gemm_target(device, node, inputs)
     _, a, x, y, b = inputs
     return [_product(device, x, y, z if node.op.inplace else z.copy(), a, b)]
 
 
-def _gemv_target(device, node, inputs):
+def _gemv_target(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     y, _, matrix, x, _ = inputs
     if matrix.shape != (*y.shape, *x.shape):
         raise ValueError(
@@ -180,7 +184,7 @@ def _gemv_target(device, node, inputs):
 
 
 @lowers_to_cupy(Gemv, host=_of_host(1, 4), target=_gemv_target, captured=_by_blas)
-def gemv(device, node, inputs):
+def gemv(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     (y,) = _gemv_target(device, node, inputs)
     _, alpha, matrix, x, beta = inputs
     target = y if node.op.inplace else y.copy()
@@ -188,7 +192,7 @@ def gemv(device, node, inputs):
     return [target]
 
 
-def _ger_target(device, node, inputs):
+def _ger_target(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     matrix, _, x, y = inputs
     if matrix.shape != (*x.shape, *y.shape):
         raise ValueError(
@@ -199,7 +203,7 @@ def _ger_target(device, node, inputs):
 
 
 @lowers_to_cupy(Ger, host=_of_host(1), target=_ger_target, captured=_by_blas)
-def ger(device, node, inputs):
+def ger(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     (matrix,) = _ger_target(device, node, inputs)
     _, alpha, x, y = inputs
     target = matrix if node.op.destructive else matrix.copy()
@@ -207,7 +211,7 @@ def ger(device, node, inputs):
 
 
 @lowers_to_cupy(BatchedDot, captured=_by_blas)
-def batched_dot(device, node, inputs):
+def batched_dot(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     x, y = inputs
     if x.shape[0] != y.shape[0]:
         raise ValueError(f"BatchedDot of arrays of unequal lengths: {x.shape} and {y.shape}")
@@ -235,17 +239,18 @@ def _batched(device, x, y):
 
 
 def _each(device, matrices):
-    """Return matrices as BLAS can read each of them: themselves or a copy."""
+    """Return matrices that BLAS can read: themselves or a copy."""
     form = blas.form_of(matrices.shape[1:], matrices.strides[1:], matrices.dtype.itemsize)
     whole = matrices.strides[0] % matrices.dtype.itemsize == 0 <= matrices.strides[0]
     return matrices if form is not None and whole else device.xp.ascontiguousarray(matrices)
 
 
-def _check_target(name, there, wanted):
-    if there != wanted:
+def _check_target(name: str, target: Shape, product: Shape) -> None:
+    """Raise ValueError unless a product has the shape of the array that it is added to."""
+    if target != product:
         raise ValueError(
-            f"Incompatible shapes for {name}: the product has {wanted}, what it is added to has "
-            f"{there}"
+            f"Incompatible shapes for {name}: the product has {product}, what it is added to has "
+            f"{target}"
         )
 
 
@@ -257,36 +262,36 @@ def _axis(node):
 
 
 @lowers_to_cupy(SortOp, host=_axis)
-def sort(device, node, inputs):
+def sort(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     return [device.xp.sort(inputs[0], axis=int(inputs[1]))]
 
 
 @lowers_to_cupy(ArgSortOp, host=_axis)
-def argsort(device, node, inputs):
+def argsort(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     return [_cast(device, device.xp.argsort(inputs[0], axis=int(inputs[1])), node)]
 
 
 @lowers_to_cupy(DiffOp)
-def diff(device, node, inputs):
+def diff(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     (x,), op = inputs, node.op
     return [device.xp.diff(x, n=op.n, axis=op.axis) if op.n else x.copy()]
 
 
 @lowers_to_cupy(Nonzero)
-def nonzero(device, node, inputs):
+def nonzero(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     return [_cast(device, device.xp.stack(device.xp.nonzero(inputs[0])), node)]
 
 
 @lowers_to_cupy(RepeatOp, host=_axis)
-def repeat(device, node, inputs):
+def repeat(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     x, repeats = inputs
-    times = int(repeats) if repeats.ndim == 0 else [int(n) for n in repeats]
-    if repeats.ndim:
+    times = np.asarray(repeats, np.int64)
+    if times.ndim:
         length = x.size if node.op.axis is None else x.shape[node.op.axis]
         if len(times) not in (1, length):
             raise ValueError(f"operands could not be broadcast: {length} and {len(times)} repeats")
-        times = times * length if len(times) == 1 else times
-    # CuPy's repeat would start a kernel for each row
+        times = np.broadcast_to(times, (length,))
+    # CuPy's repeat would launch a kernel for each row
     if node.op.axis is None:
         x = x.reshape(-1)
     axis = node.op.axis or 0
@@ -295,13 +300,13 @@ def repeat(device, node, inputs):
 
 
 @lowers_to_cupy(TopKOp, host=_axis)
-def topk(device, node, inputs):
+def topk(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     xp, op = device.xp, node.op
     x, k = inputs[0], int(inputs[1])
     n = x.shape[op.axis]
     if k == 0 or abs(k) > n:
         raise ValueError(f"topk: kth cannot be {k} for a dimension of length {n}")
-    order = xp.moveaxis(xp.argsort(x, axis=op.axis), op.axis, -1)  # equal ones keep their order
+    order = xp.moveaxis(xp.argsort(x, axis=op.axis), op.axis, -1)  # CuPy's argsort is stable
     chosen = xp.moveaxis(order[..., slice(0, -k) if k < 0 else slice(n - k, n)], -1, op.axis)
     if k > 0:
         chosen = xp.flip(chosen, op.axis)
@@ -312,7 +317,7 @@ def topk(device, node, inputs):
 
 
 @lowers_to_cupy(PermuteRowElements, host=lambda node: (2,))
-def permute_rows(device, node, inputs):
+def permute_rows(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     xp = device.xp
     x, y, inverse = inputs
     for d, (n, m) in enumerate(zip(x.shape, y.shape, strict=True)):
@@ -330,7 +335,7 @@ def permute_rows(device, node, inputs):
 
 
 @lowers_to_cupy(FillDiagonal)
-def fill_diagonal(device, node, inputs):
+def fill_diagonal(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     a, value = inputs
     if a.ndim > 2 and len(set(a.shape)) > 1:
         raise ValueError(f"All dimensions of input must be of equal length, got {a.shape}")
@@ -341,7 +346,7 @@ def fill_diagonal(device, node, inputs):
 
 
 @lowers_to_cupy(FillDiagonalOffset, host=lambda node: (2,))
-def fill_diagonal_offset(device, node, inputs):
+def fill_diagonal_offset(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     a, value, offset = inputs
     out = a.copy()
     out[tuple(map(device.xp.asarray, positions_on(a.shape, int(offset))))] = value
@@ -349,12 +354,12 @@ def fill_diagonal_offset(device, node, inputs):
 
 
 @lowers_to_cupy(Prepend_scalar_constant_to_each_row)
-def prepend_constant(device, node, inputs):
+def prepend_constant(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     return [_with_column(device, node.op.val, inputs[0])]
 
 
 @lowers_to_cupy(Prepend_scalar_to_each_row)
-def prepend_scalar(device, node, inputs):
+def prepend_scalar(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     return [_with_column(device, *inputs)]
 
 
@@ -366,7 +371,7 @@ def _with_column(device, value, matrix):
 
 
 @lowers_to_cupy(UnravelIndex, host=_axis)
-def unravel_index(device, node, inputs):
+def unravel_index(device: Device, node: Apply, inputs: Inputs) -> list[DeviceArray]:
     indices, dims = inputs
     lengths = tuple(map(int, dims))
     if len(lengths) != node.op.ndim:

@@ -1,8 +1,8 @@
-"""Device: the GPU through CuPy. No other module imports CuPy, and this one not before it is asked.
+"""The GPU through CuPy. No other module imports CuPy, and this one only when a device is requested.
 
-Everything that a function does on a device is on one stream; what is given back to the host waits
-for it. What is captured goes through another, on which nothing runs. Memory is CuPy's pool; a
-Device counts what is in use, and the most that ever was.
+Each Device has one stream for all of its work; a copy to the host waits for what was enqueued
+before it. Captures use another stream, on which nothing runs. Memory comes from CuPy's pool; a
+Device records how much was in use at most.
 """
 
 from __future__ import annotations
@@ -12,29 +12,46 @@ import importlib
 import re
 import sys
 import threading
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 
 from opwise.config import config
 from opwise.errors import DeviceError
 from opwise.gpu.kernels import kernel
-from opwise.gpu.runtime import blas
+from opwise.gpu.runtime.blas import WORKSPACE, WORKSPACE_BEFORE_HOPPER, Blas
 from opwise.graph import hooks
 from opwise.linkers import kernelcache
 
-#: what a flag says for the first device: the names of old and new programs
+#: a CuPy array; CuPy has no types of its own
+DeviceArray = Any
+#: a CuPy event
+Event = Any
+
+#: names of devices, of today's programs and of old ones
 _NAMES = re.compile(r"(?:cuda|gpu)(\d*)")
-#: bytes of shared memory that a kernel has without asking for more
-_PLAIN_SHARED = 48 * 1024
+#: bytes of shared memory that a kernel may use without a request for more
+_DEFAULT_SHARED = 48 * 1024
 
 _devices: dict[int, Device] = {}
 _lock = threading.Lock()
 
 
-def index_of(name):
-    """Return the number of the device that a name like ``cuda``, ``cuda1`` or ``gpu0`` means.
+class Function(Protocol):
+    """A compiled kernel, as CuPy gives it."""
+
+    max_dynamic_shared_size_bytes: int
+
+    def __call__(
+        self, grid: tuple[int, ...], block: tuple[int, ...], args: tuple, *, shared_mem: int
+    ) -> None: ...
+
+
+def index_of(name: str) -> int:
+    """Return the number of the device with a name like ``cuda``, ``cuda1`` or ``gpu0``.
 
     Raises DeviceError for another name.
     """
@@ -44,8 +61,8 @@ def index_of(name):
     return int(match[1] or 0)
 
 
-def device(index=0):
-    """Return the Device of a number; DeviceError, which says what is missing, if there is none."""
+def device(index: int = 0) -> Device:
+    """Return the Device of a number; raise DeviceError with the reason if it cannot be used."""
     with _lock:
         found = _devices.get(index)
         if found is None:
@@ -56,23 +73,23 @@ def device(index=0):
         return found
 
 
-def asked_for():
-    """Return the name of the device that the program or the flag device asks for, or ``cpu``."""
+def asked_for() -> str:
+    """Return the name of the device that the program or the flag device requests, or ``cpu``."""
     return hooks.chosen_device or config.device
 
 
-def default_name():
-    """Return the name of the device that is asked for; ``cuda`` if it is the CPU."""
+def default_name() -> str:
+    """Return the name of the requested device; ``cuda`` if the CPU is requested."""
     name = asked_for()
     return name if name != "cpu" else "cuda"
 
 
-def opened():
+def opened() -> list[Device]:
     """Return the Devices that are in use."""
     return list(_devices.values())
 
 
-def _cupy():
+def _cupy() -> Any:
     try:
         import cupy
     except ImportError as error:
@@ -84,12 +101,13 @@ def _cupy():
 
 
 class Device:
-    """One GPU. xp: the module cupy, or its emulator. index: the device's number.
+    """One GPU."""
 
-    Raises DeviceError if there is no driver, or no device of that number.
-    """
+    def __init__(self, xp: Any, index: int = 0) -> None:
+        """xp: the module cupy, or its emulator. index: the number of the device.
 
-    def __init__(self, xp, index=0):
+        Raises DeviceError if there is no driver, or no device of that number.
+        """
         self.xp, self.index = xp, index
         try:
             count = xp.cuda.runtime.getDeviceCount()
@@ -101,33 +119,35 @@ class Device:
                 self.stream = xp.cuda.Stream()
         except xp.cuda.runtime.CUDARuntimeError as error:
             raise DeviceError(
-                f"CuPy finds no GPU that it can use ({error}): see that nvidia-smi lists one and "
-                "that the driver is as new as CuPy's CUDA, or use device=cpu in OPWISE_FLAGS."
+                f"CuPy finds no GPU that it can use ({error}): check that nvidia-smi lists one and "
+                "that the driver supports CuPy's CUDA version, or use device=cpu in OPWISE_FLAGS."
             ) from None
-        #: what CuPy raises where there is no memory left
-        self.out_of_memory = xp.cuda.memory.OutOfMemoryError
-        self._watch = _Watch(xp, index)
-        self._modules: dict[str, object] = {}
-        #: by stream, what computes products there
-        self._products: dict[int, blas.Blas] = {}
+        #: what CuPy raises if no memory is left
+        self.out_of_memory: type[Exception] = xp.cuda.memory.OutOfMemoryError
+        self._peak = _PeakMemory(xp, index)
+        #: compiled modules by text
+        self._modules: dict[str, Any] = {}
+        #: by address of a stream, cuBLAS for its work
+        self._blas: dict[int, Blas] = {}
         #: 0-d arrays by value and dtype
-        self._numbers: dict[tuple, object] = {}
-        #: (event, pinned memory) of copies that are under way for nobody any more
-        self._leaving: list[tuple] = []
-        self._side = None
-        self._side_lock = threading.Lock()
+        self._numbers: dict[tuple, DeviceArray] = {}
+        #: (event, pinned memory) of copies under way that nobody needs any more
+        self._leaving: list[tuple[Event, Any]] = []
+        #: the stream for captures
+        self._capture_stream: Any = None
+        self._capture_lock = threading.Lock()
         self._thread = threading.local()
 
     @contextmanager
-    def active(self):
-        """Make it the device of this thread and its stream CuPy's, until the block ends."""
+    def active(self) -> Iterator[None]:
+        """Make it the device of this thread, and its stream CuPy's, until the block ends."""
         with self._handle, self.stream:
-            self._watch.begin()
+            self._peak.record_thread()
             yield
 
     @cached_property
-    def facts(self):
-        """What plans of launches ask: processors, and bytes of shared memory of a block."""
+    def limits(self) -> kernel.DeviceLimits:
+        """What plans of launches need to know."""
         about = self._handle.attributes
         return kernel.DeviceLimits(
             about["MultiProcessorCount"],
@@ -135,74 +155,73 @@ class Device:
         )
 
     @cached_property
-    def name(self):
+    def name(self) -> str:
         """The name of the GPU."""
         name = self.xp.cuda.runtime.getDeviceProperties(self.index)["name"]
         return name.decode() if isinstance(name, bytes) else name
 
     # --- arrays -----------------------------------------------------------------------------------
 
-    def holds(self, value):
-        """Return whether a value is an array in the memory of a device."""
+    def holds(self, value: Any) -> bool:
+        """Return whether a value is an array in the memory of this device."""
         return isinstance(value, self.xp.ndarray) and value.data.device_id == self.index
 
-    def empty(self, shape, dtype):
-        """Return an array with any content."""
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> DeviceArray:
+        """Return an array whose content is undefined."""
         return self.xp.empty(shape, dtype)
 
-    def zeros(self, shape, dtype):
+    def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> DeviceArray:
         """Return an array of zeros."""
         return self.xp.zeros(shape, dtype)
 
-    def upload(self, value):
+    def upload(self, value: np.ndarray) -> DeviceArray:
         """Return a copy of a numpy array in device memory; the array may change afterwards."""
         return self.xp.array(value, copy=True, blocking=True)
 
-    def number(self, value, dtype):
-        """Return a number as a 0-d array of the device, the same one each time."""
+    def number(self, value: float, dtype: Any) -> DeviceArray:
+        """Return a number as a 0-d array of the device, the same array each time."""
         key = value, np.dtype(dtype).char
         if key not in self._numbers:
             self._numbers[key] = self.upload(np.array(value, dtype))
         return self._numbers[key]
 
-    def download(self, array):
-        """Return a copy in the host's memory; waits for all that was asked of the device."""
+    def download(self, array: DeviceArray) -> np.ndarray:
+        """Return a copy in the host's memory; wait for all enqueued work."""
         return self.xp.asnumpy(array)
 
-    def synchronize(self):
-        """Wait for all that was asked of the device."""
+    def synchronize(self) -> None:
+        """Wait for all enqueued work."""
         self.stream.synchronize()
 
-    def compact(self, array):
-        """Return an array whose elements lie in C order without gaps: a copy, or itself."""
+    def compact(self, array: DeviceArray) -> DeviceArray:
+        """Return an array in C order without gaps: itself or a copy."""
         return array if array.flags.c_contiguous else self.xp.ascontiguousarray(array)
 
-    # --- copies that nobody waits for -------------------------------------------------------------
+    # --- asynchronous copies ----------------------------------------------------------------------
 
-    def pinned(self, size):
-        """Return bytes of the host that the device reads and writes by itself, as an array."""
-        leaving, self._leaving = self._leaving, []  # others may be added meanwhile
+    def pinned(self, size: int) -> np.ndarray:
+        """Return ``size`` bytes of host memory that the device reads and writes by itself."""
+        leaving, self._leaving = self._leaving, []  # other threads may add to it meanwhile
         self._leaving += [one for one in leaving if not one[0].done]
         return np.frombuffer(self.xp.cuda.alloc_pinned_memory(size), np.uint8, size)
 
-    def leave(self, event, memory):
-        """Keep pinned memory that nobody needs but the device, until an event is past: whoever asks
-        next would be given it at once."""
+    def leave(self, event: Event, memory: Any) -> None:
+        """Keep pinned memory until an event has passed: if freed, it would be reused at once."""
         self._leaving.append((event, memory))
 
-    def send(self, array, source):
-        """Copy an array of the host into one of the device, both in C order.
+    def send(self, array: DeviceArray, source: np.ndarray) -> None:
+        """Enqueue a copy from the host to the device, both in C order.
 
-        If it is in pinned memory, that must stay as it is until the device has come so far; of
-        other memory there is a copy when this returns.
+        A source in pinned memory must not change until the copy is made. Any other source may
+        change when this returns.
         """
         self._copy(array.data.ptr, source.ctypes.data, source.nbytes, "memcpyHostToDevice")
 
-    def fetch(self, target, array):
-        """Copy an array of the device, in C order, into pinned memory; it is there later."""
+    def fetch(self, target: np.ndarray, array: DeviceArray) -> None:
+        """Enqueue a copy of an array of the device, in C order, into pinned memory."""
         self._copy(target.ctypes.data, array.data.ptr, array.nbytes, "memcpyDeviceToHost")
 
-    def _copy(self, target, source, size, kind):
+    def _copy(self, target: int, source: int, size: int, kind: str) -> None:
         runtime = self.xp.cuda.runtime
         if size:
             runtime.memcpyAsync(target, source, size, getattr(runtime, kind), self.stream.ptr)
@@ -210,20 +229,20 @@ class Device:
     # --- products ---------------------------------------------------------------------------------
 
     @property
-    def blas(self):
-        """Products for what this thread asks of the device: that is run, or captured."""
+    def blas(self) -> Blas:
+        """cuBLAS for what this thread enqueues, be it run or captured."""
         capturing = getattr(self._thread, "capturing", False)
-        return self._blas_of(self._side if capturing else self.stream)
+        return self._blas_of(self._capture_stream if capturing else self.stream)
 
-    def _blas_of(self, stream):
-        found = self._products.get(stream.ptr)
+    def _blas_of(self, stream: Any) -> Blas:
+        found = self._blas.get(stream.ptr)
         if found is None:
-            found = blas.Blas(self._blas_library, stream.ptr, self._workspace)
-            self._products[stream.ptr] = found
+            found = Blas(self._blas_library, stream.ptr, self._workspace)
+            self._blas[stream.ptr] = found
         return found
 
     @cached_property
-    def _blas_library(self):
+    def _blas_library(self) -> ctypes.CDLL:
         """cuBLAS as CuPy has loaded it: its functions are found through CuPy's extension."""
         try:
             # CuPy looks for the library when its package is asked for the extension, not when the
@@ -238,87 +257,93 @@ class Device:
             ) from error
 
     @cached_property
-    def _workspace(self):
+    def _workspace(self) -> tuple[int, int]:
+        """(address, bytes) of memory for cuBLAS, which the pool does not count."""
         hopper = int(self._handle.compute_capability) >= 90
-        size = blas.WORKSPACE if hopper else blas.WORKSPACE_BEFORE_HOPPER
-        self._workspace_memory = self.xp.cuda.Memory(size)  # no part of what the pool counts
+        size = WORKSPACE if hopper else WORKSPACE_BEFORE_HOPPER
+        self._workspace_memory = self.xp.cuda.Memory(size)
         return self._workspace_memory.ptr, size
 
     # --- memory -----------------------------------------------------------------------------------
 
-    def allocated(self):
+    def allocated(self) -> tuple[int, int]:
         """Return (bytes in use now, the most that were in use at once)."""
         with self._handle:
-            current = self._watch.pool.used_bytes()
-        return current, max(current, self._watch.peak)
+            current = self._peak.pool.used_bytes()
+        return current, max(current, self._peak.bytes)
 
-    def memory_info(self):
-        """Return (bytes that are free, all that the device has)."""
+    def memory_info(self) -> tuple[int, int]:
+        """Return (free bytes of the device, all bytes that it has)."""
         with self._handle:
             return self.xp.cuda.runtime.memGetInfo()
 
-    def free(self):
-        """Give back what the pool holds and nobody uses."""
-        self._watch.pool.free_all_blocks()
+    def free(self) -> None:
+        """Free the memory that the pool holds and nobody uses."""
+        self._peak.pool.free_all_blocks()
 
-    def piece(self, size):
-        """Return memory of the pool, with its address as ``ptr``: in use as long as it is held."""
-        return self._watch.pool.malloc(size)
+    def piece(self, size: int) -> Any:
+        """Return memory of the pool, with its address as ``ptr``; it is in use while it is held."""
+        return self._peak.pool.malloc(size)
 
-    def within(self, address, size, owner):
-        """Return what CuPy takes for memory: part of a piece; owner: is kept as long as it is."""
+    def within(self, address: int, size: int, owner: Any) -> Any:
+        """Return part of a piece as memory for CuPy, which keeps ``owner`` alive."""
         memory = self.xp.cuda.UnownedMemory(address, size, owner, self.index)
         return self.xp.cuda.MemoryPointer(memory, 0)
 
-    def array_at(self, memory, shape, strides, dtype):
-        """Return an array in memory that ``within`` or an array's ``data`` gave."""
+    def array_at(
+        self, memory: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype
+    ) -> DeviceArray:
+        """Return an array in memory: the result of ``within``, or an array's ``data``."""
         return self.xp.ndarray(shape, dtype, memory, strides)
 
-    def allocating(self, allocate):
-        """Return a context in which this thread takes its memory from ``allocate``."""
+    def allocating(self, allocate: Callable[[int], Any]) -> AbstractContextManager:
+        """Return a context in which this thread's arrays are allocated by ``allocate``."""
         return self.xp.cuda.using_allocator(allocate)
 
     # --- graphs -----------------------------------------------------------------------------------
 
     @contextmanager
-    def capturing(self):
-        """Capture what this thread asks of the device in the block, in place of running it.
+    def capturing(self) -> Iterator[list[Callable[[], None]]]:
+        """Capture what this thread enqueues in the block instead of running it.
 
-        Gives a list; behind the block it holds a function that runs all of it. Raises what CUDA
-        raises where something cannot be captured.
+        Yields a list; behind the block it holds one function that runs all that was captured.
+        Raises what CUDA raises if something cannot be captured.
         """
-        with self._side_lock:
-            if self._side is None:
-                self._side = self.xp.cuda.Stream(non_blocking=True)
-            if self._products:
-                self._blas_of(self._side)  # it cannot be made meanwhile
-            found = []
+        with self._capture_lock:
+            if self._capture_stream is None:
+                self._capture_stream = self.xp.cuda.Stream(non_blocking=True)
+            if self._blas:
+                self._blas_of(self._capture_stream)  # it cannot be created during a capture
+            found: list[Callable[[], None]] = []
             self._thread.capturing = True
             try:
-                with self._side:
-                    self._side.begin_capture()
-                    try:
-                        yield found
-                    except BaseException:
-                        self._abandon()
-                        raise
-                    graph = self._side.end_capture()
+                graph = yield from self._captured(found)
             finally:
                 self._thread.capturing = False
             found.append(lambda: graph.launch(self.stream))
 
-    def _abandon(self):
-        """End a capture that failed; it may be that CUDA has done so, and says it again."""
-        with suppress(self.xp.cuda.runtime.CUDARuntimeError):
-            self._side.end_capture()
+    def _captured(self, found: list) -> Generator[list, None, Any]:
+        """Yield ``found`` during a capture; return the graph."""
+        stream = self._capture_stream
+        with stream:
+            stream.begin_capture()
+            try:
+                yield found
+            except BaseException:
+                # CUDA may have ended the capture already; then it raises the same error again
+                with suppress(self.xp.cuda.runtime.CUDARuntimeError):
+                    stream.end_capture()
+                raise
+            return stream.end_capture()
 
     # --- kernels ----------------------------------------------------------------------------------
 
-    def functions(self, kernels):
-        """Compile kernels, or take them from the cache; return {name: function}.
+    def functions(self, kernels: Iterable[kernel.Kernel]) -> dict[str, Function]:
+        """Return the compiled functions of kernels by name; compile them unless they are cached.
 
-        Raises DeviceError where CuPy cannot compile.
+        Raises DeviceError if CuPy cannot compile.
         """
+        kernels = list(kernels)
         text = kernel.module_text(kernels)
         try:
             module = self._modules.get(text)
@@ -326,17 +351,17 @@ class Device:
                 path = self._compiled(text)
                 module = self._modules[text] = self.xp.RawModule(path=path)
             return {one.name: module.get_function(one.name) for one in kernels}
-        except Exception as error:  # of NVRTC, of the loader, of files: CuPy has no class for all
+        except Exception as error:  # of NVRTC, the loader or files: CuPy has no class for all
             raise DeviceError(
                 f"CuPy cannot compile kernels ({type(error).__name__}: {str(error)[:500]}): "
                 "install it with CUDA's libraries, pip install 'opwise[gpu]', or use device=cpu "
                 "in OPWISE_FLAGS."
             ) from error
 
-    def _compiled(self, text):
-        """Return a file with a compiled text: CuPy loads it later, so it is a copy nobody changes.
+    def _compiled(self, text: str) -> str:
+        """Return the path of a compiled text, a file of its own, since CuPy loads it later.
 
-        RawModule would compile with denormal numbers taken for 0, whatever it is told.
+        RawModule itself would compile with denormal numbers flushed to 0, whatever its options.
         """
         version, arch = self.xp.__version__, str(self._handle.compute_capability)
         key = kernel.digest(text, *kernel.OPTIONS, arch, version)
@@ -348,68 +373,76 @@ class Device:
             kernelcache.keep(name, key, binary)
         return kernelcache.as_file(name, binary)
 
-    def allow(self, function, shared):
-        """Let a kernel have so many bytes of shared memory in a block."""
-        if shared > _PLAIN_SHARED and function.max_dynamic_shared_size_bytes < shared:
+    def allow(self, function: Function, shared: int) -> None:
+        """Let a kernel use ``shared`` bytes of shared memory in a block."""
+        if shared > _DEFAULT_SHARED and function.max_dynamic_shared_size_bytes < shared:
             function.max_dynamic_shared_size_bytes = shared
 
-    def launch(self, function, grid, block, args, shared=0):
-        """Start a kernel that has been allowed its shared memory."""
+    def launch(
+        self, function: Function, grid: int, block: tuple[int, int], args: Iterable[Any],
+        shared: int = 0,
+    ) -> None:  # fmt: skip
+        """Launch a kernel; ``allow`` must have been called for its shared memory."""
         function((grid,), block, tuple(args), shared_mem=shared)
 
-    def mark(self, event=None):
-        """Return an event behind what was asked of the device, to wait for; the one given, if any.
+    # --- events -----------------------------------------------------------------------------------
 
-        Unlike those of ``event`` it takes no time of the device.
+    def mark(self, event: Event = None) -> Event:
+        """Return an event behind all enqueued work, to wait for. It costs the device no time.
+
+        event: one to use again (default: a new one).
         """
         if event is None:
             event = self.xp.cuda.Event(disable_timing=True)
         event.record(self.stream)
         return event
 
-    # --- time -------------------------------------------------------------------------------------
+    def event(self, event: Event = None) -> Event:
+        """Return an event behind all enqueued work, to measure times between events.
 
-    def event(self, event=None):
-        """Return a mark in the stream, behind what was asked of the device up to now.
-
-        event: one that is not needed any more, to be used again.
+        event: one to use again (default: a new one).
         """
         if event is None:
             event = self.xp.cuda.Event()
         event.record()
         return event
 
-    def between(self, first, second):
-        """Return the nanoseconds that the device took from one mark to another; both are past."""
+    def between(self, first: Event, second: Event) -> int:
+        """Return the nanoseconds of the device between two events; both must have passed."""
         return round(self.xp.cuda.get_elapsed_time(first, second) * 1e6)
 
 
-class _Watch:
-    """Notes the most that was taken from CuPy's pool, as a hook of it in each thread."""
+class _PeakMemory:
+    """Records the most bytes in use of CuPy's pool, by a hook in each thread."""
 
-    def __init__(self, xp, index):
-        self.pool, self.peak = xp.get_default_memory_pool(), 0
-        watch = self
-
-        class Hook(xp.cuda.MemoryHook):
-            name = f"opwise{index}"
-
-            def malloc_postprocess(self, **told):
-                if told["device_id"] == index:
-                    watch.peak = max(watch.peak, watch.pool.used_bytes())
-
-        self._hook = Hook()
+    def __init__(self, xp: Any, index: int) -> None:
+        self.pool, self.bytes = xp.get_default_memory_pool(), 0
+        self._hook = _memory_hook(xp, index, self.record)
         self._threads = threading.local()
 
-    def begin(self):
-        """See to it that what this thread takes is noted."""
-        if not hasattr(self._threads, "noted"):
+    def record(self) -> None:
+        self.bytes = max(self.bytes, self.pool.used_bytes())
+
+    def record_thread(self) -> None:
+        """Record what this thread allocates from now on."""
+        if not hasattr(self._threads, "recorded"):
             self._hook.__enter__()
-            self._threads.noted = True
+            self._threads.recorded = True
 
 
-def as_host(value):
-    """Return an array of a device as one of the host; another value as it is."""
+def _memory_hook(xp: Any, index: int, allocated: Callable[[], None]) -> Any:
+    """Return a hook of CuPy's that calls ``allocated`` after each allocation on a device."""
+
+    def malloc_postprocess(self: Any, **about: Any) -> None:
+        if about["device_id"] == index:
+            allocated()
+
+    members = {"name": f"opwise{index}", "malloc_postprocess": malloc_postprocess}
+    return type("Hook", (xp.cuda.MemoryHook,), members)()
+
+
+def as_host(value: Any) -> Any:
+    """Return an array of a device as a numpy array, and any other value as it is."""
     for one in _devices.values():
         if one.holds(value):
             with one.active():

@@ -1,181 +1,241 @@
-"""Thunks that ask a device for work: they launch kernels, call CuPy or move data."""
+"""Thunks that enqueue work for a device: they launch kernels, call CuPy or copy data."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from opwise.gpu.kernels import layouts
-from opwise.gpu.kernels.kernel import Layout, Plan, arguments, error_position, on_host
+from opwise.gpu.kernels.kernel import (
+    Array,
+    Implementation,
+    Kernel,
+    Launch,
+    Layout,
+    Plan,
+    PlanInput,
+    arguments,
+    error_position,
+    on_host,
+)
+from opwise.gpu.lowering import Call
+from opwise.gpu.runtime.device import Device, DeviceArray, Function
 from opwise.gpu.runtime.staging import Download, Upload
+from opwise.graph.apply import Apply
 from opwise.linkers.vm import Thunk
+
+#: a list of the one value of a slot
+Storage = list[Any]
 
 
 class DeviceThunk(Thunk):
-    """Base of thunks that ask a device for work; they do not wait for it."""
+    """Base of thunks that enqueue work for a device. They do not wait for it."""
 
-    #: whether the device has nothing to do
+    #: whether it only makes a view, so that the device has nothing to do
     view = False
-    #: whether a CUDA graph can hold what it asks for
+    #: whether a CUDA graph can hold its work
     captured = False
-    #: whether it is a view that depends on numbers of the host
-    told = False
-    #: whether, once ``prepare`` was called, the device has all that it needs
+    #: whether it makes a view that depends on numbers of the host, such as a slice
+    is_host_view = False
+    #: whether nothing can fail after ``prepare``
     preparable = False
 
-    def forget(self):
-        """Let go of the arrays of a call."""
-
-    def __init__(self, node, inputs, outputs, device):
+    def __init__(
+        self, node: Apply, inputs: list[Storage], outputs: list[Storage], device: Device
+    ) -> None:
         super().__init__(node, inputs, outputs)
         self.device = device
-        #: no Python code computes for the Apply
+        #: set, since no Python code computes for the Apply
         self.cthunk = device
+
+    def prepare(self) -> None:
+        """Make ready what can fail before ``__call__``; only thunks that are ``preparable`` can."""
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Drop the arrays of a call."""
 
 
 class CallThunk(DeviceThunk):
     """Calls CuPy."""
 
-    def __init__(self, node, inputs, outputs, device, call):
+    def __init__(
+        self, node: Apply, inputs: list[Storage], outputs: list[Storage], device: Device, call: Call
+    ) -> None:
         super().__init__(node, inputs, outputs, device)
         self.function, self.view, self.captured = call.function, call.view, call.captured
-        self.told = call.view and bool(call.host)
-        # a view is there without any work, and what works in place has memory
+        self.is_host_view = call.view and bool(call.host)
+        #: gives the outputs before the work is done: a view is made without work, and an Apply that
+        #: works in place overwrites memory that is there
         self.target = call.function if call.view else call.target if node.op.destroy_map else None
         self.preparable = self.target is not None
         self.ready = False
 
-    def prepare(self):
-        """Check the inputs and tell where the outputs will be; only for those that can."""
-        inputs = [cell[0] for cell in self.inputs]
-        self._give(self.target(self.device, self.node, inputs))
+    def prepare(self) -> None:
+        """Check the inputs and set the outputs. Only for thunks that are ``preparable``."""
+        assert self.target is not None
+        inputs = [storage[0] for storage in self.inputs]
+        self._set_outputs(self.target(self.device, self.node, inputs))
         self.ready = True
 
-    def __call__(self):
+    def __call__(self) -> None:
         done, self.ready = self.ready and self.view, False
         if not done:
-            self._give(self.function(self.device, self.node, [cell[0] for cell in self.inputs]))
+            inputs = [storage[0] for storage in self.inputs]
+            self._set_outputs(self.function(self.device, self.node, inputs))
 
-    def _give(self, values):
-        for cell, value in zip(self.outputs, values, strict=True):
-            cell[0] = value
+    def _set_outputs(self, values: list[Any]) -> None:
+        for storage, value in zip(self.outputs, values, strict=True):
+            storage[0] = value
 
-    def forget(self):
-        """Let go of what was prepared for a call."""
+    def forget(self) -> None:
+        """Drop what was prepared for a call."""
         self.ready = False
 
 
-class KernelThunk(DeviceThunk):
-    """Launches the kernels of an Implementation.
+#: (copies from arrays to arrays, arguments of ``Device.launch``, arrays to keep until then)
+_Ready = tuple[list[tuple[Any, Any]], list[tuple], dict[str, list[Any]]]
+#: (shapes of the outputs, their layouts, launches, bytes of each piece of scratch memory)
+_Planned = tuple[list[tuple[int, ...]], tuple[Layout, ...], tuple[Launch, ...], tuple[int, ...]]
 
-    functions: compiled kernels by name. word: array of the device for a complaint, or None. What
-    was worked out for layouts of the inputs is kept for those that come again.
-    """
+
+class KernelThunk(DeviceThunk):
+    """Launches the kernels of an Implementation. Plans are kept by the layouts of the inputs."""
 
     captured = True
     #: so many plans are kept
     _KEPT = 64
 
-    def __init__(self, node, inputs, outputs, device, made, functions, word):
+    def __init__(
+        self,
+        node: Apply,
+        inputs: list[Storage],
+        outputs: list[Storage],
+        device: Device,
+        implementation: Implementation,
+        functions: Callable[[Kernel], Function],
+        word: DeviceArray | None,
+    ) -> None:
+        """functions: from a kernel to its compiled function. word: the error flag, an array of the
+        device, or None if the kernels cannot fail."""  # fmt: skip
         super().__init__(node, inputs, outputs, device)
-        self.made, self.functions, self.word = made, functions, word
+        self.implementation, self.functions, self.word = implementation, functions, word
         self.dtypes = [out.type.numpy_dtype for out in node.outputs]
-        #: by output, the input in whose memory it is put
+        #: by output, the input whose memory it overwrites
         self.inplace = {k: inputs[0] for k, inputs in node.op.destroy_map.items()}
-        #: (output, input) pairs of what is copied before the launches
-        self.copies = [(k, i) for k, i in made.copied.items() if k not in self.inplace]
-        self.plans: dict = {}
-        self.ready = self.asked = None
+        #: (output, input) pairs: the input is copied to the output before the launches
+        self.copies = [(k, i) for k, i in implementation.copied.items() if k not in self.inplace]
+        self.plans: dict[tuple, _Planned] = {}
+        self.ready: _Ready | None = None
+        #: the inputs of the last call, as ``Implementation.wrong`` takes them
+        self.asked: list[Any] | None = None
         self.preparable = word is None
 
-    def __call__(self):
+    def __call__(self) -> None:
         if self.ready is None:
             self.prepare()
+        assert self.ready is not None
         (copies, launches, _), self.ready = self.ready, None
         for source, target in copies:
             target[...] = source
         for launch in launches:
             self.device.launch(*launch)
 
-    def prepare(self):
-        """Find memory for the outputs and make the launches ready; nothing can fail after it."""
-        values = [cell[0] for cell in self.inputs]
-        key = tuple([
-            on_host(x) if i in self.made.host else Layout.of(x) for i, x in enumerate(values)
-        ])  # fmt: skip
-        known = self.plans.get(key)
-        shapes = known[0] if known is not None else self.made.shapes(list(key))
+    def prepare(self) -> None:
+        """Allocate the outputs and prepare the launches. Nothing can fail after it."""
+        values = [storage[0] for storage in self.inputs]
+        host = self.implementation.host
+        key = tuple([on_host(x) if i in host else Layout.of(x) for i, x in enumerate(values)])
+        planned = self.plans.get(key)
+        shapes = planned[0] if planned is not None else self.implementation.shapes(list(key))
         outputs = self._outputs(values, shapes)
-        where = tuple([Layout.of(z) for z in outputs])
-        if known is None or known[1] != where:
-            known = self._plan(key, shapes, where)
-        _, _, launches, scratch_bytes = known
+        out_layouts = tuple([Layout.of(z) for z in outputs])
+        if planned is None or planned[1] != out_layouts:
+            planned = self._plan(key, shapes, out_layouts)
+        _, _, launches, scratch_bytes = planned
         scratch = [self.device.empty((n,), np.uint8) for n in scratch_bytes]
         arrays = {"in": values, "out": outputs, "scratch": scratch, "error_flag": [self.word]}
         copies = [(values[i], outputs[k]) for k, i in self.copies]
-        # the arrays are kept until the launches have been asked for
+        # keeps the arrays until the launches are enqueued
         self.ready = copies, [self._ready(launch, arrays) for launch in launches], arrays
         if self.word is not None:
-            told = self.made.error_inputs
-            self.asked = [x if i in told else key[i] for i, x in enumerate(values)]
-        for cell, value in zip(self.outputs, outputs, strict=True):
-            cell[0] = value
+            needed = self.implementation.error_inputs
+            self.asked = [x if i in needed else key[i] for i, x in enumerate(values)]
+        for storage, value in zip(self.outputs, outputs, strict=True):
+            storage[0] = value
 
-    def _outputs(self, values, shapes):
+    def _outputs(self, values: list[Any], shapes: list[tuple[int, ...]]) -> list[DeviceArray]:
+        """Return the arrays of the outputs: new ones, or inputs overwritten or passed on."""
+        aliases = self.implementation.aliases
         outputs = []
         for k, (shape, dtype) in enumerate(zip(shapes, self.dtypes, strict=True)):
-            own = self.inplace.get(k, self.made.aliases.get(k))
-            if own is None or (k in self.made.aliases and not _is_in_order(values[own])):
+            own = self.inplace.get(k, aliases.get(k))
+            if own is None or (k in aliases and not _is_contiguous(values[own])):
                 outputs.append(self.device.empty(shape, dtype))
             else:
                 outputs.append(values[own])
         return outputs
 
-    def _plan(self, key, shapes, where):
-        if self.made.aliases and all(_is_in_order(key[i]) for i in self.made.aliases.values()):
+    def _plan(
+        self, key: tuple[PlanInput, ...], shapes: list[tuple[int, ...]], outputs: tuple[Layout, ...]
+    ) -> _Planned:
+        aliases = self.implementation.aliases
+        if aliases and all(_is_contiguous(key[i]) for i in aliases.values()):
             plan = Plan(())
         else:
-            plan = self.made.plan(list(key), list(where), self.device.facts)
+            plan = self.implementation.plan(list(key), list(outputs), self.device.limits)
         if len(self.plans) >= self._KEPT:
             self.plans.clear()
-        found = self.plans[key] = shapes, where, plan.launches, plan.scratch
-        return found
+        planned = self.plans[key] = shapes, outputs, plan.launches, plan.scratch
+        return planned
 
-    def _ready(self, launch, arrays):
-        """Return what ``device.launch`` takes."""
+    def _ready(self, launch: Launch, arrays: dict[str, list[Any]]) -> tuple:
+        """Return the arguments of ``Device.launch``."""
 
-        def address(array):
+        def address(array: Array) -> int:
             return arrays[array.kind][array.position].data.ptr + array.offset
 
         function = self.functions(launch.kernel)
         self.device.allow(function, launch.shared)
         return function, launch.grid, launch.block, arguments(launch, address), launch.shared
 
-    def complaint(self, word):
-        """Return the error that a word which is not 0 stands for, about the last inputs."""
-        told = [
-            self.device.download(x) if i in self.made.error_inputs else x
+    def complaint(self, word: int) -> Exception:
+        """Return the error that an error flag other than 0 reports, about the last inputs."""
+        assert self.asked is not None and self.implementation.wrong is not None
+        inputs = [
+            self.device.download(x) if i in self.implementation.error_inputs else x
             for i, x in enumerate(self.asked)
         ]
-        return self.made.wrong(error_position(word), told)
+        return self.implementation.wrong(error_position(word), inputs)
 
-    def forget(self):
-        """Let go of the arrays of a call."""
+    def forget(self) -> None:
+        """Drop the arrays of a call."""
         self.ready = self.asked = None
 
 
-def _is_in_order(array):
+def _is_contiguous(array: Layout | DeviceArray) -> bool:
     layout = array if isinstance(array, Layout) else Layout.of(array)
     return layouts.is_contiguous(layout)
 
 
 class ToDevice(DeviceThunk):
-    """Copies an array of the host to the device. steady: whether nobody overwrites the copy."""
+    """Copies an array of the host to the device."""
 
-    def __init__(self, node, inputs, outputs, device, steady):
+    def __init__(
+        self,
+        node: Apply,
+        inputs: list[Storage],
+        outputs: list[Storage],
+        device: Device,
+        steady: bool,
+    ) -> None:
+        """steady: whether nobody overwrites the copy."""  # fmt: skip
         super().__init__(node, inputs, outputs, device)
         self.upload = Upload(device, steady)
 
-    def __call__(self):
+    def __call__(self) -> None:
         value = self.inputs[0][0]
         if value is None:
             raise ValueError("expected an ndarray, not None")
@@ -183,32 +243,37 @@ class ToDevice(DeviceThunk):
 
 
 class ToHost(DeviceThunk):
-    """Has an array of the device copied to the host; ``land`` puts the copy where it is read.
+    """Enqueues the copy of an array to the host; ``land`` sets the output."""
 
-    waits: whether it is read by another Apply: then that is done at once.
-    """
-
-    def __init__(self, node, inputs, outputs, device, waits):
+    def __init__(
+        self,
+        node: Apply,
+        inputs: list[Storage],
+        outputs: list[Storage],
+        device: Device,
+        waits: bool,
+    ) -> None:
+        """waits: whether to set the output at once, since another Apply reads it."""  # fmt: skip
         super().__init__(node, inputs, outputs, device)
         self.download, self.waits = Download(device), waits
 
-    def prepare(self):
-        """Nothing is to be done before: memory of the host is there."""
+    def prepare(self) -> None:
+        """Do nothing: the memory of the host is there."""
 
-    def ask(self):
-        """Have the copy made."""
+    def ask(self) -> None:
+        """Enqueue the copy."""
         self.download.ask(self.inputs[0][0])
 
-    def __call__(self):
+    def __call__(self) -> None:
         self.ask()
         if self.waits:
             self.device.synchronize()
             self.land()
 
-    def land(self):
-        """Put the copy there; the device has come so far."""
+    def land(self) -> None:
+        """Set the output, after the device has made the copy."""
         self.outputs[0][0] = self.download.land()
 
-    def forget(self):
-        """Let go of the arrays of a call."""
+    def forget(self) -> None:
+        """Drop the arrays of a call."""
         self.download.forget()

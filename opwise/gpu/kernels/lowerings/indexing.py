@@ -151,7 +151,8 @@ def lower_masked_scatter(node: Apply) -> Implementation | str:
     kernels = ElementwiseKernels(program, x.ndim, patterns)
 
     def shapes(inputs):
-        _check_masked(*inputs, adds=adds)
+        x, y, mask = inputs
+        _check_masked(x, y, mask, adds)
         return [inputs[0].shape]
 
     def plan(inputs, outputs, limits):

@@ -151,9 +151,9 @@ def lower_cumulated(node: Apply) -> Implementation | str:
             return scan.plan(lines, Array("in"), Array("out"), limits)
         copy, scratch = Layout.contiguous(layout.shape, layout.itemsize), Array("scratch")
         first = copies.launches(layout, copy, Array("in"), scratch, limits)
-        second = scan.plan(
-            Lines.of(copy, axis), scratch, Array("out"), limits, (copy.size * copy.itemsize,)
-        )
+        lines = Lines.of(copy, axis)
+        assert lines is not None, "a contiguous array has Lines"
+        second = scan.plan(lines, scratch, Array("out"), limits, (copy.size * copy.itemsize,))
         return Plan((*first, *second.launches), second.scratch)
 
     return Implementation((*scan.kernels, *copies.kernels), shapes, plan)
