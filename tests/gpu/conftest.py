@@ -36,7 +36,7 @@ class SimulatedKernels:
         ]
 
     def run(self, name, values, order=0, **options):
-        """Return (outputs, the word for complaints) of an Apply."""
+        """Return (outputs, the error flag) of an Apply."""
         values = self.given(name, values)
         dtypes = [v.type.dtype for v in self.nodes[name].outputs]
         return computed(self.simulated, self.made[name], values, dtypes, order, **options)

@@ -37,7 +37,7 @@ class Simulated:
         self._kernels = set(kernels)
 
     def run(self, plan, inputs, outputs, order=0):
-        """Run a plan over numpy arrays; returns the word that complaints are kept in.
+        """Run a plan over numpy arrays; return the error flag.
 
         order: 1 runs threads and blocks from the last to the first.
         """
@@ -165,7 +165,7 @@ def known(implementation, inputs):
 
 
 def computed(simulated, implementation, inputs, dtypes, order=0, device=DEVICE):
-    """Return (the outputs of an Implementation for numpy arrays, the word for complaints)."""
+    """Return (the outputs of an Implementation for numpy arrays, the error flag)."""
     given = known(implementation, inputs)
     shapes = implementation.shapes(given)
     fenced = [Fenced(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]

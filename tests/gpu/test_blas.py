@@ -206,7 +206,7 @@ def test_a_status_is_an_error():
         blas.Blas(library, 0, (0, 0))
 
 
-def test_long_lengths_are_asked_for_where_there_are_functions():
+def test_64_bit_lengths_are_used_if_cublas_has_them():
     """Since CUDA 12 the functions that take 64 bits are called."""
     library, seen = Refusing(0, []), []
     library.cublasGemmEx_64 = lambda *args: seen.append(args) or 0

@@ -122,7 +122,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_fit_is_refused(name):
+def test_refused_inputs(name):
     variables, out, values, error, text = REFUSED[name]
     f = opwise.function(variables, out, mode=Mode("cupy", Query(include=[])))
     with pytest.raises(error, match=text):
@@ -138,7 +138,7 @@ def test_every_call_has_a_case():
 
 
 @pytest.mark.parametrize("cupy", ["emulated"], indirect=True)
-def test_what_lies_in_order_is_not_copied(cupy):
+def test_contiguous_arrays_are_not_copied(cupy):
     f = opwise.function([M], CpuContiguous()(M), mode=Mode("cupy", None))
     launches = emulated.STREAM.launches
     np.testing.assert_array_equal(f(A), A)

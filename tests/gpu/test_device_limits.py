@@ -1,4 +1,4 @@
-"""What a device can do at best: the probe's arithmetic, what is kept, and what is told of it."""
+"""Peak rates of a device: how they are measured, kept and reported."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def measured(monkeypatch):
 # --- the probe ------------------------------------------------------------------------------------
 
 
-def test_what_is_measured():
+def test_measured_rates():
     """The clock of the emulated device goes on by a millisecond with each mark."""
     found = probe.measure(device.device(), largest=SMALL)
     each = 1e6 / probe._REPEATS
@@ -80,7 +80,7 @@ def test_what_is_measured():
     assert Machine.from_json(found.to_json()) == found
 
 
-def test_products_end_where_they_are_long(monkeypatch):
+def test_long_products_are_the_last(monkeypatch):
     monkeypatch.setattr(probe, "_LONG", 1000)
     first, _ = probe.measure(device.device(), largest=SMALL).peaks
     assert first.one == pytest.approx(2 * 8**3 / 0.5e6)
@@ -124,7 +124,7 @@ def test_the_process_that_measures(folder, measured, monkeypatch, capsys):
 # --- profiles -------------------------------------------------------------------------------------
 
 
-def test_a_profile_tells_what_has_been_measured(measured):
+def test_a_profile_has_measured_rates(measured):
     mode = ProfileMode("cupy", "fast_run")
     x = T.fmatrix("x")
     f = opwise.function([x], T.exp(T.dot(x, x)), mode=mode)
@@ -182,7 +182,7 @@ def test_times_against_bytes_and_operations(profile):
     assert rows["GpuFromHost(x)"].bandwidth == pytest.approx(8_000_000 / 90_000)
 
 
-def test_nothing_is_told_of_another_device(profile):
+def test_rates_of_another_device_are_not_used(profile):
     other = replace(profile, devices=(("cuda1", DEVICE),))
     assert all(row.gain is None for row in roofline.rows(other, None))
 
@@ -276,7 +276,7 @@ def test_run_has_it_measured_in_a_process_of_its_own(call, monkeypatch, tmp_path
         assert started[0][0][0] == sys.executable
 
 
-def test_that_process(tmp_path):
+def test_the_process_that_measures_without_a_device(tmp_path):
     """It says why it cannot, and ends well: the program itself says the same where it must."""
     environment = {**os.environ, "OPWISE_FLAGS": f"device=cuda7,base_compiledir={tmp_path}"}
     done = subprocess.run(

@@ -81,7 +81,7 @@ def test_neighbours_are_joined():
     assert layouts_of.walk((3, 0, 2), [[0, 2, 1]]).size == 0
 
 
-def test_when_32_bits_do():
+def test_sizes_that_fit_32_bits():
     def fits(*shape):
         return layouts_of.walk(shape, [layouts_of.steps_of(Layout.contiguous(shape, 4), shape)])
 
@@ -92,7 +92,7 @@ def test_when_32_bits_do():
     assert far.size == 6 and not far.fits_32()
 
 
-def test_strides_that_are_no_multiple():
+def test_strides_that_are_no_multiple_of_an_element():
     with pytest.raises(ValueError, match="stride of 6 bytes is no multiple of its elements' 4"):
         layouts_of.steps_of(Layout((3,), (6,), 4), (3,))
 
@@ -228,7 +228,7 @@ def test_large_arrays_get_wide_kernels():
             arguments(launch, lambda array: 16)
 
 
-def test_a_position_survives():
+def test_an_error_flag_holds_a_position():
     assert error_position(0xFFFFFFFF - 7) == 7
 
 
@@ -284,7 +284,7 @@ def _launched(kernels, name, values):
 
 @pytest.mark.c
 def test_a_missing_barrier_is_seen():
-    """The simulated device tells kernels that forget to wait from those that do not."""
+    """On the simulated device, a kernel without barriers gives wrong results."""
     node = Sum((0,))(TensorType("float64", (False, False))()).owner
     columns = next(k for k in made(node).kernels if "columns" in k.name and not k.wide)
     hasty = Kernel(

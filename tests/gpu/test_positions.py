@@ -69,7 +69,7 @@ def check(kernels, name, values, told=""):
 
 
 def failing(kernels, name, values, position):
-    """The kernel tells of the first element in C order, with the text of ``perform``."""
+    """The kernel reports the first element in C order, with the text of ``perform``."""
     with pytest.raises(ValueError) as expected:
         kernels.expected(name, values)
     for order in (0, 1):

@@ -57,14 +57,14 @@ def numbers(dtype, shape, mode="add"):
     return np.asarray(random.integers(-1, 2, shape), dtype)
 
 
-def check(kernels, name, values, told="", orders=(0,)):
+def check(kernels, name, values, layout="", orders=(0,)):
     expected = kernels.expected(name, values)
     for order in orders:
         found, wrong = kernels.run(name, values, order)
         assert not wrong
         for f, e in zip(found, expected, strict=True):
-            assert f.shape == e.shape, (name, told)
-            np.testing.assert_array_equal(f, e, err_msg=f"{name} {told}")
+            assert f.shape == e.shape, (name, layout)
+            np.testing.assert_array_equal(f, e, err_msg=f"{name} {layout}")
     return kernels.plan(name, values)
 
 
@@ -72,9 +72,9 @@ def check(kernels, name, values, told="", orders=(0,)):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtypes(kernels, layouts, dtype, mode):
     for shape in [(5, 7), (70, 40), (3, 300)]:
-        for told, (x,) in layouts([numbers(dtype, shape, mode)]):
+        for layout, (x,) in layouts([numbers(dtype, shape, mode)]):
             for axis in ("", "-0", "-1"):
-                check(kernels, f"{mode}-{dtype}{axis}", [x], (shape, told))
+                check(kernels, f"{mode}-{dtype}{axis}", [x], (shape, layout))
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 7, 8, 9, 64, 255, 256, 257, 2047, 2048, 2049, 8192, 8193,
@@ -97,10 +97,10 @@ def test_lengths(kernels, n):
 @pytest.mark.parametrize("ndim", [3, 4])
 def test_axes(kernels, layouts, ndim):
     for shape in [(3, 5, 4, 9), (70, 2, 9, 3), (1, 6, 1, 40), (2, 0, 3, 4), (4, 130, 3, 2)]:
-        for told, (x,) in layouts([numbers("int64", shape[:ndim])]):
-            check(kernels, f"ndim-{ndim}", [x], (shape, told))
+        for layout, (x,) in layouts([numbers("int64", shape[:ndim])]):
+            check(kernels, f"ndim-{ndim}", [x], (shape, layout))
             for axis in range(ndim):
-                check(kernels, f"ndim-{ndim}-{axis}", [x], (shape, axis, told))
+                check(kernels, f"ndim-{ndim}-{axis}", [x], (shape, axis, layout))
 
 
 def test_a_number(kernels):

@@ -91,13 +91,13 @@ def ordered(x, order):
     return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
 
 
-def check(kernels, name, values, told="", orders=(0,)):
+def check(kernels, name, values, layout="", orders=(0,)):
     expected = kernels.expected(name, values)
     for order in orders:
         found, wrong = kernels.run(name, values, order)
         assert not wrong
         for f, e in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(f, e, err_msg=f"{name} {told}")
+            np.testing.assert_array_equal(f, e, err_msg=f"{name} {layout}")
     return kernels.plan(name, values)
 
 
