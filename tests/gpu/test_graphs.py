@@ -278,7 +278,7 @@ def test_a_region_remembers_a_few_shapes(mode):
 
 
 def test_rows_with_gaps_are_staged_as_contiguous_rows(mode):
-    """Memory is requested as for the staged copies: once less than for rows that BLAS cannot read."""
+    """Memory is requested as for the staged copies, which BLAS can read without another copy."""
     data, i = opwise.shared(RNG.rand(14, 12, 12).astype("float32")), T.lscalar("i")
     x, v = data[i][::2, ::2], np.ones((6, 2), "float32")
     outputs = [opwise.Out(y, borrow=True) for y in (T.dot(x, v), T.exp(x))]

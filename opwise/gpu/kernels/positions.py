@@ -71,9 +71,9 @@ class Elements:
         return wide, (walk.size, *layouts.lengths(lengths, wide), *layouts.by_array(padded))
 
 
-def _needs(dtypes_, complains=False):
+def _needs(dtypes_, reports=False):
     half = ["half"] if "float16" in dtypes_ else []
-    return cudatext.support(*(["complain"] if complains else []), *half)
+    return cudatext.support(*(["complain"] if reports else []), *half)
 
 
 class _ByElement:
