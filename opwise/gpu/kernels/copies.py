@@ -22,7 +22,7 @@ class Copies:
         """source, target: dtypes. pattern: along which dimensions the source is broadcast.
 
         adds: add to the target.
-        """  # fmt: skip
+        """
         self.adds = adds
         patterns = [pattern or (False,) * ndim]
         if adds:

@@ -169,7 +169,7 @@ class _ReductionText:
 
         kept, reduced: how many dimensions are kept and reduced. patterns: by input, where it is
         broadcast. axes: the reduced dimensions.
-        """  # fmt: skip
+        """
         #: operands that are one element in every call
         self.broadcast: list[int] = []
         #: other operands that are broadcast along all reduced dimensions
@@ -467,7 +467,7 @@ class Reduction:
 
         patterns: by input, where it is broadcast. ordered: whether results depend on positions
         along the axes, in C order.
-        """  # fmt: skip
+        """
         self.folding, self.axes, self.ordered = folding, tuple(axes), ordered
         self.others = tuple(d for d in range(ndim) if d not in self.axes)
         counts = len(self.others), len(self.axes)

@@ -143,7 +143,7 @@ class RowScatter:
 
         deterministic: add in the order of the indices, to numpy's bits; otherwise in any order, by
         atomic additions. places: dimensions of y that belong to the indices.
-        """  # fmt: skip
+        """
         self.dtypes, self.rest, self.adds, self.places = dtypes, rest, adds, places
         self.atomic = adds and not deterministic and dtypes[0] in ATOMIC
         both = (False, True)

@@ -69,7 +69,7 @@ class RowKernels:
         matrices: how many inputs are matrices. keeps: how many numbers of each element are kept in
         shared memory. outs: dtypes of the outputs; number ``matrix`` is a matrix. label: dtype of
         the labels, if any. gradient: whether there is a gradient of each row.
-        """  # fmt: skip
+        """
         self.dtype, self.matrices, self.keeps = dtype, matrices, keeps
         self.outs, self.label, self.gradient, self.matrix = outs, label, gradient, matrix
         width = min(8, cudatext.VECTOR_BYTES // cudatext.itemsize(dtype))

@@ -14,7 +14,7 @@ Until memory is freed, a region runs one by one after CUDA has refused a capture
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
@@ -60,10 +60,15 @@ class RegionVM(Protocol):
 
     device: Device
     program: Program
-    #: by slot, a list of its one value
-    storages: list[list[Any]]
-    thunks: list[Any]
     allow_gc: bool
+
+    @property
+    def storages(self) -> Sequence[list[Any]]:
+        """By slot, a list of its one value."""
+
+    @property
+    def thunks(self) -> Sequence[Any]:
+        """What runs each step."""
 
     def parts(self, start: int, stop: int) -> bool:
         """Return whether a region from ``start`` must end before step ``stop``."""

@@ -119,7 +119,7 @@ class KernelThunk(DeviceThunk):
         word: DeviceArray | None,
     ) -> None:
         """functions: from a kernel to its compiled function. word: the error flag, an array of the
-        device, or None if the kernels cannot fail."""  # fmt: skip
+        device, or None if the kernels cannot fail."""
         super().__init__(node, inputs, outputs, device)
         self.implementation, self.functions, self.word = implementation, functions, word
         self.dtypes = [out.type.numpy_dtype for out in node.outputs]
@@ -231,7 +231,7 @@ class ToDevice(DeviceThunk):
         device: Device,
         steady: bool,
     ) -> None:
-        """steady: whether nobody overwrites the copy."""  # fmt: skip
+        """steady: whether nobody overwrites the copy."""
         super().__init__(node, inputs, outputs, device)
         self.upload = Upload(device, steady)
 
@@ -253,7 +253,7 @@ class ToHost(DeviceThunk):
         device: Device,
         waits: bool,
     ) -> None:
-        """waits: whether to set the output at once, since another Apply reads it."""  # fmt: skip
+        """waits: whether to set the output at once, since another Apply reads it."""
         super().__init__(node, inputs, outputs, device)
         self.download, self.waits = Download(device), waits
 
