@@ -179,28 +179,33 @@ class _ReductionText:
         self.folding, self.program = folding, program
         self.kept, self.reduced = kept, reduced
         self.parts = range(len(folding.dtypes))
+        finals = [dtype for _, dtype in folding.finals]
         if program is None:
             self.operands, self.dtypes = list(self.parts), list(map(held, folding.dtypes))
-            half = ["half"] if "float16" in dict(folding.finals).values() else []
-            self.needs = cudatext.support(*half)
+            self.needs = cudatext.support(*(["half"] if "float16" in finals else []))
         else:
-            self.operands = [i for i in range(len(program.in_dtypes)) if i not in program.unread]
-            self.dtypes = [program.in_dtypes[i] for i in self.operands]
-            patterns = [patterns[i] for i in self.operands]
-            self.broadcast = [k for k, p in enumerate(patterns) if p and all(p)]
-            self.row_broadcast = [
-                k
-                for k, p in enumerate(patterns)
-                if k not in self.broadcast and axes and all(p[d] for d in axes)
-            ]
-            self.one, self.needs = program.function()
-            outs = (*program.out_dtypes, *(d for _, d in folding.finals))
-            if "float16" in outs:
+            self._read_program(program, patterns, axes)
+            if "float16" in (*program.out_dtypes, *finals):
                 self.needs = (*cudatext.support("half"), *self.needs)
         self.varying = [k for k in range(len(self.operands)) if k not in self.broadcast]
         self.across, across_text = across(folding)
         self.needs = (*folding.needs, *self.needs)
         self.needs_across = (*self.needs, across_text)
+
+    def _read_program(
+        self, program: ScalarProgram, patterns: Sequence[tuple[bool, ...]], axes: tuple[int, ...]
+    ) -> None:
+        """Note the operands of a program, which of them are broadcast, and what it needs."""
+        self.operands = [i for i in range(len(program.in_dtypes)) if i not in program.unread]
+        self.dtypes = [program.in_dtypes[i] for i in self.operands]
+        read = [patterns[i] for i in self.operands]
+        self.broadcast = [k for k, p in enumerate(read) if p and all(p)]
+        self.row_broadcast = [
+            k
+            for k, p in enumerate(read)
+            if k not in self.broadcast and axes and all(p[d] for d in axes)
+        ]
+        self.one, self.needs = program.function()
 
     @property
     def width(self) -> int:
