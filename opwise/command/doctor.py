@@ -47,7 +47,7 @@ def _gpu():
     if importlib.util.find_spec("cupy") is None:
         return "none: cupy is not installed (the extra gpu brings it)"
     try:
-        found = importlib.import_module("opwise.gpu.device").device(0)
+        found = importlib.import_module("opwise.gpu.runtime.device").device(0)
     except DeviceError as error:
         return f"none: {error}"
     free, total = found.memory_info()

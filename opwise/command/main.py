@@ -214,13 +214,13 @@ def _measure_device(flags):
     if config.device == "cpu" and "device=" not in asked:
         return
     flags = ",".join(filter(None, (asked, "print_active_device=False")))
-    command = [sys.executable, "-m", "opwise.gpu.probe"]
+    command = [sys.executable, "-m", "opwise.gpu.runtime.device_peaks"]
     subprocess.run(command, env={**os.environ, "OPWISE_FLAGS": flags})
 
 
 def _devices(profile):
     """Return what the devices of a Profile can do at best, measured anew where they are."""
-    gpu, found = importlib.import_module("opwise.gpu.device"), dict(profile.devices)
+    gpu, found = importlib.import_module("opwise.gpu.runtime.device"), dict(profile.devices)
     for name in sorted({a.device for a in profile.applys if a.device}):
         try:
             device = gpu.device(gpu.index_of(name))
@@ -228,7 +228,8 @@ def _devices(profile):
             click.echo(f"{name} is not measured: {error}", err=True)
             continue
         click.echo(f"measuring what {device.name} can do at best...", err=True)
-        found[name] = importlib.import_module("opwise.gpu.probe").limits(device, refresh=True)
+        peaks = importlib.import_module("opwise.gpu.runtime.device_peaks")
+        found[name] = peaks.limits(device, refresh=True)
     return tuple(found.items())
 
 

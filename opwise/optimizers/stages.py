@@ -115,7 +115,7 @@ PIPELINE = [
     Stage("random_make_inplace", 99, "in_to_out", "fast_run inplace",
           "Drawing random numbers overwrites the state of the generator."),
     Stage("merge3", 100, "merge", "fast_run merge", "What became equal is computed once."),
-    Stage("place_on_device", 101, "opwise.gpu.place:PlaceOnDevice", "gpu",
+    Stage("place_on_device", 101, "opwise.gpu.placement.rewrite:PlaceOnDevice", "gpu",
           "Applys are divided between host and device, with transfers where data crosses."),
 ]  # fmt: skip
 

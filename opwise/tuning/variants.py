@@ -328,7 +328,7 @@ def _of_threads(subject):
 
 def _on_the_gpu(subject):
     try:
-        importlib.import_module("opwise.gpu.device").device()
+        importlib.import_module("opwise.gpu.runtime.device").device()
     except DeviceError as error:
         yield Finding("not tried", f"GPU: {str(error).partition(':')[0]}")
         return
