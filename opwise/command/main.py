@@ -27,7 +27,8 @@ from opwise.command.programs import INTERRUPTED
 from opwise.command.tune import tune
 from opwise.config import config
 from opwise.errors import DeviceError, ProfileFormatError, lacks
-from opwise.linkers import kernelcache, probe
+from opwise.hardware import cpu
+from opwise.linkers import kernelcache
 from opwise.linkers.trusted import Refused
 from opwise.profiling import documents, markdown, records
 from opwise.profiling.collection import no_collection
@@ -197,10 +198,10 @@ def _shell_word(path):
 
 def _measured(refresh=False):
     """Return what this machine can do at best, measured if that was not done while it was quiet."""
-    known = probe.known()
+    known = cpu.known()
     if refresh or known is None or known.quiet < QUIET:
         click.echo("measuring what this machine can do at best...", err=True)
-        return probe.machine(refresh=True)
+        return cpu.limits(refresh=True)
     return known
 
 

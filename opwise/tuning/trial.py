@@ -53,7 +53,7 @@ class _Trial:
         self.original = self.subject.original
         self.expected = self.original.results()
         self.call = min(timer(self.original, 1) for _ in range(2))
-        self.compiling = f.maker.report.total
+        self.compiling = f.compile_report.total
         self.before = []
         self.findings = []
 

@@ -16,8 +16,8 @@ import opwise.tensor as T
 from opwise.command import main
 from opwise.gpu.runtime import device
 from opwise.gpu.runtime import device_peaks as probe
-from opwise.graph import hooks
-from opwise.linkers import probe as host
+from opwise.graph import target
+from opwise.hardware import cpu as host
 from opwise.modes.profilemode import ProfileMode
 from opwise.profiling import merge, roofline
 from opwise.profiling.html import data
@@ -106,7 +106,7 @@ def test_a_device_is_measured_once(folder, measured):
 def test_the_process_that_measures(folder, measured, monkeypatch, capsys):
     probe.main()  # on the CPU
     assert not measured and capsys.readouterr() == ("", "")
-    monkeypatch.setattr(hooks, "chosen_device", "cuda")
+    monkeypatch.setattr(target, "_chosen", "cuda")
     probe.main()
     *_, told = capsys.readouterr().err.splitlines()
     assert (
@@ -228,8 +228,8 @@ def test_the_page(profile):
 
 @pytest.fixture
 def call(monkeypatch):
-    monkeypatch.setattr(main.probe, "known", lambda: DEVICE)
-    monkeypatch.setattr(main.probe, "machine", lambda refresh: DEVICE)
+    monkeypatch.setattr(main.cpu, "known", lambda: DEVICE)
+    monkeypatch.setattr(main.cpu, "limits", lambda refresh: DEVICE)
     return lambda *args: CliRunner().invoke(main.main, list(map(str, args)))
 
 

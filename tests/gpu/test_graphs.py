@@ -102,8 +102,8 @@ def _host(value):
 def test_a_training_step_is_one_launch(mode, cupy):
     f, params = perceptron(mode)
     (region,) = regions(f)
-    assert region.stop == len(f.maker.order) - 1, "all but the result"
-    before = {type(n.op).__name__ for n in f.maker.order[: region.start]}
+    assert region.stop == len(f.linked.order) - 1, "all but the result"
+    before = {type(n.op).__name__ for n in f.linked.order[: region.start]}
     assert before == {"Shape_i", "Elemwise", "GpuFromHost"}  # how many rows there are
     f(X, Y), f(X, Y)
     assert captured(f) == [1]
@@ -224,7 +224,7 @@ def test_a_learning_rate_may_change_between_launches(mode, cupy):
         return f, (w,), lambda k: (X, np.float32(0.1 / (1 + k)))
 
     f = compared(make, mode)
-    assert "Gemm{inplace}" in [str(n.op) for n in f.maker.order] and captured(f) == [1]
+    assert "Gemm{inplace}" in [str(n.op) for n in f.linked.order] and captured(f) == [1]
     counts = Counts(cupy)
     f(X, RATE), f(X, RATE * 2)
     assert counts() == (2, 0, 0)
@@ -701,7 +701,7 @@ def test_the_order_makes_one_region(mode):
     x, y = T.fmatrices("x", "y")
     outputs = [T.exp(T.dot(x, x)).sum(), T.exp(T.dot(y, x)).sum(), T.dot(y, y) + 1]
     f = opwise.function([x, y], outputs, mode=mode)
-    kinds = [type(n.op) for n in f.maker.order]
+    kinds = [type(n.op) for n in f.linked.order]
     assert kinds[:2] == [GpuFromHost] * 2 and kinds[-3:] == [HostFromGpu] * 3
     assert not {GpuFromHost, HostFromGpu} & set(kinds[2:-3]) and len(regions(f)) == 1
 

@@ -23,7 +23,7 @@ from opwise.config import config
 from opwise.errors import DeviceError
 from opwise.gpu.kernels import kernel
 from opwise.gpu.runtime.blas import WORKSPACE, WORKSPACE_BEFORE_HOPPER, Blas
-from opwise.graph import hooks
+from opwise.graph import hooks, target
 from opwise.linkers import kernelcache
 
 #: a CuPy array; CuPy has no types of its own
@@ -75,7 +75,7 @@ def device(index: int = 0) -> Device:
 
 def asked_for() -> str:
     """Return the name of the device that the program or the flag device requests, or ``cpu``."""
-    return hooks.chosen_device or config.device
+    return target.device_name()
 
 
 def default_name() -> str:

@@ -17,8 +17,8 @@ import numpy as np
 from opwise.errors import DeviceError
 from opwise.gpu.runtime import device as devices
 from opwise.gpu.runtime.device import Device, DeviceArray
+from opwise.hardware import cpu as host
 from opwise.linkers import kernelcache
-from opwise.linkers import probe as host
 from opwise.profiling.roofline import Machine, Peak
 
 #: results of another version were measured in another way

@@ -42,7 +42,7 @@ static inline int ow_elemwise_fortran(const ow_step *s)
 {
     int told = 0;
     for (int i = 0; i < s->nin; i++) {
-        const ow_cell *x = s->in[i];
+        const ow_slot *x = s->in[i];
         if (x->ndim < 2 || ow_is_c_contiguous(x))
             continue;
         if (!ow_is_fortran(x))
@@ -93,7 +93,7 @@ static int ow_elemwise_prep(ow_step *s)
 typedef struct ow_gathered {
     ow_loop loop;
     const void *ctx;
-    ow_cell *const *cells;
+    ow_slot *const *slots;
     int nout, n;
     int64_t still;    /* the inputs that may stand still in `loop` */
     int accumulates;  /* whether the output is read too, and may stand still */
@@ -103,7 +103,7 @@ static _Thread_local char ow_operand[OW_MAXARG][OW_CHUNK * 8];
 
 static inline int ow_direct(const ow_gathered *g, const int64_t *st, int i)
 {
-    return st[i] == g->cells[i]->itemsize ||
+    return st[i] == g->slots[i]->itemsize ||
            (st[i] == 0 && (i < g->nout ? g->accumulates : g->still >> (i - g->nout) & 1));
 }
 
@@ -115,7 +115,7 @@ static inline int ow_all_direct(const ow_gathered *g, ow_walk *w)
         /* a single element is contiguous, whatever the strides say */
         const int stays = i < g->nout ? g->accumulates && !inner[i] : g->still >> (i - g->nout) & 1;
         if (w->shape[w->ndim - 1] == 1 && !stays)
-            inner[i] = g->cells[i]->itemsize;
+            inner[i] = g->slots[i]->itemsize;
         if (!ow_direct(g, inner, i))
             return 0;
     }
@@ -132,7 +132,7 @@ static void ow_gather_loop(const void *ctx, char **p, const int64_t *st, int64_t
         int64_t qs[2 * OW_MAXARG + 2];
         qs[g->n] = 1;  /* row */
         for (int i = 0; i < g->n; i++) {
-            int size = g->cells[i]->itemsize;
+            int size = g->slots[i]->itemsize;
             q[i] = p[i] + start * st[i];
             qs[i] = st[i];
             if (ow_direct(g, st, i))
@@ -148,8 +148,8 @@ static void ow_gather_loop(const void *ctx, char **p, const int64_t *st, int64_t
         for (int i = 0; i < g->nout; i++)
             if (!ow_direct(g, st, i)) {
                 char *copy[2] = {p[i] + start * st[i], ow_operand[i]};
-                int64_t strides[2] = {st[i], g->cells[i]->itemsize};
-                ow_copy_run(copy, strides, m, g->cells[i]->itemsize);
+                int64_t strides[2] = {st[i], g->slots[i]->itemsize};
+                ow_copy_run(copy, strides, m, g->slots[i]->itemsize);
             }
     }
 }
@@ -158,14 +158,14 @@ static void ow_gather_loop(const void *ctx, char **p, const int64_t *st, int64_t
  * may stand still. Returns 0 if it is not that. */
 static inline int ow_elemwise_flat(ow_step *s, int64_t still)
 {
-    const ow_cell *z = s->out[0];
+    const ow_slot *z = s->out[0];
     const int64_t size = ow_size(z);
     char *p[OW_MAXARG];
     int64_t st[OW_MAXARG];
     if (s->reals[0] * (double)size > OW_WORTH)
         return 0;
     for (int i = 0; i < s->nout + s->nin; i++) {
-        const ow_cell *c = i < s->nout ? s->out[i] : s->in[i - s->nout];
+        const ow_slot *c = i < s->nout ? s->out[i] : s->in[i - s->nout];
         const int moves = i < s->nout || !(still >> (i - s->nout) & 1);
         p[i] = c->data;
         st[i] = moves ? c->itemsize : 0;
@@ -180,19 +180,19 @@ static inline int ow_elemwise_flat(ow_step *s, int64_t still)
 static int ow_elemwise_run(ow_step *s)
 {
     ow_walk w;
-    ow_cell *cells[OW_MAXARG];
+    ow_slot *slots[OW_MAXARG];
     const int64_t still = s->ints[1 + s->nout + s->nin];
     if (still >= 0 && ow_elemwise_flat(s, still))
         return OW_OK;
     for (int k = 0; k < s->nout; k++)
-        cells[k] = s->out[k];
+        slots[k] = s->out[k];
     for (int i = 0; i < s->nin; i++)
-        cells[s->nout + i] = s->in[i];
-    ow_cell *shape = s->out[0];
-    int64_t size = ow_walk_start(&w, shape->ndim, shape->shape, s->nout + s->nin, cells, 0);
+        slots[s->nout + i] = s->in[i];
+    ow_slot *shape = s->out[0];
+    int64_t size = ow_walk_start(&w, shape->ndim, shape->shape, s->nout + s->nin, slots, 0);
     if (!size)
         return OW_OK;
-    ow_gathered g = {s->loop, s->ctx, cells, s->nout, w.n, still, 0};
+    ow_gathered g = {s->loop, s->ctx, slots, s->nout, w.n, still, 0};
     int direct = still < 0 || ow_all_direct(&g, &w);
     double ns = s->reals[0] * (double)size;
     if (direct)
