@@ -35,7 +35,7 @@ def read_limited(path, most=MOST_BYTES):
     with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode):
-            raise ValueError("it is no regular file; write what it gives to a file first")
+            raise ValueError("it is not a regular file; write its contents to a file first")
         if about.st_size > most:
             raise ValueError(
                 f"it has {about.st_size:,} bytes; files of up to {most:,} bytes are read"

@@ -263,7 +263,7 @@ class Profile(Profiled):
     def _from_json(cls, text, source):
         data = _parsed(text, source)
         if not isinstance(data, dict) or data.get("format") != FORMAT:
-            raise ProfileFormatError(f"{source} is no profile of opwise.")
+            raise ProfileFormatError(f"{source} is not an opwise profile: {_WRITERS}.")
         if data.get("version") != VERSION:
             raise ProfileFormatError(
                 f"{source} is a profile of version {data.get('version')!r:.40}; this opwise reads "
@@ -297,7 +297,7 @@ class Profile(Profiled):
         try:
             text = read_limited(path).decode("utf-8")
         except ValueError as error:
-            raise ProfileFormatError(f"{path} is no profile of opwise: {error}") from None
+            raise ProfileFormatError(f"{path} is not an opwise profile: {error}") from None
         return cls.from_json(text, str(path))
 
 
@@ -322,6 +322,9 @@ def _defaults(type_):
     return {f.name: f.default for f in fields(type_) if f.default is not MISSING}
 
 
+_WRITERS = "`opwise run` and Profile.save write such files"
+
+
 def _parsed(text, source):
     def refused(constant):
         raise ValueError(f"{constant} is no number of JSON")
@@ -341,8 +344,13 @@ def _parsed(text, source):
         parse_int = whole_number if _HUGE.search(text) else None
         data = json.loads(text, parse_constant=refused, parse_float=finite, parse_int=parse_int)
         return _tame(data) if _SUSPECT.search(text) else data
+    except json.JSONDecodeError as error:
+        raise ProfileFormatError(
+            f"{source} is not an opwise profile: it is not JSON (line {error.lineno}, column "
+            f"{error.colno}); {_WRITERS}."
+        ) from None
     except (ValueError, RecursionError) as error:
-        raise ProfileFormatError(f"{source} is no profile of opwise: {error}") from None
+        raise ProfileFormatError(f"{source} is not an opwise profile: {error}") from None
 
 
 #: what may be an integer beyond all floats, with which nobody can compute

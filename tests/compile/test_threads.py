@@ -96,3 +96,23 @@ def test_a_rewriting_thread_leaves_the_recording_of_others_alone():
             done.set()
 
     run_together(rewrite, make)
+
+
+def test_test_values_are_computed_while_other_threads_compile(flags):
+    """Compiling computes none, and does not keep other threads from it."""
+    flags(compute_test_value="raise")
+
+    def build_with_values():
+        for k in range(ROUNDS):
+            x = T.dvector("x")
+            x.tag.test_value = np.full(2, float(k))
+            assert T.sum(x * 2).tag.test_value == 4 * k
+
+    def compile_without():
+        for _ in range(ROUNDS // 4):
+            x = T.dvector("x")
+            x.tag.test_value = np.ones(2)
+            opwise.function([x], T.exp(x) * 2, mode=opwise.Mode("vm", "fast_run"))
+
+    run_together(build_with_values, compile_without, compile_without)
+    assert opwise.config.compute_test_value == "raise"

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import opwise
 import opwise.tensor as T
-from opwise.command import main
+from opwise.command import main, measuring
 from opwise.gpu.runtime import device
 from opwise.gpu.runtime import device_peaks as probe
 from opwise.graph import target
@@ -118,7 +118,7 @@ def test_the_process_that_measures(folder, measured, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.setattr(device, "_devices", {})
     probe.main()
-    assert "cannot measure the peak rates of cuda: The GPU needs CuPy" in capsys.readouterr().err
+    assert "cannot measure cuda: The GPU needs CuPy" in capsys.readouterr().err
 
 
 # --- profiles -------------------------------------------------------------------------------------
@@ -228,8 +228,8 @@ def test_the_page(profile):
 
 @pytest.fixture
 def call(monkeypatch):
-    monkeypatch.setattr(main.cpu, "known", lambda: DEVICE)
-    monkeypatch.setattr(main.cpu, "limits", lambda refresh: DEVICE)
+    monkeypatch.setattr(measuring.processor, "known", lambda: DEVICE)
+    monkeypatch.setattr(measuring.processor, "limits", lambda refresh: DEVICE)
     return lambda *args: CliRunner().invoke(main.main, list(map(str, args)))
 
 
@@ -245,7 +245,7 @@ def test_report_measures_anew_where_it_is_asked_to(call, profile, tmp_path, meas
     monkeypatch.setattr(device, "_devices", {})
     profile.save(path)
     shown = call("report", "--form", "text", "--limits", path).output
-    assert "cuda0 is not measured: The GPU needs CuPy" in shown
+    assert "cannot measure cuda0: The GPU needs CuPy" in shown
     assert "  Device cuda0: a device, 132 multiprocessors\n" in shown
 
 
@@ -286,4 +286,4 @@ def test_the_process_that_measures_without_a_device(tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert "cannot measure the peak rates of cuda7: " in done.stderr
+    assert "cannot measure cuda7: " in done.stderr

@@ -125,7 +125,7 @@ def test_another_version_is_refused(sample):
      '{"a":' * 100_000, "NaN", '{"format": Infinity}', "9" * 10_000, "\x00"],
 )  # fmt: skip
 def test_what_is_no_profile(text):
-    with pytest.raises(ProfileFormatError, match="is no profile of opwise"):
+    with pytest.raises(ProfileFormatError, match="is not an opwise profile"):
         Profile.from_json(text)
 
 
@@ -134,13 +134,13 @@ def test_a_file_that_is_cut_off(sample, tmp_path, part):
     text = sample.to_json()
     path = tmp_path / "p.json"
     path.write_text(text[: int(len(text) * part)])
-    with pytest.raises(ProfileFormatError, match=r"p\.json is no profile of opwise"):
+    with pytest.raises(ProfileFormatError, match=r"p\.json is not an opwise profile"):
         Profile.load(path)
 
 
 def test_a_file_of_bytes(tmp_path):
     (tmp_path / "p.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ProfileFormatError, match=r"p\.json is no profile of opwise"):
+    with pytest.raises(ProfileFormatError, match=r"p\.json is not an opwise profile"):
         Profile.load(tmp_path / "p.json")
 
 

@@ -17,7 +17,7 @@ from opwise.scalar import csource, dtypes
 from opwise.scalar.op import CLASSES, OPS, SCALAR_ALGEBRA, numpy_callable
 from opwise.scalar.row import ROWS
 from opwise.scalar.types import get_scalar_type
-from opwise.testing.ways import mode_of
+from opwise.testing.configurations import mode_of
 
 # ======================================================================================
 # DTYPES

@@ -185,7 +185,7 @@ def main() -> None:
             print(f"measuring peak bandwidth and FLOP/s of {device.name}...", file=sys.stderr)
             limits(device)
     except DeviceError as error:
-        print(f"cannot measure the peak rates of {name}: {error}", file=sys.stderr)
+        print(f"cannot measure {name}: {error}", file=sys.stderr)
 
 
 if __name__ == "__main__":
