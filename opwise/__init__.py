@@ -63,7 +63,7 @@ from opwise.linkers.wrap import DualLinker, WrapLinker, WrapLinkerMany
 from opwise.modes.mode import Mode, get_default_mode, get_mode, register_mode
 from opwise.modes.profilemode import ProfileMode
 from opwise.profiling import totals as _totals
-from opwise.tensor.dot import dot
+from opwise.tensor.products import dot
 from opwise.tuning.advise import advise
 from opwise.version import __version__
 

@@ -79,6 +79,8 @@ class FunctionGraph:
         self._destroyers = 0
         #: seconds spent in ``validate``
         self.validate_seconds = 0.0
+        #: the attached ShapeFeature, as legacy programs read it; the feature sets it
+        self.shape_feature = None
         #: the names of the passes that are being applied, the outermost first
         self.passes: list[str] = []
         self.profile = None

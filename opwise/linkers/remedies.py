@@ -115,7 +115,7 @@ def step_that_failed(node: Apply, values: Values) -> Any:
         for var, value in zip(node.inputs, values, strict=True)
     ]
     ndim = node.outputs[0].type.ndim if isinstance(node.op, Elemwise) else len(slots[0])
-    for step in scalar_op.steps:
+    for step in scalar_op.instructions:
         lengths = []
         for dim in range(ndim):
             found = {slots[a][dim] for a in step.args} - {None}

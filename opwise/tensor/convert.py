@@ -1,6 +1,6 @@
 """Conversions that keep the value: between scalars and 0-d tensors, copies and views.
 
-Changes of dtype are ``opwise.tensor.elemwise.cast``.
+``opwise.tensor.elemwise.cast`` changes the dtype.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from opwise.scalar.types import Scalar, as_scalar, get_scalar_type
 from opwise.scalar.types import constant as scalar_constant
 from opwise.tensor.elemwise import bare
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import as_tensor_variable, conversions
 
 __all__ = [
     "ScalarFromTensor",
@@ -85,19 +85,20 @@ class TensorFromScalar(Op):
 
 scalar_from_tensor = ScalarFromTensor()
 tensor_from_scalar = TensorFromScalar()
+conversions.from_scalar = tensor_from_scalar
 
 #: a new array with the same elements
 tensor_copy = bare("identity")
 
 
 class ViewOp(Op):
-    """The input itself, of any type, under another name.
+    """A view of the input, of any type.
 
     Base class of Ops that change only how a graph is treated, such as those that stop gradients.
     """
 
     view_map = {0: [0]}
-    __props__ = ()
+    __props__: tuple[str, ...] = ()
     flops, traffic = traffic.no_flops, traffic.nothing
 
     def make_node(self, x):
@@ -117,7 +118,7 @@ class ViewOp(Op):
 
 
 class OutputGuard(ViewOp):
-    """A view that counts as overwriting its input: nothing after it may read or overwrite that."""
+    """A view that is declared to overwrite its input, so that no later Apply may use the input."""
 
     destroy_map = {0: [0]}
 

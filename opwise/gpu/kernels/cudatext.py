@@ -14,7 +14,7 @@ import numpy as np
 
 from opwise.gpu.kernels.kernel import NAME, THREADS, digest
 from opwise.scalar import csource, loops
-from opwise.scalar.composite import Composite, Literal, Step
+from opwise.scalar.composite import Composite, Instruction, Literal
 from opwise.scalar.op import Cast, ScalarOp
 
 DEVICE_H = os.path.join(os.path.dirname(__file__), "csupport", "device.h")
@@ -148,22 +148,22 @@ def step_c(
 class ScalarProgram:
     """A straight-line program of scalar operations over slots (see Composite)."""
 
-    steps: tuple[Step, ...]
+    instructions: tuple[Instruction, ...]
     #: slots of the results
     outs: tuple[int, ...]
     #: dtypes of the inputs, which are in the first slots
     in_dtypes: tuple[str, ...]
-    #: positions of inputs that no step reads
+    #: positions of inputs that no instruction reads
     unread: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, op: ScalarOp, in_dtypes: Sequence[str], out_dtypes: Sequence[str]) -> ScalarProgram:
         """Return the program of a scalar op on operands of these dtypes."""
         if isinstance(op, Composite):
-            return cls(op.steps, op.outs, tuple(in_dtypes), frozenset(op.unread()))
+            return cls(op.instructions, op.outs, tuple(in_dtypes), frozenset(op.unread()))
         n = len(in_dtypes)
-        step = Step(op, tuple(range(n)), out_dtypes[0])
-        return cls((step,), (n,), tuple(in_dtypes), frozenset(op.unread()))
+        instruction = Instruction(op, tuple(range(n)), out_dtypes[0])
+        return cls((instruction,), (n,), tuple(in_dtypes), frozenset(op.unread()))
 
     @classmethod
     def identity(cls, dtype: str) -> ScalarProgram:
@@ -173,24 +173,26 @@ class ScalarProgram:
     @classmethod
     def constant(cls, value: np.ndarray) -> ScalarProgram:
         """Return the program without inputs that returns a number, given as a 0-d array."""
-        return cls((Step(Literal(value), (), value.dtype.name),), (0,), ())
+        return cls((Instruction(Literal(value), (), value.dtype.name),), (0,), ())
 
     @property
     def out_dtypes(self) -> tuple[str, ...]:
-        return tuple(loops.slot_dtype(s, self.steps, self.in_dtypes) for s in self.outs)
+        return tuple(loops.slot_dtype(s, self.instructions, self.in_dtypes) for s in self.outs)
 
     def missing(self) -> str | None:
         """Return the reason why kernels cannot compute it, or None."""
         slots = list(self.in_dtypes)
-        for dtype in (*slots, *(step.dtype for step in self.steps)):
+        for dtype in (*slots, *(instruction.dtype for instruction in self.instructions)):
             if not has_text(dtype):
                 return f"there are no kernels for {dtype}"
-        for step in self.steps:
-            args = [slots[a] for a in step.args]
-            if step_c(step.op, ["x"] * len(args), args, step.dtype) is None:
-                name = type(step.op).__name__ if step.op.row is None else step.op.row.name
+        for instruction in self.instructions:
+            args = [slots[a] for a in instruction.args]
+            if step_c(instruction.op, ["x"] * len(args), args, instruction.dtype) is None:
+                op = instruction.op
+                op = instruction.op
+                name = type(op).__name__ if op.row is None else op.row.name
                 return f"{name} has no CUDA expression for {', '.join(args)}"
-            slots.append(step.dtype)
+            slots.append(instruction.dtype)
         return None
 
     def function(self) -> tuple[str, tuple[str, ...]]:
@@ -198,23 +200,24 @@ class ScalarProgram:
 
         See ``loops.body_text``.
         """
-        text = loops.body_text(NAME, self.steps, self.outs, self.in_dtypes, _PRINTER)
+        text = loops.body_text(NAME, self.instructions, self.outs, self.in_dtypes, _PRINTER)
+        assert text is not None, self.missing()
         supported = self._support()
         name = f"ow_{digest(text, *supported)}"
         return f"{name}_one", (*supported, text.replace(NAME, name) + "\n")
 
     def _support(self):
         names, used, slots = set(), set(), list(self.in_dtypes)
-        if "float16" in (*slots, *(step.dtype for step in self.steps)):
+        if "float16" in (*slots, *(instruction.dtype for instruction in self.instructions)):
             names.add("half")
-        for step in self.steps:
-            args = [slots[a] for a in step.args]
+        for instruction in self.instructions:
+            args = [slots[a] for a in instruction.args]
             needed, _, computing = csource.requirements(
-                step.op, list(map(held, args)), held(step.dtype)
+                instruction.op, list(map(held, args)), held(instruction.dtype)
             )
             names |= needed
             used |= computing
-            slots.append(step.dtype)
+            slots.append(instruction.dtype)
         return support(*names, dtypes=used)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from opwise.gpu.kernels.kernel import DeviceLimits, Implementation, Kernel, Layout
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Variable
-from opwise.tensor.elemwise import DimShuffle
+from opwise.tensor.dimshuffle import DimShuffle
 
 
 def expected_kernels(node: Apply, found: Implementation) -> tuple[Kernel, ...]:

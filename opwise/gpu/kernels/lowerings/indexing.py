@@ -15,7 +15,7 @@ from opwise.gpu.kernels.lowerings.operands import dtypes_of, unsupported
 from opwise.gpu.kernels.shapes import check_broadcast, numpy_shape
 from opwise.gpu.lowering import lowers_to_kernels
 from opwise.graph.apply import Apply
-from opwise.scalar.composite import Step
+from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS, cast_op
 from opwise.tensor.advanced_subtensor import (
     AdvancedBooleanIncSubtensor,
@@ -169,15 +169,15 @@ def _masked_program(x: str, y: str, adds: bool) -> ScalarProgram:
 
     x, y: dtypes.
     """
-    steps, value = [], 1
+    instructions, value = [], 1
     if x != y:
-        steps.append(Step(cast_op(x), (1,), x))
-        value = 2 + len(steps)
+        instructions.append(Instruction(cast_op(x), (1,), x))
+        value = 2 + len(instructions)
     if adds:
-        steps.append(Step(OPS["add"], (0, value), x))
-        value = 2 + len(steps)
-    steps.append(Step(OPS["switch"], (2, value, 0), x))
-    return ScalarProgram(tuple(steps), (2 + len(steps),), (x, y, "bool"))
+        instructions.append(Instruction(OPS["add"], (0, value), x))
+        value = 2 + len(instructions)
+    instructions.append(Instruction(OPS["switch"], (2, value, 0), x))
+    return ScalarProgram(tuple(instructions), (2 + len(instructions),), (x, y, "bool"))
 
 
 def _padded_behind(layout: Layout, count: int) -> Layout:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from opwise.gpu.kernels import cudatext
 from opwise.gpu.kernels.copies import Copies
@@ -102,7 +103,8 @@ def _reduction(
     def shapes(inputs):
         shape = shape_of(inputs)
         if folding.fold is not None and folding.fold.needs_elements:
-            check_not_empty(Layout(shape, (), 1), axes, op.scalar_op)
+            reduced: Any = Layout(shape, (), 1)  # it has a shape, as an array has
+            check_not_empty(reduced, axes, op.scalar_op)
         return [tuple(n for d, n in enumerate(shape) if d not in axes)]
 
     def plan(inputs, outputs, limits):

@@ -1,4 +1,4 @@
-"""Row: all that opwise knows of one scalar operation; and the algebra gradients are written in.
+"""The rows of the scalar table, and the algebra in which their gradients are written.
 
 From a row come the op and its legacy class, the tensor function, C and CUDA text in fused kernels,
 gradients, flop counts, documentation and tests.
@@ -7,61 +7,78 @@ gradients, flop counts, documentation and tests.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from opwise.graph.variable import Constant
 from opwise.scalar import dtypes
 
-#: every row by its name, in the order of the tables
-ROWS: dict[str, Row] = {}
+#: name -> row, in the order of definition
+ROWS: dict[str, ScalarSpec] = {}
+
+#: a text, one for each kind of dtype, or None if the operation has none
+CText = str | dict[str, str] | None
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
-    """One scalar operation.
+class ScalarSpec:
+    """One scalar operation: a row of the scalar table."""
 
-    name: of the instance and of the tensor function. cls: the legacy class name. nin: number of
-    inputs, or -1 for any number from 1. out: rule from input dtypes to the output's. compute: rule
-    for the dtype that inputs are cast to before the operation (the output's unless told). numpy:
-    callable on arrays of the computing dtype, or "module:name" to import when first needed.
-    c: C expression over {x}, {y}, {w} (or {0}, {1}, ...) with {T} the C type, {S} its short name,
-    {f} the suffix of the math library's name; a dict gives one for each kind of dtype (b, i, u, f).
-    c_support: names of C functions in csupport/scalar.h. libm: math functions that the expression
-    or the C functions call. cuda: as c where it differs. grad: function of the algebra, inputs,
-    output and output gradient, giving a gradient for each input (None: undefined; 0: zero). label:
-    how it prints inside a Composite, if not by class name. infix: operator to print between
-    operands. commutative, associative, identity: algebra. flops: floating-point operations, None
-    where there is no exact count. cost: rough nanoseconds an element, to decide on threads.
-    domain: interval for tests, by input. doc: a sentence.
-    """
-
+    #: the name of the instance, and of the tensor function unless ``tensor_name`` is given
     name: str
+    #: the legacy class name
     cls: str
+    #: the number of inputs; -1: any number from 1
     nin: int
-    out: Callable
-    numpy: object
-    c: object
-    grad: Callable | None = None
-    compute: Callable | None = None
+    #: (dtype of each input) -> dtype of the output; raises TypeError if it is not defined for them
+    out: Callable[..., str]
+    #: function of arrays of the computing dtype, or "module:name" to import it when first needed
+    numpy: Callable[..., Any] | str
+    #: C expression of {x}, {y}, {w} (or {0}, {1}, ...), with {T} the C type, {S} its short name and
+    #: {f} the suffix of the math library's names; a dict: by the kind of dtype (b, i, u, f)
+    c: CText
+    #: (algebra, inputs, output, output gradient) -> a gradient for each input (None: undefined,
+    #: 0: zero); None if the operation has no gradient
+    grad: Callable[..., Any] | None = None
+    #: (dtype of each input) -> the dtype to compute in, to which inputs are cast (default: out's)
+    compute: Callable[..., str | None] | None = None
+    #: how it prints inside a Composite (default: the class name)
     label: str | None = None
+    #: the operator that is printed between operands
     infix: str | None = None
-    cuda: object = None
+    #: CUDA expression, as ``c`` (default: the same)
+    cuda: CText = None
+    #: functions of ``csupport/scalar.h`` that the expression calls
     c_support: tuple[str, ...] = ()
+    #: math functions that the expression, or a function of ``c_support``, calls
     libm: tuple[str, ...] = ()
+    #: x op y = y op x
     commutative: bool = False
+    #: (x op y) op z = x op (y op z)
     associative: bool = False
-    identity: float | None = None
+    #: the floating-point operations for one element; None if there is no exact count
     flops: int | None = None
+    #: roughly how many nanoseconds one element takes, to decide on threads
     cost: float = 0.3
-    domain: tuple = ((-3.0, 3.0),)
-    tensor_name: str | None = None
-    doc: str = ""
-    #: gradient is defined for discrete inputs too (their gradient is then made of zeros elsewhere)
-    impl_complex: bool = True
+    #: the kinds of dtypes for which it is defined: bool, signed, unsigned, float, complex
     kinds: str = "biufc"
-    extra: dict = field(default_factory=dict)
+    #: the interval of test values for each input
+    domain: tuple[tuple[float, float], ...] = ((-3.0, 3.0),)
+    #: the name of the tensor function, if it differs from ``name``
+    tensor_name: str | None = None
+    #: the docstring of the class and of the tensor function
+    doc: str = ""
+    #: the first input is a condition: it is true or false, and not cast to the computing dtype
+    first_is_condition: bool = False
+    #: only the shape of the first input matters
+    ignores_first: bool = False
+
+    @property
+    def n_uncast(self) -> int:
+        """How many inputs, from the first, are not cast to the computing dtype."""
+        return 1 if self.first_is_condition or self.ignores_first else 0
 
     def compute_dtype(self, in_dtypes, out_dtype):
         """Return the dtype in which the operation runs on inputs of ``in_dtypes``."""
@@ -75,15 +92,24 @@ class Row:
         return text if dtypes.kind(dtype) != "c" else None
 
 
-def row(name, cls, nin, out, numpy, c, grad=None, **more):
+def row(
+    name: str,
+    cls: str,
+    nin: int,
+    out: Callable[..., str],
+    numpy: Callable[..., Any] | str,
+    c: CText,
+    grad: Callable[..., Any] | None = None,
+    **more: Any,
+) -> None:
     """Add a row to the table."""
     if name in ROWS:
         raise ValueError(f"there is a scalar operation {name} already")
-    ROWS[name] = Row(name, cls, nin, out, numpy, c, grad, **more)
+    ROWS[name] = ScalarSpec(name, cls, nin, out, numpy, c, grad, **more)
 
 
 class Expression:
-    """A variable in a gradient's formula: Python operators make rows of the algebra."""
+    """A variable in the formula of a gradient; Python's operators apply rows of the table."""
 
     __slots__ = ("algebra", "var")
 
@@ -96,10 +122,10 @@ class Expression:
         return self.var.type.dtype
 
     def never(self, number):
-        """Return whether this is a constant in which ``number`` does not occur."""
+        """Return whether this is a constant that does not contain ``number``."""
         var = self.var
         while var.owner is not None and len(var.owner.inputs) == 1 and var.owner.op.view_map:
-            var = var.owner.inputs[0]  # a constant with other dimensions
+            var = var.owner.inputs[0]  # a reshaped constant
         return isinstance(var, Constant) and not np.any(np.equal(var.data, number))
 
     def like(self, number):
@@ -138,9 +164,9 @@ class Expression:
 
 
 class Algebra:
-    """The functions that gradients are written in: ``F.exp(x)`` makes row ``exp`` of whatever x is.
+    """The functions in formulas of gradients: ``F.exp(x)`` applies row ``exp``.
 
-    apply: function of a row's name and variables, which makes the Apply and returns its output.
+    apply: function of a row's name and variables that makes an Apply and returns its output.
     """
 
     def __init__(self, apply):

@@ -1,12 +1,12 @@
-"""Stages: short programs that, one after the other, compute what a long one does."""
+"""Loop fission: short loops that, one after the other, compute what a long one does."""
 
 import random
 
 import numpy as np
 import pytest
 
-from opwise.scalar import stages
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar import fission
+from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS, cast_op
 
 pytestmark = pytest.mark.null
@@ -24,11 +24,11 @@ def program(seed):
         dtype = rng.choice(["float32", "float64"])
         same = [s for s, d in enumerate(dtypes) if d == dtype]
         if not same or rng.random() < 0.1:
-            step = Step(cast_op(dtype), (rng.randrange(len(dtypes)),), dtype)
+            step = Instruction(cast_op(dtype), (rng.randrange(len(dtypes)),), dtype)
         elif rng.random() < 0.4:
-            step = Step(OPS[rng.choice(FUNCTIONS)], (rng.choice(same),), dtype)
+            step = Instruction(OPS[rng.choice(FUNCTIONS)], (rng.choice(same),), dtype)
         else:
-            step = Step(OPS[rng.choice(CHEAP)], (rng.choice(same), rng.choice(same)), dtype)
+            step = Instruction(OPS[rng.choice(CHEAP)], (rng.choice(same), rng.choice(same)), dtype)
         steps.append(step)
         dtypes.append(dtype)
     made = range(n, len(dtypes))
@@ -41,17 +41,17 @@ def run(steps, outs, in_dtypes, values):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_stages_compute_what_the_program_does(seed):
+def test_sub_loops_compute_what_the_program_does(seed):
     steps, outs, in_dtypes = program(seed)
     rng = np.random.RandomState(seed)
     values = [rng.uniform(-1, 1, 5).astype(d) for d in in_dtypes]
-    parts = stages.split(steps, outs, in_dtypes)
-    dtypes, places = stages.buffers(parts, len(in_dtypes))
+    parts = fission.split(steps, outs, in_dtypes)
+    dtypes, places = fission.buffers(parts, len(in_dtypes))
     memory = [None] * len(dtypes)
     for part in parts:
         taken = [values[s] if s < len(values) else memory[places[s]] for s in part.takes]
         assert [v.dtype.name for v in taken] == list(part.in_dtypes)
-        results = run(part.steps, part.outs, part.in_dtypes, taken)
+        results = run(part.instructions, part.outs, part.in_dtypes, taken)
         if part is not parts[-1]:
             for slot, result in zip(part.gives, results, strict=True):
                 assert result.dtype.name == dtypes[places[slot]]
@@ -61,35 +61,38 @@ def test_stages_compute_what_the_program_does(seed):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_stage_has_one_function_at_most(seed):
+def test_a_sub_loop_has_one_function_at_most(seed):
     steps, outs, in_dtypes = program(seed)
-    parts = stages.split(steps, outs, in_dtypes)
-    functions = [sum(s.op.row is not None and s.op.row.name in FUNCTIONS for s in p.steps)
+    parts = fission.split(steps, outs, in_dtypes)
+    functions = [sum(s.op.row is not None and s.op.row.name in FUNCTIONS for s in p.instructions)
                  for p in parts]  # fmt: skip
     assert max(functions) <= 1
     assert len(parts) == max(1, sum(functions))
-    assert sum(len(p.steps) for p in parts) == len(steps)
+    assert sum(len(p.instructions) for p in parts) == len(steps)
 
 
-def test_a_program_without_functions_is_one_stage():
-    steps = [Step(OPS["add"], (k, k), "float64") for k in range(50)]
-    (part,) = stages.split(steps, [50], ["float64"])
-    assert part.steps == tuple(steps) and part.outs == (50,) and part.gives == (50,)
+def test_a_program_without_functions_is_one_sub_loop():
+    steps = [Instruction(OPS["add"], (k, k), "float64") for k in range(50)]
+    (part,) = fission.split(steps, [50], ["float64"])
+    assert part.instructions == tuple(steps) and part.outs == (50,) and part.gives == (50,)
 
 
-def test_repetitions_are_equal_stages():
+def test_repetitions_are_equal_sub_loops():
     """h = tanh(h * w), again and again: but for the first and the last, they are the same."""
     steps, h = [], 0
     for k in range(20):
-        steps += [Step(OPS["mul"], (h, 1), "float64"), Step(OPS["tanh"], (2 + 2 * k,), "float64")]
+        steps += [
+            Instruction(OPS["mul"], (h, 1), "float64"),
+            Instruction(OPS["tanh"], (2 + 2 * k,), "float64"),
+        ]
         h = 3 + 2 * k
-    parts = stages.split(steps, [h], ["float64", "float64"])
+    parts = fission.split(steps, [h], ["float64", "float64"])
     assert len(parts) == 20
-    assert len({(p.steps, p.outs, p.in_dtypes) for p in parts}) <= 3
+    assert len({(p.instructions, p.outs, p.in_dtypes) for p in parts}) <= 3
 
 
 def test_buffers_are_used_again():
-    steps = [Step(OPS["tanh"], (k,), "float64") for k in range(40)]
-    parts = stages.split(steps, [40], ["float64"])
-    dtypes, places = stages.buffers(parts, 1)
+    steps = [Instruction(OPS["tanh"], (k,), "float64") for k in range(40)]
+    parts = fission.split(steps, [40], ["float64"])
+    dtypes, places = fission.buffers(parts, 1)
     assert len(dtypes) == 2 and len(places) == 39
