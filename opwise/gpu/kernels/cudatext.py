@@ -189,7 +189,6 @@ class ScalarProgram:
             args = [slots[a] for a in instruction.args]
             if step_c(instruction.op, ["x"] * len(args), args, instruction.dtype) is None:
                 op = instruction.op
-                op = instruction.op
                 name = type(op).__name__ if op.row is None else op.row.name
                 return f"{name} has no CUDA expression for {', '.join(args)}"
             slots.append(instruction.dtype)
