@@ -134,7 +134,7 @@ class Declarations:
     def take(self, join: Callable[[Declaration], None], key: Callable[[Declaration], int]) -> None:
         """Call ``join`` with each waiting declaration, sorted by ``key``, and with all later ones.
 
-        What waits is kept if ``join`` raises.
+        If ``join`` raises, all declarations go on waiting.
         """
         with self._lock:
             for declaration in sorted(self.waiting, key=key):
