@@ -1045,8 +1045,8 @@ class GradientError(Exception):
             f"            val1 = {self.val1:f}      ,  val2 = {self.val2:f}\n"
             f"            abs. error = {self.abs_err:f},  abs. tolerance = {self.abs_tol:f}\n"
             f"            rel. error = {self.rel_err:f},  rel. tolerance = {self.rel_tol:f}\n"
-            "val1 is what the graph of the gradient gives, val2 the numeric gradient: look at the "
-            "method grad of what was checked.\n"
+            "val1 is the symbolic gradient, val2 the numeric one: look at the method grad of the "
+            "Op.\n"
             f"Exception args: {context}"
         )
 

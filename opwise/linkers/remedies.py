@@ -107,7 +107,7 @@ def meeting(node: Apply, values: Values) -> tuple[int, dict[int, int]] | None:
 def step_that_failed(node: Apply, values: Values) -> Any:
     """Return the scalar op of a fused loop whose operands have different lengths, or None."""
     scalar_op = node.op.scalar_op
-    if not hasattr(scalar_op, "steps"):
+    if not hasattr(scalar_op, "instructions"):
         return scalar_op
     # of each slot, the lengths of its dimensions; None: stretched to any
     slots = [

@@ -148,7 +148,7 @@ class SoftmaxWithBias(Op):
         return [None if point is None else softmax_grad(point, self(*inputs))]
 
 
-def sum_of_points(x, of_x, of_b):
+def sum_of_points(x: Any, of_x: Any, of_b: Any) -> Any:
     """Return the direction of x + b as a matrix, from those of x and b; None without any."""
     if of_b is None:
         return of_x
