@@ -238,8 +238,8 @@ class Function(CallPath):
         if "broadcastable dimension" in problem:
             lengths = ", ".join("1" if b else "n" for b in var.type.broadcastable)
             return (
-                f"{named} takes arrays of shape ({lengths}), as {var.type} says: declare another "
-                "type for it, such as T.matrix, if all lengths are to be free."
+                f"{named} takes arrays of shape ({lengths}), as {var.type} says: if all "
+                "lengths may differ, declare it with another type, such as T.matrix."
             )
         if "found a Variable" in problem:
             return (
@@ -253,7 +253,7 @@ class Function(CallPath):
             )
         if "you can: 1)" in problem:
             return ""  # it has been said
-        return f"{named} takes what numpy can make an array of {var.type.dtype} of."
+        return f"{named} must be convertible to a numpy array of dtype {var.type.dtype}."
 
     def _find(self, key):
         i = self._by_name.get(key)

@@ -71,13 +71,17 @@ def opened():
     return list(_devices.values())
 
 
+#: the command that installs CuPy; it works whether or not pip installed opwise
+_INSTALL = "pip install 'cupy-cuda13x[ctk]' (cupy-cuda12x for older drivers)"
+
+
 def _cupy():
     try:
         import cupy
     except ImportError as error:
         raise DeviceError(
             f"The GPU needs CuPy, which cannot be imported ({error}): install it with "
-            "pip install 'opwise[gpu]', or use device=cpu in OPWISE_FLAGS."
+            f"{_INSTALL}, or use device=cpu in OPWISE_FLAGS."
         ) from None
     return cupy
 
@@ -233,7 +237,7 @@ class Device:
         except (ImportError, OSError) as error:
             raise DeviceError(
                 f"CuPy cannot load cuBLAS ({str(error)[:500]}): install it with CUDA's libraries, "
-                "pip install 'opwise[gpu]', or use device=cpu in OPWISE_FLAGS."
+                f"{_INSTALL}, or use device=cpu in OPWISE_FLAGS."
             ) from error
 
     @cached_property
@@ -328,8 +332,8 @@ class Device:
         except Exception as error:  # of NVRTC, of the loader, of files: CuPy has no class for all
             raise DeviceError(
                 f"CuPy cannot compile kernels ({type(error).__name__}: {str(error)[:500]}): "
-                "install it with CUDA's libraries, pip install 'opwise[gpu]', or use device=cpu "
-                "in OPWISE_FLAGS."
+                f"install it with CUDA's libraries, {_INSTALL}, or use device=cpu in "
+                "OPWISE_FLAGS."
             ) from error
 
     def _compiled(self, text):

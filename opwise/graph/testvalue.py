@@ -149,6 +149,6 @@ def _described(node, values):
         made = f', made at File "{place[0]}", line {place[1]}' if place else ""
         lines.append(f"  {var} of shape {getattr(value, 'shape', 'unknown')}{made}")
     lines.append(
-        "Mend the line that this traceback leads to, or the test values of what it computes with."
+        "Correct the line that this traceback ends at, or the test values of its operands."
     )
     return "\n".join(lines)

@@ -1,6 +1,6 @@
-"""What is said when an Apply fails: the Apply, its inputs, the lines of the user's program.
+"""The text of the error of a failing Apply: the Apply, its inputs, the user's lines.
 
-What to do about it comes from ``remedies``, which is loaded when something fails.
+The advice comes from ``remedies``, which is imported when something fails.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from opwise.tensor.creation import AllocEmpty
 
 
 def annotated(exception, node, order, values=None, storage=None):
-    """Return an exception of the same class whose text also tells what failed and where.
+    """Return an exception of the same class whose text also says what failed and where.
 
-    values: those of the Apply's inputs, or None if they are not at hand. storage: a list of
-    (variable, value, whether it is shared) for the footprint that exception_verbosity=high prints.
-    Exceptions that are no failure of the Apply (KeyboardInterrupt, ...) are returned as they are.
+    values: of the Apply's inputs, or None if they are not known. storage: a list of (variable,
+    value, whether it is shared) for the footprint that exception_verbosity=high prints. Returns
+    exceptions that are not failures of the Apply (KeyboardInterrupt, ...) as they are.
     """
     if not isinstance(exception, Exception) or getattr(exception, "_opwise_annotated", False):
         return exception
@@ -34,7 +34,7 @@ def annotated(exception, node, order, values=None, storage=None):
 
 
 def describe_failure(exception, node, order, values, storage=None):
-    """Return the text that is added to the message of a failing Apply."""
+    """Return the text to add to the message of a failing Apply."""
     lines = [f"Apply node that caused the error: {node}"]
     if order is not None and node in order:
         lines.append(f"Toposort index: {order.index(node)}")
@@ -54,7 +54,7 @@ def describe_failure(exception, node, order, values, storage=None):
     lines.append(f"Outputs clients: {clients}")
     lines.append(_where(node, values))
     if values is not None:
-        lines += _what_met(node, values, storage)
+        lines += _inputs(node, values, storage)
         advice = _advice(exception, node, values)
         if advice is not None:
             lines.append(f"\nWhat to do: {advice}")
@@ -74,7 +74,7 @@ def describe_failure(exception, node, order, values, storage=None):
 
 
 def _where(node, values):
-    """Return where the user's program made what the Apply computes."""
+    """Return the lines of the user's program that the Apply computes."""
     traces = [n for n in node.origins if n.trace]
     if not traces:
         return (
@@ -90,15 +90,12 @@ def _where(node, values):
     )
     lines = _user_lines(traces)
     if len(lines) > 1:
-        text += "It computes what was written at:\n" + "".join(f"  {line}\n" for line in lines)
+        text += "It computes the expressions at:\n" + "".join(f"  {line}\n" for line in lines)
     return text.rstrip("\n")
 
 
 def _origin_that_failed(node, origins, values):
-    """Return the user's Apply whose operands did not fit, where a loop computes several.
-
-    None if it may be one of several lines.
-    """
+    """Return the user's Apply in a fused loop whose operands do not fit, or None if unknown."""
     if values is None or len(origins) < 2 or not hasattr(node.op, "scalar_op"):
         return None
     failed = getattr(_remedies().step_that_failed(node, values), "row", None)
@@ -112,7 +109,7 @@ def _origin_that_failed(node, origins, values):
 
 
 def _user_lines(made, with_text=False):
-    """Return ``File "...", line N`` of each line that made one of these Applys or variables."""
+    """Return ``File "...", line N`` for each line that made one of these Applys or variables."""
     places = dict.fromkeys(filter(None, (provenance.line_of(each.made_at) for each in made)))
     lines = []
     for filename, number in places:
@@ -121,8 +118,8 @@ def _user_lines(made, with_text=False):
     return lines
 
 
-def _what_met(node, values, storage):
-    """Return lines that say what the inputs are, of what shape, and where they were made."""
+def _inputs(node, values, storage):
+    """Return lines about the inputs: their shapes, and where they were made."""
     shared = {var for var, _, is_shared in storage or () if is_shared}
     lines = []
     for i, (var, value) in enumerate(zip(node.inputs, values, strict=True)):
@@ -134,13 +131,13 @@ def _what_met(node, values, storage):
         shape = f" of shape {value.shape}" if hasattr(value, "shape") else ""
         lines.append(f"  input {i}: {var}{shape}, {kind}")
         lines += [f"    {line}" for line in _user_lines(made, with_text=True)]
-    return ["\nWhat it reads:", *lines] if lines else []
+    return ["\nIts inputs:", *lines] if lines else []
 
 
 def _advice(exception, node, values):
     try:
         return _remedies().remedy(exception, node, values)
-    except Exception:  # advice is extra: a fault in it must not hide the failure
+    except Exception:  # a fault in the advice must not hide the failure
         return None
 
 
@@ -171,7 +168,7 @@ def _short(var, value):
 
 
 def _footprint(storage):
-    """Return the sizes of all values at hand, the largest first."""
+    """Return the sizes of all values, the largest first."""
     rows, total, total_inputs = [], 0, 0
     for var, value, is_shared in storage:
         if not isinstance(value, np.ndarray):

@@ -206,7 +206,7 @@ def where(node):
     text = "  Written at:\n" + _indented(provenance.format_trace(traces[0]))
     lines = dict.fromkeys(filter(None, map(provenance.line_of, traces)))
     if len(lines) > 1:
-        text += "  It computes what was written at:\n"
+        text += "  It computes the expressions at:\n"
         text += "".join(f'    File "{filename}", line {line}\n' for filename, line in lines)
     return text
 

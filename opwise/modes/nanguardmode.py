@@ -81,15 +81,15 @@ class NanGuardMode(Mode):
         trace = next((n.trace for n in node.origins if n.trace), None) if node else var.made_at
         if node is None:
             what = "NanGuardMode found an error in an input of the graph."
-            advice = f"Look at where the value of {var} comes from."
+            advice = f"Check where the value of {var} comes from."
         else:
             what = "NanGuardMode found an error in the output of a node in this variable:\n"
             what += debugprint(var, file="str")
             advice = (
-                "What this Apply read held no such value, so it is computed here: look for a "
-                "division by 0, the logarithm of a number that is not positive, an exp of a large "
-                "one. Where it is meant, tag.nan_guard_mode_check = False of the variable lets it "
-                "pass."
+                "The inputs of this Apply contain no such value, so this Apply produces it: look "
+                "for a division by 0, the logarithm of a number that is not positive, or the exp "
+                "of a large number. To allow it, set tag.nan_guard_mode_check = False on the "
+                "variable."
             )
         message = "\n".join([*found, what, advice])
         if trace:

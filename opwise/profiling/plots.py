@@ -54,7 +54,7 @@ def _figure(bars, width):
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
-            "Plots need matplotlib, which is not installed: pip install 'opwise[plot]'"
+            "Plots need matplotlib, which is not installed: pip install matplotlib"
         ) from error
     height = 1.6 + _BAR * max(bars, _FEWEST)
     return Figure(figsize=(width, height), layout="constrained")

@@ -133,7 +133,7 @@ class Join(Op):
 
     def make_node(self, axis, *tensors):
         if not tensors:
-            raise ValueError("there is no tensor to join: the list is empty, give it one at least")
+            raise ValueError("there is no tensor to join: the list is empty. Give at least one.")
         tensors = [as_tensor_variable(x) for x in tensors]
         ndim = tensors[0].type.ndim
         if any(x.type.ndim != ndim for x in tensors):

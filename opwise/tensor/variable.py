@@ -177,9 +177,8 @@ def as_tensor_variable(x, name=None, ndim=None):
             x = tensor_from_scalar(x)
         if not isinstance(x.type, TensorType):
             raise AsTensorError(
-                f"Variable type field must be a TensorType. {x} {x.type} A tensor function takes "
-                "tensors: make the variable by T.vector, T.matrix, ..., or a shared one of an "
-                "array."
+                f"Variable type field must be a TensorType. {x} {x.type} Tensor functions need "
+                "tensors: make the variable with T.vector, T.matrix, ... or shared(array)."
             )
         return x if ndim is None or x.type.ndim == ndim else _with_ndim(x, ndim)
     if isinstance(x, bool):
@@ -201,7 +200,7 @@ def as_tensor_variable(x, name=None, ndim=None):
         text = str(x)
         raise AsTensorError(
             f"Cannot convert {text[:200]} to TensorType: {type(x)} ({e}). Give a variable, a "
-            "number, or what numpy makes an array of numbers of."
+            "number, or a value that numpy converts to an array of numbers."
         ) from None
 
 

@@ -128,7 +128,7 @@ def test_values_of_filled_tensors(run):
         ((x, n), "x has 2 dimensions, more than the 1"),
         ((s, 2.0), "lengths must be integers; number 0"),
         ((s, 2, s), "lengths must be integers; number 1"),
-        ((s, lv), "lengths are single numbers; number 0"),
+        ((s, lv), "lengths must be scalars; element 0"),
     ],
 )
 def test_shapes_that_are_refused(arguments, text):
