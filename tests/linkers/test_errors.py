@@ -102,8 +102,8 @@ def test_the_whole_text(linker):
     ]
     assert lines[end + 6 : end + 8] == [
         "",
-        "What to do: The last dimension of x (3) must equal the second-to-last dimension of y (2). The "
-        "transpose of y would fit: y.T.",
+        "What to do: The last dimension of x (3) must equal the second-to-last dimension of y (2). "
+        "The transpose of y would fit: y.T.",
     ]
 
 

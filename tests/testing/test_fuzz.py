@@ -195,8 +195,8 @@ def test_the_search_finds_a_wrong_rewrite_and_writes_a_test(
 ):
     folder = tmp_path / "faults"
     code = search.main(
-        ["--minutes", "1", "--faults", "1", "--modes", a_wrong_configuration, "--folder", str(folder),
-         "--shrink", "2", "--seed", "3"]
+        ["--minutes", "1", "--faults", "1", "--modes", a_wrong_configuration,
+         "--folder", str(folder), "--shrink", "2", "--seed", "3"]
     )  # fmt: skip
     assert code == 1
     printed = capsys.readouterr().out
