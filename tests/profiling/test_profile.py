@@ -124,7 +124,7 @@ def test_another_version_is_refused(sample):
     ["", "{", "[]", "null", "1", '"text"', "{}", '{"format": "another"}', "[" * 100_000,
      '{"a":' * 100_000, "NaN", '{"format": Infinity}', "9" * 10_000, "\x00"],
 )  # fmt: skip
-def test_files_that_are_not_profiles(text):
+def test_what_is_no_profile(text):
     with pytest.raises(ProfileFormatError, match="is not an opwise profile"):
         Profile.from_json(text)
 

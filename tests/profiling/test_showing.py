@@ -68,7 +68,7 @@ def test_a_reader_that_has_gone_has_seen_enough(monkeypatch, name, other):
     assert took.getvalue() == ""
 
 
-def test_messages_without_a_reader(monkeypatch):
+def test_nobody_listens(monkeypatch):
     monkeypatch.setattr(sys, "stdout", FULL)
     monkeypatch.setattr(sys, "stderr", None)
     assert show("text\n", "stdout", at_end=True) is None

@@ -60,7 +60,7 @@ def test_a_text_is_the_message():
 
 
 @pytest.mark.parametrize("profile", [3, 1.5, [True], object])
-def test_files_that_are_not_profiles(profile):
+def test_what_is_no_profile(profile):
     with pytest.raises(TypeError, match="must be True, False, None, a text or a ProfileStats"):
         function([X], X * 2, profile=profile)
 

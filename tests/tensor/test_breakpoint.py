@@ -88,7 +88,7 @@ def test_shapes_need_no_stop(stops):
     assert f([1.0, 2.0]).tolist() == [2] and stops == []
 
 
-def test_tune_refuses_bad_arguments():
+def test_what_it_refuses():
     x = T.dvector("x")
     with pytest.raises(AssertionError, match=r"must be a scalar, .* write T.any"):
         PdbBreakpoint("here")(T.gt(x, 0), x)
