@@ -75,7 +75,7 @@ def extension() -> Extension:
         NAME,
         sources=[SOURCE, *beside, *generated],
         include_dirs=[".", "opwise/linkers", *folders, numpy.get_include()],
-        depends=headers,
+        depends=[*headers, *found("opwise/linkers", "*.pxi"), *found("opwise/linkers", "*.pxd")],
         # NPY_TARGET_VERSION: the oldest numpy that is supported at run time; without it, the numpy
         # of the build decides what there is in numpy's structs.
         define_macros=[

@@ -126,7 +126,7 @@ def compile_child(family: str, applys: int, mode: str) -> dict:
     built = time.perf_counter()
     f = opwise.function(**arguments, mode=mode)
     total = time.perf_counter() - built
-    report = f.maker.report
+    report = f.compile_report
     stages = {"build": built - start - grad, "grad": grad, "function()": total}
     stages["construct"] = total - report.total
     for one in report.rewrites.passes:

@@ -100,8 +100,8 @@ def functions(size: int) -> tuple[dict[str, Callable], dict]:
         outputs = [y] if size else []
         with change_flags({"ProfileMode.profile_memory": name == MEMORY}):
             f = opwise.function([x], outputs, mode=mode, on_unused_input="ignore")
-        if len(f.maker.order) != size:
-            raise ArithmeticError(f"{len(f.maker.order)} Applys were compiled, not {size}")
+        if len(f.linked.order) != size:
+            raise ArithmeticError(f"{len(f.linked.order)} Applys were compiled, not {size}")
         steps[name] = f
     return steps, modes
 

@@ -51,7 +51,7 @@ def _note(error):
 def pytest_configure(config):
     opwise.compile.function.get_mode = _debugged
     opwise.compile.module.get_mode = _debugged
-    debugmode._Machine.__call__ = _heard(debugmode._Machine.__call__)
+    debugmode.DebugVM.__call__ = _heard(debugmode.DebugVM.__call__)
     debugmode.DebugMode.optimize = _heard(debugmode.DebugMode.optimize)
 
 

@@ -25,6 +25,7 @@ LAYERS = [
     ("gradient",),
     ("optimizers",),
     ("linkers",),
+    ("hardware",),
     ("gpu",),
     ("modes",),
     ("compile",),
@@ -49,6 +50,17 @@ def modules():
     )  # fmt: skip
 
 
+#: suffixes of Cython's files
+CYTHON = (".pyx", ".pxd", ".pxi")
+
+
+def cython_files():
+    """Return the Cython files, as paths relative to the root."""
+    return sorted(
+        path.relative_to(ROOT) for path in (ROOT / "opwise").rglob("*") if path.suffix in CYTHON
+    )
+
+
 def layer(dotted):
     """Return the layer of a module, or None if it is not one of ours."""
     parts = dotted.split(".")
@@ -71,7 +83,7 @@ def is_module(dotted):
 
 def imports(path):
     """Return (line, dotted name of the module) of every import of a file, inside functions too."""
-    if path.suffix == ".pyx":
+    if path.suffix in CYTHON:
         pattern = re.compile(r"^\s*(?:from\s+([\w.]+)\s+c?import|c?import\s+([\w.]+))", re.M)
         text = path.read_text()
         return [
@@ -91,7 +103,7 @@ def imports(path):
     return found
 
 
-@pytest.mark.parametrize("path", modules() + [Path("opwise/linkers/opwise_c.pyx")], ids=str)
+@pytest.mark.parametrize("path", modules() + cython_files(), ids=str)
 def test_imports_go_downward(path):
     own = layer(dotted_name(path))
     assert own in _LEVEL, f"{path} is in no layer"
@@ -110,7 +122,7 @@ def test_exceptions_are_needed():
 
 
 def test_a_line_pattern_sees_the_imports_of_cython():
-    seen = {name for _, name in imports(ROOT / "opwise/linkers/opwise_c.pyx")}
+    seen = {name for path in cython_files() for _, name in imports(ROOT / path)}
     assert {"numpy", "cython", "libc.stdlib", "opwise.linkers.blasload"} <= seen
 
 

@@ -12,7 +12,7 @@ import click
 
 from opwise.config import config
 from opwise.errors import DeviceError
-from opwise.linkers import probe
+from opwise.hardware import cpu as processor
 from opwise.profiling.roofline import QUIET
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ def cpu(refresh: bool = False) -> Machine:
 
     Measures them if they are not known, were measured while other programs ran, or on ``refresh``.
     """
-    known: Machine | None = probe.known()
+    known: Machine | None = processor.known()
     if refresh or known is None or known.quiet < QUIET:
         click.echo("measuring peak bandwidth and FLOP/s...", err=True)
-        known = probe.machine(refresh=True)
+        known = processor.limits(refresh=True)
     assert known is not None
     return known
 

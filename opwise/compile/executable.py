@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import copy as copying
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opwise.compile.report import CompileReport
 from opwise.compile.shared import SharedVariable
 from opwise.errors import AliasedMemoryError, similar, with_message
 from opwise.graph.provenance import format_trace
 from opwise.graph.variable import Variable
-from opwise.linkers.opwise_c import CallPath, Claim, Slot
+from opwise.linkers.linked import Linked
+from opwise.linkers.opwise_c import Argument, CallPath, Claim
 from opwise.linkers.storage import Container
 from opwise.tensor.type import tensor_type
+
+if TYPE_CHECKING:
+    from opwise.compile.maker import FunctionMaker
 
 _AMBIGUOUS = object()
 #: the types of which a Python number is a value as it is
@@ -24,23 +30,28 @@ class Function(CallPath):
 
     Call it with values for its inputs, by position or name; it returns the values of its outputs
     and applies its updates. ``f[name]`` and ``f[shared]`` read and set the values that it keeps.
-    ``maker`` holds how it was made, ``fn`` the machine that runs it.
+    ``maker`` holds how it was made, ``fn`` the VM that runs it.
     """
 
-    def __init__(self, maker, input_values=None, storage_map=None):
-        construction = maker.construction
+    def __init__(
+        self,
+        maker: FunctionMaker,
+        linked: Linked,
+        input_containers: list[Container],
+        compile_report: CompileReport,
+    ) -> None:
+        #: what was compiled, how, and where the time of that went
         self.maker = maker
+        self.construction = construction = maker.construction
+        self.linked = linked
+        self.compile_report = compile_report
         self.name = maker.name
         self.profile = maker.profile
         self.unpack_single = construction.unpack_single
         self.return_none = maker.output_none
         self.trust_input = False
-        self.input_storage = _input_containers(construction.inputs, input_values)
-        storages = [container.storage for container in self.input_storage]
-        machine, _, outputs, _, maker.order = maker.linker.make_all(
-            input_storage=storages, storage_map=storage_map
-        )
-        self.output_storage = outputs
+        self.input_storage = input_containers
+        self.output_storage = outputs = list(linked.outputs)
         self._explicit = [
             i for i, spec in enumerate(construction.inputs) if not spec.implicit and not spec.shared
         ]
@@ -66,8 +77,8 @@ class Function(CallPath):
             or self._explicit != list(range(len(self._explicit)))
         )
         self.set_path(
-            machine,
-            [self._slot(i) for i in self._explicit],
+            linked.vm,
+            [self._argument(i) for i in self._explicit],
             [container.storage for container in outputs[:n_outputs]],
             updates,
             construction.unpack_single,
@@ -76,20 +87,19 @@ class Function(CallPath):
             self._claim(),
         )
 
-    def _claim(self):
+    def _claim(self) -> Claim:
         """Return the locks of the values that are kept between calls, which others may see."""
-        construction = self.maker.construction
-        updated = set(construction.update_of.values())
+        updated = set(self.construction.update_of.values())
         writes = [self.input_storage[i].lock for i in sorted(updated)]
         reads = [
             container.lock
-            for spec, container in zip(construction.inputs, self.input_storage, strict=True)
+            for spec, container in zip(self.construction.inputs, self.input_storage, strict=True)
             if isinstance(spec.value, Container)
         ]
         return Claim(writes, reads)
 
-    def _slot(self, i):
-        spec = self.maker.construction.inputs[i]
+    def _argument(self, i):
+        spec = self.construction.inputs[i]
         type_ = spec.variable.type
         dtype = getattr(type_, "numpy_dtype", None)
         exact = (
@@ -103,7 +113,7 @@ class Function(CallPath):
                 return None  # legacy: the first Apply that reads it complains
             return type_.filter(value, strict=strict, allow_downcast=allow_downcast)
 
-        return Slot(
+        return Argument(
             self.input_storage[i].storage, dtype.num if dtype is not None else -1,
             getattr(type_, "ndim", 0), exact, number,
             convert if dtype is not None else type_.filter,
@@ -114,7 +124,7 @@ class Function(CallPath):
     def call_general(self, args, kwargs):
         """Call with names, defaults, a subset of the outputs, or mutable arguments."""
         subset = kwargs.pop("output_subset", None)
-        specs = self.maker.construction.inputs
+        specs = self.construction.inputs
         given = {}
         if len(args) > len(self._explicit):
             hidden = [s for s in specs if s.implicit and not s.shared]
@@ -160,7 +170,7 @@ class Function(CallPath):
 
     def _usage(self):
         """Return how the function is called, for messages."""
-        specs = (self.maker.construction.inputs[i] for i in self._explicit)
+        specs = (self.construction.inputs[i] for i in self._explicit)
         shown = [
             (spec.name or f"<{spec.variable.type}>") + ("=..." if spec.value is not None else "")
             for spec in specs
@@ -174,9 +184,9 @@ class Function(CallPath):
         )
 
     def _shaped(self, result, subset):
-        keys = self.maker.construction.keys
+        keys = self.construction.keys
         if subset is not None:
-            known = keys if keys is not None else range(len(self.maker.construction.outputs))
+            known = keys if keys is not None else range(len(self.construction.outputs))
             for wanted in subset:
                 if wanted not in known:
                     raise (IndexError if keys is None else KeyError)(
@@ -193,7 +203,7 @@ class Function(CallPath):
         return result
 
     def _converted(self, i, value):
-        spec = self.maker.construction.inputs[i]
+        spec = self.construction.inputs[i]
         if self.trust_input or value is None:
             return value
         try:
@@ -206,7 +216,7 @@ class Function(CallPath):
 
     def explain(self, error, index, value=None):
         """Raise the error of a refused argument again, saying which argument it was."""
-        spec = self.maker.construction.inputs[self._explicit[index]]
+        spec = self.construction.inputs[self._explicit[index]]
         var = spec.variable
         text = "Bad input argument to theano function"
         if self.name:
@@ -263,7 +273,7 @@ class Function(CallPath):
                 "for duplicates."
             )
         if i is None:
-            names = [spec.name for spec in self.maker.construction.inputs if spec.name]
+            names = [spec.name for spec in self.construction.inputs if spec.name]
             plural = "s" if len(names) != 1 else ""
             raise TypeError(
                 f"Unknown input or state: {key}. The function has {len(names)} named input{plural} "
@@ -272,7 +282,7 @@ class Function(CallPath):
         return i
 
     def _refuse_aliases(self, values):
-        specs = self.maker.construction.inputs
+        specs = self.construction.inputs
         mutable = [i for i in values if specs[i].mutable]
         if not mutable:
             return
@@ -308,7 +318,7 @@ class Function(CallPath):
         """Return the shared variables that the function reads or updates."""
         return [
             spec.variable
-            for spec in self.maker.construction.inputs
+            for spec in self.construction.inputs
             if isinstance(spec.variable, SharedVariable)
         ]
 
@@ -354,7 +364,7 @@ def _names(specs):
     return names
 
 
-def _input_containers(specs, values):
+def input_containers(specs, values):
     """Return a container for each input: the shared variable's own, or a new one."""
     containers = []
     for i, spec in enumerate(specs):
@@ -382,7 +392,7 @@ class _Finder:
 
     def index(self, item):
         """Return the index of an input, or None."""
-        specs = self.function.maker.construction.inputs
+        specs = self.function.construction.inputs
         if isinstance(item, int):
             return item if 0 <= item < len(specs) else None
         if isinstance(item, Variable):
@@ -397,7 +407,7 @@ class _Finder:
     def container(self, item):
         i = self.index(item)
         if i is None:
-            names = [spec.name for spec in self.function.maker.construction.inputs if spec.name]
+            names = [spec.name for spec in self.function.construction.inputs if spec.name]
             raise TypeError(
                 f"Unknown input or state: {item}. Those with a name: {', '.join(names) or 'none'}."
                 f"{similar(item, names) if isinstance(item, str) else ''}"

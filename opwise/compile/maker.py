@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import MutableMapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from opwise.compile.construct import construct
-from opwise.compile.executable import Function
-from opwise.config import change_flags, config
-from opwise.graph import aliasing, hooks, provenance
+from opwise.compile.construct import Construction, construct
+from opwise.compile.executable import Function, input_containers
+from opwise.compile.report import CompileReport
+from opwise.config import config, thread_flags
+from opwise.graph import aliasing, hooks, provenance, target
 from opwise.graph.features import PreserveNames
 from opwise.graph.fgraph import FunctionGraph, Interface
 from opwise.graph.provenance import made_by
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Variable
+from opwise.linkers.linked import Linked
+from opwise.optimizers.passes import OptimizationProfile
 from opwise.tensor.convert import deep_copy_op, view_op
 
 
@@ -33,24 +38,17 @@ def collector_paused():
             gc.enable()
 
 
-@dataclass
-class CompileReport:
-    """Where the time of a compilation went, in seconds, and what the rewrites did.
+@dataclass(frozen=True)
+class Optimized:
+    """A graph after the rewrites of a mode."""
 
-    thunks: seconds by Apply; validate is part of optimizer, thunks are of linker. rewrites: the
-    record of the optimizer. kernels: what the cache and the compiler did, or None. dropped_checks:
-    under the flag keep_shape_checks, the checks of shapes that are made in place of dropped Applys.
-    """
-
-    total: float = 0.0
-    optimizer: float = 0.0
-    validate: float = 0.0
-    linker: float = 0.0
-    thunks: dict = field(default_factory=dict)
-    rewrites: object = None
-    kernels: object = None
-    applys: int = 0
-    dropped_checks: list[str] = field(default_factory=list)
+    fgraph: FunctionGraph
+    #: seconds spent in the rewrites
+    seconds: float
+    #: the record of the optimizer
+    rewrites: OptimizationProfile
+    #: under the flag keep_shape_checks: the checks of shapes that stand for those of dropped Applys
+    dropped_checks: Sequence[str] = ()
 
 
 def stats_for(profile, name):
@@ -81,116 +79,99 @@ _BUILT_BEFORE = {"compute_test_value": "off", "warn_float64": "ignore"}
 class FunctionMaker:
     """Compiles one construction under one mode; kept as ``f.maker``.
 
-    construction: what ``opwise.compile.construct.construct`` made. inputs, outputs: its In and Out
-    objects. fgraph: the optimized graph. mode, linker: what compiled it.
+    construction: what ``opwise.compile.construct.construct`` made. name: of the function. profile:
+    the ProfileStats to record in. output_none: a call returns None instead of an empty list.
+    Attributes: ``inputs``, ``outputs`` (its In and Out objects), ``fgraph`` (the optimized graph),
+    ``mode`` and ``linker`` (what compiled it).
     """
 
-    #: a call returns None instead of an empty list
-    output_none = False
-    #: the Applys in the order in which the machine runs them
-    order = None
-
     def __init__(
-        self, construction, mode, name=None, profile=None, on_unused_input=None,
-        accept_inplace=False,
-    ):  # fmt: skip
-        start = time.perf_counter()
+        self,
+        construction: Construction,
+        mode: Any,
+        name: str | None = None,
+        profile: Any = None,
+        on_unused_input: str | None = None,
+        accept_inplace: bool = False,
+        output_none: bool = False,
+    ) -> None:
+        self._started = time.perf_counter()
+        self._device = target.device_name()
         self.construction = construction
         self.inputs = construction.inputs
         self.outputs = construction.outputs
         self.expanded_inputs = construction.inputs
-        self.indices = [[spec, [], [spec]] for spec in construction.inputs]
+        self.indices: list[list[Any]] = [[spec, [], [spec]] for spec in construction.inputs]
         self.mode = mode
         self.name = name
         self.profile = profile
         self.on_unused_input = on_unused_input
         self.accept_inplace = accept_inplace
+        self.output_none = output_none
         self.unpack_single = construction.unpack_single
         self.output_keys = construction.keys
-        self.report = CompileReport()
-        self.fgraph = self._graph()
-        if self.fgraph.has_destroyers and not accept_inplace:
-            nodes = [n for n in self.fgraph.toposort() if n.op.destroy_map]
-            raise TypeError(
-                "Graph must not contain inplace operations: "
-                f"{', '.join(map(str, nodes))} overwrites its input. Use an Op that does not (the "
-                "optimizer finds out where memory can be overwritten), or function(..., "
-                f"accept_inplace=True).{made_by(nodes[0])}"
-            )
-        self._optimize()
-        with change_flags(compute_test_value="off"):  # copies are no lines of the user
+        fgraph = _graph_of(construction)
+        if fgraph.has_destroyers and not accept_inplace:
+            raise _inplace_refused(fgraph)
+        with target.pinned(self._device):
+            self.optimized = _optimized(fgraph, mode)
+        self.fgraph = self.optimized.fgraph
+        with thread_flags(compute_test_value="off"):  # copies are no lines of the user
             _separate_outputs(self.fgraph, construction)
-        self.report.applys = len(self.fgraph.apply_nodes)
-        self._started = start
+        with target.pinned(self._device):
+            self.linker = mode.bound_linker(self.fgraph)
 
-    def _graph(self):
-        construction = self.construction
-        specs = list(zip(construction.graph_inputs, construction.inputs, strict=True))
-        interface = Interface(
-            mutable=frozenset(var for var, spec in specs if spec.mutable),
-            shared=frozenset(var for var, spec in specs if spec.shared),
-            persistent=frozenset(var for var, spec in specs if spec.shared or spec.implicit),
-            borrowed=frozenset(k for k, out in enumerate(construction.outputs) if out.borrow),
-            updates=dict(construction.update_of),
-        )
-        fgraph = FunctionGraph(
-            construction.graph_inputs, construction.graph_outputs, clone=False, interface=interface
-        )
-        fgraph.attach_feature(PreserveNames())
-        return fgraph
-
-    def _optimize(self):
-        start = time.perf_counter()
-        with provenance.rewriting():
-            if config.keep_shape_checks:
-                self._optimize_with_shape_checks()
-            else:
-                self.report.rewrites = self.mode.optimize(self.fgraph)
-        self.report.optimizer = time.perf_counter() - start
-        self.mode.optimizer_time = getattr(self.mode, "optimizer_time", 0.0) + self.report.optimizer
-
-    def _optimize_with_shape_checks(self):
-        from opwise.optimizers import shapechecks  # few ask for it
-
-        with change_flags(compute_test_value="off"):
-            written = shapechecks.insert(self.fgraph)
-        self.report.rewrites = self.mode.optimize(self.fgraph)
-        with change_flags(compute_test_value="off"):
-            self.report.dropped_checks = shapechecks.keep_dropped(self.fgraph, written)
-
-    def create(self, input_storage=None, trustme=False, storage_map=None):
+    def create(
+        self,
+        input_storage: Sequence[Any] | None = None,
+        trustme: bool = False,
+        storage_map: MutableMapping[Variable, list[Any]] | None = None,
+    ) -> Function:
         """Return the function. input_storage: values or containers for the inputs, in order."""
         start = time.perf_counter()
-        self.linker = self.mode.bound_linker(self.fgraph)
-        function = Function(self, input_storage, storage_map)
-        self.report.kernels = getattr(self.linker, "report", None)
-        self.report.thunks = getattr(self.linker, "thunk_seconds", {})
-        self.report.validate = self.fgraph.validate_seconds
-        now = time.perf_counter()
-        self.report.linker = now - start
-        self.mode.linker_time = getattr(self.mode, "linker_time", 0.0) + self.report.linker
-        self.report.total = now - self._started
-        self.mode.compiled(function)
+        containers = input_containers(self.construction.inputs, input_storage)
+        storages = [container.storage for container in containers]
+        with target.pinned(self._device):
+            linked = self.linker.link(input_storage=storages, storage_map=storage_map)
+        report = self._report(linked, start)
+        function = Function(self, linked, containers, report)
+        self.mode.linker_time = getattr(self.mode, "linker_time", 0.0) + report.linker
+        self.mode.on_compiled(function)
         if config.profiling.nvtx:
-            from opwise.linkers import nvtx  # few ask for it
+            from opwise.profiling import nvtx  # few ask for it
 
-            nvtx.mark(function)
+            nvtx.mark(function.fn, function.name, linked.order)
         if self.profile:
             self._profile(function)
         if config.tuning.functions:
             hooks.remember(function)
         return function
 
-    def _profile(self, function):
+    def _report(self, linked: Linked, start: float) -> CompileReport:
+        now = time.perf_counter()
+        return CompileReport(
+            total=now - self._started,
+            optimizer=self.optimized.seconds,
+            validate=self.fgraph.validate_seconds,
+            linker=now - start,
+            thunks=linked.seconds,
+            rewrites=self.optimized.rewrites,
+            kernels=linked.build,
+            applys=len(self.fgraph.apply_nodes),
+            dropped_checks=self.optimized.dropped_checks,
+        )
+
+    def _profile(self, function: Function) -> None:
         from opwise.modes.recording import record  # only those who profile wait for its import
 
         stats = self.profile
-        recorder = record(
-            function, stats.flag_time_thunks, stats.ignore_first_call, config.profile_memory
-        )
-        if config.profile_optimizer:
-            recorder.rewrites = self.report.rewrites.as_dict()
-        stats.add(recorder)
+        rewrites = function.compile_report.rewrites if config.profile_optimizer else None
+        stats.add(
+            record(
+                function, stats.flag_time_thunks, stats.ignore_first_call, config.profile_memory,
+                rewrites and rewrites.as_dict(),
+            )
+        )  # fmt: skip
 
     # --- copies -----------------------------------------------------------------------------------
 
@@ -233,24 +214,70 @@ class FunctionMaker:
             arguments["updates"] = [
                 (swap.get(var, var), expression) for var, expression in arguments["updates"] or []
             ]
-        with change_flags(**_BUILT_BEFORE):
+        with thread_flags(**_BUILT_BEFORE):
             maker = FunctionMaker(
                 construct(**arguments), self.mode, name=name or self.name,
                 profile=stats_for(profile, name or self.name), accept_inplace=self.accept_inplace,
+                output_none=self.output_none,
             )  # fmt: skip
-        maker.output_none = self.output_none
         return maker.create()
 
 
 @collector_paused()
 def _rebuild(arguments, mode, name, output_none, kept, accept_inplace):
     """Compile what ``FunctionMaker.recipe`` described."""
-    with change_flags(**_BUILT_BEFORE):
+    with thread_flags(**_BUILT_BEFORE):
         maker = FunctionMaker(
-            construct(**arguments), mode, name=name, accept_inplace=accept_inplace
-        )
-    maker.output_none = output_none
+            construct(**arguments), mode, name=name, accept_inplace=accept_inplace,
+            output_none=output_none,
+        )  # fmt: skip
     return maker.create(kept)
+
+
+def _graph_of(construction: Construction) -> FunctionGraph:
+    """Return the FunctionGraph of a construction."""
+    specs = list(zip(construction.graph_inputs, construction.inputs, strict=True))
+    interface = Interface(
+        mutable=frozenset(var for var, spec in specs if spec.mutable),
+        shared=frozenset(var for var, spec in specs if spec.shared),
+        persistent=frozenset(var for var, spec in specs if spec.shared or spec.implicit),
+        borrowed=frozenset(k for k, out in enumerate(construction.outputs) if out.borrow),
+        updates=dict(construction.update_of),
+    )
+    return FunctionGraph(
+        construction.graph_inputs, construction.graph_outputs, features=[PreserveNames()],
+        clone=False, interface=interface,
+    )  # fmt: skip
+
+
+def _inplace_refused(fgraph: FunctionGraph) -> TypeError:
+    nodes = [n for n in fgraph.toposort() if n.op.destroy_map]
+    return TypeError(
+        "Graph must not contain inplace operations: "
+        f"{', '.join(map(str, nodes))} overwrites its input. Use an Op that does not (the "
+        "optimizer finds out where memory can be overwritten), or function(..., "
+        f"accept_inplace=True).{made_by(nodes[0])}"
+    )
+
+
+def _optimized(fgraph: FunctionGraph, mode: Any) -> Optimized:
+    """Rewrite a graph in place by the rewrites of a mode."""
+    start = time.perf_counter()
+    dropped: list[str] = []
+    with provenance.rewriting():
+        if config.keep_shape_checks:
+            from opwise.optimizers import shapechecks  # few ask for it
+
+            with thread_flags(compute_test_value="off"):
+                written = shapechecks.insert(fgraph)
+            rewrites = mode.optimize(fgraph)
+            with thread_flags(compute_test_value="off"):
+                dropped = shapechecks.keep_dropped(fgraph, written)
+        else:
+            rewrites = mode.optimize(fgraph)
+    seconds = time.perf_counter() - start
+    mode.optimizer_time = getattr(mode, "optimizer_time", 0.0) + seconds
+    return Optimized(fgraph, seconds, rewrites, dropped)
 
 
 def _separate_outputs(fgraph, construction):

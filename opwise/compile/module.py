@@ -195,8 +195,10 @@ class Method(Component):
                 inputs.append(self._state(var, memo))
         construction = construct(inputs, outputs, shared_updates, on_unused_input="ignore")
         name = self.name or None
-        maker = FunctionMaker(construction, get_mode(mode), name, stats_for(None, name))
-        maker.output_none = self.outputs is None
+        maker = FunctionMaker(
+            construction, get_mode(mode), name, stats_for(None, name),
+            output_none=self.outputs is None,
+        )  # fmt: skip
         return maker.create()
 
     def _outputs(self):

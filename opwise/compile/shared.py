@@ -30,7 +30,7 @@ class SharedVariable(Variable):
 
     def __init__(self, name, type, value, strict=False, allow_downcast=None, container=None):
         super().__init__(type=type, name=name)
-        if provenance.recording:
+        if provenance.recording():
             self._trace = provenance.capture()
         if container is None:
             value = type.filter(value, strict=bool(strict), allow_downcast=allow_downcast)

@@ -16,6 +16,7 @@ from opwise.config.registry import (
     check_setting,
     config,
     get_config_hash,
+    thread_flags,
     warn_of_unknown_settings,
 )
 from opwise.config.sources import (
@@ -59,6 +60,7 @@ __all__ = [
     "parse_config_string",
     "python_int_bitwidth",
     "register_mode_name",
+    "thread_flags",
 ]
 
 flags.add_all()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from opwise.config.sources import find_setting, sources
 from opwise.config.values import ConfigParam
@@ -94,6 +96,24 @@ class ConfigGroup:
         return prefix + name
 
 
+class _ThreadFlag:
+    """A flag that ``thread_flags`` can change for one thread; otherwise as the group stores it."""
+
+    def __init__(self, name: str):
+        self.name = name
+        #: the value in this thread, None for that of the process
+        self.changed: ContextVar[Any] = ContextVar(f"opwise_{name}", default=None)
+
+    def __get__(self, group: ConfigGroup | None, owner: type | None = None) -> Any:
+        value = self.changed.get()
+        if value is not None or group is None:
+            return self if group is None else value
+        return group.__dict__[self.name]
+
+    def __set__(self, group: ConfigGroup, value: Any) -> None:
+        raise AssertionError("ConfigGroup.__setattr__ sets flags")
+
+
 class TheanoConfigParser(ConfigGroup):
     """All flags: ``config.floatX``, ``config.profiling.n_apply``; ``print(config)`` lists them.
 
@@ -101,6 +121,9 @@ class TheanoConfigParser(ConfigGroup):
     the files of OPWISERC (default: ``~/.opwiserc``), the files of THEANORC (default:
     ``~/.theanorc``), the default in the table.
     """
+
+    compute_test_value = _ThreadFlag("compute_test_value")
+    warn_float64 = _ThreadFlag("warn_float64")
 
     def unused(self) -> list[ConfigParam]:
         """Return the flags that opwise accepts and ignores, in the order of the table.
@@ -146,7 +169,9 @@ def AddConfigVar(name: str, doc: str, configparam: ConfigParam, in_c_key: bool =
     """
     section, dot, short = name.rpartition(".")
     group = _group_at(section + dot)
-    if name in options or short in group.__dict__ or hasattr(type(group), short):
+    inherited = vars(type(group)).get(short, getattr(type(group), short, None))
+    is_taken = inherited is not None and not isinstance(inherited, _ThreadFlag)
+    if name in options or short in group.__dict__ or is_taken:
         raise AttributeError(f"This name is already taken: {name}. Choose another for the flag.")
     configparam.fullname = name
     configparam.doc = doc
@@ -199,7 +224,7 @@ class change_flags:
         try:
             for name, value in self.values.items():
                 param = options[name]
-                self._saved[-1].append((param, param.__get__(), param.source))
+                self._saved[-1].append((param, param.stored(), param.source))
                 param.__set__(None, value)
         except BaseException:  # KeyboardInterrupt too: the flags that were changed are restored
             self.__exit__()
@@ -217,6 +242,24 @@ class change_flags:
                 return function(*args, **kwargs)
 
         return with_changed_flags
+
+
+@contextmanager
+def thread_flags(**values: Any) -> Iterator[None]:
+    """Set flags within a ``with`` block for this thread alone, whatever others read meanwhile.
+
+    Only flags that are a ``_ThreadFlag`` of ``TheanoConfigParser`` can be given.
+    """
+    changes = [
+        (TheanoConfigParser.__dict__[name].changed, options[name].filter(value))
+        for name, value in values.items()
+    ]
+    tokens = [(changed, changed.set(value)) for changed, value in changes]
+    try:
+        yield
+    finally:
+        for changed, token in reversed(tokens):
+            changed.reset(token)
 
 
 def get_config_hash() -> str:

@@ -67,6 +67,11 @@ class ConfigParam:
         self._group.__dict__[self._name] = value
         self.source = source
 
+    def stored(self) -> Any:
+        """Return the value of the process, whatever a thread has set for itself."""
+        values = self._group.__dict__
+        return values[self._name] if self._name in values else self.load_default()
+
     def load_default(self) -> Any:
         """Call the default, store the value and return it."""
         self.store(self.filter(self.default()), "default")

@@ -20,7 +20,7 @@ import numpy as np
 from opwise.config import config
 from opwise.errors import DeviceError
 from opwise.gpu import blas, kernel
-from opwise.graph import hooks
+from opwise.graph import hooks, target
 from opwise.linkers import kernelcache
 
 #: what a flag says for the first device: the names of old and new programs
@@ -57,7 +57,7 @@ def device(index=0):
 
 def asked_for():
     """Return the name of the device that the program or the flag device asks for, or ``cpu``."""
-    return hooks.chosen_device or config.device
+    return target.device_name()
 
 
 def default_name():

@@ -30,7 +30,7 @@ def use(device=None, force=False, **kwargs):
     Further arguments are accepted for old programs.
     """
     from opwise.gpu import device as devices
-    from opwise.graph import hooks
+    from opwise.graph import target
 
     name = device or devices.default_name()
     try:
@@ -40,7 +40,7 @@ def use(device=None, force=False, **kwargs):
             raise
         warnings.warn(f"{name} cannot be used; functions run on the CPU. {error}", stacklevel=2)
         return
-    hooks.chosen_device = name
+    target.choose(name)
 
 
 def _device():

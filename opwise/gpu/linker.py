@@ -16,7 +16,8 @@ from opwise.gpu.place import PlaceOnDevice
 from opwise.gpu.thunks import CallThunk, KernelThunk, ToDevice, ToHost
 from opwise.gpu.transfer import GpuFromHost, HostFromGpu
 from opwise.graph import provenance
-from opwise.linkers.base import Linker, make_thunk
+from opwise.linkers.base import Linker, reporter
+from opwise.linkers.compiled import make_thunk
 from opwise.linkers.program import make_program, root, roots_overwritten
 
 
@@ -27,7 +28,7 @@ class CupyLinker(Linker):
     CuPy or the device before a function is linked.
     """
 
-    makers = ("cuda", "c", "perform")
+    implementations = ("cuda", "c", "perform")
     required = ("gpu",)
 
     def __init__(self, device=None, allow_gc=None, schedule=None):
@@ -52,28 +53,24 @@ class CupyLinker(Linker):
         schedule = self.schedule or partial(stretched, placement=self.fgraph.placement)
         return make_program(self.fgraph, schedule, is_last)
 
-    def _machine(self, program, storages, steps, kernels):
-        kernels.finish()
-        steps = [s if s is None or s.loop is None or s.loop.address else None for s in steps]
-        self.report = kernels.report
+    def make_vm(self, program, storages, steps):
         device = devices.device(devices.index_of(self.device or devices.default_name()))
         with device.active():
             return self._on(device, program, storages, steps)
 
     def _on(self, device, program, storages, steps):
-        on_error = self.reporter(program, storages)
+        on_error = reporter(program, storages)
         made = _Thunks(program, storages, device, self.fgraph.placement)
         thunks = [
-            make_thunk(program, k, step, storages, on_error) if made.is_host(k) else made.of(k)
+            make_thunk(program, k, step, storages) if made.is_host(k) else made.of(k)
             for k, step in enumerate(steps)
         ]
         made.functions.compile()
-        self.cimpl = [hasattr(thunk, "cthunk") for thunk in thunks]
-        machine = DeviceMachine(
+        vm = DeviceMachine(
             program, storages, thunks, on_error, self.allow_gc, device, self.fgraph.placement,
             made.words,
         )  # fmt: skip
-        return machine, thunks
+        return vm, thunks
 
 
 def is_in_use():
@@ -121,11 +118,11 @@ class _Thunks:
         ]
         self.number = {k: number for number, k in enumerate(complaining)}
         self.words = device.zeros(len(complaining), "uint32") if complaining else None
-        #: cells that are written into, by steps or by those who get results; and that steps read
+        #: slots that are written into, by steps or by those who get results; and that steps read
         self.overwritten = roots_overwritten(program, program.steps)
-        self.overwritten |= {root(program, cell) for cell in program.outputs}
-        self.read = {cell for step in program.steps for cell in step.inputs}
-        #: copies of constants there, by cell
+        self.overwritten |= {root(program, slot) for slot in program.outputs}
+        self.read = {slot for step in program.steps for slot in step.inputs}
+        #: copies of constants there, by slot
         self.copies = {}
 
     def is_host(self, k):
@@ -160,11 +157,11 @@ class _Thunks:
             for i, c in enumerate(step.inputs)
         ]
 
-    def _copy(self, cell):
-        if cell not in self.copies:
-            value = np.asarray(self.program.constants[cell])
-            self.copies[cell] = [self.device.upload(value)]
-        return self.copies[cell]
+    def _copy(self, slot):
+        if slot not in self.copies:
+            value = np.asarray(self.program.constants[slot])
+            self.copies[slot] = [self.device.upload(value)]
+        return self.copies[slot]
 
 
 class Functions:

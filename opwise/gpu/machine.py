@@ -40,7 +40,7 @@ class DeviceMachine(PlainVM):
         self._resident = {c for c in program.inputs if placement.on_device(program.variables[c])}
         #: whether what overwrites inputs cannot fail any more once its memory is there
         late = program.steps[program.commit :]
-        read = {cell for step in late for cell in step.inputs}
+        read = {slot for step in late for slot in step.inputs}
         self._total = all(
             thunk.preparable
             if isinstance(thunk, DeviceThunk) and not isinstance(thunk, ToHost)
@@ -187,15 +187,15 @@ class DeviceMachine(PlainVM):
 
     def _bring_inputs(self):
         holds = self.device.holds
-        for cell in self.program.inputs:
-            storage = self.storages[cell]
+        for slot in self.program.inputs:
+            storage = self.storages[slot]
             value = storage[0]
-            if cell in self._resident:
+            if slot in self._resident:
                 if value is not None and not holds(value):
                     storage[0] = self.device.upload(hooks.to_host(value))
             elif not isinstance(value, np.ndarray):
                 storage[0] = hooks.to_host(value)
-            elif cell in self.program.destroyed and not value.flags.writeable:
+            elif slot in self.program.destroyed and not value.flags.writeable:
                 storage[0] = np.array(value)
 
     # --- failures ---------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class DeviceMachine(PlainVM):
         """See to it that no step behind can fail, or keep copies of what they overwrite."""
         self._check_complaints()
         if not self._total:
-            storages = [self.storages[cell] for cell in self.program.destroyed]
+            storages = [self.storages[slot] for slot in self.program.destroyed]
             self.overwritten = [(s, s[0], self._copied(s[0])) for s in storages]
             return
         self._prepare(self.program.commit, len(self.thunks))
@@ -260,7 +260,7 @@ class DeviceMachine(PlainVM):
         return k, self.thunks[k].complaint(word)
 
     def _values(self, k):
-        values = [cell[0] for cell in self.thunks[k].inputs]
+        values = [slot[0] for slot in self.thunks[k].inputs]
         try:
             return list(map(hooks.to_host, values))
         except self.device.out_of_memory:  # their shapes must do
@@ -337,11 +337,11 @@ class DeviceMachine(PlainVM):
                 found[k] = {"on_host": why or "little would be gained: data would have to cross"}
         return found
 
-    def _note_layouts(self, cells):
-        for cell in cells:
-            value = self.storages[cell][0]
+    def _note_layouts(self, slots):
+        for slot in slots:
+            value = self.storages[slot][0]
             if hasattr(value, "strides"):
-                self._layouts[cell] = value.shape, value.strides
+                self._layouts[slot] = value.shape, value.strides
 
 
 class _Again(BaseException):

@@ -16,8 +16,8 @@ import numpy as np
 
 from opwise.errors import DeviceError
 from opwise.gpu import device as devices
+from opwise.hardware import cpu as host
 from opwise.linkers import kernelcache
-from opwise.linkers import probe as host
 from opwise.profiling.roofline import Machine, Peak
 
 #: what has another version was measured in another way

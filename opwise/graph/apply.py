@@ -64,7 +64,7 @@ class Apply(Tagged):
                     f"{output.index} of {output.owner}. Let make_node make new ones: x.type()."
                 )
             self.outputs.append(output)
-        if provenance.recording:
+        if provenance.recording():
             self.trace = trace or provenance.capture()
             self.context = provenance.context.get()
 

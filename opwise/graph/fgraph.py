@@ -372,6 +372,10 @@ class FunctionGraph:
             if method is not None:
                 callbacks.append(method)
 
+    def find_feature(self, cls):
+        """Return the attached feature that is an instance of ``cls``, or None."""
+        return next((f for f in self._features if isinstance(f, cls)), None)
+
     def remove_feature(self, feature):
         """Detach a feature; nothing happens if it is not attached."""
         if feature not in self._features:

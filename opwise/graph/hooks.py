@@ -15,9 +15,6 @@ evaluate = _unfilled
 #: (inputs, outputs, mode=, name=, allow_input_downcast=) -> callable; filled by compile.function
 compile_function = _unfilled
 
-#: the name of the device that a program chose when it ran, in place of the flag device, or None
-chosen_device: str | None = None
-
 #: (function, *arguments, budget=, file=) -> Advice; filled by tuning.advise
 advise = _unfilled
 

@@ -15,13 +15,18 @@ from collections import namedtuple
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from typing import Any
 
 from opwise.config import config
 
-#: False while rewrites run: what they make inherits its origin from what it replaces
-recording = True
-#: the trace that everything made gets while one call makes many Applys, else None
-_common = None
+#: where something was made, innermost first: (code object, instruction) pairs; as read from a
+#: pickle outermost first: (file, line, function, text)
+Trace = tuple[Any, ...]
+
+#: False while rewrites run: what they make inherits its origins from what it replaces
+_recording: ContextVar[bool] = ContextVar("opwise_recording", default=True)
+#: the trace of everything that is made while one call makes many Applys; None: each has its own
+_common_trace: ContextVar[Trace | None] = ContextVar("opwise_common_trace", default=None)
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _COMPAT = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "theano") + os.sep
@@ -39,13 +44,19 @@ def is_internal(code):
     return known
 
 
-def capture():
+def recording() -> bool:
+    """Return whether what is made gets a trace of its own: True unless rewrites run."""
+    return _recording.get()
+
+
+def capture() -> Trace:
     """Return the innermost ``config.traceback.limit`` frames outside opwise, innermost first.
 
-    All of them where the flag is negative.
+    All of them if the flag is negative.
     """
-    if _common is not None:
-        return _common
+    common = _common_trace.get()
+    if common is not None:
+        return common
     limit = config.traceback.limit
     if limit < 0:
         limit = sys.maxsize
@@ -61,24 +72,22 @@ def capture():
 
 @contextmanager
 def rewriting():
-    """Suspend the recording of frames: what is made inside belongs to what it replaces."""
-    global recording
-    before, recording = recording, False
+    """Record no traces: what is made inside inherits its origins from what it replaces."""
+    token = _recording.set(False)
     try:
         yield
     finally:
-        recording = before
+        _recording.reset(token)
 
 
 @contextmanager
 def located(trace):
     """Give everything that is made inside the same trace; None: each its own, as usual."""
-    global _common
-    before, _common = _common, trace
+    token = _common_trace.set(trace)
     try:
         yield
     finally:
-        _common = before
+        _common_trace.reset(token)
 
 
 class Context(namedtuple("Context", "scope gradient_of", defaults=("", None))):

@@ -111,14 +111,14 @@ def after_make_node(node):
             return
         destroyed = any(i in inputs for inputs in node.op.destroy_map.values())
         values.append(value.copy() if destroyed and hasattr(value, "copy") else value)
-    storage = [[None] for _ in node.outputs]
+    storages = [[None] for _ in node.outputs]
     try:
-        node.op.perform(node, values, storage)
+        node.op.perform(node, values, storages)
     except Exception as error:  # whatever perform raises, it says which Apply it was
         described = _described(node, values)
         raise with_message(error, f"{error}\n{described}", described) from error.__cause__
-    for var, cell in zip(node.outputs, storage, strict=True):
-        value = cell[0]
+    for var, storage in zip(node.outputs, storages, strict=True):
+        value = storage[0]
         # perform may leave a numpy number, which the machines take as an array without dimensions
         var.tag.test_value = np.asarray(value) if isinstance(value, np.generic) else value
 

@@ -74,7 +74,7 @@ class Type:
     def __call__(self, name=None):
         """Return a new variable that remembers the user's line."""
         var = self.make_variable(name)
-        if provenance.recording:
+        if provenance.recording():
             var._trace = provenance.capture()
         return var
 

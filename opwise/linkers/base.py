@@ -1,77 +1,190 @@
-"""Linker: which implementations of Applys are tried, which machine runs them, what it needs.
+"""Linker: which implementations of Applys are tried, and which VM runs them.
 
-The linkers by name are in one table at the end; the legacy classes are faces of its rows.
+The linkers by name are in the table of ``opwise.modes.mode``; most legacy classes differ from
+``Linker`` in attributes only.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from time import perf_counter
+from typing import Any, Self
 
 from opwise.config import config
 from opwise.graph import provenance
-from opwise.linkers import (  # noqa: F401  (csteps registers its makers)
-    cmakers,
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Variable
+from opwise.linkers import (  # noqa: F401  (csteps registers its lowerings)
     csteps,
     errors,
-    opwise_c,
+    lowering,
     resources,
 )
+from opwise.linkers.compiled import OnError, compiled_vm, make_thunk
 from opwise.linkers.kernels import Kernels
-from opwise.linkers.program import make_program
-from opwise.linkers.storage import Container
-from opwise.linkers.vm import CThunk, PerformThunk, PlainVM
+from opwise.linkers.linked import Linked
+from opwise.linkers.lowering import CStep
+from opwise.linkers.program import Program, make_program
+from opwise.linkers.storage import Container, Storage
+from opwise.linkers.vm import AnyVM, PlainVM, Thunk
+
+#: a function from a graph to the order of its Applys
+Schedule = Callable[[FunctionGraph], Iterable[Apply]]
 
 
 class Linker:
     """A way to run a graph.
 
-    makers: the implementations that are tried in order, of 'c' and 'perform'. machine: 'compiled'
-    or 'plain'. allow_gc: whether intermediate values are let go during a call (None: the flag).
-    schedule: a function from a graph to the order of its Applys. required, incompatible: tags of
-    rewrites that graphs for this linker must, or must not, go through.
+    allow_gc: whether intermediate values are released during a call (default: the flag allow_gc).
+    schedule: a function from a graph to the order of its Applys (default: its ``toposort``).
     """
 
-    makers = ("perform",)
-    machine = "plain"
+    #: the implementations that are tried for each Apply, in order: 'c', 'perform'
+    implementations: tuple[str, ...] = ("perform",)
+    #: the VM that runs the program: 'compiled' or 'plain'
+    vm: str = "plain"
+    #: tags of rewrites that graphs for this linker must go through, and of those they must not
     required: tuple[str, ...] = ()
     incompatible: tuple[str, ...] = ()
+    #: whether C kernels may be compiled for the graph
+    generate_kernels: bool = True
+    #: the graph that ``link`` runs; None until ``accept`` gives it to a linker
+    fgraph: FunctionGraph = None  # type: ignore[assignment]
 
-    def __init__(self, allow_gc=None, schedule=None):
+    def __init__(self, allow_gc: bool | None = None, schedule: Schedule | None = None) -> None:
         self.allow_gc = config.allow_gc if allow_gc is None else allow_gc
         self.schedule = schedule
-        self.generate_kernels = True
-        self.fgraph = None
-        #: of each Apply, how long it took to choose and prepare what runs it
-        self.thunk_seconds = {}
-        self.program = None
 
-    def clone(self, allow_gc=None):
-        """Return a copy, with another ``allow_gc`` if told."""
+    def clone(
+        self,
+        allow_gc: bool | None = None,
+        vm: str | None = None,
+        generate_kernels: bool | None = None,
+    ) -> Self:
+        """Return a copy without a graph, with other attributes where they are given."""
         new = copy.copy(self)
-        new.fgraph = None
-        new.thunk_seconds = {}
-        if allow_gc is not None:
-            new.allow_gc = allow_gc
+        new.fgraph = None  # type: ignore[assignment]
+        given = {"allow_gc": allow_gc, "vm": vm, "generate_kernels": generate_kernels}
+        vars(new).update({name: value for name, value in given.items() if value is not None})
         return new
 
-    def accept(self, fgraph, no_recycling=None, profile=None):
+    def accept(self, fgraph: FunctionGraph, no_recycling: Any = None, profile: Any = None) -> Self:
         """Return a linker for a graph: this one, or a copy if it has one already."""
         linker = self if self.fgraph is None or self.fgraph is fgraph else self.clone()
         linker.fgraph = fgraph
         return linker
 
+    def link(
+        self,
+        input_storage: Sequence[Storage | Container] | None = None,
+        output_storage: Sequence[Storage | Container] | None = None,
+        storage_map: MutableMapping[Variable, Storage] | None = None,
+    ) -> Linked:
+        """Return what runs the accepted graph.
+
+        input_storage, output_storage: one-element lists, or containers of them, to be used for
+        inputs and outputs. storage_map: {variable: storage to be used for it}; those that are made
+        are added.
+        """
+        resources.obey_flags()
+        kernels = Kernels(self.generate_kernels) if "c" in self.implementations else None
+        c_steps, seconds = self._lower(kernels)
+        if kernels is not None:
+            kernels.start()  # while they are compiled, the rest is prepared
+        program = self.make_program()
+        storages = _storages(program, input_storage, output_storage, storage_map)
+        if kernels is not None:
+            kernels.finish()
+        steps = [_with_loop(c_steps[step.node]) for step in program.steps]
+        vm, thunks = self.make_vm(program, storages, steps)
+        return Linked(
+            vm=vm,
+            program=program,
+            inputs=tuple(Container(program.variables[s], storages[s]) for s in program.inputs),
+            outputs=tuple(Container(program.variables[s], storages[s]) for s in program.outputs),
+            in_c=tuple(
+                [step is not None for step in steps]
+                if thunks is None
+                else [hasattr(thunk, "cthunk") for thunk in thunks]
+            ),
+            thunks=None if thunks is None else tuple(thunks),
+            build=kernels.report if kernels is not None else None,
+            seconds=seconds,
+            uses_compiler=self.generate_kernels and kernels is not None,
+        )
+
+    def _lower(
+        self, kernels: Kernels | None
+    ) -> tuple[dict[Apply, CStep | None], Mapping[Apply, float]]:
+        """Return the C step of each Apply, and the seconds that it took to find it."""
+        steps: dict[Apply, CStep | None] = {}
+        seconds, now = {}, perf_counter()
+        for node in self.fgraph.toposort():
+            steps[node] = self.c_step(node, kernels)
+            started, now = now, perf_counter()
+            seconds[node] = now - started
+        return steps, seconds
+
+    # --- what subclasses replace ------------------------------------------------------------------
+
+    def c_step(self, node: Apply, kernels: Kernels | None) -> CStep | None:
+        """Return the C step of an Apply, or None if it is to run ``perform``."""
+        return lowering.c_step(node, kernels) if kernels is not None else None
+
+    def make_program(self) -> Program:
+        """Return the Program of the accepted graph."""
+        return make_program(self.fgraph, self.schedule)
+
+    def make_vm(
+        self, program: Program, storages: Sequence[Storage], steps: Sequence[CStep | None]
+    ) -> tuple[AnyVM, Sequence[Thunk] | None]:
+        """Return the VM, and its thunks by step: None for the compiled VM."""
+        on_error = reporter(program, storages)
+        if self.vm == "compiled":
+            return compiled_vm(program, storages, steps, on_error, self.allow_gc), None
+        thunks = [make_thunk(program, k, step, storages) for k, step in enumerate(steps)]
+        return self.plain_vm(program, storages, thunks, on_error), thunks
+
+    def plain_vm(
+        self,
+        program: Program,
+        storages: Sequence[Storage],
+        thunks: Sequence[Thunk],
+        on_error: OnError,
+    ) -> PlainVM:
+        """Return the plain VM over thunks."""
+        return PlainVM(program, storages, thunks, on_error, self.allow_gc)
+
+    # --- Theano's interface of an accepted graph --------------------------------------------------
+
+    def make_all(
+        self,
+        input_storage: Sequence[Storage | Container] | None = None,
+        output_storage: Sequence[Storage | Container] | None = None,
+        storage_map: MutableMapping[Variable, Storage] | None = None,
+    ) -> tuple[Any, ...]:
+        """Return (VM, input containers, output containers, thunks, order)."""
+        linked = self.link(input_storage, output_storage, storage_map)
+        thunks = linked.thunks and list(linked.thunks)
+        return linked.vm, list(linked.inputs), list(linked.outputs), thunks, linked.order
+
     def make_thunk(
-        self, input_storage=None, output_storage=None, storage_map=None, keep_lock=False
-    ):
-        """Return (machine, input containers, output containers) for the accepted graph."""
+        self,
+        input_storage: Sequence[Storage | Container] | None = None,
+        output_storage: Sequence[Storage | Container] | None = None,
+        storage_map: MutableMapping[Variable, Storage] | None = None,
+        keep_lock: bool = False,
+    ) -> tuple[Any, ...]:
+        """Return (VM, input containers, output containers)."""
         return self.make_all(input_storage, output_storage, storage_map)[:3]
 
-    def make_function(self, unpack_single=True, **kwargs):
-        """Return a plain function from input values to output values of the accepted graph."""
+    def make_function(self, unpack_single: bool = True, **kwargs: Any) -> Callable[..., Any]:
+        """Return a plain function from input values to output values."""
         fn, inputs, outputs = self.make_thunk(**kwargs)
 
-        def run(*args):
+        def run(*args: Any) -> Any:
             if len(args) != len(inputs):
                 raise TypeError(f"Function call takes exactly {len(inputs)} arguments")
             for arg, container in zip(args, inputs, strict=True):
@@ -82,59 +195,7 @@ class Linker:
 
         return run
 
-    def make_all(self, input_storage=None, output_storage=None, storage_map=None):
-        """Return (machine, input containers, output containers, thunks, order)."""
-        resources.obey_flags()
-        kernels = Kernels(self.generate_kernels) if "c" in self.makers else None
-        c_steps, now = {}, perf_counter()
-        for node in self.fgraph.toposort():
-            c_steps[node] = self.c_step(node, kernels)
-            started, now = now, perf_counter()
-            self.thunk_seconds[node] = now - started
-        if kernels is not None:
-            kernels.start()  # while they are compiled, the rest is prepared
-        program = self.program = self.make_program()
-        storages = _storages(program, input_storage, output_storage, storage_map)
-        steps = [c_steps[step.node] for step in program.steps]
-        machine, thunks = self._machine(program, storages, steps, kernels)
-        inputs = [Container(program.variables[c], storages[c]) for c in program.inputs]
-        outputs = [Container(program.variables[c], storages[c]) for c in program.outputs]
-        return machine, inputs, outputs, thunks, program.order
-
-    @property
-    def uses_compiler(self):
-        """Whether loops are compiled where there is a C compiler."""
-        return self.generate_kernels and "c" in self.makers
-
-    def make_program(self):
-        """Return the Program of the accepted graph."""
-        return make_program(self.fgraph, self.schedule)
-
-    def _machine(self, program, storages, steps, kernels):
-        if kernels is not None:
-            kernels.finish()
-            steps = [s if s is None or s.loop is None or s.loop.address else None for s in steps]
-        self.cimpl = [step is not None for step in steps]
-        self.report = kernels.report if kernels is not None else None
-        on_error = self.reporter(program, storages)
-        if self.machine == "compiled":
-            return compiled_vm(program, storages, steps, on_error, self.allow_gc), None
-        thunks = [make_thunk(program, k, steps[k], storages, on_error) for k in range(len(steps))]
-        return self.plain_vm(program, storages, thunks, on_error), thunks
-
-    def reporter(self, program, storages):
-        """Return what a machine calls with (step, exception, values) when an Apply fails."""
-        return _reporter(program, storages)
-
-    def c_step(self, node, kernels):
-        """Return the C step of an Apply, or None if it is to run ``perform``."""
-        return cmakers.c_step(node, kernels) if kernels is not None else None
-
-    def plain_vm(self, program, storages, thunks, on_error):
-        """Return the plain machine over thunks."""
-        return PlainVM(program, storages, thunks, on_error, self.allow_gc)
-
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
@@ -143,30 +204,43 @@ class PerformLinker(Linker):
 
 
 class OpWiseCLinker(Linker):
-    """Runs every Apply in C that has a C implementation, in the compiled machine."""
+    """Runs every Apply in C that has a C implementation, in the compiled VM."""
 
-    makers = ("c", "perform")
-    machine = "compiled"
+    implementations = ("c", "perform")
+    vm = "compiled"
 
-    def __init__(self, fallback_on_perform=True, allow_gc=None, nice_errors=True, schedule=None):
+    def __init__(
+        self,
+        fallback_on_perform: bool = True,
+        allow_gc: bool | None = None,
+        nice_errors: bool = True,
+        schedule: Schedule | None = None,
+    ) -> None:
         super().__init__(allow_gc, schedule)
         self.fallback_on_perform = fallback_on_perform
         self.nice_errors = nice_errors
 
 
 class VM_Linker(Linker):
-    """Legacy: with ``use_cloop`` the compiled machine, otherwise C thunks run by the plain one.
+    """Legacy: with ``use_cloop`` the compiled VM, otherwise C thunks run by the plain one.
 
     callback: called as (node, thunk, storage_map, compute_map) after each Apply; callback_input as
-    (variable, value) for each input before the first. Both make the plain machine run.
+    (variable, value) for each input before the first. With either of them the plain VM runs.
     """
 
-    makers = ("c", "perform")
+    implementations: tuple[str, ...] = ("c", "perform")
 
     def __init__(
-        self, allow_gc=None, use_cloop=False, callback=None, callback_input=None, lazy=None,
-        schedule=None, c_thunks=None, allow_partial_eval=None,
-    ):  # fmt: skip
+        self,
+        allow_gc: bool | None = None,
+        use_cloop: bool = False,
+        callback: Callable[..., Any] | None = None,
+        callback_input: Callable[..., Any] | None = None,
+        lazy: bool | None = None,
+        schedule: Schedule | None = None,
+        c_thunks: bool | None = None,
+        allow_partial_eval: bool | None = None,
+    ) -> None:
         super().__init__(allow_gc, schedule)
         self.use_cloop = use_cloop
         self.callback = callback
@@ -174,23 +248,29 @@ class VM_Linker(Linker):
         self.lazy = lazy
         self.c_thunks = c_thunks
         if c_thunks is False:
-            self.makers = ("perform",)
+            self.implementations = ("perform",)
         if use_cloop and callback is None and callback_input is None and c_thunks is not False:
-            self.machine = "compiled"
+            self.vm = "compiled"
 
-    def plain_vm(self, program, storages, thunks, on_error):
+    def plain_vm(
+        self,
+        program: Program,
+        storages: Sequence[Storage],
+        thunks: Sequence[Thunk],
+        on_error: OnError,
+    ) -> PlainVM:
         if self.callback is None and self.callback_input is None:
             return super().plain_vm(program, storages, thunks, on_error)
         storage_map = dict(zip(program.variables, storages, strict=True))
         compute_map = {var: [True] for var in program.variables}
 
-        def show_inputs():
+        def show_inputs() -> None:
             if self.callback_input is not None:
                 for var, storage in storage_map.items():
                     if var.owner is None:
                         self.callback_input(var, storage[0])
 
-        def run(k, node, thunk):
+        def run(k: int, node: Apply, thunk: Thunk) -> None:
             thunk()
             if self.callback is not None:
                 self.callback(
@@ -203,110 +283,53 @@ class VM_Linker(Linker):
 class CLinker(OpWiseCLinker):
     """Legacy: the graph must run in C as a whole; an Apply without C is refused when compiling."""
 
-    def c_step(self, node, kernels):
+    def c_step(self, node: Apply, kernels: Kernels | None) -> CStep | None:
         step = super().c_step(node, kernels)
         if step is None:
             raise NotImplementedError(
                 f"{node.op} cannot produce C code, and the linker 'c' runs only C. Use the linker "
-                f"'c|py', which runs perform if there is no C code.{_lines(node)}"
+                f"'c|py', which runs perform if there is no C code."
+                f"{''.join(map(provenance.made_by, node.origins[:1]))}"
             )
         return step
 
 
-def _lines(node):
-    return "".join(map(provenance.made_by, node.origins[:1]))
+def _with_loop(step: CStep | None) -> CStep | None:
+    """Return a step if it has the loop that it needs, else None: the Apply runs ``perform``."""
+    return step if step is None or step.loop is None or step.loop.address else None
 
 
-def compiled_vm(program, storages, steps, on_error, allow_gc):
-    """Return the compiled machine for a program; ``steps`` holds a CStep or None for each step."""
-    rows = []
-    for step, c in zip(program.steps, steps, strict=True):
-        if c is None:
-            perform = step.node.op.perform
-            rows.append((None, step.inputs, step.outputs, (), (), 0, 0, None, perform, step.node))
-        else:
-            loop = c.loop
-            address, context = (loop.address, loop.context) if loop is not None else (0, 0)
-            rows.append(
-                (c.kind, step.inputs, step.outputs, c.ints, c.reals, address, context, loop, None,
-                 step.node)
-            )  # fmt: skip
-    return opwise_c.VM(
-        [cmakers.cell_layout(var) for var in program.variables],
-        rows,
-        [(cell, storages[cell]) for cell in program.inputs],
-        [(cell, storages[cell]) for cell in program.outputs],
-        program.constants,
-        list(program.parents),
-        [step.dies for step in program.steps],
-        list(program.ends),
-        program.commit,
-        list(program.destroyed),
-        on_error,
-        allow_gc,
-    )
-
-
-def make_thunk(program, k, c_step, storages, on_error):
-    """Return the thunk of step ``k`` for the plain machine."""
-    step = program.steps[k]
-    ins = [storages[c] for c in step.inputs]
-    outs = [storages[c] for c in step.outputs]
-    if c_step is None:
-        return PerformThunk(step.node, ins, outs)
-    machine = single_step_vm(program, k, c_step, storages)
-    return CThunk(step.node, ins, outs, machine)
-
-
-def single_step_vm(program, k, c_step, storages):
-    """Return a compiled machine that runs only step ``k``, between Python storages."""
-    step = program.steps[k]
-    cells = list(dict.fromkeys((*step.inputs, *step.outputs)))
-    at = {cell: i for i, cell in enumerate(cells)}
-    loop = c_step.loop
-    address, context = (loop.address, loop.context) if loop is not None else (0, 0)
-    node = step.node
-
-    def raise_it(_, exception, values):
-        raise exception
-
-    return opwise_c.VM(
-        [cmakers.cell_layout(program.variables[c]) for c in cells],
-        [(c_step.kind, tuple(at[c] for c in step.inputs), tuple(at[c] for c in step.outputs),
-          c_step.ints, c_step.reals, address, context, loop, None, node)],
-        [(at[c], storages[c]) for c in dict.fromkeys(step.inputs)],
-        [(at[c], storages[c]) for c in step.outputs],
-        {},
-        [at.get(program.parents[c], -1) for c in cells],
-        [()],
-        [at[c] for c in step.outputs],
-        1,
-        [],
-        raise_it,
-    )  # fmt: skip
-
-
-def _storages(program, input_storage, output_storage, storage_map):
-    """Return the one-element list of each cell, taking those that are given."""
-    storages = [None] * len(program.variables)
-    for cells, given in ((program.inputs, input_storage), (program.outputs, output_storage)):
-        for cell, storage in zip(cells, given or (), strict=False):
-            if storages[cell] is None:
-                storages[cell] = getattr(storage, "storage", storage)
-    for cell, var in enumerate(program.variables):
-        if storages[cell] is None and storage_map is not None and var in storage_map:
-            storages[cell] = storage_map[var]
-        if storages[cell] is None:
-            storages[cell] = [None]
-        if cell in program.constants:
-            storages[cell][0] = program.constants[cell]
+def _storages(
+    program: Program,
+    input_storage: Sequence[Storage | Container] | None,
+    output_storage: Sequence[Storage | Container] | None,
+    storage_map: MutableMapping[Variable, Storage] | None,
+) -> list[Storage]:
+    """Return the one-element list of each slot, taking those that are given."""
+    found: list[Storage | None] = [None] * len(program.variables)
+    for slots, given in ((program.inputs, input_storage), (program.outputs, output_storage)):
+        for slot, storage in zip(slots, given or (), strict=False):
+            if found[slot] is None:
+                found[slot] = storage.storage if isinstance(storage, Container) else storage
+    storages = []
+    for slot, var in enumerate(program.variables):
+        chosen = found[slot]
+        if chosen is None and storage_map is not None:
+            chosen = storage_map.get(var)
+        if chosen is None:
+            chosen = [None]
+        if slot in program.constants:
+            chosen[0] = program.constants[slot]
         if storage_map is not None:
-            storage_map[var] = storages[cell]
+            storage_map[var] = chosen
+        storages.append(chosen)
     return storages
 
 
-def _reporter(program, storages):
-    def report(k, exception, values):
+def reporter(program: Program, storages: Sequence[Storage]) -> OnError:
+    """Return what a VM calls with (step, exception, values) when an Apply fails."""
+
+    def report(k: int, exception: BaseException, values: Sequence[Any]) -> None:
         shared = program.fgraph.interface.shared
         footprint = [
             (var, storage[0], var in shared)

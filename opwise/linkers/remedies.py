@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 from opwise.errors import MethodNotDefined
+from opwise.graph.apply import Apply
 from opwise.graph.printing import Print
 from opwise.tensor.advanced_subtensor import (
     AdvancedIncSubtensor1,
@@ -29,8 +33,11 @@ from opwise.tensor.shape import Rebroadcast, Reshape
 from opwise.tensor.sort import TopKOp
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 
+#: the values of an Apply's inputs
+Values = Sequence[Any]
 
-def _called(node, i):
+
+def _called(node: Apply, i: int) -> str:
     """Return the name of input ``i`` of an Apply, or "input i" if it has none."""
     var = node.inputs[i]
     return str(var) if var.owner is None or var.name else f"input {i}"
@@ -42,7 +49,7 @@ _EARLIER = (
 )
 
 
-def remedy(exception, node, values):
+def remedy(exception: BaseException, node: Apply, values: Values) -> str | None:
     """Return what a user can do about the failure of an Apply, or None if that is not known.
 
     values: of its inputs.
@@ -65,7 +72,7 @@ def remedy(exception, node, values):
 # --- elementwise ----------------------------------------------------------------------------------
 
 
-def _elementwise(exception, node, values):
+def _elementwise(exception: BaseException, node: Apply, values: Values) -> str | None:
     lengths = meeting(node, values)
     if lengths is None:
         return None
@@ -82,11 +89,11 @@ def _elementwise(exception, node, values):
     )
 
 
-def meeting(node, values):
+def meeting(node: Apply, values: Values) -> tuple[int, dict[int, int]] | None:
     """Return (dimension, {length: index of an input}) if operands differ in length, or None."""
     shapes = [np.shape(value) for value in values]
     for dim in range(max(map(len, shapes), default=0)):
-        found = {}
+        found: dict[int, int] = {}
         for i, (var, shape) in enumerate(zip(node.inputs, shapes, strict=True)):
             if len(shape) > dim and not var.type.broadcastable[dim]:
                 found.setdefault(shape[dim], i)
@@ -95,7 +102,7 @@ def meeting(node, values):
     return None
 
 
-def step_that_failed(node, values):
+def step_that_failed(node: Apply, values: Values) -> Any:
     """Return the scalar op of a fused loop whose operands have different lengths, or None."""
     scalar_op = node.op.scalar_op
     if not hasattr(scalar_op, "steps"):
@@ -123,7 +130,7 @@ def step_that_failed(node, values):
 _FACTORS = {Gemm: (2, 3), Gemv: (2, 3), Ger: (2, 3)}
 
 
-def _product(exception, node, values):
+def _product(exception: BaseException, node: Apply, values: Values) -> str | None:
     i, k = next((places for op, places in _FACTORS.items() if isinstance(node.op, op)), (0, 1))
     if isinstance(node.op, Ger):
         return _EARLIER
@@ -153,7 +160,7 @@ def _product(exception, node, values):
 # --- indices --------------------------------------------------------------------------------------
 
 
-def _index(exception, node, values):
+def _index(exception: BaseException, node: Apply, values: Values) -> str | None:
     if isinstance(exception, IndexError):
         if "boolean index" in str(exception):
             shape = np.shape(values[0])
@@ -185,7 +192,7 @@ _OF_ROWS = (AdvancedSubtensor1, AdvancedIncSubtensor1)
 # --- shapes ---------------------------------------------------------------------------------------
 
 
-def _reshape(exception, node, values):
+def _reshape(exception: BaseException, node: Apply, values: Values) -> str | None:
     size = np.size(values[0])
     return (
         f"The new shape must have {size} elements, as {_called(node, 0)} has; one length may be "
@@ -193,37 +200,37 @@ def _reshape(exception, node, values):
     )
 
 
-def _join(exception, node, values):
+def _join(exception: BaseException, node: Apply, values: Values) -> str | None:
     shapes = ", ".join(f"{_called(node, i)} {np.shape(v)}" for i, v in enumerate(values) if i)
     return f"Lengths may differ only along axis {int(values[0])}, the axis of the join: {shapes}."
 
 
-def _split(exception, node, values):
+def _split(exception: BaseException, node: Apply, values: Values) -> str | None:
     return f"The sum of the sizes must be the length of {_called(node, 0)} along that axis."
 
 
-def _top(exception, node, values):
+def _top(exception: BaseException, node: Apply, values: Values) -> str | None:
     shape = np.shape(values[0])
     return f"k must be at most the length along that axis of {_called(node, 0)}, of shape {shape}."
 
 
-def _alloc(exception, node, values):
+def _alloc(exception: BaseException, node: Apply, values: Values) -> str | None:
     if "negative" in str(exception):
         return "Lengths must not be negative: check how the shape is computed."
     return f"Each dimension of {_called(node, 0)} must have the length of the result, or 1."
 
 
-def _arange(exception, node, values):
+def _arange(exception: BaseException, node: Apply, values: Values) -> str | None:
     return "Use a step other than 0."
 
 
-def _reduction(exception, node, values):
+def _reduction(exception: BaseException, node: Apply, values: Values) -> str | None:
     if "zero-size" in str(exception) or "empty" in str(exception):
         return f"{_called(node, 0)} is empty, and an empty array has no maximum."
     return _elementwise(exception, node, values) if hasattr(node.op, "scalar_op") else None
 
 
-def _rebroadcast(exception, node, values):
+def _rebroadcast(exception: BaseException, node: Apply, values: Values) -> str | None:
     return (
         f"The program declares this dimension of {_called(node, 0)} as 1 (T.addbroadcast, "
         "T.patternbroadcast): remove that, or give a value of length 1."
@@ -233,21 +240,21 @@ def _rebroadcast(exception, node, values):
 # --- neural networks ------------------------------------------------------------------------------
 
 
-def _labels(exception, node, values):
+def _labels(exception: BaseException, node: Apply, values: Values) -> str | None:
     x, labels = values[0], values[-1]
     if np.shape(x)[0] != np.shape(labels)[0]:
         return f"Give one label for each of the {np.shape(x)[0]} rows."
     return f"Labels are class indices, here in 0 to {np.shape(x)[1] - 1}."
 
 
-def _softmax(exception, node, values):
+def _softmax(exception: BaseException, node: Apply, values: Values) -> str | None:
     return "The bias must have one element for each column of the matrix."
 
 
 # --- others ---------------------------------------------------------------------------------------
 
 
-def _assert(exception, node, values):
+def _assert(exception: BaseException, node: Apply, values: Values) -> str | None:
     failed = [_called(node, i) for i, v in enumerate(values) if i and not np.all(v)]
     return (
         f"The program asserts that {' and '.join(failed)} is true of {_called(node, 0)}: check "
@@ -255,11 +262,11 @@ def _assert(exception, node, values):
     )
 
 
-def _print(exception, node, values):
+def _print(exception: BaseException, node: Apply, values: Values) -> str | None:
     return "Print takes names of attributes or methods of an array, such as 'shape' or 'min'."
 
 
-def _own_op(exception, node):
+def _own_op(exception: BaseException, node: Apply) -> str | None:
     text, name = str(exception), type(node.op).__name__
     if "did not compute its output" in text:
         return f"{name}.perform must put each result into output_storage[i][0]; it returns nothing."
@@ -273,7 +280,10 @@ def _own_op(exception, node):
     return f"Check {name}.perform, where the traceback ends."
 
 
-_ADVICE = [
+#: (classes of Ops, what advises on their failures), the first that fits
+_ADVICE: list[
+    tuple[Any, Callable[[BaseException, Apply, Values], str | None]]
+] = [
     (MapReduce, _reduction),
     (Elemwise, _elementwise),
     ((Dot, Dot22, Dot22Scalar, Gemm, Gemv, Ger, BatchedDot), _product),

@@ -1,57 +1,70 @@
-"""The plain virtual machine: runs thunks in Python. It specifies what the compiled one does."""
+"""The plain VM: runs thunks in Python. It specifies what the compiled VM does."""
 
 from __future__ import annotations
 
 import copy
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from opwise.graph import hooks
+from opwise.graph.apply import Apply
+from opwise.graph.type import Type
+from opwise.linkers import opwise_c
 from opwise.linkers.opwise_c import PythonVM
+from opwise.linkers.program import Program
+from opwise.linkers.storage import Storage
 from opwise.profiling.histogram import bucket
 
-#: how many calls are kept with the times of all thunks: of the first, and of the slowest others
+AnyVM = opwise_c.VM | PythonVM
+
+#: how many calls are kept with the times of all thunks: the first ones, and the slowest others
 _FIRST = _SLOWEST = 4
 
 
 class Thunk:
-    """Runs one Apply on storages: lists of one element each, by input and output.
+    """Runs one Apply on the storages of its inputs and outputs.
 
-    ``cthunk`` is set where no Python code runs for the Apply.
+    It has an attribute ``cthunk`` if no Python code runs for the Apply.
     """
 
+    #: Theano's name for thunks that may ask for inputs that are not computed yet: none does
     lazy = False
 
-    def __init__(self, node, inputs, outputs):
+    def __init__(self, node: Apply, inputs: Sequence[Storage], outputs: Sequence[Storage]) -> None:
         self.node = node
         self.inputs = inputs
         self.outputs = outputs
+
+    def __call__(self) -> None:
+        raise NotImplementedError
 
 
 class PerformThunk(Thunk):
     """Calls ``perform``."""
 
-    def __init__(self, node, inputs, outputs):
+    def __init__(self, node: Apply, inputs: Sequence[Storage], outputs: Sequence[Storage]) -> None:
         super().__init__(node, inputs, outputs)
         self.perform = node.op.perform
 
-    def __call__(self):
-        values = [cell[0] for cell in self.inputs]
+    def __call__(self) -> None:
+        values = [storage[0] for storage in self.inputs]
         for value, var in zip(values, self.node.inputs, strict=True):
             if value is None and hasattr(var.type, "numpy_dtype"):
                 raise ValueError("expected an ndarray, not None")
         self.perform(self.node, values, self.outputs)
-        for i, (cell, var) in enumerate(zip(self.outputs, self.node.outputs, strict=True)):
+        for i, (storage, var) in enumerate(zip(self.outputs, self.node.outputs, strict=True)):
             if hasattr(var.type, "numpy_dtype"):
-                cell[0] = self._checked(cell[0], var.type)
-                if not cell[0].flags.writeable and not self.node.op.view_map.get(i):
-                    cell[0] = np.array(cell[0])  # what comes after may overwrite it
+                storage[0] = self._checked(storage[0], var.type)
+                if not storage[0].flags.writeable and not self.node.op.view_map.get(i):
+                    storage[0] = np.array(storage[0])  # what comes after may overwrite it
 
-    def _checked(self, value, type_):
-        """Return a result as an array; it must have the dtype and dimensions that were declared."""
+    def _checked(self, value: Any, type_: Type) -> Any:
+        """Return a result as an array; raise unless it has the declared dtype and dimensions."""
         if value is None:
             raise ValueError(f"{self.node.op} did not compute its output")
         if isinstance(value, np.generic):
@@ -67,32 +80,45 @@ class PerformThunk(Thunk):
 
 
 class CThunk(Thunk):
-    """Runs the C step of one Apply, outside the compiled machine's loop."""
+    """Runs the C step of one Apply, outside the compiled VM's loop."""
 
-    def __init__(self, node, inputs, outputs, machine):
+    def __init__(
+        self,
+        node: Apply,
+        inputs: Sequence[Storage],
+        outputs: Sequence[Storage],
+        vm: opwise_c.VM,
+    ) -> None:
         super().__init__(node, inputs, outputs)
-        self.cthunk = machine
+        self.cthunk = vm
 
-    def __call__(self):
+    def __call__(self) -> None:
         self.cthunk()
 
 
 class PlainVM(PythonVM):
     """Runs a Program thunk by thunk.
 
-    storages: one-element lists by cell. wrapper: called as (i, node, thunk) instead of the thunk,
-    where a linker wraps. on_error: called as (step, exception, input values); it raises. before:
-    called once, before the first thunk.
+    storages: by slot. thunks: by step. on_error: called as (step, exception, input values) when a
+    step fails; it raises. allow_gc: whether values are released after their last use. wrapper:
+    called as (step, Apply, thunk) in place of each thunk. before: called before the first thunk.
     """
 
     def __init__(
-        self, program, storages, thunks, on_error, allow_gc=True, wrapper=None, before=None
-    ):
+        self,
+        program: Program,
+        storages: Sequence[Storage],
+        thunks: Sequence[Thunk],
+        on_error: Callable[[int, BaseException, Sequence[Any]], None],
+        allow_gc: bool = True,
+        wrapper: Callable[[int, Apply, Thunk], None] | None = None,
+        before: Callable[[], None] | None = None,
+    ) -> None:
         self.program = program
         self.storages = storages
         self.thunks = thunks
-        #: the thunks of each Apply: several where linkers run side by side
-        self.thunk_groups = [(thunk,) for thunk in thunks]
+        #: the thunks of each Apply: several if linkers run side by side
+        self.thunk_groups: list[tuple[Thunk, ...]] = [(thunk,) for thunk in thunks]
         self.on_error = on_error
         self.allow_gc = allow_gc
         self.wrapper = wrapper
@@ -102,27 +128,30 @@ class PlainVM(PythonVM):
         self.intermediate = [s for c, s in enumerate(storages) if c not in kept]
         self._ends = [storages[c] for c in program.ends if c not in kept]
         self.timed = self.ignoring = False
-        self._marks = None
+        self.calls = self.total_ns = self.first_ns = 0
+        self._marks: tuple[Any, Any, bytes, list[bytes]] | None = None
+        self._layouts: list[tuple[tuple[int, ...], tuple[int, ...]] | None]
         self._layouts = [None] * len(storages)
         self.reset_timing()
 
-    def call(self):
+    def call(self) -> None:
         if self._marks is None:
             self._run_all(self._run)
         else:
             self._run_marked()
 
-    def start_marking(self, push, pop, label, labels):
+    def start_marking(self, push: Any, pop: Any, label: bytes, labels: list[bytes]) -> None:
         """Push a range for each call and each thunk from now on, and pop it at its end.
 
-        push, pop: C functions, of ctypes. label: that of a call; labels: of thunks; bytes.
+        push, pop: C functions of ctypes. label: that of a call. labels: those of thunks.
         """
         self._marks = push, pop, label, labels
 
-    def _run_marked(self):
+    def _run_marked(self) -> None:
+        assert self._marks is not None
         push, pop, label, labels = self._marks
 
-        def run(k, thunk):
+        def run(k: int, thunk: Thunk) -> None:
             push(labels[k])
             try:
                 self._run(k, thunk)
@@ -135,7 +164,7 @@ class PlainVM(PythonVM):
         finally:
             pop()
 
-    def _run_all(self, run):
+    def _run_all(self, run: Callable[[int, Thunk], None]) -> None:
         start = time.perf_counter_ns()
         self._bring_inputs()
         if self.before is not None:
@@ -145,8 +174,8 @@ class PlainVM(PythonVM):
         self._run_steps(run)
         self._finish()
         if self.allow_gc:
-            for cell in self._ends:
-                cell[0] = None
+            for storage in self._ends:
+                storage[0] = None
         if self.timed:
             elapsed = time.perf_counter_ns() - start
             self.total_ns += elapsed
@@ -157,14 +186,14 @@ class PlainVM(PythonVM):
                 self.ignoring = False
                 self.reset_timing()
 
-    def _run_steps(self, run):
+    def _run_steps(self, run: Callable[[int, Thunk], None]) -> None:
         """Run all thunks by ``run``."""
         for k in range(len(self.thunks)):
             if k == self.program.commit:
                 self._save()
             self._run_step(k, run)
 
-    def _run_step(self, k, run):
+    def _run_step(self, k: int, run: Callable[[int, Thunk], None]) -> None:
         try:
             run(k, self.thunks[k])
         except BaseException as error:
@@ -172,10 +201,10 @@ class PlainVM(PythonVM):
         if self.timed:
             self._note_layouts(self.program.steps[k].outputs)
         if self.allow_gc:
-            for cell in self._dies[k]:
-                cell[0] = None
+            for storage in self._dies[k]:
+                storage[0] = None
 
-    def _run(self, k, thunk):
+    def _run(self, k: int, thunk: Thunk) -> None:
         if not self.timed:
             if self.wrapper is None:
                 thunk()
@@ -189,85 +218,86 @@ class PlainVM(PythonVM):
             self.wrapper(k, thunk.node, thunk)
         self._note(k, time.perf_counter_ns() - start)
 
-    def _fail(self, k, error):
+    def _fail(self, k: int, error: BaseException) -> None:
         """Raise what step ``k`` raised; everything is as it was before the call."""
         values = self._values(k)
         self.undo()
         self.on_error(k, error, values)
         raise error
 
-    def _values(self, k):
+    def _values(self, k: int) -> list[Any]:
         """Return the values of the inputs of step ``k``, for the error message."""
-        return [cell[0] for cell in self.thunks[k].inputs]
+        return [storage[0] for storage in self.thunks[k].inputs]
 
-    def _finish(self):
+    def _finish(self) -> None:
         """Called when all thunks have run."""
 
-    def _bring_inputs(self):
-        """Bring inputs here from where they are; those to be overwritten that must not be are
-        copied."""
-        for cell in self.program.inputs:
-            storage = self.storages[cell]
+    def _bring_inputs(self) -> None:
+        """Copy inputs from devices to the host, and read-only ones that are to be overwritten."""
+        for slot in self.program.inputs:
+            storage = self.storages[slot]
             if not isinstance(storage[0], np.ndarray):
                 storage[0] = hooks.to_host(storage[0])
-        for cell in self.program.destroyed:
-            storage = self.storages[cell]
+        for slot in self.program.destroyed:
+            storage = self.storages[slot]
             if isinstance(storage[0], np.ndarray) and not storage[0].flags.writeable:
                 storage[0] = np.array(storage[0])
 
-    def _save(self):
+    def _save(self) -> None:
         """Keep copies of the inputs that the steps from here on overwrite."""
-        storages = [self.storages[cell] for cell in self.program.destroyed]
+        storages = [self.storages[slot] for slot in self.program.destroyed]
         self.overwritten = [(s, s[0], copy.deepcopy(s[0])) for s in storages]
 
-    def free(self):
+    def free(self) -> None:
         """Forget every value between inputs and outputs."""
         if self.running:
             raise RuntimeError("The function is running: its memory cannot be freed")
         self.forget()
 
-    def kept_bytes(self):
+    def kept_bytes(self) -> int:
         """Return the bytes of the values kept between calls."""
         return sum(v[0].nbytes for v in self.intermediate if isinstance(v[0], np.ndarray))
 
-    # --- what a profile reads, as in the compiled machine ---------------------------------------
+    # --- what a profile reads, as of the compiled VM -----------------------------------------
 
-    def layouts(self):
-        """Return (shape, strides in bytes) by cell, as of the last timed call; None: no array."""
+    def layouts(self) -> list[tuple[tuple[int, ...], tuple[int, ...]] | None]:
+        """Return (shape, strides in bytes) by slot, as of the last timed call; None: no array."""
         return list(self._layouts)
 
-    def scratch_bytes(self):
+    def scratch_bytes(self) -> list[int]:
         """Return the bytes of memory that each step keeps for itself: none."""
         return [0] * len(self.thunks)
 
-    def _note_layouts(self, cells):
-        for cell in cells:
-            value = self.storages[cell][0]
+    def _note_layouts(self, slots: Iterable[int]) -> None:
+        for slot in slots:
+            value = self.storages[slot][0]
             if isinstance(value, np.ndarray | np.generic):
-                self._layouts[cell] = value.shape, value.strides
+                self._layouts[slot] = value.shape, value.strides
 
-    def start_timing(self, ignore_first_call=False):
+    def start_timing(self, ignore_first_call: bool = False) -> None:
         """Record the time of every thunk from now on, or from the second call on."""
         self.timed, self.ignoring = True, ignore_first_call
 
-    def reset_timing(self):
+    def reset_timing(self) -> None:
         """Forget all recorded times."""
         self._times = [_Times() for _ in self.thunks]
         self._now = [0] * len(self.thunks)
-        self._first, self._slowest = [], []
+        #: (nanoseconds, number, start, nanoseconds by step) of calls
+        self._first: list[tuple[int, int, int, list[int]]] = []
+        self._slowest: list[tuple[int, int, int, list[int]]] = []
         self.calls = self.total_ns = self.first_ns = 0
 
     @property
-    def timer_ns(self):
-        """What it costs to time a thunk, which is not in the times of thunks, nanoseconds."""
+    def timer_ns(self) -> int:
+        """What timing adds to a thunk, in nanoseconds; the times of thunks do not contain it."""
         return _timer_ns()
 
-    def _note(self, k, ns):
+    def _note(self, k: int, ns: int) -> None:
         self._now[k] = ns = max(0, ns - _timer_ns())
         self._times[k].add(ns)
 
-    def _keep(self, start, elapsed):
-        """Keep the times of the call that has ended if it is one of the first or the slowest."""
+    def _keep(self, start: int, elapsed: int) -> None:
+        """Keep the times of the last call if it is among the first or the slowest calls."""
         call = elapsed, self.calls, start, list(self._now)
         if self.calls <= _FIRST:
             self._first.append(call)
@@ -276,14 +306,14 @@ class PlainVM(PythonVM):
         elif elapsed > min(self._slowest)[0]:
             self._slowest[self._slowest.index(min(self._slowest))] = call
 
-    def timing(self):
+    def timing(self) -> list[tuple[int, int, int, int, tuple[tuple[int, int], ...]]]:
         """Return (count, sum, least, most, ((bucket, count), ...)) of each step, nanoseconds."""
         return [
             (t.count, t.sum, t.least, t.most, tuple(sorted(t.histogram.items())))
             for t in self._times
         ]
 
-    def detail(self):
+    def detail(self) -> list[tuple[int, int, list[int]]]:
         """Return (number, start, [nanoseconds by step]) of the first calls and the slowest."""
         return sorted(call[1:] for call in (*self._first, *self._slowest))
 
@@ -291,11 +321,11 @@ class PlainVM(PythonVM):
 class _Times:
     """The times of one step: runs, sum, least, most, and a histogram."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.count = self.sum = self.least = self.most = 0
-        self.histogram = Counter()
+        self.histogram: Counter[int] = Counter()
 
-    def add(self, ns):
+    def add(self, ns: int) -> None:
         self.least = min(self.least, ns) if self.count else ns
         self.most = max(self.most, ns)
         self.count += 1
@@ -304,7 +334,7 @@ class _Times:
 
 
 @cache
-def _timer_ns():
-    """Return the least that two readings of the clock differ by, in nanoseconds."""
+def _timer_ns() -> int:
+    """Return the least difference of two clock readings, in nanoseconds."""
     clock = time.perf_counter_ns
     return min(-(clock() - clock()) for _ in range(1000))

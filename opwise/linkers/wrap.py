@@ -2,100 +2,110 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
 import numpy as np
 
-from opwise.linkers.base import Linker, OpWiseCLinker, PerformLinker
+from opwise.graph.apply import Apply
+from opwise.graph.variable import Variable
+from opwise.linkers.base import Linker, OpWiseCLinker, PerformLinker, Schedule
+from opwise.linkers.linked import Linked
+from opwise.linkers.storage import Container, Storage
+from opwise.linkers.vm import PlainVM, Thunk
 
 
 class WrapLinker(Linker):
-    """Runs ``wrapper(i, node, *thunks)`` for every Apply, with a thunk of each of ``linkers``.
+    """Calls ``wrapper(i, node, *thunks)`` for every Apply, with a thunk of each of ``linkers``.
 
-    The wrapper must call the thunks itself. Each linker has storages of its own; inputs are copied
-    from the first's, whose outputs are returned.
+    The wrapper must call the thunks itself. Each linker has storages of its own: inputs are copied
+    from those of the first linker, whose outputs are returned.
     """
 
-    def __init__(self, linkers, wrapper):
+    def __init__(self, linkers: Iterable[Linker], wrapper: Callable[..., Any]) -> None:
         for linker in linkers:
-            if not hasattr(linker, "make_all") or isinstance(linker, WrapLinker):
+            if not isinstance(linker, Linker) or isinstance(linker, WrapLinker):
                 raise AttributeError(
                     f"{linker!r} cannot be wrapped: it gives no thunk for each Apply (no make_all)"
                 )
         super().__init__()
         self.linkers = list(linkers)
         self.wrapper = wrapper
-        self.makers = tuple({m: None for x in linkers for m in getattr(x, "makers", ())})
+        self.implementations = tuple(
+            dict.fromkeys(each for linker in linkers for each in linker.implementations)
+        )
 
-    def clone(self, allow_gc=None):
+    def clone(
+        self,
+        allow_gc: bool | None = None,
+        vm: str | None = None,
+        generate_kernels: bool | None = None,
+    ) -> Self:
         """Return a copy, of the wrapped linkers too."""
-        new = super().clone(allow_gc)
+        new = super().clone(allow_gc, vm, generate_kernels)
         new.linkers = [linker.clone(allow_gc) for linker in self.linkers]
         return new
 
-    def make_all(self, input_storage=None, output_storage=None, storage_map=None):
-        # one program and plain machines: the wrapper must get a thunk for every Apply
-        made = []
-        for i, linker in enumerate(self.linkers):
-            inner = linker.clone()
-            inner.machine = "plain"
-            inner.generate_kernels = self.generate_kernels
-            inner.fgraph = None
-            bound = inner.accept(self.fgraph)
-            made.append(
-                bound.make_all(input_storage, output_storage, storage_map)
-                if i == 0
-                else bound.make_all()
-            )
-            if i == 0:
-                self.cimpl = getattr(bound, "cimpl", [])
-                self.report = getattr(bound, "report", None)
-                self.program = getattr(bound, "program", None)
-        machines = [m[0] for m in made]
-        orders = [m[4] for m in made]
-        if any(order != orders[0] for order in orders):
+    def link(
+        self,
+        input_storage: Sequence[Storage | Container] | None = None,
+        output_storage: Sequence[Storage | Container] | None = None,
+        storage_map: MutableMapping[Variable, Storage] | None = None,
+    ) -> Linked:
+        # plain VMs over one program: the wrapper must get a thunk for every Apply
+        bound = [
+            linker.clone(vm="plain", generate_kernels=self.generate_kernels).accept(self.fgraph)
+            for linker in self.linkers
+        ]
+        first = bound[0].link(input_storage, output_storage, storage_map)
+        linked = [first, *(linker.link() for linker in bound[1:])]
+        if any(each.order != first.order for each in linked):
             raise Exception(
                 "All linkers to WrapLinker should execute operations in the same order."
             )
-        return (_together(machines, self.wrapper), *made[0][1:])
+        vms = [each.vm for each in linked if isinstance(each.vm, PlainVM)]
+        return replace(first, vm=_together(vms, self.wrapper))
 
 
-def _together(machines, wrapper):
-    """Return the first of several plain machines, which runs the thunks of all in step.
+def _together(vms: Sequence[PlainVM], wrapper: Callable[..., Any]) -> PlainVM:
+    """Return the first of several plain VMs, which runs the thunks of all in step.
 
     Whatever ends its call ends it for the others too.
     """
-    first, others = machines[0], machines[1:]
-    groups = list(zip(*(machine.thunks for machine in machines), strict=True))
+    first, others = vms[0], vms[1:]
+    groups = list(zip(*(vm.thunks for vm in vms), strict=True))
 
-    def copy_inputs():
-        for machine in others:
-            for mine, theirs in zip(machine.program.inputs, first.program.inputs, strict=True):
+    def copy_inputs() -> None:
+        for vm in others:
+            for mine, theirs in zip(vm.program.inputs, first.program.inputs, strict=True):
                 value = first.storages[theirs][0]
                 copied = np.array(value) if isinstance(value, np.ndarray) else value
-                machine.storages[mine][0] = copied
+                vm.storages[mine][0] = copied
 
     first.before = copy_inputs
     first.wrapper = lambda k, node, _: wrapper(k, node, *groups[k])
     first.thunk_groups = groups
     first.temporary = [
         storage
-        for machine in others
-        for cell, storage in enumerate(machine.storages)
-        if cell not in machine.program.constants
+        for vm in others
+        for slot, storage in enumerate(vm.storages)
+        if slot not in vm.program.constants
     ]
     return first
 
 
-def WrapLinkerMany(linkers, wrappers):
+def WrapLinkerMany(linkers: Iterable[Linker], wrappers: Sequence[Callable[..., Any]]) -> WrapLinker:
     """Return a WrapLinker that calls each of ``wrappers`` in order."""
 
-    def wrapper(*args):
+    def wrapper(*args: Any) -> None:
         for f in wrappers:
             f(*args)
 
     return WrapLinker(linkers, wrapper)
 
 
-def check_equal(x, y):
+def check_equal(x: Storage, y: Storage) -> None:
     """Raise unless the values of two storages agree: dtype, shape, and 1e-10 at most apart."""
     a, b = x[0], y[0]
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
@@ -115,12 +125,16 @@ def check_equal(x, y):
 class DualLinker(WrapLinker):
     """Runs numpy and C side by side and compares after every Apply; returns numpy's results."""
 
-    def __init__(self, checker=check_equal, schedule=None):
-        def run_both(i, node, python, c):
+    def __init__(
+        self,
+        checker: Callable[[Storage, Storage], None] = check_equal,
+        schedule: Schedule | None = None,
+    ) -> None:
+        def run_both(i: int, node: Apply, python: Thunk, c: Thunk) -> None:
             python()
             c()
             for var, a, b in zip(node.outputs, python.outputs, c.outputs, strict=True):
-                own = var._tag and getattr(var.tag, "values_eq_approx", None)
+                own = getattr(var.tag, "values_eq_approx", None) if var._tag else None
                 if own is None or not own(a[0], b[0]):
                     checker(a, b)
 
@@ -129,7 +143,7 @@ class DualLinker(WrapLinker):
         self.checker = checker
         self.schedule = schedule
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "DualLinker()"
 
 

@@ -209,7 +209,7 @@ class Python:
                 ]
             storage = [[None] for _ in self.results]
         self.perform(self.node, inputs, storage, *self.params)
-        return [check(cell[0]) for check, cell in zip(self.results, storage, strict=True)]
+        return [check(storage[0]) for check, storage in zip(self.results, storage, strict=True)]
 
     def _check_given(self, inputs):
         for value, var in zip(inputs, self.node.inputs, strict=True):

@@ -7,8 +7,10 @@ in C; values, memory and types are checked after each (``debugchecks``).
 
 from __future__ import annotations
 
+import copy
 import importlib
 import logging
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,7 +26,7 @@ from opwise.errors import (  # noqa: F401  (legacy programs import them from her
     StochasticOrder,
     with_message,
 )
-from opwise.graph import aliasing, hooks
+from opwise.graph import aliasing, target
 from opwise.linkers import opwise_c
 from opwise.linkers.base import Linker, OpWiseCLinker
 from opwise.modes import debugreports, preallocated
@@ -88,7 +90,7 @@ class DebugMode(Mode):
         Raises StochasticOrder if it is not.
         """
         as_written = fgraph.clone() if self.stability_patience > 1 else None
-        history = fgraph.history = History()
+        history = History()
         fgraph.attach_feature(history)
         record = super().optimize(fgraph)
         # what a rewrite had to say was said the first time
@@ -103,9 +105,7 @@ class DebugMode(Mode):
         return record
 
     def bound_linker(self, fgraph):
-        linker = super().bound_linker(fgraph)
-        linker.settings = self
-        return linker
+        return super().bound_linker(fgraph).under(self)
 
     def __str__(self):
         return f"DebugMode(linker={self.linker}, optimizer={self.provided_optimizer})"
@@ -127,29 +127,32 @@ def _or(value, default):
 class DebugLinker(Linker):
     """Links a graph for DebugMode: numpy and C side by side, and everything that it was before."""
 
-    makers = ("c", "perform")
-    settings = None
+    implementations = ("c", "perform")
+    #: the DebugMode that says what is checked
+    settings: DebugMode
 
-    def make_all(self, input_storage=None, output_storage=None, storage_map=None):
+    def under(self, settings):
+        """Return a linker of the same graph that checks what a DebugMode says."""
+        new = copy.copy(self)
+        new.settings = settings
+        return new
+
+    def link(self, input_storage=None, output_storage=None, storage_map=None):
         fgraph = self.fgraph
-        inner = OpWiseCLinker()
-        inner.machine = "plain"
-        inner.generate_kernels = self.generate_kernels
-        made = inner.accept(fgraph).make_all(input_storage, output_storage, storage_map)
-        self.cimpl, self.report, self.program = inner.cimpl, inner.report, inner.program
-        self.thunk_seconds = inner.thunk_seconds
+        inner = OpWiseCLinker().clone(vm="plain", generate_kernels=self.generate_kernels)
+        linked = inner.accept(fgraph).link(input_storage, output_storage, storage_map)
         trials = {}
-        if (hooks.chosen_device or config.device) != "cpu":
-            trials = importlib.import_module("opwise.gpu.trials").trials_of(self.program.order)
-        history = fgraph.history
+        if target.device_name() != "cpu":
+            trials = importlib.import_module("opwise.gpu.trials").trials_of(linked.order)
+        history = fgraph.find_feature(History)
         replay = Replay(history, fgraph.inputs, fgraph.outputs, self.settings.check_py_code)
-        return _Machine(self.settings, made[0], replay, trials), *made[1:]
+        return replace(linked, vm=DebugVM(self.settings, linked.vm, replay, trials))
 
 
-class _Machine(opwise_c.PythonVM):
+class DebugVM(opwise_c.PythonVM):
     """Runs one call every way and compares.
 
-    vm: a plain machine, of which storages are used. trials: what runs Applys on a device.
+    vm: a plain VM, of which storages are used. trials: what runs Applys on a device.
     """
 
     def __init__(self, settings, vm, replay, trials):
@@ -170,15 +173,17 @@ class _Machine(opwise_c.PythonVM):
         fgraph = program.fgraph
         self.agree = [comparison(new, old) for new, old in zip(
             fgraph.outputs, replay.history.written, strict=True)]  # fmt: skip
-        kept = {id(cell) for cell in self.outputs}
+        kept = {id(storage) for storage in self.outputs}
         constant = {id(self.storages[c]) for c in program.constants}
         self.intermediate = self.outputs
         self.temporary = [c for c in self.storages if id(c) not in kept | constant]
 
     def call(self):
-        given = [cell[0] for _, cell in self.inputs]
+        given = [storage[0] for _, storage in self.inputs]
         # what was given is left as it was: Applys run on copies
-        self.restored = [(cell, value) for (_, cell), value in zip(self.inputs, given, strict=True)]
+        self.restored = [
+            (storage, value) for (_, storage), value in zip(self.inputs, given, strict=True)
+        ]
         try:
             # Python, C and what was written see the same special values, and none is a surprise
             with np.errstate(all="ignore"):
@@ -190,15 +195,15 @@ class _Machine(opwise_c.PythonVM):
         for (var, _), fits, value in zip(self.inputs, self.fits, given, strict=True):
             self._check_input(var, fits, value)
         self.replay(given)
-        for (_, cell), value in zip(self.inputs, private_copies(given), strict=True):
-            cell[0] = value
+        for (_, storage), value in zip(self.inputs, private_copies(given), strict=True):
+            storage[0] = value
         for k, step in enumerate(self.steps):
             try:
                 step()
             except DebugModeError:
                 raise
             except BaseException as error:
-                self.on_error(k, error, [cell[0] for cell in step.cells_in])
+                self.on_error(k, error, [storage[0] for storage in step.input_storages])
                 raise
             if step.different is not None:
                 raise self._bad_value(k)
@@ -236,16 +241,16 @@ class _Machine(opwise_c.PythonVM):
 
     def _compare_with_written(self):
         fgraph, written = self.program.fgraph, self.replay.history.written
-        for k, (agree, cell) in enumerate(zip(self.agree, self.outputs, strict=True)):
+        for k, (agree, storage) in enumerate(zip(self.agree, self.outputs, strict=True)):
             expected = self.replay.value(written[k])
-            if expected is None or agree(expected, cell[0]):
+            if expected is None or agree(expected, storage[0]):
                 continue
-            if self.replay.excuses(written[k], expected, cell[0]):
+            if self.replay.excuses(written[k], expected, storage[0]):
                 continue
             new = fgraph.outputs[k]
             story, cause = self._overwritten(new, len(self.steps))
             raise debugreports.bad_optimization(
-                self.replay.copies.get(written[k], written[k]), new, expected, cell[0],
+                self.replay.copies.get(written[k], written[k]), new, expected, storage[0],
                 cause.reason if cause else "all rewrites together", cause.stage if cause else "",
                 written[k].owner or new.owner, f"  Output {k} of the function\n" + story,
             )  # fmt: skip
@@ -303,7 +308,7 @@ class _Step:
     def __init__(self, settings, thunk, replay, replayed, trial=None):
         self.settings, self.replay = settings, replay
         self.node = node = thunk.node
-        self.cells_in, self.cells_out = thunk.inputs, thunk.outputs
+        self.input_storages, self.output_storages = thunk.inputs, thunk.outputs
         self.c = thunk if hasattr(thunk, "cthunk") and settings.check_c_code else None
         self.python = Python(node)
         #: runs it on a device, if there is one
@@ -323,7 +328,7 @@ class _Step:
 
     def __call__(self):
         self.different, self._same_as_known = None, False
-        inputs = [cell[0] for cell in self.cells_in]
+        inputs = [storage[0] for storage in self.input_storages]
         self.before = self.memory.snapshots(inputs)
         outputs = self._run_python(inputs) if self.c is None else self._run_c(inputs)
         if self.trial is not None:
@@ -352,8 +357,8 @@ class _Step:
         else:
             outputs = self.python(inputs)
             self.memory.check(self.before, inputs, outputs, "py")
-        for cell, value in zip(self.cells_out, outputs, strict=True):
-            cell[0] = value
+        for storage, value in zip(self.output_storages, outputs, strict=True):
+            storage[0] = value
         return outputs
 
     def _run_c(self, inputs):
@@ -371,7 +376,7 @@ class _Step:
             self.c()
         finally:
             opwise_c.fill_new_blocks(False)
-        outputs = [cell[0] for cell in self.cells_out]
+        outputs = [storage[0] for storage in self.output_storages]
         self.memory.check(self.before, inputs, outputs, "c")
         if expected is not None:
             self._compare_c(expected, outputs)
@@ -414,7 +419,7 @@ class _Step:
                     var, "perform", a, "c_code", b, self._inputs(), BadCLinkerOutput
                 )
             if not isinstance(b, np.ndarray):
-                self.cells_out[k][0] = a
+                self.output_storages[k][0] = a
                 continue
             if wanted and a.strides != b.strides:
                 if wanted > 1:
@@ -452,8 +457,8 @@ class _Step:
                 self._compare_storage(reference, results, f"py with {name} output")
             if self.c is not None and not self.memory.destroyed:
                 results = self._c_with(given)
-                for cell, value in zip(self.cells_out, outputs, strict=True):
-                    cell[0] = value
+                for storage, value in zip(self.output_storages, outputs, strict=True):
+                    storage[0] = value
                 self._compare_storage(reference, results, f"c with {name} output")
 
     def _python_with(self, storage, name):
@@ -465,9 +470,9 @@ class _Step:
 
     def _c_with(self, given):
         for k, value in given.items():
-            self.cells_out[k][0] = preallocated.filled(value)
+            self.output_storages[k][0] = preallocated.filled(value)
         self.c()
-        return [cell[0] for cell in self.cells_out]
+        return [storage[0] for storage in self.output_storages]
 
     def _compare_storage(self, reference, results, name):
         for var, agree, a, b in zip(self.node.outputs, self.agree, reference, results, strict=True):

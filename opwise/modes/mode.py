@@ -7,7 +7,7 @@ import importlib
 
 from opwise.config import config, register_mode_name
 from opwise.errors import similar
-from opwise.graph import hooks, provenance
+from opwise.graph import provenance, target
 from opwise.linkers.base import CLinker, Linker, OpWiseCLinker, PerformLinker, VM_Linker
 from opwise.linkers.wrap import DualLinker
 from opwise.optimizers.database import Query
@@ -180,7 +180,7 @@ class Mode:
         ``mode.excluding("gpu")`` stays on the CPU.
         """
         linker, query = self.linker, self._optimizer
-        device = hooks.chosen_device or config.device
+        device = target.device_name()
         if device == "cpu" or type(linker) not in (OpWiseCLinker, VM_Linker):
             return linker
         if isinstance(query, Query) and "gpu" in query.exclude:
@@ -218,12 +218,13 @@ class Mode:
                 "'linker' parameter of FunctionMaker should be a Linker with an accept method or "
                 f"one of {list(predefined_linkers)}."
             )
-        linker = used.clone() if isinstance(used, Linker) else used
-        query = self._optimizer
-        linker.generate_kernels = not (isinstance(query, Query) and "fast_compile" in query.include)
-        return linker.accept(fgraph)
+        if isinstance(used, Linker):
+            query = self._optimizer
+            quick = isinstance(query, Query) and "fast_compile" in query.include
+            used = used.clone(generate_kernels=not quick)
+        return used.accept(fgraph)
 
-    def compiled(self, function):
+    def on_compiled(self, function):
         """Called with every function that was compiled under this mode."""
 
     # --- variants ---------------------------------------------------------------------------------

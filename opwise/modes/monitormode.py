@@ -40,8 +40,8 @@ class MonitorMode(Mode):
 
 def detect_nan(i, node, thunk):
     """A ``post_func`` that prints every Apply of which an output holds NaN."""
-    for cell in thunk.outputs:
-        value = cell[0]
+    for storage in thunk.outputs:
+        value = storage[0]
         if isinstance(value, np.ndarray) and value.dtype.kind in "fc" and np.isnan(value).any():
             print("*** NaN detected ***")
             debugprint(node)

@@ -68,8 +68,8 @@ class NanGuardMode(Mode):
         self._check(var, value, None)
 
     def _after_apply(self, node, thunk, storage_map, compute_map):
-        for var, cell in zip(node.outputs, thunk.outputs, strict=True):
-            self._check(var, cell[0], node)
+        for var, storage in zip(node.outputs, thunk.outputs, strict=True):
+            self._check(var, storage[0], node)
 
     def _check(self, var, value, node):
         """Complain of a value; node: the Apply that computed it, None for an input."""

@@ -184,7 +184,7 @@ def performed(node, known):
         inputs.append(value.copy() if i in destroyed else value)
     storage = [[None] for _ in node.outputs]
     node.op.perform(node, inputs, storage, *params(node))
-    return [cell[0] for cell in storage]
+    return [storage[0] for storage in storage]
 
 
 def exact_op(op):

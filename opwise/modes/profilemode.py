@@ -39,7 +39,7 @@ class ProfileMode(Mode, Profiled):
             _at_exit.append(new)
         return new
 
-    def compiled(self, function):
+    def on_compiled(self, function):
         """Start to time a function. ``f.profile`` reads the same record, unless it was refused."""
         from opwise.modes.recording import record
 

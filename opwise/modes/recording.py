@@ -1,52 +1,70 @@
-"""What starts to record a compiled function; a mode does so, or the argument ``profile``."""
+"""Starts to record a compiled function, for a mode or for the argument ``profile``."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+from collections.abc import Mapping
 from functools import partial
+from typing import Any, Protocol
 
 from opwise.config import config
-from opwise.linkers import blasload, blasthreads, cbuild, cmakers, probe
-from opwise.profiling.recorder import Recorder
+from opwise.hardware import cpu
+from opwise.linkers import blasload, blasthreads, cbuild
+from opwise.linkers.linked import Linked
+from opwise.profiling.recorder import Calls, CompileTimes, Recorder
 
 
-def record(function, time_thunks=True, ignore_first_call=False, memory=False):
-    """Have the calls of a function timed from now on, and return the Recorder of it.
+class Function(Calls, Protocol):
+    """What of a compiled function is recorded."""
 
-    time_thunks: time each Apply too. ignore_first_call: begin with the second call. memory: let the
-    profile tell what lived in the last call.
+    name: str | None
+    linked: Linked
+    compile_report: CompileTimes
+
+    def start_timing(self, ignore_first_call: bool = False) -> None: ...
+
+
+def record(
+    function: Function,
+    time_thunks: bool = True,
+    ignore_first_call: bool = False,
+    memory: bool = False,
+    rewrites: Mapping[str, Any] | None = None,
+) -> Recorder:
+    """Time the calls of a function from now on, and return the Recorder of it.
+
+    time_thunks: time each Apply too. ignore_first_call: begin with the second call. memory: have
+    profiles say what lived in the last call. rewrites: the optimizer's record, to be kept.
     """
-    order = function.maker.order
-    cimpl = function.maker.linker.cimpl
-    _load_blas(any(cimpl))
-    why = ["" if c else cmakers.why_not(node) for c, node in zip(cimpl, order, strict=True)]
+    linked = function.linked
+    _load_blas(any(linked.in_c))
     if time_thunks:
-        function.fn.start_timing(ignore_first_call)
+        linked.vm.start_timing(ignore_first_call)
     function.start_timing(ignore_first_call)
-    recorder = Recorder(
-        function.name, order, function.fn, function, cimpl, why, function.maker.report
+    device = getattr(linked.vm, "device", None)
+    return Recorder(
+        name=function.name,
+        linked=linked,
+        calls=function,
+        report=function.compile_report,
+        limits=cpu.known,
+        device_limits=None if device is None else partial(_known, device),
+        no_compiler=cbuild.no_compiler() if linked.uses_compiler else "",
+        with_memory=memory,
+        with_least_memory=config.profiling.min_peak_memory,
+        rewrites=rewrites,
     )
-    recorder.program = function.maker.linker.program
-    recorder.limits = probe.known
-    if getattr(function.maker.linker, "uses_compiler", False):
-        recorder.no_compiler = cbuild.no_compiler()
-    device = getattr(function.fn, "device", None)
-    if device is not None:
-        recorder.device_limits = partial(_known, device)
-    recorder.with_memory = memory
-    recorder.with_least_memory = config.profiling.min_peak_memory
-    return recorder
 
 
-def _known(device):
-    """Return (name, what it can do at best) of a Device, None where that was not measured."""
+def _known(device: Any) -> Any:
+    """Return (name, MachineLimits) of a Device, None if it has not been measured."""
     found = importlib.import_module("opwise.gpu.probe").known(device)
     return found and (f"cuda{device.index}", found)
 
 
-def _load_blas(is_called):
-    """Have BLAS loaded before the first call: its tens of milliseconds belong to no Apply.
+def _load_blas(is_called: bool) -> None:
+    """Load BLAS before the first call: its tens of milliseconds belong to no Apply.
 
     is_called: whether a step in C may call it.
     """

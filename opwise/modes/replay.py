@@ -243,10 +243,10 @@ class _Run:
         return results
 
     def _in_c(self, inputs):
-        for cell, value in zip(self.c.inputs, inputs, strict=True):
-            cell[0] = value
+        for storage, value in zip(self.c.inputs, inputs, strict=True):
+            storage[0] = value
         self.c()
-        return [copied(cell[0]) for cell in self.c.outputs]
+        return [copied(storage[0]) for storage in self.c.outputs]
 
 
 class _Pair:
@@ -336,9 +336,7 @@ def _c_thunks(nodes):
         inputs += fresh
         outputs += clone.outputs
     fgraph = FunctionGraph(inputs, outputs, clone=False)
-    linker = OpWiseCLinker()
-    linker.machine = "plain"
-    thunks = linker.accept(fgraph).make_all()[3]
+    thunks = OpWiseCLinker().clone(vm="plain").accept(fgraph).link().thunks
     return {of_clone[t.node]: t for t in thunks if hasattr(t, "cthunk")}
 
 

@@ -12,7 +12,7 @@ import importlib.util
 from dataclasses import dataclass
 from time import perf_counter
 
-from opwise.config import change_flags, config
+from opwise.config import config, thread_flags
 from opwise.graph import provenance
 from opwise.optimizers import rule as rules
 from opwise.optimizers.database import (
@@ -249,7 +249,7 @@ def optimize(fgraph, how, profile=None):
         chosen = optdb.query(how) if isinstance(how, Query) else how
         record.name = getattr(how, "name", None) or getattr(chosen, "name", None) or ""
         record.kind = type(chosen).__name__
-        with provenance.rewriting(), change_flags(compute_test_value=config.compute_test_value_opt):
+        with provenance.rewriting(), thread_flags(compute_test_value=config.compute_test_value_opt):
             if isinstance(chosen, SeqOptimizer):
                 record.passes = chosen.optimize(fgraph).passes
             else:

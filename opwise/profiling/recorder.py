@@ -1,7 +1,7 @@
-"""Recorder: what is kept of a compiled function so that a profile of it can be taken at any time.
+"""Recorder: takes a profile of a compiled function at any time.
 
-The machine counts; the recorder only holds what the numbers belong to. It keeps the function alive,
-so that what was recorded is not lost with it.
+The VM counts; the recorder knows what the numbers belong to. It keeps the function alive, so that
+what was recorded is not lost with it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,19 @@ import math
 import os
 import platform
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from typing import Any, Protocol
 
 import numpy as np
 
 from opwise.config import config
 from opwise.graph import hooks, provenance
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.provenance import text_of
+from opwise.graph.variable import Variable
 from opwise.profiling import memory, totals, traffic
 from opwise.profiling.collection import no_collection
 from opwise.profiling.profile import (
@@ -38,38 +43,130 @@ from opwise.version import __version__
 SLOWEST = 5
 
 
-class Recorder:
-    """One compiled function: its Applys in order and where its times are.
+class VM(Protocol):
+    """The times of the steps that a VM ran; see ``opwise.linkers.vm.PlainVM``."""
 
-    machine: has ``timing()``; calls: has calls, failed, total_ns, fn_ns, first_ns of whole calls.
-    cimpl: for each Apply whether it runs in C; why: for each the reason if not. report: what its
-    maker measured: seconds total, optimizer, validate, linker, thunks by Apply; kernels.
+    @property
+    def timer_ns(self) -> float: ...
+    def timing(self) -> Sequence[tuple[Any, ...]]: ...
+    def detail(self) -> Sequence[tuple[int, int, Sequence[int]]]: ...
+    def layouts(self) -> Sequence[Any]: ...
+    def scratch_bytes(self) -> Sequence[int]: ...
+    def kept_bytes(self) -> int: ...
+    def reset_timing(self) -> None: ...
+
+
+class Step(Protocol):
+    """One Apply of a program, and the slots that it reads and writes."""
+
+    @property
+    def node(self) -> Apply: ...
+    @property
+    def inputs(self) -> tuple[int, ...]: ...
+    @property
+    def outputs(self) -> tuple[int, ...]: ...
+
+
+class Program(Protocol):
+    """What a VM runs; see ``opwise.linkers.program.Program``."""
+
+    @property
+    def fgraph(self) -> FunctionGraph: ...
+    @property
+    def variables(self) -> Sequence[Variable]: ...
+    @property
+    def steps(self) -> Sequence[Step]: ...
+
+
+class Linked(Protocol):
+    """A graph that is ready to run; see ``opwise.linkers.linked.Linked``."""
+
+    @property
+    def vm(self) -> VM: ...
+    @property
+    def program(self) -> Program: ...
+    @property
+    def order(self) -> Sequence[Apply]: ...
+    @property
+    def in_c(self) -> Sequence[bool]: ...
+    @property
+    def why_not_in_c(self) -> Sequence[str]: ...
+
+
+class Calls(Protocol):
+    """How often a function was called, and for how many nanoseconds.
+
+    ``total_ns`` is the time of whole calls, ``fn_ns`` that of the VM in them, ``first_ns`` that of
+    the first call.
     """
 
-    #: the record of the optimizer as plain data, where it is asked for
-    rewrites = None
-    #: why there was no C compiler where one would have been used
-    no_compiler = ""
-    #: the Program that the machine runs: its graph, and which cells Applys read and write
-    program = None
-    #: called without arguments: the roofline.Machine that it runs on, as far as that is known
-    limits = None
-    #: called without arguments: (name, Machine) of the device that it runs on; None if not known
-    device_limits = None
-    #: whether a snapshot tells what lived in the last call; and the order in which least would
-    with_memory = with_least_memory = False
-    #: whether a parent process compiled it, which tells how long that took
-    inherited = False
+    calls: int
+    failed: int
+    total_ns: int
+    fn_ns: int
+    first_ns: int
 
-    def __init__(self, name, order, machine, calls, cimpl, why, report):
+    def reset_calls(self) -> None: ...
+
+
+class CompileTimes(Protocol):
+    """Where the seconds of compiling a function went; see ``opwise.compile.report``."""
+
+    @property
+    def total(self) -> float: ...
+    @property
+    def optimizer(self) -> float: ...
+    @property
+    def validate(self) -> float: ...
+    @property
+    def linker(self) -> float: ...
+    @property
+    def thunks(self) -> Mapping[Apply, float]: ...
+    @property
+    def kernels(self) -> Any: ...
+
+
+class Recorder:
+    """One compiled function: its Applys in order, and where its times are."""
+
+    def __init__(
+        self,
+        *,
+        name: str | None,
+        linked: Linked,
+        calls: Calls,
+        report: CompileTimes,
+        limits: Callable[[], Any] | None = None,
+        device_limits: Callable[[], tuple[str, Any] | None] | None = None,
+        no_compiler: str = "",
+        with_memory: bool = False,
+        with_least_memory: bool = False,
+        rewrites: Mapping[str, Any] | None = None,
+    ) -> None:
         self.name = name
-        self.order = order
-        self.machine = machine
+        self.order = linked.order
+        self.vm = linked.vm
+        self.program = linked.program
+        self.in_c = linked.in_c
+        self.why_not_in_c = linked.why_not_in_c
+        #: counts the calls of the function, and their time
         self.calls = calls
-        self.cimpl = cimpl
-        self.why = why
+        #: where the time of compiling the function went
         self.report = report
-        self._static = None
+        #: returns the limits of the hardware if they have been measured
+        self.limits = limits
+        #: returns (name, limits) of the device that the function runs on if they have been measured
+        self.device_limits = device_limits
+        #: why there was no C compiler, if one would have been used
+        self.no_compiler = no_compiler
+        #: whether a snapshot says what lived in the last call, and what would in the best order
+        self.with_memory = with_memory
+        self.with_least_memory = with_least_memory
+        #: the record of the optimizer as plain data, if it is to be kept
+        self.rewrites = rewrites
+        #: whether a parent process compiled the function, and reports how long that took
+        self.inherited = False
+        self._static: list[dict[str, Any]] | None = None
 
     @property
     def called(self):
@@ -78,13 +175,13 @@ class Recorder:
 
     def snapshot(self):
         """Return what has been recorded up to now, as a FunctionProfile."""
-        times = self.machine.timing() or [(0, 0, 0, 0, ())] * len(self.order)
+        times = self.vm.timing() or [(0, 0, 0, 0, ())] * len(self.order)
         if self._static is None:
             self._static = self._describe()
         has_run = any(count for count, *_ in times)
-        arrays = self._arrays() if self.program is not None and has_run else {}
-        devices = self.machine.device_times() if hasattr(self.machine, "device_times") else {}
-        detail = tuple(CallProfile(n, start, tuple(ns)) for n, start, ns in self.machine.detail())
+        arrays = self._arrays() if has_run else {}
+        devices = self.vm.device_times() if hasattr(self.vm, "device_times") else {}
+        detail = tuple(CallProfile(n, start, tuple(ns)) for n, start, ns in self.vm.detail())
         first = self._first_call(detail)
         applys = tuple(
             ApplyProfile(
@@ -105,7 +202,7 @@ class Recorder:
             first_call_ns=self.calls.first_ns,
             first_calls=int(self.calls.first_ns > 0),
             compile=self._compile(),
-            timing_ns=self.machine.timer_ns * sum(count for count, *_ in times),
+            timing_ns=self.vm.timer_ns * sum(count for count, *_ in times),
             detail=detail,
             rewrites=None if self.inherited else self.rewrites,
             memory=self._memory(applys) if self.with_memory and arrays else None,
@@ -119,13 +216,13 @@ class Recorder:
 
     def _arrays(self):
         """Return {position: what ApplyProfile tells of the arrays of the last call}."""
-        layouts = self.machine.layouts()
+        layouts = self.vm.layouts()
         seen = {}
 
-        def array(cell):
-            if cell not in seen:
-                seen[cell] = _array(self.program.variables[cell], layouts[cell])
-            return seen[cell]
+        def array(slot):
+            if slot not in seen:
+                seen[slot] = _array(self.program.variables[slot], layouts[slot])
+            return seen[slot]
 
         found, meter = {}, traffic.Meter(array)
         for k, step in enumerate(self.program.steps):
@@ -151,17 +248,17 @@ class Recorder:
         }
         fgraph = self.program.fgraph
         found = memory.measure(
-            fgraph, self.order, sizes, self.machine.scratch_bytes(), self.machine.kept_bytes(),
+            fgraph, self.order, sizes, self.vm.scratch_bytes(), self.vm.kept_bytes(),
             self.with_least_memory,
         )  # fmt: skip
-        placement = getattr(self.machine, "placement", None)
+        placement = getattr(self.vm, "placement", None)
         if placement is None:
             return found
         return memory.parted(found, fgraph, self.order, sizes, placement.on_device)
 
     def reset(self):
         """Forget the calls up to now."""
-        self.machine.reset_timing()
+        self.vm.reset_timing()
         self.calls.reset_calls()
 
     def _compile(self):
@@ -213,8 +310,8 @@ class Recorder:
                     "outputs": tuple([text(v.type) for v in node.outputs]),
                     "reads": tuple([position.get(v.owner, -1) for v in node.inputs]),
                     "origins": tuple([origin(each, moves) for each in node.origins]),
-                    "c": bool(self.cimpl[k]),
-                    "why": "" if self.cimpl[k] else self.why[k],
+                    "c": bool(self.in_c[k]),
+                    "why": "" if self.in_c[k] else self.why_not_in_c[k],
                 }
             )
         return described

@@ -75,11 +75,10 @@ def maker_of(
     with provenance.rewriting():
         made = _graph_copied(maker, change, note)
     made = replace(made, inputs=_own_inputs(made, values, change))
-    new = FunctionMaker(
-        made, mode, name=maker.name, profile=False, accept_inplace=maker.accept_inplace
-    )
-    new.output_none = maker.output_none
-    return new
+    return FunctionMaker(
+        made, mode, name=maker.name, profile=False, accept_inplace=maker.accept_inplace,
+        output_none=maker.output_none,
+    )  # fmt: skip
 
 
 def as_written(function: Function) -> list[Apply]:

@@ -12,7 +12,7 @@ from opwise.compile.executable import Function
 from opwise.config import change_flags
 from opwise.graph.apply import Apply
 from opwise.graph.printing import Print
-from opwise.linkers import cbuild, cmakers
+from opwise.linkers import cbuild, lowering
 from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
 from opwise.modes.recording import record
@@ -37,7 +37,7 @@ def findings(subject: Subject) -> list[Finding]:
     found = [*_about_calls(subject), *_without_compiler(subject), *_dropped_checks(subject)]
     if type(subject.mode) not in (Mode, ProfileMode):
         return found
-    if "c" in getattr(subject.mode.linker, "makers", ()):
+    if "c" in getattr(subject.mode.linker, "implementations", ()):
         found += _in_python(subject)
     found += _not_fused(subject)
     return found
@@ -54,8 +54,8 @@ def _about_calls(subject: Subject) -> Iterator[Finding]:
 
 
 def _without_compiler(subject: Subject) -> Iterator[Finding]:
-    linker = subject.original.function.maker.linker
-    reason = cbuild.no_compiler() if getattr(linker, "uses_compiler", False) else ""
+    linked = subject.original.function.linked
+    reason = cbuild.no_compiler() if linked.uses_compiler else ""
     if reason:
         yield Finding(
             "compiler",
@@ -67,7 +67,7 @@ def _without_compiler(subject: Subject) -> Iterator[Finding]:
 def _dropped_checks(subject: Subject) -> Iterator[Finding]:
     """Yield the shape checks that the rewrites dropped."""
     with change_flags(keep_shape_checks=True):
-        dropped = maker_of(subject.function, subject.mode).report.dropped_checks
+        dropped = maker_of(subject.function, subject.mode).optimized.dropped_checks
     for text in dropped[:MOST]:
         yield Finding("shapes", f"the rewrites drop this check: {text}")
     if len(dropped) > MOST:
@@ -80,8 +80,8 @@ def _dropped_checks(subject: Subject) -> Iterator[Finding]:
 
 
 def _in_python(subject: Subject) -> Iterator[Finding]:
-    order = subject.original.function.maker.order
-    cimpl = subject.original.function.maker.linker.cimpl
+    order = subject.original.function.linked.order
+    cimpl = subject.original.function.linked.in_c
     if all(cimpl):
         return
     applys = _applys(copied(subject.function, subject.mode), subject)
@@ -103,7 +103,7 @@ def _in_python(subject: Subject) -> Iterator[Finding]:
 
 def _why(node: Apply) -> str:
     """Return why an Apply runs in Python, and which change was tried or why none was."""
-    return f"{cmakers.why_not(node)}; {_cure(node)}"
+    return f"{lowering.why_not(node)}; {_cure(node)}"
 
 
 def _cure(node: Apply) -> str:
@@ -158,7 +158,7 @@ def _not_fused(subject: Subject) -> Iterator[Finding]:
 
 def _fuses(function: Function) -> bool:
     """Return whether fusion was among the rewrites of a function."""
-    stack = list(function.maker.report.rewrites.passes)
+    stack = list(function.compile_report.rewrites.passes)
     while stack:
         record = stack.pop()
         if record.kind == fusion.FusionOptimizer.__name__:
@@ -172,7 +172,7 @@ def _bytes(function: Function, subject: Subject) -> dict[Apply, int]:
     applys = _applys(function, subject)
     return {
         node: a.output_arrays[0].bytes
-        for node, a in zip(function.maker.order, applys, strict=True)
+        for node, a in zip(function.linked.order, applys, strict=True)
         if a.output_arrays and a.output_arrays[0] is not None
     }
 

@@ -78,7 +78,7 @@ class _Trial:
         self.expected = self.original.results()
         #: seconds of one call of the original
         self.call = min(timer(self.original, 1) for _ in range(2))
-        self.compiling = f.maker.report.total
+        self.compiling = f.compile_report.total
         self.before: list[float] = []
         self.findings: list[Finding] = []
 

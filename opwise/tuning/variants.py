@@ -215,7 +215,7 @@ def _of_modes(subject: Subject) -> Iterator[Variant | Finding]:
 def _in_python(subject: Subject) -> Iterator[Variant]:
     # comes last: the threads of numpy's BLAS and of scipy's slow each other down
     python = Mode("py", "fast_run")
-    if getattr(subject.mode.linker, "makers", ()) != ("perform",):
+    if getattr(subject.mode.linker, "implementations", ()) != ("perform",):
         yield Variant(
             "linker py", "mode=opwise.Mode('py', 'fast_run')", lambda: subject.under(python)
         )
@@ -262,7 +262,7 @@ def same(one: Mode, other: Mode) -> bool:
         return False
     return one._optimizer.key() == other._optimizer.key() and all(
         getattr(one.linker, name, None) == getattr(other.linker, name, None)
-        for name in ("makers", "machine", "allow_gc", "schedule")
+        for name in ("implementations", "vm", "allow_gc", "schedule")
     )
 
 
@@ -327,7 +327,7 @@ def where(node: Apply) -> str:
 
 def _of_threads(subject: Subject) -> Iterator[Variant | Finding]:
     now, most = resources.threads(), resources.available()
-    if "c" not in getattr(subject.mode.linker, "makers", ()):
+    if "c" not in getattr(subject.mode.linker, "implementations", ()):
         yield Finding("not tried", "threads: the linker runs everything in Python")
         return
     if now == most == 1:
@@ -345,6 +345,6 @@ def _on_the_gpu(subject: Subject) -> Iterator[Variant | Finding]:
     except DeviceError as error:
         yield Finding("not tried", f"GPU: {str(error).partition(':')[0]}")
         return
-    if "cuda" not in subject.mode.used_linker.makers:
+    if "cuda" not in subject.mode.used_linker.implementations:
         device = Mode("cupy", subject.mode.provided_optimizer)
         yield Variant("the GPU", "mode=opwise.Mode('cupy')", lambda: subject.under(device))

@@ -31,7 +31,7 @@ def test_thunks():
 
 def test_what_is_compared_is_the_same_graph():
     steps, modes = profile_cost.functions(3)
-    texts = [[str(node) for node in step.maker.order] for step in steps.values()]
+    texts = [[str(node) for node in step.linked.order] for step in steps.values()]
     assert texts == [texts[0]] * 3 and len(texts[0]) == 3
     given = [0.5, 0.25]
     expected = [math.tanh(math.tanh(math.tanh(v))) for v in given]

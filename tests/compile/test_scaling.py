@@ -86,7 +86,7 @@ def work(family, n, monkeypatch):
         patched.setattr(traversal, "io_toposort", counted)
         with change_flags(profile_optimizer=True):
             f = function(**family(n), mode="FAST_RUN")
-    record = f.maker.report.rewrites
+    record = f.compile_report.rewrites
     for name in ("tried", "applied", "created"):
         counts[name] = sum(getattr(r, name) for one in all_records(record) for r in one.rules)
     return {name: count / record.nodes_before for name, count in counts.items()}
@@ -137,7 +137,7 @@ def test_the_depth_of_a_graph_is_no_limit(family, mode):
         f = function(**arguments, mode=mode)
     finally:
         sys.setrecursionlimit(before)
-    assert f.maker.report.rewrites.nodes_before >= 400
+    assert f.compile_report.rewrites.nodes_before >= 400
 
 
 def wide_sum(n):

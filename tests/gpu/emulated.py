@@ -21,7 +21,7 @@ import numpy as np
 from simulated import _caller, _compiled
 
 from opwise.gpu import device
-from opwise.graph import hooks
+from opwise.graph import hooks, target
 
 # --- memory -------------------------------------------------------------------------------------
 
@@ -715,5 +715,5 @@ def install(monkeypatch, devices=1):
     monkeypatch.setattr(device.Device, "_blas_library", property(lambda self: xp.cublas))
     monkeypatch.setattr(device, "_devices", {})
     monkeypatch.setattr(hooks, "to_host", hooks.to_host)
-    monkeypatch.setattr(hooks, "chosen_device", None)
+    monkeypatch.setattr(target, "_chosen", None)
     return xp

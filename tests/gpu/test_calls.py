@@ -98,7 +98,7 @@ def test_in_place(name):
     f = opwise.function(
         variables[1:], [], updates=updates, givens={target: w}, mode=Mode("cupy", "fast_run")
     )
-    assert any(node.op.destroy_map for node in f.maker.order)
+    assert any(node.op.destroy_map for node in f.linked.order)
     plain = opwise.function(variables, out, mode=Mode("py", None))
     for _ in range(2):
         expected = plain(w.get_value(), *rest)

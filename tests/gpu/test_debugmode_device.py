@@ -8,7 +8,7 @@ import opwise
 import opwise.tensor as T
 from opwise.errors import BadDestroyMap, BadThunkOutput
 from opwise.gpu import calls
-from opwise.graph import hooks
+from opwise.graph import target
 from opwise.modes.debugmode import DebugMode
 from opwise.tensor.blas import Dot22
 
@@ -18,7 +18,7 @@ X = np.random.RandomState(1).rand(6, 6).astype("float32")
 @pytest.fixture(autouse=True)
 def cuda(monkeypatch):
     emulated.install(monkeypatch)
-    monkeypatch.setattr(hooks, "chosen_device", "cuda")
+    monkeypatch.setattr(target, "_chosen", "cuda")
 
 
 def compiled():
@@ -69,5 +69,5 @@ def test_an_index_out_of_range_is_the_users_error():
 
 
 def test_without_a_device_nothing_is_tried(monkeypatch):
-    monkeypatch.setattr(hooks, "chosen_device", None)
+    monkeypatch.setattr(target, "_chosen", None)
     assert not any(step.trial for step in compiled().fn.steps)

@@ -15,8 +15,8 @@ import opwise
 import opwise.tensor as T
 from opwise.command import main
 from opwise.gpu import device, probe
-from opwise.graph import hooks
-from opwise.linkers import probe as host
+from opwise.graph import target
+from opwise.hardware import cpu as host
 from opwise.modes.profilemode import ProfileMode
 from opwise.profiling import merge, roofline
 from opwise.profiling.html import data
@@ -105,7 +105,7 @@ def test_a_device_is_measured_once(folder, measured):
 def test_the_process_that_measures(folder, measured, monkeypatch, capsys):
     probe.main()  # on the CPU
     assert not measured and capsys.readouterr() == ("", "")
-    monkeypatch.setattr(hooks, "chosen_device", "cuda")
+    monkeypatch.setattr(target, "_chosen", "cuda")
     probe.main()
     *_, told = capsys.readouterr().err.splitlines()
     assert told == "measuring what an emulated device can do at best..." and len(measured) == 1

@@ -162,7 +162,7 @@ def test_products_added_in_place_copy_no_parameters(mode, w, monkeypatch):
     x, b = T.fmatrix("x"), opwise.shared(X[0].copy(), "b")
     updates = [(w, w - np.float32(0.1) * T.dot(x.T, x)), (b, b - x.sum(axis=0))]
     f = opwise.function([x], (w * 2).sum(), updates=updates, mode=mode)
-    assert any(node.op.destroy_map for node in f.maker.order)
+    assert any(node.op.destroy_map for node in f.linked.order)
     monkeypatch.setattr(type(f.fn), "_copied", None)
     f(Y)
     np.testing.assert_allclose(w.get_value(), X - np.float32(0.1) * np.dot(Y.T, Y), rtol=1e-5)

@@ -100,8 +100,8 @@ def _host(value):
 def test_a_training_step_is_one_launch(mode, cupy):
     f, params = perceptron(mode)
     (stretch,) = stretches(f)
-    assert stretch.stop == len(f.maker.order) - 1, "all but the result"
-    before = {type(n.op).__name__ for n in f.maker.order[: stretch.start]}
+    assert stretch.stop == len(f.linked.order) - 1, "all but the result"
+    before = {type(n.op).__name__ for n in f.linked.order[: stretch.start]}
     assert before == {"Shape_i", "Elemwise", "GpuFromHost"}  # how many rows there are
     f(X, Y), f(X, Y)
     assert captured(f) == [1]
@@ -222,7 +222,7 @@ def test_a_rate_that_changes(mode, cupy):
         return f, (w,), lambda k: (X, np.float32(0.1 / (1 + k)))
 
     f = compared(make, mode)
-    assert "Gemm{inplace}" in [str(n.op) for n in f.maker.order] and captured(f) == [1]
+    assert "Gemm{inplace}" in [str(n.op) for n in f.linked.order] and captured(f) == [1]
     counts = Counts(cupy)
     f(X, RATE), f(X, RATE * 2)
     assert counts() == (2, 0, 0)
@@ -700,7 +700,7 @@ def test_the_order_leaves_one_stretch(mode):
     x, y = T.fmatrices("x", "y")
     outputs = [T.exp(T.dot(x, x)).sum(), T.exp(T.dot(y, x)).sum(), T.dot(y, y) + 1]
     f = opwise.function([x, y], outputs, mode=mode)
-    kinds = [type(n.op) for n in f.maker.order]
+    kinds = [type(n.op) for n in f.linked.order]
     assert kinds[:2] == [GpuFromHost] * 2 and kinds[-3:] == [HostFromGpu] * 3
     assert not {GpuFromHost, HostFromGpu} & set(kinds[2:-3]) and len(stretches(f)) == 1
 

@@ -32,16 +32,16 @@ def mode():
 def ops(f):
     """Return what a function runs on the device, and what on the host, in order."""
     placement = f.maker.fgraph.placement
-    there = [n for n in f.maker.order if n in placement.ways]
-    transfers = [n for n in f.maker.order if isinstance(n.op, GpuFromHost | HostFromGpu)]
-    here = [n for n in f.maker.order if n not in there and n not in transfers
+    there = [n for n in f.linked.order if n in placement.ways]
+    transfers = [n for n in f.linked.order if isinstance(n.op, GpuFromHost | HostFromGpu)]
+    here = [n for n in f.linked.order if n not in there and n not in transfers
             and not isinstance(n.op, OF_LENGTHS)]  # fmt: skip
     return [str(n.op) for n in there], [str(n.op) for n in here]
 
 
 def transfers(f):
     """Return (how many copies of arrays to the device, to the host) a function makes."""
-    kinds = [type(n.op) for n in f.maker.order if n.inputs[0].type.ndim]
+    kinds = [type(n.op) for n in f.linked.order if n.inputs[0].type.ndim]
     return kinds.count(GpuFromHost), kinds.count(HostFromGpu)
 
 
@@ -159,7 +159,7 @@ def test_what_has_no_implementation_runs_on_the_host_and_says_why(mode):
     assert here == ["OnHost"] and len(there) == 3, (there, here)
     assert transfers(f) == (1, 1)
     np.testing.assert_allclose(f(X), g(X), rtol=1e-6)
-    (node,) = (n for n in f.maker.order if str(n.op) in here)
+    (node,) = (n for n in f.linked.order if str(n.op) in here)
     assert f.maker.fgraph.placement.why[node] == "OnHost has no implementation for the device"
 
 

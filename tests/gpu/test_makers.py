@@ -12,7 +12,7 @@ from opwise.gpu import calls, registry
 from opwise.gpu.elsewhere import ELSEWHERE
 from opwise.gpu.makers import implementation
 from opwise.graph.op import Op
-from opwise.linkers import cmakers, csteps  # noqa: F401  (the latter registers)
+from opwise.linkers import csteps, lowering  # noqa: F401  (the latter registers)
 from opwise.scalar.op import OPS, ScalarOp
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
@@ -45,7 +45,7 @@ def test_every_op_is_covered():
 
 
 def test_what_has_c_has_kernels_or_a_line():
-    assert [c.__name__ for c in cmakers._makers if not covered(c)] == []
+    assert [c.__name__ for c in lowering._lowerings if not covered(c)] == []
 
 
 def test_nothing_is_said_twice():

@@ -24,7 +24,7 @@ def there(cupy):
 
 
 def labels(f):
-    return [f"+{k} {node.op}" for k, node in enumerate(f.maker.order)]
+    return [f"+{k} {node.op}" for k, node in enumerate(f.linked.order)]
 
 
 def ranges(f, most=None):
@@ -42,7 +42,7 @@ def test_calls_and_applys(marks, make):
     assert marks() == ranges(f)
     f(X), f(X)
     assert marks() == 2 * ranges(f)
-    ops = {type(node.op).__name__ for node in f.maker.order}
+    ops = {type(node.op).__name__ for node in f.linked.order}
     assert {"GpuFromHost", "HostFromGpu", "Dot22"} <= ops
 
 
@@ -70,8 +70,8 @@ def test_an_apply_of_the_host_that_fails(marks):
 
     x = T.fmatrix("x")
     f = opwise.function([x], T.exp(Picky()(T.dot(x, x))), mode=Mode("cupy"), name="f")
-    at = next(k for k, node in enumerate(f.maker.order) if isinstance(node.op, Picky))
-    assert 0 < at < len(f.maker.order) - 1
+    at = next(k for k, node in enumerate(f.linked.order) if isinstance(node.op, Picky))
+    assert 0 < at < len(f.linked.order) - 1
     f(X)
     assert marks() == ranges(f)
     with pytest.raises(FloatingPointError, match="negative"):
@@ -82,7 +82,7 @@ def test_an_apply_of_the_host_that_fails(marks):
 def test_an_apply_of_the_device_that_fails(marks, cupy, monkeypatch):
     x, y = T.fmatrices("x", "y")
     f = opwise.function([x, y], T.dot(T.exp(x), y), mode=Mode("cupy"), name="f")
-    at = next(k for k, node in enumerate(f.maker.order) if "Dot" in type(node.op).__name__)
+    at = next(k for k, node in enumerate(f.linked.order) if "Dot" in type(node.op).__name__)
     with pytest.raises(ValueError, match="not aligned"):
         f(X, X[:4])
     assert marks() == ranges(f, at + 1)
@@ -113,6 +113,6 @@ def test_an_update_that_cannot_be_prepared(marks):
     f = opwise.function([x], updates=updates, mode=Mode("cupy", "fast_run"), name="f")
     with pytest.raises(ValueError, match="Dimension mismatch"):
         f(X[:3])
-    assert marks() == ranges(f, f.maker.linker.program.commit)
+    assert marks() == ranges(f, f.linked.program.commit)
     f(X)
     assert marks() == ranges(f)

@@ -63,12 +63,12 @@ def test_what_rewrites_make_has_no_line(toy):
         node = toy("f").make_node(generic())
         with provenance.rewriting():
             pass
-        assert not provenance.recording
+        assert not provenance.recording()
     assert node.trace is None and node.outputs[0].made_at is None
-    assert provenance.recording
+    assert provenance.recording()
     with pytest.raises(KeyError), provenance.rewriting():
         raise KeyError
-    assert provenance.recording
+    assert provenance.recording()
 
 
 def test_one_trace_may_be_given_to_all(toy):

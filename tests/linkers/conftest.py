@@ -1,4 +1,4 @@
-"""What the tests of linkers share: graphs run by one machine, and arrays laid out in every way."""
+"""What the tests of linkers share: graphs run by one VM, and arrays laid out in every way."""
 
 import contextlib
 import itertools
@@ -22,9 +22,9 @@ def _link(inputs, outputs, linker, generate, mutable):
 
 @pytest.fixture
 def run_with():
-    """``run_with(inputs, outputs, c)``: a function from values to results, and the linker.
+    """``run_with(inputs, outputs, c)``: a function from values to results, and what was linked.
 
-    Values reach the machine as they are, without conversion or copy; results may be views of them.
+    Values reach the VM as they are, without conversion or copy; results may be views of them.
     generate: whether kernels may be compiled. mutable: inputs that may be overwritten.
     """
 
@@ -32,16 +32,15 @@ def run_with():
         linker = _link(
             inputs, outputs, OpWiseCLinker() if c else PerformLinker(), generate, mutable
         )
-        machine, ins, outs = linker.make_all()[:3]
+        linked = linker.link()
 
         def run(*values):
-            for container, value in zip(ins, values, strict=True):
+            for container, value in zip(linked.inputs, values, strict=True):
                 container.storage[0] = value
-            machine()
-            return [container.storage[0] for container in outs]
+            linked.vm()
+            return [container.storage[0] for container in linked.outputs]
 
-        run.machine = machine
-        return run, linker
+        return run, linked
 
     return make
 

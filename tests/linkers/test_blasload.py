@@ -62,7 +62,7 @@ from opwise.modes.mode import Mode
 {before}
 x = T.dmatrix()
 f = opwise.function([x], T.dot(x, x), mode=Mode("c|py", "fast_compile"))
-assert f.maker.linker.cimpl == [True]
+assert f.linked.in_c == (True,)
 f(np.ones((3, 3)))
 assert "scipy.linalg.cython_blas" not in sys.modules
 {after}

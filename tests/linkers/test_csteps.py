@@ -11,9 +11,9 @@ import opwise.tensor as T
 from opwise.compile.function import function
 from opwise.compile.shared import shared
 from opwise.graph.traversal import io_toposort
-from opwise.linkers import cmakers, csteps, opwise_c
-from opwise.linkers.cmakers import C_DTYPES
+from opwise.linkers import csteps, lowering, opwise_c
 from opwise.linkers.kernels import Kernels
+from opwise.linkers.lowering import C_DTYPES
 from opwise.modes.mode import Mode
 from opwise.scalar.op import OPS
 from opwise.tensor import blas
@@ -216,8 +216,8 @@ def subtensor(dtype):
 @pytest.mark.parametrize("index", INTS[:-1])
 def test_indices_of_every_integer_type(run_with, index):
     x, i = var("float64", 1), var(index, 0)
-    run, linker = run_with([x, i], [x[i], x[i:], x[:i:2], T.set_subtensor(x[i], 7.0).sum()], c=True)
-    assert linker.cimpl[0]
+    run, linked = run_with([x, i], [x[i], x[i:], x[:i:2], T.set_subtensor(x[i], 7.0).sum()], c=True)
+    assert linked.in_c[0]
     value = np.arange(300.0)
     for k in (0, 1, 127) if index == "int8" else (0, 200, 255) if index == "uint8" else (0, 299):
         results = run(value, np.array(k, index))
@@ -494,11 +494,11 @@ def test_against_perform(one, dtype, run_with, layouts):
     inputs, outputs = one.build(dtype)
     mutable = [inputs[i] for i in one.mutable]
     python, _ = run_with(inputs, outputs, c=False, mutable=mutable)
-    c, linker = run_with(inputs, outputs, c=True, mutable=mutable)
+    c, linked = run_with(inputs, outputs, c=True, mutable=mutable)
     kinds = {
         made.kind
-        for node in linker.fgraph.toposort()
-        if (made := cmakers.c_step(node, Kernels(generate=False))) is not None
+        for node in linked.program.fgraph.toposort()
+        if (made := lowering.c_step(node, Kernels(generate=False))) is not None
     }
     assert one.kind in kinds
     for plain in one.inputs(dtype):
@@ -529,7 +529,7 @@ def test_everything_of_a_case_runs_in_c(one, dtype):
     inputs, outputs = one.build(dtype)
     kernels = Kernels(generate=False)
     python = {
-        str(node) for node in io_toposort(inputs, outputs) if cmakers.c_step(node, kernels) is None
+        str(node) for node in io_toposort(inputs, outputs) if lowering.c_step(node, kernels) is None
     }
     assert not python
 
@@ -550,7 +550,9 @@ def test_every_maker_has_a_test():
         for node in io_toposort(*one.build(one.dtypes[0]))
         for cls in type(node.op).__mro__
     }
-    made = {cls for cls in cmakers._makers if not cls.__module__.startswith("opwise.tensor.nnet")}
+    made = {
+        cls for cls in lowering._lowerings if not cls.__module__.startswith("opwise.tensor.nnet")
+    }
     missing = {cls.__name__ for cls in made} - {cls.__name__ for cls in seen}
     assert not missing, "write a case for it"
 
@@ -597,8 +599,8 @@ def test_any_index(run_with, index, shape, symbolic, backward):
     x, y = var("float64", 3), var("float64", 0)
     part = x[_symbolic(index, symbols) if symbolic else index]
     outputs = [part, T.set_subtensor(part, y), T.inc_subtensor(part, y)]
-    run, linker = run_with([x, y, *symbols], outputs, c=True)
-    assert all(linker.cimpl)
+    run, linked = run_with([x, y, *symbols], outputs, c=True)
+    assert all(linked.in_c)
     value = np.arange(float(np.prod(shape))).reshape(shape)
     value = value[::-1, :, ::-1] if backward else value
     try:
@@ -625,8 +627,8 @@ def test_any_index(run_with, index, shape, symbolic, backward):
        wanted=st.lists(st.integers(-2, 12), max_size=4).map(tuple))  # fmt: skip
 def test_any_new_shape(run_with, shape, wanted):
     x, lengths = var("float64", len(shape)), var("int64", 1)
-    run, linker = run_with([x, lengths], [x.reshape(lengths, ndim=len(wanted))], c=True)
-    assert linker.cimpl == [True]
+    run, linked = run_with([x, lengths], [x.reshape(lengths, ndim=len(wanted))], c=True)
+    assert linked.in_c == (True,)
     value = np.arange(float(np.prod(shape, dtype=int))).reshape(shape)
     python, _ = run_with([x, lengths], [x.reshape(lengths, ndim=len(wanted))], c=False)
     wanted = np.array(wanted, "int64")
@@ -685,8 +687,8 @@ def test_a_scale_of_zero_hides_what_was_there(run_with, op, size):
     """BLAS promises that with beta = 0 the target is not read: it may be uninitialised memory."""
     build = _gemm(op) if op is blas.gemm_no_inplace else _gemv(op)
     inputs, outputs = build("float64")
-    run, linker = run_with(inputs, outputs, c=True)
-    assert linker.cimpl == [True]
+    run, linked = run_with(inputs, outputs, c=True)
+    assert linked.in_c == (True,)
     arrays = [np.ones((size,) * v.type.ndim) for v in inputs]
     arrays[0] = np.full_like(arrays[0], np.nan)
     arrays[-1] = np.array(0.0)
@@ -769,8 +771,8 @@ def _failures():
 @pytest.mark.parametrize("name", list(_failures()))
 def test_failures(run_with, name):
     inputs, out, arrays, error, text = _failures()[name]
-    run, linker = run_with(inputs, [out], c=True)
-    assert linker.cimpl[-1], "the Apply that fails is not in C"
+    run, linked = run_with(inputs, [out], c=True)
+    assert linked.in_c[-1], "the Apply that fails is not in C"
     with pytest.raises(error, match=text):
         run(*arrays)
     python, _ = run_with(inputs, [out], c=False)
@@ -843,13 +845,15 @@ def test_large_results_own_their_memory():
 
 def test_why_an_apply_has_no_c():
     x, z = T.dvector("x"), T.zvector("z")
-    assert "Sort" in cmakers.why_not(T.sort(x).owner) or "sort" in cmakers.why_not(T.sort(x).owner)
-    assert "complex128" in cmakers.why_not((z * 2).owner)
-    assert cmakers.why_not(T.arange(x[0]).owner) == "no C implementation for these arguments"
+    assert "Sort" in lowering.why_not(T.sort(x).owner) or "sort" in lowering.why_not(
+        T.sort(x).owner
+    )
+    assert "complex128" in lowering.why_not((z * 2).owner)
+    assert lowering.why_not(T.arange(x[0]).owner) == "no C implementation for these arguments"
 
 
 def test_the_table_of_makers_is_filled_by_one_module():
-    assert {m.__module__ for m in cmakers._makers.values()} == {csteps.__name__}
+    assert {m.__module__ for m in lowering._lowerings.values()} == {csteps.__name__}
 
 
 @pytest.mark.parametrize("dtype", WIDE)

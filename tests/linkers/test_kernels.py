@@ -10,7 +10,7 @@ from opwise.compile.function import function
 from opwise.errors import CompileError
 from opwise.linkers import cbuild, kernels, resources
 from opwise.linkers.base import OpWiseCLinker
-from opwise.linkers.cmakers import C_DTYPES
+from opwise.linkers.lowering import C_DTYPES
 from opwise.modes.mode import Mode
 from opwise.scalar import csource
 from opwise.scalar.composite import Composite, Step
@@ -89,8 +89,10 @@ def test_rows_in_the_interpreter(run_with, layouts, ins):
     python, _ = run_with(inputs, outputs, c=False)
     with np.errstate(all="ignore"):
         expected = python(*arrays)
-    run, linker = run_with(inputs, outputs, c=True)
-    without = [str(n) for n, c in zip(linker.fgraph.toposort(), linker.cimpl, strict=True) if not c]
+    run, linked = run_with(inputs, outputs, c=True)
+    without = [
+        str(n) for n, c in zip(linked.program.fgraph.toposort(), linked.in_c, strict=True) if not c
+    ]
     assert not without
     for shown in (lambda a: a, lambda a: np.repeat(a, 2, axis=1)[:, ::2], np.asfortranarray):
         for name, found, wanted in zip(names, run(*map(shown, arrays)), expected, strict=True):
@@ -107,8 +109,8 @@ def test_casts_in_the_interpreter(run_with):
     arrays = [abs(a) if b.startswith("u") and a.dtype.kind != "b" else a
               for a, (_, b) in zip(arrays, pairs, strict=True)]  # fmt: skip
     expected = run_with(inputs, outputs, c=False)[0](*arrays)
-    run, linker = run_with(inputs, outputs, c=True)
-    assert all(linker.cimpl)
+    run, linked = run_with(inputs, outputs, c=True)
+    assert all(linked.in_c)
     for pair, found, wanted in zip(pairs, run(*arrays), expected, strict=True):
         close(found, wanted, pair)
 
@@ -236,8 +238,8 @@ def shaped(types, shape):
 def test_programs(run_with, layouts, program, generate):
     inputs, outputs = PROGRAMS[program]()
     python, _ = run_with(inputs, outputs, c=False)
-    run, linker = run_with(inputs, outputs, c=True, generate=generate)
-    assert all(linker.cimpl)
+    run, linked = run_with(inputs, outputs, c=True, generate=generate)
+    assert all(linked.in_c)
     for shape in SHAPES:
         arrays = shaped([v.type for v in inputs], shape)
         for choice, laid_out in layouts(arrays):
@@ -255,8 +257,8 @@ def test_programs(run_with, layouts, program, generate):
 def test_results_may_overwrite_an_operand(run_with, layouts, generate, which):
     x, y = var("float64", 2), var("float64", 2)
     out = Elemwise(OPS["sub"], {0: which})(x, y)
-    run, linker = run_with([x, y], [out], c=True, generate=generate, mutable=[x, y])
-    assert linker.cimpl == [True]
+    run, linked = run_with([x, y], [out], c=True, generate=generate, mutable=[x, y])
+    assert linked.in_c == (True,)
     for shape in SHAPES:
         arrays = shaped([x.type, y.type], shape)
         for choice, laid_out in layouts(arrays):
@@ -283,8 +285,8 @@ def test_several_results_may_overwrite_operands(run_with, layouts, generate, pat
                ("mul", (4, 1), "float64")],
     )  # fmt: skip
     outputs = Elemwise(op.scalar_op, pattern)(x, y)
-    run, linker = run_with([x, y], outputs, c=True, generate=generate, mutable=[x, y])
-    assert linker.cimpl == [True]
+    run, linked = run_with([x, y], outputs, c=True, generate=generate, mutable=[x, y])
+    assert linked.in_c == (True,)
     for shape in [*SHAPES, (1, 1, 5000)]:
         for choice, laid_out in layouts(shaped([x.type, y.type], shape)):
             if not all(a.flags.writeable for a in laid_out):
@@ -370,12 +372,12 @@ def several_kernels(number):
 def test_one_call_of_the_compiler_a_function(compilations):
     mode = Mode("c|py", "fast_run")
     f = function(*several_kernels(0.84321), mode=mode)
-    assert len(compilations) == 1 and f.maker.report.kernels.hit is False
+    assert len(compilations) == 1 and f.compile_report.kernels.hit is False
     f = function(*several_kernels(0.84321), mode=mode)
-    assert len(compilations) == 1 and f.maker.report.kernels.hit is True
+    assert len(compilations) == 1 and f.compile_report.kernels.hit is True
     cbuild._loaded.clear()  # as another process would find it
     f = function(*several_kernels(0.84321), mode=mode)
-    assert len(compilations) == 1 and f.maker.report.kernels.hit is True
+    assert len(compilations) == 1 and f.compile_report.kernels.hit is True
 
 
 @pytest.mark.c
@@ -396,8 +398,8 @@ def test_equal_kernels_are_compiled_once(compilations):
     x, y = T.dmatrices("xy")
     a, b = T.exp(x) * 0.1234, T.exp(y) * 0.1234
     f = function([x, y], [a, b], mode=Mode("c|py", "fast_run"))
-    ops = {str(n.op) for n in f.maker.order}
-    assert len(f.maker.order) == 2 and len(ops) == 1
+    ops = {str(n.op) for n in f.linked.order}
+    assert len(f.linked.order) == 2 and len(ops) == 1
     assert len(compilations) == 1
     text = compilations[0][2]
     assert text.count("void ow_k") == text.count("void ow_k0")
@@ -406,7 +408,7 @@ def test_equal_kernels_are_compiled_once(compilations):
 def test_nothing_to_compile_calls_no_compiler(no_processes):
     x = T.dmatrix("x")
     f = function([x], [x.T, x.sum(axis=0)], mode=Mode("c|py", "fast_run"))
-    assert f.maker.report.kernels is None
+    assert f.compile_report.kernels is None
     np.testing.assert_array_equal(f([[1.0, 2.0]])[0], [[1.0], [2.0]])
 
 
@@ -414,7 +416,7 @@ def test_nothing_to_compile_calls_no_compiler(no_processes):
                                   Mode("c|py", "o2"), Mode("vm", "fast_compile")])  # fmt: skip
 def test_fast_compile_calls_no_compiler(no_processes, mode):
     f = function(*several_kernels(0.7111), mode=mode)
-    assert all(f.maker.linker.cimpl)
+    assert all(f.linked.in_c)
     x, y = np.random.rand(3, 3), np.random.rand(4)
     results = f(x, y)
     np.testing.assert_allclose(results[0], np.exp(x * 0.7111).sum())
@@ -426,7 +428,7 @@ def test_without_a_compiler(no_processes, flags, mode):
     flags(cxx="")
     assert cbuild.compiler() is None
     f = function(*several_kernels(0.3111), mode=mode)
-    assert all(f.maker.linker.cimpl)
+    assert all(f.linked.in_c)
     x, y = np.random.rand(3, 3), np.random.rand(4)
     results = f(x, y)
     np.testing.assert_allclose(results[0], np.exp(x * 0.3111).sum())
@@ -438,7 +440,7 @@ def test_where_the_compiler_fails(monkeypatch):
     monkeypatch.setattr(cbuild, "FLAGS", (*cbuild.FLAGS, "-fno-such-option-at-all"))
     with pytest.warns(UserWarning, match="opwise uses its slower, built-in loops.* -?.*failed"):
         f = function(*several_kernels(0.2222), mode=Mode("c|py", "fast_run"))
-    assert all(f.maker.linker.cimpl)
+    assert all(f.linked.in_c)
     x, y = np.random.rand(3, 3), np.random.rand(4)
     np.testing.assert_allclose(f(x, y)[1], np.tanh(y) + 0.2222)
 
@@ -451,7 +453,7 @@ def test_a_kernel_that_neither_the_compiler_nor_the_interpreter_makes(monkeypatc
     op = Elemwise(Composite.from_program(["float64"], steps, [200]))
     assert not kernels.interpretable(op.scalar_op.steps, ["float64"])
     f = function([x], [op(x), x * x], mode=Mode("c|py", None))
-    assert f.maker.linker.cimpl == [True, True]
+    assert f.linked.in_c == (True, True)
     np.testing.assert_allclose(f([1.0, 2.0])[0], [201, 402])
 
     def fail(*args):
@@ -460,7 +462,7 @@ def test_a_kernel_that_neither_the_compiler_nor_the_interpreter_makes(monkeypatc
     monkeypatch.setattr(cbuild.Build, "result", fail)
     with pytest.warns(UserWarning, match="broken"):
         f = function([x], [op(x), x * x], mode=Mode("c|py", None))
-    assert sorted(f.maker.linker.cimpl) == [False, True]
+    assert sorted(f.linked.in_c) == [False, True]
     np.testing.assert_allclose(f([1.0, 2.0])[0], [201, 402])
 
 
@@ -468,7 +470,7 @@ def test_scalar_ops_without_c_run_perform():
     z = T.zvector("z")
     f = function([z], z * 2 + 1, mode=Mode("c|py", None))
     assert not any(
-        c for n, c in zip(f.maker.order, f.maker.linker.cimpl, strict=True)
+        c for n, c in zip(f.linked.order, f.linked.in_c, strict=True)
         if isinstance(n.op, Elemwise)
     )  # fmt: skip
     np.testing.assert_array_equal(f([1j]), [1 + 2j])
@@ -517,4 +519,4 @@ def test_linkers_do_not_share_state():
     f = function([x], x + x, mode=mode)
     g = function([x], T.sort(x), mode=mode)
     assert f.maker.linker is not g.maker.linker
-    assert f.maker.linker.cimpl == [True] and g.maker.linker.cimpl == [False]
+    assert f.linked.in_c == (True,) and g.linked.in_c == (False,)

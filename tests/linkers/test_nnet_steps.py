@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.linkers import cmakers
-from opwise.linkers.cmakers import c_step
+from opwise.linkers import lowering
 from opwise.linkers.kernels import Kernels
+from opwise.linkers.lowering import c_step
 from opwise.tensor.nnet.crossentropy import (
     crossentropy_categorical_1hot,
     crossentropy_categorical_1hot_grad,
@@ -45,7 +45,7 @@ WITH_LABELS = [name for name, (_, inputs) in STEPS.items() if LABELS in inputs]
 
 def test_every_maker_has_a_step():
     ops = {type(op) for op, _ in STEPS.values()}
-    assert ops == {c for c in cmakers._makers if c.__module__.startswith("opwise.tensor.nnet")}
+    assert ops == {c for c in lowering._lowerings if c.__module__.startswith("opwise.tensor.nnet")}
 
 
 def made(name, dtype, labels="int32"):
@@ -82,8 +82,8 @@ def both(run_with):
 
     def make(name, dtype, labels="int32"):
         inputs, outputs = made(name, dtype, labels)
-        c, linker = run_with(inputs, outputs, c=True)
-        assert all(linker.cimpl), "this does not run in C"
+        c, linked = run_with(inputs, outputs, c=True)
+        assert all(linked.in_c), "this does not run in C"
         return run_with(inputs, outputs, c=False)[0], c
 
     return make
@@ -222,8 +222,8 @@ def test_one_gradient_for_all_rows(name, ndim, run_with):
     g = tensor_type("float64", (False,) * ndim)()
     inputs = [g, *made(name, "float64")[0][1:]]
     arrays = [np.full((1,) * ndim, -0.25), *values(name, "float64", 4, 5)[1:]]
-    c, linker = run_with(inputs, [op(*inputs)], c=True)
-    assert all(linker.cimpl)
+    c, linked = run_with(inputs, [op(*inputs)], c=True)
+    assert all(linked.in_c)
     agree(run_with(inputs, [op(*inputs)], c=False)[0](*arrays), c(*arrays))
 
 
@@ -233,8 +233,8 @@ def test_a_gradient_that_broadcasts(run_with):
         dy = tensor_type("float64", pattern)()
         out = softmax_grad(dy, sm)
         arrays = [np.random.randn(*shape), values("softmax_grad", "float64", 4, 5)[1]]
-        c, linker = run_with([dy, sm], [out], c=True)
-        assert all(linker.cimpl)
+        c, linked = run_with([dy, sm], [out], c=True)
+        assert all(linked.in_c)
         agree(run_with([dy, sm], [out], c=False)[0](*arrays), c(*arrays))
 
 

@@ -56,7 +56,7 @@ def dying(made):
     }  # fmt: skip
 
 
-def test_cells():
+def test_slots():
     x, y = letters("xy")
     a = f(x, y)
     b = g(a, a)
@@ -70,7 +70,7 @@ def test_cells():
     assert len(set(made.variables)) == len(made.variables)
 
 
-def test_an_input_that_nothing_reads_has_a_cell():
+def test_an_input_that_nothing_reads_has_a_slot():
     x, y = letters("xy")
     made = program([x, y], [f(x)])
     assert [made.variables[c] for c in made.inputs] == [x, y]
@@ -134,7 +134,7 @@ def test_views_of_inputs_end_with_the_call():
     assert v in {made.variables[c] for c in made.ends}
 
 
-def test_every_cell_goes_once():
+def test_every_slot_goes_once():
     x, y = letters("xy")
     k = Constant(generic, 1)
     a = f(x, k)

@@ -69,8 +69,8 @@ def made(run_with, way, operands, folds=FOLDS):
         outputs.append(
             op(operands[0]) if way == "plain" else MapReduce(OPS[operation], op)(*operands)
         )
-    run, linker = run_with(operands, outputs, c=True, generate=generate)
-    assert all(linker.cimpl)
+    run, linked = run_with(operands, outputs, c=True, generate=generate)
+    assert all(linked.in_c)
     return run, cases
 
 
@@ -145,8 +145,8 @@ def test_truths(run_with, generate):
     x, y = tensor("int8", 2), tensor("int8", 2)
     ops = [op(axis) for op in (Any, All, Sum) for axis in every_axis(2)]
     outputs = [MapReduce(OPS["lt"], op)(x, y) for op in ops]
-    run, linker = run_with([x, y], outputs, c=True, generate=generate)
-    assert all(linker.cimpl)
+    run, linked = run_with([x, y], outputs, c=True, generate=generate)
+    assert all(linked.in_c)
     for shape, low in itertools.product([(3, 5), (2, 1031), (1031, 2), (0, 3)], [-9, 9]):
         a, b = numbers("int8", shape, 1), np.full(shape, low, "int8")
         b[:1, :1] = 0

@@ -565,7 +565,7 @@ def test_every_step_of_every_call_is_counted(profiled):
     for _ in range(5):
         f([1.0], [2.0])
     times = f.fn.timing()
-    assert len(times) == len(f.maker.order)
+    assert len(times) == len(f.linked.order)
     for count, total, least, most, histogram in times:
         assert count == 5 == sum(n for _, n in histogram)
         assert least <= most <= total <= 5 * most

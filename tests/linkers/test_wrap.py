@@ -9,9 +9,9 @@ from opwise.compile.shared import shared
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant
-from opwise.linkers import cmakers
+from opwise.linkers import lowering
 from opwise.linkers.base import CLinker, OpWiseCLinker, PerformLinker, VM_Linker
-from opwise.linkers.cmakers import CStep
+from opwise.linkers.lowering import CStep
 from opwise.linkers.wrap import DualLinker, WrapLinker, WrapLinkerMany, check_equal
 from opwise.modes.mode import Mode
 
@@ -33,9 +33,9 @@ class PlusOne(Op):
 @pytest.fixture
 def wrong_c(monkeypatch):
     """PlusOne has a C step for this test, one that copies its input."""
-    monkeypatch.setattr(cmakers, "_makers", dict(cmakers._makers))
-    monkeypatch.setattr(cmakers, "_found", {})
-    cmakers.c_maker(PlusOne)(lambda node, kernels: CStep("deepcopy"))
+    monkeypatch.setattr(lowering, "_lowerings", dict(lowering._lowerings))
+    monkeypatch.setattr(lowering, "_found", {})
+    lowering.c_lowering(PlusOne)(lambda node, kernels: CStep("deepcopy"))
 
 
 def wrapped(linkers, wrapper):
@@ -57,8 +57,8 @@ def test_the_wrapper_sees_every_apply(make):
     total, ordered = f([2.0, 1.0])
     assert total == 6
     np.testing.assert_array_equal(ordered, [2, 4])
-    assert [i for i, *_ in seen] == list(range(len(f.maker.order)))
-    assert [node for _, node, *_ in seen] == f.maker.order
+    assert [i for i, *_ in seen] == list(range(len(f.linked.order)))
+    assert [node for _, node, *_ in seen] == f.linked.order
     for _, node, inputs, outputs in seen:
         storage = [[None] for _ in node.outputs]
         node.op.perform(node, inputs, storage)
@@ -195,7 +195,11 @@ def test_one_mode_serves_many_functions():
     x = T.dvector("x")
     f, g = function([x], x + x, mode=mode), function([x], x * x, mode=mode)
     assert f([3.0]) == 6 and g([3.0]) == 9 and f([1.0]) == 2
-    assert calls == [str(f.maker.order[0].op), str(g.maker.order[0].op), str(f.maker.order[0].op)]
+    assert calls == [
+        str(f.linked.order[0].op),
+        str(g.linked.order[0].op),
+        str(f.linked.order[0].op),
+    ]
 
 
 @pytest.mark.parametrize("gc", [True, False])

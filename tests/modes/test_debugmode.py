@@ -10,8 +10,8 @@ from opwise.compile.function import function
 from opwise.compile.shared import shared
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
-from opwise.linkers import cmakers
-from opwise.linkers.cmakers import CStep
+from opwise.linkers import lowering
+from opwise.linkers.lowering import CStep
 from opwise.modes.debugmode import DebugMode
 from opwise.modes.mode import Mode
 from opwise.optimizers.passes import Optimizer
@@ -57,9 +57,9 @@ class Planted(Op):
 @pytest.fixture
 def c_copies(monkeypatch):
     """Planted has a C step for this test: it copies the input."""
-    monkeypatch.setattr(cmakers, "_makers", dict(cmakers._makers))
-    monkeypatch.setattr(cmakers, "_found", {})
-    cmakers.c_maker(Planted)(lambda node, kernels: CStep("deepcopy"))
+    monkeypatch.setattr(lowering, "_lowerings", dict(lowering._lowerings))
+    monkeypatch.setattr(lowering, "_found", {})
+    lowering.c_lowering(Planted)(lambda node, kernels: CStep("deepcopy"))
 
 
 def fails(error, out, value=(1.0, 2.0, 3.0), **options):

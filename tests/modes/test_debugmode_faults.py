@@ -11,8 +11,8 @@ from opwise.compile.function import function
 from opwise.compile.shared import shared
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
-from opwise.linkers import cmakers, kernels
-from opwise.linkers.cmakers import CStep
+from opwise.linkers import kernels, lowering
+from opwise.linkers.lowering import CStep
 from opwise.modes.debugmode import DebugMode
 from opwise.modes.mode import Mode
 from opwise.optimizers.navigators import EquilibriumOptimizer
@@ -285,9 +285,9 @@ def test_a_kernel_that_stops_one_element_early(monkeypatch):
 
 
 def test_a_step_of_another_kind(monkeypatch):
-    monkeypatch.setattr(cmakers, "_makers", dict(cmakers._makers))
-    monkeypatch.setattr(cmakers, "_found", {})
-    cmakers.c_maker(Copy)(lambda node, kernels: CStep("deepcopy"))
+    monkeypatch.setattr(lowering, "_lowerings", dict(lowering._lowerings))
+    monkeypatch.setattr(lowering, "_found", {})
+    lowering.c_lowering(Copy)(lambda node, kernels: CStep("deepcopy"))
     doubling = Copy(lambda x: 2 * x, "doubling")
     error = fails(errors.BadCLinkerOutput, debugged(doubling(X)), ONES)
     np.testing.assert_array_equal(error.val1, [2, 2, 2])
@@ -301,9 +301,9 @@ def test_a_step_of_another_kind(monkeypatch):
 
 
 def test_strides_of_c_and_python(monkeypatch, caplog):
-    monkeypatch.setattr(cmakers, "_makers", dict(cmakers._makers))
-    monkeypatch.setattr(cmakers, "_found", {})
-    cmakers.c_maker(Copy)(lambda node, kernels: CStep("deepcopy"))
+    monkeypatch.setattr(lowering, "_lowerings", dict(lowering._lowerings))
+    monkeypatch.setattr(lowering, "_found", {})
+    lowering.c_lowering(Copy)(lambda node, kernels: CStep("deepcopy"))
     m = T.dmatrix("m")
     value = np.arange(6.0).reshape(2, 3)
     columns = Copy(np.asfortranarray, "columns", view_map={})(m + 1)

@@ -295,7 +295,7 @@ def test_the_default_mode_follows_the_flags_at_once(flags, settings, linker, exp
     get_default_mode()
     flags(**settings)
     mode = get_default_mode()
-    assert mode.linker.machine == linker
+    assert mode.linker.vm == linker
     assert ops(None) == expected
     assert get_mode(None) is mode
 

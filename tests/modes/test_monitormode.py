@@ -37,7 +37,7 @@ def test_both_are_called_around_every_apply(log, linker):
     mode = MonitorMode(log.before, log.after, optimizer=None, linker=linker)
     f = function([x], T.exp(x + x).sum(), mode=mode)
     np.testing.assert_allclose(f([0.0, 1.0]), 1 + np.e**2)
-    steps = len(f.maker.order)
+    steps = len(f.linked.order)
     assert [(when, i) for when, i, *_ in log.calls] == [
         (when, i) for i in range(steps) for when in ("before", "after")
     ]
@@ -80,7 +80,7 @@ def test_rewrites_are_those_that_are_asked_for(log):
     x = T.dvector("x")
     for optimizer, applys in ((None, 4), ("fast_run", 1)):
         f = function([x], T.exp(x) * 2, mode=MonitorMode(log.before, optimizer=optimizer))
-        assert len(f.maker.order) <= applys
+        assert len(f.linked.order) <= applys
 
 
 def test_an_error_in_a_function_of_the_users():

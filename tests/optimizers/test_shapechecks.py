@@ -102,8 +102,8 @@ def test_what_is_dropped_is_named(name):
     with change_flags(keep_shape_checks=True):
         f = function(inputs, output, mode="FAST_RUN")
     assert not refuses(function(inputs, output, mode="FAST_RUN"), bad)
-    assert f.maker.report.dropped_checks
-    assert all(f'File "{__file__}", line ' in text for text in f.maker.report.dropped_checks)
+    assert f.compile_report.dropped_checks
+    assert all(f'File "{__file__}", line ' in text for text in f.compile_report.dropped_checks)
 
 
 @pytest.mark.parametrize("mode", ["FAST_RUN", "FAST_COMPILE", Mode("py", None)])
@@ -112,7 +112,7 @@ def test_what_is_kept_costs_nothing(name, mode):
     inputs, output = KEPT[name]
     with change_flags(keep_shape_checks=True):
         f = function(inputs, output, mode=mode)
-    assert f.maker.report.dropped_checks == []
+    assert f.compile_report.dropped_checks == []
     assert not any(isinstance(node.op, LengthsAgree) for node in f.maker.fgraph.apply_nodes)
     plain = function(inputs, output, mode=mode)
     assert len(f.maker.fgraph.apply_nodes) == len(plain.maker.fgraph.apply_nodes)

@@ -388,14 +388,14 @@ def test_what_rewrites_make_has_no_trace_of_its_own_but_origins(joined, x):
 
     @rule(Mine, stage="canonicalize")
     def to_neg(fgraph, node):
-        recorded.append(provenance.recording)
+        recorded.append(provenance.recording())
         return [neg(*node.inputs)]
 
     fgraph = FunctionGraph([x], [Mine()(x)])
     first = fgraph.outputs[0].owner
     optimize(fgraph, Query(["fast_run"]))
     made = fgraph.outputs[0].owner
-    assert recorded == [False] and provenance.recording
+    assert recorded == [False] and provenance.recording()
     assert made.trace is None and made.origins == (first,)
 
 

@@ -342,11 +342,11 @@ def test_operations_of_fused_loops():
     f = function(inputs, T.sqr(inputs[0] - inputs[1]).sum(axis=1), profile=True, mode=fast)
     f(x, x)
     (apply,) = f.profile.profile().functions[0].applys
-    assert isinstance(f.maker.order[0].op, MapReduce) and apply.flops == 2 * 35 + 30
+    assert isinstance(f.linked.order[0].op, MapReduce) and apply.flops == 2 * 35 + 30
     g = function(inputs, (inputs[0] - inputs[1]) * inputs[0], profile=True, mode=fast)
     g(x, x)
     (apply,) = g.profile.profile().functions[0].applys
-    assert isinstance(g.maker.order[0].op, Elemwise) and apply.flops == 70
+    assert isinstance(g.linked.order[0].op, Elemwise) and apply.flops == 70
 
 
 def test_an_op_whose_count_fails_loses_no_profile(monkeypatch):

@@ -1,7 +1,9 @@
-"""Recorder: a snapshot holds what the machine counted, and what it counted it for."""
+"""Recorder: a snapshot holds what the vm counted, and what it counted it for."""
 
 import subprocess
 import sys
+from collections import defaultdict
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +13,7 @@ from opwise.profiling.recorder import Recorder
 from opwise.profiling.reports import profilestats
 
 
-class FakeMachine:
+class FakeVM:
     """Counts that the test chose: n steps."""
 
     def __init__(self, n):
@@ -22,6 +24,9 @@ class FakeMachine:
 
     def detail(self):
         return [(1, 500, list(range(self.n)))]
+
+    def layouts(self):
+        return defaultdict(lambda: None)  # of no slot
 
     timer_ns = 8
 
@@ -41,11 +46,9 @@ def test_snapshot():
     line = "y = T.exp(x) * 2"
     y = T.exp(x) * 2
     function = opwise.function([x], y, mode=opwise.Mode("py", None), name="f")
-    order = function.maker.order
-    recorder = Recorder(
-        "f", order, FakeMachine(len(order)), FakeCalls, [True] * len(order), [""] * len(order),
-        FakeReport,
-    )  # fmt: skip
+    order = function.linked.order
+    linked = replace(function.linked, vm=FakeVM(len(order)))
+    recorder = Recorder(name="f", linked=linked, calls=FakeCalls, report=FakeReport)
     profile = recorder.snapshot()
     assert (profile.calls, profile.failed) == (7, 2)
     assert (profile.call_ns, profile.first_call_ns, profile.first_calls) == (1000, 300, 1)
@@ -121,7 +124,7 @@ def test_two_snapshots_have_the_same_keys():
 # --- first runs -----------------------------------------------------------------------------------
 
 
-class ColdMachine(FakeMachine):
+class ColdVM(FakeVM):
     """Two calls of one step, of which the first took a millisecond, then the later ones 10 ns."""
 
     def __init__(self, count=5, first=1_000_000):
@@ -135,32 +138,32 @@ class ColdMachine(FakeMachine):
         return [(1, 500, [self.first])]
 
 
-def cold(machine, calls=FakeCalls):
+def cold(vm, calls=FakeCalls):
     x = T.dvector("x")
     function = opwise.function([x], T.exp(x), mode=opwise.Mode("py", None), name="f")
-    order = function.maker.order
-    return Recorder("f", order, machine, calls, [True], [""], FakeReport).snapshot()
+    linked = replace(function.linked, vm=vm)
+    return Recorder(name="f", linked=linked, calls=calls, report=FakeReport).snapshot()
 
 
 def test_what_the_first_run_took_beyond_later_ones_is_kept_apart():
-    (apply,) = cold(ColdMachine()).applys
+    (apply,) = cold(ColdVM()).applys
     assert (apply.count, apply.total, apply.once, apply.most) == (5, 50, 999_990, 1_000_000)
 
 
 @pytest.mark.parametrize(
-    ("machine", "why"),
-    [(ColdMachine(count=1), "nothing to compare with"), (ColdMachine(first=4), "no slower")],
+    ("vm", "why"),
+    [(ColdVM(count=1), "nothing to compare with"), (ColdVM(first=4), "no slower")],
 )
-def test_first_runs_that_cost_nothing(machine, why):
-    (apply,) = cold(machine).applys
-    assert (apply.total, apply.once) == (machine.timing()[0][1], 0), why
+def test_first_runs_that_cost_nothing(vm, why):
+    (apply,) = cold(vm).applys
+    assert (apply.total, apply.once) == (vm.timing()[0][1], 0), why
 
 
 def test_a_first_call_that_was_forgotten_counts_for_nothing():
     class Reset(FakeCalls):
         first_ns = 0
 
-    (apply,) = cold(ColdMachine(), Reset).applys
+    (apply,) = cold(ColdVM(), Reset).applys
     assert (apply.total, apply.once) == (1_000_040, 0)
 
 

@@ -113,10 +113,10 @@ def test_two_functions_in_one(shared):
     stats, f, g = shared
     assert f.profile is stats and g.profile is stats
     assert stats.fct_callcount == 3
-    assert stats.nb_nodes == len(g.maker.order)
-    nodes = [*f.maker.order, *g.maker.order]
+    assert stats.nb_nodes == len(g.linked.order)
+    nodes = [*f.linked.order, *g.linked.order]
     assert set(stats.apply_cimpl) == set(nodes)
-    assert stats.apply_callcount == {n: 1 if n in f.maker.order else 2 for n in nodes}
+    assert stats.apply_callcount == {n: 1 if n in f.linked.order else 2 for n in nodes}
     assert stats.compile_time >= stats.optimizer_time + stats.linker_time > 0
     assert stats.linker_node_make_thunks == pytest.approx(
         sum(stats.linker_make_thunk_time.values())
@@ -127,7 +127,7 @@ def test_two_functions_in_one(shared):
 
 def test_sums_by_op_and_class(shared):
     stats, f, _ = shared
-    sorting = f.maker.order[-1].op
+    sorting = f.linked.order[-1].op
     assert stats.class_callcount() == {Elemwise: 3, SortOp: 1}
     assert stats.class_nodes() == {Elemwise: 2, SortOp: 1}
     assert stats.class_impl()[SortOp] == stats.op_impl()[sorting] == "Py"
@@ -140,7 +140,7 @@ def test_sums_by_op_and_class(shared):
 
 def test_times_with_what_comes_before(shared):
     stats, f, _ = shared
-    first, last = f.maker.order
+    first, last = f.linked.order
     total, own = stats.compute_total_times(), stats.apply_time
     assert total[last] == pytest.approx(own[first] + own[last])
     assert total[first] == pytest.approx(own[first])

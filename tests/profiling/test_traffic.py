@@ -99,7 +99,7 @@ def test_fusion():
     f = function([a, b], T.sqr(a - b).sum(axis=1), profile=True, mode=Mode("py", "fast_run"))
     f(M, M)
     (loop,) = f.profile.profile().functions[0].applys
-    assert isinstance(f.maker.order[0].op, MapReduce)
+    assert isinstance(f.linked.order[0].op, MapReduce)
     assert (loop.traffic, loop.flops) == (2 * 280 + 40, 2 * 35 + 30)
 
 

@@ -95,7 +95,7 @@ def worst(found, exact, inputs):
 def compiled(mode, dtype, names, count):
     inputs = [T.TensorType(dtype, (False,))() for _ in range(count)]
     f = function(inputs, [Elemwise(OPS[name])(*inputs) for name in names], mode=MODES[mode])
-    assert all(f.maker.linker.cimpl)
+    assert all(f.linked.in_c)
     return f
 
 

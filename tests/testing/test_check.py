@@ -163,7 +163,7 @@ def test_configurations_are_modes(configuration):
     x = T.dvector("x")
     f = function([x], T.exp(x) + 1, mode=mode_of(configuration))
     np.testing.assert_allclose(f(np.zeros(2)), [2, 2])
-    assert f.maker.linker.generate_kernels is False or "c" not in f.maker.linker.makers
+    assert f.maker.linker.generate_kernels is False or "c" not in f.maker.linker.implementations
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-/* Products of matrices and vectors through BLAS, whose functions the machine gets from scipy.
+/* Products of matrices and vectors through BLAS, whose functions the VM gets from scipy.
  *
  * Everything here is row-major: X Y = Z becomes Y' X' = Z' in BLAS's column-major words. An operand
  * whose rows or columns are contiguous is passed as it is; any other is copied first.
@@ -51,12 +51,12 @@ static inline int ow_need_blas(ow_step *s, int needed)
     return ow_load_blas(s->error);
 }
 
-/* Whether BLAS, whose integers have 32 bits, can be told a length. */
+/* Whether a length fits the integers of BLAS, which have 32 bits. */
 static inline int ow_fits(int64_t n) { return n >= 0 && n <= INT32_MAX; }
 
 /* Describe `c` without copying; returns 0 if neither rows nor columns are contiguous, or those that
  * are lie too far apart for BLAS. */
-static inline int ow_as_mat(const ow_cell *c, ow_mat *m)
+static inline int ow_as_mat(const ow_slot *c, ow_mat *m)
 {
     int64_t item = c->itemsize, r = c->shape[0], k = c->shape[1];
     int64_t sr = c->strides[0], sc = c->strides[1];
@@ -81,18 +81,18 @@ static inline int ow_as_mat(const ow_cell *c, ow_mat *m)
 }
 
 /* Bytes of scratch memory that `ow_get_mat` will take for `c`. */
-static inline int64_t ow_mat_bytes(const ow_cell *c)
+static inline int64_t ow_mat_bytes(const ow_slot *c)
 {
     ow_mat m;
     return ow_as_mat(c, &m) ? 0 : ow_add_size(ow_size(c) * c->itemsize / OW_ALIGN * OW_ALIGN, OW_ALIGN);
 }
 
 /* Describe `c`, copying it to *memory, which moves on, where BLAS cannot read it as it is. */
-static inline char *ow_get_mat(ow_cell *c, ow_mat *m, char **memory)
+static inline char *ow_get_mat(ow_slot *c, ow_mat *m, char **memory)
 {
     if (ow_as_mat(c, m))
         return NULL;
-    ow_cell copy = *c;
+    ow_slot copy = *c;
     ow_c_strides(&copy);
     copy.data = *memory;
     *memory += ow_mat_bytes(c);
@@ -281,11 +281,11 @@ static void ow_gemm_mats(int f64, ow_mat z, ow_mat x, ow_mat y, double a, double
 /* Dimensions that are too long for BLAS are multiplied in pieces of so many. */
 #define OW_PIECE (1 << 20)
 
-/* How long a piece of a dimension is at most: all of it, where BLAS can be told that length. */
+/* How long a block of a dimension is at most: all of it, if BLAS can take that length. */
 static inline int64_t ow_piece(int64_t n) { return ow_fits(n) ? n : OW_PIECE; }
 
 /* Let `part` be the part of a matrix from (i, j) on, with at most so many rows and columns. */
-static void ow_part(ow_cell *part, const ow_cell *c, int64_t i, int64_t j, int64_t rows, int64_t cols)
+static void ow_part(ow_slot *part, const ow_slot *c, int64_t i, int64_t j, int64_t rows, int64_t cols)
 {
     *part = *c;
     part->data = ow_at(ow_at(c->data, i, c->strides[0]), j, c->strides[1]);
@@ -294,10 +294,10 @@ static void ow_part(ow_cell *part, const ow_cell *c, int64_t i, int64_t j, int64
 }
 
 /* Keep scratch memory for the copies that `ow_gemm` makes of these operands. */
-static int ow_gemm_reserve(ow_step *s, const ow_cell *z, const ow_cell *x, const ow_cell *y)
+static int ow_gemm_reserve(ow_step *s, const ow_slot *z, const ow_slot *x, const ow_slot *y)
 {
     const int64_t m = ow_piece(z->shape[0]), n = ow_piece(z->shape[1]), k = ow_piece(x->shape[1]);
-    ow_cell pz, px, py;
+    ow_slot pz, px, py;
     ow_part(&pz, z, 0, 0, m, n);
     ow_part(&px, x, 0, 0, m, k);
     ow_part(&py, y, 0, 0, k, n);
@@ -307,7 +307,7 @@ static int ow_gemm_reserve(ow_step *s, const ow_cell *z, const ow_cell *x, const
     return ow_need_blas(s, !ow_is_small(z->shape[0], z->shape[1], x->shape[1]));
 }
 
-static void ow_gemm_piece(ow_step *s, ow_cell *z, ow_cell *x, ow_cell *y, double a, double b)
+static void ow_gemm_piece(ow_step *s, ow_slot *z, ow_slot *x, ow_slot *y, double a, double b)
 {
     ow_mat mz, mx, my;
     char *memory = s->scratch;
@@ -316,7 +316,7 @@ static void ow_gemm_piece(ow_step *s, ow_cell *z, ow_cell *x, ow_cell *y, double
     char *copied = ow_get_mat(z, &mz, &memory);
     ow_gemm_mats(z->itemsize == 8, mz, mx, my, a, b);
     if (copied) {
-        ow_cell result = *z;
+        ow_slot result = *z;
         ow_c_strides(&result);
         result.data = copied;
         ow_copy(z, &result);
@@ -324,13 +324,13 @@ static void ow_gemm_piece(ow_step *s, ow_cell *z, ow_cell *x, ow_cell *y, double
 }
 
 /* z = b z + a x y, after ow_gemm_reserve. */
-static void ow_gemm(ow_step *s, ow_cell *z, ow_cell *x, ow_cell *y, double a, double b)
+static void ow_gemm(ow_step *s, ow_slot *z, ow_slot *x, ow_slot *y, double a, double b)
 {
     const int64_t m = ow_piece(z->shape[0]), n = ow_piece(z->shape[1]), k = ow_piece(x->shape[1]);
     for (int64_t i = 0; i < z->shape[0]; i += m)
         for (int64_t j = 0; j < z->shape[1]; j += n)
             for (int64_t p = 0; p < x->shape[1] || p == 0; p += k ? k : 1) {
-                ow_cell pz, px, py;
+                ow_slot pz, px, py;
                 ow_part(&pz, z, i, j, m, n);
                 ow_part(&px, x, i, p, m, k);
                 ow_part(&py, y, p, j, k, n);
@@ -338,7 +338,7 @@ static void ow_gemm(ow_step *s, ow_cell *z, ow_cell *x, ow_cell *y, double a, do
             }
 }
 
-static int ow_product_shape(ow_step *s, const ow_cell *x, const ow_cell *y)
+static int ow_product_shape(ow_step *s, const ow_slot *x, const ow_slot *y)
 {
     if (x->shape[1] != y->shape[0])
         return OW_FAIL(s, OW_VALUE_ERROR,
@@ -349,7 +349,7 @@ static int ow_product_shape(ow_step *s, const ow_cell *x, const ow_cell *y)
     return OW_OK;
 }
 
-static inline double ow_real(const ow_cell *c)
+static inline double ow_real(const ow_slot *c)
 {
     return c->itemsize == 8 ? *(double *)c->data : *(float *)c->data;
 }
@@ -357,7 +357,7 @@ static inline double ow_real(const ow_cell *c)
 /* in: x, y[, scalar] */
 static int ow_dot22_prep(ow_step *s)
 {
-    ow_cell *x = s->in[0], *y = s->in[1], *z = s->out[0];
+    ow_slot *x = s->in[0], *y = s->in[1], *z = s->out[0];
     int rc = ow_product_shape(s, x, y);
     if (rc)
         return rc;
@@ -377,7 +377,7 @@ static int ow_dot22_run(ow_step *s)
 /* Let the output be input 0, overwritten (ints[0] true) or copied. */
 static int ow_accumulator(ow_step *s)
 {
-    ow_cell *from = s->in[0], *z = s->out[0];
+    ow_slot *from = s->in[0], *z = s->out[0];
     if (s->ints[0]) {
         ow_alias(z, from);
         return OW_OK;
@@ -395,7 +395,7 @@ static void ow_accumulator_copy(ow_step *s)
 /* in: z, a, x, y, b: z <- b z + a x y. ints: overwrite */
 static int ow_gemm_prep(ow_step *s)
 {
-    ow_cell *z = s->in[0], *x = s->in[2], *y = s->in[3];
+    ow_slot *z = s->in[0], *x = s->in[2], *y = s->in[3];
     int rc = ow_product_shape(s, x, y);
     if (rc)
         return rc;
@@ -418,7 +418,7 @@ static int ow_gemm_run(ow_step *s)
 /* in: y, alpha, A, x, beta: y <- beta y + alpha A x. ints: overwrite */
 static int ow_gemv_prep(ow_step *s)
 {
-    ow_cell *y = s->in[0], *A = s->in[2], *x = s->in[3];
+    ow_slot *y = s->in[0], *A = s->in[2], *x = s->in[3];
     if (A->shape[1] != x->shape[0])
         return OW_FAIL(s, OW_VALUE_ERROR,
                        "Shape mismatch: A.shape[1] != x.shape[0] (%lld != %lld)",
@@ -432,7 +432,7 @@ static int ow_gemv_prep(ow_step *s)
 }
 
 #define OW_SMALL_GEMV(T)                                                                           \
-    static void ow_small_gemv_##T(ow_cell *y, const ow_cell *A, const ow_cell *x, T a, T b)        \
+    static void ow_small_gemv_##T(ow_slot *y, const ow_slot *A, const ow_slot *x, T a, T b)        \
     {                                                                                              \
         const int64_t n = A->shape[1], sa = A->strides[1], sx = x->strides[0];                     \
         double left = OW_LONGEST_CHUNK_NS;                                                         \
@@ -455,7 +455,7 @@ OW_SMALL_GEMV(float)
 static int ow_gemv_run(ow_step *s)
 {
     ow_accumulator_copy(s);
-    ow_cell *y = s->out[0], *A = s->in[2], *x = s->in[3];
+    ow_slot *y = s->out[0], *A = s->in[2], *x = s->in[3];
     double a = ow_real(s->in[1]), b = ow_real(s->in[4]);
     int64_t item = A->itemsize;
     ow_mat m;
@@ -477,7 +477,7 @@ static int ow_gemv_run(ow_step *s)
 /* in: A, alpha, x, y: A <- A + alpha x y'. ints: overwrite */
 static int ow_ger_prep(ow_step *s)
 {
-    ow_cell *A = s->in[0], *x = s->in[2], *y = s->in[3];
+    ow_slot *A = s->in[0], *x = s->in[2], *y = s->in[3];
     if (A->shape[0] != x->shape[0] || A->shape[1] != y->shape[0])
         return OW_FAIL(s, OW_VALUE_ERROR,
                        "Shape mismatch: A is (%lld, %lld) but the outer product is (%lld, %lld)",
@@ -487,7 +487,7 @@ static int ow_ger_prep(ow_step *s)
 }
 
 #define OW_GER(T)                                                                                  \
-    static void ow_ger_##T(ow_cell *A, T a, const ow_cell *x, const ow_cell *y)                    \
+    static void ow_ger_##T(ow_slot *A, T a, const ow_slot *x, const ow_slot *y)                    \
     {                                                                                              \
         const int64_t n = A->shape[1], sa = A->strides[1], sy = y->strides[0];                     \
         double left = OW_LONGEST_CHUNK_NS;                                                         \
@@ -522,7 +522,7 @@ static int ow_ger_run(ow_step *s)
 }
 
 /* in: x, y of one or two dimensions. Vectors take part as matrices of one row or column. */
-static void ow_dot_operands(const ow_step *s, ow_cell *z, ow_cell *x, ow_cell *y)
+static void ow_dot_operands(const ow_step *s, ow_slot *z, ow_slot *x, ow_slot *y)
 {
     *x = *s->in[0];
     *y = *s->in[1];
@@ -543,7 +543,7 @@ static void ow_dot_operands(const ow_step *s, ow_cell *z, ow_cell *x, ow_cell *y
 
 static int ow_dot_prep(ow_step *s)
 {
-    ow_cell x, y, z, *out = s->out[0];
+    ow_slot x, y, z, *out = s->out[0];
     ow_dot_operands(s, &z, &x, &y);
     int rc = ow_product_shape(s, &x, &y);
     if (rc)
@@ -560,14 +560,14 @@ static int ow_dot_prep(ow_step *s)
 
 static int ow_dot_run(ow_step *s)
 {
-    ow_cell x, y, z;
+    ow_slot x, y, z;
     ow_dot_operands(s, &z, &x, &y);
     ow_c_strides(&z);
     ow_gemm(s, &z, &x, &y, 1.0, 0.0);
     return OW_OK;
 }
 
-static void ow_page(ow_cell *page, const ow_cell *c, int64_t i)
+static void ow_page(ow_slot *page, const ow_slot *c, int64_t i)
 {
     *page = *c;
     page->ndim = 2;
@@ -581,7 +581,7 @@ static void ow_page(ow_cell *page, const ow_cell *c, int64_t i)
 /* in: x, y of three dimensions: z[i] = x[i] y[i] */
 static int ow_batched_dot_prep(ow_step *s)
 {
-    ow_cell *x = s->in[0], *y = s->in[1], *z = s->out[0];
+    ow_slot *x = s->in[0], *y = s->in[1], *z = s->out[0];
     if (x->shape[0] != y->shape[0])
         return OW_FAIL(s, OW_VALUE_ERROR,
                        "Shape mismatch: batch sizes unequal. x.shape[0] is %lld, y.shape[0] is %lld",
@@ -598,7 +598,7 @@ static int ow_batched_dot_prep(ow_step *s)
     int rc = ow_ensure(s, z);
     if (rc || z->shape[0] == 0)
         return rc;
-    ow_cell px, py, pz;
+    ow_slot px, py, pz;
     ow_page(&px, x, 0);
     ow_page(&py, y, 0);
     ow_page(&pz, z, 0);
@@ -607,11 +607,11 @@ static int ow_batched_dot_prep(ow_step *s)
 
 static int ow_batched_dot_run(ow_step *s)
 {
-    const ow_cell *first = s->in[0], *second = s->in[1];
+    const ow_slot *first = s->in[0], *second = s->in[1];
     const double ns = (double)first->shape[1] * (double)first->shape[2] * (double)second->shape[2];
     double left = OW_LONGEST_CHUNK_NS;
     for (int64_t i = 0; i < s->out[0]->shape[0] && !ow_stops(&left, ns); i++) {
-        ow_cell x, y, z;
+        ow_slot x, y, z;
         ow_page(&x, s->in[0], i);
         ow_page(&y, s->in[1], i);
         ow_page(&z, s->out[0], i);

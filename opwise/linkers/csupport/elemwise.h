@@ -40,24 +40,24 @@ static int ow_common_shape(ow_step *s, int nd, const int64_t *mask, int64_t *sha
 /* Whether a result should have its first dimension innermost: operands that say anything do. */
 static inline int ow_elemwise_fortran(const ow_step *s)
 {
-    int told = 0;
+    int found = 0;
     for (int i = 0; i < s->nin; i++) {
-        const ow_cell *x = s->in[i];
+        const ow_slot *x = s->in[i];
         if (x->ndim < 2 || ow_is_c_contiguous(x))
             continue;
         if (!ow_is_fortran(x))
             return 0;
-        told = 1;
+        found = 1;
     }
-    for (int i = 0; told && i < s->nin; i++)
+    for (int i = 0; found && i < s->nin; i++)
         if (!ow_is_fortran(s->in[i]))
             return 0;
-    return told;
+    return found;
 }
 
 /* reals: about how many nanoseconds an element takes.
  * ints: ndim, then for each output the input whose memory it takes or -1, then for each input the
- * mask of its broadcastable dimensions, then the mask of the inputs that may stand still in a loop,
+ * mask of its broadcastable dimensions, then the mask of the inputs that may be broadcast in a loop,
  * or -1 for a loop that takes any strides. */
 static int ow_elemwise_prep(ow_step *s)
 {
@@ -93,18 +93,18 @@ static int ow_elemwise_prep(ow_step *s)
 typedef struct ow_gathered {
     ow_loop loop;
     const void *ctx;
-    ow_cell *const *cells;
+    ow_slot *const *slots;
     int nout, n;
-    int64_t still;    /* the inputs that may stand still in `loop` */
-    int accumulates;  /* whether the output is read too, and may stand still */
+    int64_t broadcast;  /* the inputs that may be broadcast in `loop` */
+    int accumulates;    /* whether the output is read too, and may be broadcast */
 } ow_gathered;
 
 static _Thread_local char ow_operand[OW_MAXARG][OW_CHUNK * 8];
 
 static inline int ow_direct(const ow_gathered *g, const int64_t *st, int i)
 {
-    return st[i] == g->cells[i]->itemsize ||
-           (st[i] == 0 && (i < g->nout ? g->accumulates : g->still >> (i - g->nout) & 1));
+    return st[i] == g->slots[i]->itemsize ||
+           (st[i] == 0 && (i < g->nout ? g->accumulates : g->broadcast >> (i - g->nout) & 1));
 }
 
 /* Whether the loop can run on all operands of a walk as they are. */
@@ -113,9 +113,9 @@ static inline int ow_all_direct(const ow_gathered *g, ow_walk *w)
     int64_t *inner = w->stride[w->ndim - 1];
     for (int i = 0; i < g->n; i++) {
         /* a single element is contiguous, whatever the strides say */
-        const int stays = i < g->nout ? g->accumulates && !inner[i] : g->still >> (i - g->nout) & 1;
+        const int stays = i < g->nout ? g->accumulates && !inner[i] : g->broadcast >> (i - g->nout) & 1;
         if (w->shape[w->ndim - 1] == 1 && !stays)
-            inner[i] = g->cells[i]->itemsize;
+            inner[i] = g->slots[i]->itemsize;
         if (!ow_direct(g, inner, i))
             return 0;
     }
@@ -132,7 +132,7 @@ static void ow_gather_loop(const void *ctx, char **p, const int64_t *st, int64_t
         int64_t qs[2 * OW_MAXARG + 2];
         qs[g->n] = 1;  /* row */
         for (int i = 0; i < g->n; i++) {
-            int size = g->cells[i]->itemsize;
+            int size = g->slots[i]->itemsize;
             q[i] = p[i] + start * st[i];
             qs[i] = st[i];
             if (ow_direct(g, st, i))
@@ -148,25 +148,25 @@ static void ow_gather_loop(const void *ctx, char **p, const int64_t *st, int64_t
         for (int i = 0; i < g->nout; i++)
             if (!ow_direct(g, st, i)) {
                 char *copy[2] = {p[i] + start * st[i], ow_operand[i]};
-                int64_t strides[2] = {st[i], g->cells[i]->itemsize};
-                ow_copy_run(copy, strides, m, g->cells[i]->itemsize);
+                int64_t strides[2] = {st[i], g->slots[i]->itemsize};
+                ow_copy_run(copy, strides, m, g->slots[i]->itemsize);
             }
     }
 }
 
-/* The most common case, without a walk: every operand is one run of all elements, or one number that
- * may stand still. Returns 0 if it is not that. */
-static inline int ow_elemwise_flat(ow_step *s, int64_t still)
+/* The most common case, without a walk: every operand is one run of all elements, or one number
+ * that is broadcast. Returns 0 if it is not that. */
+static inline int ow_elemwise_flat(ow_step *s, int64_t broadcast)
 {
-    const ow_cell *z = s->out[0];
+    const ow_slot *z = s->out[0];
     const int64_t size = ow_size(z);
     char *p[OW_MAXARG];
     int64_t st[OW_MAXARG];
     if (s->reals[0] * (double)size > OW_WORTH)
         return 0;
     for (int i = 0; i < s->nout + s->nin; i++) {
-        const ow_cell *c = i < s->nout ? s->out[i] : s->in[i - s->nout];
-        const int moves = i < s->nout || !(still >> (i - s->nout) & 1);
+        const ow_slot *c = i < s->nout ? s->out[i] : s->in[i - s->nout];
+        const int moves = i < s->nout || !(broadcast >> (i - s->nout) & 1);
         p[i] = c->data;
         st[i] = moves ? c->itemsize : 0;
         if (moves ? !ow_is_c_contiguous(c) || ow_size(c) != size : ow_size(c) != 1)
@@ -180,20 +180,20 @@ static inline int ow_elemwise_flat(ow_step *s, int64_t still)
 static int ow_elemwise_run(ow_step *s)
 {
     ow_walk w;
-    ow_cell *cells[OW_MAXARG];
-    const int64_t still = s->ints[1 + s->nout + s->nin];
-    if (still >= 0 && ow_elemwise_flat(s, still))
+    ow_slot *slots[OW_MAXARG];
+    const int64_t broadcast = s->ints[1 + s->nout + s->nin];
+    if (broadcast >= 0 && ow_elemwise_flat(s, broadcast))
         return OW_OK;
     for (int k = 0; k < s->nout; k++)
-        cells[k] = s->out[k];
+        slots[k] = s->out[k];
     for (int i = 0; i < s->nin; i++)
-        cells[s->nout + i] = s->in[i];
-    ow_cell *shape = s->out[0];
-    int64_t size = ow_walk_start(&w, shape->ndim, shape->shape, s->nout + s->nin, cells, 0);
+        slots[s->nout + i] = s->in[i];
+    ow_slot *shape = s->out[0];
+    int64_t size = ow_walk_start(&w, shape->ndim, shape->shape, s->nout + s->nin, slots, 0);
     if (!size)
         return OW_OK;
-    ow_gathered g = {s->loop, s->ctx, cells, s->nout, w.n, still, 0};
-    int direct = still < 0 || ow_all_direct(&g, &w);
+    ow_gathered g = {s->loop, s->ctx, slots, s->nout, w.n, broadcast, 0};
+    int direct = broadcast < 0 || ow_all_direct(&g, &w);
     double ns = s->reals[0] * (double)size;
     if (direct)
         ow_walk_share(&w, s->loop, s->ctx, ns, INT64_MAX / 2);

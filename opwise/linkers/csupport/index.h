@@ -42,7 +42,7 @@ static const ow_adder ow_adders[] = {
 static const int ow_adder_count = sizeof(ow_adders) / sizeof(ow_adders[0]);
 
 /* Let `y` have the dimensions of `to`, with length 1 where it broadcasts; fails if it cannot. */
-static int ow_broadcast(ow_step *s, ow_cell *y, const ow_cell *to)
+static int ow_broadcast(ow_step *s, ow_slot *y, const ow_slot *to)
 {
     int missing = to->ndim - y->ndim;
     for (int d = to->ndim - 1; d >= 0; d--) {
@@ -59,15 +59,15 @@ static int ow_broadcast(ow_step *s, ow_cell *y, const ow_cell *to)
 }
 
 /* to <- y, or to += y with the adder of this index */
-static void ow_put(ow_cell *to, ow_cell *y, int64_t adder)
+static void ow_put(ow_slot *to, ow_slot *y, int64_t adder)
 {
     if (adder < 0) {
         ow_copy(to, y);
         return;
     }
     ow_walk w;
-    ow_cell *cells[2] = {to, y};
-    int64_t size = ow_walk_start(&w, to->ndim, to->shape, 2, cells, 0);
+    ow_slot *slots[2] = {to, y};
+    int64_t size = ow_walk_start(&w, to->ndim, to->shape, 2, slots, 0);
     if (size)
         ow_walk_in_order(&w, ow_adders[adder].fn, NULL, size);
 }
@@ -77,7 +77,7 @@ static int ow_inc_subtensor_prep(ow_step *s) { return ow_accumulator(s); }
 
 static int ow_inc_subtensor_run(ow_step *s)
 {
-    ow_cell part = *s->out[0], y = *s->in[1];
+    ow_slot part = *s->out[0], y = *s->in[1];
     int rc = ow_subview(s, &part, s->out[0], 2, 3, (int)s->ints[2]);
     if (!rc)
         rc = ow_broadcast(s, &y, &part);
@@ -91,9 +91,9 @@ static int ow_inc_subtensor_run(ow_step *s)
 
 /* --- rows by a vector of indices --------------------------------------------------------------- */
 
-static int ow_row_index(ow_step *s, const ow_cell *index, int64_t k, int64_t rows, int64_t *row)
+static int ow_row_index(ow_step *s, const ow_slot *index, int64_t k, int64_t rows, int64_t *row)
 {
-    ow_cell item = *index;
+    ow_slot item = *index;
     item.data = index->data + k * index->strides[0];
     /* numpy takes the bits of a uint64 for those of a signed number here */
     int64_t i = item.itemsize == 8 ? *(int64_t *)item.data : ow_int(&item), at = i < 0 ? i + rows : i;
@@ -109,7 +109,7 @@ static int ow_row_index(ow_step *s, const ow_cell *index, int64_t k, int64_t row
 #define OW_ROW_NS 20.0
 
 /* Let `row` be one of the sub-arrays of `x` along its first dimension. */
-static void ow_row(ow_cell *row, const ow_cell *x, int64_t i)
+static void ow_row(ow_slot *row, const ow_slot *x, int64_t i)
 {
     *row = *x;
     row->ndim = x->ndim - 1;
@@ -123,7 +123,7 @@ static void ow_row(ow_cell *row, const ow_cell *x, int64_t i)
 /* in: x, indices */
 static int ow_take_rows_prep(ow_step *s)
 {
-    ow_cell *x = s->in[0], *z = s->out[0];
+    ow_slot *x = s->in[0], *z = s->out[0];
     ow_set_shape(z, x->ndim, x->shape);
     z->shape[0] = s->in[1]->shape[0];
     return ow_ensure(s, z);
@@ -131,7 +131,7 @@ static int ow_take_rows_prep(ow_step *s)
 
 static int ow_take_rows_run(ow_step *s)
 {
-    ow_cell *x = s->in[0], *index = s->in[1], *z = s->out[0], from, to;
+    ow_slot *x = s->in[0], *index = s->in[1], *z = s->out[0], from, to;
     int64_t n = z->shape[0], row;
     ow_row(&from, x, 0);
     int whole = ow_is_c_contiguous(&from);
@@ -158,7 +158,7 @@ static int ow_inc_rows_prep(ow_step *s) { return ow_accumulator(s); }
 
 static int ow_inc_rows_run(ow_step *s)
 {
-    ow_cell *z = s->out[0], *index = s->in[2], to, from, y = *s->in[1], wanted = *z;
+    ow_slot *z = s->out[0], *index = s->in[2], to, from, y = *s->in[1], wanted = *z;
     int64_t n = index->shape[0], row;
     wanted.shape[0] = n;
     int rc = ow_broadcast(s, &y, &wanted);
@@ -184,12 +184,12 @@ static int ow_inc_rows_run(ow_step *s)
 /* in: axis (not read), arrays of the output's dtype. ints: the axis */
 static int ow_join_prep(ow_step *s)
 {
-    ow_cell *z = s->out[0], *first = s->in[1];
+    ow_slot *z = s->out[0], *first = s->in[1];
     int axis = (int)s->ints[0];
     ow_set_shape(z, first->ndim, first->shape);
     z->shape[axis] = 0;
     for (int i = 1; i < s->nin; i++) {
-        ow_cell *x = s->in[i];
+        ow_slot *x = s->in[i];
         for (int d = 0; d < z->ndim; d++)
             if (d != axis && x->shape[d] != z->shape[d])
                 return OW_FAIL(s, OW_VALUE_ERROR,
@@ -205,7 +205,7 @@ static int ow_join_prep(ow_step *s)
 static int ow_join_run(ow_step *s)
 {
     int axis = (int)s->ints[0];
-    ow_cell part = *s->out[0];
+    ow_slot part = *s->out[0];
     for (int i = 1; i < s->nin; i++) {
         part.shape[axis] = s->in[i]->shape[axis];
         ow_copy(&part, s->in[i]);
@@ -221,7 +221,7 @@ static int ow_arange_prep(ow_step *s)
     if (step == 0)
         return OW_FAIL(s, OW_ZERO_DIVISION, "arange: the step is zero");
     const uint64_t n = ow_steps(start, stop, step);
-    ow_cell *z = s->out[0];
+    ow_slot *z = s->out[0];
     z->shape[0] = n > INT64_MAX ? INT64_MAX : (int64_t)n;
     return ow_ensure(s, z);
 }

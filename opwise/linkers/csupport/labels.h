@@ -4,14 +4,14 @@
 
 #include "runtime.h"
 
-static inline int64_t ow_label(const ow_cell *labels, int64_t i)
+static inline int64_t ow_label(const ow_slot *labels, int64_t i)
 {
-    ow_cell item = *labels;
+    ow_slot item = *labels;
     item.data = labels->data + i * labels->strides[0];
     return ow_int(&item);
 }
 
-static inline void ow_put_int(ow_cell *c, int64_t i, int64_t value)
+static inline void ow_put_int(ow_slot *c, int64_t i, int64_t value)
 {
     switch (c->itemsize) {
     case 1:

@@ -8,7 +8,7 @@
 /* --- labels ------------------------------------------------------------------------------------- */
 
 /* Fails unless every label names one of the columns of the matrix, which is called `name`. */
-static int ow_check_labels(ow_step *s, const ow_cell *labels, const ow_cell *matrix,
+static int ow_check_labels(ow_step *s, const ow_slot *labels, const ow_slot *matrix,
                            const char *name)
 {
     int64_t n = matrix->shape[1];
@@ -23,7 +23,7 @@ static int ow_check_labels(ow_step *s, const ow_cell *labels, const ow_cell *mat
     return OW_OK;
 }
 
-static int ow_check_rows(ow_step *s, const ow_cell *labels, const ow_cell *matrix, const char *name)
+static int ow_check_rows(ow_step *s, const ow_slot *labels, const ow_slot *matrix, const char *name)
 {
     if (labels->shape[0] != matrix->shape[0])
         return OW_FAIL(s, OW_VALUE_ERROR, "%s has %lld rows, but there are %lld labels", name,
@@ -32,7 +32,7 @@ static int ow_check_rows(ow_step *s, const ow_cell *labels, const ow_cell *matri
 }
 
 /* Fails unless `g` has an element for each row of a matrix, or one for all. */
-static int ow_check_gradient(ow_step *s, const ow_cell *g, const ow_cell *matrix, const char *name,
+static int ow_check_gradient(ow_step *s, const ow_slot *g, const ow_slot *matrix, const char *name,
                              const char *of)
 {
     if (ow_size(g) != 1 && g->shape[0] != matrix->shape[0])
@@ -58,7 +58,7 @@ static void ow_rows_chunk(void *arg, int64_t k)
 }
 
 /* Call a function on all rows of `like`, in chunks; `ns`: about what an element of f64 takes. */
-static int ow_share_rows(ow_step *s, const ow_rows_fn fn[2], const ow_cell *like, double ns)
+static int ow_share_rows(ow_step *s, const ow_rows_fn fn[2], const ow_slot *like, double ns)
 {
     int is_f32 = s->out[0]->itemsize == sizeof(float);
     double work = (double)ow_size(like) * (is_f32 ? ns / 2 : ns);
@@ -108,7 +108,7 @@ static int ow_onehot_grad_run(ow_step *s)
 
 /* --- shapes --------------------------------------------------------------------------------------- */
 
-static int ow_prep_like(ow_step *s, int output, const ow_cell *model)
+static int ow_prep_like(ow_step *s, int output, const ow_slot *model)
 {
     ow_set_shape(s->out[output], model->ndim, model->shape);
     return ow_ensure(s, s->out[output]);
@@ -116,7 +116,7 @@ static int ow_prep_like(ow_step *s, int output, const ow_cell *model)
 
 static int ow_check_bias(ow_step *s)
 {
-    ow_cell *x = s->in[0], *b = s->in[1];
+    ow_slot *x = s->in[0], *b = s->in[1];
     if (b->shape[0] != x->shape[1])
         return OW_FAIL(s, OW_VALUE_ERROR,
                        "b has %lld elements, but x has %lld columns: (%lld, %lld)",
@@ -135,7 +135,7 @@ static int ow_softmax_prep(ow_step *s)
 /* in: dy, sm. dy broadcasts. */
 static int ow_softmax_grad_prep(ow_step *s)
 {
-    ow_cell *dy = s->in[0], *sm = s->in[1];
+    ow_slot *dy = s->in[0], *sm = s->in[1];
     for (int d = 0; d < 2; d++)
         if (dy->shape[d] != 1 && dy->shape[d] != sm->shape[d])
             return OW_FAIL(s, OW_VALUE_ERROR,
@@ -147,7 +147,7 @@ static int ow_softmax_grad_prep(ow_step *s)
 /* in: x, b, labels; out: cross entropy, softmax, position of the maximum */
 static int ow_xent_prep(ow_step *s)
 {
-    ow_cell *x = s->in[0], *labels = s->in[2];
+    ow_slot *x = s->in[0], *labels = s->in[2];
     int rc = ow_check_bias(s);
     rc = rc ? rc : ow_check_rows(s, labels, x, "x");
     rc = rc ? rc : ow_prep_like(s, 0, labels);

@@ -80,7 +80,7 @@ OW_WITHIN OW_T OW_N(ow_softmax_row)(OW_T *row, OW_T m, int64_t n)
 
 static void OW_N(ow_softmax)(ow_step *s, int64_t first, int64_t end)
 {
-    ow_cell *x = s->in[0], *b = s->nin > 1 ? s->in[1] : NULL, *z = s->out[0];
+    ow_slot *x = s->in[0], *b = s->nin > 1 ? s->in[1] : NULL, *z = s->out[0];
     int64_t n = z->shape[1];
     for (int64_t i = first; i < end; i++) {
         OW_T *row = (OW_T *)z->data + i * n;
@@ -92,7 +92,7 @@ static void OW_N(ow_softmax)(ow_step *s, int64_t first, int64_t end)
 
 static void OW_N(ow_logsoftmax)(ow_step *s, int64_t first, int64_t end)
 {
-    ow_cell *x = s->in[0], *z = s->out[0];
+    ow_slot *x = s->in[0], *z = s->out[0];
     int64_t n = z->shape[1];
     OW_T e[OW_ROW_LANES];
     for (int64_t i = first; i < end; i++) {
@@ -113,7 +113,7 @@ static void OW_N(ow_logsoftmax)(ow_step *s, int64_t first, int64_t end)
 
 static void OW_N(ow_softmax_grad)(ow_step *s, int64_t first, int64_t end)
 {
-    ow_cell *dy = s->in[0], *sm = s->in[1], *z = s->out[0];
+    ow_slot *dy = s->in[0], *sm = s->in[1], *z = s->out[0];
     int64_t n = z->shape[1], gst = dy->shape[1] == 1 ? 0 : dy->strides[1], st = sm->strides[1];
     for (int64_t i = first; i < end; i++) {
         OW_T *restrict row = (OW_T *)z->data + i * n;
@@ -150,8 +150,8 @@ static inline int64_t OW_N(ow_position)(const OW_T *x, OW_T m, int64_t n)
 
 static void OW_N(ow_xent)(ow_step *s, int64_t first, int64_t end)
 {
-    ow_cell *x = s->in[0], *b = s->in[1], *labels = s->in[2];
-    ow_cell *nll = s->out[0], *sm = s->out[1], *best = s->out[2];
+    ow_slot *x = s->in[0], *b = s->in[1], *labels = s->in[2];
+    ow_slot *nll = s->out[0], *sm = s->out[1], *best = s->out[2];
     int64_t n = sm->shape[1];
     for (int64_t i = first; i < end; i++) {
         OW_T *row = (OW_T *)sm->data + i * n;
@@ -165,7 +165,7 @@ static void OW_N(ow_xent)(ow_step *s, int64_t first, int64_t end)
 
 static void OW_N(ow_xent_dx)(ow_step *s, int64_t first, int64_t end)
 {
-    ow_cell *dy = s->in[0], *sm = s->in[1], *labels = s->in[2], *z = s->out[0];
+    ow_slot *dy = s->in[0], *sm = s->in[1], *labels = s->in[2], *z = s->out[0];
     int64_t n = z->shape[1], st = sm->strides[1];
     int64_t step = ow_size(dy) == 1 ? 0 : dy->strides[0];
     for (int64_t i = first; i < end; i++) {
@@ -184,7 +184,7 @@ static void OW_N(ow_xent_dx)(ow_step *s, int64_t first, int64_t end)
 
 static void OW_N(ow_onehot)(ow_step *s, int64_t first, int64_t end)
 {
-    ow_cell *p = s->in[0], *labels = s->in[1], *z = s->out[0];
+    ow_slot *p = s->in[0], *labels = s->in[1], *z = s->out[0];
     for (int64_t i = first; i < end; i++) {
         const char *at = p->data + i * p->strides[0] + ow_label(labels, i) * p->strides[1];
         ((OW_T *)z->data)[i] = -OW_LOG(*(const OW_T *)at);
@@ -193,7 +193,7 @@ static void OW_N(ow_onehot)(ow_step *s, int64_t first, int64_t end)
 
 static void OW_N(ow_onehot_grad)(ow_step *s, int64_t first, int64_t end)
 {
-    ow_cell *g = s->in[0], *p = s->in[1], *labels = s->in[2], *z = s->out[0];
+    ow_slot *g = s->in[0], *p = s->in[1], *labels = s->in[2], *z = s->out[0];
     int64_t n = z->shape[1], step = ow_size(g) == 1 ? 0 : g->strides[0];
     memset(z->data + first * n * z->itemsize, 0, (size_t)((end - first) * n * z->itemsize));
     for (int64_t i = first; i < end; i++) {

@@ -43,13 +43,13 @@ static void ow_narrow(float *to, const double *from, int64_t n)
  * and of the one that joins its accumulators; mask of the reduced dimensions; 1 if the result must
  * be narrowed from double to float; 1 if what an operation starts with is its result where there is
  * no element; ndim; for each input the mask of its broadcastable dimensions;
- * the mask of those that may stand still in the step's loop. Without a loop, the reducer's is used. */
+ * the mask of those that may be broadcast in the step's loop. Without a loop, the reducer's is used. */
 enum { OW_RED = 0, OW_RED_JOIN, OW_RED_AXES, OW_RED_NARROW, OW_RED_EMPTY, OW_RED_NDIM, OW_RED_MASKS };
 
 static int ow_reduce_prep(ow_step *s)
 {
     const ow_reducer *r = &ow_kernels->reducers[s->ints[OW_RED]];
-    ow_cell *z = s->out[0];
+    ow_slot *z = s->out[0];
     int64_t shape[OW_MAXDIM];
     int nd = (int)s->ints[OW_RED_NDIM], k = 0;
     int rc = ow_common_shape(s, nd, s->ints + OW_RED_MASKS, shape);
@@ -173,7 +173,7 @@ static int ow_reduce_cut(const ow_walk *w, int64_t parts)
 }
 
 /* Whether a reduction of plain elements can read them where they lie, in small steps, which
- * processors foresee; the accumulators, of `size` bytes, stand still or lie side by side. */
+ * processors foresee; the accumulators, of `size` bytes, are one place or lie side by side. */
 static int ow_reads_apart(const ow_walk *w, int64_t size)
 {
     const int64_t *inner = w->stride[w->ndim - 1];
@@ -183,7 +183,7 @@ static int ow_reads_apart(const ow_walk *w, int64_t size)
 static int ow_reduce_run(ow_step *s)
 {
     const ow_reducer *r = &ow_kernels->reducers[s->ints[OW_RED]];
-    ow_cell *z = s->out[0];
+    ow_slot *z = s->out[0];
     const int64_t n_out = ow_size(z), bytes = n_out * r->accsize, *masks = s->ints + OW_RED_MASKS;
     const int nd = (int)s->ints[OW_RED_NDIM];
     char *scratch = s->scratch, *acc = z->data;
@@ -192,8 +192,8 @@ static int ow_reduce_run(ow_step *s)
         scratch += bytes;
     }
     ow_fill(acc, n_out, r->start, r->accsize);
-    /* the accumulators as an array of the operands' shape that stands still along reduced axes */
-    ow_cell a = *z, *cells[OW_MAXARG];
+    /* the accumulators as an array of the operands' shape, broadcast along reduced axes */
+    ow_slot a = *z, *slots[OW_MAXARG];
     int64_t shape[OW_MAXDIM], stride = r->accsize;
     ow_common_shape(s, nd, masks, shape);
     a.data = acc;
@@ -205,11 +205,11 @@ static int ow_reduce_run(ow_step *s)
         a.strides[d] = reduced ? 0 : stride;
         stride *= reduced ? 1 : shape[d];
     }
-    cells[0] = &a;
+    slots[0] = &a;
     for (int i = 0; i < s->nin; i++)
-        cells[1 + i] = s->in[i];
+        slots[1 + i] = s->in[i];
     ow_walk w;
-    int64_t size = ow_walk_start(&w, nd, shape, 1 + s->nin, cells, 1);
+    int64_t size = ow_walk_start(&w, nd, shape, 1 + s->nin, slots, 1);
     if (size == 0)
         goto narrow;
     ow_loop loop = s->loop ? s->loop : (ow_loop)r->loop;
@@ -226,7 +226,7 @@ static int ow_reduce_run(ow_step *s)
         }
     } else if (w.stride[last][0] && last)
         block = OW_ROW_BLOCK;
-    ow_gathered g = {loop, ctx, cells, 1, w.n, masks[s->nin], 1};
+    ow_gathered g = {loop, ctx, slots, 1, w.n, masks[s->nin], 1};
     if (!ow_all_direct(&g, &w) && (s->loop || !ow_reads_apart(&w, r->accsize))) {
         loop = ow_gather_loop;
         ctx = &g;
@@ -311,9 +311,9 @@ static const int ow_argmaxer_count = sizeof(ow_argmaxers) / sizeof(ow_argmaxers[
 /* ints: index in ow_argmaxers, mask of the reduced dimensions. Outputs: [maximum,] position */
 static int ow_argmax_prep(ow_step *s)
 {
-    ow_cell *x = s->in[0];
+    ow_slot *x = s->in[0];
     for (int o = 0; o < s->nout; o++) {
-        ow_cell *z = s->out[o];
+        ow_slot *z = s->out[o];
         int k = 0;
         for (int d = 0; d < x->ndim; d++) {
             if (!(s->ints[1] >> d & 1))
@@ -333,7 +333,7 @@ static int ow_argmax_prep(ow_step *s)
 static int64_t ow_argmax_one(ow_step *s, const char *p, int d, int64_t from, void *best,
                              int64_t *where, double *left)
 {
-    ow_cell *x = s->in[0];
+    ow_slot *x = s->in[0];
     while (d < x->ndim && !(s->ints[1] >> d & 1))
         d++;
     if (d == x->ndim) {
@@ -362,7 +362,7 @@ static int64_t ow_argmax_one(ow_step *s, const char *p, int d, int64_t from, voi
 
 static int ow_argmax_run(ow_step *s)
 {
-    ow_cell *x = s->in[0], *position = s->out[s->nout - 1];
+    ow_slot *x = s->in[0], *position = s->out[s->nout - 1];
     int64_t n = ow_size(position), at[OW_MAXDIM] = {0};
     const char *p = x->data;
     double left = OW_LONGEST_CHUNK_NS;

@@ -1,9 +1,9 @@
-/* Arrays, steps, memory and errors of the virtual machine. No Python here: this is what kernels see.
+/* Arrays, steps, memory and errors of the VM. No Python here: this is what kernels see.
  *
- * A cell holds one value of a program: where its elements lie, and who keeps that memory alive.
+ * A slot holds one value of a program: where its elements lie, and who keeps that memory alive.
  * A step is one Apply: `prep` checks shapes, sets the outputs' and finds memory for them; `run`
  * computes. A step whose flags have OW_STATIC prepares from shapes alone, one with OW_TOTAL cannot
- * fail once it is prepared, one with OW_CHECKED only before it has written anything: the machine
+ * fail once it is prepared, one with OW_CHECKED only before it has written anything: the VM
  * needs to know to update shared values all or not at all.
  *
  * The bytes of every array fit into an int64, those of one without elements as if lengths of 0 were 1:
@@ -24,7 +24,7 @@
 #define OW_MAXDIM 8
 #define OW_MAXARG 40
 
-typedef struct ow_cell {
+typedef struct ow_slot {
     char *data;
     int64_t shape[OW_MAXDIM];
     int64_t strides[OW_MAXDIM];
@@ -32,10 +32,10 @@ typedef struct ow_cell {
     int32_t itemsize;
     int32_t typenum;  /* numpy's type number, or -1 for a value that is any Python object */
     int32_t scalar;   /* 1 for a number (Scalar type), which Python sees as a numpy scalar */
-    char *buf;        /* memory that this cell owns, from ow_alloc, or NULL */
+    char *buf;        /* memory that this slot owns, from ow_alloc, or NULL */
     int64_t cap;      /* its size in bytes */
     void *owner;      /* the Python object that keeps `data` alive, or NULL */
-} ow_cell;
+} ow_slot;
 
 enum {
     OW_OK = 0,
@@ -56,14 +56,14 @@ typedef void (*ow_loop)(const void *ctx, char **p, const int64_t *stride, int64_
 struct ow_step {
     ow_fn prep;
     ow_fn run;
-    ow_cell **in;
-    ow_cell **out;
+    ow_slot **in;
+    ow_slot **out;
     int32_t nin, nout;
     const int64_t *ints;   /* parameters, by kind */
     const double *reals;
     ow_loop loop;          /* kernel of an elementwise step */
     const void *ctx;       /* what the kernel needs besides its operands */
-    char *error;           /* OW_ERROR_SIZE bytes of the machine */
+    char *error;           /* OW_ERROR_SIZE bytes of the VM */
     char *scratch;         /* memory for the step's own use, kept between calls */
     int64_t scratch_cap;
 };
@@ -101,7 +101,7 @@ static inline char *ow_at(const char *p, int64_t i, int64_t stride)
     return (char *)((uintptr_t)p + (uintptr_t)i * (uintptr_t)stride);
 }
 
-static inline int64_t ow_size(const ow_cell *c)
+static inline int64_t ow_size(const ow_slot *c)
 {
     int64_t n = 1;
     for (int d = 0; d < c->ndim; d++)
@@ -109,7 +109,7 @@ static inline int64_t ow_size(const ow_cell *c)
     return n;
 }
 
-static inline int ow_is_c_contiguous(const ow_cell *c)
+static inline int ow_is_c_contiguous(const ow_slot *c)
 {
     int64_t expected = c->itemsize;
     for (int d = c->ndim - 1; d >= 0; d--) {
@@ -120,7 +120,7 @@ static inline int ow_is_c_contiguous(const ow_cell *c)
     return 1;
 }
 
-static inline int ow_is_fortran(const ow_cell *c)
+static inline int ow_is_fortran(const ow_slot *c)
 {
     int64_t expected = c->itemsize;
     for (int d = 0; d < c->ndim; d++) {
@@ -131,7 +131,7 @@ static inline int ow_is_fortran(const ow_cell *c)
     return 1;
 }
 
-static inline void ow_fortran_strides(ow_cell *c)
+static inline void ow_fortran_strides(ow_slot *c)
 {
     int64_t stride = c->itemsize;
     for (int d = 0; d < c->ndim; d++) {
@@ -140,7 +140,7 @@ static inline void ow_fortran_strides(ow_cell *c)
     }
 }
 
-static inline void ow_c_strides(ow_cell *c)
+static inline void ow_c_strides(ow_slot *c)
 {
     int64_t stride = c->itemsize;
     for (int d = c->ndim - 1; d >= 0; d--) {
@@ -150,7 +150,7 @@ static inline void ow_c_strides(ow_cell *c)
 }
 
 /* Make `c` a contiguous array of its current shape in memory of its own. */
-static inline int ow_ensure(ow_step *s, ow_cell *c)
+static inline int ow_ensure(ow_step *s, ow_slot *c)
 {
     int64_t bytes = ow_bytes(c->ndim, c->shape, c->itemsize);
     if (bytes == INT64_MAX)
@@ -182,7 +182,7 @@ static inline char *ow_scratch(ow_step *s, int64_t bytes)
     return s->scratch;
 }
 
-static inline void ow_set_shape(ow_cell *c, int ndim, const int64_t *shape)
+static inline void ow_set_shape(ow_slot *c, int ndim, const int64_t *shape)
 {
     c->ndim = ndim;
     for (int d = 0; d < ndim; d++)
@@ -203,7 +203,7 @@ static inline int ow_is_long(const ow_step *s)
 }
 
 /* Let `view` show the memory, shape and strides of `of`. */
-static inline void ow_alias(ow_cell *view, const ow_cell *of)
+static inline void ow_alias(ow_slot *view, const ow_slot *of)
 {
     view->data = of->data;
     view->ndim = of->ndim;
@@ -215,7 +215,7 @@ static inline void ow_alias(ow_cell *view, const ow_cell *of)
 
 /* An index stored as a number of any integer type; numpy's unsigned ones have even numbers. What is
  * larger than any length is INT64_MAX, which no length is either. */
-static inline int64_t ow_int(const ow_cell *c)
+static inline int64_t ow_int(const ow_slot *c)
 {
     int is_unsigned = c->typenum % 2 == 0;
     switch (c->itemsize) {
@@ -258,7 +258,7 @@ static inline int ow_walk_inside(const int64_t *a, const int64_t *b, int n, int 
 /* Drop dimensions of length 1, put those with the smallest steps last, and join those that every
  * operand steps through evenly. Returns the number of elements; without any there is no walk. */
 static inline int64_t ow_walk_start(ow_walk *w, int ndim, const int64_t *shape, int n,
-                                    ow_cell *const *cells, int lead)
+                                    ow_slot *const *slots, int lead)
 {
     int64_t size = 1;
     int k = 0;
@@ -268,14 +268,14 @@ static inline int64_t ow_walk_start(ow_walk *w, int ndim, const int64_t *shape, 
         return 0;
     w->n = n;
     for (int i = 0; i < n; i++)
-        w->p[i] = cells[i]->data;
+        w->p[i] = slots[i]->data;
     for (int d = 0; d < ndim; d++) {
         int64_t len = shape[d];
         if (len == 1)
             continue;
         int64_t *st = w->stride[k];
         for (int i = 0; i < n; i++)
-            st[i] = cells[i]->shape[d] == 1 ? 0 : cells[i]->strides[d];
+            st[i] = slots[i]->shape[d] == 1 ? 0 : slots[i]->strides[d];
         w->shape[k++] = len;
     }
     for (int d = 1; d < k; d++)
@@ -504,11 +504,11 @@ static void ow_copy_loop(const void *ctx, char **p, const int64_t *st, int64_t n
 }
 
 /* Copy the elements of `from` into `to`; lengths 1 of `from` broadcast. */
-static inline void ow_copy(ow_cell *to, ow_cell *from)
+static inline void ow_copy(ow_slot *to, ow_slot *from)
 {
     ow_walk w;
-    ow_cell *cells[2] = {to, from};
-    int64_t itemsize = to->itemsize, size = ow_walk_start(&w, to->ndim, to->shape, 2, cells, 0);
+    ow_slot *slots[2] = {to, from};
+    int64_t itemsize = to->itemsize, size = ow_walk_start(&w, to->ndim, to->shape, 2, slots, 0);
     if (size)
         ow_walk_in_order(&w, ow_copy_loop, &itemsize, size);
 }

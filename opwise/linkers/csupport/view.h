@@ -7,7 +7,7 @@
 /* ints: for each dimension of the output the input's dimension, or -1 for a new one */
 static int ow_dimshuffle_prep(ow_step *s)
 {
-    ow_cell *x = s->in[0], *z = s->out[0];
+    ow_slot *x = s->in[0], *z = s->out[0];
     z->data = x->data;
     for (int d = 0; d < z->ndim; d++) {
         int64_t from = s->ints[d];
@@ -26,7 +26,7 @@ static int ow_alias_prep(ow_step *s)
 /* ints: for each dimension that must be 1, its index */
 static int ow_rebroadcast_prep(ow_step *s)
 {
-    ow_cell *x = s->in[0];
+    ow_slot *x = s->in[0];
     for (int k = 1; k <= s->ints[0]; k++)
         if (x->shape[s->ints[k]] != 1)
             return OW_FAIL(s, OW_VALUE_ERROR,
@@ -51,7 +51,7 @@ static int ow_deepcopy_run(ow_step *s)
 /* in: x, shape (a vector of int64). A view where x is contiguous, else a copy. */
 static int ow_reshape_prep(ow_step *s)
 {
-    ow_cell *x = s->in[0], *shape = s->in[1], *z = s->out[0];
+    ow_slot *x = s->in[0], *shape = s->in[1], *z = s->out[0];
     int64_t size = ow_size(x), known = 1, wanted[OW_MAXDIM];
     int unknown = -1, bad = 0;
     if (shape->shape[0] != z->ndim)
@@ -59,7 +59,7 @@ static int ow_reshape_prep(ow_step *s)
                        "shape argument to Reshape.perform has incorrect length %lld, should be %d",
                        (long long)shape->shape[0], z->ndim);
     for (int d = 0; d < z->ndim; d++) {
-        ow_cell item = *shape;
+        ow_slot item = *shape;
         item.data = shape->data + d * shape->strides[0];
         wanted[d] = ow_int(&item);
         if (wanted[d] < 0 && unknown < 0)
@@ -92,7 +92,7 @@ static int ow_reshape_prep(ow_step *s)
 
 static int ow_reshape_run(ow_step *s)
 {
-    ow_cell *x = s->in[0], *z = s->out[0], flat = *z;
+    ow_slot *x = s->in[0], *z = s->out[0], flat = *z;
     if (z->data == x->data)
         return OW_OK;
     ow_set_shape(&flat, x->ndim, x->shape);
@@ -104,7 +104,7 @@ static int ow_reshape_run(ow_step *s)
 /* ints: the dimension */
 static int ow_shape_i_prep(ow_step *s)
 {
-    ow_cell *z = s->out[0];
+    ow_slot *z = s->out[0];
     int rc = ow_ensure(s, z);
     if (!rc)
         *(int64_t *)z->data = s->in[0]->shape[s->ints[0]];
@@ -113,7 +113,7 @@ static int ow_shape_i_prep(ow_step *s)
 
 static int ow_shape_prep(ow_step *s)
 {
-    ow_cell *z = s->out[0];
+    ow_slot *z = s->out[0];
     z->shape[0] = s->in[0]->ndim;
     int rc = ow_ensure(s, z);
     if (!rc)
@@ -131,7 +131,7 @@ static int ow_make_vector_prep(ow_step *s)
 
 static int ow_make_vector_run(ow_step *s)
 {
-    ow_cell *z = s->out[0];
+    ow_slot *z = s->out[0];
     for (int i = 0; i < s->nin; i++)
         memcpy(z->data + i * z->itemsize, s->in[i]->data, (size_t)z->itemsize);
     return OW_OK;
@@ -141,7 +141,7 @@ static int ow_make_vector_run(ow_step *s)
  * that are broadcastable in the output. */
 static int ow_alloc_shape(ow_step *s)
 {
-    ow_cell *z = s->out[0];
+    ow_slot *z = s->out[0];
     int skip = (int)s->ints[0];
     for (int d = 0; d < z->ndim; d++) {
         int64_t len = ow_int(s->in[skip + d]);
@@ -158,9 +158,9 @@ static int ow_alloc_shape(ow_step *s)
 }
 
 /* The value of an alloc with all dimensions of the output. */
-static ow_cell ow_alloc_value(const ow_step *s)
+static ow_slot ow_alloc_value(const ow_step *s)
 {
-    ow_cell value = *s->in[0];
+    ow_slot value = *s->in[0];
     int ndim = s->out[0]->ndim, missing = ndim - value.ndim;
     for (int d = ndim - 1; d >= 0; d--) {
         value.shape[d] = d < missing ? 1 : s->in[0]->shape[d - missing];
@@ -175,7 +175,7 @@ static int ow_alloc_prep(ow_step *s)
     int rc = ow_alloc_shape(s);
     if (rc)
         return rc;
-    const ow_cell *z = s->out[0], value = ow_alloc_value(s);
+    const ow_slot *z = s->out[0], value = ow_alloc_value(s);
     for (int d = z->ndim - 1; d >= 0; d--)
         if (value.shape[d] != 1 && value.shape[d] != z->shape[d])
             return OW_FAIL(s, OW_VALUE_ERROR,
@@ -186,7 +186,7 @@ static int ow_alloc_prep(ow_step *s)
 
 static int ow_alloc_run(ow_step *s)
 {
-    ow_cell value = ow_alloc_value(s);
+    ow_slot value = ow_alloc_value(s);
     ow_copy(s->out[0], &value);
     return OW_OK;
 }
@@ -224,7 +224,7 @@ static inline uint64_t ow_steps(int64_t start, int64_t stop, int64_t step)
 
 /* Let `z` be the part of `x` that the index names. base: the first input that is an index;
  * entries: how many entries, from ints[at] on. */
-static int ow_subview(ow_step *s, ow_cell *z, const ow_cell *x, int base, int at, int entries)
+static int ow_subview(ow_step *s, ow_slot *z, const ow_slot *x, int base, int at, int entries)
 {
     char *data = x->data;
     int out = 0, d = 0;

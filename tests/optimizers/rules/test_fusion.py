@@ -288,7 +288,7 @@ def test_operands_are_limited(n):
     assert len(graph.apply_nodes) <= n // (MAX_OPERANDS - 3) + 1
     same_values(graph, xs, out, [np.full(3, 0.1 * k) for k in range(n)])
     f = function(xs, out, mode=Mode("c|py", "fast_run").excluding("inplace"))
-    assert all(f.maker.linker.cimpl)
+    assert all(f.linked.in_c)
 
 
 def test_steps_are_limited(x):
@@ -386,9 +386,9 @@ def test_a_reduction_takes_in_what_it_alone_reads(x, y, reduce, axis):
         return reduce(T.gt(x * y, y) if condition else T.exp(x) * y - x, axis=axis)
 
     f = function([x, y], out(reduce in (T.any, T.all)), mode=Mode("py", "fast_run"))
-    assert [type(n.op) for n in f.maker.order].count(MapReduce) == 1
-    assert not [n for n in f.maker.order if isinstance(n.op, Elemwise) and x in n.inputs]
-    assert not [n for n in f.maker.order if isinstance(n.op, CAReduce)]
+    assert [type(n.op) for n in f.linked.order].count(MapReduce) == 1
+    assert not [n for n in f.linked.order if isinstance(n.op, Elemwise) and x in n.inputs]
+    assert not [n for n in f.linked.order if isinstance(n.op, CAReduce)]
     g = function([x, y], out(reduce in (T.any, T.all)), mode=Mode("py", None))
     np.testing.assert_allclose(f(*V[:2]), g(*V[:2]), 1e-12)
 
@@ -505,7 +505,7 @@ def test_reductions_know_all_lines_they_came_from(x, y):
 )
 def test_which_modes_fuse(x, y, mode, count):
     f = function([x, y], T.exp(x * y) + x, mode=mode)
-    assert len([n for n in f.maker.order if isinstance(n.op, Elemwise)]) == count
+    assert len([n for n in f.linked.order if isinstance(n.op, Elemwise)]) == count
 
 
 @pytest.mark.parametrize(
@@ -520,15 +520,15 @@ def test_which_modes_fuse(x, y, mode, count):
 )
 def test_which_modes_fuse_reductions(x, mode, count):
     f = function([x], T.exp(x).sum(), mode=mode)
-    assert len([n for n in f.maker.order if isinstance(n.op, MapReduce)]) == count
+    assert len([n for n in f.linked.order if isinstance(n.op, MapReduce)]) == count
 
 
 def test_the_flag_turns_it_off(x, y, flags):
     flags({"tensor.local_elemwise_fusion": False})
     f = function([x, y], T.sum(T.exp(x * y) + x), mode=Mode("py", "fast_run"))
-    assert not [n for n in f.maker.order if isinstance(n.op, Elemwise)
+    assert not [n for n in f.linked.order if isinstance(n.op, Elemwise)
                 and isinstance(n.op.scalar_op, Composite)]  # fmt: skip
-    assert not [n for n in f.maker.order if isinstance(n.op, MapReduce)]
+    assert not [n for n in f.linked.order if isinstance(n.op, MapReduce)]
 
 
 # --- what was not fused, and why ------------------------------------------------------------------

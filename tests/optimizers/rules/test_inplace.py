@@ -25,7 +25,7 @@ ONLY_INPLACE = Mode("py", "fast_run").requiring("inplace")
 
 def overwriting(f):
     """Return the Applys of a function that overwrite an operand."""
-    return [node for node in f.maker.order if node.op.destroy_map]
+    return [node for node in f.linked.order if node.op.destroy_map]
 
 
 def check_order(f):
@@ -34,7 +34,7 @@ def check_order(f):
     The order that the machine uses is replayed: every variable knows which version of its memory it
     shows, and each read must find that version.
     """
-    fgraph, order = f.maker.fgraph, f.maker.order
+    fgraph, order = f.maker.fgraph, f.linked.order
     aliasing.check(fgraph)
     roots = aliasing.groups(fgraph, order)
     version = {}
@@ -57,7 +57,7 @@ def check_order(f):
 def test_a_chain_uses_one_array():
     x = T.dmatrix("x")
     f = function([x], T.sin(T.cumsum(x, axis=0)) * 2 + 1, mode=Mode("py", "fast_run"))
-    (loop,) = (n for n in f.maker.order if isinstance(n.op, Elemwise))
+    (loop,) = (n for n in f.linked.order if isinstance(n.op, Elemwise))
     ((target,),) = loop.op.destroy_map.values()
     assert isinstance(loop.inputs[target].owner.op, T.extra_ops.CumOp)
 
@@ -240,8 +240,8 @@ def test_one_kind_can_be_switched_off():
     updates = [(w, T.set_subtensor((w - T.dot(x, x))[0], 1.0))]
     on = function([x], [], updates=updates, mode=FAST)
     off = function([x], [], updates=updates, mode=FAST.excluding("InplaceBlasOpt"))
-    assert "Gemm{inplace}" in [str(n.op) for n in on.maker.order]
-    assert "Gemm{no_inplace}" in [str(n.op) for n in off.maker.order]
+    assert "Gemm{inplace}" in [str(n.op) for n in on.linked.order]
+    assert "Gemm{no_inplace}" in [str(n.op) for n in off.linked.order]
 
 
 # --- several results ----------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def test_one_kind_can_be_switched_off():
 
 def loop(f):
     """Return the only elementwise Apply of a function."""
-    (node,) = (n for n in f.maker.order if isinstance(n.op, Elemwise))
+    (node,) = (n for n in f.linked.order if isinstance(n.op, Elemwise))
     return node
 
 

@@ -563,7 +563,7 @@ def test_the_logarithm_of_a_softmax_as_people_write_it(written):
     """It is one Op, and exact where a sum of exponentials overflows or a quotient is 0."""
     x = T.dmatrix("x")
     f = function([x], written(x), mode=get_mode("FAST_RUN"))
-    assert [str(n.op) for n in f.maker.order] == ["LogSoftmax"]
+    assert [str(n.op) for n in f.linked.order] == ["LogSoftmax"]
     found = f([[1000.0, 0.0, -1000.0], [1.0, 2.0, 3.0]])
     np.testing.assert_allclose(found[0], [0.0, -1000.0, -2000.0])
     np.testing.assert_allclose(np.exp(found[1]).sum(), 1.0)

@@ -419,9 +419,9 @@ def test_an_update_by_the_gradient_of_rows_touches_those_rows():
     cost = T.sum(w * T.tanh(table[rows]))
     gradient = grad(cost, table)
     f = function([rows, w], cost, updates=[(table, table - 0.1 * gradient)])
-    changing = [n.op for n in f.maker.order if isinstance(n.op, AdvancedIncSubtensor1)]
+    changing = [n.op for n in f.linked.order if isinstance(n.op, AdvancedIncSubtensor1)]
     assert len(changing) == 1 and changing[0].inplace
-    assert not any(isinstance(n.op, Alloc) for n in f.maker.order)
+    assert not any(isinstance(n.op, Alloc) for n in f.linked.order)
     taken, weights = np.array([4, 1, 4, -6]), rng.randn(4, 3)
     f(taken, weights)
     expected = start.copy()

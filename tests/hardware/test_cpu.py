@@ -1,4 +1,4 @@
-"""Probe: its figures are plausible, and nobody measures twice what has been measured."""
+"""Measured limits of the processor: plausible figures, and no second measurement."""
 
 import json
 import os
@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from opwise.linkers import kernelcache, opwise_c, probe
+from opwise.hardware import cpu
+from opwise.linkers import kernelcache, opwise_c
 from opwise.profiling.roofline import Machine
 
 pytestmark = pytest.mark.null
@@ -28,18 +29,18 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def probes(monkeypatch):
     """A list that grows with every measurement."""
-    calls, measure = [], probe.measure
+    calls, measure = [], cpu.measure
 
     def counted(*args):
         calls.append(args)
         return measure(*args)
 
-    monkeypatch.setattr(probe, "measure", counted)
+    monkeypatch.setattr(cpu, "measure", counted)
     return calls
 
 
 def test_what_is_measured():
-    found = probe.measure(**QUICK)
+    found = cpu.measure(**QUICK)
     assert [size for size, _ in found.one] == [16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB]
     assert [size for size, _ in found.all] == [128 * KIB]
     assert all(rate > 0 for _, rate in (*found.one, *found.all))
@@ -48,7 +49,7 @@ def test_what_is_measured():
     ]  # fmt: skip
     assert all(p.one > 0 and p.all > 0 for p in found.peaks)
     assert found.step_ns > 0 and 0 < found.quiet <= 1
-    assert (found.probe, found.threads) == (probe.VERSION, opwise_c.threads())
+    assert (found.probe, found.threads) == (cpu.VERSION, opwise_c.threads())
     assert found.vectors == opwise_c.VECTORS and found.processor and found.processors >= 1
     assert list(found.caches) == sorted(found.caches)
     assert Machine.from_json(found.to_json()) == found
@@ -62,7 +63,7 @@ def test_all_threads_share_what_is_large(monkeypatch):
         return 1.0
 
     monkeypatch.setattr(opwise_c, "probe_stream", stream)
-    found = probe.measure(duration=0.01, largest=2 << 20)
+    found = cpu.measure(duration=0.01, largest=2 << 20)
     assert [size for size, _ in found.all] == [1 << 20, 2 << 20]
     assert {size for size, together in asked if together} == {1 << 20, 2 << 20}
     assert len(asked) == 3 * (8 + 2)
@@ -78,27 +79,27 @@ def test_rates_are_of_the_arrays_that_were_asked_for():
 
 
 def test_a_machine_is_measured_once(folder, probes):
-    first = probe.machine(**QUICK)
-    assert probe.machine(**QUICK) == first
+    first = cpu.limits(**QUICK)
+    assert cpu.limits(**QUICK) == first
     assert len(probes) == 1
     (path,) = folder.iterdir()
     assert not stat.S_IMODE(os.stat(path).st_mode) & 0o077
-    probe.machine(refresh=True, **QUICK)
+    cpu.limits(refresh=True, **QUICK)
     assert len(probes) == 2
 
 
 @pytest.mark.parametrize("damage", ["", "{", "short", "another"])
 def test_a_damaged_file_is_measured_again(folder, probes, damage):
-    first = probe.machine(**QUICK)
+    first = cpu.limits(**QUICK)
     (path,) = folder.iterdir()
     text = {
         "short": first.to_json()[:-20],
         "another": replace(first, processor="another").to_json(),
     }.get(damage, damage)
     path.write_text(text)
-    found = probe.machine(**QUICK)
+    found = cpu.limits(**QUICK)
     assert len(probes) == 2
-    assert json.loads(path.read_text())["processor"] == found.processor == probe.processor()
+    assert json.loads(path.read_text())["processor"] == found.processor == cpu.processor()
     assert list(folder.iterdir()) == [path]
 
 
@@ -107,28 +108,28 @@ def test_a_damaged_file_is_measured_again(folder, probes, damage):
     [("processors", lambda: 10**6), ("processor", lambda: "another"), ("VERSION", 10**6)],
 )
 def test_another_machine_has_another_file(folder, probes, monkeypatch, name, value):
-    probe.machine(**QUICK)
-    monkeypatch.setattr(probe, name, value)
-    probe.machine(**QUICK)
+    cpu.limits(**QUICK)
+    monkeypatch.setattr(cpu, name, value)
+    cpu.limits(**QUICK)
     assert len(probes) == 2 and len(list(folder.iterdir())) == 2
 
 
 def test_another_number_of_threads_has_another_file(folder, probes, flags):
-    probe.machine(**QUICK)
+    cpu.limits(**QUICK)
     flags(threads=opwise_c.threads() + 1)
     try:
-        found = probe.machine(**QUICK)
+        found = cpu.limits(**QUICK)
         assert found.threads == opwise_c.threads()
         assert len(probes) == 2 and len(list(folder.iterdir())) == 2
     finally:
         flags(threads=0)
-        probe.resources.obey_flags()
+        cpu.resources.obey_flags()
 
 
 def test_a_folder_that_cannot_be_written_to_costs_a_measurement(tmp_path, probes, monkeypatch):
     monkeypatch.setattr(kernelcache, "folder", lambda: str(tmp_path / "missing"))
     for _ in range(2):
-        assert probe.machine(**QUICK).one
+        assert cpu.limits(**QUICK).one
     assert len(probes) == 2
 
 
@@ -141,5 +142,5 @@ def test_caches_as_the_system_tells_them(tmp_path):
         for name, text in (("level", level), ("type", kind), ("size", size)):
             (index / name).write_text(text + "\n")
     (tmp_path / "index9").mkdir()
-    assert probe._caches(tmp_path) == [32 << 10, 512 << 10, 2 << 20]
-    assert probe._caches(tmp_path / "missing") == []
+    assert cpu._caches(tmp_path) == [32 << 10, 512 << 10, 2 << 20]
+    assert cpu._caches(tmp_path / "missing") == []

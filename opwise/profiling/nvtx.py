@@ -1,6 +1,6 @@
 """Ranges that system profilers show, as Nsight Systems: the library that takes them, and labels.
 
-The machines push and pop a range for each call and each Apply, where profiling.nvtx is on.
+VMs push and pop a range for each call and each Apply under the flag profiling.nvtx.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _NAMES = ("libnvToolsExt.so.1", "libnvtx3interop.so.1")
 _MOST = 200
 
 
-def mark(function):
-    """Have a compiled function mark its calls and Applys, if its machine can.
+def mark(vm, name, order):
+    """Have a VM mark its calls and Applys, if it can.
 
-    Raises OSError where no library takes the marks.
+    name: of the function. order: its Applys. Raises OSError if no library takes the marks.
     """
-    start = getattr(function.fn, "start_marking", None)
+    start = getattr(vm, "start_marking", None)
     if start is None:  # DebugMode runs every Apply several ways
         return
-    labels = [_label(f"{k} {text_of(node.op)}") for k, node in enumerate(function.maker.order)]
-    start(*_functions(config.profiling.nvtx_library), _label(text_of(function.name)), labels)
+    labels = [_label(f"{k} {text_of(node.op)}") for k, node in enumerate(order)]
+    start(*_functions(config.profiling.nvtx_library), _label(text_of(name)), labels)
 
 
 def _label(text):

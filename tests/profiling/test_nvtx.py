@@ -10,10 +10,10 @@ from opwise.compile.function import function
 from opwise.compile.shared import shared
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
-from opwise.linkers import nvtx
 from opwise.linkers.base import OpWiseCLinker, PerformLinker, VM_Linker
 from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
+from opwise.profiling import nvtx
 
 LINKERS = {
     "plain": PerformLinker,
@@ -55,7 +55,7 @@ def test_calls_and_applys(mode, marks):
     assert marks() == []
     f([1.0])
     f([1.0, 2.0])
-    ops = [str(node.op) for node in f.maker.order]
+    ops = [str(node.op) for node in f.linked.order]
     assert len(ops) == 2
     assert marks() == ranges("f", *ops) * 2
 
@@ -75,7 +75,7 @@ def test_functions_compiled_without_the_flag(mode, marks, flags):
 def test_what_raises_is_popped(mode, marks):
     x = T.dvector("x")
     f = function([x], T.exp(Failing()(T.sort(x))), mode=mode, name="f")
-    ops = [str(node.op) for node in f.maker.order]
+    ops = [str(node.op) for node in f.linked.order]
     with pytest.raises(ValueError, match="negative"):
         f([-1.0])
     assert marks() == ranges("f", *ops[:2])
@@ -89,7 +89,7 @@ def test_arguments_that_do_not_fit_each_other(mode, marks):
     f = function([x, y], T.sort(x * y), mode=mode, name="f")
     with pytest.raises(ValueError):
         f([1.0, 2.0], [1.0, 2.0, 3.0])
-    assert marks() == ranges("f", *[str(node.op) for node in f.maker.order][:1])
+    assert marks() == ranges("f", *[str(node.op) for node in f.linked.order][:1])
 
 
 @pytest.mark.c
@@ -97,7 +97,7 @@ def test_steps_that_overwrite_inputs(mode, marks):
     x, s = T.dvector("x"), shared(np.ones(3), name="s")
     f = function([x], T.sort(x), updates=[(s, s + x)], mode=mode, name="f")
     f(np.ones(3))
-    assert marks() == ranges("f", *[str(node.op) for node in f.maker.order])
+    assert marks() == ranges("f", *[str(node.op) for node in f.linked.order])
     with pytest.raises(ValueError):
         f(np.ones(4))
     assert marks()[0] == "+f"
@@ -112,7 +112,7 @@ def test_marks_and_times(marks, linker):
     f = function([x], T.sort(T.exp(x)), mode=mode, name="f")
     for _ in range(3):
         f([1.0])
-    ops = [str(node.op) for node in f.maker.order]
+    ops = [str(node.op) for node in f.linked.order]
     assert marks() == ranges("f", *ops) * 3
     (profiled,) = mode.profile().functions
     assert [a.count for a in profiled.applys] == [3, 3]
@@ -130,7 +130,7 @@ def test_a_function_within_a_function(mode, marks):
 
     f = function([x], Calling()(x), mode=mode, name="f")
     f([1.0])
-    exp = str(inner.maker.order[0].op)
+    exp = str(inner.linked.order[0].op)
     assert marks() == ["+f", "+0 Failing", "+inner", f"+0 {exp}", "-", "-", "-", "-"]
 
 

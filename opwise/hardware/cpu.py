@@ -1,6 +1,6 @@
-"""Probe: measures once how fast this machine moves bytes and computes, and keeps what it found.
+"""Measures once how fast the processor and its memory are, and keeps the result.
 
-What it finds is a ``roofline.Machine``; the measuring loops are in csupport/probe.c.
+The measuring loops are in linkers/csupport/probe.c.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import platform
 import tempfile
 from pathlib import Path
 from time import perf_counter, process_time
+from typing import Any
 
 import numpy as np
 
@@ -22,31 +23,31 @@ from opwise.profiling.roofline import Machine, Peak
 from opwise.tensor.convert import view_op
 from opwise.tensor.type import tensor_type
 
-#: what has another version was measured in another way
+#: version of the measurement: results of another version are measured again
 VERSION = 1
 
-#: bytes: the least that is measured, the least that all threads share, the most; and by how much
-#: the most exceeds the last cache where that is known
+#: bytes of arrays: the least, the least that all threads share, and the most; by which factor the
+#: most exceeds the last cache, if its size is known
 _LEAST = 16 << 10
 _SHARED = 1 << 20
 _MOST = 256 << 20
 _BEYOND = 4
 
 _DTYPES = ("float32", "float64")
-#: how often everything is measured
+#: how often each rate is measured
 _ROUNDS = 3
 #: steps of the function that does nothing
 _STEPS = 64
 _CACHES = "/sys/devices/system/cpu/cpu0/cache"
 
 
-def machine(refresh=False, duration=1.0, largest=None):
-    """Return the Machine that this process runs on, measured if nobody has done so before.
+def limits(refresh: bool = False, duration: float = 1.0, largest: int | None = None) -> Machine:
+    """Return the limits of this computer; measure them if that has not been done.
 
-    refresh: measure again; of both times the best is kept. duration: about how many seconds the
-    probe may take. largest: bytes of the largest arrays, altogether (None: enough to leave every
-    cache). What was measured is kept in ``config.compiledir``, for a model of processor, a number
-    of processors and of threads.
+    refresh: measure again; the better figures of both times are kept. duration: about how many
+    seconds measuring takes. largest: bytes of the largest arrays together (default: enough to
+    exceed every cache). The result is kept in ``config.compiledir`` for this model of processor,
+    this number of processors and of threads.
     """
     resources.obey_flags()
     path = Path(kernelcache.folder(), f"machine-{_key()}.json")
@@ -61,19 +62,19 @@ def machine(refresh=False, duration=1.0, largest=None):
     return found
 
 
-def known():
-    """Return the Machine that this process runs on if it has been measured, else None."""
+def known() -> Machine | None:
+    """Return the limits of this computer if they have been measured, else None."""
     resources.obey_flags()
     return _known(str(Path(kernelcache.folder(), f"machine-{_key()}.json")))
 
 
 @functools.cache
-def _known(path):
+def _known(path: str) -> Machine | None:
     return _read(Path(path))
 
 
-def measure(duration=1.0, largest=None):
-    """Return the Machine as it is now; takes about ``duration`` seconds."""
+def measure(duration: float = 1.0, largest: int | None = None) -> Machine:
+    """Measure the limits of this computer, in about ``duration`` seconds."""
     resources.obey_flags()
     caches = _caches()
     if largest is None:
@@ -100,15 +101,18 @@ def measure(duration=1.0, largest=None):
     )
 
 
-def _rates(sizes, shared, duration):
+def _rates(
+    sizes: list[int], shared: list[int], duration: float
+) -> tuple[dict[tuple[str, int | bool, bool], float], float]:
     """Return a dict of rates, and the share of the processors that all threads got.
 
-    The dict is {('stream', bytes, by all threads) or (dtype, fused, by all threads): rate}.
-    Everything is measured several times, with the rest in between: other programs that are at work
-    for a while shall not spoil all that is found of one size.
+    The dict is {('stream', bytes, by all threads) or (dtype, fused, by all threads): rate}. Each
+    rate is measured several times, with all others in between: another program that runs for a
+    while must not spoil all measurements of one size.
     """
     memory = np.zeros(sizes[-1] + opwise_c.PROBE_SLACK, np.uint8)
     memory.fill(0)  # now its pages are there
+    jobs: list[tuple[str, int | bool, bool]]
     jobs = [("stream", size, False) for size in sizes] + [("stream", size, True) for size in shared]
     jobs += itertools.product(_DTYPES, (False, True), (False, True))
     seconds = duration / _ROUNDS / len(jobs)
@@ -121,7 +125,9 @@ def _rates(sizes, shared, duration):
                 rate = opwise_c.probe_stream(memory, size_or_fused, together, seconds)
             else:
                 started = perf_counter(), process_time()
-                rate = opwise_c.probe_rate(what == "float64", size_or_fused, together, seconds)
+                rate = opwise_c.probe_rate(
+                    what == "float64", bool(size_or_fused), together, seconds
+                )
                 if together:
                     passed += perf_counter() - started[0]
                     used += process_time() - started[1]
@@ -129,24 +135,25 @@ def _rates(sizes, shared, duration):
     return rates, min(1.0, used / passed / opwise_c.threads())
 
 
-def _powers_of_two(least, most):
+def _powers_of_two(least: int, most: int) -> list[int]:
     sizes = [least]
     while 2 * sizes[-1] <= most:
         sizes.append(2 * sizes[-1])
     return sizes
 
 
-def _step_ns(seconds):
+def _step_ns(seconds: float) -> float:
     """Return the nanoseconds that a profile shows for a step that does nothing: the best mean."""
     vector = tensor_type("float64", (False,))
     x = view = vector.make_variable()
     for _ in range(_STEPS):
         view = view_op(view)
-    linker = base.OpWiseCLinker().accept(FunctionGraph([x], [view], clone=False))
-    run, (given,), _ = linker.make_thunk()
+    linked = base.OpWiseCLinker().accept(FunctionGraph([x], [view], clone=False)).link()
+    run, (given,) = linked.vm, linked.inputs
+    assert isinstance(run, opwise_c.VM)
     run.start_timing()
-    best, spent = None, 0
-    while best is None or spent < seconds * 1e9:
+    best, spent = 0.0, 0.0
+    while not best or spent < seconds * 1e9:
         run.reset_timing()
         for _ in range(10):
             given.data = np.zeros(1)
@@ -155,15 +162,15 @@ def _step_ns(seconds):
         mean = sum(totals) / sum(counts)
         # calling it, and the clock, take longer than its steps
         spent += 3 * sum(totals) + run.timer_ns * sum(counts)
-        best = mean if best is None else min(best, mean)
+        best = min(best or mean, mean)
     return max(best, 1.0)
 
 
-# --- what the machine is --------------------------------------------------------------------------
+# --- the processor --------------------------------------------------------------------------------
 
 
-def processor():
-    """Return the model of the processor as the system names it."""
+def processor() -> str:
+    """Return the model of the processor, as the operating system names it."""
     try:
         with open("/proc/cpuinfo") as f:
             for line in f:
@@ -175,15 +182,15 @@ def processor():
     return platform.processor() or platform.machine()
 
 
-def processors():
+def processors() -> int:
     """Return how many processors this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _caches(folder=_CACHES):
-    """Return the bytes of the caches for data, the nearest first; nothing where nobody tells."""
+def _caches(folder: str = _CACHES) -> list[int]:
+    """Return the bytes of the data caches, the nearest first; [] if the system does not say."""
     found = []
     for path in Path(folder).glob("index*"):
         try:
@@ -195,25 +202,25 @@ def _caches(folder=_CACHES):
     return [size for _, size in sorted(found)]
 
 
-def _bytes(text):
-    """Return the bytes that a size of the system's says: a number of K, M or G."""
+def _bytes(text: str) -> int:
+    """Return the bytes of a size such as 48K; K, M and G are powers of 1024."""
     shift = {"K": 10, "M": 20, "G": 30}.get(text[-1:])
     return int(text) if shift is None else int(text[:-1]) << shift
 
 
-# --- what was found before ------------------------------------------------------------------------
+# --- earlier results ------------------------------------------------------------------------------
 
 
-def _about():
+def _about() -> tuple[Any, ...]:
     return VERSION, processor(), processors(), opwise_c.threads(), opwise_c.VECTORS
 
 
-def _key():
+def _key() -> str:
     return hashlib.sha256("\0".join(map(str, _about())).encode()).hexdigest()[:16]
 
 
-def _read(path):
-    """Return the Machine in a file, None where there is none of this probe and machine."""
+def _read(path: Path) -> Machine | None:
+    """Return the limits in a file, None unless they are of this computer and this VERSION."""
     try:
         found = Machine.from_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -222,8 +229,8 @@ def _read(path):
     return found if about == _about() else None
 
 
-def write(path, text):
-    """Replace a file as a whole. A disk that cannot be written to costs a measurement each time."""
+def write(path: Path, text: str) -> None:
+    """Replace a file as a whole; do nothing if the disk cannot be written to."""
     partial = None
     try:
         handle, partial = tempfile.mkstemp(suffix=".json", dir=path.parent)

@@ -1,0 +1,41 @@
+# BLAS: scipy's functions, loaded at the first product that needs them. Included by opwise_c.pyx.
+
+def set_blas(str name, capsule, expected):
+    """Take a BLAS function from a capsule; its signature must be one of ``expected``."""
+    cdef const char *signature = PyCapsule_GetName(capsule)
+    if signature.decode() not in expected:
+        raise ImportError(
+            f"this scipy uses other integers for BLAS: its {name} has the signature "
+            f"{signature.decode()!r}, opwise was written for {expected[0]!r}"
+        )
+    if ow_set_blas(name.encode(), PyCapsule_GetPointer(capsule, signature)) != NULL:
+        raise ValueError(f"opwise does not use the BLAS function {name}")
+
+
+def has_blas():
+    """Return whether the BLAS functions have been taken."""
+    return bool(ow_has_blas())
+
+
+# what _load_blas met; read at once, with the GIL held since
+cdef object _load_error = None
+
+
+cdef int _load_blas(char *error) noexcept with gil:
+    """Called by a step that needs BLAS for the first time; an interrupt may come while it loads."""
+    global _load_error
+    try:
+        from opwise.linkers.blasload import load
+
+        load()
+        return OW_OK
+    except ImportError as e:
+        message = str(e).encode()[:300] + b"\0"
+        memcpy(error, <char *>message, len(message))
+        return OW_VALUE_ERROR
+    except BaseException as e:
+        _load_error = e
+        return OW_PYTHON_ERROR
+
+
+ow_set_loader(_load_blas)

@@ -1,0 +1,32 @@
+# What is built in: limits, kinds of steps, loops, reducers. Included by opwise_c.pyx.
+
+MAXDIM = OW_MAXDIM
+MAXARG = OW_MAXARG
+MAXREG = OW_MAXREG
+#: for which vectors the built-in kernels in use were compiled
+VECTORS = ow_kernels.name.decode()
+
+
+def kinds():
+    """Return the names of the kinds of C steps."""
+    names = []
+    cdef const ow_kind *k = ow_kinds
+    while k.name != NULL:
+        names.append(k.name.decode())
+        k += 1
+    return names
+
+
+cdef dict _find_loops():
+    return {ow_loop_rows[i].name.decode(): <uintptr_t>ow_loop_rows[i].fn
+            for i in range(ow_loop_count)}
+
+#: built-in loops by name, ``<row>_<type>`` or ``cast_<from>_<to>``: address of the C function
+LOOPS = _find_loops()
+
+
+#: index of each reducer, by ``<operation>_<element>_<accumulator>``; of each argmax and adder, by
+#: element
+REDUCERS = {ow_kernels.reducers[i].name.decode(): i for i in range(ow_kernels.reducer_count)}
+ADDERS = {ow_adders[i].name.decode(): i for i in range(ow_adder_count)}
+ARGMAXERS = {ow_argmaxers[i].name.decode(): i for i in range(ow_argmaxer_count)}

@@ -1,0 +1,253 @@
+# CallPath: from a call of a function to its VM and back. Included by opwise_c.pyx.
+
+#: what a function says that is called while it runs
+BUSY = (
+    "This function is being called already, by another thread or by an Op of its own graph. "
+    "Use f.copy() to get a function for each thread."
+)
+
+
+@cython.final
+cdef class Argument:
+    """How one positional argument of a function is checked and where it goes."""
+
+    cdef list storage
+    cdef object filter
+    cdef int typenum, ndim
+    cdef bint exact, number
+
+    def __init__(self, list storage, int typenum, int ndim, bint exact, bint number, filter):
+        """typenum, ndim, exact: an array of these needs no check at all; number: nor does a Python
+        number; filter: for the others."""
+        self.storage, self.filter = storage, filter
+        self.typenum, self.ndim, self.exact, self.number = typenum, ndim, exact, number
+
+
+cdef object _number(object value, int typenum):
+    """Return a Python number as an array without dimensions; None where that is not as simple."""
+    cdef int overflow = 0
+    cdef long long whole = 0
+    cdef bint is_float = PyFloat_Check(value)
+    cdef cnp.ndarray a
+    if not is_float:
+        if not PyLong_CheckExact(value):
+            return None
+        whole = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow or (typenum == cnp.NPY_FLOAT64 and not -(1 << 53) <= whole <= (1 << 53)):
+            return None
+    elif typenum != cnp.NPY_FLOAT64:
+        return None
+    a = cnp.PyArray_SimpleNew(0, NULL, typenum)
+    if typenum == cnp.NPY_FLOAT64:
+        (<double *>cnp.PyArray_DATA(a))[0] = PyFloat_AS_DOUBLE(value) if is_float else <double>whole
+    else:
+        (<long long *>cnp.PyArray_DATA(a))[0] = whole
+    return a
+
+
+cdef class CallPath:
+    """Calls a compiled function: checks arguments, runs the VM, returns results.
+
+    Subclasses define ``call_general(args, kwargs)`` for calls that need more than positional
+    arguments, and ``explain(error, index, value)`` for arguments that are refused.
+    """
+
+    cdef list arguments
+    cdef int narguments
+    cdef VM vm
+    cdef object fn_
+    cdef list outputs, updates
+    cdef int noutputs, nupdates
+    cdef bint single, slow, none, running
+    cdef unsigned long caller
+    cdef int generation
+    cdef Claim claim
+    cdef public bint trust_input
+    cdef bint timed, ignoring, begun
+    #: calls that returned, and that raised; nanoseconds in all of them, of these in the VM, and
+    #: in the first one of all, 0 if that was forgotten
+    cdef readonly int64_t calls, failed, total_ns, fn_ns, first_ns
+
+    def set_path(self, fn, list arguments, list outputs, list updates, bint single, bint none,
+                 bint slow, Claim claim):
+        """Say what a call does.
+
+        fn: the VM. arguments: one for each positional argument. outputs: the storages of results.
+        updates: (storage of the new value, storage to put it in). single, none: return the only
+        result, or None, instead of a list. slow: always use ``call_general``. claim: the locks of
+        the values that are kept between calls.
+        """
+        self.fn_ = fn
+        self.vm = fn if isinstance(fn, VM) else None
+        self.arguments, self.narguments = arguments, len(arguments)
+        self.outputs, self.noutputs = outputs, len(outputs)
+        self.updates, self.nupdates = updates, len(updates)
+        self.single, self.none, self.slow = single, none, slow
+        self.claim = claim if claim.nlocks else None
+
+    @property
+    def fn(self):
+        return self.fn_
+
+    def __call__(self, *args, **kwargs):
+        cdef int64_t start
+        if self.running:  # before anything is touched that the call under way needs
+            self._wait()
+        self.running = True
+        self.caller = PyThread_get_thread_ident()
+        self.generation = _generation
+        try:
+            if not self.timed:
+                return self._call(args, kwargs)
+            start = ow_clock()
+            try:
+                result = self._call(args, kwargs)
+            except BaseException:
+                self._count(ow_clock() - start)
+                self.failed += 1
+                raise
+            self._count(ow_clock() - start)
+            self.calls += 1
+            if self.ignoring:
+                self.ignoring = False
+                self.reset_calls()
+            return result
+        finally:
+            self.running = False
+
+    cdef void _count(self, int64_t ns) noexcept:
+        self.total_ns += ns
+        if not self.begun:
+            self.begun, self.first_ns = True, ns
+
+    cdef int _wait(self) except -1:
+        """Wait for the call of another thread; raise if the call under way is this thread's own."""
+        if self.caller == PyThread_get_thread_ident():
+            raise RuntimeError(BUSY)
+        if self.generation != _generation:
+            self._forget_call()
+        while self.running:
+            with nogil:
+                usleep(50)
+            PyErr_CheckSignals()
+        return 0
+
+    cdef _forget_call(self):
+        """Forget a call of a thread that a forked process does not have."""
+        if self.vm is not None:
+            self.vm._forget_call()
+        elif isinstance(self.fn_, PythonVM):
+            (<PythonVM>self.fn_)._forget_call()
+        self.running = False
+
+    def start_timing(self, bint ignore_first_call=False):
+        """Count calls and their time from now on, or from the second one on."""
+        self.timed, self.ignoring = True, ignore_first_call
+
+    def reset_calls(self):
+        """Forget how often and how long the function was called."""
+        self.calls = self.failed = self.total_ns = self.fn_ns = self.first_ns = 0
+
+    cdef object _call(self, tuple args, dict kwargs):
+        cdef int i
+        cdef Argument argument
+        cdef object value
+        if self.slow or kwargs or len(args) != self.narguments:
+            return self.call_general(args, kwargs)
+        if self.trust_input:
+            for i in range(self.narguments):
+                argument = <Argument>PyList_GET_ITEM(self.arguments, i)
+                argument.storage[0] = <object>PyTuple_GET_ITEM(args, i)
+            return self.run()
+        for i in range(self.narguments):
+            value = <object>PyTuple_GET_ITEM(args, i)
+            argument = <Argument>PyList_GET_ITEM(self.arguments, i)
+            if not (
+                argument.exact
+                and PyArray_CheckExact(value)
+                and cnp.PyArray_TYPE(<cnp.ndarray>value) == argument.typenum
+                and cnp.PyArray_NDIM(<cnp.ndarray>value) == argument.ndim
+                and PyArray_ISBEHAVED_RO(value)
+            ):
+                number = _number(value, argument.typenum) if argument.number else None
+                if number is not None:
+                    argument.storage[0] = number
+                    continue
+                try:
+                    value = argument.filter(value)
+                except Exception as error:
+                    self._forget_arguments()
+                    self.explain(error, i, value)
+                    raise
+            argument.storage[0] = value
+        return self.run()
+
+    cpdef object run(self):
+        """Run on what the input storages hold; return the results as the caller wants them."""
+        if self.claim is None:
+            return self._run()
+        self.claim.take(-1)
+        try:
+            return self._run()
+        finally:
+            self.claim.release()
+
+    cdef inline object _run(self):
+        cdef int i
+        cdef int64_t start
+        cdef list results, storage
+        cdef object value
+        start = ow_clock() if self.timed else 0
+        try:
+            if self.vm is not None:
+                self.vm.run()
+            else:
+                self.fn_()
+        finally:
+            self._forget_arguments()
+            if self.timed:
+                self.fn_ns += ow_clock() - start
+        for i in range(self.nupdates):
+            source, target = <tuple>PyList_GET_ITEM(self.updates, i)
+            (<list>target)[0] = (<list>source)[0]
+            (<list>source)[0] = None
+        if self.single:
+            storage = <list>PyList_GET_ITEM(self.outputs, 0)
+            value = storage[0]
+            storage[0] = None
+            return value
+        results = []
+        for i in range(self.noutputs):
+            storage = <list>PyList_GET_ITEM(self.outputs, i)
+            results.append(storage[0])
+            storage[0] = None
+        return None if self.none else results
+
+    cpdef object run_with(self, list given, list kept, list defaults):
+        """Run on the values ``given``; all three are lists of (storage, value).
+
+        kept: what storages hold again if the call fails; defaults: what they hold in any case. No
+        signal handler can run in between.
+        """
+        try:
+            for storage, value in given:
+                (<list>storage)[0] = value
+            return self.run()
+        except BaseException:
+            for storage, value in kept:
+                (<list>storage)[0] = value
+            raise
+        finally:
+            for storage, value in defaults:
+                (<list>storage)[0] = value
+
+    cdef void _forget_arguments(self):
+        cdef int i
+        for i in range(self.narguments):
+            (<Argument>PyList_GET_ITEM(self.arguments, i)).storage[0] = None
+
+    def call_general(self, args, kwargs):
+        raise NotImplementedError
+
+    def explain(self, error, index, value):
+        raise NotImplementedError

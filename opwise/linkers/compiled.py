@@ -1,0 +1,93 @@
+"""Builds compiled VMs: of a whole program, and of one step for the plain VM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opwise.graph.apply import Apply
+from opwise.linkers import lowering, opwise_c
+from opwise.linkers.lowering import CStep
+from opwise.linkers.program import Program
+from opwise.linkers.storage import Storage
+from opwise.linkers.vm import CThunk, PerformThunk, Thunk
+
+#: called as (step, exception, input values) when an Apply fails; raises
+OnError = Callable[[int, BaseException, Sequence[Any]], None]
+
+
+def compiled_vm(
+    program: Program,
+    storages: Sequence[Storage],
+    steps: Sequence[CStep | None],
+    on_error: OnError,
+    allow_gc: bool,
+) -> opwise_c.VM:
+    """Return the compiled VM of a program. steps: the CStep of each step; None runs ``perform``."""
+    return opwise_c.VM(
+        [lowering.slot_layout(var) for var in program.variables],
+        [
+            _row(step.node, step.inputs, step.outputs, c)
+            for step, c in zip(program.steps, steps, strict=True)
+        ],
+        [(slot, storages[slot]) for slot in program.inputs],
+        [(slot, storages[slot]) for slot in program.outputs],
+        program.constants,
+        list(program.parents),
+        [step.dies for step in program.steps],
+        list(program.ends),
+        program.commit,
+        list(program.destroyed),
+        on_error,
+        allow_gc,
+    )
+
+
+def _row(
+    node: Apply, inputs: tuple[int, ...], outputs: tuple[int, ...], c: CStep | None
+) -> tuple[Any, ...]:
+    """Return a step as ``opwise_c.VM`` takes it. inputs, outputs: slots."""
+    if c is None:
+        return None, inputs, outputs, (), (), 0, 0, None, node.op.perform, node
+    loop = c.loop
+    address, context = (loop.address, loop.context) if loop is not None else (0, 0)
+    return c.kind, inputs, outputs, c.ints, c.reals, address, context, loop, None, node
+
+
+def make_thunk(
+    program: Program, k: int, c_step: CStep | None, storages: Sequence[Storage]
+) -> Thunk:
+    """Return the thunk of step ``k`` for the plain VM."""
+    step = program.steps[k]
+    ins = [storages[s] for s in step.inputs]
+    outs = [storages[s] for s in step.outputs]
+    if c_step is None:
+        return PerformThunk(step.node, ins, outs)
+    return CThunk(step.node, ins, outs, single_step_vm(program, k, c_step, storages))
+
+
+def single_step_vm(
+    program: Program, k: int, c_step: CStep, storages: Sequence[Storage]
+) -> opwise_c.VM:
+    """Return a compiled VM that runs only step ``k``, between Python storages."""
+    step = program.steps[k]
+    slots = list(dict.fromkeys((*step.inputs, *step.outputs)))
+    at = {slot: i for i, slot in enumerate(slots)}
+    inputs, outputs = tuple(at[s] for s in step.inputs), tuple(at[s] for s in step.outputs)
+    return opwise_c.VM(
+        [lowering.slot_layout(program.variables[s]) for s in slots],
+        [_row(step.node, inputs, outputs, c_step)],
+        [(at[s], storages[s]) for s in dict.fromkeys(step.inputs)],
+        [(at[s], storages[s]) for s in step.outputs],
+        {},
+        [at.get(program.parents[s], -1) for s in slots],
+        [()],
+        list(outputs),
+        1,
+        [],
+        _raise,
+    )
+
+
+def _raise(step: int, exception: BaseException, values: Sequence[Any]) -> None:
+    raise exception

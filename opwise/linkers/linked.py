@@ -1,0 +1,49 @@
+"""Linked: what linking a graph results in, complete when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from opwise.graph.apply import Apply
+from opwise.linkers import lowering
+from opwise.linkers.cbuild import BuildReport
+from opwise.linkers.program import Program
+from opwise.linkers.storage import Container
+from opwise.linkers.vm import AnyVM, Thunk
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A graph that is ready to run."""
+
+    #: runs the program when it is called
+    vm: AnyVM
+    program: Program
+    #: the containers of the graph's inputs and outputs
+    inputs: tuple[Container, ...]
+    outputs: tuple[Container, ...]
+    #: for each step whether no Python code runs for it
+    in_c: tuple[bool, ...]
+    #: what runs each step; None for the compiled VM, which needs no thunks
+    thunks: tuple[Thunk, ...] | None = None
+    #: what the cache and the compiler did for generated kernels; None if there are none
+    build: BuildReport | None = None
+    #: {Apply: seconds that it took to choose what runs it}
+    seconds: Mapping[Apply, float] = field(default_factory=dict)
+    #: whether loops are compiled if there is a C compiler
+    uses_compiler: bool = False
+
+    @property
+    def order(self) -> list[Apply]:
+        """The Applys in the order in which the VM runs them."""
+        return self.program.order
+
+    @cached_property
+    def why_not_in_c(self) -> tuple[str, ...]:
+        """For each step the reason why it does not run in C, '' if it does."""
+        return tuple(
+            "" if c else lowering.why_not(node)
+            for c, node in zip(self.in_c, self.order, strict=True)
+        )

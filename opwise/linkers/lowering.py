@@ -1,0 +1,115 @@
+"""Lowering: how an Apply becomes a C step of the VM.
+
+A lowering is a function ``(node, kernels) -> CStep | None``, registered for an Op class; None means
+that this Apply has no C implementation and runs ``perform``. The kinds of steps are in
+csupport/kinds.h. ``kernels`` gives loops for elementwise work (see ``opwise.linkers.kernels``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.variable import Variable
+from opwise.scalar.types import Scalar
+from opwise.tensor.type import TensorType
+
+if TYPE_CHECKING:
+    from opwise.linkers.kernels import Kernels, Loop
+
+#: dtypes that C steps compute with; views also pass others through
+C_DTYPES = frozenset(
+    ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+     "float32", "float64")
+)  # fmt: skip
+MAX_DIMENSIONS = 8
+MAX_OPERANDS = 40
+
+
+@dataclass(frozen=True)
+class CStep:
+    """A step that runs in C."""
+
+    #: name of its kind in csupport/kinds.h
+    kind: str
+    #: parameters of the kind
+    ints: tuple[int, ...] = ()
+    reals: tuple[float, ...] = ()
+    #: the loop that it calls, for elementwise work and reductions
+    loop: Loop | None = None
+
+
+#: (Apply, the kernels of its function) -> its step, or None if it runs ``perform``
+Lowering = Callable[[Apply, "Kernels"], CStep | None]
+
+_lowerings: dict[type, Lowering] = {}
+#: the lowering of each class that was asked for, its own or that of a base class
+_found: dict[type, Lowering | None] = {}
+
+
+def c_lowering(*op_classes: type) -> Callable[[Lowering], Lowering]:
+    """Register a lowering for Op classes; subclasses use it too unless they have their own."""
+
+    def register(lowering: Lowering) -> Lowering:
+        for cls in op_classes:
+            _lowerings[cls] = lowering
+        _found.clear()
+        return lowering
+
+    return register
+
+
+def c_step(node: Apply, kernels: Kernels) -> CStep | None:
+    """Return the C step of an Apply, or None if it has none."""
+    cls = type(node.op)
+    if cls in _found:
+        lowering = _found[cls]
+    else:
+        lowering = next((_lowerings[c] for c in cls.__mro__ if c in _lowerings), None)
+        _found[cls] = lowering
+    if lowering is None or not all(map(_fits, node.inputs)) or not all(map(_fits, node.outputs)):
+        return None
+    if len(node.inputs) + len(node.outputs) > MAX_OPERANDS:
+        return None
+    return lowering(node, kernels)
+
+
+def why_not(node: Apply) -> str:
+    """Return why an Apply does not run in C, in a few words for a profile."""
+    cls = type(node.op)
+    if not any(c in _lowerings for c in cls.__mro__):
+        return f"{cls.__name__} has no C implementation"
+    for var in (*node.inputs, *node.outputs):
+        if not _fits(var):
+            return f"{var.type} has no C implementation"
+    dtypes = {v.type.dtype for v in (*node.inputs, *node.outputs)} - C_DTYPES
+    if dtypes:
+        return f"no C implementation for {', '.join(sorted(dtypes))}"
+    return "no C implementation for these arguments"
+
+
+def _fits(var: Variable) -> bool:
+    type_ = var.type
+    return isinstance(type_, Scalar) or (
+        isinstance(type_, TensorType) and type_.ndim <= MAX_DIMENSIONS
+    )
+
+
+def plain(*variables: Variable) -> bool:
+    """Return whether all variables have dtypes that C steps compute with."""
+    return all(v.type.dtype in C_DTYPES for v in variables)
+
+
+def slot_layout(var: Variable) -> tuple[int, int, int, int]:
+    """Return (numpy type number or -1, ndim, itemsize, whether it is a scalar) for a VM's slot."""
+    type_ = var.type
+    if isinstance(type_, TensorType) and type_.ndim <= MAX_DIMENSIONS:
+        return type_.numpy_dtype.num, type_.ndim, type_.numpy_dtype.itemsize, 0
+    if isinstance(type_, Scalar):
+        dtype = np.dtype(type_.dtype)
+        return dtype.num, 0, dtype.itemsize, 1
+    return -1, 0, 0, 0

@@ -1,0 +1,213 @@
+# cython: language_level=3
+# What the extension takes of C: numpy's and Python's functions, and those of csupport/*.h.
+
+cimport numpy as cnp
+from libc.stdint cimport int32_t, int64_t
+
+cdef extern from "numpy/arrayobject.h":
+    int PyArray_SetBaseObject(cnp.ndarray, object) except -1
+    bint PyArray_CheckExact(object)
+    bint PyArray_ISBEHAVED_RO(object)
+    bint PyArray_ISWRITEABLE(cnp.ndarray)
+    void PyArray_CLEARFLAGS(cnp.ndarray, int)
+
+cdef extern from "pythread.h":
+    unsigned long PyThread_get_thread_ident() nogil
+
+cdef extern from "runtime.h":
+    int OW_MAXDIM, OW_MAXARG, OW_STATIC, OW_TOTAL, OW_CHECKED, OW_ERROR_SIZE
+    int OW_OK, OW_VALUE_ERROR, OW_INDEX_ERROR, OW_TYPE_ERROR, OW_MEMORY_ERROR
+    int OW_ZERO_DIVISION, OW_PYTHON_ERROR
+    ctypedef struct ow_slot:
+        char *data
+        int64_t shape[8]
+        int64_t strides[8]
+        int32_t ndim
+        int32_t itemsize
+        int32_t typenum
+        int32_t scalar
+        char *buf
+        int64_t cap
+        void *owner
+    ctypedef struct ow_step
+    ctypedef int (*ow_fn)(ow_step *) noexcept nogil
+    ctypedef void (*ow_loop)(const void *, char **, const int64_t *, int64_t) noexcept nogil
+    ctypedef struct ow_step:
+        ow_fn prep
+        ow_fn run
+        ow_slot **in_ "in"
+        ow_slot **out
+        int32_t nin
+        int32_t nout
+        const int64_t *ints
+        const double *reals
+        ow_loop loop
+        const void *ctx
+        char *error
+        char *scratch
+        int64_t scratch_cap
+    void ow_free(char *) nogil
+    void ow_keep_at_most(int64_t)
+    void ow_fill_new(int)
+    int64_t ow_kept()
+    int ow_threads()
+    void ow_set_threads(int)
+    ctypedef int (*ow_look)() noexcept nogil
+    void ow_watch_begin(ow_look) nogil
+    int ow_watch_end() nogil
+    bint ow_is_long(const ow_step *)
+    bint ow_is_fortran(const ow_slot *)
+    int64_t ow_size(const ow_slot *)
+    bint ow_is_c_contiguous(const ow_slot *)
+    void ow_copy(ow_slot *, ow_slot *)
+    void ow_c_strides(ow_slot *)
+
+cdef extern from "kinds.h":
+    ctypedef struct ow_kind:
+        const char *name
+        ow_fn prep
+        ow_fn run
+        int flags
+    const ow_kind *ow_find_kind(const char *)
+    const ow_kind *ow_kinds
+
+cdef extern from *:
+    """
+    static const char *ow_set_blas(const char *name, void *fn)
+    {
+    #define OW_BLAS_ROW(f) if (!strcmp(name, #f)) { *(void **)&ow_blas.f = fn; return NULL; }
+        OW_BLAS_ROW(dgemm) OW_BLAS_ROW(sgemm) OW_BLAS_ROW(dgemv) OW_BLAS_ROW(sgemv)
+        OW_BLAS_ROW(dger) OW_BLAS_ROW(sger)
+        return "unknown";
+    }
+    static void ow_set_loader(int (*loader)(char *)) { ow_load_blas = loader; }
+    static int ow_has_blas(void) { return ow_blas.sger != NULL; }
+    static void *ow_np_malloc(void *ctx, size_t n) { (void)ctx; return ow_alloc((int64_t)n); }
+    static void *ow_np_calloc(void *ctx, size_t n, size_t size)
+    {
+        (void)ctx;
+        int64_t bytes;
+        if (__builtin_mul_overflow((int64_t)n, (int64_t)size, &bytes))
+            return NULL;
+        void *p = ow_alloc(bytes);
+        return p ? memset(p, 0, (size_t)bytes) : p;
+    }
+    static void *ow_np_realloc(void *ctx, void *p, size_t n)
+    {
+        (void)ctx;
+        return ow_resize(p, (int64_t)n);
+    }
+    static void ow_np_free(void *ctx, void *p, size_t n) { (void)ctx; (void)n; ow_free(p); }
+    /* What tells numpy how to free and resize the memory of arrays that own blocks of ow_alloc. */
+    static PyDataMem_Handler ow_np_handler = {
+        "opwise", 1, {NULL, ow_np_malloc, ow_np_calloc, ow_np_realloc, ow_np_free}};
+    static PyObject *ow_np_capsule;
+    /* An array over `data`; own: it frees the memory, a block of ow_alloc, when it dies. */
+    static PyObject *ow_wrap(int typenum, int nd, npy_intp *shape, npy_intp *strides, void *data,
+                             int own)
+    {
+        PyObject *a = PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(typenum), nd, shape,
+                                           strides, data, NPY_ARRAY_WRITEABLE, NULL);
+        if (a == NULL || !own)
+            return a;
+        if (ow_np_capsule == NULL)
+            ow_np_capsule = PyCapsule_New(&ow_np_handler, "mem_handler", NULL);
+        if (ow_np_capsule == NULL) {
+            Py_DECREF(a);
+            return NULL;
+        }
+        Py_INCREF(ow_np_capsule);
+        ((PyArrayObject_fields *)a)->mem_handler = ow_np_capsule;
+        PyArray_ENABLEFLAGS((PyArrayObject *)a, NPY_ARRAY_OWNDATA);
+        return a;
+    }
+    """
+    const char *ow_set_blas(const char *, void *)
+    void ow_set_loader(int (*)(char *))
+    bint ow_has_blas()
+    object ow_wrap(int, int, cnp.npy_intp *, cnp.npy_intp *, void *, int)
+
+cdef extern from "simd.h":
+    ctypedef struct ow_reducer:
+        const char *name
+    ctypedef struct ow_simd:
+        const char *name
+        const ow_reducer *reducers
+        int reducer_count
+    const ow_simd *ow_kernels
+
+cdef extern from "elemwise.h":
+    ctypedef void (*ow_chunk_fn)(void *, const void *const *, int64_t) noexcept nogil
+    int OW_MAXREG
+    ctypedef struct ow_instr:
+        ow_chunk_fn fn
+        int32_t out
+        int32_t nin
+        int32_t in_ "in" [4]
+    ctypedef struct ow_code:
+        int32_t nin, nout, nreg, ninstr
+        int32_t *itemsize
+        int32_t *results
+        ow_instr *instr
+        const ow_reducer *reducer
+    void ow_interpret(const void *, char **, const int64_t *, int64_t) noexcept nogil
+    void ow_warm_thread() noexcept nogil
+
+cdef extern from "clock.h":
+    void ow_clock_begin()
+    void ow_clock_calibrate()
+    int64_t ow_clock() noexcept nogil
+
+cdef extern from "timing.h":
+    int OW_BUCKETS, OW_KEPT
+    int64_t ow_timer_ns
+    ctypedef struct ow_times:
+        int64_t count, sum, least, most
+        int64_t *histogram
+    ctypedef struct ow_call:
+        int64_t number, start, total
+    ctypedef struct ow_timing:
+        int64_t nsteps
+        ow_times *steps
+        ow_call *kept
+        int64_t *rows
+    ow_timing *ow_timing_new(int64_t) noexcept nogil
+    void ow_timing_free(ow_timing *) noexcept nogil
+    void ow_timing_forget(ow_timing *) noexcept nogil
+    void ow_timer_measure() noexcept nogil
+    void ow_note(ow_timing *, int64_t, int64_t) noexcept nogil
+    void ow_keep(ow_timing *, int64_t, int64_t, int64_t) noexcept nogil
+
+cdef extern from "reduce.h":
+    ctypedef struct ow_argmaxer:
+        const char *name
+    const ow_argmaxer *ow_argmaxers
+    int ow_argmaxer_count
+
+cdef extern from "index.h":
+    ctypedef struct ow_adder:
+        const char *name
+    const ow_adder *ow_adders
+    int ow_adder_count
+
+cdef extern from "loops.h":
+    ctypedef struct ow_loop_row:
+        const char *name
+        ow_chunk_fn fn
+    const ow_loop_row *ow_loop_rows
+    int ow_loop_count
+
+cdef extern from "<dlfcn.h>" nogil:
+    void *dlopen(const char *, int)
+    void *dlsym(void *, const char *)
+    char *dlerror()
+    int dlclose(void *)
+    int RTLD_NOW, RTLD_LOCAL
+
+cdef extern from "probe.h" nogil:
+    int OW_PROBE_SLACK
+    double ow_probe_stream(char *, int64_t, int, double)
+    double ow_probe_rate(int, int, int, double)
+
+ctypedef int (*ow_push)(const char *) noexcept nogil
+ctypedef int (*ow_pop)() noexcept nogil

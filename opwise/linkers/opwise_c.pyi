@@ -1,0 +1,151 @@
+"""Types of the compiled extension; what its functions do is said in opwise_c.pyx."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, final
+
+MAXDIM: Final[int]
+MAXARG: Final[int]
+MAXREG: Final[int]
+VECTORS: Final[str]
+LOOPS: Final[Mapping[str, int]]
+REDUCERS: Final[Mapping[str, int]]
+ADDERS: Final[Mapping[str, int]]
+ARGMAXERS: Final[Mapping[str, int]]
+INTERPRET: Final[int]
+BUSY: Final[str]
+PROBE_SLACK: Final[int]
+
+def kinds() -> list[str]: ...
+def set_blas(name: str, capsule: object, expected: Sequence[str]) -> None: ...
+def has_blas() -> bool: ...
+def keep_at_most(bytes: int) -> None: ...
+def kept_blocks() -> int: ...
+def fill_new_blocks(yes: bool) -> None: ...
+def set_threads(n: int) -> None: ...
+def threads() -> int: ...
+def probe_stream(memory: Any, bytes: int, shared: bool, seconds: float) -> float: ...
+def probe_rate(f64: bool, fused: bool, shared: bool, seconds: float) -> float: ...
+
+@final
+class Code:
+    def __init__(
+        self,
+        nin: int,
+        itemsizes: list[int],
+        results: list[int],
+        instructions: list[tuple[int, int, tuple[int, ...]]],
+        reducer: int = -1,
+    ) -> None: ...
+    @property
+    def address(self) -> int: ...
+
+@final
+class Lock: ...
+
+@final
+class Claim:
+    def __init__(
+        self, writes: Sequence[Lock] = (), reads: Sequence[Lock] = (), everything: bool = False
+    ) -> None: ...
+    def __enter__(self) -> Claim: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+@final
+class VM:
+    calls: int
+    total_ns: int
+    first_ns: int
+    allow_gc: bool
+    def __init__(
+        self,
+        slots: list[tuple[int, int, int, int]],
+        steps: list[tuple[Any, ...]],
+        inputs: list[tuple[int, list[Any]]],
+        outputs: list[tuple[int, list[Any]]],
+        constants: dict[int, Any],
+        parents: list[int],
+        dies: list[tuple[int, ...]],
+        ends: list[int],
+        commit: int,
+        destroyed: list[int],
+        on_error: Callable[[int, BaseException, Sequence[Any]], None],
+        allow_gc: bool = True,
+    ) -> None: ...
+    def __call__(self) -> None: ...
+    def free(self) -> None: ...
+    def kept_bytes(self) -> int: ...
+    def layouts(self) -> list[tuple[tuple[int, ...], tuple[int, ...]] | None]: ...
+    def scratch_bytes(self) -> list[int]: ...
+    def start_marking(self, push: Any, pop: Any, label: bytes, labels: list[bytes]) -> None: ...
+    def start_timing(self, ignore_first_call: bool = False) -> None: ...
+    def reset_timing(self) -> None: ...
+    @property
+    def timer_ns(self) -> int: ...
+    def timing(self) -> list[tuple[int, int, int, int, tuple[tuple[int, int], ...]]]: ...
+    def detail(self) -> list[tuple[int, int, list[int]]]: ...
+
+class PythonVM:
+    running: bool
+    overwritten: list[tuple[list[Any], Any, Any]]
+    restored: list[tuple[list[Any], Any]]
+    intermediate: list[list[Any]]
+    temporary: list[list[Any]]
+    def call(self) -> None: ...
+    def __call__(self) -> None: ...
+    def undo(self) -> None: ...
+    def forget(self) -> None: ...
+
+@final
+class Argument:
+    def __init__(
+        self,
+        storage: list[Any],
+        typenum: int,
+        ndim: int,
+        exact: bool,
+        number: bool,
+        filter: Callable[[Any], Any],
+    ) -> None: ...
+
+class CallPath:
+    trust_input: bool
+    calls: int
+    failed: int
+    total_ns: int
+    fn_ns: int
+    first_ns: int
+    def set_path(
+        self,
+        fn: Callable[[], None],
+        arguments: list[Argument],
+        outputs: list[list[Any]],
+        updates: list[tuple[list[Any], list[Any]]],
+        single: bool,
+        none: bool,
+        slow: bool,
+        claim: Claim,
+    ) -> None: ...
+    @property
+    def fn(self) -> Any: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def start_timing(self, ignore_first_call: bool = False) -> None: ...
+    def reset_calls(self) -> None: ...
+    def run(self) -> Any: ...
+    def run_with(
+        self,
+        given: list[tuple[list[Any], Any]],
+        kept: list[tuple[list[Any], Any]],
+        defaults: list[tuple[list[Any], Any]],
+    ) -> Any: ...
+
+@final
+class Library:
+    name: str
+    def __init__(self, path: str, name: str | None = None) -> None: ...
+    def symbol(self, name: str) -> int: ...

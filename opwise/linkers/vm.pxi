@@ -1,0 +1,726 @@
+# VM: runs one program in C. Included by opwise_c.pyx.
+
+cdef dict _DESCR = {}
+
+
+cdef object _descr(int typenum):
+    cdef object d = _DESCR.get(typenum)
+    if d is None:
+        d = _DESCR[typenum] = cnp.PyArray_DescrFromType(typenum)
+    return d
+
+
+cdef inline bint _read_only(object value):
+    return isinstance(value, cnp.ndarray) and not PyArray_ISWRITEABLE(value)
+
+
+cdef object _copied(value):
+    """Return a copy of an input that is about to be overwritten."""
+    return np.array(value) if isinstance(value, np.ndarray) else copy.deepcopy(value)
+
+
+def _address(function):
+    """Return the address of a C function of ctypes."""
+    import ctypes
+
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+@cython.final
+cdef class VM:
+    """Runs the steps of one program.
+
+    slots: a list of (type number or -1, ndim, itemsize, is a scalar). steps: a list of (kind or
+    None, input slots, output slots, ints, reals, loop address, context address, what to keep alive,
+    perform, node). A step without a kind calls ``perform(node, inputs, storage)``.
+    inputs, outputs: (slot, one-element list) pairs. constants: {slot: value}. parents: for each
+    slot the slot whose memory it may share, or -1. dies: for each step the slots that nobody reads
+    later; ends: those that go when the results are handed over. commit: the first step after which
+    an input may be overwritten; destroyed: the input slots that steps from there on overwrite.
+    on_error: called as (step index, exception, inputs) when a step fails; it raises.
+    """
+
+    cdef ow_slot *slots
+    cdef ow_step *steps
+    cdef int nslots, nsteps, ninputs, noutputs, nends, commit
+    cdef bint running, careful, atomic
+    cdef char error[400]
+    cdef int *input_slot
+    cdef int *output_slot
+    cdef int *parent
+    cdef int *die_start
+    cdef int *die_slot
+    cdef int *end_slot
+    cdef list input_storage, output_storage, performs, nodes, keep, storages, destroyed
+    cdef object on_error
+    cdef void **memory
+    cdef int nmemory
+    cdef readonly bint allow_gc
+    # timing, where it is asked for
+    cdef bint timed, ignoring
+    cdef ow_timing *times
+    cdef readonly int64_t calls, total_ns, first_ns
+    # ranges for system profilers, where they are asked for
+    cdef bint marked
+    cdef ow_push push
+    cdef ow_pop pop
+    cdef bytes call_label
+    cdef list labels
+    cdef object keep_marks
+    cdef int open_ranges
+
+    def __cinit__(self, list slots, list steps, list inputs, list outputs, dict constants,
+                  list parents, list dies, list ends, int commit, list destroyed, on_error,
+                  bint allow_gc=True):
+        cdef int i
+        cdef ow_step *s
+        cdef ow_slot *c
+        ow_warm_thread()
+        self.nslots, self.nsteps = len(slots), len(steps)
+        self.ninputs, self.noutputs = len(inputs), len(outputs)
+        self.commit, self.on_error, self.allow_gc = commit, on_error, allow_gc
+        self.destroyed = destroyed
+        self.slots = <ow_slot *>calloc(max(1, self.nslots), sizeof(ow_slot))
+        self.steps = <ow_step *>calloc(max(1, self.nsteps), sizeof(ow_step))
+        self.nmemory = 0
+        self.memory = <void **>calloc(8 + 4 * max(1, self.nsteps), sizeof(void *))
+        self.input_slot = self._ints([slot for slot, _ in inputs])
+        self.output_slot = self._ints([slot for slot, _ in outputs])
+        self.parent = self._ints(parents)
+        self.input_storage = [storage for _, storage in inputs]
+        self.output_storage = [storage for _, storage in outputs]
+        starts, flat = [0], []
+        for dead in dies:
+            flat.extend(dead)
+            starts.append(len(flat))
+        self.die_start, self.die_slot = self._ints(starts), self._ints(flat)
+        self.end_slot, self.nends = self._ints(ends), len(ends)
+        for i in range(self.nslots):
+            c = &self.slots[i]
+            c.typenum, c.ndim, c.itemsize, c.scalar = slots[i]
+        self.performs, self.nodes, self.keep, self.storages = [], [], [], []
+        flags = []
+        for i in range(self.nsteps):
+            kind, ins, outs, ints, reals, loop, ctx, keep, perform, node = steps[i]
+            s = &self.steps[i]
+            s.nin, s.nout = len(ins), len(outs)
+            s.in_, s.out = self._slots(ins), self._slots(outs)
+            s.error = self.error
+            self.performs.append(perform)
+            self.nodes.append(node)
+            self.keep.append(keep)
+            self.storages.append(None if perform is None else (list(ins), list(outs)))
+            if kind is None:
+                flags.append(0)
+                continue
+            self._set_kind(s, kind, flags)
+            s.ints = self._longs(ints)
+            s.reals = self._doubles(reals)
+            s.loop = <ow_loop><uintptr_t>loop
+            s.ctx = <const void *><uintptr_t>ctx
+        # the step at `commit` overwrites an input, those after it must not fail any more
+        late = flags[commit:]
+        self.atomic = (all(f & OW_STATIC for f in late) and all(f & OW_TOTAL for f in late[1:])
+                       and all(f & (OW_TOTAL | OW_CHECKED) for f in late[:1]))
+        for slot, value in constants.items():
+            self._take(slot, value)
+
+    cdef void _set_kind(self, ow_step *s, str kind, list flags):
+        cdef bytes name = kind.encode()
+        cdef const ow_kind *k = ow_find_kind(name)
+        if k == NULL:
+            raise KeyError(f"there is no kind of C step named {kind}")
+        s.prep, s.run = k.prep, k.run
+        flags.append(k.flags)
+
+    cdef void *_block(self, size_t size):
+        cdef void *p = calloc(1, size if size else 1)
+        if p == NULL:
+            raise MemoryError()
+        self.memory[self.nmemory] = p
+        self.nmemory += 1
+        return p
+
+    cdef int *_ints(self, values):
+        cdef int *p = <int *>self._block(sizeof(int) * len(values))
+        cdef int i
+        for i in range(len(values)):
+            p[i] = values[i]
+        return p
+
+    cdef int64_t *_longs(self, values):
+        cdef int64_t *p = <int64_t *>self._block(sizeof(int64_t) * len(values))
+        cdef int i
+        for i in range(len(values)):
+            p[i] = values[i]
+        return p
+
+    cdef double *_doubles(self, values):
+        cdef double *p = <double *>self._block(sizeof(double) * len(values))
+        cdef int i
+        for i in range(len(values)):
+            p[i] = values[i]
+        return p
+
+    cdef ow_slot **_slots(self, indices):
+        cdef ow_slot **p = <ow_slot **>self._block(sizeof(ow_slot *) * len(indices))
+        cdef int i
+        for i in range(len(indices)):
+            p[i] = &self.slots[<int>indices[i]]
+        return p
+
+    def __dealloc__(self):
+        cdef int i
+        if self.slots != NULL:
+            for i in range(self.nslots):
+                self._release(i)
+                ow_free(self.slots[i].buf)
+        if self.steps != NULL:
+            for i in range(self.nsteps):
+                ow_free(self.steps[i].scratch)
+        if self.memory != NULL:
+            for i in range(self.nmemory):
+                free(self.memory[i])
+        free(self.memory)
+        free(self.slots)
+        free(self.steps)
+        ow_timing_free(self.times)
+
+    # --- values between slots and Python --------------------------------------------------------
+
+    cdef inline void _release(self, int i) noexcept:
+        """Release the Python object that a slot holds."""
+        cdef ow_slot *c = &self.slots[i]
+        cdef PyObject *owner = <PyObject *>c.owner
+        if owner != NULL:
+            c.owner = NULL
+            Py_DECREF(<object>owner)
+
+    cdef inline void _own(self, int i, object value):
+        """Let a slot keep a Python object alive."""
+        self._release(i)
+        Py_INCREF(value)
+        self.slots[i].owner = <void *>value
+
+    cdef int _load(self, int i, object value) except -1:
+        """Point an input slot to ``value`` and keep it alive: its storage may change."""
+        cdef ow_slot *c = &self.slots[i]
+        cdef int d
+        if (
+            c.typenum >= 0
+            and PyArray_CheckExact(value)
+            and cnp.PyArray_TYPE(<cnp.ndarray>value) == c.typenum
+            and cnp.PyArray_NDIM(<cnp.ndarray>value) == c.ndim
+            and PyArray_ISBEHAVED_RO(value)
+        ):
+            c.data = <char *>cnp.PyArray_DATA(<cnp.ndarray>value)
+            for d in range(c.ndim):
+                c.shape[d] = cnp.PyArray_DIM(<cnp.ndarray>value, d)
+                c.strides[d] = cnp.PyArray_STRIDE(<cnp.ndarray>value, d)
+            self._own(i, value)
+            return 0
+        if value is None or c.typenum < 0:
+            c.data = NULL
+            if c.typenum >= 0:
+                self.careful = True
+            self._own(i, value)
+            return 0
+        self._take(i, value)
+        return 0
+
+    cdef int _take(self, int i, object value) except -1:
+        """Let a slot hold ``value`` and keep it alive; TypeError if it does not fit the slot."""
+        cdef ow_slot *c = &self.slots[i]
+        cdef cnp.ndarray a
+        cdef int d
+        if c.typenum < 0:
+            self._own(i, value)
+            return 0
+        if c.scalar or isinstance(value, np.generic):
+            value = np.asarray(value)
+        if not isinstance(value, np.ndarray):
+            value = hooks.to_host(value)
+        if not isinstance(value, np.ndarray):
+            raise TypeError(f"expected an ndarray, not {value!r}")
+        a = value
+        if cnp.PyArray_TYPE(a) != c.typenum or cnp.PyArray_NDIM(a) != c.ndim:
+            raise TypeError(
+                f"expected an array of dtype {_descr(c.typenum)} and {c.ndim} dimensions, got "
+                f"dtype {a.dtype} and shape {(<object>a).shape}"
+            )
+        if not PyArray_ISBEHAVED_RO(a):
+            a = np.array(a, dtype=_descr(c.typenum), order="C")
+        c.data = <char *>cnp.PyArray_DATA(a)
+        for d in range(c.ndim):
+            c.shape[d] = cnp.PyArray_DIM(a, d)
+            c.strides[d] = cnp.PyArray_STRIDE(a, d)
+        self._own(i, a)
+        return 0
+
+    cdef object _array(self, int i):
+        """Return the value of a slot as a Python object; memory of a slot is handed over to it."""
+        cdef ow_slot *c = &self.slots[i]
+        cdef cnp.ndarray a
+        cdef object base
+        cdef int holder, d
+        cdef cnp.npy_intp shape[8]
+        cdef cnp.npy_intp strides[8]
+        if c.typenum < 0:
+            return <object>c.owner if c.owner != NULL else None
+        if c.data == NULL:
+            return None
+        if c.owner != NULL and self._shows(c, <object>c.owner):
+            return <object>c.owner
+        for d in range(c.ndim):
+            shape[d] = c.shape[d]
+            strides[d] = c.strides[d]
+        if c.buf != NULL and c.data == c.buf and (ow_is_c_contiguous(c) or ow_is_fortran(c)):
+            a = ow_wrap(c.typenum, c.ndim, shape, strides, c.buf, True)
+            c.buf = NULL
+            c.cap = 0
+            self._own(i, a)
+            return a
+        holder = self._holder(i)
+        if holder < 0:
+            raise SystemError("the VM lost track of a value's memory")
+        if self.slots[holder].buf == NULL and self._shows(c, <object>self.slots[holder].owner):
+            return <object>self.slots[holder].owner
+        base = self._base(holder)
+        a = ow_wrap(c.typenum, c.ndim, shape, strides, c.data, False)
+        Py_INCREF(base)  # the array takes this reference
+        PyArray_SetBaseObject(a, base)
+        if _read_only(base):
+            PyArray_CLEARFLAGS(a, cnp.NPY_ARRAY_WRITEABLE)
+        if holder != i or c.owner == NULL:
+            self._own(i, a)
+        return a
+
+    cdef bint _shows(self, ow_slot *c, object owner):
+        """Return whether an array shows just what a slot does."""
+        cdef cnp.ndarray a
+        cdef int d
+        if not PyArray_CheckExact(owner):
+            return False
+        a = owner
+        if (cnp.PyArray_DATA(a) != c.data or cnp.PyArray_NDIM(a) != c.ndim
+                or cnp.PyArray_TYPE(a) != c.typenum):
+            return False
+        for d in range(c.ndim):
+            if cnp.PyArray_DIM(a, d) != c.shape[d]:
+                return False
+            if c.shape[d] != 1 and cnp.PyArray_STRIDE(a, d) != c.strides[d]:
+                return False
+        return True
+
+    cdef int _holder(self, int i) noexcept:
+        """Return the slot that holds the memory of slot ``i``: itself, or one up its views."""
+        cdef char *data = self.slots[i].data
+        cdef ow_slot *c
+        while i >= 0:
+            c = &self.slots[i]
+            if c.buf != NULL and c.buf <= data <= c.buf + c.cap:
+                return i
+            if c.owner != NULL:
+                return i
+            i = self.parent[i]
+        return -1
+
+    cdef object _base(self, int i):
+        """Return the Python object that keeps the memory of a holder alive."""
+        cdef ow_slot *c = &self.slots[i]
+        cdef cnp.npy_intp size
+        cdef cnp.ndarray a
+        if c.buf == NULL:
+            return <object>c.owner
+        size = c.cap
+        a = ow_wrap(cnp.NPY_UINT8, 1, &size, NULL, c.buf, True)
+        c.buf = NULL
+        c.cap = 0
+        self._own(i, a)
+        return a
+
+    cdef object _value(self, int i):
+        """Return the value of a slot as ``perform`` and callers see it."""
+        value = self._array(i)
+        if self.slots[i].scalar and value is not None:
+            return value[()]
+        return value
+
+    # --- running -------------------------------------------------------------------------------
+
+    cdef int _step(self, int k, bint prepare, bint execute) except -1:
+        """Run one step; on failure raise what ``on_error`` makes of it."""
+        cdef ow_step *s = &self.steps[k]
+        cdef int rc
+        if self.careful:
+            self._check_inputs(k)
+        if s.run == NULL:
+            if execute:
+                try:
+                    self._perform(k)
+                except BaseException as e:
+                    self._fail(k, e)
+            return 0
+        rc = s.prep(s) if prepare else 0
+        if rc == 0 and execute:
+            if ow_is_long(s):
+                return self._run_long(k)
+            rc = s.run(s)
+        if rc != 0:
+            self._fail(k, self._exception(rc))
+        return 0
+
+    cdef int _run_long(self, int k) except -1:
+        """Run a long step without the GIL, and handle signals meanwhile.
+
+        Signals wait while inputs are overwritten of which there is no copy.
+        """
+        cdef ow_step *s = &self.steps[k]
+        cdef int rc, stopped
+        cdef bint interruptible = not (self.atomic and k >= self.commit)
+        cdef ow_look look = NULL
+        if interruptible:
+            look = _look_at_signals
+        with nogil:
+            ow_watch_begin(look)
+            rc = s.run(s)
+            stopped = ow_watch_end()
+        if stopped:
+            _raise_interrupt()
+        if rc != 0:
+            self._fail(k, self._exception(rc))
+        if interruptible:
+            PyErr_CheckSignals()
+        return 0
+
+    cdef _perform(self, int k):
+        """Call ``perform`` of a step on Python values."""
+        cdef int i
+        ins, outs = <tuple>self.storages[k]
+        inputs = [self._value(i) for i in ins]
+        storage = [[None] for _ in outs]
+        self.performs[k](self.nodes[k], inputs, storage)
+        for position, (i, result) in enumerate(zip(outs, storage)):
+            value = result[0]
+            if value is None and self.slots[i].typenum >= 0:
+                raise ValueError(f"{self.nodes[k].op} did not compute its output")
+            if _read_only(value) and not self.nodes[k].op.view_map.get(position):
+                value = np.array(value)  # what comes after may overwrite it
+            ow_free(self.slots[i].buf)
+            self.slots[i].buf = NULL
+            self.slots[i].cap = 0
+            self._take(i, value)
+
+    cdef _check_inputs(self, int k):
+        cdef ow_step *s = &self.steps[k]
+        cdef int i
+        for i in range(s.nin):
+            if s.in_[i].data == NULL and s.in_[i].typenum >= 0:
+                self._fail(k, ValueError("expected an ndarray, not None"))
+
+    cdef object _exception(self, int rc):
+        global _load_error
+        if rc == OW_PYTHON_ERROR:
+            error, _load_error = _load_error, None
+            return error
+        message = self.error.decode(errors="replace")
+        if rc == OW_INDEX_ERROR:
+            return IndexError(message)
+        if rc == OW_TYPE_ERROR:
+            return TypeError(message)
+        if rc == OW_MEMORY_ERROR:
+            return MemoryError(message)
+        if rc == OW_ZERO_DIVISION:
+            return ZeroDivisionError(message)
+        return ValueError(message)
+
+    cdef _fail(self, int k, exception):
+        cdef ow_step *s = &self.steps[k]
+        cdef int i
+        inputs = []
+        for i in range(s.nin):
+            inputs.append(self._value(<int>(s.in_[i] - self.slots)))
+        self.on_error(k, exception, inputs)
+        raise exception
+
+    cdef int _load_inputs(self) except -1:
+        cdef int i
+        self.careful = False
+        for i in range(self.ninputs):
+            self._load(self.input_slot[i],
+                       <object>PyList_GET_ITEM(<list>PyList_GET_ITEM(self.input_storage, i), 0))
+        if self.commit < self.nsteps:
+            for i in self.destroyed:
+                value = <object>self.slots[i].owner
+                if _read_only(value):
+                    self._take(i, np.array(value))
+        return 0
+
+    cdef inline void _release_dead(self, int k) noexcept:
+        """Release what nobody reads after step ``k``."""
+        cdef int j, i
+        cdef ow_slot *c
+        for j in range(self.die_start[k], self.die_start[k + 1]):
+            i = self.die_slot[j]
+            c = &self.slots[i]
+            if c.owner != NULL:
+                self._release(i)
+            # small buffers stay for the next call: there is nothing to gain
+            if self.allow_gc and c.cap > 65536:
+                ow_free(c.buf)
+                c.buf = NULL
+                c.cap = 0
+
+    cdef int _run_steps(self) except -1:
+        self._run_range(0, self.commit, True)
+        if self.commit < self.nsteps:
+            self._run_committed()
+        return 0
+
+    cdef int _run_range(self, int first, int end, bint prepare) except -1:
+        """Run some steps. Timed, marked and plain runs are loops of their own, without tests."""
+        if self.marked:
+            return self._loop(first, end, prepare, self.timed, True)
+        if self.timed:
+            return self._loop(first, end, prepare, True, False)
+        return self._loop(first, end, prepare, False, False)
+
+    cdef inline int _loop(self, int first, int end, bint prepare, bint timed,
+                          bint marked) except -1:
+        cdef int k
+        cdef int64_t before, now
+        before = ow_clock() if timed else 0
+        for k in range(first, end):
+            if marked:
+                self._open(<bytes>PyList_GET_ITEM(self.labels, k))
+            if marked and timed:
+                before = ow_clock()
+            self._step(k, prepare, True)
+            if timed:
+                now = ow_clock()
+                ow_note(self.times, k, now - before)
+                before = now
+            if marked:
+                self._close()
+            self._release_dead(k)
+            if k & 63 == 63 and not (self.atomic and k >= self.commit):
+                PyErr_CheckSignals()
+        return 0
+
+    cdef inline void _open(self, bytes label) noexcept:
+        """Push a range."""
+        self.push(PyBytes_AS_STRING(label))
+        self.open_ranges += 1
+
+    cdef inline void _close(self) noexcept:
+        """Pop the range that was pushed last."""
+        self.open_ranges -= 1
+        self.pop()
+
+    cdef int _run_committed(self) except -1:
+        """Run the steps that overwrite inputs: all of them, or none as far as callers can see."""
+        cdef int k
+        copies = None
+        if self.atomic:
+            for k in range(self.commit, self.nsteps):
+                self._step(k, True, False)
+        else:
+            copies = [(i, _copied(self._array(i))) for i in self.destroyed]
+        try:
+            self._run_range(self.commit, self.nsteps, not self.atomic)
+        except BaseException:
+            if copies is not None:
+                self._put_back(copies)
+            raise
+        return 0
+
+    cdef _put_back(self, list copies):
+        """Give inputs the values that they had before: arrays in place, other objects as copies."""
+        cdef int j
+        for i, saved in copies:
+            if isinstance(saved, np.ndarray):
+                self._array(i)[...] = saved
+                continue
+            for j in range(self.ninputs):
+                if self.input_slot[j] == i:
+                    (<list>self.input_storage[j])[0] = saved
+
+    cdef int _finish(self) except -1:
+        """Hand the outputs over and forget the inputs."""
+        cdef int i
+        for i in range(self.noutputs):
+            (<list>self.output_storage[i])[0] = self._value(self.output_slot[i])
+        self._forget()
+        return 0
+
+    cdef void _forget(self) noexcept:
+        cdef int i
+        for i in range(self.nends):
+            self._release(self.end_slot[i])
+        for i in range(self.ninputs):
+            self._release(self.input_slot[i])
+
+    cdef int run(self) except -1:
+        """Run the program on what the input storages hold; leave results in the output storages."""
+        cdef int64_t start, elapsed
+        if self.running:
+            raise RuntimeError(BUSY)
+        self.running = True
+        try:
+            if self.marked:
+                self._open(self.call_label)
+            self._load_inputs()
+            if self.timed:
+                start = ow_clock()
+                self._run_steps()
+                elapsed = ow_clock() - start
+                self.total_ns += elapsed
+                if self.calls == 0:
+                    self.first_ns = elapsed
+                self.calls += 1
+                ow_keep(self.times, self.calls, start, elapsed)
+                if self.ignoring:
+                    self.ignoring = False
+                    self.reset_timing()
+            else:
+                self._run_steps()
+            self._finish()
+        except BaseException:
+            self._abandon()
+            raise
+        finally:
+            while self.open_ranges:  # that of the call; where it fails, that of a step too
+                self._close()
+            self.running = False
+        return 0
+
+    cdef void _abandon(self) noexcept:
+        """Forget every value of a failed call; memory stays."""
+        cdef int i
+        for i in range(self.nsteps):
+            for j in range(self.steps[i].nout):
+                self._release(<int>(self.steps[i].out[j] - self.slots))
+        self._forget()
+
+    def __call__(self):
+        self.run()
+
+    cdef _forget_call(self):
+        """Forget a call of a thread that a forked process does not have.
+
+        That thread may have been writing to any memory of the VM, so all of it is given up.
+        """
+        cdef int i
+        if not self.running:
+            return
+        for i in range(self.nslots):
+            self.slots[i].buf = NULL
+            self.slots[i].cap = 0
+        for i in range(self.nsteps):
+            self.steps[i].scratch = NULL
+            self.steps[i].scratch_cap = 0
+        self._abandon()
+        self.open_ranges = 0
+        self.running = False
+
+    def free(self):
+        """Give back the memory kept between calls."""
+        cdef int i
+        if self.running:
+            raise RuntimeError("The function is running: its memory cannot be freed")
+        for i in range(self.nslots):
+            ow_free(self.slots[i].buf)
+            self.slots[i].buf = NULL
+            self.slots[i].cap = 0
+        for i in range(self.nsteps):
+            ow_free(self.steps[i].scratch)
+            self.steps[i].scratch = NULL
+            self.steps[i].scratch_cap = 0
+
+    def kept_bytes(self):
+        """Return the bytes of memory kept between calls."""
+        cdef int i
+        cdef int64_t total = 0
+        for i in range(self.nslots):
+            total += self.slots[i].cap
+        for i in range(self.nsteps):
+            total += self.steps[i].scratch_cap
+        return total
+
+    # --- what a profile reads, and ranges for system profilers ----------------------------------
+
+    def layouts(self):
+        """Return (shape, strides in bytes) by slot, as of the last call; None for no array."""
+        cdef int i, d
+        cdef ow_slot *c
+        found = []
+        for i in range(self.nslots):
+            c = &self.slots[i]
+            if c.typenum < 0:
+                found.append(None)
+                continue
+            found.append((tuple([c.shape[d] for d in range(c.ndim)]),
+                          tuple([c.strides[d] for d in range(c.ndim)])))
+        return found
+
+    def scratch_bytes(self):
+        """Return the bytes of memory that each step keeps for itself."""
+        cdef int i
+        return [self.steps[i].scratch_cap for i in range(self.nsteps)]
+
+    def start_timing(self, bint ignore_first_call=False):
+        """Record the time of every step from now on, or from the second call on."""
+        self.ignoring = ignore_first_call
+        ow_clock_calibrate()
+        ow_timer_measure()
+        if self.times == NULL:
+            self.times = ow_timing_new(self.nsteps)
+            if self.times == NULL:
+                raise MemoryError()
+        self.timed = True
+
+    def reset_timing(self):
+        """Forget all recorded times."""
+        if self.times != NULL:
+            ow_timing_forget(self.times)
+        self.calls = self.total_ns = self.first_ns = 0
+
+    @property
+    def timer_ns(self):
+        """What timing adds to a step, which is not in the times of steps, nanoseconds."""
+        return max(0, ow_timer_ns)
+
+    def timing(self):
+        """Return (count, sum, least, most, ((bucket, count), ...)) of each step, nanoseconds."""
+        cdef int k, b
+        cdef ow_times *t
+        found = []
+        for k in range(self.nsteps if self.times != NULL else 0):
+            t = self.times.steps + k
+            found.append((t.count, t.sum, t.least, t.most,
+                          tuple([(b, t.histogram[b]) for b in range(OW_BUCKETS)
+                                 if t.histogram[b]])))
+        return found
+
+    def detail(self):
+        """Return (number, start, [nanoseconds by step]) of the first calls and the slowest."""
+        cdef int i, k
+        cdef ow_call *kept
+        cdef int64_t *row
+        found = []
+        for i in range(OW_KEPT if self.times != NULL else 0):
+            kept = &self.times.kept[i]
+            if kept.number:
+                row = self.times.rows + i * self.times.nsteps
+                found.append((kept.number, kept.start, [row[k] for k in range(self.nsteps)]))
+        return sorted(found)
+
+    def start_marking(self, push, pop, bytes label, list labels):
+        """Push a range for each call and each step from now on, and pop it at its end.
+
+        push, pop: C functions, of ctypes. label: that of a call; labels: of steps.
+        """
+        self.push = <ow_push><uintptr_t>_address(push)
+        self.pop = <ow_pop><uintptr_t>_address(pop)
+        self.call_label, self.labels, self.keep_marks = label, labels, (push, pop)
+        self.marked = True
