@@ -64,8 +64,8 @@ def replacements(
             continue
         if not isinstance(new, Variable):
             raise TypeError(
-                f"The rule {rule} returned {new!r} as a replacement of {old}: a rule returns a "
-                "list with a variable for each output, or False"
+                f"The rule {rule} returned {new!r} as the replacement of {old}: a rule must return "
+                "a list with a variable for each output, or False"
             )
         if new.type is not old.type and new.type != old.type:
             converted = old.type.convert_variable(new)

@@ -130,8 +130,8 @@ class ShapeFeature(Feature):
                 error.add_note(message)
                 raise
             logger().warning(
-                "%s. Its outputs are taken to have any shape; fix its infer_shape, or leave it "
-                "out.",
+                "%s. The shapes of its outputs are treated as unknown; correct its infer_shape, or "
+                "remove it.",
                 message,
             )
         return [self._default(out) for out in node.outputs]

@@ -395,7 +395,7 @@ def test_on_opt_error_pdb(x, monkeypatch):
         ),
         (lambda node: list(node.inputs) * 2, "returned 2 replacements for the 1 outputs"),
         (lambda node: node.inputs[0], "expected a list"),
-        (lambda node: [5], "returned 5 as a replacement"),
+        (lambda node: [5], "returned 5 as the replacement"),
         (lambda node: [vector("stranger")], "Undeclared input: stranger"),
         (lambda node: [exp(vector("stranger"))], "was not provided"),
     ],

@@ -110,9 +110,9 @@ def test_values_of_filled_tensors(run):
     "arguments, text",
     [
         ((x, n), "x has 2 dimensions, more than the 1"),
-        ((s, 2.0), "lengths must be integers; number 0"),
-        ((s, 2, s), "lengths must be integers; number 1"),
-        ((s, lv), "lengths are single numbers; number 0"),
+        ((s, 2.0), "lengths must be integers; element 0"),
+        ((s, 2, s), "lengths must be integers; element 1"),
+        ((s, lv), "lengths must be scalars; element 0"),
     ],
 )
 def test_shapes_that_are_refused(arguments, text):

@@ -89,13 +89,17 @@ def opened() -> list[Device]:
     return list(_devices.values())
 
 
+#: the command that installs CuPy; it works whether or not pip installed opwise
+_INSTALL = "pip install 'cupy-cuda13x[ctk]' (cupy-cuda12x for older drivers)"
+
+
 def _cupy() -> Any:
     try:
         import cupy
     except ImportError as error:
         raise DeviceError(
             f"The GPU needs CuPy, which cannot be imported ({error}): install it with "
-            "pip install 'opwise[gpu]', or use device=cpu in OPWISE_FLAGS."
+            f"{_INSTALL}, or use device=cpu in OPWISE_FLAGS."
         ) from None
     return cupy
 
@@ -253,7 +257,7 @@ class Device:
         except (ImportError, OSError) as error:
             raise DeviceError(
                 f"CuPy cannot load cuBLAS ({str(error)[:500]}): install it with CUDA's libraries, "
-                "pip install 'opwise[gpu]', or use device=cpu in OPWISE_FLAGS."
+                f"{_INSTALL}, or use device=cpu in OPWISE_FLAGS."
             ) from error
 
     @cached_property
@@ -354,8 +358,8 @@ class Device:
         except Exception as error:  # of NVRTC, the loader or files: CuPy has no class for all
             raise DeviceError(
                 f"CuPy cannot compile kernels ({type(error).__name__}: {str(error)[:500]}): "
-                "install it with CUDA's libraries, pip install 'opwise[gpu]', or use device=cpu "
-                "in OPWISE_FLAGS."
+                f"install it with CUDA's libraries, {_INSTALL}, or use device=cpu in "
+                "OPWISE_FLAGS."
             ) from error
 
     def _compiled(self, text: str) -> str:

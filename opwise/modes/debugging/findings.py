@@ -248,7 +248,7 @@ def written_at(node: Apply | None) -> str:
     text = "  Written at:\n" + _indented(provenance.format_trace(traces[0]))
     lines = dict.fromkeys(filter(None, map(provenance.line_of, traces)))
     if len(lines) > 1:
-        text += "  It computes expressions from these lines:\n"
+        text += "  It computes the expressions at:\n"
         text += "".join(f'    File "{filename}", line {line}\n' for filename, line in lines)
     return text
 

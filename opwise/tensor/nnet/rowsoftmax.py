@@ -46,7 +46,7 @@ def _as_rows(x, name: str) -> Variable:
     if not is_float(x, 1, 2):
         raise ValueError(
             f"{name} must be 1-d or 2-d tensor of floats. Got {x.type}: cast it to floatX, and "
-            "make a matrix of it whose rows are to become probabilities (x.reshape or x.flatten)"
+            "reshape it to a matrix with a row for each distribution (x.reshape or x.flatten)"
         )
     if x.type.broadcastable[-1]:
         warnings.warn(
