@@ -5,7 +5,7 @@ Functions to be used as the methods ``traffic`` and ``flops`` of Ops, see ``Op.t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 
@@ -66,7 +66,7 @@ def view_or_copy(op: Any, node: Any, inputs: Layouts, outputs: Layouts) -> Traff
     return nothing(op, node, inputs, outputs)
 
 
-def accumulates(factor: int) -> Callable[[Any, Any, Layouts, Layouts], Traffic]:
+def accumulates(factor: int) -> Any:
     """Return the ``traffic`` of an Op that adds to its first input times input ``factor``.
 
     It does not read the first input if the factor is a constant 0. There is no count if the factor

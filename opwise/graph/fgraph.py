@@ -113,6 +113,8 @@ class FunctionGraph:
         self.validate_seconds = 0.0
         #: the attached ShapeFeature, as legacy programs read it; the feature sets it
         self.shape_feature: Any = None
+        #: the attached Placement, which says what runs on a device, and why not; None on the CPU
+        self.placement: Any = None
         #: names of the passes that are running, the outermost first
         self.passes: list[str] = []
         #: the profile of the compiled function, if it has one

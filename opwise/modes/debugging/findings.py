@@ -32,6 +32,7 @@ def bad_output(
     thunk1, thunk2: their names in the report. inputs: the values of the Apply's inputs.
     """
     node = variable.owner
+    assert node is not None
     text = (
         f"{errors.BadThunkOutput.__name__}\n"
         f"  Apply   : {node}\n"
