@@ -5,12 +5,12 @@ of old programs keep working.
 
     Exception
      +-- InconsistencyError            a graph edit would break the graph
-     +-- MissingInputError             a function needs a variable that it was not given
-     +-- UnusedInputError              a function was given an input that it does not need
+     +-- MissingInputError             a function needs a variable that is not among its inputs
+     +-- UnusedInputError              a function does not need one of its inputs
      +-- AliasedMemoryError            two mutable arguments share memory
-     +-- MethodNotDefined              an Op lacks a method that was asked for
+     +-- MethodNotDefined              an Op does not define a method that the caller needs
      +-- AllocationError               a Module has no storage for a variable
-     +-- NotScalarConstantError        a variable has no value that is known before running
+     +-- NotScalarConstantError        the value of a variable is not known before running
      |    +-- EmptyConstantError       ... because it has no element
      +-- ShapeError                    the shape of a variable cannot be expressed
      +-- CompileError                  the C compiler refused a generated kernel
@@ -25,16 +25,24 @@ of old programs keep working.
     TypeError
      +-- AsTensorError                 a value cannot become a tensor variable
     ValueError
-     +-- DisconnectedInputError        the cost does not depend on a variable differentiated by
-     +-- ProfileFormatError            a text is no profile that this version can read
+     +-- DisconnectedInputError        the cost does not depend on a variable of the gradient
+     +-- ProfileFormatError            a file or text is not a profile that this version can read
     TypeError
-     +-- NullTypeGradError             a gradient was undefined and yet needed
+     +-- NullTypeGradError             an undefined gradient was needed
     NotImplementedError
      +-- ComplexError                  an operation has no meaning for complex numbers
 
 A failing Apply raises the class that its implementation raised, with the Apply, its inputs and the
 line of the user's program added to the text (``linkers/errors.py``).
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+TYPE_CHECKING = False  # importing typing for it would slow the import down
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class InconsistencyError(Exception):
@@ -44,16 +52,16 @@ class InconsistencyError(Exception):
 class MissingInputError(Exception):
     """The outputs depend on a variable that is neither an input, nor shared, nor constant.
 
-    ``variable`` is the one that is missing, where it is known.
+    ``variable`` is the missing one, or None if it is not known.
     """
 
-    def __init__(self, *args, variable=None):
+    def __init__(self, *args: object, variable: Any = None):
         super().__init__(*args)
         self.variable = variable
 
 
 class UnusedInputError(Exception):
-    """An input does not take part in computing the outputs or updates."""
+    """No output and no update depends on an input."""
 
 
 class AliasedMemoryError(Exception):
@@ -61,12 +69,12 @@ class AliasedMemoryError(Exception):
 
 
 class MethodNotDefined(Exception):
-    """An Op does not define a method that the caller needs; the Op's other methods may do.
+    """An Op does not define a method that the caller needs.
 
     Its arguments are the name of the method, the class and the name of the Op.
     """
 
-    def __str__(self):
+    def __str__(self) -> str:
         if len(self.args) != 3:
             return super().__str__()
         method, _, op = self.args
@@ -100,7 +108,7 @@ class EmptyConstantError(NotScalarConstantError):
 
 
 class ProfileFormatError(ValueError):
-    """A file or text is no profile, is cut off, or was written by a newer version of opwise."""
+    """A file or text is not a profile, is cut off, or was written by a newer version of opwise."""
 
 
 class ShapeError(Exception):
@@ -112,13 +120,13 @@ class CompileError(Exception):
 
 
 class DeviceError(RuntimeError):
-    """The GPU cannot be used as asked; the text says what is missing and what to do."""
+    """The GPU cannot be used; the text says what is missing and what to do."""
 
 
 class DebugModeError(Exception):
-    """Base class of what DebugMode finds; keyword arguments become attributes."""
+    """Base class of the faults that DebugMode finds; keyword arguments become attributes."""
 
-    def __init__(self, *args, **found):
+    def __init__(self, *args: object, **found: Any):
         super().__init__(*args)
         self.__dict__.update(found)
 
@@ -132,13 +140,15 @@ class BadOptimization(DebugModeError):
 
 
 class BadThunkOutput(DebugModeError):
-    """Two implementations of one Apply, or one given different memory, computed different values.
+    """Two runs of one Apply, by other code or in other memory, computed different values.
 
     ``r``: the variable. ``thunk1``, ``val1``, ``thunk2``, ``val2``: what computed which value.
     ``inputs_val``: the values of the Apply's inputs.
     """
 
-    def offending_op(self):
+    r: Any
+
+    def offending_op(self) -> Any:
         """Return the class of the Op that is to blame."""
         return type(self.r.owner.op)
 
@@ -177,19 +187,19 @@ class AsTensorError(TypeError):
 
 
 class DisconnectedInputError(ValueError):
-    """The cost is not a function of a variable that its gradient was asked for."""
+    """The cost does not depend on a variable that its gradient is taken by."""
 
 
 class ComplexError(NotImplementedError):
-    """An operation has no meaning for complex numbers, as ``%``."""
+    """An operation, like ``%``, has no meaning for complex numbers."""
 
 
 class NullTypeGradError(TypeError):
     """A gradient that is undefined or not implemented was needed."""
 
 
-def similar(name, known):
-    """Return a question that names what of ``known`` is spelled like ``name``, or nothing."""
+def similar(name: str, known: Iterable[str]) -> str:
+    """Return a question that names those of ``known`` spelled like ``name``, or an empty text."""
     import difflib  # only wrong names need it
 
     folded = {each.lower(): each for each in reversed([*known])}
@@ -197,7 +207,7 @@ def similar(name, known):
     return f" Did you mean {' or '.join(folded[each] for each in close)}?" if close else ""
 
 
-#: names of Theano, or parts of dotted ones, that opwise does not have yet: see README
+#: names of Theano, or parts of dotted names, that opwise does not have yet (listed in README)
 MISSING = frozenset(
     """
     scan scan_module scan_op scan_checkpoints map reduce foldl foldr ifelse until jacobian hessian
@@ -209,25 +219,25 @@ MISSING = frozenset(
 )
 
 
-def lacks(name, known=()):
-    """Return what to say of a dotted name of Theano that is not there; known: those beside it."""
-    last = name.rpartition(".")[2]
-    if not MISSING.isdisjoint(name.split(".")):
-        return (
-            f"opwise does not have {name} yet. README lists what is missing, under "
-            '"What is missing".'
-        )
-    return f"opwise has no {name}.{similar(last, known)}"
+def lacks(name: str, known: Iterable[str] = (), hint: bool = True) -> str:
+    """Return the message for a dotted name of Theano that opwise does not have.
+
+    ``known``: the names in the same module, among which one spelled alike is looked for. ``hint``:
+    add how to find all such names of a program.
+    """
+    if MISSING.isdisjoint(name.split(".")):
+        return f"opwise has no {name}.{similar(name.rpartition('.')[2], known)}"
+    text = f"opwise does not have {name} yet."
+    return f"{text} To list all names that a program lacks: opwise doctor PROGRAM" if hint else text
 
 
-def with_message(error, text, note):
-    """Return an exception of the class of ``error`` that says ``text``.
+def with_message(error: BaseException, text: str, note: str) -> BaseException:
+    """Return an exception of the class of ``error`` with the message ``text``.
 
-    Where that class takes other arguments, the original must reach the user anyway: ``error``
-    itself is returned, with ``note`` added.
+    If that class cannot be made from a text alone, return ``error`` itself, with ``note`` added.
     """
     try:
         return type(error)(text)
-    except Exception:  # whatever the class of the user raises when it is made from a text alone
+    except Exception:  # whatever a class of the user raises
         error.add_note(note)
         return error

@@ -21,6 +21,8 @@ def _isolate():
     flags = [f"base_compiledir={os.environ[_CACHE]}", os.environ.get("OPWISE_TEST_FLAGS", "")]
     os.environ["OPWISE_FLAGS"] = ",".join(filter(None, flags))
     os.environ["THEANO_FLAGS"] = ""
+    os.environ.pop("COLUMNS", None)
+    os.unsetenv("COLUMNS")  # set by readline, which pytest imports, behind the back of os.environ
     os.environ["THEANORC"] = os.environ["OPWISERC"] = os.devnull
 
 

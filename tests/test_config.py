@@ -1,8 +1,7 @@
 """The table of options: where values come from, what is refused and with which words."""
 
 import copy
-import importlib.util
-import itertools
+import importlib
 import os
 import pickle
 import pwd
@@ -15,24 +14,24 @@ from pathlib import Path
 
 import pytest
 
-from opwise.config import change_flags, config
+import opwise
+from opwise.config import change_flags, config, local_bitwidth
+from opwise.config.folders import _FORMAT_KEYS
 
 pytestmark = pytest.mark.null
 
-# The package's attribute of this name may be the object within the module.
+# opwise's attribute of this name is the object in the package, not the package itself.
 config_module = sys.modules["opwise.config"]
-SOURCE = Path(config_module.__file__)
+FOLDER = Path(config_module.__file__).parent
 VARIABLES = ("THEANO_FLAGS", "OPWISE_FLAGS", "THEANORC", "OPWISERC", "XDG_CACHE_HOME")
 LOCKED = "Can't change the value of this config parameter after initialization!"
-
-_fresh_names = (f"fresh_config_{number}" for number in itertools.count())
 
 
 @pytest.fixture
 def load(monkeypatch, tmp_path):
-    """Return a function that reads the module anew, under variables and files of the test's own.
+    """Return a function that imports opwise.config anew, under the test's own variables and files.
 
-    ``rc`` is the text of ``~/.theanorc``.
+    ``rc`` is the text of ``~/.theanorc``. The modules of the process are put back.
     """
     monkeypatch.setenv("HOME", str(tmp_path))
     for variable in VARIABLES:
@@ -43,10 +42,15 @@ def load(monkeypatch, tmp_path):
             (tmp_path / ".theanorc").write_text(rc)
         for variable, value in variables.items():
             monkeypatch.setenv(variable, value)
-        spec = importlib.util.spec_from_file_location(next(_fresh_names), SOURCE)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
+        with monkeypatch.context() as changes:
+            changes.setattr(opwise, "config", config)
+            for name in [n for n in sys.modules if f"{n}.".startswith("opwise.config.")]:
+                changes.delitem(sys.modules, name)
+            try:
+                return importlib.import_module("opwise.config")
+            finally:
+                for name in [n for n in sys.modules if f"{n}.".startswith("opwise.config.")]:
+                    del sys.modules[name]
 
     return load
 
@@ -60,7 +64,7 @@ def defaults(load):
 def run(code, **variables):
     """Run a program with the variables given and none of ours; return its process."""
     environment = {name: value for name, value in os.environ.items() if name not in VARIABLES}
-    environment["PYTHONPATH"] = str(SOURCE.parents[1])
+    environment["PYTHONPATH"] = str(FOLDER.parents[1])
     return subprocess.run(
         [sys.executable, "-c", code],
         env={**environment, **variables},
@@ -120,7 +124,7 @@ def test_every_flag_has_a_sentence_and_one_place(load):
 def test_flags_that_count_as_used_are_read_somewhere(defaults):
     unused = {param.fullname for param in defaults.unused()}
     assert {"lib.amdlibm", "dnn.enabled", "warn.round", "vm.lazy", "scan.debug"} <= unused
-    sources = [path for path in SOURCE.parent.rglob("*.py") if path != SOURCE]
+    sources = [path for path in FOLDER.parent.rglob("*.py") if path.parent != FOLDER]
     text = "".join(path.read_text() for path in sources)
     # where the cache lies is decided inside the table
     inside = {"base_compiledir", "compiledir_format", "home"}
@@ -187,7 +191,7 @@ def test_a_file_takes_names_of_any_case_nested_sections_and_user(load, monkeypat
     ).config
     assert (fresh.floatX, fresh.dnn.conv.algo_fwd) == ("float32", "fft")
     assert fresh.base_compiledir == "/somewhere/ada"
-    assert fresh.compiledir == f"/somewhere/ada/on-{config_module.local_bitwidth()}"
+    assert fresh.compiledir == f"/somewhere/ada/on-{local_bitwidth()}"
 
 
 def test_flags_may_have_blanks_repetitions_and_quotes(load):
@@ -255,7 +259,7 @@ def test_a_bad_value_outside_the_program_names_its_source(load, flags, text):
 def test_a_bad_value_in_a_file_names_the_file(load, tmp_path):
     with pytest.raises(ValueError, match=r"DebugMode\.patience") as error:
         load(rc="[DebugMode]\npatience = 0\n")
-    assert "integers from 1 on" in str(error.value)
+    assert "integers >= 1" in str(error.value)
     assert str(tmp_path / ".theanorc") in str(error.value)
 
 
@@ -277,8 +281,9 @@ def test_the_import_is_light_and_reads_the_environment(tmp_path):
     code = (
         "import sys\n"
         "before = set(sys.modules)\n"
-        f"import importlib.util as u; s = u.spec_from_file_location('c', {str(SOURCE)!r})\n"
-        "m = u.module_from_spec(s); s.loader.exec_module(m)\n"
+        "parent = sys.modules['opwise'] = type(sys)('opwise')\n"  # opwise without its imports
+        f"parent.__path__ = [{str(FOLDER.parent)!r}]\n"
+        "import opwise.config; m = sys.modules['opwise.config']\n"
         "heavy = {'numpy', 'configparser', 'subprocess', 'platform', 'difflib'} - before\n"
         "print(sorted(heavy & set(sys.modules)), m.config.floatX)\n"
         "print(m.config.compiledir)\n"
@@ -307,7 +312,7 @@ def test_compiledir_lies_in_the_cache_folder_of_the_user(load, tmp_path):
 
 
 def test_base_compiledir_format_and_compiledir_are_respected(load, tmp_path):
-    keys = list(config_module._FORMAT_KEYS)
+    keys = list(_FORMAT_KEYS)
     pattern = "+".join(f"%({key})s" for key in keys)
     fresh = load(THEANO_FLAGS=f"base_compiledir=~/base,compiledir_format=x-{pattern},cxx=").config
     folder, values = fresh.compiledir.rsplit("/x-", 1)
@@ -402,7 +407,7 @@ def test_setting_is_seen_at_once_also_through_a_held_section(defaults):
             "openmp_elemwise_minsize",
             -1,
             'Invalid value (-1) for configuration variable "openmp_elemwise_minsize". '
-            "Valid values are integers from 0 on.",
+            "Valid values are integers >= 0.",
         ),
         ("linker", "C|PY", "'cvm', 'cvm_nogc', 'cupy')"),
     ],

@@ -1,4 +1,4 @@
-"""What there is on a machine, and which names of a program there are."""
+"""The subcommand ``doctor``: what opwise finds on this computer, and what a program lacks."""
 
 from __future__ import annotations
 
@@ -7,24 +7,81 @@ import importlib
 import importlib.util
 import os
 import platform
+import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
+import click
 import numpy as np
 
+from opwise.command import files
 from opwise.config import config
-from opwise.errors import DeviceError
+from opwise.errors import DeviceError, lacks
 from opwise.linkers import blasload, blasthreads, cbuild, kernelcache, opwise_c, resources
 from opwise.linkers.trusted import Refused
-from opwise.profiling.files import read_limited
+from opwise.profiling.files import printable, read_limited
 
 
-def machine():
-    """Return {name: text} of what opwise stands on."""
+@click.command(short_help="Show what opwise finds here, and what a program lacks.")
+@click.argument("paths", metavar="[FILES]...", nargs=-1, type=files.PROFILES)
+def doctor(paths: tuple[Path, ...]) -> None:
+    """Show the compiler, BLAS, processors, cache and GPU that opwise finds.
+
+    With FILES (programs, or folders of programs), also list the names of theano that they use and
+    opwise lacks; the exit status is 1 if there are any.
+    """
+    for name, value in machine().items():
+        click.echo(f"{name:12}{value}")
+    programs = _programs(paths)
+    found = [_examined(program, is_named=program in paths) for program in programs]
+    without = found.count(None)
+    if without:
+        click.echo(f"{without} of {len(programs)} files use no name of theano")
+    if False in found:
+        sys.exit(1)
+
+
+def _programs(paths: Sequence[Path]) -> list[Path]:
+    """Return the programs to examine, each once: of a folder, all files that end in .py."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        inside = scripts(path) if path.is_dir() else [path]
+        if not inside:
+            raise click.ClickException(f"{printable(str(path))} contains no file that ends in .py")
+        found.update(dict.fromkeys(inside))
+    return list(found)
+
+
+def _examined(script: Path, is_named: bool) -> bool | None:
+    """Print which names a program lacks; return whether it lacks none, None if it uses none.
+
+    is_named: whether the user named it; a file of a folder that uses no name is not printed.
+    """
+    name = printable(str(script))
+    try:
+        used, missing = names(script)
+    except (SyntaxError, OSError) as error:
+        what = "is not Python 3" if isinstance(error, SyntaxError) else "cannot be read"
+        click.echo(f"{name} {what}: {printable(str(error))}", err=True)
+        return False
+    if not used and not is_named:
+        return None
+    click.echo(f"{name}: {len(used)} names of theano, {len(missing)} missing")
+    for lacking, line in missing:
+        click.echo(f"  {name}:{line}: {lacks(lacking, hint=False)}")
+    return not missing
+
+
+# --- this computer --------------------------------------------------------------------------------
+
+
+def machine() -> dict[str, str]:
+    """Return {name: text} of what opwise finds on this computer."""
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "compiler": cbuild.compiler() or "none: kernels built with opwise are used, slower ones",
+        "compiler": cbuild.compiler() or "none: loops run on slower, built-in kernels",
         "vectors": opwise_c.VECTORS,
         "processors": str(resources.processors()),
         "BLAS": _blas(),
@@ -33,19 +90,19 @@ def machine():
     }
 
 
-def _blas():
+def _blas() -> str:
     try:
         blasload.load()
     except ImportError as error:
         return f"none: {error}"
     known = blasthreads.describe()
     about = f": {known['blas']}, {known['blas_threads']} threads" if known else ""
-    return f"of scipy {importlib.import_module('scipy').__version__}{about}"
+    return f"from scipy {importlib.import_module('scipy').__version__}{about}"
 
 
-def _gpu():
+def _gpu() -> str:
     if importlib.util.find_spec("cupy") is None:
-        return "none: cupy is not installed (the extra gpu brings it)"
+        return "none: CuPy is not installed; for CUDA 13: pip install 'cupy-cuda13x[ctk]'"
     try:
         found = importlib.import_module("opwise.gpu.device").device(0)
     except DeviceError as error:
@@ -54,7 +111,7 @@ def _gpu():
     return f"{found.name}, {free / 1e9:.1f} of {total / 1e9:.1f} GB free"
 
 
-def _cache():
+def _cache() -> str:
     try:
         folder = kernelcache.existing()
     except Refused as error:
@@ -67,9 +124,9 @@ def _cache():
 # --- names of a program ---------------------------------------------------------------------------
 
 
-def scripts(folder):
-    """Return the files in a folder that end in .py, but for those of environments and caches."""
-    found = []
+def scripts(folder: Path) -> list[Path]:
+    """Return the files in a folder that end in .py, except in virtual environments and caches."""
+    found: list[Path] = []
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(
             name for name in folders
@@ -79,42 +136,42 @@ def scripts(folder):
     return found
 
 
-def names(script):
-    """Return ({name of theano that a script uses}, [(those that are missing, line)]).
+def names(script: Path) -> tuple[set[str], list[tuple[str, int]]]:
+    """Return (the names of theano that a script uses, (name, line) of those that are missing).
 
-    Raises SyntaxError for what does not parse, and OSError.
+    Raises SyntaxError if the script does not parse, and OSError if it cannot be read.
     """
     found = _Names()
     try:
         text = read_limited(script)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the program's text, which is not ours to judge
+            warnings.simplefilter("ignore")  # about the text of the program
             tree = ast.parse(text, str(script))
         found.visit(tree)
     except (ValueError, RecursionError, MemoryError) as error:  # null bytes; nested too deep
         raise SyntaxError(str(error) or type(error).__name__) from None
-    missing = [(name, line) for name, line in found.used.items() if not _there(name)]
+    missing = [(name, line) for name, line in found.used.items() if not _exists(name)]
     return set(found.used), sorted(missing, key=lambda pair: (pair[1], pair[0]))
 
 
 class _Names(ast.NodeVisitor):
     """Collects dotted names that start at an import of theano, with the first line of each."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.used: dict[str, int] = {}
         self.known: dict[str, str] = {}
 
-    def _note(self, name, line):
+    def _note(self, name: str, line: int) -> None:
         self.used.setdefault(name, line)
 
-    def visit_Import(self, node):
+    def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
             if alias.name.split(".")[0] == "theano":
                 self._note(alias.name, node.lineno)
                 self.known[alias.asname or "theano"] = alias.name if alias.asname else "theano"
 
-    def visit_ImportFrom(self, node):
-        if node.level or (node.module or "").split(".")[0] != "theano":
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        if node.level or node.module is None or node.module.split(".")[0] != "theano":
             return
         for alias in node.names:
             name = node.module if alias.name == "*" else f"{node.module}.{alias.name}"
@@ -122,15 +179,15 @@ class _Names(ast.NodeVisitor):
             if alias.name != "*":
                 self.known[alias.asname or alias.name] = name
 
-    def visit_Attribute(self, node):
+    def visit_Attribute(self, node: ast.Attribute) -> None:
         name = self._dotted(node)
         if name is None:
             self.generic_visit(node)
         else:
             self._note(name, node.lineno)
 
-    def _dotted(self, node):
-        parts = []
+    def _dotted(self, node: ast.expr) -> str | None:
+        parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
             node = node.value
@@ -139,14 +196,14 @@ class _Names(ast.NodeVisitor):
         return ".".join([self.known[node.id], *reversed(parts)])
 
 
-def _there(name):
-    """Return whether a dotted name leads to something: modules first, then attributes.
+def _exists(name: str) -> bool:
+    """Return whether opwise has a dotted name of theano.
 
-    What hangs on an object that is no module or class is taken to be there: nobody knows before
-    the program runs.
+    Attributes of an object that is not a module or class count as existing: only running the
+    program would tell.
     """
     parts = name.split(".")
-    value = importlib.import_module(parts[0])
+    value: object = importlib.import_module(parts[0])
     for k, part in enumerate(parts[1:], 2):
         if not hasattr(value, part):
             try:

@@ -1,27 +1,34 @@
-"""The subcommand that writes a profile in the formats of other programs."""
+"""The subcommand ``export``: writes a profile in the format of another program."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
 
 import click
 
 from opwise.command import files
 from opwise.profiling.profile import Profile
 
-_FORMS = {"chrome": Profile.export_chrome_trace, "speedscope": Profile.export_speedscope}
+_FORMS: dict[str, Callable[..., None]] = {
+    "chrome": Profile.export_chrome_trace,
+    "speedscope": Profile.export_speedscope,
+}
 
 
-@click.command(short_help="Write a profile for Perfetto or speedscope.")
+@click.command(short_help="Convert a profile for Perfetto or speedscope.")
 @click.option(
     "--form", type=click.Choice(list(_FORMS)), default="chrome", show_default=True,
-    help="chrome: kept calls on a time line; speedscope: flame graphs.",
+    help="chrome: a timeline of the calls that the profile kept, for ui.perfetto.dev or "
+    "chrome://tracing; speedscope: flame graphs, for speedscope.app.",
 )  # fmt: skip
 @files.FUNCTION
 @click.argument("file", type=files.PROFILES)
 @click.argument("out", type=files.OUT)
-def export(form, functions, file, out):
-    """Write the profile in FILE, or those in a folder, to OUT, in the format of another program.
+def export(form: str, functions: tuple[str, ...], file: Path, out: Path) -> None:
+    """Convert the profile in FILE, and write it to OUT.
 
-    Perfetto (ui.perfetto.dev) and chrome://tracing open the one, speedscope.app the other.
+    If FILE is a folder, all profiles in it are merged.
     """
     files.check_output(out, file)
     profile = files.only(files.one([file]), functions)

@@ -1,9 +1,11 @@
-"""What subcommands take and give: files of profiles, and the environment of a program under one."""
+"""The files that subcommands read and write, and the environment of a profiled program."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,25 +17,26 @@ from opwise.profiling.files import printable
 from opwise.profiling.merge import merge
 from opwise.profiling.profile import Profile
 
-#: a file of a profile, or a folder of several
-PROFILES = click.Path(exists=True, path_type=Path)
-#: which functions of a profile are meant
+#: the type of an argument: a file with a profile, or a folder of such files
+PROFILES: click.Path = click.Path(exists=True, path_type=Path)
+#: the option that selects functions of a profile
 FUNCTION = click.option(
     "--function", "functions", multiple=True, metavar="NAME",
-    help="Only the function of this name; can be given several times.",
+    help="Show only the function NAME; give it several times for several functions.",
 )  # fmt: skip
-#: a file to write
-OUT = click.Path(dir_okay=False, path_type=Path)
+#: the type of an argument: a file to write
+OUT: click.Path = click.Path(dir_okay=False, path_type=Path)
 
 
-def runs(path):
-    """Return the Profiles in a file, or in the files of a folder, by name.
+def runs(path: Path) -> list[Profile]:
+    """Return the Profiles in a file, or in the files of a folder, sorted by name.
 
-    Of a folder, what is no valid profile is left out, with a warning on stderr.
+    Files in a folder that are not valid profiles are skipped, with a line on stderr.
     """
     if not path.is_dir():
         return [_loaded(path)]
-    found, skipped = [], []
+    found: list[Profile] = []
+    skipped: list[str] = []
     for one in members(path):
         try:
             found.append(Profile.load(one))
@@ -45,72 +48,98 @@ def runs(path):
         click.echo(f"skipped: {len(skipped) - _SHOWN} more files", err=True)
     if not found:
         what = "no profile" if skipped else "no file that ends in .json"
-        raise click.ClickException(f"{printable(str(path))} holds {what}")
+        raise click.ClickException(f"{printable(str(path))} contains {what}")
     return found
 
 
-#: how many files that were left out are named
+#: how many skipped files, or merged programs, are named
 _SHOWN = 5
 
 
-def members(folder):
-    """Return the files in a folder that may be profiles, by name."""
+def members(folder: Path) -> list[Path]:
+    """Return the files in a folder that may be profiles, sorted by name."""
     return sorted(folder.glob("*.json"))
 
 
-def one(paths):
-    """Return the Profile of one file, or what is in several merged into one."""
+def one(paths: Iterable[Path]) -> Profile:
+    """Return the Profile in one file, or the profiles in several files merged into one.
+
+    Says so on stderr if they are of several programs, whose sums may mean nothing.
+    """
     found = [profile for path in paths for profile in runs(path)]
-    return found[0] if len(found) == 1 else merge(found)
+    if len(found) == 1:
+        return found[0]
+    _warn_of_several_programs(found)
+    merged: Profile = merge(found)
+    return merged
 
 
-def only(profile, names):
-    """Return a Profile of the functions with some names; of all where there is no name."""
+def _warn_of_several_programs(profiles: Sequence[Profile]) -> None:
+    programs = Counter(
+        str(about.get("program", "")).split(" ")[0]
+        for profile in profiles for about in profile.environments
+    )  # fmt: skip
+    del programs[""]  # profiles that a program made itself may not name one
+    if len(programs) < 2:
+        return
+    shown = [printable(f"{name} ({n})") for name, n in programs.most_common(_SHOWN)]
+    if len(programs) > _SHOWN:
+        shown.append(f"{len(programs) - _SHOWN} more")
+    click.echo(
+        f"merged {len(profiles)} profiles of {len(programs)} programs: {', '.join(shown)}. "
+        "Name the files of one program to see it alone.",
+        err=True,
+    )
+
+
+def only(profile: Profile, names: Sequence[str]) -> Profile:
+    """Return a Profile of the functions with these names; of all functions if there is no name."""
     for name in names:
         if not any(f.name == name for f in profile.functions):
             there = ", ".join(dict.fromkeys(f.name for f in profile.functions)) or "none"
             raise click.ClickException(
-                f"no function is called {printable(name)}; there are: {there}"
+                f"the profile has no function {printable(name)}; its functions: {there}"
             )
     functions = tuple(f for f in profile.functions if not names or f.name in names)
     return replace(profile, functions=functions)
 
 
-def _loaded(path):
+def _loaded(path: Path) -> Profile:
     try:
-        return Profile.load(path)
+        profile: Profile = Profile.load(path)
+        return profile
     except (ProfileFormatError, OSError) as error:
         raise click.ClickException(printable(str(error))) from None
 
 
-def check_output(path, *inputs):
-    """Refuse to write a file that is, or is in, one of the inputs: that one would be lost."""
+def check_output(path: Path, *inputs: Path) -> None:
+    """Raise ClickException if a file to write is one of the inputs, or is in one of them."""
     for given in inputs:
         for one in [given, *members(given)] if given.is_dir() else [given]:
             with contextlib.suppress(OSError):  # one of them is not there
                 if path.samefile(one):
                     raise click.ClickException(
-                        f"{printable(str(path))} is one of the inputs, and would be overwritten: "
+                        f"{printable(str(path))} is one of the inputs and would be overwritten: "
                         "name another file"
                     )
 
 
-def written(path, write, *inputs):
-    """Have a function write a file, which must be none of the inputs, and say so on stderr."""
+def written(path: Path, write: Callable[[Path], object], *inputs: Path) -> None:
+    """Call ``write(path)`` and report the file on stderr; refuse to overwrite one of the inputs."""
     check_output(path, *inputs)
     try:
         write(path)
     except OSError as error:
         raise click.ClickException(
-            f"{printable(str(path))} cannot be written: {printable(str(error))}"
+            f"cannot write {printable(str(path))}: {printable(str(error))}"
         ) from None
     click.echo(f"wrote {printable(str(path))}", err=True)
 
 
-def check_flags(flags, mode=None, option="--flags"):
-    """Raise click.BadParameter for a value that a flag does not take, before a program is run.
+def check_flags(flags: str, mode: str | None = None, option: str = "--flags") -> None:
+    """Raise click.BadParameter for a value that a flag does not accept, before a program is run.
 
-    Flags that are not known are not refused: the program may define them.
+    Unknown flags pass: the program may define them.
     """
     try:
         given = parse_config_string(flags, issue_warnings=False)
@@ -125,21 +154,30 @@ def check_flags(flags, mode=None, option="--flags"):
         raise click.BadParameter(str(error), param_hint="--mode") from None
 
 
-def profiled(output, mode=None, flags="", memory=True):
-    """Return the environment in which a program leaves the profile of all it does in a file.
+def profiled(
+    output: Path, mode: str | None = None, flags: str = "", memory: bool = True
+) -> dict[str, str]:
+    """Return the environment in which a program profiles all its functions and writes ``output``.
 
-    mode, flags: those of functions that name none, as in OPWISE_FLAGS; memory: whether to measure
-    that too. Raises click.BadParameter for a name of a file that cannot stand in a flag.
+    mode: of functions that are compiled without one. flags: as in OPWISE_FLAGS. memory: profile it
+    too. Raises click.BadParameter if a flag cannot contain the name of the file.
     """
     if output.suffix != ".json":
         raise click.BadParameter(f"{output} does not end in .json", param_hint="--output")
     if "," in str(output):
-        raise click.BadParameter(f"{output} has a comma, which ends a flag", param_hint="--output")
+        raise click.BadParameter(
+            f"{output} contains a comma, which separates flags", param_hint="--output"
+        )
     check_flags(flags, mode)
     own = ["profile=True", f"profile_memory={memory}", f"profiling.destination={output}"]
     if mode:
         own.append(f"mode={mode}")
-    given = [part for part in (os.environ.get("OPWISE_FLAGS"), flags) if part]
-    environment = {**os.environ, "OPWISE_FLAGS": ",".join([*given, *own])}
+    environment = with_flags(flags, *own)
     environment.pop("OPWISE_PROFILE_OWNER", None)
     return environment
+
+
+def with_flags(*flags: str) -> dict[str, str]:
+    """Return the environment of this process with more flags in OPWISE_FLAGS."""
+    parts = filter(None, (os.environ.get("OPWISE_FLAGS"), *flags))
+    return {**os.environ, "OPWISE_FLAGS": ",".join(parts)}

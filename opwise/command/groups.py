@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from opwise.command import tables
-from opwise.profiling import documents
+from opwise.profiling import aggregate, jsonreports
 
-#: what rows may be about; "apply" is what a report shows by itself
-BY = ("apply", *documents.GROUPINGS)
+if TYPE_CHECKING:
+    from opwise.profiling.profile import Profile
+
+#: what a report can be grouped by; "apply" is the report without grouping
+BY = ("apply", *aggregate.GROUPINGS)
 
 
-def show(profile, by, n):
-    """Print up to n rows of the sums of a Profile by one of ``documents.GROUPINGS``."""
-    rows = documents.sums(profile, by)
+def show(profile: Profile, by: str, n: int) -> None:
+    """Print up to n rows of the sums of a Profile by one of ``aggregate.GROUPINGS``."""
+    rows = jsonreports.sums(profile, by)
     table = tables.Table(
         [tables.Column("time ms"), tables.Column("share"), tables.Column("runs", 2),
          tables.Column("Applys", 1), tables.text(by)]
@@ -29,5 +34,5 @@ def show(profile, by, n):
         tables.say(SHAPES)
 
 
-#: what the recorder knows of shapes
-SHAPES = "Shapes are those of the last call: whether earlier calls had others is not recorded."
+#: the limit of what a profile records of shapes
+SHAPES = "Shapes are those of the last call; a profile does not record those of earlier calls."

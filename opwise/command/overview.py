@@ -1,52 +1,75 @@
-"""A profile in tables: what a terminal shows of it at a glance."""
+"""The tables of ``report``: a profile at a glance."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from opwise.command import tables
 from opwise.profiling import aggregate, roofline
-from opwise.profiling.reports import details, device
+from opwise.profiling.files import printable
+from opwise.profiling.reports import details, device, wording
 
-#: from which share of the time on a row is marked, and marked more
+if TYPE_CHECKING:
+    from opwise.profiling.profile import ApplyProfile, FunctionProfile, Profile
+
+#: shares of the time from which a row is yellow, and red
 _MUCH, _MOST = 0.1, 0.25
-#: how the rows of Applys can be sorted: by the time they took, or by what there is to gain
+#: what the rows of Applys can be sorted by: the time taken, or the time that there is to gain
 SORTS = ("time", "gain")
 
 
-def show(profile, n, sort="time"):
+def show(profile: Profile, n: int, sort: str = "time") -> None:
     """Print the tables of a Profile, with up to n rows each."""
     for line in _headline(profile):
         tables.say(line)
     if profile.local_ns:
-        applys = _applys(profile, n, sort)
-        _show_table("Applys", applys, len(profile.applys), n)
-        for title, meaning in _LEGEND.items():
-            if title in applys.titles(tables.width()):
-                tables.say(f"  {meaning}")
-        for title, rows in (
-            ("Lines of the program", aggregate.by_line(profile)),
-            ("Scopes", aggregate.by_scope(profile)),
-        ):
-            if any(row.key for row in rows):
-                _show_table(title, _sums(profile, rows, n), len(rows), n)
-        if any(len(a.origins) > 1 for a in profile.applys):
-            tables.say(f"  {details.SPLIT}")
+        _show_applys(profile, n, sort)
+        _show_lines_and_scopes(profile, n)
     for section in (details.program(profile), device.section(profile, n)):
         for line in ("", *section) if section else ():
             tables.say(line)
-    if rows := details.slow_in_python(profile):
-        table = tables.Table([tables.Column("time ms"), tables.Column("share"),
-                              tables.name("why not in C", 1), tables.text("Op")])  # fmt: skip
-        for row, why in rows[:n]:
-            share = f"{100 * row.ns / profile.local_ns:.1f}%"
-            table.add([f"{row.ns * 1e-6:.3f}", share, why, row.label])
-        _show_table("In Python", table, len(rows), n)
+    _show_python(profile, n)
     _show_peak(profile)
 
 
-def _show_peak(profile):
-    """Print the Apply at which most memory lived, and a table of what lived there."""
+def _show_applys(profile: Profile, n: int, sort: str) -> None:
+    """Print the table of Applys, and what its columns mean."""
+    table = _applys(profile, n, sort)
+    _show_table("Applys", table, len(profile.applys), n)
+    for title, meaning in _LEGEND.items():
+        if title in table.titles(tables.width()):
+            tables.say(f"  {meaning}")
+
+
+def _show_lines_and_scopes(profile: Profile, n: int) -> None:
+    for title, rows in (
+        ("Lines of the program", aggregate.by_line(profile)),
+        ("Scopes", aggregate.by_scope(profile)),
+    ):
+        if any(row.key for row in rows):
+            _show_table(title, _sums(profile, rows, n), len(rows), n)
+    if any(len(a.origins) > 1 for a in profile.applys):
+        tables.say(f"  {details.SPLIT}")
+
+
+def _show_python(profile: Profile, n: int) -> None:
+    """Print the Ops that ran in Python, and why."""
+    rows = details.slow_in_python(profile)
+    if not rows:
+        return
+    table = tables.Table([tables.Column("time ms"), tables.Column("share"),
+                          tables.name("why not in C", 1), tables.text("Op")])  # fmt: skip
+    for row, why in rows[:n]:
+        share = f"{100 * row.ns / profile.local_ns:.1f}%"
+        table.add([f"{row.ns * 1e-6:.3f}", share, why, row.label])
+    _show_table("In Python", table, len(rows), n)
+
+
+def _show_peak(profile: Profile) -> None:
+    """Print the Apply at which most memory was in use, and a table of the arrays then."""
     found = details.at_peak(profile)
     if found is None:
         return
@@ -60,43 +83,43 @@ def _show_peak(profile):
         if apply is None:
             table.add([str(size), "", "", what])
         else:
-            where = tables.place(details.short_line(apply))
+            where = tables.place(wording.line_of(apply))
             table.add([str(size), str(apply.position), where, apply.text])
     tables.show(table)
 
 
-def counts(profile):
-    """Return how many functions there are, and calls."""
+def counts(profile: Profile) -> str:
+    """Return the number of functions and of calls, as text."""
     names = ("calls", "failed")
     calls, failed = (sum(getattr(f, name) for f in profile.functions) for name in names)
-    functions = details.counted(len(profile.functions), "function")
-    text = f"{functions}, {details.counted(calls, 'call')}"
+    functions = wording.counted(len(profile.functions), "function")
+    text = f"{functions}, {wording.counted(calls, 'call')}"
     return f"{text} ({failed} failed)" if failed else text
 
 
-def _headline(profile):
+def _headline(profile: Profile) -> Iterator[str]:
     call_ns = sum(f.call_ns for f in profile.functions)
     title = f"{profile.message}: " if profile.message else ""
-    yield tables.printable(
+    yield printable(
         f"{title}{counts(profile)}, {call_ns * 1e-9:.6f} s in them, "
         f"{profile.local_ns * 1e-9:.6f} s in Applys"
     )
     about = profile.environment
     if about.get("program"):
         flags = f", {about['flags']}" if about.get("flags") else ""
-        yield tables.printable(
+        yield printable(
             f"{about['program']}, {about.get('date', '')}, opwise {about.get('opwise', '')}{flags}"
         )
     yield from (line.strip() for line in details.about_calls(profile))
 
 
-def _show_table(title, table, count, n):
+def _show_table(title: str, table: tables.Table, count: int, n: int) -> None:
     more = f" (the first {n} of {count})" if count > n else ""
     click.echo(f"\n{title}{more}")
     tables.show(table)
 
 
-def _columns(with_limits, several, sort):
+def _columns(with_limits: bool, several: bool, sort: str) -> list[tables.Column]:
     """Return the columns of the table of Applys."""
     gain = 0 if sort == "gain" else 5
     return [
@@ -125,48 +148,30 @@ def _columns(with_limits, several, sort):
     ]
 
 
-def _applys(profile, n, sort):
-    """Return the table of Applys; below them what the others took, and what first runs did."""
-    rows = [(f, a) for f in profile.functions for a in f.applys]
-    limits = {}
-    if profile.machine is not None or profile.devices:
-        limits = {(r.function, r.position, r.text): r for r in
-                  roofline.rows(profile, profile.machine)}  # fmt: skip
-
-    def limit(f, a):
-        return limits.get((f.name, a.position, a.text))
-
-    def gain(f, a):
-        known = limit(f, a)
-        return (known.gain or 0.0) if known is not None else 0.0
-
-    if sort == "gain":
-        rows.sort(key=lambda row: (-gain(*row), -row[1].total))
-    else:
-        rows.sort(key=lambda row: (-row[1].total, row[1].position))
-    rest, rows = rows[n:], rows[:n]
+def _applys(profile: Profile, n: int, sort: str) -> tables.Table:
+    """Return the table of n Applys; below them the sum of the others, and of first runs."""
+    limits = _limits(profile)
+    rows = _sorted(profile, limits, sort)
     several = len(profile.functions) > 1
     table = tables.Table(_columns(bool(limits), several, sort))
-    for f, a in rows:
+    for f, a in rows[:n]:
         share = a.total / profile.local_ns
         table.add(
             [
                 f"{a.total * 1e-6:.3f}",
                 f"{100 * share:.1f}%",
                 str(a.count),
-                f"{a.total / a.count * 1e-3:.3f}" if a.count else "",
-                f"{a.quantile(0.5) * 1e-3:.3f}" if a.count else "",
-                f"{a.quantile(0.95) * 1e-3:.3f}" if a.count else "",
-                *(_against(limit(f, a)) if limits else ()),
+                *_per_run(a),
+                *(_against(limits.get(_key(f, a))) if limits else ()),
                 a.device or ("C" if a.c else "Py"),
                 *([f.name] if several else []),
                 str(a.position),
-                tables.place(details.short_line(a)),
+                tables.place(wording.line_of(a)),
                 a.text,
             ],
             style=_style(share),
         )
-    if rest:
+    if rest := rows[n:]:
         ns = sum(a.total for _, a in rest)
         _add_sum(table, ns, f"{len(rest)} more", 100 * ns / profile.local_ns)
     once = sum(f.once_ns for f in profile.functions)
@@ -175,8 +180,43 @@ def _applys(profile, n, sort):
     return table
 
 
-def _add_sum(table, ns, what, share=None):
-    """Add a row that is about no single Apply."""
+def _limits(profile: Profile) -> dict[tuple[str, int, str], Any]:
+    """Return {key of an Apply: its row of the roofline}; empty if no limits are known."""
+    if profile.machine is None and not profile.devices:
+        return {}
+    rows = roofline.rows(profile, profile.machine)
+    return {(row.function, row.position, row.text): row for row in rows}
+
+
+def _key(function: FunctionProfile, apply: ApplyProfile) -> tuple[str, int, str]:
+    return function.name, apply.position, apply.text
+
+
+def _sorted(
+    profile: Profile, limits: dict[tuple[str, int, str], Any], sort: str
+) -> list[tuple[FunctionProfile, ApplyProfile]]:
+    """Return all (function, Apply), those first that took longest or could gain most."""
+    rows = [(f, a) for f in profile.functions for a in f.applys]
+    if sort == "time":
+        return sorted(rows, key=lambda row: (-row[1].total, row[1].position))
+
+    def gain(f: FunctionProfile, a: ApplyProfile) -> float:
+        limit = limits.get(_key(f, a))
+        return (limit.gain or 0.0) if limit is not None else 0.0
+
+    return sorted(rows, key=lambda row: (-gain(*row), -row[1].total))
+
+
+def _per_run(apply: ApplyProfile) -> list[str]:
+    """Return the mean, the median and the 95th percentile of a run in microseconds, as texts."""
+    if not apply.count:
+        return [""] * 3
+    runs = apply.total / apply.count, apply.quantile(0.5), apply.quantile(0.95)
+    return [f"{ns * 1e-3:.3f}" for ns in runs]
+
+
+def _add_sum(table: tables.Table, ns: int, what: str, share: float | None = None) -> None:
+    """Add a row for a sum. ns: nanoseconds. share: percent."""
     cells = [""] * len(table.columns)
     cells[0] = f"{ns * 1e-6:.3f}"
     cells[1] = f"{share:.1f}%" if share is not None else ""
@@ -184,19 +224,19 @@ def _add_sum(table, ns, what, share=None):
     table.add(cells, style="dim")
 
 
-#: what columns mean, by their title
+#: the meaning of columns, by their title
 _LEGEND = {
-    "share": "share: of the time in Applys; in: C, Py (Python) or the device that it ran on",
-    "GB/s": "GB/s: bytes that must be read and written, by the time; from: the nearest memory that "
+    "share": "share: part of the time in all Applys; in: where it ran: C, Py (Python) or a device",
+    "GB/s": "GB/s: bytes that must be read and written, per second; from: the fastest memory that "
     "holds them (L1, L2, L3: caches; RAM: main memory)",
-    "of limit": "of limit: the least time that this hardware needs, as a share of the time taken, "
-    "and what bounds it",
-    "gain ms": "gain: the time beyond the least that this hardware needs",
+    "of limit": "of limit: the least time on this hardware, as a share of the time taken, and what "
+    "limits it",
+    "gain ms": "gain: the time taken minus the least time on this hardware",
 }
 
 
-def _against(row):
-    """Return the columns of an Apply against the machine's limit; empty where it is not known."""
+def _against(row: Any) -> tuple[str, ...]:
+    """Return the cells that compare an Apply with the hardware's limit; empty if unknown."""
     if row is None:
         return "", "", "", "", ""
     return (
@@ -208,8 +248,8 @@ def _against(row):
     )
 
 
-def _sums(profile, rows, n):
-    """Return the table of lines or scopes."""
+def _sums(profile: Profile, rows: list[Any], n: int) -> tables.Table:
+    """Return the table of lines or scopes, with up to n rows."""
     is_line = any(isinstance(row.key, tuple) for row in rows)
     table = tables.Table(
         [
@@ -223,7 +263,7 @@ def _sums(profile, rows, n):
     for row in rows[:n]:
         share = row.ns / profile.local_ns
         text = profile.sources.get(row.label, "") if isinstance(row.key, tuple) else ""
-        place = details.place(row)
+        place = wording.place_of(row)
         table.add(
             [
                 f"{row.ns * 1e-6:.3f}",
@@ -239,5 +279,5 @@ def _sums(profile, rows, n):
     return table
 
 
-def _style(share):
+def _style(share: float) -> str | None:
     return "red" if share >= _MOST else "yellow" if share >= _MUCH else None

@@ -1,4 +1,4 @@
-"""Programs that subcommands run: named by a script or a module, run with signals passed on."""
+"""Programs that subcommands run: a script or a module, in a process that gets our signals."""
 
 from __future__ import annotations
 
@@ -8,78 +8,82 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
-from opwise.profiling import status
+from opwise.profiling.process import status_environment
 
-#: the script of a program, as an argument
-SCRIPT = click.Path(exists=True, dir_okay=False, path_type=Path)
+#: the type of an argument: the script of a program
+SCRIPT: click.Path = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-#: the exit code of what Ctrl-C ended
+#: the exit status after Ctrl-C
 INTERRUPTED = 128 + signal.SIGINT
 
 
 @dataclass(frozen=True)
-class Program:
-    """A program of Python and its arguments."""
+class PythonProgram:
+    """A program in Python, and its arguments."""
 
-    #: what the user called it: the path of a script, or the name of a module
+    #: the path of a script, or the name of a module
     name: str
+    #: whether ``name`` is the name of a module
     is_module: bool = False
+    #: the arguments of the program
     args: tuple[str, ...] = ()
 
     @property
-    def stem(self):
-        """What files about the program are named after."""
+    def stem(self) -> str:
+        """The start of the names of files about the program."""
         return self.name.rpartition(".")[2] if self.is_module else Path(self.name).stem
 
     @property
-    def folder(self):
-        """The folder it is found from."""
+    def folder(self) -> Path:
+        """The folder of the script; of a module, the working directory."""
         return Path.cwd() if self.is_module else Path(self.name).absolute().parent
 
-    def command(self, script=None):
-        """Return the words that run it. script: the path of the script, if that is another."""
+    def command(self, script: Path | None = None) -> list[str]:
+        """Return the command line that runs it. script: another path of the script."""
         words = ["-m", self.name] if self.is_module else [str(script or self.name)]
         return [sys.executable, *words, *self.args]
 
 
-class _Named(click.Path):
-    """The script of a program; the name of a module where the option -m was given."""
+class _ProgramType(click.Path):
+    """The type of an argument: the script of a program; with the option -m, a module's name."""
 
-    def convert(self, value, param, ctx):
-        if isinstance(value, Program):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, PythonProgram):
             return value
         if ctx is not None and ctx.params.get("module"):
-            return Program(value, is_module=True)
-        return Program(str(super().convert(value, param, ctx)))
+            return PythonProgram(value, is_module=True)
+        return PythonProgram(str(super().convert(value, param, ctx)))
 
 
-#: settings of a command whose arguments behind the program are the program's own
+#: settings of a command that passes the arguments after the program on to it
 SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
-def program(command):
-    """Give a command the arguments ``[-m] PROGRAM [ARGS]...`` as the keyword ``program``."""
+def program(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the arguments ``[-m] SCRIPT [ARGS]...`` to a command, as its keyword ``program``."""
 
-    def run(*, module, program, args, **options):
-        return command(program=replace(program, args=args), **options)
+    def run(*, module: bool, program: PythonProgram, args: tuple[str, ...], **options: Any) -> None:
+        command(program=replace(program, args=args), **options)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__click_params__ = getattr(command, "__click_params__", [])
+    vars(run)["__click_params__"] = getattr(command, "__click_params__", [])
     for part in (
         click.argument("args", nargs=-1, type=click.UNPROCESSED),
-        click.argument("program", metavar="SCRIPT", type=_Named(exists=True, dir_okay=False)),
+        click.argument("program", metavar="SCRIPT", type=_ProgramType(exists=True, dir_okay=False)),
         click.option(
             "-m",
             "module",
             is_flag=True,
             is_eager=True,
-            help="SCRIPT is the name of a module or package, as for python -m.",
+            help="Run a module or package: SCRIPT is its name, as for python -m.",
         ),
     ):
         run = part(run)
@@ -93,22 +97,23 @@ def program(command):
 class Ended:
     """How a program ended."""
 
+    #: the exit status, or minus the number of the signal that ended it
     returncode: int
-    #: whether this process received SIGINT meanwhile, as by Ctrl-C
+    #: whether this process received SIGINT meanwhile, for example by Ctrl-C
     interrupted: bool
-    #: what the program wrote to stderr, where that was captured
+    #: what the program wrote to stderr, if that was captured
     stderr: str = ""
     #: the messages of ``profiling.status`` that it sent
-    messages: tuple[dict, ...] = ()
+    messages: tuple[dict[str, Any], ...] = ()
 
     @property
-    def exit_code(self):
-        """The exit code as a shell gives it: 128 and the number of the signal that ended it."""
+    def exit_code(self) -> int:
+        """The exit status as in a shell: 128 plus the number of the signal that ended it."""
         return self.returncode if self.returncode >= 0 else 128 - self.returncode
 
     @property
-    def signal_name(self):
-        """The name of the signal that ended it, as SIGKILL, or ""."""
+    def signal_name(self) -> str:
+        """The name of the signal that ended it, for example SIGKILL, or ""."""
         if self.returncode >= 0:
             return ""
         try:
@@ -117,19 +122,23 @@ class Ended:
             return f"signal {-self.returncode}"
 
 
-def run(command, environment, cwd=None, capture=False):
-    """Run a command to its end and return how it Ended.
+def run(
+    command: list[str],
+    environment: Mapping[str, str],
+    cwd: Path | None = None,
+    capture: bool = False,
+) -> Ended:
+    """Run a command to its end, and return how it ended.
 
-    A signal that asks this process to stop goes to the command, which ends in its own way (a
-    profile is written, for instance); then this process goes on. capture: stdout is dropped and
-    stderr is returned.
-    """
+    Signals that ask this process to stop go to the command, which can still write its profile;
+    this process goes on. capture: drop its stdout, and return its stderr.
+    """  # fmt: skip
     reading, writing = os.pipe()
     with open(reading, "rb") as messages:
         try:
             for end in (reading, writing):  # reading must not block if a child keeps the pipe open
                 os.set_blocking(end, False)
-            environment = {**environment, **status.environment(writing)}
+            environment = {**environment, **status_environment(writing)}
             with _passed_on() as signals:
                 process = subprocess.Popen(
                     command, env=environment, cwd=cwd, pass_fds=(writing,),
@@ -140,37 +149,37 @@ def run(command, environment, cwd=None, capture=False):
                 _, stderr = process.communicate()
         finally:
             os.close(writing)
-        told = messages.read() or b""
+        sent = messages.read() or b""
     return Ended(
         process.returncode,
         signals.interrupted,
         (stderr or b"").decode("utf-8", "backslashreplace"),
-        tuple(_messages(told)),
+        tuple(_messages(sent)),
     )
 
 
-def _messages(lines):
+def _messages(lines: bytes) -> Iterator[dict[str, Any]]:
     for line in lines.splitlines():
-        with contextlib.suppress(ValueError):  # it is a pipe of the program's, after all
+        with contextlib.suppress(ValueError):  # the program may write anything into the pipe
             yield json.loads(line)
 
 
 class _Signals:
     """Passes signals on to a process."""
 
-    process = None
+    process: subprocess.Popen[bytes] | None = None
     interrupted = False
 
-    def receive(self, number, frame):
+    def receive(self, number: int, frame: object) -> None:
         self.interrupted = self.interrupted or number == signal.SIGINT
-        # a terminal sends what its keys mean to all processes in the foreground
+        # a terminal sends the signals of its keys to all processes in the foreground
         if number in (signal.SIGINT, signal.SIGQUIT) and _in_foreground():
             return
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(number)
 
 
-def _in_foreground():
+def _in_foreground() -> bool:
     """Return whether this process is in the foreground of a terminal."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
@@ -185,10 +194,10 @@ def _in_foreground():
 
 
 @contextlib.contextmanager
-def _passed_on():
-    """Give the _Signals that receive, meanwhile, what would end this process."""
+def _passed_on() -> Iterator[_Signals]:
+    """Receive the signals that would end this process, in the _Signals that this yields."""
     signals = _Signals()
-    # what somebody ignores, as nohup does with SIGHUP, is ignored by the command as well
+    # a signal that is ignored here, as SIGHUP under nohup, is ignored by the command as well
     numbers = [
         number
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)

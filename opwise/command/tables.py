@@ -1,13 +1,13 @@
-"""What subcommands show: tables, coloured in a terminal and plain elsewhere; progress."""
+"""Tables, coloured in a terminal and plain elsewhere; lines that fit the width; progress."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
 import textwrap
 import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import click
@@ -18,12 +18,13 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from opwise.profiling.files import printable
+from opwise.tuning.tips import line_width
 
-#: wide enough that nothing is folded where there is no terminal
+#: the width without a terminal, unless COLUMNS is set: nothing is cut
 _WIDE = 10_000
-#: the fewest characters that a column keeps which can be cut
+#: the least width of a column whose cells may be cut
 _READABLE = 36
-#: between two columns
+#: blanks between two columns
 _GAP = 2
 #: seconds after which progress is shown
 _PATIENCE = 1.0
@@ -31,50 +32,50 @@ _PATIENCE = 1.0
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
+    """A column of a table."""
 
-    rank: columns with the largest go first where a terminal is too narrow; those of rank 0 stay.
-    right: numbers, which are never cut. cut: what does not fit is cut at the end of a cell.
-    """
-
+    #: the heading
     title: str
+    #: columns with the largest rank are left out first if the table is too wide; 0 always stays
     rank: int = 0
+    #: align right: numbers
     right: bool = True
+    #: cut the end of cells that do not fit
     cut: bool = False
 
 
-def name(title, rank=0):
-    """Return a column of short texts, which are shown whole or not at all."""
+def name(title: str, rank: int = 0) -> Column:
+    """Return a column of short texts, which are never cut."""
     return Column(title, rank, right=False)
 
 
-def text(title):
-    """Return a column of long texts, which has what the others leave, and is never left out."""
+def text(title: str) -> Column:
+    """Return a column of long texts: it gets the width that is left, and its cells may be cut."""
     return Column(title, right=False, cut=True)
 
 
 class Table:
-    """Rows of texts, and the columns that they are in."""
+    """Rows of texts under columns."""
 
-    def __init__(self, columns):
+    def __init__(self, columns: Iterable[Column]) -> None:
         self.columns = list(columns)
-        self.rows = []
+        self.rows: list[tuple[list[str], str | None]] = []
 
-    def add(self, cells, style=None):
-        """Add a row: a text for each column, and the colour of it."""
+    def add(self, cells: Iterable[str], style: str | None = None) -> None:
+        """Add a row: a text for each column. style: the colour of the row in a terminal."""
         self.rows.append(([printable(cell) for cell in cells], style))
 
-    def _widths(self):
+    def _widths(self) -> list[int]:
         texts = zip(*(cells for cells, _ in self.rows), strict=True) if self.rows else ()
         widths = [max(map(cell_len, column)) for column in texts] or [0] * len(self.columns)
         return [w and max(w, cell_len(c.title)) for w, c in zip(widths, self.columns, strict=True)]
 
-    def fitting(self, width):
-        """Return the columns, by number, that are shown on so many characters."""
+    def fitting(self, width: int) -> list[int]:
+        """Return the indices of the columns that fit into ``width`` characters."""
         widths = self._widths()
         shown = [k for k, w in enumerate(widths) if w or self.columns[k].cut]
 
-        def needed():
+        def needed() -> int:
             return sum(
                 min(widths[k], _READABLE) if self.columns[k].cut else widths[k] for k in shown
             ) + _GAP * (len(shown) - 1)
@@ -86,17 +87,17 @@ class Table:
             shown.remove(k)
         return shown
 
-    def titles(self, width):
-        """Return the titles of the columns that are shown on so many characters."""
+    def titles(self, width: int) -> list[str]:
+        """Return the titles of the columns that fit into ``width`` characters."""
         return [self.columns[k].title for k in self.fitting(width)]
 
-    def left_out(self, width):
-        """Return the titles of columns that hold something and are not shown on ``width``."""
+    def left_out(self, width: int) -> list[str]:
+        """Return the titles of columns that are not empty and do not fit into ``width``."""
         shown = self.titles(width)
         return [title for title in self.titles(_WIDE) if title not in shown]
 
-    def laid_out(self, width):
-        """Return (a rich table of the columns that fit on so many characters, its width)."""
+    def laid_out(self, width: int) -> tuple[RichTable, int]:
+        """Return (a rich table of the columns that fit into ``width`` characters, its width)."""
         shown, widths = self.fitting(width), self._widths()
         others = sum(widths[k] for k in shown if not self.columns[k].cut)
         left = width - others - _GAP * (len(shown) - 1)
@@ -117,25 +118,25 @@ class Table:
         return made, sum(widths[k] for k in shown) + _GAP * len(shown)
 
 
-def is_terminal():
-    """Return whether what is printed is read in a terminal."""
+def is_terminal() -> bool:
+    """Return whether stdout is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-def width():
-    """Return how many characters a line has; where it is no terminal, so many that all fit."""
-    return shutil.get_terminal_size().columns if is_terminal() else _WIDE
+def width() -> int:
+    """Return the width of a line in characters: COLUMNS, the terminal's width, or no limit."""
+    return line_width() or _WIDE
 
 
-def place(where):
-    """Return ``path:line`` as a terminal has room for it: without folders if they are long."""
+def place(where: str) -> str:
+    """Return ``path:line``, without the folders if it is longer than a quarter of the width."""
     return where if len(where) <= width() // 4 else os.path.basename(where)
 
 
-def say(line):
-    """Print a line; in a terminal it goes on below, behind the blanks that it begins with."""
+def say(line: str) -> None:
+    """Print a line, wrapped to the width with a hanging indent."""
     line = printable(line)
-    if is_terminal() and len(line) > width():
+    if len(line) > width():
         indent = " " * (len(line) - len(line.lstrip()))
         line = textwrap.fill(
             line, width(), subsequent_indent=f"{indent}  ", break_on_hyphens=False,
@@ -144,15 +145,19 @@ def say(line):
     click.echo(line)
 
 
-def show(table):
-    """Print a Table: in a terminal what fits on its width; all, without colours, elsewhere."""
+def show(table: Table) -> None:
+    """Print the columns of a Table that fit the width, in colours if stdout is a terminal."""
     made, needed = table.laid_out(width())
     if is_terminal():
         Console(width=needed, height=25, markup=False, highlight=False).print(made)
-        left_out = table.left_out(width())
-        if left_out:
-            say(f"  (without, at {width()} columns: {', '.join(left_out)})")
-        return
+    else:
+        _print_plain(made, needed)
+    left_out = table.left_out(width())
+    if left_out:
+        say(f"  (not shown, at {width()} columns: {', '.join(left_out)})")
+
+
+def _print_plain(made: RichTable, needed: int) -> None:
     console = Console(width=needed, height=25, markup=False, highlight=False, color_system=None)
     with console.capture() as capture:
         console.print(made)
@@ -161,10 +166,10 @@ def show(table):
 
 
 @contextlib.contextmanager
-def progress(what, total):
-    """Give a function to call after each step; shows on a terminal's stderr how far things are.
+def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """Yield a function to call after each step; shows the progress if stderr is a terminal.
 
-    Nothing is shown of what ends within a second.
+    Shows nothing during the first second.
     """
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda: None
@@ -173,7 +178,7 @@ def progress(what, total):
     task = shown.add_task(what, total=total)
     start = time.monotonic()
 
-    def advance():
+    def advance() -> None:
         shown.advance(task)
         if not shown.live.is_started and time.monotonic() - start > _PATIENCE:
             shown.start()

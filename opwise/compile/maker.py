@@ -14,7 +14,7 @@ import numpy as np
 from opwise.compile.construct import Construction, construct
 from opwise.compile.executable import Function, input_containers
 from opwise.compile.report import CompileReport
-from opwise.config import change_flags, config
+from opwise.config import config, thread_flags
 from opwise.graph import aliasing, hooks, provenance, target
 from opwise.graph.features import PreserveNames
 from opwise.graph.fgraph import FunctionGraph, Interface
@@ -116,7 +116,7 @@ class FunctionMaker:
         with target.pinned(self._device):
             self.optimized = _optimized(fgraph, mode)
         self.fgraph = self.optimized.fgraph
-        with change_flags(compute_test_value="off"):  # copies are no lines of the user
+        with thread_flags(compute_test_value="off"):  # copies are no lines of the user
             _separate_outputs(self.fgraph, construction)
         with target.pinned(self._device):
             self.linker = mode.bound_linker(self.fgraph)
@@ -138,7 +138,7 @@ class FunctionMaker:
         self.mode.linker_time = getattr(self.mode, "linker_time", 0.0) + report.linker
         self.mode.on_compiled(function)
         if config.profiling.nvtx:
-            from opwise.linkers import nvtx  # few ask for it
+            from opwise.profiling import nvtx  # few ask for it
 
             nvtx.mark(function.fn, function.name, linked.order)
         if self.profile:
@@ -214,7 +214,7 @@ class FunctionMaker:
             arguments["updates"] = [
                 (swap.get(var, var), expression) for var, expression in arguments["updates"] or []
             ]
-        with change_flags(**_BUILT_BEFORE):
+        with thread_flags(**_BUILT_BEFORE):
             maker = FunctionMaker(
                 construct(**arguments), self.mode, name=name or self.name,
                 profile=stats_for(profile, name or self.name), accept_inplace=self.accept_inplace,
@@ -226,7 +226,7 @@ class FunctionMaker:
 @collector_paused()
 def _rebuild(arguments, mode, name, output_none, kept, accept_inplace):
     """Compile what ``FunctionMaker.recipe`` described."""
-    with change_flags(**_BUILT_BEFORE):
+    with thread_flags(**_BUILT_BEFORE):
         maker = FunctionMaker(
             construct(**arguments), mode, name=name, accept_inplace=accept_inplace,
             output_none=output_none,
@@ -268,10 +268,10 @@ def _optimized(fgraph: FunctionGraph, mode: Any) -> Optimized:
         if config.keep_shape_checks:
             from opwise.optimizers import shapechecks  # few ask for it
 
-            with change_flags(compute_test_value="off"):
+            with thread_flags(compute_test_value="off"):
                 written = shapechecks.insert(fgraph)
             rewrites = mode.optimize(fgraph)
-            with change_flags(compute_test_value="off"):
+            with thread_flags(compute_test_value="off"):
                 dropped = shapechecks.keep_dropped(fgraph, written)
         else:
             rewrites = mode.optimize(fgraph)

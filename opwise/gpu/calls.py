@@ -19,8 +19,8 @@ from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.creation import AllocEmpty
 from opwise.tensor.diagonal import FillDiagonal, FillDiagonalOffset, positions_on
+from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import DimShuffle
 from opwise.tensor.extra_ops import DiffOp, RepeatOp, UnravelIndex
 from opwise.tensor.nnet.nnet import (
     Prepend_scalar_constant_to_each_row,

@@ -13,7 +13,7 @@ import numpy as np
 
 from opwise.gpu.kernel import NAME, THREADS, digest
 from opwise.scalar import csource, loops
-from opwise.scalar.composite import Composite, Literal, Step
+from opwise.scalar.composite import Composite, Instruction, Literal
 from opwise.scalar.op import Cast
 
 DEVICE_H = os.path.join(os.path.dirname(__file__), "csupport", "device.h")
@@ -144,7 +144,7 @@ class Program:
     unread: inputs that it does not read.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[Instruction, ...]
     outs: tuple[int, ...]
     in_dtypes: tuple[str, ...]
     unread: frozenset = frozenset()
@@ -153,9 +153,9 @@ class Program:
     def of(cls, op, in_dtypes, out_dtypes):
         """Return the program of a scalar op on operands of these dtypes."""
         if isinstance(op, Composite):
-            return cls(op.steps, op.outs, tuple(in_dtypes), frozenset(op.unread()))
+            return cls(op.instructions, op.outs, tuple(in_dtypes), frozenset(op.unread()))
         n = len(in_dtypes)
-        step = Step(op, tuple(range(n)), out_dtypes[0])
+        step = Instruction(op, tuple(range(n)), out_dtypes[0])
         return cls((step,), (n,), tuple(in_dtypes), frozenset(op.unread()))
 
     @classmethod
@@ -166,7 +166,7 @@ class Program:
     @classmethod
     def constant(cls, value):
         """Return the program without inputs that gives a number, a 0-d array."""
-        return cls((Step(Literal(value), (), value.dtype.name),), (0,), ())
+        return cls((Instruction(Literal(value), (), value.dtype.name),), (0,), ())
 
     @property
     def out_dtypes(self):

@@ -28,8 +28,9 @@ from opwise.scalar.types import Scalar
 from opwise.tensor.convert import DeepCopyOp
 from opwise.tensor.creation import Alloc, ARange, Eye, Tri, how_many
 from opwise.tensor.diagonal import AllocDiag, ExtractDiag
+from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import DimShuffle, Elemwise
+from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.extra_ops import CpuContiguous, CumOp
 from opwise.tensor.join import Join, MakeVector, Split
 from opwise.tensor.mapreduce import MapReduce

@@ -1,6 +1,6 @@
 """Probe: measures once how fast a device copies and multiplies, and keeps what it found.
 
-What it finds is a ``roofline.Machine``, of one thread: the host's, which asks. ``python -m
+What it finds are ``MachineLimits``, of one thread: the host's, which asks. ``python -m
 opwise.gpu.probe`` measures the device that the flags ask for, in a process that leaves nothing on
 it.
 """
@@ -16,9 +16,9 @@ import numpy as np
 
 from opwise.errors import DeviceError
 from opwise.gpu import device as devices
+from opwise.hardware import cpu as host
 from opwise.linkers import kernelcache
-from opwise.linkers import probe as host
-from opwise.profiling.roofline import Machine, Peak
+from opwise.profiling.machinelimits import MachineLimits, Peak
 
 #: what has another version was measured in another way
 VERSION = 1
@@ -38,7 +38,7 @@ _REPEATS = 10
 
 
 def limits(device, refresh=False, largest=None):
-    """Return what a Device can do at best as a Machine, measured if nobody has done so before.
+    """Return what a Device can do at best as MachineLimits, measured if nobody has done so before.
 
     refresh: measure again; of both times the best is kept. largest: bytes of the largest arrays,
     altogether (None: what leaves the caches). What was measured is kept in ``config.compiledir``,
@@ -73,7 +73,7 @@ def measure(device, largest=None):
         most = min(_MOST, free // _SHARE) if largest is None else largest
         sizes = [size for size in (_LEAST, most) if size <= most]
         rates = tuple((size, _copied(device, size)) for size in dict.fromkeys(sizes))
-        found = Machine(
+        found = MachineLimits(
             probe=VERSION,
             processor=device.name,
             processors=device.facts.processors,
@@ -162,9 +162,9 @@ def _path(device):
 
 
 def _read(path, name):
-    """Return the Machine in a file, None where there is none of this probe and device."""
+    """Return the MachineLimits in a file, None where there is none of this probe and device."""
     try:
-        found = Machine.from_json(path.read_text(encoding="utf-8"))
+        found = MachineLimits.from_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return found if (found.probe, found.processor) == (VERSION, name) else None

@@ -9,7 +9,7 @@ from opwise.gpu.cudatext import Program
 from opwise.gpu.elemwise import Loop
 from opwise.gpu.kernel import Array, Implementation, Plan
 from opwise.gpu.registry import cuda_maker
-from opwise.scalar.composite import Step
+from opwise.scalar.composite import Instruction
 from opwise.scalar.op import OPS, cast_op
 from opwise.tensor.advanced_subtensor import (
     AdvancedBooleanIncSubtensor,
@@ -159,12 +159,12 @@ def _where(x, y, adds):
     """Return the program of (x, y, mask): x, where the mask is true y, or x + y."""
     steps, value = [], 1
     if x != y:
-        steps.append(Step(cast_op(x), (1,), x))
+        steps.append(Instruction(cast_op(x), (1,), x))
         value = 2 + len(steps)
     if adds:
-        steps.append(Step(OPS["add"], (0, value), x))
+        steps.append(Instruction(OPS["add"], (0, value), x))
         value = 2 + len(steps)
-    steps.append(Step(OPS["switch"], (2, value, 0), x))
+    steps.append(Instruction(OPS["switch"], (2, value, 0), x))
     return Program(tuple(steps), (2 + len(steps),), (x, y, "bool"))
 
 

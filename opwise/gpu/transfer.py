@@ -6,9 +6,9 @@ Their variables have the types of the graph: where a value lies is no matter of 
 from __future__ import annotations
 
 from opwise.errors import DeviceError
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
-from opwise.profiling import traffic
 from opwise.tensor.variable import as_tensor_variable
 
 
@@ -16,7 +16,7 @@ class _Transfer(Op):
     """Base of the two: the value itself, elsewhere."""
 
     __props__ = ()
-    flops, traffic = traffic.no_flops, traffic.each_once
+    flops, traffic = costs.no_flops, costs.each_once
     #: what tells it in profiles from the Apply that made what it moves, and whose line it has
     moves = ""
 

@@ -228,7 +228,7 @@ class VM_Linker(Linker):
     (variable, value) for each input before the first. With either of them the plain VM runs.
     """
 
-    implementations = ("c", "perform")
+    implementations: tuple[str, ...] = ("c", "perform")
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-# BLAS: functions of scipy's, given by linkers/blasload.py when the first product needs them. Included by opwise_c.pyx.
+# BLAS: scipy's functions, loaded at the first product that needs them. Included by opwise_c.pyx.
 
 def set_blas(str name, capsule, expected):
     """Take a BLAS function from a capsule; its signature must be one of ``expected``."""

@@ -1,4 +1,4 @@
-"""BLAS for the compiled machine: functions of scipy's, taken when the first large product runs."""
+"""BLAS for the compiled VM: scipy's functions, loaded when the first large product runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+from types import ModuleType
 
 from opwise.linkers import blasthreads, opwise_c
 
@@ -16,11 +17,11 @@ _ARGUMENTS = {
 }
 
 
-def load():
-    """Give the machine scipy's BLAS functions.
+def load() -> None:
+    """Give the compiled VM scipy's BLAS functions.
 
-    The signature that scipy states must be the one that opwise was written for: with integers of
-    another size results would be wrong without a word. Raises ImportError.
+    Raises ImportError unless scipy states the signature that opwise was written for: with integers
+    of another size results would silently be wrong.
     """
     if opwise_c.has_blas():
         return
@@ -35,19 +36,19 @@ def load():
     blasthreads.libraries_changed()
 
 
-def _cython_blas():
+def _cython_blas() -> ModuleType:
     """Return scipy.linalg.cython_blas without importing the whole of scipy.linalg (0.2 s)."""
     name = "scipy.linalg.cython_blas"
     if name in sys.modules:
         return sys.modules[name]
     package = importlib.util.find_spec("scipy")
-    if package is None:
+    if package is None or not package.submodule_search_locations:
         raise ImportError("scipy is not installed: opwise takes BLAS from it")
     folder = os.path.join(package.submodule_search_locations[0], "linalg")
     found = importlib.machinery.PathFinder.find_spec("cython_blas", [folder])
-    if found is None:
+    spec = found and importlib.util.spec_from_file_location(name, found.origin)
+    if spec is None or spec.loader is None:
         raise ImportError(f"this scipy has no linalg.cython_blas in {folder}")
-    spec = importlib.util.spec_from_file_location(name, found.origin)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -1,37 +1,45 @@
-"""How many threads BLAS uses: bound by the flag ``threads``, and put back without it.
+"""Limits how many threads BLAS uses to the flag ``threads``, and restores what it used without it.
 
-BLAS has threads of its own, for each library that a process has loaded: numpy's, which ``perform``
-calls, and scipy's, which the compiled machine calls.
+Each BLAS library that a process has loaded has threads of its own: numpy's, which ``perform``
+calls, and scipy's, which the compiled VM calls.
 """
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
+#: held while the limit changes
+_lock = threading.RLock()
+
 
 class _Bound:
-    """What BLAS is bound to at present."""
+    """The limit that is in force."""
 
-    #: how many threads each library may use; None: as many as it likes
+    #: how many threads each library may use; None: no limit
     limit: int | None = None
-    #: puts back what the libraries used before
-    limiter = None
+    #: restores what the libraries used before
+    limiter: Any = None
     #: the libraries that were loaded when they were looked for last; None before that
-    libraries = None
+    libraries: Any = None
 
 
-def bind(threads):
-    """Let each BLAS library of this process use so many threads; None: as before it was bound."""
-    if threads != _Bound.limit:
-        _apply(threads)
+def bind(threads: int | None) -> None:
+    """Let each BLAS library of this process use so many threads; None lifts the limit."""
+    with _lock:
+        if threads != _Bound.limit:
+            _apply(threads)
 
 
-def libraries_changed():
-    """Look for the libraries anew: one more was loaded."""
-    _Bound.libraries = None
-    if _Bound.limit is not None:
-        _apply(_Bound.limit)
+def libraries_changed() -> None:
+    """Look for the libraries anew: another one was loaded."""
+    with _lock:
+        _Bound.libraries = None
+        if _Bound.limit is not None:
+            _apply(_Bound.limit)
 
 
-def _apply(threads):
+def _apply(threads: int | None) -> None:
     if _Bound.limiter is not None:
         _Bound.limiter.restore_original_limits()
         _Bound.limiter = None
@@ -40,7 +48,7 @@ def _apply(threads):
     _Bound.limit = threads
 
 
-def describe():
+def describe() -> dict[str, Any]:
     """Return {"blas": names of the libraries, "blas_threads": the most that one of them uses}."""
     found = [library.info() for library in _libraries().lib_controllers]
     if not found:
@@ -52,7 +60,7 @@ def describe():
     }
 
 
-def _libraries():
+def _libraries() -> Any:
     if _Bound.libraries is None:
         import threadpoolctl  # few programs set the flag; it looks through all loaded libraries
 

@@ -1,4 +1,4 @@
-# What is built into the extension: limits, kinds of steps, loops, reducers. Included by opwise_c.pyx.
+# What is built in: limits, kinds of steps, loops, reducers. Included by opwise_c.pyx.
 
 MAXDIM = OW_MAXDIM
 MAXARG = OW_MAXARG

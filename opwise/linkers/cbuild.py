@@ -17,6 +17,7 @@ import threading
 import time
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from opwise.config import config
@@ -25,6 +26,9 @@ from opwise.graph import provenance
 from opwise.linkers import kernelcache, opwise_c, trusted
 from opwise.linkers.trusted import Refused
 from opwise.scalar import csource
+
+if TYPE_CHECKING:
+    import subprocess
 
 #: part of the key: the form of the files in the cache
 FORM = "2"
@@ -43,7 +47,7 @@ _GCC_LEVEL = (
 
 
 @cache
-def _level(path):
+def _level(path: str) -> tuple[str, ...]:
     """Return the optimization flags for a compiler."""
     return ("-O3",) if "clang" in os.path.basename(os.path.realpath(path)) else _GCC_LEVEL
 
@@ -59,7 +63,7 @@ class BuildReport:
     #: the file in the cache; "" if it was loaded already or is not kept
     path: str
 
-    def __add__(self, other):
+    def __add__(self, other: BuildReport) -> BuildReport:
         """Return the report of two loads at the same time."""
         return BuildReport(
             self.hit and other.hit,
@@ -70,16 +74,17 @@ class BuildReport:
 
 
 @cache
-def _find(command):
+def _find(command: str) -> str | None:
     return shutil.which(command)
 
 
-def compiler():
+def compiler() -> str | None:
     """Return the path of the C compiler, or None if there is none or ``config.cxx`` is empty.
 
-    One that the flag names and that is not there is replaced: old files of flags name old ones.
+    If the flag names a compiler that does not exist, as old configuration files do, another one is
+    taken.
     """
-    command = config.cxx
+    command: str = config.cxx
     if not command:
         return None
     if command != "cc":
@@ -89,7 +94,7 @@ def compiler():
     return _find("cc") or _find("gcc") or _find("clang")
 
 
-def no_compiler():
+def no_compiler() -> str:
     """Return why there is no C compiler, as a sentence without its end; '' if there is one."""
     if compiler() is not None:
         return ""
@@ -100,8 +105,8 @@ def no_compiler():
     return "There is no C compiler (no cc, gcc or clang is on the PATH)"
 
 
-def warn_of_compiler():
-    """Warn, once in a process, if there is not the C compiler that was asked for."""
+def warn_of_compiler() -> None:
+    """Warn, once in a process, if the C compiler that the flag cxx names does not exist."""
     if not config.cxx:
         return
     if compiler() is None:
@@ -111,7 +116,7 @@ def warn_of_compiler():
 
 
 @cache
-def _say_replaced(wanted, used):
+def _say_replaced(wanted: str, used: str | None) -> None:
     provenance.warn(
         f"The flag cxx names a C compiler that is not there, {wanted}: {used} takes its place. Set "
         "the flag to the path of a compiler, or leave it out."
@@ -119,7 +124,7 @@ def _say_replaced(wanted, used):
 
 
 @cache
-def _say_missing():
+def _say_missing() -> None:
     provenance.warn(
         f"{no_compiler()}: functions run on built-in loops, which are slower. Install one or set "
         "the flag cxx to the path of one, or to nothing (cxx=) if there is to be none."
@@ -127,7 +132,7 @@ def _say_missing():
 
 
 @cache
-def _processor():
+def _processor() -> str:
     """Return a text that differs between processors with different instructions."""
     try:
         with open("/proc/cpuinfo") as f:
@@ -140,8 +145,8 @@ def _processor():
 
 
 @cache
-def _environment(path):
-    """Return what, besides the text, decides the machine code: as text for the key."""
+def _environment(path: str) -> str:
+    """Return what determines the binary besides the C text and the flags, as text for the key."""
     info = os.stat(path)
     try:
         library = os.confstr("CS_GNU_LIBC_VERSION")
@@ -152,13 +157,13 @@ def _environment(path):
     )
 
 
-def _libraries(text):
-    """Return what a library of this text is linked with: as little as can be takes least time."""
+def _libraries(text: str) -> tuple[str, ...]:
+    """Return the linker flags for a C text: linking little takes least time."""
     start = ("-nostdlib",) if sys.platform == "linux" else ()  # nothing runs when it is loaded
     return (*start, "-lm") if csource.USES_LIBM in text else start
 
 
-def extra_flags():
+def extra_flags() -> tuple[str, ...]:
     """Return the flags that the user added with gcc.cxxflags."""
     return tuple(config.gcc.cxxflags.split())
 
@@ -167,18 +172,18 @@ def extra_flags():
 _loaded: WeakValueDictionary[str, opwise_c.Library] = WeakValueDictionary()
 
 
-def load(text):
+def load(text: str) -> tuple[opwise_c.Library, BuildReport]:
     """Return (library, BuildReport) for a C text, compiling it if it is not in the cache."""
     return Build(text).result()
 
 
 class Build:
-    """A C text on the way to its library: if it is not in the cache, a compiler is at work on it.
+    """A C text that becomes a library; a compiler runs in the background if the cache lacks it.
 
-    Whoever made the Build can do other things, or make more of them, before asking for ``result``.
+    Several can be made before the first ``result`` is asked for: their compilers run side by side.
     """
 
-    def __init__(self, text):
+    def __init__(self, text: str) -> None:
         self._worker: threading.Thread | None = None
         self._error: BaseException | None = None
         self._library: opwise_c.Library | None = None
@@ -202,14 +207,14 @@ class Build:
             self._worker = threading.Thread(target=self._compile)
             self._worker.start()
 
-    def _compile(self):
+    def _compile(self) -> None:
         try:
             self._content, seconds = _compile(*self._arguments)
             self._seconds += seconds
         except BaseException as e:  # for whoever waits for the result, in another thread
             self._error = e
 
-    def result(self):
+    def result(self) -> tuple[opwise_c.Library, BuildReport]:
         """Return (library, BuildReport) once it is compiled and loaded; raises CompileError."""
         hit = self._worker is None
         if self._worker is not None:
@@ -221,12 +226,13 @@ class Build:
         if hit and self._library is not None:
             return self._library, BuildReport(True, 0.0, 0.0, "")
         start = time.perf_counter()
+        assert self._content is not None
         try:
             library = _library(self._content, self._name)
         except CompileError as e:
             if not hit:
                 raise
-            # its seal is right, but it is no library of this machine
+            # its seal is right, but it is no library for this processor
             kernelcache.warn_damaged(self._name, str(e))
             hit = False
             self._compile()
@@ -238,7 +244,6 @@ class Build:
         if hit:
             path = kernelcache.path(self._name)
         else:
-            assert self._content is not None
             path = kernelcache.keep(self._name, self._key, self._content)
         self._content = None
         _loaded[self._key] = library
@@ -250,7 +255,7 @@ class Build:
 _loads = itertools.count(1)
 
 
-def _library(content, name):
+def _library(content: bytes, name: str) -> opwise_c.Library:
     """Load the bytes of a library; ``name`` is what profilers show.
 
     Raises CompileError if they are no library, or there is no way to load it.
@@ -272,12 +277,12 @@ def _library(content, name):
     raise CompileError(f"a compiled kernel cannot be loaded: {failure}")
 
 
-def _for_debuggers():
-    """Return whether the user's flags ask for debug information, which is looked for in a file."""
+def _for_debuggers() -> bool:
+    """Return whether the user's flags ask for debug information; debuggers read it from files."""
     return any(flag.startswith("-g") and flag != "-g0" for flag in extra_flags())
 
 
-def _library_in_memory(content, name):
+def _library_in_memory(content: bytes, name: str) -> opwise_c.Library:
     fd = os.memfd_create(name)
     try:
         trusted.write_all(fd, content)
@@ -294,7 +299,7 @@ def _library_in_memory(content, name):
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
-def _compile(path, flags, text, name):
+def _compile(path: str, flags: tuple[str, ...], text: str, name: str) -> tuple[bytes, float]:
     """Return the bytes of the library of a text, and the seconds it took; raises CompileError."""
     start = time.perf_counter()
     failures: list[Exception] = []
@@ -315,7 +320,7 @@ def _compile(path, flags, text, name):
     )
 
 
-def _run(path, flags, text, folder, name):
+def _run(path: str, flags: tuple[str, ...], text: str, folder: trusted.Folder, name: str) -> bytes:
     """Run the compiler with all of its files in a folder; OSError: there is no space."""
     import subprocess
 
@@ -337,10 +342,10 @@ def _run(path, flags, text, folder, name):
         return f.read()
 
 
-def _first_error(done):
+def _first_error(done: subprocess.CompletedProcess[str]) -> str:
     """Return the line of a compiler's output that says what is wrong."""
     lines = done.stderr.splitlines()
-    first = next((x for x in lines if "error" in x), done.stderr[:300]).strip()
+    first: str = next((x for x in lines if "error" in x), done.stderr[:300]).strip()
     if first:
         return first
     if done.returncode < 0:

@@ -1,18 +1,24 @@
-"""The makers of C steps of opwise's Ops, one place an Op; kinds are in csupport/kinds.h."""
+"""The lowerings of opwise's Ops to C steps; the kinds of steps are in csupport/kinds.h."""
 
 from __future__ import annotations
 
-from opwise.graph.variable import Constant
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from opwise.graph.apply import Apply
+from opwise.graph.variable import Constant, Variable
 from opwise.linkers import opwise_c
+from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import CStep, c_lowering, plain
 from opwise.scalar import csource
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.convert import DeepCopyOp, ScalarFromTensor, TensorFromScalar, ViewOp
 from opwise.tensor.creation import Alloc, AllocEmpty, ARange
+from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import DimShuffle, Elemwise
+from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.join import Join, MakeVector
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
@@ -27,40 +33,47 @@ from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 
 
-def _mask(pattern):
+def _mask(pattern: Sequence[bool]) -> int:
     return sum(1 << d for d, b in enumerate(pattern) if b)
 
 
 @c_lowering(Elemwise)
-def elemwise(node, kernels):
-    ndim, patterns, still, maybe = _operands(node)
+def elemwise(node: Apply, kernels: Kernels) -> CStep | None:
+    ndim, patterns, constant, maybe_broadcast = _operands(node)
     loop = kernels.elemwise(
         node.op.scalar_op,
         [v.type.dtype for v in node.inputs],
         [v.type.dtype for v in node.outputs],
-        still,
-        maybe,
+        constant,
+        maybe_broadcast,
     )
     if loop is None:
         return None
     inplace = [node.op.inplace_pattern.get(k, -1) for k in range(len(node.outputs))]
-    ints = (ndim, *inplace, *map(_mask, patterns), loop.still)
+    ints = (ndim, *inplace, *map(_mask, patterns), loop.broadcast)
     return CStep("elemwise", ints, (_nanoseconds(node, node.outputs),), loop=loop)
 
 
-def _operands(node):
-    """Return of an elementwise Apply (ndim, broadcast patterns, inputs that are one number in every
-    call, inputs that may stand still along the innermost dimension)."""
+def _operands(node: Apply) -> tuple[int, list[tuple[bool, ...]], list[int], list[int]]:
+    """Return (ndim, broadcast patterns of inputs, scalar inputs, maybe broadcast inputs).
+
+    Scalar inputs are broadcast along all dimensions. Maybe broadcast inputs are broadcast along
+    some, so they may be along the innermost dimension of the loop.
+    """
     patterns = [v.type.broadcastable for v in node.inputs]
     ndim = len(patterns[0]) if patterns else 0
-    still = [i for i, p in enumerate(patterns) if all(p) and ndim]
-    return ndim, patterns, still, [i for i, p in enumerate(patterns) if any(p) and not all(p)]
+    constant = [i for i, p in enumerate(patterns) if all(p) and ndim]
+    return ndim, patterns, constant, [i for i, p in enumerate(patterns) if any(p) and not all(p)]
 
 
-def _nanoseconds(node, written=()):
-    """Return about how long an elementwise Apply takes for an element of its inputs."""
+def _nanoseconds(node: Apply, written: Sequence[Variable] = ()) -> float:
+    """Return an estimate of the nanoseconds that an elementwise Apply takes per element."""
     op = node.op.scalar_op
-    steps = op.steps if isinstance(op, Composite) else [Step(op, (), node.outputs[0].type.dtype)]
+    steps = (
+        op.instructions
+        if isinstance(op, Composite)
+        else [Instruction(op, (), node.outputs[0].type.dtype)]
+    )
     moved = sum(v.type.numpy_dtype.itemsize for v in (*node.inputs, *written))
     work = sum(
         step.op.row.cost * (0.4 if step.dtype == "float32" else 1.0)
@@ -71,89 +84,90 @@ def _nanoseconds(node, written=()):
 
 
 @c_lowering(DimShuffle)
-def dimshuffle(node, kernels):
+def dimshuffle(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("dimshuffle", tuple(-1 if o == "x" else o for o in node.op.new_order))
 
 
 @c_lowering(DeepCopyOp)
-def deep_copy(node, kernels):
+def deep_copy(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("deepcopy")
 
 
 @c_lowering(ViewOp)
-def view(node, kernels):
+def view(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("alias")
 
 
 @c_lowering(ScalarFromTensor, TensorFromScalar)
-def number(node, kernels):
+def number(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("deepcopy")
 
 
 @c_lowering(Rebroadcast)
-def rebroadcast(node, kernels):
+def rebroadcast(node: Apply, kernels: Kernels) -> CStep | None:
     ones = [d for d, b in enumerate(node.outputs[0].type.broadcastable) if b]
     return CStep("rebroadcast", (len(ones), *ones))
 
 
 @c_lowering(Reshape)
-def reshape(node, kernels):
+def reshape(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("reshape") if node.inputs[1].type.dtype.startswith("int") else None
 
 
 @c_lowering(Shape_i)
-def shape_i(node, kernels):
+def shape_i(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("shape_i", (node.op.i,))
 
 
 @c_lowering(Shape)
-def shape_(node, kernels):
+def shape_(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("shape")
 
 
 @c_lowering(MakeVector)
-def make_vector(node, kernels):
+def make_vector(node: Apply, kernels: Kernels) -> CStep | None:
     dtype = node.outputs[0].type.dtype
     return CStep("make_vector") if all(v.type.dtype == dtype for v in node.inputs) else None
 
 
-def _integers(variables):
+def _integers(variables: Iterable[Variable]) -> bool:
     return all(v.type.dtype.startswith(("int", "uint")) for v in variables)
 
 
 @c_lowering(Alloc)
-def alloc(node, kernels):
+def alloc(node: Apply, kernels: Kernels) -> CStep | None:
     if node.inputs[0].type.dtype != node.outputs[0].type.dtype or not _integers(node.inputs[1:]):
         return None
     return CStep("alloc", (1, _mask(node.outputs[0].type.broadcastable)))
 
 
 @c_lowering(AllocEmpty)
-def alloc_empty(node, kernels):
+def alloc_empty(node: Apply, kernels: Kernels) -> CStep | None:
     if not _integers(node.inputs):
         return None
     return CStep("alloc_empty", (0, _mask(node.outputs[0].type.broadcastable)))
 
 
 @c_lowering(Subtensor)
-def subtensor_(node, kernels):
+def subtensor_(node: Apply, kernels: Kernels) -> CStep | None:
     if not _integers(node.inputs[1:]):
         return None
     entries = index_entries(node.op.idx_list, at=1)
     return CStep("subtensor", (len(node.op.idx_list), *entries))
 
 
-def index_entries(idx_list, at):
+def index_entries(idx_list: Sequence[Any], at: int) -> list[int]:
     """Return the ints that describe an index: four for each entry (see csupport/view.h).
 
     at: where among the step's ints the entries begin. Each part that is a type stands for the next
     index input; numbers in the index are appended after the entries.
     """
-    entries, constants = [], []
+    entries: list[int] = []
+    constants: list[int] = []
     base = at + 4 * len(idx_list)
     inputs = 0
 
-    def source(part):
+    def source(part: Any) -> int:
         nonlocal inputs
         if part is None:
             return -1
@@ -174,50 +188,51 @@ def index_entries(idx_list, at):
 _BLAS_DTYPES = ("float32", "float64")
 
 
-def _blas(node):
+def _blas(node: Apply) -> bool:
+    """Return whether all operands and the result have the same dtype, one of BLAS's."""
     return all(v.type.dtype == node.outputs[0].type.dtype for v in node.inputs) and (
         node.outputs[0].type.dtype in _BLAS_DTYPES
     )
 
 
 @c_lowering(Dot22, Dot22Scalar)
-def dot22(node, kernels):
+def dot22(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("dot22") if _blas(node) else None
 
 
 @c_lowering(Gemm)
-def gemm(node, kernels):
+def gemm(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("gemm", (int(node.op.inplace),)) if _blas(node) else None
 
 
 @c_lowering(Gemv)
-def gemv(node, kernels):
+def gemv(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("gemv", (int(node.op.inplace),)) if _blas(node) else None
 
 
 @c_lowering(Ger)
-def ger(node, kernels):
+def ger(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("ger", (int(node.op.destructive),)) if _blas(node) else None
 
 
 @c_lowering(BatchedDot)
-def batched_dot(node, kernels):
+def batched_dot(node: Apply, kernels: Kernels) -> CStep | None:
     if not _blas(node) or any(v.type.ndim != 3 for v in node.inputs):
         return None
     return CStep("batched_dot")
 
 
 @c_lowering(Dot)
-def dot(node, kernels):
+def dot(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("dot") if _blas(node) else None
 
 
-def _axis_mask(axis, ndim):
+def _axis_mask(axis: Sequence[int] | None, ndim: int) -> int:
     return (1 << ndim) - 1 if axis is None else sum(1 << a for a in axis)
 
 
 @c_lowering(CAReduce)
-def ca_reduce(node, kernels):
+def ca_reduce(node: Apply, kernels: Kernels) -> CStep | None:
     x, out = node.inputs[0], node.outputs[0]
     if node.op.scalar_op.row is None or not plain(x, out):
         return None
@@ -228,12 +243,12 @@ def ca_reduce(node, kernels):
 
 
 @c_lowering(MapReduce)
-def map_reduce(node, kernels):
+def map_reduce(node: Apply, kernels: Kernels) -> CStep | None:
     mapped, reduced = node.op.parts(node)
     ints = _reduction(reduced.op, reduced.inputs[0], reduced.outputs[0])
     if ints is None:
         return None
-    _, patterns, still, maybe = _operands(node)
+    _, patterns, constant, maybe_broadcast = _operands(node)
     loop = kernels.reduction(
         reduced.op.scalar_op.row,
         _accumulator(reduced.op, reduced.outputs[0]),
@@ -242,20 +257,21 @@ def map_reduce(node, kernels):
         node.op.scalar_op,
         [v.type.dtype for v in node.inputs],
         mapped.outputs[0].type.dtype,
-        still,
-        maybe,
+        constant,
+        maybe_broadcast,
     )
     if loop is None:
         return None
-    ints = (*ints, *map(_mask, patterns), loop.still)
+    ints = (*ints, *map(_mask, patterns), loop.broadcast)
     return CStep("reduce", ints, (_nanoseconds(node),), loop=loop)
 
 
-def _accumulator(op, out):
-    return getattr(op, "acc_dtype", None) or out.type.dtype
+def _accumulator(op: CAReduce, out: Variable) -> str:
+    """Return the dtype that a reduction accumulates in."""
+    return str(getattr(op, "acc_dtype", None) or out.type.dtype)
 
 
-def _reduction(op, x, out):
+def _reduction(op: CAReduce, x: Variable, out: Variable) -> tuple[int, ...] | None:
     """Return the ints by which a step reduces ``x`` to ``out``, without those of its operands."""
     acc = _accumulator(op, out)
     if not csource.has_c(acc):
@@ -265,17 +281,19 @@ def _reduction(op, x, out):
     if index is None or (acc != out.type.dtype and not narrow):
         return None
     join = _reducer(op.scalar_op.row, acc, acc)
+    if join is None:
+        return None
     of_nothing = op.of_nothing is not None
     return index, join, _axis_mask(op.axis, x.type.ndim), int(narrow), int(of_nothing), x.type.ndim
 
 
-def _reducer(row, element, acc):
+def _reducer(row: Any, element: str, acc: str) -> int | None:
     """Return the index of a reduction among the built-in ones, or None."""
     return opwise_c.REDUCERS.get(f"{row.name}_{csource.short(element)}_{csource.short(acc)}")
 
 
 @c_lowering(MaxAndArgmax, Argmax)
-def argmax(node, kernels):
+def argmax(node: Apply, kernels: Kernels) -> CStep | None:
     x = node.inputs[0]
     if not plain(x) or node.outputs[-1].type.dtype != "int64":
         return None
@@ -283,8 +301,8 @@ def argmax(node, kernels):
     return CStep("argmax", (index, _axis_mask(node.op.axis, x.type.ndim)))
 
 
-def _adder(node):
-    """Return how y gets into x: an index in the table of adders, -1 to set; None if in no way."""
+def _adder(node: Apply) -> int | None:
+    """Return the index of the adder of y to x, -1 to set x to y; None if there is none in C."""
     x, y = node.inputs[:2]
     if x.type.dtype != y.type.dtype:
         return None
@@ -294,7 +312,7 @@ def _adder(node):
 
 
 @c_lowering(IncSubtensor)
-def inc_subtensor(node, kernels):
+def inc_subtensor(node: Apply, kernels: Kernels) -> CStep | None:
     adder = _adder(node)
     if adder is None or not _integers(node.inputs[2:]):
         return None
@@ -304,12 +322,12 @@ def inc_subtensor(node, kernels):
 
 
 @c_lowering(AdvancedSubtensor1)
-def take_rows(node, kernels):
+def take_rows(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("take_rows") if _integers(node.inputs[1:]) else None
 
 
 @c_lowering(AdvancedIncSubtensor1)
-def inc_rows(node, kernels):
+def inc_rows(node: Apply, kernels: Kernels) -> CStep | None:
     adder = _adder(node)
     if adder is None or not _integers(node.inputs[2:]):
         return None
@@ -317,7 +335,7 @@ def inc_rows(node, kernels):
 
 
 @c_lowering(Join)
-def join(node, kernels):
+def join(node: Apply, kernels: Kernels) -> CStep | None:
     axis, *tensors = node.inputs
     dtype = node.outputs[0].type.dtype
     if not isinstance(axis, Constant) or node.op.view != -1:
@@ -328,7 +346,7 @@ def join(node, kernels):
 
 
 @c_lowering(ARange)
-def arange(node, kernels):
+def arange(node: Apply, kernels: Kernels) -> CStep | None:
     if node.outputs[0].type.dtype != "int64" or not _integers(node.inputs):
         return None
     if any(x.type.dtype == "uint64" for x in node.inputs):
@@ -339,8 +357,8 @@ def arange(node, kernels):
 # --- softmax and cross entropy ------------------------------------------------------------------
 
 
-def _rows(node, *labels):
-    """Return whether all inputs have the dtype of the first output, but for labels: integers."""
+def _rows(node: Apply, *labels: int) -> bool:
+    """Return whether inputs have the first output's dtype, but integers at positions ``labels``."""
     dtype = node.outputs[0].type.dtype
     others = [v for i, v in enumerate(node.inputs) if i not in labels]
     return (
@@ -351,37 +369,37 @@ def _rows(node, *labels):
 
 
 @c_lowering(Softmax, SoftmaxWithBias)
-def softmax(node, kernels):
+def softmax(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("softmax") if _rows(node) else None
 
 
 @c_lowering(LogSoftmax)
-def log_softmax(node, kernels):
+def log_softmax(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("logsoftmax") if _rows(node) else None
 
 
 @c_lowering(SoftmaxGrad)
-def softmax_grad(node, kernels):
+def softmax_grad(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("softmax_grad") if _rows(node) else None
 
 
 @c_lowering(CrossentropySoftmaxArgmax1HotWithBias)
-def cross_entropy(node, kernels):
+def cross_entropy(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("xent") if _rows(node, 2) else None
 
 
 @c_lowering(CrossentropySoftmax1HotWithBiasDx)
-def cross_entropy_dx(node, kernels):
+def cross_entropy_dx(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("xent_dx") if _rows(node, 2) else None
 
 
 @c_lowering(CrossentropyCategorical1Hot)
-def one_hot(node, kernels):
+def one_hot(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("onehot") if _rows(node, 1) else None
 
 
 @c_lowering(CrossentropyCategorical1HotGrad)
-def one_hot_grad(node, kernels):
+def one_hot_grad(node: Apply, kernels: Kernels) -> CStep | None:
     if not _rows(node, 2) or node.inputs[0].type.ndim > 1:
         return None
     return CStep("onehot_grad")

@@ -1,39 +1,57 @@
-"""What is said when an Apply fails: the Apply, its inputs, the lines of the user's program.
+"""Error messages of failing Applys: the Apply, its inputs, the lines of the user's program.
 
-What to do about it comes from ``remedies``, which is loaded when something fails.
+The advice in them comes from ``remedies``, which is loaded when something fails.
 """
 
 from __future__ import annotations
 
 import io
 import linecache
+from collections.abc import Iterable, Sequence
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from opwise.config import config
 from opwise.errors import with_message
 from opwise.graph import printing, provenance
-from opwise.graph.variable import Constant
+from opwise.graph.apply import Apply
+from opwise.graph.variable import Constant, Variable
 from opwise.tensor.creation import AllocEmpty
 
+#: (variable, value, whether it is shared) of each slot
+Footprint = Sequence[tuple[Variable, Any, bool]]
 
-def annotated(exception, node, order, values=None, storage=None):
-    """Return an exception of the same class whose text also tells what failed and where.
 
-    values: those of the Apply's inputs, or None if they are not at hand. storage: a list of
-    (variable, value, whether it is shared) for the footprint that exception_verbosity=high prints.
-    Exceptions that are no failure of the Apply (KeyboardInterrupt, ...) are returned as they are.
+def annotated(
+    exception: BaseException,
+    node: Apply,
+    order: Sequence[Apply] | None,
+    values: Sequence[Any] | None = None,
+    storage: Footprint | None = None,
+) -> BaseException:
+    """Return an exception of the same class whose text also says what failed and where.
+
+    values: of the Apply's inputs, None if they are not known. storage: for the footprint that
+    exception_verbosity=high prints. Exceptions that are no failure of the Apply, such as
+    KeyboardInterrupt, are returned as they are.
     """
     if not isinstance(exception, Exception) or getattr(exception, "_opwise_annotated", False):
         return exception
     details = describe_failure(exception, node, order, values, storage)
     new = with_message(exception, f"{exception}\n{details}", details)
-    new._opwise_annotated = True
-    new.node = node
+    vars(new).update(_opwise_annotated=True, node=node)
     return new.with_traceback(exception.__traceback__)
 
 
-def describe_failure(exception, node, order, values, storage=None):
+def describe_failure(
+    exception: BaseException,
+    node: Apply,
+    order: Sequence[Apply] | None,
+    values: Sequence[Any] | None,
+    storage: Footprint | None = None,
+) -> str:
     """Return the text that is added to the message of a failing Apply."""
     lines = [f"Apply node that caused the error: {node}"]
     if order is not None and node in order:
@@ -54,7 +72,7 @@ def describe_failure(exception, node, order, values, storage=None):
     lines.append(f"Outputs clients: {clients}")
     lines.append(_where(node, values))
     if values is not None:
-        lines += _what_met(node, values, storage)
+        lines += _inputs_described(node, values, storage)
         advice = _advice(exception, node, values)
         if advice is not None:
             lines.append(f"\nWhat to do: {advice}")
@@ -73,7 +91,7 @@ def describe_failure(exception, node, order, values, storage=None):
     return "\n".join(lines)
 
 
-def _where(node, values):
+def _where(node: Apply, values: Sequence[Any] | None) -> str:
     """Return where the user's program made what the Apply computes."""
     traces = [n for n in node.origins if n.trace]
     if not traces:
@@ -94,11 +112,10 @@ def _where(node, values):
     return text.rstrip("\n")
 
 
-def _origin_that_failed(node, origins, values):
-    """Return the user's Apply whose operands did not fit, where a loop computes several.
-
-    None if it may be one of several lines.
-    """
+def _origin_that_failed(
+    node: Apply, origins: Sequence[Apply], values: Sequence[Any] | None
+) -> Apply | None:
+    """Return which of the user's Applys in a fused loop failed, None if several lines may have."""
     if values is None or len(origins) < 2 or not hasattr(node.op, "scalar_op"):
         return None
     failed = getattr(_remedies().step_that_failed(node, values), "row", None)
@@ -111,7 +128,7 @@ def _origin_that_failed(node, origins, values):
     return matching[0]
 
 
-def _user_lines(made, with_text=False):
+def _user_lines(made: Iterable[Apply | Variable], with_text: bool = False) -> list[str]:
     """Return ``File "...", line N`` of each line that made one of these Applys or variables."""
     places = dict.fromkeys(filter(None, (provenance.line_of(each.made_at) for each in made)))
     lines = []
@@ -121,8 +138,8 @@ def _user_lines(made, with_text=False):
     return lines
 
 
-def _what_met(node, values, storage):
-    """Return lines that say what the inputs are, of what shape, and where they were made."""
+def _inputs_described(node: Apply, values: Sequence[Any], storage: Footprint | None) -> list[str]:
+    """Return lines that name each input, its shape, and where it was made."""
     shared = {var for var, _, is_shared in storage or () if is_shared}
     lines = []
     for i, (var, value) in enumerate(zip(node.inputs, values, strict=True)):
@@ -137,32 +154,33 @@ def _what_met(node, values, storage):
     return ["\nWhat it reads:", *lines] if lines else []
 
 
-def _advice(exception, node, values):
+def _advice(exception: BaseException, node: Apply, values: Sequence[Any]) -> str | None:
     try:
-        return _remedies().remedy(exception, node, values)
+        advice: str | None = _remedies().remedy(exception, node, values)
+        return advice
     except Exception:  # advice is extra: a fault in it must not hide the failure
         return None
 
 
-def _remedies():
+def _remedies() -> ModuleType:
     from opwise.linkers import remedies  # only failures need it
 
     return remedies
 
 
-def _shape(value):
+def _shape(value: Any) -> Any:
     return getattr(value, "shape", "No shapes")
 
 
-def _strides(value):
+def _strides(value: Any) -> Any:
     return getattr(value, "strides", "No strides")
 
 
-def _type_number(value):
+def _type_number(value: Any) -> Any:
     return value.dtype.num if hasattr(value, "dtype") else ""
 
 
-def _short(var, value):
+def _short(var: Variable, value: Any) -> Any:
     if var.owner is not None and isinstance(var.owner.op, AllocEmpty):
         return "not initialized"
     if isinstance(value, np.ndarray | np.generic | int | float) and np.size(value) <= 5:
@@ -170,9 +188,10 @@ def _short(var, value):
     return "not shown" if value is not None else None
 
 
-def _footprint(storage):
-    """Return the sizes of all values at hand, the largest first."""
-    rows, total, total_inputs = [], 0, 0
+def _footprint(storage: Footprint) -> str:
+    """Return the sizes of all values, the largest first."""
+    rows: list[tuple[int, str]] = []
+    total = total_inputs = 0
     for var, value, is_shared in storage:
         if not isinstance(value, np.ndarray):
             continue

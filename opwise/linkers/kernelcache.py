@@ -147,7 +147,7 @@ def keep(name: str, key: str, content: bytes) -> str:
     return os.path.join(where.path, name)
 
 
-def _write(name, content):
+def _write(name: str, content: bytes) -> Folder:
     """Write a file; return the folder. Once more if the folder was deleted meanwhile."""
     for again in (True, False):
         where = _opened()

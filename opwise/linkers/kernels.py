@@ -1,19 +1,24 @@
 """Loops for elementwise Applys, and for reductions of them: generated C, or the built-in loops.
 
-One C file is made for all loops of a function. Without a compiler, or where a mode forbids it, the
-interpreter of the virtual machine runs the same scalar program, chunk by chunk, over loops built
-with opwise.
+The loops of a function become one C file. Without a compiler, or if a mode forbids it, the VM's
+interpreter runs the same scalar program, chunk by chunk, over loops that are built in.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from opwise.errors import CompileError
 from opwise.graph import provenance
 from opwise.linkers import cbuild, opwise_c, resources
 from opwise.linkers.lowering import C_DTYPES
 from opwise.scalar import csource, loops
-from opwise.scalar.composite import Composite, Step
-from opwise.scalar.op import Cast
+from opwise.scalar.composite import Composite, Instruction
+from opwise.scalar.op import Cast, ScalarOp
+
+#: (steps, output slots, input dtypes) of a scalar program
+LoopProgram = tuple[Sequence[Instruction], Sequence[int], tuple[str, ...]]
 
 #: part of the cache key of generated code: change it when the text's meaning changes
 VERSION = 6
@@ -22,100 +27,136 @@ SHARE = 1500
 
 
 class Loop:
-    """A loop to be: ``address`` and ``context`` are known once ``Kernels.finish`` was called.
+    """A loop that ``Kernels.finish`` looks up or compiles."""
 
-    The address stays 0 where no loop could be had: the Apply then runs ``perform``.
-    """
+    __slots__ = (
+        "address", "broadcast", "context", "definitions", "keep", "name", "program", "reducer",
+    )  # fmt: skip
 
-    __slots__ = ("address", "context", "definitions", "keep", "name", "program", "reducer", "still")
-
-    def __init__(self, program, reducer=-1):
-        #: (steps, output slots, input dtypes)
+    def __init__(self, program: LoopProgram, reducer: int = -1) -> None:
         self.program = program
         #: index of the built-in reduction that the interpreter ends with, or -1
         self.reducer = reducer
-        self.name = self.definitions = None
+        #: its C function, and the texts that define it; None for built-in loops
+        self.name: str | None = None
+        self.definitions: Sequence[str] | None = None
+        #: addresses of the C function and of its first argument, after ``finish``; 0 if there is no
+        #: such loop: the Apply then runs ``perform``
         self.address = self.context = 0
-        self.keep = None
-        #: mask of the inputs that may stand still; -1 where the loop takes any strides
-        self.still = -1
+        #: what owns the memory at these addresses
+        self.keep: opwise_c.Library | opwise_c.Code | None = None
+        #: mask of the inputs that may be broadcast; -1 if the loop takes any strides
+        self.broadcast = -1
 
 
-def as_program(op, in_dtypes, out_dtypes):
+def as_program(
+    op: ScalarOp, in_dtypes: Sequence[str], out_dtypes: Sequence[str]
+) -> tuple[Sequence[Instruction], Sequence[int]]:
     """Return a scalar op as (steps, output slots), a Composite's program."""
     if isinstance(op, Composite):
-        return op.steps, op.outs
+        return op.instructions, op.outs
     n = len(in_dtypes)
-    return (Step(op, tuple(range(n)), out_dtypes[0]),), (n,)
+    return (Instruction(op, tuple(range(n)), out_dtypes[0]),), (n,)
 
 
 class Kernels:
-    """Gives loops to the makers of one function; ``finish`` compiles what they asked for."""
+    """Gives loops to the lowerings of one function; ``finish`` compiles those that were given."""
 
-    def __init__(self, generate=True):
+    def __init__(self, generate: bool = True) -> None:
         self.generate = generate and cbuild.compiler() is not None
         if generate:
             cbuild.warn_of_compiler()
-        self._loops: dict[tuple, Loop] = {}
-        self._builds = None
-        #: filled by ``finish``: what the cache and the compiler did
+        self._loops: dict[tuple[Any, ...], Loop] = {}
+        self._builds: list[tuple[list[Loop], cbuild.Build]] | None = None
+        #: what the cache and the compiler did, after ``finish``
         self.report: cbuild.BuildReport | None = None
 
-    def elemwise(self, op, in_dtypes, out_dtypes, constant_inputs, maybe_broadcast):
+    def elemwise(
+        self,
+        op: ScalarOp,
+        in_dtypes: Sequence[str],
+        out_dtypes: Sequence[str],
+        constant_inputs: Sequence[int],
+        maybe_broadcast: Sequence[int],
+    ) -> Loop | None:
         """Return a Loop for a scalar op, or None if a part of it has no C.
 
-        constant_inputs: those that are one number in every call; maybe_broadcast: those that may
-        stand still along the innermost dimension.
+        constant_inputs: positions of those that hold one number. maybe_broadcast: of those that may
+        be broadcast along the innermost dimension.
         """
         return self._loop(
             loops.elemwise_text, (), op, in_dtypes, out_dtypes, constant_inputs, maybe_broadcast
         )
 
-    def reduction(self, row, acc, whole, reducer, op, in_dtypes, out_dtype, constant_inputs, maybe):
-        """Return a Loop that folds what a scalar op computes by the operation ``row``, or None.
+    def reduction(
+        self,
+        row: Any,
+        acc: str,
+        whole: bool,
+        reducer: int,
+        op: ScalarOp,
+        in_dtypes: Sequence[str],
+        out_dtype: str,
+        constant_inputs: Sequence[int],
+        maybe_broadcast: Sequence[int],
+    ) -> Loop | None:
+        """Return a Loop that folds the results of a scalar op by the operation ``row``, or None.
 
-        acc: dtype of the accumulator; whole: the result is one number; reducer: index of the
-        built-in reduction of plain elements.
+        acc: dtype of the accumulator. whole: whether the result is one number. reducer: index of
+        the built-in reduction of plain elements.
         """
         return self._loop(
             loops.reduction_text, (row.name, acc, whole), op, in_dtypes, [out_dtype],
-            constant_inputs, maybe, reducer,
+            constant_inputs, maybe_broadcast, reducer,
         )  # fmt: skip
 
-    def _loop(self, make, first, op, in_dtypes, out_dtypes, constant_inputs, maybe, reducer=-1):
+    def _loop(
+        self,
+        make: Callable[..., Sequence[str] | None],
+        first: tuple[Any, ...],
+        op: ScalarOp,
+        in_dtypes: Sequence[str],
+        out_dtypes: Sequence[str],
+        constant_inputs: Sequence[int],
+        maybe_broadcast: Sequence[int],
+        reducer: int = -1,
+    ) -> Loop | None:
         if not C_DTYPES.issuperset(in_dtypes) or not C_DTYPES.issuperset(out_dtypes):
             return None
-        key = (first, op, tuple(in_dtypes), tuple(constant_inputs), tuple(maybe))
+        key = (first, op, tuple(in_dtypes), tuple(constant_inputs), tuple(maybe_broadcast))
         loop = self._loops.get(key)
         if loop is not None:
             return loop
         steps, outs = as_program(op, in_dtypes, out_dtypes)
         loop = Loop((steps, outs, tuple(in_dtypes)), reducer)
         if not loops.is_cheap(steps):
-            maybe = ()  # a copy of what stands still costs less than to compile such a loop twice
+            # compiling such a loop twice would cost more than a copy of broadcast operands
+            maybe_broadcast = ()
         if self.generate:
             loop.name = f"ow_k{len(self._loops)}"
             given = (*first, steps, outs[0]) if first else (steps, outs)
-            loop.definitions = make(loop.name, *given, in_dtypes, constant_inputs, maybe)
+            loop.definitions = make(loop.name, *given, in_dtypes, constant_inputs, maybe_broadcast)
             if loop.definitions is None:
                 return None
-            loop.still = sum(1 << i for i in (*constant_inputs, *maybe[: loops.MAX_MAYBE]))
+            loop.broadcast = sum(
+                1 << i for i in (*constant_inputs, *maybe_broadcast[: loops.MAX_MAYBE])
+            )
         elif not interpretable(steps, in_dtypes):
             return None
         self._loops[key] = loop
         return loop
 
-    def start(self):
-        """Begin to compile, where the cache does not have them, all loops that were asked for."""
+    def start(self) -> list[tuple[list[Loop], cbuild.Build]]:
+        """Start to compile the loops that the cache lacks; return the builds."""
         shares = _shares(list(self._loops.values())) if self.generate else []
         self._builds = [(wanted, cbuild.Build(source_text(wanted))) for wanted in shares]
+        return self._builds
 
-    def finish(self):
-        """Wait for the loops; those that cannot be had are left to the interpreter."""
-        if self._builds is None:
-            self.start()
+    def finish(self) -> None:
+        """Wait for the loops; the interpreter runs those that could not be compiled."""
+        builds = self.start() if self._builds is None else self._builds
         failure = None
-        for wanted, build in self._builds:
+        for wanted, build in builds:
             try:
                 library, report = build.result()
             except CompileError as e:
@@ -123,6 +164,7 @@ class Kernels:
                 continue
             self.report = report if self.report is None else self.report + report
             for loop in wanted:
+                assert loop.name is not None
                 loop.address = library.symbol(loop.name)
                 loop.keep = library
         if failure is not None:
@@ -132,29 +174,35 @@ class Kernels:
                 "nothing."
             )
         for loop in self._loops.values():
-            steps, _, in_dtypes = loop.program
-            if not loop.address and interpretable(steps, in_dtypes):
-                loop.keep = interpreter_code(*loop.program, loop.reducer)
-                loop.address, loop.context = opwise_c.INTERPRET, loop.keep.address
+            if not loop.address:
+                _interpret(loop)
 
 
-def _shares(wanted):
-    """Return the loops in as many groups as it pays to run compilers for, of about equal work."""
-    sizes = {loop: sum(map(len, loop.definitions)) for loop in wanted}
+def _interpret(loop: Loop) -> None:
+    """Let the interpreter run a loop, if it can."""
+    steps, outs, in_dtypes = loop.program
+    if interpretable(steps, in_dtypes):
+        code = interpreter_code(steps, outs, in_dtypes, loop.reducer)
+        loop.keep, loop.address, loop.context = code, opwise_c.INTERPRET, code.address
+
+
+def _shares(wanted: list[Loop]) -> list[list[Loop]]:
+    """Divide loops into groups of about equal size, as many as it pays to run compilers for."""
+    sizes = {loop: sum(map(len, loop.definitions or ())) for loop in wanted}
     count = max(1, min(resources.processors(), len(wanted), sum(sizes.values()) // SHARE))
-    groups = [[] for _ in range(count)]
+    groups: list[list[Loop]] = [[] for _ in range(count)]
     work = [0] * count
-    for loop in sorted(wanted, key=sizes.get, reverse=True):
+    for loop in sorted(wanted, key=sizes.__getitem__, reverse=True):
         least = work.index(min(work))
         groups[least].append(loop)
         work[least] += sizes[loop]
     return [group for group in groups if group]
 
 
-def source_text(wanted):
+def source_text(wanted: Sequence[Loop]) -> str:
     """Return the C file of some loops of a function."""
     return loops.file_text(
-        [text for loop in wanted for text in loop.definitions],
+        [text for loop in wanted for text in loop.definitions or ()],
         [(loop.program[0], loop.program[2]) for loop in wanted],
         head=f"/* made by opwise, version {VERSION} of the generator */",
     )
@@ -162,27 +210,39 @@ def source_text(wanted):
 
 # --- the interpreter ----------------------------------------------------------------------------
 
+#: (address of the loop, output register, input registers)
+_Instruction = tuple[int, int, tuple[int, ...]]
 
-def interpretable(steps, in_dtypes):
+
+def interpretable(steps: Sequence[Instruction], in_dtypes: Sequence[str]) -> bool:
     """Return whether every step has a built-in loop."""
     return _instructions(steps, in_dtypes) is not None
 
 
-def interpreter_code(steps, outs, in_dtypes, reducer=-1):
-    """Return the program as instructions of the interpreter; reducer: what it ends with."""
-    itemsizes, results, instructions = _instructions(steps, in_dtypes)
+def interpreter_code(
+    steps: Sequence[Instruction], outs: Sequence[int], in_dtypes: Sequence[str], reducer: int = -1
+) -> opwise_c.Code:
+    """Return an interpretable program as instructions of the interpreter.
+
+    reducer: index of the built-in reduction that it ends with, or -1.
+    """
+    found = _instructions(steps, in_dtypes)
+    assert found is not None
+    itemsizes, results, instructions = found
     n = len(in_dtypes)
     return opwise_c.Code(n, itemsizes, [results[s] for s in outs], instructions, reducer)
 
 
-def _instructions(steps, in_dtypes):
+def _instructions(
+    steps: Sequence[Instruction], in_dtypes: Sequence[str]
+) -> tuple[list[int], list[int], list[_Instruction]] | None:
     """Return (item size of each register, register of each slot, instructions), or None."""
     dtypes = list(in_dtypes)
     registers = list(range(len(in_dtypes)))  # by slot
     slot_dtypes = list(in_dtypes)
-    instructions = []
+    instructions: list[_Instruction] = []
 
-    def emit(loop, args, dtype):
+    def emit(loop: str, args: Sequence[int], dtype: str) -> int | None:
         address = opwise_c.LOOPS.get(loop)
         if address is None:
             return None
@@ -190,7 +250,7 @@ def _instructions(steps, in_dtypes):
         instructions.append((address, len(dtypes) - 1, tuple(args)))
         return len(dtypes) - 1
 
-    def converted(register, dtype, wanted):
+    def converted(register: int, dtype: str, wanted: str) -> int | None:
         if dtype == wanted:
             return register
         return emit(f"cast_{csource.short(dtype)}_{csource.short(wanted)}", [register], wanted)
@@ -213,20 +273,27 @@ def _instructions(steps, in_dtypes):
     return [sizes[d] for d in dtypes], registers, instructions
 
 
-def _emit_row(step, args, arg_dtypes, emit, converted):
+def _emit_row(
+    step: Instruction,
+    args: list[int],
+    arg_dtypes: list[str],
+    emit: Callable[[str, Sequence[int], str], int | None],
+    converted: Callable[[int, str, str], int | None],
+) -> int | None:
     row = step.op.row
     if row is None:
         return None
     computing = row.compute_dtype(arg_dtypes, step.dtype)
-    first_kept = "condition" in row.extra
-    if "ignores_first" in row.extra:
+    first_kept = row.first_is_condition
+    if row.ignores_first:
         args, arg_dtypes = args[1:], arg_dtypes[1:]
-    ready = []
+    ready: list[int] = []
     for i, (register, dtype) in enumerate(zip(args, arg_dtypes, strict=True)):
-        wanted = "bool" if first_kept and i == 0 else computing
-        ready.append(converted(register, dtype, wanted))
-        if ready[-1] is None:
+        made = converted(register, dtype, "bool" if first_kept and i == 0 else computing)
+        if made is None:
             return None
+        ready.append(made)
+    result: int | None
     loop = f"{row.name}_{csource.short(computing)}"
     if row.nin >= 0:
         result = emit(loop, ready, row_result(row, computing))
@@ -239,6 +306,6 @@ def _emit_row(step, args, arg_dtypes, emit, converted):
     return None if result is None else converted(result, row_result(row, computing), step.dtype)
 
 
-def row_result(row, computing):
+def row_result(row: Any, computing: str) -> str:
     """Return the dtype that the built-in loop of a row gives for a computing dtype."""
     return "bool" if row.out(*([computing] * max(1, row.nin))) == "bool" else computing

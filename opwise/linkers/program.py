@@ -2,58 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from opwise.graph import aliasing
-from opwise.graph.variable import Constant
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Constant, Variable
 
 
 @dataclass(frozen=True)
 class Step:
-    """One Apply: the slots that it reads and writes, and those that nobody needs after it."""
+    """One Apply in a Program."""
 
-    node: object
+    node: Apply
+    #: the slots that it reads and writes
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    #: the slots that nobody reads after it
     dies: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Program:
-    """What a machine runs.
+    """What a VM runs. Slots are numbers; each holds the value of one variable during a call."""
 
-    variables: the variable of each slot. inputs, outputs: slots. constants: {slot: value}.
-    parents: for each slot the one whose memory it may share, or -1. commit: the first step from
-    which on an input may be overwritten (the number of steps if none is); destroyed: those inputs.
-    ends: slots that no step lets go (outputs, views of inputs, the memory that an output shows):
-    they go when the results are handed over.
-    """
-
-    fgraph: object
-    variables: tuple
+    fgraph: FunctionGraph
+    #: by slot
+    variables: tuple[Variable, ...]
     steps: tuple[Step, ...]
+    #: the slots of the graph's inputs and outputs
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    constants: dict
+    #: {slot: value}
+    constants: dict[int, Any]
+    #: for each slot the one whose memory it may share, or -1
     parents: tuple[int, ...]
+    #: the first step that may overwrite an input; the number of steps if none does
     commit: int
+    #: the inputs that steps from ``commit`` on may overwrite
     destroyed: tuple[int, ...]
+    #: slots that are released after the results are returned, not by a step: outputs, views of
+    #: inputs, and memory of which an output is a view
     ends: tuple[int, ...]
 
     @property
-    def order(self):
+    def order(self) -> list[Apply]:
         return [step.node for step in self.steps]
 
 
-def root(program, slot):
+def root(program: Program, slot: int) -> int:
     """Return the slot whose memory a slot shows, or itself."""
     while program.parents[slot] >= 0:
         slot = program.parents[slot]
     return slot
 
 
-def roots_overwritten(program, steps):
-    """Return the slots whose memory steps overwrite, as roots."""
+def roots_overwritten(program: Program, steps: Iterable[Step]) -> set[int]:
+    """Return the roots of the slots that steps overwrite."""
     return {
         root(program, step.inputs[i])
         for step in steps
@@ -61,19 +68,25 @@ def roots_overwritten(program, steps):
     }
 
 
-def make_program(fgraph, schedule=None, is_last=None):
+def make_program(
+    fgraph: FunctionGraph,
+    schedule: Callable[[FunctionGraph], Iterable[Apply]] | None = None,
+    is_last: Callable[[Apply], bool] | None = None,
+) -> Program:
     """Return the Program of a graph.
 
-    schedule: a function from the graph to its order. is_last: a function from an Apply to whether
-    it may run behind what overwrites inputs, since it cannot fail and no other Apply waits for it.
+    schedule: a function from the graph to the order of its Applys (default: its ``toposort``).
+    is_last: a function that returns whether an Apply may run after those that overwrite inputs:
+    it cannot fail, and no other Apply reads its results.
     """
     order = list(schedule(fgraph)) if schedule is not None else fgraph.toposort()
     roots = aliasing.groups(fgraph, order)
     destroyers = _input_destroyers(fgraph, order, roots)
     order, commit = _commit_last(order, destroyers, fgraph, is_last)
-    slots, variables = {}, []
+    slots: dict[Variable, int] = {}
+    variables: list[Variable] = []
 
-    def slot(var):
+    def slot(var: Variable) -> int:
         index = slots.get(var)
         if index is None:
             index = slots[var] = len(variables)
@@ -107,7 +120,9 @@ def make_program(fgraph, schedule=None, is_last=None):
     )
 
 
-def _input_destroyers(fgraph, order, roots):
+def _input_destroyers(
+    fgraph: FunctionGraph, order: Sequence[Apply], roots: Mapping[Variable, Variable]
+) -> dict[Apply, Variable]:
     """Return {Apply: input of the graph whose memory it overwrites}."""
     given = set(fgraph.inputs)
     found = {}
@@ -119,17 +134,22 @@ def _input_destroyers(fgraph, order, roots):
     return found
 
 
-def _commit_last(order, destroyers, fgraph, is_last):
-    """Return (order, first step that overwrites an input): these steps moved to the end.
+def _commit_last(
+    order: list[Apply],
+    destroyers: Mapping[Apply, Variable],
+    fgraph: FunctionGraph,
+    is_last: Callable[[Apply], bool] | None,
+) -> tuple[list[Apply], int]:
+    """Move the steps that overwrite inputs to the end; return (order, the first of these steps).
 
-    A call that fails must leave shared values as they were. What overwrites them, and what depends
-    on that, runs last, when nothing else can fail any more; so does what overwrites other memory
-    that one of these reads.
+    A call that fails must leave shared values as they were. So the steps that overwrite them run
+    when no other step can fail any more. Steps that read their results, or overwrite memory that
+    they read, follow.
     """
     if not destroyers:
         return order, len(order)
     before = fgraph.orderings()
-    late = set()
+    late: set[Apply] = set()
     for node in order:
         if (
             node in destroyers
@@ -142,13 +162,18 @@ def _commit_last(order, destroyers, fgraph, is_last):
     return early + [node for node in order if node in late], len(early)
 
 
-def _lifetimes(fgraph, order, roots, slots):
-    """Return, for each step, the slots that can be let go after it.
+def _lifetimes(
+    fgraph: FunctionGraph,
+    order: Sequence[Apply],
+    roots: Mapping[Variable, Variable],
+    slots: Mapping[Variable, int],
+) -> list[tuple[int, ...]]:
+    """Return, for each step, the slots that can be released after it.
 
     Variables that share memory die together, after the last use of any of them. Inputs, outputs
     and constants do not die here.
     """
-    groups = {}
+    groups: dict[Variable, list[Variable]] = {}
     for var in slots:
         groups.setdefault(roots.get(var, var), []).append(var)
     kept = {roots.get(var, var) for var in (*fgraph.inputs, *fgraph.outputs)}
@@ -156,7 +181,7 @@ def _lifetimes(fgraph, order, roots, slots):
     for k, node in enumerate(order):
         for var in (*node.inputs, *node.outputs):
             last[roots.get(var, var)] = k
-    dies = [[] for _ in order]
+    dies: list[list[int]] = [[] for _ in order]
     for root, k in last.items():
         if root not in kept and not isinstance(root, Constant):
             dies[k].extend(slots[var] for var in groups[root])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 from opwise.errors import MethodNotDefined
+from opwise.graph.apply import Apply
 from opwise.graph.printing import Print
 from opwise.tensor.advanced_subtensor import (
     AdvancedIncSubtensor1,
@@ -29,8 +33,11 @@ from opwise.tensor.shape import Rebroadcast, Reshape
 from opwise.tensor.sort import TopKOp
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 
+#: the values of an Apply's inputs
+Values = Sequence[Any]
 
-def _called(node, i):
+
+def _called(node: Apply, i: int) -> str:
     """Return what input ``i`` of an Apply is called: by its name, or its place if it has none."""
     var = node.inputs[i]
     return str(var) if var.owner is None or var.name else f"input {i}"
@@ -42,7 +49,7 @@ _EARLIER = (
 )
 
 
-def remedy(exception, node, values):
+def remedy(exception: BaseException, node: Apply, values: Values) -> str | None:
     """Return what a user can do about the failure of an Apply, or None if there is no telling.
 
     values: those of its inputs.
@@ -67,7 +74,7 @@ def remedy(exception, node, values):
 # --- elementwise ----------------------------------------------------------------------------------
 
 
-def _elementwise(exception, node, values):
+def _elementwise(exception: BaseException, node: Apply, values: Values) -> str | None:
     lengths = meeting(node, values)
     if lengths is None:
         return None
@@ -84,11 +91,11 @@ def _elementwise(exception, node, values):
     )
 
 
-def meeting(node, values):
+def meeting(node: Apply, values: Values) -> tuple[int, dict[int, int]] | None:
     """Return (dimension, {length: index of an input that has it}) where operands do not fit."""
     shapes = [np.shape(value) for value in values]
     for dim in range(max(map(len, shapes), default=0)):
-        found = {}
+        found: dict[int, int] = {}
         for i, (var, shape) in enumerate(zip(node.inputs, shapes, strict=True)):
             if len(shape) > dim and not var.type.broadcastable[dim]:
                 found.setdefault(shape[dim], i)
@@ -97,7 +104,7 @@ def meeting(node, values):
     return None
 
 
-def step_that_failed(node, values):
+def step_that_failed(node: Apply, values: Values) -> Any:
     """Return the scalar op of a fused loop whose operands have different lengths, or None."""
     scalar_op = node.op.scalar_op
     if not hasattr(scalar_op, "steps"):
@@ -108,7 +115,7 @@ def step_that_failed(node, values):
         for var, value in zip(node.inputs, values, strict=True)
     ]
     ndim = node.outputs[0].type.ndim if isinstance(node.op, Elemwise) else len(slots[0])
-    for step in scalar_op.steps:
+    for step in scalar_op.instructions:
         lengths = []
         for dim in range(ndim):
             found = {slots[a][dim] for a in step.args} - {None}
@@ -125,7 +132,7 @@ def step_that_failed(node, values):
 _FACTORS = {Gemm: (2, 3), Gemv: (2, 3), Ger: (2, 3)}
 
 
-def _product(exception, node, values):
+def _product(exception: BaseException, node: Apply, values: Values) -> str | None:
     i, k = next((places for op, places in _FACTORS.items() if isinstance(node.op, op)), (0, 1))
     if isinstance(node.op, Ger):
         return _EARLIER
@@ -153,7 +160,7 @@ def _product(exception, node, values):
 # --- indices --------------------------------------------------------------------------------------
 
 
-def _index(exception, node, values):
+def _index(exception: BaseException, node: Apply, values: Values) -> str | None:
     if isinstance(exception, IndexError):
         if "boolean index" in str(exception):
             return f"A mask has the shape of what it picks from, {np.shape(values[0])} here."
@@ -184,7 +191,7 @@ _OF_ROWS = (AdvancedSubtensor1, AdvancedIncSubtensor1)
 # --- shapes ---------------------------------------------------------------------------------------
 
 
-def _reshape(exception, node, values):
+def _reshape(exception: BaseException, node: Apply, values: Values) -> str | None:
     size = np.size(values[0])
     return (
         f"The new shape must hold the {size} elements of {_called(node, 0)}; one length may be -1, "
@@ -192,32 +199,32 @@ def _reshape(exception, node, values):
     )
 
 
-def _join(exception, node, values):
+def _join(exception: BaseException, node: Apply, values: Values) -> str | None:
     shapes = ", ".join(f"{_called(node, i)} {np.shape(v)}" for i, v in enumerate(values) if i)
     return f"Only along axis {int(values[0])}, the one joined along, may lengths differ: {shapes}."
 
 
-def _split(exception, node, values):
+def _split(exception: BaseException, node: Apply, values: Values) -> str | None:
     return f"The sizes must add up to the length of {_called(node, 0)} along that axis."
 
 
-def _top(exception, node, values):
+def _top(exception: BaseException, node: Apply, values: Values) -> str | None:
     return (
         f"Ask for at most as many as {_called(node, 0)} has, whose shape is {np.shape(values[0])}."
     )
 
 
-def _alloc(exception, node, values):
+def _alloc(exception: BaseException, node: Apply, values: Values) -> str | None:
     if "negative" in str(exception):
         return "Lengths are 0 or more: look at how the shape is computed."
     return f"{_called(node, 0)} must have the lengths of the result, or 1 where it is repeated."
 
 
-def _arange(exception, node, values):
+def _arange(exception: BaseException, node: Apply, values: Values) -> str | None:
     return "Give a step other than 0."
 
 
-def _reduction(exception, node, values):
+def _reduction(exception: BaseException, node: Apply, values: Values) -> str | None:
     if "zero-size" in str(exception) or "empty" in str(exception):
         return (
             f"{_called(node, 0)} is empty, and an empty array has no maximum: give it an element."
@@ -225,7 +232,7 @@ def _reduction(exception, node, values):
     return _elementwise(exception, node, values) if hasattr(node.op, "scalar_op") else None
 
 
-def _rebroadcast(exception, node, values):
+def _rebroadcast(exception: BaseException, node: Apply, values: Values) -> str | None:
     return (
         f"The program says that this dimension of {_called(node, 0)} is always 1 (T.addbroadcast, "
         "T.patternbroadcast): drop that, or give such a value."
@@ -235,21 +242,21 @@ def _rebroadcast(exception, node, values):
 # --- neural networks ------------------------------------------------------------------------------
 
 
-def _labels(exception, node, values):
+def _labels(exception: BaseException, node: Apply, values: Values) -> str | None:
     x, labels = values[0], values[-1]
     if np.shape(x)[0] != np.shape(labels)[0]:
         return f"Give one label for each of the {np.shape(x)[0]} rows."
     return f"Labels are classes, counted from 0: here from 0 to {np.shape(x)[1] - 1}."
 
 
-def _softmax(exception, node, values):
+def _softmax(exception: BaseException, node: Apply, values: Values) -> str | None:
     return "The bias has one element for each column of what it is added to."
 
 
 # --- others ---------------------------------------------------------------------------------------
 
 
-def _assert(exception, node, values):
+def _assert(exception: BaseException, node: Apply, values: Values) -> str | None:
     failed = [_called(node, i) for i, v in enumerate(values) if i and not np.all(v)]
     return (
         f"The program asserts that {' and '.join(failed)} is true of {_called(node, 0)}: look at "
@@ -257,11 +264,11 @@ def _assert(exception, node, values):
     )
 
 
-def _print(exception, node, values):
+def _print(exception: BaseException, node: Apply, values: Values) -> str | None:
     return "What Print is to show are attributes or methods of an array, such as 'shape' or 'min'."
 
 
-def _own_op(exception, node):
+def _own_op(exception: BaseException, node: Apply) -> str | None:
     text, name = str(exception), type(node.op).__name__
     if "did not compute its output" in text:
         return f"{name}.perform returns nothing: it puts each result into output_storage[i][0]."
@@ -275,7 +282,10 @@ def _own_op(exception, node):
     return f"Look into {name}.perform, where the traceback ends."
 
 
-_ADVICE = [
+#: (classes of Ops, what advises on their failures), the first that fits
+_ADVICE: list[
+    tuple[Any, Callable[[BaseException, Apply, Values], str | None]]
+] = [
     (MapReduce, _reduction),
     (Elemwise, _elementwise),
     ((Dot, Dot22, Dot22Scalar, Gemm, Gemv, Ger, BatchedDot), _product),

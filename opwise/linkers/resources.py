@@ -1,9 +1,10 @@
-"""What kernels may take of the machine: processors, and memory that is kept for later results."""
+"""What kernels may use: threads, and memory that is kept for later results."""
 
 from __future__ import annotations
 
 import os
 from functools import cache
+from typing import Any
 
 from opwise.config import config
 from opwise.graph import hooks
@@ -12,31 +13,34 @@ from opwise.linkers import blasthreads, opwise_c
 _GIB = 1 << 30
 
 
-def obey_flags():
-    """Let kernels and BLAS use as many threads, and keep as much freed memory, as flags say."""
+def obey_flags() -> None:
+    """Apply the flags ``threads`` and ``recycle_bytes`` to kernels and BLAS."""
     use_threads(_threads_by_flags())
     asked = config.recycle_bytes
     opwise_c.keep_at_most(_kept_by_default() if asked < 0 else asked)
 
 
-def use_threads(number):
-    """Let kernels use so many threads; BLAS too, unless no flag says how many and this is usual."""
+def use_threads(number: int) -> None:
+    """Let kernels use so many threads.
+
+    BLAS gets the same limit if the flag ``threads`` is set, or if ``number`` is not the default.
+    """
     opwise_c.set_threads(number)
     is_usual = number == _threads_by_flags()
     blasthreads.bind((config.threads or None) if is_usual else number)
 
 
-def threads():
+def threads() -> int:
     """Return how many threads kernels may use."""
     return opwise_c.threads()
 
 
-def _threads_by_flags():
-    return config.threads or processors()
+def _threads_by_flags() -> int:
+    return int(config.threads) or processors()
 
 
-def _parallelism():
-    """Return what a profile tells of threads: those of kernels and those of BLAS."""
+def _parallelism() -> dict[str, Any]:
+    """Return what a profile says about threads: those of kernels and those of BLAS."""
     return {"threads": opwise_c.threads(), **blasthreads.describe()}
 
 
@@ -44,23 +48,23 @@ hooks.parallelism = _parallelism
 
 
 @cache
-def processors():
+def processors() -> int:
     """Return OMP_NUM_THREADS, or how many processors this process may run on."""
-    told = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    if told.isdigit() and int(told) > 0:
-        return int(told)
+    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if given.isdigit() and int(given) > 0:
+        return int(given)
     return available()
 
 
-def available():
-    """Return how many processors this process may run on, whatever the environment says."""
+def available() -> int:
+    """Return how many processors this process may run on, whatever OMP_NUM_THREADS says."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 @cache
-def _kept_by_default():
+def _kept_by_default() -> int:
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):

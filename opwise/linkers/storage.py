@@ -10,6 +10,7 @@ from typing import Any
 from opwise.errors import with_message
 from opwise.graph import hooks
 from opwise.graph.type import Type
+from opwise.graph.variable import Variable
 from opwise.linkers.opwise_c import Claim, Lock
 
 #: a list of one element: a value, None if there is none yet
@@ -17,18 +18,33 @@ Storage = list[Any]
 
 
 class Container:
-    """A one-element list, ``storage``, and the type that every value put there is converted to.
+    """A storage, and the type that every value put there is converted to.
 
     r: the variable that the value belongs to, or its type. readonly: values cannot be set.
-    strict, allow_downcast: handed to ``type.filter``. name: used in messages; the variable's unless
-    told. A list is shared by all who hold it: functions, shared variables and Module instances see
-    each other's values. None is a value of every container: it means that there is none yet.
-    lock: functions hold it while they compute with the value or update it.
+    strict, allow_downcast: passed to ``type.filter``. name: used in messages (default: the
+    variable's). Functions, shared variables and Module instances that share the storage see each
+    other's values. Functions hold ``lock`` while they read or update the value.
     """
 
     __slots__ = ("allow_downcast", "lock", "name", "readonly", "storage", "strict", "type")
 
-    def __init__(self, r, storage, readonly=False, strict=False, allow_downcast=None, name=None):
+    type: Type
+    name: str | None
+    storage: Storage
+    readonly: bool
+    strict: bool
+    allow_downcast: bool | None
+    lock: Lock
+
+    def __init__(
+        self,
+        r: Variable | Type,
+        storage: Storage,
+        readonly: bool = False,
+        strict: bool = False,
+        allow_downcast: bool | None = None,
+        name: str | None = None,
+    ) -> None:
         if not isinstance(storage, list) or not storage:
             raise TypeError(f"storage must be a list of length at least one, not {storage!r}")
         if isinstance(r, Type):
@@ -43,26 +59,26 @@ class Container:
         self.allow_downcast = allow_downcast
         self.lock = Lock()
 
-    def reading(self):
+    def reading(self) -> Claim:
         """Return a context manager: within it, no other thread writes the value."""
         return Claim((), (self.lock,))
 
-    def writing(self):
+    def writing(self) -> Claim:
         """Return a context manager: within it, no other thread reads or writes the value."""
         return Claim((self.lock,))
 
     @property
-    def data(self):
-        """The value itself, not a copy; of what lies on a device a copy on the host.
+    def data(self) -> Any:
+        """The value itself, not a copy; a copy on the host if it lies on a device.
 
-        Setting it converts to the type, without a copy where none is needed. Raises what
+        Setting it converts to the type, and copies only if that is needed. Raises what
         ``type.filter`` raises, with the name of this container added to the text, and Exception
-        where the container is read-only.
+        if the container is read-only.
         """
         return hooks.to_host(self.storage[0])
 
     @data.setter
-    def data(self, value):
+    def data(self, value: Any) -> None:
         if self.readonly:
             raise Exception(
                 f"Cannot set readonly storage: {self.name}. It is a constant: a variable can "
@@ -84,14 +100,14 @@ class Container:
 
     value = data
 
-    def __getstate__(self):
-        """What is pickled lies on the host: where it is loaded, there may be no device."""
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        """Move the value to the host: there may be no device where the pickle is loaded."""
         with self.writing():
             self.storage[0] = hooks.to_host(self.storage[0])
         return None, {name: getattr(self, name) for name in self.__slots__}
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"<{self.storage[0]}>"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<{self.storage[0]!r}>"

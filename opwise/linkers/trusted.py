@@ -13,6 +13,7 @@ import os
 import shlex
 import stat
 import time
+from collections.abc import Callable
 from functools import cache
 
 #: the largest file that is read
@@ -28,7 +29,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 class Refused(Exception):
     """A folder or file is not used: the reason, and a remedy ("" if there is no certain one)."""
 
-    def __init__(self, reason: str, remedy: str = ""):
+    def __init__(self, reason: str, remedy: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
         self.remedy = remedy
@@ -41,7 +42,7 @@ class Folder:
     FileNotFoundError. Raises Refused if somebody else could change the folder or one above it.
     """
 
-    def __init__(self, path: str, make: bool = True):
+    def __init__(self, path: str, make: bool = True) -> None:
         self.path = os.path.abspath(path)
         self._fd = _walk(self.path, make)
         info = os.fstat(self._fd)
@@ -54,15 +55,21 @@ class Folder:
                 f"run: chmod u+rwx {shlex.quote(self.path)}" if own else "",
             )
 
-    def _allows(self, access):
+    def _allows(self, access: int) -> bool:
         effective = os.access in os.supports_effective_ids
         return os.access(".", access, dir_fd=self._fd, effective_ids=effective)
 
-    def __del__(self):
+    def __del__(self) -> None:
         if hasattr(self, "_identity"):  # __init__ was successful
             self.close(self._fd)
 
-    def close(self, fd: int, fstat=os.fstat, close=os.close) -> None:  # ``os`` may be gone at exit
+    def close(
+        self,
+        fd: int,
+        # ``os`` may be gone at exit
+        fstat: Callable[[int], os.stat_result] = os.fstat,
+        close: Callable[[int], None] = os.close,
+    ) -> None:
         """Close a descriptor of this folder, unless the program has closed it and reused it."""
         try:
             info = fstat(fd)
@@ -157,7 +164,7 @@ class Folder:
             os.close(fd)
 
 
-def _read(fd, size):
+def _read(fd: int, size: int) -> bytes:
     content = os.read(fd, size + 1)
     while len(content) <= size and (more := os.read(fd, size + 1 - len(content))):
         content += more
@@ -174,7 +181,7 @@ def write_all(fd: int, content: bytes) -> None:
 # --- who can change a folder ----------------------------------------------------------------------
 
 
-def _walk(path, make):
+def _walk(path: str, make: bool) -> int:
     """Return a descriptor of a folder after checking it and every folder above it."""
     names = [name for name in path.split(os.sep) if name]
     fd, here = os.open(os.sep, _FOLDER), os.sep
@@ -192,7 +199,7 @@ def _walk(path, make):
     return fd
 
 
-def _enter(parent, name, path, make):
+def _enter(parent: int, name: str, path: str, make: bool) -> int:
     """Return a descriptor of a folder within another, created if it is missing and ``make``."""
     made = False
     if make:
@@ -215,7 +222,7 @@ def _enter(parent, name, path, make):
     return fd
 
 
-def _open_folder(parent, name, path):
+def _open_folder(parent: int, name: str, path: str) -> int:
     try:
         return os.open(name, _FOLDER, dir_fd=parent)
     except FileNotFoundError:
@@ -245,7 +252,7 @@ def check(info: os.stat_result, path: str, may_be_sticky: bool = False) -> None:
 
 
 @cache
-def _unmapped_owner():
+def _unmapped_owner() -> int | None:
     """Return the owner that stands for all users whom this user namespace lacks, None outside one.
 
     In a sandbox the host's root, who owns its folders, shows as this one.
@@ -261,7 +268,7 @@ def _unmapped_owner():
     return None if mapped else owner
 
 
-def _user(uid):
+def _user(uid: int) -> str:
     import pwd  # for this message alone
 
     with contextlib.suppress(KeyError):
@@ -281,7 +288,7 @@ class Temporary:
     Its process holds a lock on it, so that a later process can delete what a killed one left.
     """
 
-    def __init__(self, place: str):
+    def __init__(self, place: str) -> None:
         place = os.path.realpath(place)
         if not os.path.isdir(place):
             raise Refused(f"{place} is not a folder")
@@ -293,20 +300,20 @@ class Temporary:
         self._lock = os.open(self.path, _LIST)
         _try_lock(self._lock, shared=True)
 
-    def __enter__(self):
+    def __enter__(self) -> Folder:
         return self.folder
 
-    def __exit__(self, *exc_info):
+    def __exit__(self, *exc_info: object) -> None:
         self.remove()
 
-    def remove(self):
+    def remove(self) -> None:
         """Delete the folder and what is in it."""
         self.folder.close(self._lock)
         _remove_tree(self.path)
 
 
-def _try_lock(fd, shared):
-    """Lock a file; return None if somebody else holds it, False where there are no locks."""
+def _try_lock(fd: int, shared: bool) -> bool | None:
+    """Lock a file; return None if another process holds it, False if locks are not supported."""
     import fcntl  # only processes that compile need it
 
     try:
@@ -318,13 +325,13 @@ def _try_lock(fd, shared):
     return True
 
 
-def _remove_tree(path):
+def _remove_tree(path: str) -> None:
     import shutil  # only processes that compile need it
 
     shutil.rmtree(path, ignore_errors=True)  # follows no links
 
 
-def _sweep(place):
+def _sweep(place: str) -> None:
     """Delete the temporary folders of processes that were killed."""
     with contextlib.suppress(OSError):
         names = [name for name in os.listdir(place) if name.startswith(_TEMPORARY)]
@@ -333,7 +340,7 @@ def _sweep(place):
                 _sweep_one(os.path.join(place, name))
 
 
-def _sweep_one(path):
+def _sweep_one(path: str) -> None:
     fd = os.open(path, _LIST)
     try:
         info = os.fstat(fd)
@@ -382,6 +389,6 @@ def process_folder(places: list[str]) -> Folder:
     raise refusal
 
 
-def _remove_of_process(process, made):
+def _remove_of_process(process: int, made: Temporary) -> None:
     if process == os.getpid():  # a forked child runs this, too
         made.remove()

@@ -128,6 +128,7 @@ class PlainVM(PythonVM):
         self.intermediate = [s for c, s in enumerate(storages) if c not in kept]
         self._ends = [storages[c] for c in program.ends if c not in kept]
         self.timed = self.ignoring = False
+        self.calls = self.total_ns = self.first_ns = 0
         self._marks: tuple[Any, Any, bytes, list[bytes]] | None = None
         self._layouts: list[tuple[tuple[int, ...], tuple[int, ...]] | None]
         self._layouts = [None] * len(storages)

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
+from opwise.graph.apply import Apply
 from opwise.graph.variable import Variable
-from opwise.linkers.base import Linker, OpWiseCLinker, PerformLinker
+from opwise.linkers.base import Linker, OpWiseCLinker, PerformLinker, Schedule
 from opwise.linkers.linked import Linked
 from opwise.linkers.storage import Container, Storage
-from opwise.linkers.vm import PlainVM
+from opwise.linkers.vm import PlainVM, Thunk
 
 
 class WrapLinker(Linker):
-    """Runs ``wrapper(i, node, *thunks)`` for every Apply, with a thunk of each of ``linkers``.
+    """Calls ``wrapper(i, node, *thunks)`` for every Apply, with a thunk of each of ``linkers``.
 
-    The wrapper must call the thunks itself. Each linker has storages of its own; inputs are copied
-    from the first's, whose outputs are returned.
+    The wrapper must call the thunks itself. Each linker has storages of its own: inputs are copied
+    from those of the first linker, whose outputs are returned.
     """
 
-    def __init__(self, linkers, wrapper):
+    def __init__(self, linkers: Iterable[Linker], wrapper: Callable[..., Any]) -> None:
         for linker in linkers:
             if not isinstance(linker, Linker) or isinstance(linker, WrapLinker):
                 raise AttributeError(
@@ -94,17 +95,17 @@ def _together(vms: Sequence[PlainVM], wrapper: Callable[..., Any]) -> PlainVM:
     return first
 
 
-def WrapLinkerMany(linkers, wrappers):
+def WrapLinkerMany(linkers: Iterable[Linker], wrappers: Sequence[Callable[..., Any]]) -> WrapLinker:
     """Return a WrapLinker that calls each of ``wrappers`` in order."""
 
-    def wrapper(*args):
+    def wrapper(*args: Any) -> None:
         for f in wrappers:
             f(*args)
 
     return WrapLinker(linkers, wrapper)
 
 
-def check_equal(x, y):
+def check_equal(x: Storage, y: Storage) -> None:
     """Raise unless the values of two storages agree: dtype, shape, and 1e-10 at most apart."""
     a, b = x[0], y[0]
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
@@ -124,12 +125,16 @@ def check_equal(x, y):
 class DualLinker(WrapLinker):
     """Runs numpy and C side by side and compares after every Apply; returns numpy's results."""
 
-    def __init__(self, checker=check_equal, schedule=None):
-        def run_both(i, node, python, c):
+    def __init__(
+        self,
+        checker: Callable[[Storage, Storage], None] = check_equal,
+        schedule: Schedule | None = None,
+    ) -> None:
+        def run_both(i: int, node: Apply, python: Thunk, c: Thunk) -> None:
             python()
             c()
             for var, a, b in zip(node.outputs, python.outputs, c.outputs, strict=True):
-                own = var._tag and getattr(var.tag, "values_eq_approx", None)
+                own = getattr(var.tag, "values_eq_approx", None) if var._tag else None
                 if own is None or not own(a[0], b[0]):
                     checker(a, b)
 
@@ -138,7 +143,7 @@ class DualLinker(WrapLinker):
         self.checker = checker
         self.schedule = schedule
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "DualLinker()"
 
 

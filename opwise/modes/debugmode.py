@@ -43,7 +43,7 @@ from opwise.modes.debugchecks import (
 from opwise.modes.mode import Mode
 from opwise.modes.perturbation import explains_alone
 from opwise.modes.replay import Replay
-from opwise.optimizers.history import History, Trace
+from opwise.optimizers.history import RewriteHistory, Trace
 from opwise.tensor.elemwise import Elemwise
 
 _log = logging.getLogger("opwise.debugmode")
@@ -90,8 +90,7 @@ class DebugMode(Mode):
         Raises StochasticOrder if it is not.
         """
         as_written = fgraph.clone() if self.stability_patience > 1 else None
-        history = History()
-        fgraph.attach_feature(history)
+        history = _attach_history(fgraph)
         record = super().optimize(fgraph)
         # what a rewrite had to say was said the first time
         with change_flags(on_opt_error="ignore", optimizer_verbose=False):
@@ -120,6 +119,15 @@ class DebugMode(Mode):
         self.linker = DebugLinker()
 
 
+def _attach_history(fgraph):
+    """Attach a new history of rewrites, in place of that of the graph of which this is a copy."""
+    old, new = fgraph.find_feature(RewriteHistory), RewriteHistory()
+    if old is not None:
+        fgraph.remove_feature(old)
+    fgraph.attach_feature(new)
+    return new
+
+
 def _or(value, default):
     return default if value is None else value
 
@@ -144,7 +152,7 @@ class DebugLinker(Linker):
         trials = {}
         if target.device_name() != "cpu":
             trials = importlib.import_module("opwise.gpu.trials").trials_of(linked.order)
-        history = fgraph.find_feature(History)
+        history = fgraph.find_feature(RewriteHistory)
         replay = Replay(history, fgraph.inputs, fgraph.outputs, self.settings.check_py_code)
         return replace(linked, vm=DebugVM(self.settings, linked.vm, replay, trials))
 

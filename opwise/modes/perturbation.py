@@ -311,7 +311,7 @@ def unfused(node, inputs):
     if not isinstance(op, Elemwise) or not isinstance(op.scalar_op, Composite):
         return node.clone_with_new_inputs(inputs).outputs
     slots = list(inputs)
-    for step in op.scalar_op.steps:
+    for step in op.scalar_op.instructions:
         if isinstance(step.op, Literal):
             slots.append(constant(step.op.value, dtype=step.dtype))
             continue

@@ -9,13 +9,12 @@ import atexit
 
 from opwise.config import config
 from opwise.modes.mode import Mode
-from opwise.profiling import limits
-from opwise.profiling.collection import no_collection
-from opwise.profiling.profiled import Profiled, profile_from
-from opwise.profiling.showing import show
+from opwise.profiling.methods import ProfileMethods, profile_from
+from opwise.profiling.process import pause_garbage_collection
+from opwise.profiling.streams import show
 
 
-class ProfileMode(Mode, Profiled):
+class ProfileMode(Mode, ProfileMethods):
     """Times every Apply of every function compiled under it.
 
     linker, optimizer: as for Mode; the linker comes first. message: not printed, but kept
@@ -114,7 +113,7 @@ class ProfileMode(Mode, Profiled):
         """
         self._print_summary(*_limits(n_apply_to_print, n_ops_to_print))
 
-    @no_collection()
+    @pause_garbage_collection()
     def _print_summary(self, n_apply, n_ops, at_end=False):
         from opwise.profiling.reports import profilemode as text
 
@@ -122,7 +121,7 @@ class ProfileMode(Mode, Profiled):
         self._calls_printed = _calls(profile)
         show(text.summary(profile, n_apply, n_ops), at_end=at_end)
 
-    @no_collection()
+    @pause_garbage_collection()
     def print_diff_summary(self, other, n_apply_to_print=None, n_ops_to_print=None):
         """Print the difference to another profile, self minus other, Apply by Apply.
 
@@ -153,8 +152,10 @@ def _by_name(profile, value):
 
 def _limits(n_apply_to_print, n_ops_to_print):
     """Return both numbers of rows: what was given, or else what the flags say."""
+    from opwise.profiling.validation import check_counts
+
     given = {"n_apply_to_print": n_apply_to_print, "n_ops_to_print": n_ops_to_print}
-    limits.check(**{name: n for name, n in given.items() if n is not None})
+    check_counts(**{name: n for name, n in given.items() if n is not None})
     flags = config.ProfileMode
     return [getattr(flags, name) if n is None else n for name, n in given.items()]
 

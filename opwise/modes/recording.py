@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from opwise.config import config
-from opwise.linkers import blasload, blasthreads, cbuild, probe
+from opwise.hardware import cpu
+from opwise.linkers import blasload, blasthreads, cbuild
 from opwise.linkers.linked import Linked
 from opwise.profiling.recorder import Calls, CompileTimes, Recorder
 
@@ -47,7 +48,7 @@ def record(
         linked=linked,
         calls=function,
         report=function.compile_report,
-        limits=probe.known,
+        limits=cpu.known,
         device_limits=None if device is None else partial(_known, device),
         no_compiler=cbuild.no_compiler() if linked.uses_compiler else "",
         with_memory=memory,

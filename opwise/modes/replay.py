@@ -38,7 +38,9 @@ _MISSING = object()
 
 
 class Replay:
-    """Runs a History. inputs, outputs: those of the graph. Each variable has a slot for its value.
+    """Runs a RewriteHistory; each variable has a slot for its value.
+
+    inputs, outputs: those of the graph.
 
     in_python: run ``perform``; otherwise C where there is C.
     """

@@ -5,18 +5,21 @@ DebugMode checks each replacement of a whole optimization: see ``history``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from opwise.config import change_flags
 from opwise.errors import BadOptimization
 from opwise.graph import provenance
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import io_toposort
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.folding import params
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.passes import Optimizer
 
 
-def evaluate(outputs, values):
+def evaluate(outputs: Sequence[Variable], values: Mapping[Variable, Any]) -> list[Any]:
     """Return the values of ``outputs`` as the ``perform`` methods compute them, Apply by Apply.
 
     values: dict from the variables that the outputs depend on to arrays. Nothing is rewritten, and

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opwise.errors import MethodNotDefined, ShapeError
+from opwise.graph.apply import Apply
 from opwise.graph.traversal import io_toposort
 from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.rule import rule
@@ -40,8 +42,8 @@ def constant_folding(fgraph, node):
     return [out.type.make_constant(value) for out, value in zip(node.outputs, values, strict=True)]
 
 
-def perform(node, inputs):
-    """Return the values of an Apply's outputs for values of its inputs; None where that fails."""
+def perform(node: Apply, inputs: Sequence[Any]) -> list[Any] | None:
+    """Return the values of an Apply's outputs for values of its inputs; None if that fails."""
     destroyed = {i for indices in node.op.destroy_map.values() for i in indices}
     inputs = [
         value.copy() if i in destroyed and hasattr(value, "copy") else value

@@ -105,7 +105,7 @@ class Trace(Feature):
         )
 
 
-class History(Trace):
+class RewriteHistory(Trace):
     """A trace that also keeps what every Apply and replacement was at the time.
 
     applys: a dict from each Apply that ever was in the graph to (Op, inputs) as it came in; each

@@ -3,9 +3,30 @@
 from __future__ import annotations
 
 from opwise.errors import InconsistencyError
+from opwise.graph.features import Feature
+from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.provenance import union
 from opwise.graph.variable import Constant
 from opwise.optimizers.passes import Optimizer, PassRecord
+
+
+class _MergeMark(Feature):
+    """Remembers after which edit of its graph nothing was left to merge."""
+
+    def __init__(self) -> None:
+        self.edits: int | None = None
+
+    def clone(self) -> _MergeMark:
+        """Return a mark for a copy of the graph, which counts edits of its own."""
+        return _MergeMark()
+
+
+def _mark_of(fgraph: FunctionGraph) -> _MergeMark:
+    mark = fgraph.find_feature(_MergeMark)
+    if mark is None:
+        mark = _MergeMark()
+        fgraph.attach_feature(mark)
+    return mark
 
 
 class MergeOptimizer(Optimizer):
@@ -18,7 +39,8 @@ class MergeOptimizer(Optimizer):
     name = "merge"
 
     def apply(self, fgraph):
-        if getattr(fgraph, "merged_at", None) == fgraph.edits:
+        mark = _mark_of(fgraph)
+        if mark.edits == fgraph.edits:
             return PassRecord(counts={"merged": 0, "constants": 0, "failures": 0})
         constants, applys = _equal_things(fgraph)
         # in this order what is kept never loses its last reader before it gets another
@@ -30,7 +52,7 @@ class MergeOptimizer(Optimizer):
             _inherit(applys)
             failures = _replace(fgraph, pairs)
         if not failures:
-            fgraph.merged_at = fgraph.edits  # nothing is equal any more until something changes
+            mark.edits = fgraph.edits
         merged = len(constants) + len(applys)
         return PassRecord(
             counts={"merged": merged, "constants": len(constants), "failures": failures}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from time import perf_counter
+from typing import Any
 
 from opwise.config import config
 from opwise.errors import BadOptimization, InconsistencyError
 from opwise.graph.apply import Apply
 from opwise.graph.features import Feature
+from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Variable
 from opwise.optimizers.passes import (
     Optimizer,
@@ -18,7 +21,7 @@ from opwise.optimizers.passes import (
     logger,
     run_pass,
 )
-from opwise.optimizers.rule import LocalOptGroup, RuleIndex, is_empty
+from opwise.optimizers.rule import LocalOptGroup, LocalOptimizer, RuleIndex, is_empty
 
 #: a rule is tried again on an Apply when an input, or an owner this many levels below, changed
 REACH = 3
@@ -27,7 +30,9 @@ REACH = 3
 # --- putting a rule's result into the graph -------------------------------------------------------
 
 
-def replacements(rule, node, result):
+def replacements(
+    rule: object, node: Apply, result: Any
+) -> tuple[list[tuple[Variable, Variable]], Sequence[Apply]]:
     """Return (pairs of a variable and its replacement, Applys that must go) of a rule's result.
 
     Pairs that change nothing are left out. Raises TypeError, ValueError or BadOptimization where
@@ -74,12 +79,18 @@ def replacements(rule, node, result):
     return pairs, remove
 
 
-def apply_result(fgraph, node, rule, result, navigator=None):
+def apply_result(
+    fgraph: FunctionGraph,
+    node: Apply,
+    rule: object,
+    result: Any,
+    navigator: NavigatorOptimizer | None = None,
+) -> bool:
     """Put a rule's result into the graph; return whether that changed it.
 
     A result that breaks the graph is undone. navigator: the pass that hears of failures.
     """
-    pairs = ()
+    pairs: Sequence[tuple[Variable, Variable]] = ()
     try:
         pairs, remove = replacements(rule, node, result)
         if not pairs:
@@ -318,13 +329,13 @@ class _TopoRun:
         return PassRecord(rules=records)
 
 
-def in2out(*local_opts, name=None, **options):
+def in2out(*local_opts: LocalOptimizer, name: str | None = None, **options: Any) -> TopoOptimizer:
     """Return a pass that tries rules on every Apply once, from the inputs to the outputs."""
     rule = local_opts[0] if len(local_opts) == 1 else LocalOptGroup(*local_opts)
     return TopoOptimizer(rule, "in_to_out", name=name, **options)
 
 
-def out2in(*local_opts, name=None, **options):
+def out2in(*local_opts: LocalOptimizer, name: str | None = None, **options: Any) -> TopoOptimizer:
     """Return a pass that tries rules on every Apply once, from the outputs to the inputs."""
     rule = local_opts[0] if len(local_opts) == 1 else LocalOptGroup(*local_opts)
     return TopoOptimizer(rule, "out_to_in", name=name, **options)

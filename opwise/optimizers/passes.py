@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from time import perf_counter
+from typing import Any
 
 from opwise.config import config
 from opwise.graph import provenance
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
 from opwise.optimizers.rule import check_destroyers
 
 
@@ -86,7 +90,7 @@ class OptimizationProfile(PassRecord):
 # --- failures -------------------------------------------------------------------------------------
 
 
-def failed(what, error, node=None):
+def failed(what: str, error: Exception, node: Apply | None = None) -> None:
     """React to an exception in a rule or pass as config.on_opt_error says; the graph is whole.
 
     what: the name of the rule or pass. node: the Apply that it was tried on. 'raise' raises the
@@ -164,12 +168,12 @@ class FromFunctionOptimizer(Optimizer):
             requirement(fgraph)
 
 
-def optimizer(function):
+def optimizer(function: Callable[[FunctionGraph], Any]) -> FromFunctionOptimizer:
     """Make a pass of a function of the graph."""
     return FromFunctionOptimizer(function)
 
 
-def inplace_optimizer(function):
+def inplace_optimizer(function: Callable[[FunctionGraph], Any]) -> FromFunctionOptimizer:
     """Make a pass of a function that brings Ops which overwrite their inputs."""
     return FromFunctionOptimizer(function, (check_destroyers,))
 
@@ -181,7 +185,13 @@ class AddDestroyHandler(Optimizer):
         check_destroyers(fgraph)
 
 
-def run_pass(fgraph, one, index=0, name=None, on_failure=None):
+def run_pass(
+    fgraph: FunctionGraph,
+    one: Any,
+    index: int = 0,
+    name: str | None = None,
+    on_failure: Callable[[Exception, Any], None] | None = None,
+) -> PassRecord:
     """Apply one pass and return its PassRecord; a pass that raises leaves the graph as it was.
 
     on_failure: function of the exception, the sequence and the pass, instead of ``failed``.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.rule import LocalOptimizer
-from opwise.tensor.creation import constant_number
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.knownvalues import constant_number
 from opwise.tensor.variable import constant
 
 

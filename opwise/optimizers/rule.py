@@ -5,13 +5,17 @@ What applies rules to a graph is in ``passes``; rules written as patterns are in
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+from opwise.graph.apply import Apply
 from opwise.graph.features import DestroyHandler
+from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.op import Op
+from opwise.graph.variable import Variable
 from opwise.scalar.op import ScalarOp
 from opwise.tensor.elemwise import Elemwise
 
@@ -74,6 +78,16 @@ class Rule(LocalOptimizer):
 
 FromFunctionLocalOptimizer = Rule
 
+#: what a rule is tried on, see ``rule``
+Tracked: TypeAlias = Op | type[Op] | str
+#: the stages that a rule takes part in: one, several, or with the tags for each
+Stages: TypeAlias = str | Sequence[str] | Mapping[str, Sequence[str]] | None
+#: attaches features that a rule needs
+Requirement: TypeAlias = Callable[[FunctionGraph], None]
+#: what a rule returns: a replacement (or None) for each output, or {old variable: new variable}
+Replacements: TypeAlias = Sequence[Variable | None] | Mapping[Any, Any] | Literal[False] | None
+RuleFunction: TypeAlias = Callable[[FunctionGraph, Apply], Replacements]
+
 
 # --- declaring rules ------------------------------------------------------------------------------
 
@@ -90,36 +104,68 @@ class Declaration:
     module: str
 
 
-#: everything declared before the pipeline was built, in order of definition
-declared: list[Declaration] = []
+class Declarations:
+    """The declarations of rules: they wait for the pipeline, which then takes each as it is made.
 
-#: set by ``stages`` when the pipeline stands: takes declarations made from then on
-_late: list[Callable[[Declaration], None]] = []
+    Several threads may declare rules, while one of them builds the pipeline.
+    """
+
+    def __init__(self) -> None:
+        #: what was declared before the pipeline was built, in order of definition
+        self.waiting: list[Declaration] = []
+        self._join: Callable[[Declaration], None] | None = None
+        self._lock = threading.Lock()
+
+    def add(self, declaration: Declaration) -> None:
+        """Hand a declaration to the pipeline if there is one, else let it wait."""
+        with self._lock:
+            join = self._join
+            if join is None:
+                self.waiting.append(declaration)
+        if join is not None:
+            join(declaration)
+
+    def take(self, join: Callable[[Declaration], None], key: Callable[[Declaration], int]) -> None:
+        """Call ``join`` with each waiting declaration, sorted by ``key``, and with all later ones.
+
+        What waits is kept if ``join`` raises.
+        """
+        with self._lock:
+            for declaration in sorted(self.waiting, key=key):
+                join(declaration)
+            self.waiting.clear()
+            self._join = join
 
 
-def declare(stage, what, *tags, name=None, module=None, **options):
+declarations = Declarations()
+
+
+def declare(
+    stage: str,
+    what: Any,
+    *tags: str,
+    name: str | None = None,
+    module: str | None = None,
+    **options: Any,
+) -> Any:
     """Let a rule (or a pass) take part in a stage under ``name``, which also selects it.
 
     stage: name of a stage of the pipeline that holds rules. tags: what else selects it.
     options: for an equilibrium stage ``final_opt`` and ``cleanup``. module: the module that
     declares it, where ``what`` does not tell.
     """
-    declaration = Declaration(
-        stage,
-        name or what.name,
-        what,
-        tags,
-        options,
-        module or getattr(what, "__module__", ""),
-    )
-    if _late:
-        _late[0](declaration)
-    else:
-        declared.append(declaration)
+    made_in = module or getattr(what, "__module__", None) or ""
+    declarations.add(Declaration(stage, name or what.name, what, tags, options, made_in))
     return what
 
 
-def rule(*tracked, stage=None, tags=("fast_run",), name=None, requirements=()):
+def rule(
+    *tracked: Tracked,
+    stage: Stages = None,
+    tags: Sequence[str] = ("fast_run",),
+    name: str | None = None,
+    requirements: Sequence[Requirement] = (),
+) -> Callable[[RuleFunction], Rule]:
     """Make a rule of a function ``(fgraph, node)``.
 
     tracked: which Applys it is tried on; none given: all. Each is an Op (equality, so for an
@@ -154,7 +200,11 @@ def _stages(stage, tags):
     return [(one, tags) for one in ((stage,) if isinstance(stage, str) else stage)]
 
 
-def local_optimizer(tracks, inplace=False, requirements=()):
+def local_optimizer(
+    tracks: Sequence[Tracked] | None,
+    inplace: bool = False,
+    requirements: Sequence[Requirement] = (),
+) -> Callable[[Callable[[Apply], Replacements]], Rule]:
     """Make a rule of a function of the Apply alone (the legacy form of ``rule``, without a stage).
 
     tracks: a list of Ops and Op classes, or None for every Apply. inplace: whether the rule makes
@@ -191,17 +241,17 @@ def local_optimizer(tracks, inplace=False, requirements=()):
     return decorate
 
 
-def check_destroyers(fgraph):
+def check_destroyers(fgraph: FunctionGraph) -> None:
     """Let the graph check Ops that overwrite their inputs, if it does not yet."""
     fgraph.attach_feature(DestroyHandler())
 
 
-def copy_stack_trace(from_var, to_var):
+def copy_stack_trace(from_var: Any, to_var: Any) -> Any:
     """Return ``to_var``: the origins of what a rewrite makes are kept by the graph itself."""
     return to_var
 
 
-def is_empty(result):
+def is_empty(result: Any) -> bool:
     """Return whether what a rule returned stands for no replacement."""
     return result is None or result is False or (isinstance(result, _EMPTY) and not result)
 
@@ -249,7 +299,7 @@ class LocalOptGroup(LocalOptimizer):
 # --- which rules look at an Op --------------------------------------------------------------------
 
 
-def looks_at(tracked, op):
+def looks_at(tracked: Tracked, op: Op) -> bool:
     """Return whether something that ``rule`` tracks stands for an Op."""
     if isinstance(tracked, str):
         scalar_row = op.scalar_op.row if isinstance(op, Elemwise) else None

@@ -26,13 +26,14 @@ from opwise.tensor.creation import Alloc
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise, elemwise
 from opwise.tensor.join import Join
+from opwise.tensor.knownvalues import vector_entry
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
     CrossentropyCategorical1Hot,
     CrossentropySoftmaxArgmax1HotWithBias,
 )
 from opwise.tensor.nnet.rowsoftmax import SoftmaxGrad, SoftmaxWithBias
-from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i, length, vector_entry
+from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i, length
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 from opwise.tensor.type import TensorType
 
@@ -221,7 +222,7 @@ _CHECKS = {
 
 def all_conditions(fgraph: FunctionGraph) -> list[Condition]:
     """Return the Conditions of all Applys of a graph, in the order of the graph."""
-    feature = getattr(fgraph, "shape_feature", None)
+    feature = fgraph.find_feature(ShapeFeature)
     if feature is not None:
         return _all_conditions(fgraph, feature)
     feature = ShapeFeature()
@@ -233,7 +234,7 @@ def all_conditions(fgraph: FunctionGraph) -> list[Condition]:
 
 
 def _all_conditions(fgraph, feature):
-    found = []
+    found: list[Condition] = []
     for node in fgraph.toposort():
         if isinstance(node.op, LengthsAgree) or not any(isinstance(node.op, c) for c in _CHECKS):
             continue

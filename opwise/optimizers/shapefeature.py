@@ -13,8 +13,9 @@ from opwise.config import config
 from opwise.errors import ShapeError
 from opwise.graph import provenance
 from opwise.graph.features import AlreadyThere, Feature
+from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import equal_computations
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.passes import Optimizer, logger
 from opwise.tensor.shape import length, shape_i_op
 
@@ -199,7 +200,7 @@ class ShapeFeature(Feature):
     # --- what a FunctionGraph tells ---------------------------------------------------------------
 
     def on_attach(self, fgraph):
-        if getattr(fgraph, "shape_feature", None) is not None:
+        if fgraph.find_feature(ShapeFeature) is not None:
             raise AlreadyThere(f"{fgraph} tracks shapes already")
         self.fgraph = fgraph
         fgraph.shape_feature = self
@@ -279,7 +280,7 @@ def _where(node):
     return "" if line is None else f"{line[0]}, line {line[1]}; "
 
 
-def same_length(a, b):
+def same_length(a: Variable, b: Variable) -> bool:
     """Return whether two lengths are known to be equal."""
     if a is b:
         return True
@@ -288,12 +289,23 @@ def same_length(a, b):
     return equal_computations([a], [b])
 
 
-def same_shape(fgraph, x, y, dim_x=None, dim_y=None):
+def tracked_shapes(fgraph: FunctionGraph | None) -> ShapeFeature | None:
+    """Return the ShapeFeature of a graph; None without one, and for an Apply of no graph."""
+    return None if fgraph is None else fgraph.find_feature(ShapeFeature)
+
+
+def same_shape(
+    fgraph: FunctionGraph | None,
+    x: Variable,
+    y: Variable,
+    dim_x: int | None = None,
+    dim_y: int | None = None,
+) -> bool:
     """Return whether two variables are known to have the same shape, or length of a dimension.
 
     False also where the graph does not track shapes.
     """
-    feature = getattr(fgraph, "shape_feature", None)
+    feature = tracked_shapes(fgraph)
     return feature is not None and feature.same_shape(x, y, dim_x, dim_y)
 
 

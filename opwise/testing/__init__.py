@@ -1,7 +1,7 @@
 """Checks that a graph means the same under every mode; random graphs are in ``testing.fuzz``."""
 
 from opwise.gradient import verify_grad
-from opwise.testing.check import CheckFailed, Report, check
-from opwise.testing.ways import WAYS
+from opwise.testing.check import CheckFailed, CheckReport, check
+from opwise.testing.configurations import CONFIGURATIONS
 
-__all__ = ["WAYS", "CheckFailed", "Report", "check", "verify_grad"]
+__all__ = ["CONFIGURATIONS", "CheckFailed", "CheckReport", "check", "verify_grad"]

@@ -1,20 +1,25 @@
-"""``advise``, the entry. What it needs is imported when it is called: most programs never do."""
+"""``advise``, the entry. It imports what it needs when it is called: most programs never do."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, TextIO
+
 from opwise.graph import hooks
 
+if TYPE_CHECKING:
+    from opwise.compile.executable import Function
+    from opwise.tuning.tips import Advice
 
-def advise(f, *args, budget=5.0, file=None):
-    """Try what might make ``f(*args)`` faster, and return the Advice: what did, and what did not.
 
-    f: a compiled function. budget: about how many seconds the measuring may take; what did not fit
-    in is listed. file: what has ``write``; the advice is printed there too.
+def advise(f: Function, *args: Any, budget: float = 5.0, file: TextIO | None = None) -> Advice:
+    """Try changes that may make ``f(*args)`` faster, and return what was measured.
 
-    Every tip was tried on copies of the function, which start from copies of its shared variables:
-    neither they nor the function, its profile or the arguments are changed. Raises TypeError for
-    what is no compiled function and for a wrong number of arguments, and what the function itself
-    raises.
+    f: a compiled function. budget: about how many seconds to spend; the advice lists the changes
+    for which there was no time. file: an open file to print the advice to.
+
+    Changes are tried on copies of the function and its shared variables. The function, its shared
+    variables, its profile and the arguments stay as they are. Raises TypeError if ``f`` is not a
+    compiled function or the number of arguments is wrong, and whatever the function raises.
     """
     from opwise.tuning.progress import shown
     from opwise.tuning.trial import trial
@@ -26,7 +31,7 @@ def advise(f, *args, budget=5.0, file=None):
     return advice
 
 
-def _remember(function):
+def _remember(function: Function) -> None:
     from opwise.tuning.remember import remember
 
     remember(function)

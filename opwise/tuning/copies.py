@@ -1,21 +1,27 @@
-"""Copies of a compiled function that share no state with it, under another mode or of other dtypes.
+"""Copies of a compiled function that share no state with it, under another mode or in other dtypes.
 
-A copy is made from the graph as the user wrote it. Its shared variables are storages of its own.
+A copy is made from the graph as the user wrote it, and has its own storage for shared variables.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from opwise.compile.construct import construct
-from opwise.compile.io import Out
+from opwise.compile.construct import Construction, construct
+from opwise.compile.executable import Function
+from opwise.compile.io import In, Out
 from opwise.compile.maker import FunctionMaker, collector_paused
 from opwise.graph import provenance, traversal
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
 from opwise.graph.printing import Print
-from opwise.graph.variable import Constant
+from opwise.graph.type import Type
+from opwise.graph.variable import Constant, Variable
 from opwise.linkers.base import VM_Linker
 from opwise.linkers.storage import Container
 from opwise.linkers.wrap import DualLinker, WrapLinker
@@ -26,10 +32,14 @@ from opwise.scalar.types import Scalar
 from opwise.tensor.elemwise import Elemwise, cast_elemwise
 from opwise.tensor.type import TensorType, tensor_type
 
+#: {dtype: the dtype to compute in instead}
+Change = dict[str, str]
+#: called with an Apply whose result keeps the old dtype
+Note = Callable[[Apply], object]
 
-def private_mode(mode):
-    """Return (a mode like it that keeps its own records, whether the user's callbacks were left
-    out)."""
+
+def private_mode(mode: Mode) -> tuple[Mode, bool]:
+    """Return a copy of a mode with its own records, and whether callbacks were dropped."""
     mode = copy.copy(mode)
     linker = mode.linker
     calls_back = (isinstance(linker, WrapLinker) and not isinstance(linker, DualLinker)) or (
@@ -40,17 +50,22 @@ def private_mode(mode):
     return (Mode("c|py", mode._optimizer), True) if calls_back else (mode, False)
 
 
-def copied(function, mode, change=None, note=None):
+def copied(
+    function: Function, mode: Mode, change: Change | None = None, note: Note | None = None
+) -> Function:
     """Return a copy of a function under a mode; see ``maker_of``."""
-    return maker_of(function, mode, change, note).create()
+    made: Function = maker_of(function, mode, change, note).create()
+    return made
 
 
 @collector_paused()
-def maker_of(function, mode, change=None, note=None):
-    """Return the maker of a copy of a function, with the values that its state has now.
+def maker_of(
+    function: Function, mode: Mode, change: Change | None = None, note: Note | None = None
+) -> FunctionMaker:
+    """Return the maker of a copy of a function, with the present values of its state.
 
-    change: {dtype: another to compute with instead}. note: called with each Apply whose result had
-    to be cast, since it is of the old dtype although what it reads is not.
+    change: {dtype: the dtype to compute in instead}. note: called with each Apply whose result
+    keeps the old dtype although its inputs have the new one; the result is then cast.
     """
     maker, change = function.maker, change or {}
     values = {
@@ -66,14 +81,15 @@ def maker_of(function, mode, change=None, note=None):
     )  # fmt: skip
 
 
-def as_written(function):
-    """Return the Applys of a function's graph as the user wrote it, each after those it reads."""
+def as_written(function: Function) -> list[Apply]:
+    """Return the Applys of a function's graph as the user wrote it, in topological order."""
     made = construct(**function.maker.construction.arguments)
-    return traversal.io_toposort(made.graph_inputs, made.graph_outputs)
+    order: list[Apply] = traversal.io_toposort(made.graph_inputs, made.graph_outputs)
+    return order
 
 
-def converted(spec, value, change=None):
-    """Return an argument as the function takes it; with ``change``, in the dtype that comes of it.
+def converted(spec: In, value: Any, change: Change | None = None) -> Any:
+    """Return an argument converted to the type of its input, with its dtype changed.
 
     Raises what the type of the input raises.
     """
@@ -87,10 +103,10 @@ def converted(spec, value, change=None):
 # --- state ----------------------------------------------------------------------------------------
 
 
-def _own_inputs(made, values, change):
-    """Return the In objects of a construction, with storages of their own for all state."""
-    containers = {}
-    specs = []
+def _own_inputs(made: Construction, values: dict[Variable, Any], change: Change) -> list[In]:
+    """Return the In objects of a construction, with their own storage for all state."""
+    containers: dict[int, Container] = {}
+    specs: list[In] = []
     for spec, var in zip(made.inputs, made.graph_inputs, strict=True):
         new = copy.copy(spec)
         new.variable = _like(spec.variable, var.type)
@@ -114,30 +130,30 @@ def _own_inputs(made, values, change):
     return specs
 
 
-def fresh(value):
+def fresh(value: Any) -> Any:
     """Return a copy of a value."""
     return np.array(value) if isinstance(value, np.ndarray) else copy.deepcopy(value)
 
 
-def _cast_value(type_, value, change):
-    """Return a value of ``type_``, or of the type that comes of it by the change of dtypes."""
-    dtype = change.get(getattr(type_, "dtype", None))
+def _cast_value(type_: Type, value: Any, change: Change) -> Any:
+    """Return a value of ``type_`` with its dtype changed."""
+    dtype = change.get(getattr(type_, "dtype", ""))
     if dtype is None or value is None:
         return value
     with np.errstate(over="ignore"):
         return np.asarray(value).astype(dtype)
 
 
-def _like(var, type_):
-    """Return a variable of a type in place of the user's; the user's own if that fits."""
+def _like(var: Variable, type_: Type) -> Variable:
+    """Return the user's variable if it has the type, else a new variable of the same name."""
     return var if var.type == type_ else type_.make_variable(var.name)
 
 
 # --- the graph ------------------------------------------------------------------------------------
 
 
-def _graph_copied(maker, change, note):
-    """Return a new construction of what the user wrote, with other dtypes and without Prints."""
+def _graph_copied(maker: FunctionMaker, change: Change, note: Note | None) -> Construction:
+    """Return a new construction of the user's graph, with other dtypes and without Prints."""
     made = construct(**maker.construction.arguments)
     order = traversal.io_toposort(made.graph_inputs, made.graph_outputs)
     if not change and not any(isinstance(node.op, Print) for node in order):
@@ -157,22 +173,24 @@ def _graph_copied(maker, change, note):
 class _Retyping:
     """Copies a graph, Apply by Apply, with some dtypes replaced by others.
 
-    An Op that does not take them is computed as before, between casts.
+    An Op that does not accept the new dtypes computes in the old ones, between casts.
     """
 
-    def __init__(self, change, note):
+    def __init__(self, change: Change, note: Note | None) -> None:
         self.change = change
         self.note = note
-        self.new = {}
+        #: the copy of each variable
+        self.new: dict[Variable, Variable] = {}
 
-    def type(self, type_):
-        """Return the type that comes of a type."""
+    def type(self, type_: Type) -> Type:
+        """Return a type with its dtype changed."""
         if isinstance(type_, TensorType) and type_.dtype in self.change:
-            return tensor_type(self.change[type_.dtype], type_.broadcastable)
+            changed: Type = tensor_type(self.change[type_.dtype], type_.broadcastable)
+            return changed
         return type_
 
-    def leaf(self, var):
-        """Return, and keep, the copy of a variable without an owner."""
+    def leaf(self, var: Variable) -> Variable:
+        """Copy a variable without an owner."""
         wanted = self.type(var.type)
         if wanted == var.type:
             new = var.clone()
@@ -183,11 +201,11 @@ class _Retyping:
         self.new[var] = new
         return new
 
-    def variable(self, var):
+    def variable(self, var: Variable) -> Variable:
         """Return the copy of a variable."""
         return self.new[var] if var in self.new else self.leaf(var)
 
-    def add(self, node):
+    def add(self, node: Apply) -> None:
         """Copy an Apply."""
         inputs = [self.variable(var) for var in node.inputs]
         if isinstance(node.op, Print):
@@ -200,7 +218,8 @@ class _Retyping:
             for made in (out, self.new[old]):
                 made.owner._origins = node.origins
 
-    def _outputs(self, node, inputs, wanted):
+    def _outputs(self, node: Apply, inputs: list[Variable], wanted: list[Type]) -> list[Variable]:
+        """Return the outputs of the copy of an Apply, which may still have the old dtypes."""
         same = [v.type for v in node.inputs] == [v.type for v in inputs]
         if same and wanted == [v.type for v in node.outputs]:
             return node.clone_with_new_inputs(inputs).outputs
@@ -215,21 +234,21 @@ class _Retyping:
             ):
                 self.note(node)
             return made.outputs
-        except Exception:  # an Op may take certain dtypes alone, and say so as it likes
+        except Exception:  # an Op may refuse a dtype with any exception
             before = [_cast(new, old.type) for new, old in zip(inputs, node.inputs, strict=True)]
             return node.clone_with_new_inputs(before).outputs
 
-    def _op(self, op):
-        """Return an Op that gives the new dtype where it names the old one."""
+    def _op(self, op: Op) -> Op:
+        """Return the Op, with its property ``dtype`` changed if it has one."""
         dtype = getattr(op, "dtype", None)
         if "dtype" in getattr(op, "__props__", ()) and dtype in self.change:
             op = copy.copy(op)
-            op.dtype = self.change[dtype]
+            vars(op)["dtype"] = self.change[dtype]
         return op
 
 
-def _cast(var, type_):
-    """Return a variable as one of a type."""
+def _cast(var: Variable, type_: Type) -> Variable:
+    """Return a variable cast to a type."""
     dtype = getattr(type_, "dtype", None)
     if dtype is not None and var.type.dtype != dtype:
         how = cast_op if isinstance(type_, Scalar) else cast_elemwise

@@ -1,43 +1,63 @@
-"""How far two results of one function lie apart: in units in the last place, and relatively."""
+"""The difference between two results of a function: in units in the last place, and relative."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
 
 _BITS = {2: np.int16, 4: np.int32, 8: np.int64}
 
 
-class Difference(NamedTuple):
-    """The largest difference of two results.
+class ResultDifference(NamedTuple):
+    """The largest difference between the elements of two results.
 
-    ulp: the most floating-point numbers of the narrower dtype that lie between two elements, once
-    both are of that dtype. relative: the largest absolute difference over the largest magnitude in
-    that array, as they are. Both are infinite where shapes differ, or one element alone is NaN.
+    Both are infinite if the shapes differ, or if an element is NaN in only one of them.
     """
 
+    #: in units in the last place, with both results cast to the narrower of their dtypes
     ulp: float
+    #: the largest absolute difference, divided by the largest magnitude in the arrays
     relative: float
 
 
-_NONE = Difference(0, 0.0)
-_APART = Difference(math.inf, math.inf)
+_NONE = ResultDifference(0, 0.0)
+_APART = ResultDifference(math.inf, math.inf)
 
 
-def largest(first, second):
-    """Return the largest Difference between two lists of values."""
+def largest(first: Sequence[Any], second: Sequence[Any]) -> ResultDifference:
+    """Return the largest difference between two lists of values."""
     if len(first) != len(second):
         return _APART
     found = [of(a, b) for a, b in zip(first, second, strict=True)]
-    return Difference(
+    return ResultDifference(
         max((d.ulp for d in found), default=0), max((d.relative for d in found), default=0.0)
     )
 
 
-def of(a, b):
-    """Return the Difference of two values; of arrays, the narrower dtype decides."""
+def explained(a: Any, b: Any, tolerance: float) -> str | None:
+    """Return how two values differ, or None if their relative difference is within a tolerance."""
+    apart = of(a, b)
+    if apart.relative <= tolerance:
+        return None
+    if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
+        return "differs"
+    if a.shape != b.shape:
+        return f"has shape {b.shape} instead of {a.shape}"
+    for name, test in (("NaN", np.isnan), ("infinite", np.isinf)):
+        if n := int(np.sum(test(a) != test(b))):
+            elements = "element is" if n == 1 else "elements are"
+            return f"differs: {n} {elements} {name} in one result only"
+    return f"differs by {apart.relative:.1e} (relative; rounding explains {tolerance:.0e})"
+
+
+def of(a: Any, b: Any) -> ResultDifference:
+    """Return the difference of two values."""
     if not (isinstance(a, np.ndarray | np.generic) and isinstance(b, np.ndarray | np.generic)):
         return _NONE if _equal(a, b) else _APART
     a, b = np.asarray(a), np.asarray(b)
@@ -48,23 +68,23 @@ def of(a, b):
     if not a.size or np.array_equal(a, b, equal_nan=a.dtype.kind == b.dtype.kind == "f"):
         return _NONE
     if "f" not in (a.dtype.kind, b.dtype.kind):
-        return Difference(*_of_whole_numbers(a, b))
+        return ResultDifference(*_of_integers(a, b))
     nan = np.isnan(a)
     if not np.array_equal(nan, np.isnan(b)):
         return _APART
     a, b = a[~nan], b[~nan]
-    return Difference(_ulps(*_as_narrower(a, b)), _relative(a, b))
+    return ResultDifference(_ulps(*_as_narrower(a, b)), _relative(a, b))
 
 
-def _equal(a, b):
+def _equal(a: Any, b: Any) -> bool:
     try:
         return bool(a == b)
-    except Exception:  # what a user's object raises when it is compared
+    except Exception:  # comparing a user's objects may raise anything
         return a is b
 
 
-def _as_narrower(a, b):
-    """Return both in the dtype of the one that holds less; of other kinds, in what holds both."""
+def _as_narrower(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return both in the narrower of their dtypes; in their common dtype if the kinds differ."""
     if a.dtype == b.dtype:
         return a, b
     if a.dtype.kind == b.dtype.kind:
@@ -75,29 +95,29 @@ def _as_narrower(a, b):
         return a.astype(dtype), b.astype(dtype)
 
 
-def _of_whole_numbers(a, b):
+def _of_integers(a: Array, b: Array) -> tuple[int, float]:
     # Python's integers: differences of uint64 and int64 do not fit into either
     apart = max(abs(int(x) - int(y)) for x, y in zip(a[a != b].flat, b[a != b].flat, strict=True))
     size = max(abs(int(a.max())), abs(int(a.min())), abs(int(b.max())), abs(int(b.min())))
     return apart, apart / size
 
 
-def _ulps(a, b):
-    """Return the most numbers between two elements of arrays of one float dtype without NaN."""
+def _ulps(a: Array, b: Array) -> int:
+    """Return the largest difference of two arrays of one float dtype, without NaN, in ulp."""
     x, y = _places(a), _places(b)
-    # the places of numbers of opposite signs may lie further apart than an int64 holds
+    # numbers of opposite signs may lie further apart than an int64 can count
     distance = np.maximum(x, y).astype(np.uint64) - np.minimum(x, y).astype(np.uint64)
     return int(distance.max())
 
 
-def _places(a):
-    """Return for each number its place in the order of all numbers of the dtype; 0 for both 0."""
+def _places(a: Array) -> Array:
+    """Return each number's index among all numbers of the dtype, in order; both zeros are 0."""
     bits = np.ascontiguousarray(a).view(_BITS[a.dtype.itemsize])
     least = np.iinfo(bits.dtype).min
     return np.where(bits < 0, least - bits, bits).astype(np.int64)
 
 
-def _relative(a, b):
+def _relative(a: Array, b: Array) -> float:
     differ = a != b  # equal infinities among them have no difference
     a64, b64 = a[differ].astype(np.float64), b[differ].astype(np.float64)
     with np.errstate(all="ignore"):

@@ -1,34 +1,41 @@
-"""What is seen in a function: Applys that run in Python and why, loops that were not fused and why.
+"""Findings about a function: Applys that run in Python, loops that were not fused, and why.
 
-Nobody is asked to do anything about these; what can be tried about them is among the variants.
+The changes that could help are among the variants.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
+from opwise.compile.executable import Function
 from opwise.config import change_flags
+from opwise.graph.apply import Apply
 from opwise.graph.printing import Print
 from opwise.linkers import cbuild, lowering
 from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
 from opwise.modes.recording import record
-from opwise.optimizers.rules import fusion
+from opwise.optimizers.rules.fusion import FusionOptimizer
+from opwise.optimizers.unfused import explain_fusion, named
+from opwise.profiling.profile import ApplyProfile
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.mapreduce import MapReduce
+from opwise.tensor.reduce import CAReduce
 from opwise.tuning.candidate import Candidate
 from opwise.tuning.copies import as_written, copied, maker_of
 from opwise.tuning.tips import Finding
-from opwise.tuning.variants import where
+from opwise.tuning.variants import Subject, where
 
-#: what takes a smaller share of the time, or of the memory, is not told
+#: the least share of the time, or of the memory, that is reported
 WORTH = 0.01
-#: how many Applys of a kind are told
+#: at most how many findings of a kind are reported
 MOST = 6
-#: bytes that are not worth a word
+#: the least number of bytes that is reported
 _LITTLE = 1000
 
 
-def findings(subject):
+def findings(subject: Subject) -> list[Finding]:
     """Return the Findings about a function."""
     found = [*_about_calls(subject), *_without_compiler(subject), *_dropped_checks(subject)]
     if type(subject.mode) not in (Mode, ProfileMode):
@@ -39,14 +46,17 @@ def findings(subject):
     return found
 
 
-def _about_calls(subject):
+def _about_calls(subject: Subject) -> Iterator[Finding]:
     if subject.calls_back:
-        yield Finding("call", "its mode calls functions of yours: measured without, under c|py")
+        yield Finding(
+            "call",
+            "its mode calls functions of yours; measured without them, under the linker c|py",
+        )
     if any(isinstance(node.op, Print) for node in as_written(subject.function)):
-        yield Finding("call", "it prints: measured without")
+        yield Finding("call", "it prints; measured without printing")
 
 
-def _without_compiler(subject):
+def _without_compiler(subject: Subject) -> Iterator[Finding]:
     linked = subject.original.function.linked
     reason = cbuild.no_compiler() if linked.uses_compiler else ""
     if reason:
@@ -57,8 +67,8 @@ def _without_compiler(subject):
         )
 
 
-def _dropped_checks(subject):
-    """Yield the checks of shapes that the rewrites dropped."""
+def _dropped_checks(subject: Subject) -> Iterator[Finding]:
+    """Yield the shape checks that the rewrites dropped."""
     with change_flags(keep_shape_checks=True):
         dropped = maker_of(subject.function, subject.mode).optimized.dropped_checks
     for text in dropped[:MOST]:
@@ -66,13 +76,13 @@ def _dropped_checks(subject):
     if len(dropped) > MOST:
         yield Finding("shapes", f"and {len(dropped) - MOST} more")
     if dropped:
-        yield Finding("shapes", "the flag keep_shape_checks=True makes the function raise there")
+        yield Finding("shapes", "to keep these checks, set the flag keep_shape_checks=True")
 
 
 # --- Applys in Python -----------------------------------------------------------------------------
 
 
-def _in_python(subject):
+def _in_python(subject: Subject) -> Iterator[Finding]:
     order = subject.original.function.linked.order
     cimpl = subject.original.function.linked.in_c
     if all(cimpl):
@@ -94,24 +104,24 @@ def _in_python(subject):
     )
 
 
-def _why(node):
-    """Return why an Apply runs in Python, and what was tried about it or why nothing was."""
+def _why(node: Apply) -> str:
+    """Return why an Apply runs in Python, and which change was tried or why none was."""
     return f"{lowering.why_not(node)}; {_cure(node)}"
 
 
-def _cure(node):
+def _cure(node: Apply) -> str:
     dtypes = {getattr(v.type, "dtype", None) for v in (*node.inputs, *node.outputs)}
     if "float16" in dtypes:
         return "tried: float32 instead of float16"
     if dtypes & {"complex64", "complex128"}:
         return "not tried: no other dtype holds complex numbers"
-    return "not tried: no other dtype would give it C"
+    return "not tried: it has no C implementation for any dtype"
 
 
 # --- loops that were not fused --------------------------------------------------------------------
 
 
-def _not_fused(subject):
+def _not_fused(subject: Subject) -> Iterator[Finding]:
     fgraph = subject.original.function.maker.fgraph
     reads = any(
         isinstance(node.op, Elemwise)
@@ -119,7 +129,7 @@ def _not_fused(subject):
         for node in fgraph.apply_nodes
     )
     mapped = any(
-        isinstance(client.op, fusion.CAReduce | fusion.MapReduce)
+        isinstance(client.op, CAReduce | MapReduce)
         for node in fgraph.apply_nodes
         if isinstance(node.op, Elemwise)
         for var in node.outputs
@@ -129,13 +139,13 @@ def _not_fused(subject):
     if not (reads or mapped) or subject.query is None:
         return
     if not _fuses(subject.original.function):
-        yield Finding("fusion", "elementwise Applys: the rewrites of this mode do not fuse")
+        yield Finding("fusion", "elementwise Applys: the rewrites of this mode do not fuse loops")
         return
     maker = maker_of(subject.function, subject.mode.excluding("fusion", "inplace"))
-    blocked = fusion.explain_fusion(maker.fgraph)
+    blocked = explain_fusion(maker.fgraph)
     sizes = _bytes(maker.create(), subject)
     most = max(sizes.values(), default=0)
-    told = [
+    texts = [
         (sizes.get(node, 0), f"{name(node)} into {name(reader)}: {why}")
         for reader, node, why in blocked
     ]
@@ -143,24 +153,24 @@ def _not_fused(subject):
         "fusion",
         [
             (size, f"{text} ({_size(size)} written and read)")
-            for size, text in told
+            for size, text in texts
             if size >= max(_LITTLE, WORTH * most)
         ],
     )
 
 
-def _fuses(function):
+def _fuses(function: Function) -> bool:
     """Return whether fusion was among the rewrites of a function."""
     stack = list(function.compile_report.rewrites.passes)
     while stack:
         record = stack.pop()
-        if record.kind == fusion.FusionOptimizer.__name__:
+        if record.kind == FusionOptimizer.__name__:
             return True
         stack.extend(record.passes)
     return False
 
 
-def _bytes(function, subject):
+def _bytes(function: Function, subject: Subject) -> dict[Apply, int]:
     """Return {Apply: bytes of its first output} of a call."""
     applys = _applys(function, subject)
     return {
@@ -170,10 +180,10 @@ def _bytes(function, subject):
     }
 
 
-# --- measuring and telling ------------------------------------------------------------------------
+# --- measuring and reporting ----------------------------------------------------------------------
 
 
-def _applys(function, subject):
+def _applys(function: Function, subject: Subject) -> tuple[ApplyProfile, ...]:
     """Return the ApplyProfiles of a function after two calls from the start."""
     recorder = record(function)
     candidate = Candidate(function, subject.args, subject.kwargs)
@@ -183,8 +193,8 @@ def _applys(function, subject):
     return recorder.snapshot().applys
 
 
-def _most(subject, found):
-    """Yield the findings with the largest figures; the last says how many are left out."""
+def _most(subject: str, found: list[tuple[float, str]]) -> Iterator[Finding]:
+    """Yield the findings with the largest sizes; the last says how many are left out."""
     found = sorted({text: (size, text) for size, text in found}.values(), reverse=True)
     for _, text in found[:MOST]:
         yield Finding(subject, text)
@@ -192,11 +202,11 @@ def _most(subject, found):
         yield Finding(subject, f"and {len(found) - MOST} more")
 
 
-def name(node):
-    """Return an Apply in a few words: its Op, and where the user wrote it."""
-    return f"{fusion.named(node.op)}{where(node)}"
+def name(node: Apply) -> str:
+    """Return a short text for an Apply: its Op, and the user's line."""
+    return f"{named(node.op)}{where(node)}"
 
 
-def _size(n):
+def _size(n: int) -> str:
     power = min(3, int(math.log(n, 1000))) if n else 0
     return f"{n / 1000**power:.3g} {('B', 'kB', 'MB', 'GB')[power]}"

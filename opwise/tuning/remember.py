@@ -1,7 +1,7 @@
-"""Keeps the arguments of a program's calls, and advises at its end where most time went.
+"""Keeps the arguments of a program's slowest functions, and tries tips on them at its end.
 
-The flag tuning.functions switches this on. Arguments are kept of that many functions only: those
-that have taken most time up to now.
+The flag tuning.functions switches this on, and says for how many functions arguments are kept:
+those that have taken the most time so far.
 """
 
 from __future__ import annotations
@@ -10,35 +10,40 @@ import atexit
 import contextlib
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from opwise.compile.executable import Function
 from opwise.config import change_flags, config
-from opwise.profiling.showing import show
+from opwise.profiling.streams import show
 from opwise.tuning.copies import fresh
 from opwise.tuning.progress import shown
+from opwise.tuning.tips import line_width
 
-#: the variable that tells processes which of them was first
+#: the environment variable with the number of the program's first process
 _OWNER = "OPWISE_TUNING_OWNER"
-#: the variable that names a file for a word on how far the advice has come
-_TOLD = "OPWISE_TUNING_TOLD"
-#: how much longer a function must have run before its arguments are copied once more
+#: the environment variable with the name of a file: how far the advice is, for `opwise tune`
+_STATUS = "OPWISE_TUNING_STATUS"
+#: arguments are copied again when the function's time has grown by this factor
 _GROWTH = 2.0
 
 
 class Remembered(Function):
-    """A Function that knows how long its calls took, and which arguments the last of them had.
+    """A Function that adds up the time of its calls, and keeps the arguments of a late one.
 
     Calls that raise do not count.
     """
 
+    #: the time of all calls
     seconds = 0.0
-    #: (args, kwargs) of a late call, copied; ``seconds`` at that time
-    last_call = None
+    #: copies of (args, kwargs) of a late call
+    last_call: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+    #: ``seconds`` at the time of that call
     copied_at = 0.0
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         start = perf_counter()
         found = super().__call__(*args, **kwargs)
         self.seconds += perf_counter() - start
@@ -51,18 +56,18 @@ class Remembered(Function):
 _kept: list[Remembered] = []
 
 
-def remember(function):
-    """Keep the arguments of a function's calls from now on, in the first process of a program."""
+def remember(function: Function) -> None:
+    """Keep the arguments of a function's calls from now on; only in the program's first process."""
     if _first_process():
         function.__class__ = Remembered
 
 
-def _first_process():
+def _first_process() -> bool:
     return os.environ.setdefault(_OWNER, str(os.getpid())) == str(os.getpid())
 
 
-def _keep(function, args, kwargs):
-    """Copy the arguments of a call if its function is among those that took most time."""
+def _keep(function: Remembered, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Copy the arguments of a call if its function is among the slowest."""
     if function.last_call is None:
         if len(_kept) >= config.tuning.functions:
             least = min(_kept, key=lambda f: f.seconds)
@@ -78,21 +83,21 @@ def _keep(function, args, kwargs):
     )
 
 
-def _at_end():
-    """Print the advice on the functions that took most time."""
+def _at_end() -> None:
+    """Print the advice on the slowest functions."""
     n = config.tuning.functions
     if not n or not _first_process():
         return
-    _tell("advised")
+    _set_status("advised")
     most = sorted(_kept, key=lambda f: -f.seconds)[:n]
     if not most:
-        show("opwise: the program called no function; there is nothing to advise\n", at_end=True)
+        show("opwise: the program called no function, so there is no advice\n", at_end=True)
         return
     if getattr(sys, "last_type", None) is KeyboardInterrupt:
-        _tell("interrupted")
+        _set_status("interrupted")
         budget = config.tuning.budget
         show(
-            "opwise: the program was interrupted; trying what would make it faster "
+            "opwise: the program was interrupted; trying changes that may make it faster "
             f"(up to {budget:g} s; Ctrl-C ends that too)\n",
             "stderr",
         )
@@ -102,40 +107,42 @@ def _at_end():
     show(f"{shown_advice}\n", at_end=True)
 
 
-def _tell(word):
-    """Say to the command that started this process how far the advice has come."""
-    if _TOLD in os.environ:
-        with contextlib.suppress(OSError):  # the disk is full: the advice is given all the same
-            Path(os.environ[_TOLD]).write_text(word)
+def _set_status(status: str) -> None:
+    """Write for `opwise tune`, if it started this process, how far the advice is."""
+    if _STATUS in os.environ:
+        with contextlib.suppress(OSError):  # the disk may be full; the advice is printed anyway
+            Path(os.environ[_STATUS]).write_text(status)
 
 
-def advised(functions, budget):
-    """Yield the text of the Advice on each function for its last call.
+def advised(functions: Sequence[Remembered], budget: float) -> Iterator[str]:
+    """Yield the text of the Advice on each function, for its last call.
 
-    budget: seconds for all of them; each gets a share by the time that it took. Ctrl-C ends the
-    trials; the Advice then is on what was tried before.
+    budget: seconds for all of them, shared in proportion to the time that they took. Ctrl-C ends
+    the trials; the Advice then covers what was tried before.
     """
     from opwise.tuning.trial import trial
 
     everything = sum(f.seconds for f in functions)
-    left, stopped = list(functions), []
+    left, width = list(functions), line_width()
+    stopped: list[bool] = []
     try:
         with shown(budget) as progress:
             while left and not stopped:
                 f = left[0]
+                assert f.last_call is not None
                 args, kwargs = f.last_call
                 share = budget * max(f.seconds / everything, 0.5 / len(functions))
                 try:
                     advice = trial(f, args, kwargs, share, progress=progress, stopped=stopped)
-                    text = f"{f.seconds:.3f} s in calls of {advice}"
+                    text = f"{f.seconds:.3f} s in calls of {advice.text(width)}"
                 except Exception as error:  # of the user's own Ops: the other functions remain
                     text = f"{f.name}: cannot be called again: {type(error).__name__}: {error}"
                 left.pop(0)
                 yield text
-    except KeyboardInterrupt:  # before anything was found on this function
+    except KeyboardInterrupt:  # before any trial on this function
         stopped.append(True)
     if stopped:
-        _tell("interrupted")
+        _set_status("interrupted")
         rest = ", ".join(str(f.name) for f in left)
         yield f"interrupted; nothing was tried on: {rest}" if rest else "interrupted"
 

@@ -1,9 +1,10 @@
-"""The trial: every variant of a function is made, compared with it, and measured beside it."""
+"""The trial: makes every variant of a function, compares its results, and measures it."""
 
 from __future__ import annotations
 
 import statistics
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -13,21 +14,30 @@ from opwise.linkers import resources
 from opwise.tuning import difference, measure
 from opwise.tuning.candidate import timer as clock
 from opwise.tuning.findings import findings
+from opwise.tuning.measure import Timer
+from opwise.tuning.progress import Progress
 from opwise.tuning.tips import Advice, Finding, Tip, duration
-from opwise.tuning.variants import Subject, variants
+from opwise.tuning.variants import Subject, Variant, variants
 
-#: how far results may lie apart, relatively to their size, by the narrowest dtype among them
+#: the largest relative difference that rounding explains, by the narrowest dtype of the results
 TOLERANCE = {"float16": 3e-2, "float32": 2e-3, "complex64": 2e-3}
-_EXACT = 1e-6
+_DEFAULT_TOLERANCE = 1e-6
 
 
-def trial(f, args, kwargs, budget, timer=clock, progress=lambda done, of, text: None, stopped=None):
+def trial(
+    f: Function,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    budget: float,
+    timer: Timer = clock,
+    progress: Progress = lambda done, of, text: None,
+    stopped: list[bool] | None = None,
+) -> Advice:
     """Return the Advice on a call ``f(*args, **kwargs)``.
 
-    budget: seconds. timer: (candidate, calls) -> seconds; tests give another. progress: called with
-    (seconds that are gone, budget, what is being tried). stopped: a list; with one, a
-    KeyboardInterrupt during the trials ends them, appends True to it, and the Advice on what was
-    tried before is returned. Otherwise it is raised.
+    budget: seconds. timer: (candidate, calls) -> seconds; tests give another. stopped: a list. If
+    it is given, Ctrl-C ends the trials and appends True to it, and the Advice covers what was
+    tried before; otherwise Ctrl-C raises KeyboardInterrupt.
     """
     if not isinstance(f, Function):
         raise TypeError(
@@ -43,8 +53,22 @@ def trial(f, args, kwargs, budget, timer=clock, progress=lambda done, of, text: 
         resources.use_threads(threads)
 
 
+#: at most how many results that differ are named
+_SHOWN = 3
+
+
 class _Trial:
-    def __init__(self, f, args, kwargs, budget, timer, progress):
+    """The trial of one call of a function."""
+
+    def __init__(
+        self,
+        f: Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        budget: float,
+        timer: Timer,
+        progress: Progress,
+    ) -> None:
         self.started = perf_counter()
         self.budget = budget
         self.timer = timer
@@ -52,12 +76,13 @@ class _Trial:
         self.subject = Subject(f, args, kwargs)
         self.original = self.subject.original
         self.expected = self.original.results()
+        #: seconds of one call of the original
         self.call = min(timer(self.original, 1) for _ in range(2))
         self.compiling = f.compile_report.total
-        self.before = []
-        self.findings = []
+        self.before: list[float] = []
+        self.findings: list[Finding] = []
 
-    def run(self, stopped=None):
+    def run(self, stopped: list[bool] | None = None) -> Advice:
         todo, cannot = variants(self.subject, self.call)
         tried: list[Tip] = []
         try:
@@ -66,7 +91,9 @@ class _Trial:
             if stopped is None:
                 raise
             stopped.append(True)
-            self.findings.append(Finding("not tried", "what was left, since it was interrupted"))
+            self.findings.append(
+                Finding("not tried", "the remaining changes: interrupted by Ctrl-C")
+            )
         tips = sorted((t for t in tried if t.verdict == "faster"), key=lambda t: -t.ratio)
         vain = sorted((t for t in tried if t.verdict != "faster"), key=lambda t: -t.ratio)
         self.progress(self.budget, self.budget, "fusion")
@@ -75,8 +102,8 @@ class _Trial:
         seen = [*findings(self.subject), *cannot, *self.findings]
         return Advice(name, seconds, tuple(tips), tuple(vain), tuple(seen))
 
-    def _try(self, todo, tried):
-        """Try some variants as far as the budget goes; their Tips are appended to ``tried``."""
+    def _try(self, todo: list[Variant], tried: list[Tip]) -> None:
+        """Try variants as long as the budget lasts, and append their Tips to ``tried``."""
         for k, variant in enumerate(todo):
             self.progress(self.gone, self.budget, variant.title)
             left = self.budget - self.gone
@@ -84,22 +111,22 @@ class _Trial:
             least = 2 * measure.FEWEST * self.call * measure.calls_for(self.call) + cost
             if least > left:
                 self._not_tried(
-                    variant, f"takes {duration(least)}, more than is left of the budget"
+                    variant, f"needs {duration(least)}, more than is left of the budget"
                 )
                 continue
             tried += self._tried(variant, (left - cost) / (len(todo) - k))
 
     @property
-    def gone(self):
+    def gone(self) -> float:
         """Seconds since the start."""
         return perf_counter() - self.started
 
-    def _tried(self, variant, seconds):
-        """Return [Tip] of a variant; nothing where it fails."""
+    def _tried(self, variant: Variant, seconds: float) -> list[Tip]:
+        """Return a list with the Tip of a variant; an empty list if the variant fails."""
         try:
             candidate = variant.make()
             found = candidate.results()
-        except Exception as error:  # Ops of the user's may fail in their own ways
+        except Exception as error:  # the user's Ops may raise anything
             first = (str(error).splitlines() or [""])[0]
             self._not_tried(variant, f"{type(error).__name__}: {first}")
             return []
@@ -109,8 +136,8 @@ class _Trial:
             self.before += compared.before
         apart = difference.largest(self.expected, found)
         verdict = compared.verdict
-        if apart.relative > _tolerance(self.expected, found):
-            verdict = f"{verdict}, but the results differ"
+        if differing := self._differing(found):
+            verdict = f"{verdict}, but {differing}"
         tip = Tip(
             variant.title,
             "; ".join(filter(None, [variant.do, candidate.note])),
@@ -123,11 +150,22 @@ class _Trial:
         )
         return [tip]
 
-    def _not_tried(self, variant, why):
+    def _differing(self, found: list[Any]) -> str:
+        """Return which results of a variant differ, and by how much; "" if rounding explains it."""
+        tolerance = _tolerance(self.expected, found)
+        differing = [
+            f"{name} {how}"
+            for name, a, b in zip(self.original.names, self.expected, found, strict=True)
+            if (how := difference.explained(a, b, tolerance)) is not None
+        ]
+        more = [f"{len(differing) - _SHOWN} more results differ"] * (len(differing) > _SHOWN)
+        return "; ".join([*differing[:_SHOWN], *more])
+
+    def _not_tried(self, variant: Variant, why: str) -> None:
         self.findings.append(Finding("not tried", f"{variant.title}: {why}"))
 
 
-def _tolerance(*results):
+def _tolerance(*results: list[Any]) -> float:
     """Return the largest relative difference that rounding explains."""
     names = {v.dtype.name for some in results for v in some if isinstance(v, np.ndarray)}
-    return max((TOLERANCE[name] for name in names & set(TOLERANCE)), default=_EXACT)
+    return max((TOLERANCE[name] for name in names & set(TOLERANCE)), default=_DEFAULT_TOLERANCE)

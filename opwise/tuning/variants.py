@@ -1,23 +1,28 @@
-"""The variants of a function that are worth a try, as a list; nothing is compiled or run here."""
+"""The variants of a function that are worth trying, as a list; compiles and runs nothing."""
 
 from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
+from opwise.compile.executable import Function
+from opwise.compile.io import In
 from opwise.config import config
 from opwise.errors import DeviceError
 from opwise.graph import provenance
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
 from opwise.linkers import resources
 from opwise.linkers.wrap import DualLinker, WrapLinker
 from opwise.modes.mode import Mode, get_mode, predefined_modes
 from opwise.optimizers.database import Query
-from opwise.optimizers.rules.fusion import named
+from opwise.optimizers.unfused import named
 from opwise.scalar.composite import Composite
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
@@ -26,72 +31,75 @@ from opwise.tuning.candidate import Candidate
 from opwise.tuning.copies import as_written, converted, copied, private_mode
 from opwise.tuning.tips import Finding
 
-#: calls that take longer than so many seconds do not show what their arguments cost
+#: in calls that take more seconds, the cost of checking arguments does not show
 _SHORT_CALL = 1e-4
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Something to try. do: the flag or line to write. make: returns the Candidate, whose ``note``
-    tells what else is to be written. compiles: whether that takes a compilation. against: what it
-    is measured beside, where that is not the function as it is."""
+    """A change to try."""
 
+    #: the change, in a few words
     title: str
+    #: the flag or line to write
     do: str
+    #: returns the Candidate; its ``note`` says what else is to be written
     make: Callable[[], Candidate]
+    #: whether ``make`` compiles
     compiles: bool = True
+    #: what it is compared with, if not with the original
     against: Candidate | None = None
 
 
 class Subject:
-    """A function and the call of it that is to become faster.
+    """A function, and the call of it that should become faster."""
 
-    original: the Candidate that everything is compared with, a copy under the same mode.
-    """
-
-    def __init__(self, function, args, kwargs):
+    def __init__(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function = function
         self.args = args
         self.kwargs = kwargs
         self.given = _given(function, args, kwargs)
         self.mode, self.calls_back = private_mode(function.maker.mode)
+        #: the Candidate that others are compared with: a copy under the same mode
         self.original = Candidate(copied(function, self.mode), args, kwargs)
 
     @cached_property
-    def plain(self):
+    def plain(self) -> Candidate:
         """The original with arguments that need no conversion."""
         return self.with_arguments(self.converted())
 
-    def with_arguments(self, values):
-        """Return the original with other arguments, those by keyword last."""
+    def with_arguments(self, values: Sequence[Any]) -> Candidate:
+        """Return the original with other arguments, keyword arguments last."""
         args, kwargs = self._split(values)
-        return self.original.otherwise(args=args, kwargs=kwargs)
+        return self.original.with_settings(args=args, kwargs=kwargs)
 
-    def _split(self, values):
+    def _split(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         n = len(self.args)
         return tuple(values[:n]), dict(zip(self.kwargs, values[n:], strict=True))
 
-    def under(self, mode):
+    def under(self, mode: Mode) -> Candidate:
         """Return a Candidate of the same graph under another mode."""
         return Candidate(copied(self.function, mode), self.args, self.kwargs)
 
-    def retyped(self, change, note):
-        """Return a Candidate that computes in other dtypes; see ``copies.copied``."""
+    def retyped(self, change: dict[str, str], note: Callable[[Apply], object]) -> Candidate:
+        """Return a Candidate that computes in other dtypes; see ``copies.maker_of``."""
         function = copied(self.function, self.mode, change, note)
         return Candidate(function, *self._split(self.converted(change)))
 
-    def converted(self, change=None):
-        """Return all arguments, those by keyword last, as the function takes them."""
+    def converted(self, change: dict[str, str] | None = None) -> list[Any]:
+        """Return all arguments in the dtypes of the inputs, keyword arguments last."""
         return [converted(spec, value, change) for spec, value in self.given]
 
     @property
-    def query(self):
-        """The Query of the mode's rewrites, or None where they are no query."""
+    def query(self) -> Query | None:
+        """The Query of the mode's rewrites, or None if its optimizer is not a Query."""
         return self.mode._optimizer if isinstance(self.mode._optimizer, Query) else None
 
 
-def _given(function, args, kwargs):
-    """Return [(In, value)] of a call. Raises TypeError where they do not fit the function."""
+def _given(
+    function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[tuple[In, Any]]:
+    """Return [(In, value)] of a call. Raises TypeError if they do not fit the function."""
     specs = function.maker.inputs
     explicit = [specs[i] for i in function._explicit]
     names = [spec.name or f"<{spec.variable.type}>" for spec in explicit]
@@ -116,31 +124,35 @@ def _given(function, args, kwargs):
     return [*zip(explicit, args, strict=False), *((by_name[k], v) for k, v in kwargs.items())]
 
 
-def _arguments(names):
+def _arguments(names: list[str]) -> str:
     many = "no arguments" if not names else "1 argument" if len(names) == 1 else None
     many = many or f"{len(names)} arguments"
     return f"{many} ({', '.join(names)})" if names else many
 
 
-def variants(subject, call):
-    """Return (list of Variant, list of Finding): what to try, and what cannot be tried.
+def variants(subject: Subject, call: float) -> tuple[list[Variant], list[Finding]]:
+    """Return the variants to try, and findings about what cannot be tried.
 
-    call: seconds that a call takes as it is.
+    call: seconds of one call of the original.
     """
-    found, findings = [], []
+    found: list[Variant] = []
+    findings: list[Finding] = []
     for made in (
         *_of_arguments(subject, call), *_of_dtypes(subject), *_of_threads(subject),
         *_of_modes(subject), *_of_rewrites(subject), *_on_the_gpu(subject),
         *_in_python(subject),
     ):  # fmt: skip
-        (findings if isinstance(made, Finding) else found).append(made)
+        if isinstance(made, Finding):
+            findings.append(made)
+        else:
+            found.append(made)
     return found, findings
 
 
 # --- arguments ------------------------------------------------------------------------------------
 
 
-def _of_arguments(subject, call):
+def _of_arguments(subject: Subject, call: float) -> Iterator[Variant]:
     given = subject.given
     values = subject.converted()
     changed = [
@@ -150,8 +162,8 @@ def _of_arguments(subject, call):
     ]
     if changed:
         yield Variant(
-            "arguments as the function takes them",
-            f"once, before the calls: {'; '.join(changed)}",
+            "arguments in the dtypes of the inputs",
+            f"convert them once, before the calls: {'; '.join(changed)}",
             lambda: subject.plain,
             compiles=False,
         )
@@ -162,48 +174,46 @@ def _of_arguments(subject, call):
     ]
     if strided:
         yield Variant(
-            "arguments that lie row by row in memory",
-            f"numpy.ascontiguousarray(...) once for {', '.join(strided)}",
-            lambda: subject.with_arguments([_in_rows(v) for v in values]),
+            "C-contiguous arguments",
+            f"call numpy.ascontiguousarray once for {', '.join(strided)}",
+            lambda: subject.with_arguments([_contiguous(v) for v in values]),
             compiles=False,
             against=subject.plain,
         )
     if call < _SHORT_CALL and values and not subject.kwargs and not subject.function.trust_input:
         yield Variant(
-            "arguments unchecked",
-            "f.trust_input = True, where arguments are arrays of the right dtype",
-            lambda: subject.plain.otherwise(trust=True),
+            "unchecked arguments",
+            "f.trust_input = True, if all arguments are arrays of the right dtype and rank",
+            lambda: subject.plain.with_settings(trust=True),
             compiles=False,
             against=subject.plain,
         )
 
 
-def _in_rows(value):
+def _contiguous(value: Any) -> Any:
     return np.ascontiguousarray(value) if isinstance(value, np.ndarray) and value.ndim else value
 
 
 # --- modes ----------------------------------------------------------------------------------------
 
 
-def _of_modes(subject):
+def _of_modes(subject: Subject) -> Iterator[Variant | Finding]:
     for name in ("FAST_RUN", "FAST_COMPILE"):
         if not same(get_mode(name), subject.mode):
-            yield Variant(
-                f"mode {name}", f"mode={name!r}", lambda n=name: subject.under(get_mode(n))
-            )
+            yield Variant(f"mode {name}", f"mode={name!r}", partial(subject.under, get_mode(name)))
     if subject.query is None:
-        yield Finding("not tried", "other rewrites: the optimizer of the mode is no query")
+        yield Finding("not tried", "other rewrites: the optimizer of the mode is not a Query")
         return
     if getattr(subject.mode.linker, "allow_gc", False) and type(subject.mode) is Mode:
         keeping = subject.mode.clone(link_kwargs={"allow_gc": False})
         yield Variant(
-            "intermediate arrays kept between calls", "OPWISE_FLAGS=allow_gc=False",
+            "keep intermediate arrays between calls", "OPWISE_FLAGS=allow_gc=False",
             lambda: subject.under(keeping),
         )  # fmt: skip
 
 
-def _in_python(subject):
-    # comes last: numpy's BLAS and scipy's each have threads, which get in each other's way
+def _in_python(subject: Subject) -> Iterator[Variant]:
+    # comes last: the threads of numpy's BLAS and of scipy's slow each other down
     python = Mode("py", "fast_run")
     if getattr(subject.mode.linker, "implementations", ()) != ("perform",):
         yield Variant(
@@ -211,8 +221,8 @@ def _in_python(subject):
         )
 
 
-def _of_rewrites(subject):
-    """Yield a variant without each kind of rewrite that did something to the graph."""
+def _of_rewrites(subject: Subject) -> Iterator[Variant]:
+    """Yield a variant without each kind of rewrite that changed the graph."""
     if subject.query is None:
         return
     ops = [node.op for node in subject.original.function.maker.fgraph.apply_nodes]
@@ -224,26 +234,26 @@ def _of_rewrites(subject):
         if applied:
             yield Variant(
                 f"without {tag}", f"{_written(subject.mode)}.excluding({tag!r})",
-                lambda tag=tag: subject.under(subject.mode.excluding(tag)),
+                partial(subject.under, subject.mode.excluding(tag)),
             )  # fmt: skip
 
 
-def _is_fused(op):
+def _is_fused(op: Op) -> bool:
     return isinstance(op, MapReduce) or (
         isinstance(op, Elemwise) and isinstance(op.scalar_op, Composite)
     )
 
 
-def _written(mode):
-    """Return what a program writes for a mode."""
+def _written(mode: Mode) -> str:
+    """Return the argument ``mode=...`` that a program writes for a mode."""
     for name, known in predefined_modes.items():
         if isinstance(known, Mode) and same(known, mode):
             return f"mode=opwise.get_mode({name!r})"
     return "mode=mode"
 
 
-def same(one, other):
-    """Return whether two modes compile alike, as far as that can be seen."""
+def same(one: Mode, other: Mode) -> bool:
+    """Return whether two modes certainly compile alike."""
     if not (type(one) is type(other) is Mode):
         return False
     if not (isinstance(one._optimizer, Query) and isinstance(other._optimizer, Query)):
@@ -259,7 +269,7 @@ def same(one, other):
 # --- dtypes ---------------------------------------------------------------------------------------
 
 
-def _of_dtypes(subject):
+def _of_dtypes(subject: Subject) -> Iterator[Variant | Finding]:
     types = _types(subject.function)
     if "float64" in types:
         how = "OPWISE_FLAGS=floatX=float32, and T.matrix, not T.dmatrix"
@@ -272,16 +282,19 @@ def _of_dtypes(subject):
         yield _retyped(subject, "float16", "float32", "no loop in C computes in float16")
 
 
-def _types(function):
-    """Return the dtypes of all arrays of a function, as the user wrote it."""
+def _types(function: Function) -> set[str]:
+    """Return the dtypes of all arrays in a function's graph, as the user wrote it."""
     variables = {v for node in as_written(function) for v in (*node.inputs, *node.outputs)}
     variables.update(spec.variable for spec in function.maker.inputs)
-    return {v.type.dtype for v in variables if isinstance(v.type, TensorType)}
+    return {str(v.type.dtype) for v in variables if isinstance(v.type, TensorType)}
 
 
-def _retyped(subject, old, new, how):
-    function, wide = subject.function, []
-    arguments, state = [], []
+def _retyped(subject: Subject, old: str, new: str, how: str) -> Variant:
+    """Return the variant in dtype ``new`` instead of ``old``. how: what to write for that."""
+    function = subject.function
+    wide: list[Apply] = []
+    arguments: list[str] = []
+    state: list[str] = []
     for i, spec in enumerate(function.maker.inputs):
         if getattr(spec.variable.type, "dtype", None) == old:
             kind = arguments if i in function._explicit else state
@@ -290,18 +303,18 @@ def _retyped(subject, old, new, how):
     do += [f"{new} arrays for {', '.join(arguments)}"] * bool(arguments)
     do += [f"{new} values for the shared {', '.join(state)}"] * bool(state)
 
-    def make():
+    def make() -> Candidate:
         candidate = subject.retyped({old: new}, wide.append)
         if wide:
             ops = ", ".join(dict.fromkeys(f"{named(node.op)}{where(node)}" for node in wide))
-            candidate.note = f"cast to {new} what is {old} all the same: {ops}"
+            candidate.note = f"these stay {old} unless you cast them to {new}: {ops}"
         return candidate
 
     return Variant(f"{new} instead of {old}", "; ".join(do), make, against=subject.plain)
 
 
-def where(node):
-    """Return ' (file:line)' of where the user wrote an Apply; '' where that is not known."""
+def where(node: Apply) -> str:
+    """Return ' (file:line)' of the user's line of an Apply, or "" if it is not known."""
     for origin in node.origins:
         line = provenance.user_line(origin)
         if line is not None:
@@ -309,10 +322,10 @@ def where(node):
     return ""
 
 
-# --- the machine ----------------------------------------------------------------------------------
+# --- threads and devices --------------------------------------------------------------------------
 
 
-def _of_threads(subject):
+def _of_threads(subject: Subject) -> Iterator[Variant | Finding]:
     now, most = resources.threads(), resources.available()
     if "c" not in getattr(subject.mode.linker, "implementations", ()):
         yield Finding("not tried", "threads: the linker runs everything in Python")
@@ -322,11 +335,11 @@ def _of_threads(subject):
     for n in sorted({1, most // 2, most} - {0, now}):
         yield Variant(
             f"{n} thread{'s' * (n > 1)} instead of {now}", f"OPWISE_FLAGS=threads={n}",
-            lambda n=n: subject.original.otherwise(threads=n), compiles=False,
+            partial(subject.original.with_settings, threads=n), compiles=False,
         )  # fmt: skip
 
 
-def _on_the_gpu(subject):
+def _on_the_gpu(subject: Subject) -> Iterator[Variant | Finding]:
     try:
         importlib.import_module("opwise.gpu.device").device()
     except DeviceError as error:

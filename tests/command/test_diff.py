@@ -160,8 +160,10 @@ def test_runs_tell_what_is_noise(call, folder):
     assert exp[:4] == ["1.025", "2.025", "+1.000", "1.976"] and exp[5] == "slower"
     (dot,) = [line.split() for line in lines if line.endswith("dot")]
     assert dot[5] == "noise"
-    assert "6 runs before, 6 after; times are medians of a call." in lines
-    assert lines[-2].startswith("p: how likely") and lines[-1].startswith("verdict: noise if p >= ")
+    assert "6 runs before, 6 after; times are medians over the runs, per call." in lines
+    assert lines[-2].startswith("p: the probability") and lines[-1].startswith(
+        "verdict: noise if p >= "
+    )
 
 
 def test_rows_of_several_runs_that_are_not_shown_are_summed(call, folder):
@@ -214,7 +216,7 @@ def test_the_page_is_none_of_the_profiles(call, profile, folder):
 def test_a_folder_without_profiles(call, tmp_path, profile):
     (tmp_path / "empty").mkdir()
     result = call("diff", tmp_path / "empty", profile("1.json", A))
-    assert result.exit_code == 1 and "holds no file that ends in .json" in result.output
+    assert result.exit_code == 1 and "contains no file that ends in .json" in result.output
 
 
 # --- versus ---------------------------------------------------------------------------------------
@@ -251,6 +253,8 @@ def test_versus_a_revision(call, repository, tmp_path):
     assert "Elemwise{exp,no_inplace} | Elemwise{Composite{(i0 + exp(i1))}}" in result.output
     kept = {side: sorted((tmp_path / "kept" / side).iterdir()) for side in ("before", "after")}
     assert all(len(files) == 2 for files in kept.values())
+    texts = [file.read_text() for files in kept.values() for file in files]
+    assert all(f"{repository}:" in text for text in texts)  # not the path of the checkout
     lines = subprocess.run(["git", "worktree", "list"], capture_output=True, text=True).stdout
     assert len(lines.splitlines()) == 1
     assert "T.exp(x) + 1" in repository.read_text()
@@ -277,8 +281,12 @@ def test_versus_another_program(call, repository, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ([], 2, "say what to compare with"),
-        (["--base", "HEAD", "--before", "source/program.py"], 2, "exclude each other"),
+        ([], 2, "nothing to compare with"),
+        (
+            ["--base", "HEAD", "--before", "source/program.py"],
+            2,
+            "--base or --before, not both",
+        ),
         (["--base", "no-such-revision"], 1, "invalid reference: no-such-revision"),
         (["--after-flags", "mode=NO_MODE"], 2, "Invalid value for --after-flags"),
     ],
@@ -308,7 +316,9 @@ def test_versus_leaves_other_files_alone(call, repository, tmp_path):
     kept.write_text("mine")
     arguments = ["--after-flags", "mode=FAST_COMPILE", "--runs", 1, "-o", tmp_path / "kept"]
     result = call("versus", *arguments, repository)
-    assert result.exit_code == 2 and "mine.json is none of its files" in result.output
+    assert (
+        result.exit_code == 2 and "mine.json is not a profile of `opwise versus`" in result.output
+    )
     assert kept.read_text() == "mine"
 
 

@@ -1,6 +1,7 @@
 """The command: what each subcommand prints, keeps and returns, and what it refuses."""
 
 import csv
+import importlib
 import io
 import json
 import os
@@ -12,7 +13,6 @@ from dataclasses import replace
 import pytest
 
 import opwise as opwise_package
-from opwise.command import doctor, main
 from opwise.linkers import kernelcache, trusted
 from opwise.profiling.profile import Profile
 
@@ -72,7 +72,7 @@ def test_a_stdout_that_takes_nothing(tmp_path, build, what, where, code):
     line = f"set -o pipefail; {sys.executable} -m opwise {what.format(path)} {where}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
     if code:
-        assert done.stderr == "Error: stdout cannot be written: No space left on device\n"
+        assert done.stderr == "Error: cannot write to stdout: No space left on device\n"
         assert done.returncode == code
     else:
         assert done.stderr == "" and done.returncode in (0, 1)
@@ -85,7 +85,7 @@ def test_run_says_where_there_is_no_profile(tmp_path):
     output.write_text("of another run")
     done = opwise("run", "-o", output, script)
     assert (done.returncode, done.stdout) == (0, "no function\n")
-    assert "no profile was kept" in done.stderr
+    assert "no profile was written" in done.stderr
     assert output.read_text() == "of another run"
 
 
@@ -185,6 +185,30 @@ def test_the_text_has_a_part_for_each_function(call, of_two):
     assert "dot" in g and "dot" not in f and "dot" in both
 
 
+def test_several_programs_are_named_when_they_are_merged(call, build, tmp_path):
+    apply, function, _ = build
+    for k, program in enumerate(["train.py a", "train.py b", "eval.py"]):
+        Profile((function(apply("exp", 9, 0)),), environment={"program": program}).save(
+            tmp_path / f"{k}.json"
+        )
+    said = "merged 3 profiles of 2 programs: train.py (2), eval.py (1)."
+    assert call("report", tmp_path).stderr.startswith(said)
+    assert call("report", tmp_path / "0.json", tmp_path / "1.json").stderr == ""
+
+
+@pytest.mark.parametrize("form", ["table", "text"])
+def test_columns_set_the_width_without_a_terminal(call, profile, monkeypatch, form):
+    path = profile("p.json", ("o" * 400, 9000, 2, ()))
+
+    def widest():
+        lines = call("report", "--form", form, path).output.splitlines()
+        return max(len(line) for line in lines if "oooo" in line)
+
+    assert widest() > 400
+    monkeypatch.setenv("COLUMNS", "80")
+    assert widest() <= 80
+
+
 def test_functions_that_are_asked_for(call, of_two):
     shown = call("report", "--function", "f", of_two).output
     assert shown.startswith("1 function, 1 call, ") and "exp" in shown and "dot" not in shown
@@ -192,7 +216,7 @@ def test_functions_that_are_asked_for(call, of_two):
     assert shown.startswith("2 functions, 2 calls, ")
     result = call("report", "--function", "k", of_two)
     assert result.exit_code == 1
-    assert result.output == "Error: no function is called k; there are: f, g, h\n"
+    assert result.output == "Error: the profile has no function k; its functions: f, g, h\n"
 
 
 def test_report_for_other_programs(call, profile):
@@ -213,11 +237,14 @@ def test_report_of_a_folder_skips_what_is_no_profile(call, profile, tmp_path):
     assert result.exit_code == 0 and "      5     0   exp(x)" in result.stdout
     first, second = result.stderr.splitlines()
     assert first.startswith("skipped: ") and r"\x1b[31m.json is a profile of version 99" in first
-    assert second == f"skipped: {tmp_path}/settings.json is no profile of opwise."
+    assert second == (
+        f"skipped: {tmp_path}/settings.json is not an opwise profile: `opwise run` and "
+        "Profile.save write such files."
+    )
     for name in ("1.json", "2.json"):
         (tmp_path / name).unlink()
     result = call("report", tmp_path)
-    assert result.exit_code == 1 and f"Error: {tmp_path} holds no profile" in result.output
+    assert result.exit_code == 1 and f"Error: {tmp_path} contains no profile" in result.output
 
 
 def test_many_files_that_are_no_profiles(call, profile, tmp_path):
@@ -238,7 +265,7 @@ def test_what_never_ends(call, tmp_path, command):
         words = [path if word == "-" else word for word in command]
         result = call(*words, *([path] if len(words) == 1 else []))
         assert result.exit_code == 1
-        assert result.output.startswith(f"Error: {path} is no profile of opwise: it ")
+        assert result.output.startswith(f"Error: {path} is not an opwise profile: it ")
 
 
 @pytest.mark.parametrize(
@@ -254,7 +281,7 @@ def test_no_input_is_overwritten(call, profile, tmp_path, monkeypatch, command):
     was = path.read_bytes()
     result = call(*(path if word == "P" else word for word in command))
     assert result.exit_code == 1
-    assert "is one of the inputs, and would be overwritten" in result.output
+    assert "is one of the inputs and would be overwritten" in result.output
     assert path.read_bytes() == was == (tmp_path / "link").read_bytes()
 
 
@@ -288,7 +315,7 @@ def test_what_is_no_profile(call, profile, tmp_path, command, text):
     args = [profile("good.json", ("e", 9, 2, ())), tmp_path / "bad.json"]
     result = call(command, *args)
     assert result.exit_code == 1
-    assert "bad.json is no profile of opwise" in result.output
+    assert "bad.json is not an opwise profile" in result.output
 
 
 A, B = ("exp", 6_000_000, 1, ("a",)), ("dot", 4_000_000, 1, ("b",))
@@ -312,10 +339,10 @@ def test_export(call, profile, tmp_path, arguments, key):
 def test_export_refuses(call, profile, tmp_path):
     (tmp_path / "bad.json").write_text("[]")
     result = call("export", tmp_path / "bad.json", tmp_path / "out.json")
-    assert result.exit_code == 1 and "bad.json is no profile of opwise" in result.output
+    assert result.exit_code == 1 and "bad.json is not an opwise profile" in result.output
     nowhere = tmp_path / "no" / "out.json"
     result = call("export", profile("p.json", A), nowhere)
-    assert result.exit_code == 1 and f"{nowhere} cannot be written: " in result.output
+    assert result.exit_code == 1 and f"cannot write {nowhere}: " in result.output
     assert call("export", "--form", "csv", profile("p.json", A), nowhere).exit_code == 2
 
 
@@ -344,10 +371,10 @@ def test_doctor_finds_what_a_program_lacks(call, tmp_path):
     assert result.exit_code == 1
     missing = [line.split(": ")[1] for line in result.output.splitlines() if f"{script}:" in line
                and line.startswith("  ")]  # fmt: skip
-    assert "theano.tensor.nnet.no_such_function" in missing
-    assert "opwise does not have theano.tensor.signal.downsample yet. README lists" in result.output
+    assert "opwise has no theano.tensor.nnet.no_such_function." in missing
+    assert "opwise does not have theano.tensor.signal.downsample yet.\n" in result.output
     assert not any("no_such_method" in name or "numpy" in name for name in missing)
-    assert f"  {script}:6: theano.tensor.nnet.no_such_function" in result.output
+    assert f"  {script}:6: opwise has no theano.tensor.nnet.no_such_function" in result.output
 
 
 def test_doctor_is_content(call, script):
@@ -359,7 +386,7 @@ def test_doctor_is_content(call, script):
 def test_doctor_on_what_is_no_python(call, tmp_path, text):
     (tmp_path / "old.py").write_bytes(text)
     result = call("doctor", tmp_path / "old.py")
-    assert result.exit_code == 1 and "is no Python that runs here" in result.output
+    assert result.exit_code == 1 and "is not Python 3" in result.output
 
 
 def test_doctor_of_a_folder_and_several_files(call, tmp_path):
@@ -381,14 +408,14 @@ def test_doctor_of_a_folder_and_several_files(call, tmp_path):
     assert result.exit_code == 1
     assert result.output.count("names of theano") == 3
     assert "1 of 5 files use no name of theano" in result.output
-    assert f"{inside}/part/bad.py:2: theano.no_such_name" in result.output
-    assert f"{inside}/part/old.py is no Python that runs here" in result.stderr
+    assert f"{inside}/part/bad.py:2: opwise has no theano.no_such_name" in result.output
+    assert f"{inside}/part/old.py is not Python 3" in result.stderr
     assert "not_mine" not in result.output
     assert call("doctor", tmp_path / "own.py", inside / "good.py").exit_code == 0
     empty = call("doctor", inside / ".git" / "..", "no-such-folder")
     assert empty.exit_code == 2
     (tmp_path / "empty").mkdir()
-    assert "holds no file that ends in .py" in call("doctor", tmp_path / "empty").output
+    assert "contains no file that ends in .py" in call("doctor", tmp_path / "empty").output
 
 
 # --- cache ----------------------------------------------------------------------------------------
@@ -398,7 +425,8 @@ def test_doctor_of_a_folder_and_several_files(call, tmp_path):
 def kernels(use_cache, tmp_path, monkeypatch):
     """A cache folder with three kernels of half a megabyte each."""
     folder = use_cache(tmp_path / "kernels")
-    for module in (main, doctor):
+    for module in ("cache", "doctor"):
+        module = importlib.import_module(f"opwise.command.{module}")
         monkeypatch.setattr(module, "config", kernelcache.config)
     for k in range(3):
         kernelcache.keep(f"{k:032x}.so", f"{k:064x}", b"x" * (500_000 - 32))

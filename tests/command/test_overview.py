@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from opwise.command import tables
+from opwise.profiling.machinelimits import MachineLimits, Peak
 from opwise.profiling.memory import Live, MemoryProfile
 from opwise.profiling.profile import ArrayProfile, OriginProfile, Profile
 from opwise.profiling.reports import details
-from opwise.profiling.roofline import Machine, Peak
 
-MACHINE = Machine(
+MACHINE = MachineLimits(
     1, "one", 1, 1, "none", (1 << 15,), ((1 << 14, 100.0), (1 << 20, 10.0)), ((1 << 20, 20.0),),
     (Peak("float64", False, 10.0, 10.0), Peak("float64", True, 20.0, 30.0)), 1.0, 1.0,
 )  # fmt: skip
@@ -151,8 +151,8 @@ def test_the_apply_and_its_line_stay(in_terminal, columns):
 
 def test_what_a_narrow_terminal_leaves_out_is_named(in_terminal):
     words = " ".join(" ".join(in_terminal(60)).split())
-    assert "(without, at 60 columns: runs, " in words and " gain ms" in words
-    assert "(without" not in "".join(in_terminal(300))
+    assert "(not shown, at 60 columns: runs, " in words and " gain ms" in words
+    assert "(not shown" not in "".join(in_terminal(300))
 
 
 def test_long_names_are_cut_in_a_terminal_alone(in_terminal, shown, build):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from opwise.command import programs
-from opwise.profiling import status
+from opwise.profiling.process import send_status
 from opwise.profiling.profile import Profile
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "openpty"), reason="the system has no terminals")
@@ -75,7 +75,7 @@ def test_ctrl_c_keeps_the_profile(script):
     shown.until("ready")
     shown.press(terminal.CTRL_C)
     assert shown.end() == 130
-    assert "interrupted; the profile up to then is kept" in shown.shown
+    assert "interrupted; the profile up to then was written" in shown.shown
     assert "1 function, 3 calls" in shown.shown and "Aborted" not in shown.shown
     assert Profile.load("program.profile.json").functions[0].calls == 3
 
@@ -117,9 +117,9 @@ def test_a_signal_to_the_command_ends_the_program(script, tmp_path, number, code
     _, said = process.communicate(timeout=100)
     assert process.returncode == code, said
     if number == signal.SIGINT:
-        assert "interrupted; the profile up to then is kept" in said
+        assert "interrupted; the profile up to then was written" in said
     else:  # which a program that does not handle it does not survive
-        assert "no profile was kept: the program was ended by SIGTERM" in said
+        assert "no profile was written: the program was ended by SIGTERM" in said
 
 
 TUNED = """
@@ -140,7 +140,7 @@ def test_tune_gives_what_it_has_found(script):
     shown = in_terminal("tune", "--budget", 300, "--flags", "cxx=", path)
     shown.until("ready")
     shown.press(terminal.CTRL_C)
-    shown.until("the program was interrupted; trying what would make it faster")
+    shown.until("the program was interrupted; trying changes that may make it faster")
     shown.until("%")  # the progress of the trials
     shown.press(terminal.CTRL_C)
     assert shown.end() == 130
@@ -199,7 +199,7 @@ def test_tune_and_versus_run_modules(package):
 def test_a_module_that_is_not_there(script):
     done = opwise("run", "--no-limits", "-m", "no.such.module")
     assert done.returncode == 1 and "No module named" in done.stderr
-    assert "no profile was kept: the program ended early, with exit code 1" in done.stderr
+    assert "no profile was written: the program ended early, with exit status 1" in done.stderr
 
 
 def test_a_missing_program(call):
@@ -215,7 +215,7 @@ def test_a_missing_program(call):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("print(1)", "the program imported neither theano nor opwise, or left by os._exit"),
+        ("print(1)", "the program imported neither theano nor opwise, or ended by os._exit"),
         ("import theano", "the program compiled no function"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
          "the program was ended by SIGKILL"),
@@ -223,7 +223,7 @@ def test_a_missing_program(call):
 )  # fmt: skip
 def test_why_there_is_no_profile(script, text, why):
     done = opwise("run", "--no-limits", script(text))
-    assert done.stderr.splitlines()[-1] == f"no profile was kept: {why}"
+    assert done.stderr.splitlines()[-1] == f"no profile was written: {why}"
 
 
 def full(path):
@@ -241,8 +241,8 @@ def test_a_full_disk(script, tmp_path):
     try:
         done = opwise("run", "--no-limits", "-o", disk / "p.json", path)
         assert done.returncode == 1
-        reason = "it cannot be written: [Errno 28] No space left on device"
-        assert done.stderr.splitlines()[-1] == f"no profile was kept: {reason}"
+        reason = "cannot write the file: [Errno 28] No space left on device"
+        assert done.stderr.splitlines()[-1] == f"no profile was written: {reason}"
         assert "Function profiling" in done.stderr  # it is not lost
         assert os.listdir(disk) == ["all"]
     finally:
@@ -254,7 +254,7 @@ def test_a_folder_that_vanishes(script, tmp_path):
     gone.mkdir()
     done = opwise("run", "--no-limits", "-o", gone / "p.json",
                   script(f"import os\nos.rmdir({str(gone)!r})\n{FUNCTION}"))  # fmt: skip
-    assert done.returncode == 1 and "no profile was kept: it cannot be written:" in done.stderr
+    assert done.returncode == 1 and "no profile was written: cannot write the file:" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -300,13 +300,13 @@ def test_processes_are_named(script):
 def test_nobody_listens(monkeypatch):
     for value in ("", "no:number", "99999:1"):
         monkeypatch.setenv("OPWISE_STATUS_PIPE", value)
-        assert status.send(event="written") is None
+        assert send_status(event="written") is None
 
 
 def test_another_file_of_the_same_number_is_left_alone(tmp_path, monkeypatch):
     with (tmp_path / "mine").open("wb") as mine:
         monkeypatch.setenv("OPWISE_STATUS_PIPE", f"{mine.fileno()}:1")
-        status.send(event="written")
+        send_status(event="written")
     assert (tmp_path / "mine").read_bytes() == b""
 
 

@@ -59,7 +59,7 @@ def test_the_exit_code_is_the_programs(tune):
 def test_a_program_that_compiles_nothing(tune):
     done = tune("import theano; print('only this')")
     assert (done.returncode, done.stdout) == (0, "only this\n")
-    assert done.stderr == "no advice: the program compiled no function, or left by os._exit\n"
+    assert done.stderr == "no advice: the program compiled no function, or ended by os._exit\n"
 
 
 def test_processes_that_a_program_starts_print_nothing_more(tune):

@@ -5,9 +5,9 @@ from opwise.gpu.cudatext import Program
 from opwise.gpu.kernel import Kernel
 from opwise.gpu.makers import implementation
 from opwise.scalar import dtypes
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS, cast_op
-from opwise.scalar.row import ROWS
+from opwise.scalar.spec import ROWS
 from opwise.tensor.advanced_subtensor import (
     AdvancedBooleanIncSubtensor,
     AdvancedIncSubtensor,
@@ -48,19 +48,19 @@ def tensor(dtype, pattern):
 
 def layer():
     """tanh(x + b), as a fused loop."""
-    steps = (Step(OPS["add"], (0, 1), "float32"), Step(OPS["tanh"], (2,), "float32"))
+    steps = (Instruction(OPS["add"], (0, 1), "float32"), Instruction(OPS["tanh"], (2,), "float32"))
     return Composite.from_program(("float32", "float32"), steps, (3,))
 
 
 def squares():
     """(x - m)**2, to be summed."""
-    steps = (Step(OPS["sub"], (0, 1), "float32"), Step(OPS["sqr"], (2,), "float32"))
+    steps = (Instruction(OPS["sub"], (0, 1), "float32"), Instruction(OPS["sqr"], (2,), "float32"))
     return Composite.from_program(("float32", "float32"), steps, (3,))
 
 
 def sum_of(count, dtype="float32"):
     """A sum of so many numbers."""
-    steps = (Step(OPS["add"], tuple(range(count)), dtype),)
+    steps = (Instruction(OPS["add"], tuple(range(count)), dtype),)
     return Composite.from_program((dtype,) * count, steps, (count,))
 
 
@@ -73,10 +73,10 @@ def every_row(dtype):
             (out,) = OPS[name].output_dtypes([dtype] * count)
         except TypeError:
             continue
-        step = Step(OPS[name], tuple(range(count)), out)
+        step = Instruction(OPS[name], tuple(range(count)), out)
         if Program((step,), (3,), (dtype,) * 3).missing() is None:
             steps.append(step)
-    casts = [Step(cast_op(d), (0,), d) for d in dtypes.ALL[:12] if d != dtype]
+    casts = [Instruction(cast_op(d), (0,), d) for d in dtypes.ALL[:12] if d != dtype]
     steps += casts
     return [
         Composite.from_program(

@@ -16,17 +16,17 @@ import opwise.tensor as T
 from opwise.command import main
 from opwise.gpu import device, probe
 from opwise.graph import target
-from opwise.linkers import probe as host
+from opwise.hardware import cpu as host
 from opwise.modes.profilemode import ProfileMode
 from opwise.profiling import merge, roofline
-from opwise.profiling.html import data
+from opwise.profiling.html import profiledata
+from opwise.profiling.machinelimits import MachineLimits, Peak
 from opwise.profiling.profile import ArrayProfile, Profile
 from opwise.profiling.reports import details
 from opwise.profiling.reports import roofline as text
-from opwise.profiling.roofline import Machine, Peak
 
 #: 1000 GB/s, 50,000 GFLOP/s, and 2 microseconds for whatever it is
-DEVICE = Machine(
+DEVICE = MachineLimits(
     probe.VERSION, "a device", 132, 1, "", (), ((1 << 30, 1000.0),), ((1 << 30, 1000.0),),
     (Peak("float32", True, 50_000.0, 50_000.0),), 2000.0, 1.0,
 )  # fmt: skip
@@ -76,7 +76,7 @@ def test_what_is_measured():
     ]
     assert (found.step_ns, found.processors, found.threads) == (1e6, 4, 1)
     assert found.processor == "an emulated device"
-    assert Machine.from_json(found.to_json()) == found
+    assert MachineLimits.from_json(found.to_json()) == found
 
 
 def test_products_end_where_they_are_long(monkeypatch):
@@ -206,16 +206,16 @@ def test_the_text(profile):
         )
     ]
     both = text.section(profile, DEVICE, 2)
-    assert both[2].startswith("  Machine: ") and any("Device cuda0" in line for line in both)
+    assert both[2].startswith("  Hardware: ") and any("Device cuda0" in line for line in both)
 
 
 def test_the_page(profile):
-    found, told = data.limits(profile)
+    found, told = profiledata.limits(profile)
     assert {limit["position"] for limit in found} == {0, 1, 2}
     assert told == {
         "bandwidth": [], "peaks": {"cuda0, float32": 50_000.0}, "devices": {"cuda0": 1000.0}
     }  # fmt: skip
-    shown = data.of_profile(profile, found, told)["roofline"]
+    shown = profiledata.of_profile(profile, found, told)["roofline"]
     assert [value for _, value in shown["devices"]] == [1000.0]
 
 

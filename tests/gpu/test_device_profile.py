@@ -12,9 +12,9 @@ import opwise
 import opwise.tensor as T
 from opwise.command import main
 from opwise.modes.profilemode import ProfileMode
-from opwise.profiling import devices, records
+from opwise.profiling import devices, tabular
 from opwise.profiling.profile import Profile
-from opwise.profiling.reports import details, device, moved, profilestats
+from opwise.profiling.reports import details, device, profilestats, speedup
 from opwise.tensor.extra_ops import Unique
 
 X = np.random.RandomState(1).rand(6, 6).astype("float32")
@@ -129,7 +129,7 @@ def test_transfers_count_for_what_they_move():
     for by in ("line", "op", "class", "apply"):
         rows = devices.rows(by, cpu, gpu)
         assert sum(row.transfers for row in rows) == pytest.approx(ns)
-        assert sum(row.moved for row in rows) == pytest.approx(gpu.local_ns)
+        assert sum(row.with_device for row in rows) == pytest.approx(gpu.local_ns)
         assert sum(row.given for row in rows) == 8_000_000  # x and i, in each call
     # what sorts out stays on the host: its result goes to the device, the product comes home
     found = {row.label: row for row in devices.rows("op", cpu, gpu)}
@@ -173,7 +173,7 @@ def test_memory_of_both(flags):
 
 def test_records_and_tables_name_the_device(tmp_path):
     profile = run("cupy").profile()
-    for row, a in zip(records.records(profile), profile.applys, strict=True):
+    for row, a in zip(tabular.records(profile), profile.applys, strict=True):
         assert (row["device"], row["on_host"]) == (a.device, a.on_host)
         assert (row["seconds_asked"] > 0) == bool(a.device)
     profile.save(tmp_path / "p.json")
@@ -185,8 +185,8 @@ def test_records_and_tables_name_the_device(tmp_path):
 def test_a_move_is_told_for_as_many_calls():
     """Twice the calls on the device are not half the speed."""
     cpu = run("c|py").profile()
-    few, many = (moved.sentences(cpu, run("cupy", calls).profile()) for calls in (4, 8))
+    few, many = (speedup.sentences(cpu, run("cupy", calls).profile()) for calls in (4, 8))
     # what ran on the device takes a millisecond in each call
     told = [line.split(" Applys on the GPU")[0] for line in (few[1], many[1])]
     assert told[0] == told[1]
-    assert moved.sentences(run("cupy").profile(), cpu)[0].endswith("times as fast")
+    assert speedup.sentences(run("cupy").profile(), cpu)[0].endswith("times as fast")

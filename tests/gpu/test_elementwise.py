@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS, cast_op
 from opwise.tensor.convert import deep_copy_op
 from opwise.tensor.elemwise import Elemwise
@@ -24,10 +24,10 @@ def tensor(dtype, pattern):
 def several():
     """(x + y) * x and its sign, and x alone converted: three outputs of three dtypes."""
     steps = (
-        Step(OPS["add"], (0, 1), "float32"),
-        Step(OPS["mul"], (2, 0), "float32"),
-        Step(OPS["lt"], (3, 1), "bool"),
-        Step(cast_op("float64"), (0,), "float64"),
+        Instruction(OPS["add"], (0, 1), "float32"),
+        Instruction(OPS["mul"], (2, 0), "float32"),
+        Instruction(OPS["lt"], (3, 1), "bool"),
+        Instruction(cast_op("float64"), (0,), "float64"),
     )
     return Composite.from_program(("float32", "float32"), steps, (3, 4, 5))
 
@@ -35,14 +35,14 @@ def several():
 def mixed():
     """An int8, a float64 and a bool: what is chosen where."""
     steps = (
-        Step(OPS["mul"], (0, 1), "float64"),
-        Step(OPS["switch"], (2, 3, 1), "float64"),
+        Instruction(OPS["mul"], (0, 1), "float64"),
+        Instruction(OPS["switch"], (2, 3, 1), "float64"),
     )
     return Composite.from_program(("int8", "float64", "bool"), steps, (4,))
 
 
 def many(count):
-    steps = (Step(OPS["add"], tuple(range(count)), "float32"),)
+    steps = (Instruction(OPS["add"], tuple(range(count)), "float32"),)
     return Composite.from_program(("float32",) * count, steps, (count,))
 
 

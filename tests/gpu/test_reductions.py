@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.reduce import All, Any, Argmax, CAReduce, MaxAndArgmax, Prod, Sum
@@ -43,7 +43,7 @@ def numbers(dtype, shape, seed=0):
 
 def scaled():
     """x * y + 1, of which y may be broadcast"""
-    steps = (Step(OPS["mul"], (0, 1), "float32"), Step(OPS["sub"], (2, 0), "float32"))
+    steps = (Instruction(OPS["mul"], (0, 1), "float32"), Instruction(OPS["sub"], (2, 0), "float32"))
     return Composite.from_program(("float32", "float32"), steps, (3,))
 
 

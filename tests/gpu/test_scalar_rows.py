@@ -20,7 +20,7 @@ from opwise.gpu.elemwise import Loop
 from opwise.gpu.kernel import Array, Layout, Plan
 from opwise.scalar import casting, csource, dtypes
 from opwise.scalar.op import OPS, cast_op
-from opwise.scalar.row import ROWS
+from opwise.scalar.spec import ROWS
 
 pytestmark = pytest.mark.c
 

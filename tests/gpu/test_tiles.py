@@ -13,7 +13,7 @@ from opwise.gpu import layouts, tiles
 from opwise.gpu.kernel import Device, Layout
 from opwise.gpu.makers import implementation
 from opwise.modes.mode import Mode
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS, cast_op
 from opwise.tensor.convert import deep_copy_op
 from opwise.tensor.elemwise import Elemwise
@@ -34,10 +34,10 @@ def tensor(dtype, pattern):
 def several():
     """(x - y) * w in double, whether x is less, and w as an int8: three outputs."""
     steps = (
-        Step(OPS["sub"], (0, 1), "float32"),
-        Step(OPS["mul"], (3, 2), "float64"),
-        Step(OPS["lt"], (0, 1), "bool"),
-        Step(cast_op("int8"), (2,), "int8"),
+        Instruction(OPS["sub"], (0, 1), "float32"),
+        Instruction(OPS["mul"], (3, 2), "float64"),
+        Instruction(OPS["lt"], (0, 1), "bool"),
+        Instruction(cast_op("int8"), (2,), "int8"),
     )
     return Composite.from_program(("float32", "float32", "float64"), steps, (4, 5, 6))
 

@@ -17,7 +17,7 @@ from opwise.compile.function import function
 from opwise.scalar import dtypes
 from opwise.tensor import blas
 from opwise.tensor.type import TensorType
-from opwise.testing.ways import WAYS, mode_of
+from opwise.testing.configurations import CONFIGURATIONS, mode_of
 
 pytestmark = pytest.mark.c
 
@@ -461,7 +461,7 @@ def test_broadcast_views(way):
 # --- whole numbers --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", CONFIGURATIONS)
 @pytest.mark.parametrize("dtype", dtypes.SIGNED)
 def test_the_least_integer(dtype, way):
     """abs, neg, //, % and ** of numbers whose results do not fit wrap, as in numpy."""

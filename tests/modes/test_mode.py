@@ -114,8 +114,8 @@ def tables(monkeypatch):
     """Names that are registered are forgotten after the test."""
     for table in ("predefined_modes", "predefined_linkers", "predefined_optimizers"):
         monkeypatch.setattr(modes, table, dict(getattr(modes, table)))
-    flags = importlib.import_module("opwise.config")  # the attribute of that name is the object
-    monkeypatch.setattr(flags, "_mode_names", list(flags._mode_names))
+    values = importlib.import_module("opwise.config.values")
+    monkeypatch.setattr(values, "_mode_names", list(values._mode_names))
 
 
 def test_registered_modes_are_found_and_can_be_the_default(tables, flags):

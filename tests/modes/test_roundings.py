@@ -12,7 +12,7 @@ from opwise.modes import perturbation
 from opwise.modes.debugmode import DebugMode
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.rule import rule
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS
 from opwise.tensor.assertion import Assert
 from opwise.tensor.elemwise import Elemwise
@@ -94,8 +94,8 @@ def _literal(x):
 
 
 def _fused_sum(x):
-    return MapReduce(Composite.from_program(["float64"], [Step(OPS["exp"], (0,), "float64")], [1]),
-                     Sum())(x)  # fmt: skip
+    exponential = Instruction(OPS["exp"], (0,), "float64")
+    return MapReduce(Composite.from_program(["float64"], [exponential], [1]), Sum())(x)
 
 
 @pytest.mark.parametrize("make", [T.exp, T.sum, _literal, _fused_sum])

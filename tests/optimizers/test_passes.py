@@ -28,7 +28,8 @@ from opwise.optimizers.passes import (
 )
 from opwise.optimizers.rule import rule
 from opwise.scalar.op import OPS
-from opwise.tensor.elemwise import Elemwise, cast, dimshuffle, elemwise
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant
 

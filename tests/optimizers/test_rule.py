@@ -14,7 +14,8 @@ from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.pattern import OpRemove, OpSub, PatternSub
 from opwise.optimizers.rule import LocalOptGroup, LocalOptimizer, RuleIndex, local_optimizer, rule
 from opwise.scalar.op import OPS
-from opwise.tensor.elemwise import DimShuffle, Elemwise, bare, elemwise
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import Elemwise, bare, elemwise
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant
 
@@ -251,8 +252,7 @@ def test_a_group_takes_the_first_rule_that_has_something(x):
 
 
 def test_a_rule_declares_its_stages(monkeypatch):
-    monkeypatch.setattr(rules, "declared", [])
-    monkeypatch.setattr(rules, "_late", [])
+    monkeypatch.setattr(rules, "declarations", rules.Declarations())
 
     @rule(exp, stage=("canonicalize", "specialize"), tags=("fast_run", "mine"))
     def one(fgraph, node): ...
@@ -263,13 +263,13 @@ def test_a_rule_declares_its_stages(monkeypatch):
     @rule(exp)
     def three(fgraph, node): ...
 
-    assert [(d.stage, d.name, d.what, d.tags) for d in rules.declared] == [
+    assert [(d.stage, d.name, d.what, d.tags) for d in rules.declarations.waiting] == [
         ("canonicalize", "one", one, ("fast_run", "mine")),
         ("specialize", "one", one, ("fast_run", "mine")),
         ("canonicalize", "second", two, ("fast_compile",)),
         ("stabilize", "second", two, ()),
     ]
-    assert {d.module for d in rules.declared} == {__name__}
+    assert {d.module for d in rules.declarations.waiting} == {__name__}
 
 
 # --- patterns -------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from opwise.graph.variable import Constant
 from opwise.optimizers.check import evaluate
 from opwise.optimizers.shapefeature import ShapeFeature, ShapeOptimizer, same_shape
 from opwise.tensor.creation import alloc
-from opwise.tensor.elemwise import dimshuffle, elemwise
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.shape import Shape_i, shape_i
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant

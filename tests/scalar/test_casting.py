@@ -8,7 +8,7 @@ from opwise.compile.function import function
 from opwise.compile.shared import shared
 from opwise.scalar import casting, dtypes
 from opwise.scalar.op import cast_op
-from opwise.testing.ways import WAYS, mode_of
+from opwise.testing.configurations import CONFIGURATIONS, mode_of
 
 FLOATS = ("float16", "float32", "float64")
 TARGETS = (*dtypes.INTEGERS, "bool")
@@ -105,7 +105,7 @@ def test_numbers_and_what_is_no_float():
 
 
 @pytest.mark.c
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", CONFIGURATIONS)
 @pytest.mark.parametrize("source", FLOATS)
 def test_every_way(way, source):
     """A cast alone, one that is fused, of a matrix by columns, of a number, folded and set."""
@@ -128,7 +128,7 @@ def test_every_way(way, source):
 
 
 @pytest.mark.c
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", CONFIGURATIONS)
 def test_updates_and_reductions_of_casts(way):
     """What is cast goes into sums, lookups and shared variables."""
     x = T.dvector()

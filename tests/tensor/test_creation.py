@@ -28,11 +28,8 @@ from opwise.tensor.creation import (
     alloc,
     alloc_empty,
     arange,
-    constant_index,
-    extract_constant,
     eye,
     fill,
-    get_scalar_constant_value,
     identity_like,
     mgrid,
     ogrid,
@@ -44,9 +41,12 @@ from opwise.tensor.creation import (
     zeros,
     zeros_like,
 )
-from opwise.tensor.elemwise import FUNCTIONS, cast, dimshuffle
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import FUNCTIONS, cast
 from opwise.tensor.join import MakeVector, join
+from opwise.tensor.knownvalues import extract_constant, get_scalar_constant_value
 from opwise.tensor.shape import Shape_i, addbroadcast, shape, specify_shape
+from opwise.tensor.subtensor import constant_index
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant
 

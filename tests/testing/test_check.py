@@ -16,21 +16,23 @@ from opwise.modes.mode import OPT_FAST_RUN, Mode
 from opwise.modes.perturbation import Perturbed, beyond
 from opwise.optimizers.navigators import TopoOptimizer
 from opwise.optimizers.rule import Rule
-from opwise.testing import WAYS, CheckFailed, check, ways
-from opwise.testing.ways import mode_of
+from opwise.testing import CONFIGURATIONS, CheckFailed, check, configurations
+from opwise.testing.configurations import mode_of
 
 pytestmark = pytest.mark.null
 
-#: ways that call no compiler
-QUICK = [way for way in WAYS if way not in ("FAST_RUN", "o2")]
+#: configurations that call no compiler
+QUICK = [
+    configuration for configuration in CONFIGURATIONS if configuration not in ("FAST_RUN", "o2")
+]
 
 
 @pytest.fixture
 def wrong_exp(monkeypatch):
-    """The name of a way in which exp is computed as expm1."""
+    """The name of a configuration in which exp is computed as expm1."""
     rule = Rule(lambda fgraph, node: [T.expm1(*node.inputs)], ("row:exp",), "exp_is_expm1")
     query = OPT_FAST_RUN.register((TopoOptimizer(rule, name="wrong"), 0.3))
-    monkeypatch.setitem(ways.WAYS, "wrong", (Mode, "py", query))
+    monkeypatch.setitem(configurations.CONFIGURATIONS, "wrong", (Mode, "py", query))
     return "wrong"
 
 
@@ -40,12 +42,12 @@ def test_a_sound_graph_passes_every_way():
     report = check(([x, y], [T.nnet.softmax(x * y), T.argmax(x, 1), x.T[::-1]]), values, QUICK)
     assert report.ok
     assert report.raise_if_bad() is report
-    assert {r.way for r in report.results} == {*QUICK}
+    assert {r.configuration for r in report.results} == {*QUICK}
     assert len(report.results) == 3 * len(QUICK)
     assert report.depth == 2
     text = str(report)
-    assert "all ways agree" in text
-    assert all(way in text for way in QUICK)
+    assert "all configurations agree" in text
+    assert all(configuration in text for configuration in QUICK)
     assert opwise.testing.check is check
     assert opwise.testing.verify_grad is opwise.verify_grad
 
@@ -59,7 +61,7 @@ def test_the_first_wrong_apply_is_named_with_its_line(wrong_exp):
     report = check(([x], [w, y]), [np.array([0.5, 1.0])], ["FAST_RUN, py", wrong_exp])
     assert not report.ok
     (bad,) = report.bad
-    assert (bad.way, bad.output) == (wrong_exp, "output 0")
+    assert (bad.configuration, bad.output) == (wrong_exp, "output 0")
     assert "exp" in bad.first.apply
     assert bad.first.line == f"{__file__}:{line}"
     assert bad.first.key
@@ -75,7 +77,7 @@ def test_functions_are_copied_and_their_updates_compared(wrong_exp):
     f = function([x], x + s, updates=[(s, s + T.exp(x))], mode=Mode("py", None))
     value = np.array([0.5, 1.0])
     report = check(f, [value], ["FAST_RUN, vm", wrong_exp])
-    assert [(r.way, r.output) for r in report.bad] == [(wrong_exp, "update of s")]
+    assert [(r.configuration, r.output) for r in report.bad] == [(wrong_exp, "update of s")]
     np.testing.assert_array_equal(s.get_value(), [0, 0])
     np.testing.assert_array_equal(value, [0.5, 1.0])
 
@@ -84,7 +86,7 @@ def test_a_way_that_raises_is_bad(monkeypatch):
     def refuse(fgraph):
         raise RuntimeError("no rewrite today")
 
-    monkeypatch.setitem(ways.WAYS, "raises", (Mode, "py", refuse))
+    monkeypatch.setitem(configurations.CONFIGURATIONS, "raises", (Mode, "py", refuse))
     x = T.dvector("x")
     report = check(([x], [T.exp(x)]), [np.ones(2)], ["raises"])
     (bad,) = report.bad
@@ -146,7 +148,7 @@ def test_results_that_jump_when_rounded_are_allowed_anything():
 
 def test_bad_requests_are_told():
     x = T.dvector("x")
-    with pytest.raises(KeyError, match="no way is called 'FAST'"):
+    with pytest.raises(KeyError, match="no configuration is called 'FAST'"):
         check(([x], [x + 1]), [np.ones(2)], ["FAST"])
     with pytest.raises(TypeError, match="no argument for the input x"):
         check(([x], [x + 1]), [], QUICK)
@@ -156,10 +158,10 @@ def test_bad_requests_are_told():
         function([x, T.dvector("y")], x + 1, mode=mode_of("FAST_RUN, py"))
 
 
-@pytest.mark.parametrize("way", QUICK)
-def test_ways_are_modes(way):
+@pytest.mark.parametrize("configuration", QUICK)
+def test_configurations_are_modes(configuration):
     x = T.dvector("x")
-    f = function([x], T.exp(x) + 1, mode=mode_of(way))
+    f = function([x], T.exp(x) + 1, mode=mode_of(configuration))
     np.testing.assert_allclose(f(np.zeros(2)), [2, 2])
     assert f.maker.linker.generate_kernels is False or "c" not in f.maker.linker.implementations
 

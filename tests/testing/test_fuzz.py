@@ -1,4 +1,4 @@
-"""Random programs of all Ops: every way to run them gives the same; the search finds what does not.
+"""Random programs of all Ops: every configuration gives the same; the search finds what does not.
 
 The programs are the same in each run; ``python -m opwise.testing.fuzz`` runs others, for hours.
 """
@@ -14,8 +14,8 @@ import opwise.tensor as T
 from opwise.modes.mode import OPT_FAST_RUN, Mode
 from opwise.optimizers.navigators import TopoOptimizer
 from opwise.optimizers.rule import Rule
-from opwise.scalar.row import ROWS
-from opwise.testing import ways
+from opwise.scalar.spec import ROWS
+from opwise.testing import configurations
 from opwise.testing.fuzz import __main__ as search
 from opwise.testing.fuzz.examine import examine
 from opwise.testing.fuzz.grow import Fault, Grower, Rejected
@@ -179,22 +179,24 @@ def _wrong(fgraph, node):
 
 
 @pytest.fixture(params=["a mode", "DEBUG_MODE"])
-def a_wrong_way(monkeypatch, request):
+def a_wrong_configuration(monkeypatch, request):
     wrong = TopoOptimizer(Rule(_wrong, ("row:sub",)), name="wrong")
     query = OPT_FAST_RUN.register((wrong, 0.3))
     if request.param == "DEBUG_MODE":
-        way = ways.DebuggedBuiltInKernels, None, query
-        monkeypatch.setitem(ways.THOROUGH, "wrong", way)
+        configuration = configurations.DebuggedBuiltInKernels, None, query
+        monkeypatch.setitem(configurations.THOROUGH, "wrong", configuration)
     else:
-        monkeypatch.setitem(ways.WAYS, "wrong", (Mode, "py", query))
+        monkeypatch.setitem(configurations.CONFIGURATIONS, "wrong", (Mode, "py", query))
     return "wrong"
 
 
-def test_the_search_finds_a_wrong_rewrite_and_writes_a_test(a_wrong_way, tmp_path, capsys):
+def test_the_search_finds_a_wrong_rewrite_and_writes_a_test(
+    a_wrong_configuration, tmp_path, capsys
+):
     folder = tmp_path / "faults"
     code = search.main(
-        ["--minutes", "1", "--faults", "1", "--modes", a_wrong_way, "--folder", str(folder),
-         "--shrink", "2", "--seed", "3"]
+        ["--minutes", "1", "--faults", "1", "--modes", a_wrong_configuration,
+         "--folder", str(folder), "--shrink", "2", "--seed", "3"]
     )  # fmt: skip
     assert code == 1
     printed = capsys.readouterr().out
@@ -222,17 +224,17 @@ def test_the_search_finds_nothing_where_nothing_is_wrong(tmp_path, capsys):
 def test_the_search_names_the_ways_there_are(capsys):
     with pytest.raises(SystemExit):
         search.main(["--modes", "FAST"])
-    assert "no way is called 'FAST'" in capsys.readouterr().err
+    assert "no configuration is called 'FAST'" in capsys.readouterr().err
 
 
-def test_a_fault_names_program_and_way(a_wrong_way):
+def test_a_fault_names_program_and_way(a_wrong_configuration):
     found = None
     for seed in range(80):
         try:
-            examine(grown(Recorded(seed=seed)), [a_wrong_way])
+            examine(grown(Recorded(seed=seed)), [a_wrong_configuration])
         except Fault as fault:
             found = fault
             break
     assert found is not None
-    assert found.way == a_wrong_way
+    assert found.configuration == a_wrong_configuration
     assert found.program.statements

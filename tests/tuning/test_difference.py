@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opwise.tuning.difference import Difference, largest, of
+from opwise.tuning.difference import ResultDifference, largest, of
 
 pytestmark = pytest.mark.null
 
@@ -70,7 +70,7 @@ def test_whole_numbers_complex_and_others():
 def test_shapes_and_counts_must_agree():
     assert of(np.ones(2), np.ones(3)).ulp == math.inf
     assert largest([np.ones(2)], []).ulp == math.inf
-    assert largest([], []) == Difference(0, 0.0)
+    assert largest([], []) == ResultDifference(0, 0.0)
     assert largest([np.ones(2), np.array(4)], [np.ones(2), np.array(5)]) == (1, 0.2)
     assert of(np.ones(0), np.ones(0)) == (0, 0.0)
 

@@ -39,7 +39,7 @@ def test_a_gain_within_noise_is_none():
     found = compare("a", "b", 100, 2.0, clock)
     assert found.ratio > measure.WORTH
     assert found.p > measure.ALPHA
-    assert found.verdict == "within noise"
+    assert found.verdict == "not significant"
 
 
 def test_a_sure_but_small_gain_is_not_worth_a_tip():
@@ -48,7 +48,7 @@ def test_a_sure_but_small_gain_is_not_worth_a_tip():
 
 
 def test_equal_times_are_noise():
-    assert Comparison((1.0,) * 9, (1.0,) * 9).verdict == "within noise"
+    assert Comparison((1.0,) * 9, (1.0,) * 9).verdict == "not significant"
 
 
 def test_slower_and_no_faster():

@@ -125,5 +125,5 @@ def test_a_function_that_cannot_be_called_again_does_not_hide_the_others(kept, c
 def test_a_program_without_calls(kept, capsys):
     remember._at_end()
     assert capsys.readouterr().out == (
-        "opwise: the program called no function; there is nothing to advise\n"
+        "opwise: the program called no function, so there is no advice\n"
     )

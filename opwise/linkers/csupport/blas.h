@@ -1,4 +1,4 @@
-/* Products of matrices and vectors through BLAS, whose functions the machine gets from scipy.
+/* Products of matrices and vectors through BLAS, whose functions the VM gets from scipy.
  *
  * Everything here is row-major: X Y = Z becomes Y' X' = Z' in BLAS's column-major words. An operand
  * whose rows or columns are contiguous is passed as it is; any other is copied first.
@@ -51,7 +51,7 @@ static inline int ow_need_blas(ow_step *s, int needed)
     return ow_load_blas(s->error);
 }
 
-/* Whether BLAS, whose integers have 32 bits, can be told a length. */
+/* Whether a length fits the integers of BLAS, which have 32 bits. */
 static inline int ow_fits(int64_t n) { return n >= 0 && n <= INT32_MAX; }
 
 /* Describe `c` without copying; returns 0 if neither rows nor columns are contiguous, or those that
@@ -281,7 +281,7 @@ static void ow_gemm_mats(int f64, ow_mat z, ow_mat x, ow_mat y, double a, double
 /* Dimensions that are too long for BLAS are multiplied in pieces of so many. */
 #define OW_PIECE (1 << 20)
 
-/* How long a piece of a dimension is at most: all of it, where BLAS can be told that length. */
+/* How long a block of a dimension is at most: all of it, if BLAS can take that length. */
 static inline int64_t ow_piece(int64_t n) { return ow_fits(n) ? n : OW_PIECE; }
 
 /* Let `part` be the part of a matrix from (i, j) on, with at most so many rows and columns. */

@@ -40,24 +40,24 @@ static int ow_common_shape(ow_step *s, int nd, const int64_t *mask, int64_t *sha
 /* Whether a result should have its first dimension innermost: operands that say anything do. */
 static inline int ow_elemwise_fortran(const ow_step *s)
 {
-    int told = 0;
+    int found = 0;
     for (int i = 0; i < s->nin; i++) {
         const ow_slot *x = s->in[i];
         if (x->ndim < 2 || ow_is_c_contiguous(x))
             continue;
         if (!ow_is_fortran(x))
             return 0;
-        told = 1;
+        found = 1;
     }
-    for (int i = 0; told && i < s->nin; i++)
+    for (int i = 0; found && i < s->nin; i++)
         if (!ow_is_fortran(s->in[i]))
             return 0;
-    return told;
+    return found;
 }
 
 /* reals: about how many nanoseconds an element takes.
  * ints: ndim, then for each output the input whose memory it takes or -1, then for each input the
- * mask of its broadcastable dimensions, then the mask of the inputs that may stand still in a loop,
+ * mask of its broadcastable dimensions, then the mask of the inputs that may be broadcast in a loop,
  * or -1 for a loop that takes any strides. */
 static int ow_elemwise_prep(ow_step *s)
 {
@@ -95,8 +95,8 @@ typedef struct ow_gathered {
     const void *ctx;
     ow_slot *const *slots;
     int nout, n;
-    int64_t still;    /* the inputs that may stand still in `loop` */
-    int accumulates;  /* whether the output is read too, and may stand still */
+    int64_t broadcast;  /* the inputs that may be broadcast in `loop` */
+    int accumulates;    /* whether the output is read too, and may be broadcast */
 } ow_gathered;
 
 static _Thread_local char ow_operand[OW_MAXARG][OW_CHUNK * 8];
@@ -104,7 +104,7 @@ static _Thread_local char ow_operand[OW_MAXARG][OW_CHUNK * 8];
 static inline int ow_direct(const ow_gathered *g, const int64_t *st, int i)
 {
     return st[i] == g->slots[i]->itemsize ||
-           (st[i] == 0 && (i < g->nout ? g->accumulates : g->still >> (i - g->nout) & 1));
+           (st[i] == 0 && (i < g->nout ? g->accumulates : g->broadcast >> (i - g->nout) & 1));
 }
 
 /* Whether the loop can run on all operands of a walk as they are. */
@@ -113,7 +113,7 @@ static inline int ow_all_direct(const ow_gathered *g, ow_walk *w)
     int64_t *inner = w->stride[w->ndim - 1];
     for (int i = 0; i < g->n; i++) {
         /* a single element is contiguous, whatever the strides say */
-        const int stays = i < g->nout ? g->accumulates && !inner[i] : g->still >> (i - g->nout) & 1;
+        const int stays = i < g->nout ? g->accumulates && !inner[i] : g->broadcast >> (i - g->nout) & 1;
         if (w->shape[w->ndim - 1] == 1 && !stays)
             inner[i] = g->slots[i]->itemsize;
         if (!ow_direct(g, inner, i))
@@ -154,9 +154,9 @@ static void ow_gather_loop(const void *ctx, char **p, const int64_t *st, int64_t
     }
 }
 
-/* The most common case, without a walk: every operand is one run of all elements, or one number that
- * may stand still. Returns 0 if it is not that. */
-static inline int ow_elemwise_flat(ow_step *s, int64_t still)
+/* The most common case, without a walk: every operand is one run of all elements, or one number
+ * that is broadcast. Returns 0 if it is not that. */
+static inline int ow_elemwise_flat(ow_step *s, int64_t broadcast)
 {
     const ow_slot *z = s->out[0];
     const int64_t size = ow_size(z);
@@ -166,7 +166,7 @@ static inline int ow_elemwise_flat(ow_step *s, int64_t still)
         return 0;
     for (int i = 0; i < s->nout + s->nin; i++) {
         const ow_slot *c = i < s->nout ? s->out[i] : s->in[i - s->nout];
-        const int moves = i < s->nout || !(still >> (i - s->nout) & 1);
+        const int moves = i < s->nout || !(broadcast >> (i - s->nout) & 1);
         p[i] = c->data;
         st[i] = moves ? c->itemsize : 0;
         if (moves ? !ow_is_c_contiguous(c) || ow_size(c) != size : ow_size(c) != 1)
@@ -181,8 +181,8 @@ static int ow_elemwise_run(ow_step *s)
 {
     ow_walk w;
     ow_slot *slots[OW_MAXARG];
-    const int64_t still = s->ints[1 + s->nout + s->nin];
-    if (still >= 0 && ow_elemwise_flat(s, still))
+    const int64_t broadcast = s->ints[1 + s->nout + s->nin];
+    if (broadcast >= 0 && ow_elemwise_flat(s, broadcast))
         return OW_OK;
     for (int k = 0; k < s->nout; k++)
         slots[k] = s->out[k];
@@ -192,8 +192,8 @@ static int ow_elemwise_run(ow_step *s)
     int64_t size = ow_walk_start(&w, shape->ndim, shape->shape, s->nout + s->nin, slots, 0);
     if (!size)
         return OW_OK;
-    ow_gathered g = {s->loop, s->ctx, slots, s->nout, w.n, still, 0};
-    int direct = still < 0 || ow_all_direct(&g, &w);
+    ow_gathered g = {s->loop, s->ctx, slots, s->nout, w.n, broadcast, 0};
+    int direct = broadcast < 0 || ow_all_direct(&g, &w);
     double ns = s->reals[0] * (double)size;
     if (direct)
         ow_walk_share(&w, s->loop, s->ctx, ns, INT64_MAX / 2);

@@ -1,4 +1,4 @@
-/* How fast this machine moves and computes at best: what steps are measured against. */
+/* How fast the hardware moves bytes and computes at best: what steps are compared with. */
 #ifndef OW_PROBE_H
 #define OW_PROBE_H
 

@@ -43,7 +43,7 @@ static void ow_narrow(float *to, const double *from, int64_t n)
  * and of the one that joins its accumulators; mask of the reduced dimensions; 1 if the result must
  * be narrowed from double to float; 1 if what an operation starts with is its result where there is
  * no element; ndim; for each input the mask of its broadcastable dimensions;
- * the mask of those that may stand still in the step's loop. Without a loop, the reducer's is used. */
+ * the mask of those that may be broadcast in the step's loop. Without a loop, the reducer's is used. */
 enum { OW_RED = 0, OW_RED_JOIN, OW_RED_AXES, OW_RED_NARROW, OW_RED_EMPTY, OW_RED_NDIM, OW_RED_MASKS };
 
 static int ow_reduce_prep(ow_step *s)
@@ -173,7 +173,7 @@ static int ow_reduce_cut(const ow_walk *w, int64_t parts)
 }
 
 /* Whether a reduction of plain elements can read them where they lie, in small steps, which
- * processors foresee; the accumulators, of `size` bytes, stand still or lie side by side. */
+ * processors foresee; the accumulators, of `size` bytes, are one place or lie side by side. */
 static int ow_reads_apart(const ow_walk *w, int64_t size)
 {
     const int64_t *inner = w->stride[w->ndim - 1];
@@ -192,7 +192,7 @@ static int ow_reduce_run(ow_step *s)
         scratch += bytes;
     }
     ow_fill(acc, n_out, r->start, r->accsize);
-    /* the accumulators as an array of the operands' shape that stands still along reduced axes */
+    /* the accumulators as an array of the operands' shape, broadcast along reduced axes */
     ow_slot a = *z, *slots[OW_MAXARG];
     int64_t shape[OW_MAXDIM], stride = r->accsize;
     ow_common_shape(s, nd, masks, shape);

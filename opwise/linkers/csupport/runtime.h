@@ -1,9 +1,9 @@
-/* Arrays, steps, memory and errors of the virtual machine. No Python here: this is what kernels see.
+/* Arrays, steps, memory and errors of the VM. No Python here: this is what kernels see.
  *
  * A slot holds one value of a program: where its elements lie, and who keeps that memory alive.
  * A step is one Apply: `prep` checks shapes, sets the outputs' and finds memory for them; `run`
  * computes. A step whose flags have OW_STATIC prepares from shapes alone, one with OW_TOTAL cannot
- * fail once it is prepared, one with OW_CHECKED only before it has written anything: the machine
+ * fail once it is prepared, one with OW_CHECKED only before it has written anything: the VM
  * needs to know to update shared values all or not at all.
  *
  * The bytes of every array fit into an int64, those of one without elements as if lengths of 0 were 1:
@@ -63,7 +63,7 @@ struct ow_step {
     const double *reals;
     ow_loop loop;          /* kernel of an elementwise step */
     const void *ctx;       /* what the kernel needs besides its operands */
-    char *error;           /* OW_ERROR_SIZE bytes of the machine */
+    char *error;           /* OW_ERROR_SIZE bytes of the VM */
     char *scratch;         /* memory for the step's own use, kept between calls */
     int64_t scratch_cap;
 };

@@ -10,7 +10,7 @@ typedef struct ow_reducer {
     const char *name;    /* operation_element_accumulator */
     int accsize;
     const void *start;   /* what an accumulator begins with */
-    /* operands: accumulators, elements. Accumulators that stand still take a whole run. */
+    /* operands: accumulators, elements. An accumulator of stride 0 takes a whole run. */
     void (*loop)(const void *ctx, char **p, const long long *stride, long long n);
     int needs_elements;  /* 1 where an empty reduction has no value */
 } ow_reducer;
@@ -49,7 +49,7 @@ typedef struct ow_simd {
     ow_pack_fn pack[2];
     int wide[2];          /* columns of a tile of gemm */
     int pack_columns[2];
-    /* what the machine is measured with */
+    /* what the hardware is measured with */
     void (*probe_add)(double *z, const double *x, const double *y, int64_t n);
     ow_rate_fn probe_rate[2][2];  /* for float and double; rounded twice, rounded once */
 } ow_simd;

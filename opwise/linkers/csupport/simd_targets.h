@@ -1,4 +1,4 @@
-/* Whether the compiler can make code for other processors than the one it is told to compile for. */
+/* Whether the compiler can make code for other processors than the one it compiles for. */
 #ifndef OW_SIMD_TARGETS_H
 #define OW_SIMD_TARGETS_H
 

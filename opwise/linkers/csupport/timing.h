@@ -1,4 +1,4 @@
-/* What a machine keeps of the times of its steps: of each the number of runs, their sum, least, most
+/* What a VM keeps of the times of its steps: of each the number of runs, their sum, least, most
  * and a histogram (opwise/profiling/histogram.py says of which buckets); and all times of the first
  * calls and of the slowest ones. */
 #ifndef OW_TIMING_H

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from opwise.graph.variable import Constant
 from opwise.optimizers.passes import Optimizer
 from opwise.optimizers.rule import rule
@@ -19,8 +21,9 @@ from opwise.tensor.blas import (
     gemm_no_inplace,
 )
 from opwise.tensor.creation import alloc_empty
+from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
 from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import DimShuffle, cast, dimshuffle, elemwise
+from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.shape import shape_i
 from opwise.tensor.variable import constant
 
@@ -85,7 +88,7 @@ def _is_part_of_sum(var):
 def _terms(total):
     """Return the terms of a sum as (scalars, sign, variable, whether nobody else reads that)."""
     found = []
-    stack = [([], 1, total)]
+    stack: list[tuple[list, Any, Any]] = [([], 1, total)]
     while stack:
         scalars, sign, var = stack.pop()
         node = var.owner
@@ -204,7 +207,7 @@ def _combined(term, other, out):
 
 def _collected(terms, dtype):
     """Return the terms with those of one variable as one, where their scalars are numbers."""
-    by_variable = {}
+    by_variable: dict[Any, list] = {}
     for term in terms:
         scalars, _, var, _ = term
         numeric = all(isinstance(s, Constant) for s in scalars)

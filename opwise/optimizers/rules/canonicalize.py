@@ -29,8 +29,9 @@ from opwise.scalar.op import Cast
 from opwise.tensor.assertion import Assert
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.creation import alloc
+from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, elemwise
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.shape import is_length, patternbroadcast, shape_i
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant

@@ -14,7 +14,7 @@ DIVISION = 1.5
 ABOVE, BELOW = 0, 1
 
 
-def distributed(out):
+def distributed(out: Variable):
     """Return a product with one of its factors, or divisors, inside a sum; None where none pays.
 
     It pays if it cancels in a term and operations are saved, counted as if nobody else read the

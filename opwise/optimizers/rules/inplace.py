@@ -91,7 +91,7 @@ class _Books:
         self.position = {node: k for k, node in enumerate(order)}
         self.roots = roots = aliasing.groups(fgraph, order)
         #: the variables that share memory with each root, where there are others than itself
-        self.members = {}
+        self.members: dict = {}
         for var, root in roots.items():
             if var is not root:
                 self.members.setdefault(root, [root]).append(var)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from opwise.graph.variable import Constant
-from opwise.tensor.creation import Alloc, constant_number
-from opwise.tensor.elemwise import DimShuffle, cast, dimshuffle_op, elemwise
+from opwise.graph.apply import Apply
+from opwise.graph.variable import Constant, Variable
+from opwise.tensor.creation import Alloc
+from opwise.tensor.dimshuffle import DimShuffle, dimshuffle_op
+from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.knownvalues import constant_number
 from opwise.tensor.type import tensor_type
 
 # --- reading --------------------------------------------------------------------------------------
 
 
-def row_name(node):
+def row_name(node: Apply | None) -> Any:
     """Return the name of the scalar row that an Apply computes elementwise; None for other Applys.
 
     An Apply that overwrites an operand is another one.
@@ -25,7 +30,7 @@ def operands(var, name):
     return var.owner.inputs if row_name(var.owner) == name else None
 
 
-def is_private(var):
+def is_private(var: Variable) -> bool:
     """Return whether a computed variable is read once only, so that it goes with its reader."""
     return var.owner is not None and len(var._clients or ()) == 1
 

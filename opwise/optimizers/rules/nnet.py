@@ -23,12 +23,13 @@ from opwise.optimizers.rules.matching import (
     typed_like,
 )
 from opwise.optimizers.rules.terms import factors, product, signed_terms, without
-from opwise.optimizers.shapefeature import same_length, same_shape
+from opwise.optimizers.shapefeature import same_length, same_shape, tracked_shapes
 from opwise.scalar import dtypes
 from opwise.scalar.op import Cast
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 from opwise.tensor.creation import Alloc, ARange, alloc
-from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, elemwise
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.nnet.crossentropy import (
     CrossentropyCategorical1Hot,
     CrossentropyCategorical1HotGrad,
@@ -244,7 +245,7 @@ def _is_length_of(fgraph, n, x):
         first = number(index[0]) if index else entry
         if not isinstance(entry, slice) and first == 0:
             return _is_as_long(fgraph, shape.owner.inputs[0], x)
-    feature = getattr(fgraph, "shape_feature", None)
+    feature = tracked_shapes(fgraph)
     return feature is not None and same_length(n, feature.get_shape(x, 0))
 
 

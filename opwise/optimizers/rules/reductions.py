@@ -16,7 +16,8 @@ from opwise.optimizers.rules.matching import (
 )
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS
-from opwise.tensor.elemwise import DimShuffle, cast, elemwise
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.join import Join
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, SoftmaxWithBias
 from opwise.tensor.reduce import (

@@ -6,31 +6,34 @@ Indexing is in ``subtensor``, fills that change nothing and reordered dimensions
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
-from opwise.graph.variable import Constant
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.matching import is_private, number, shuffled
-from opwise.optimizers.shapefeature import same_length
+from opwise.optimizers.shapefeature import same_length, tracked_shapes
 from opwise.scalar import dtypes
 from opwise.tensor.assertion import Assert
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.creation import Alloc, alloc
-from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle, elemwise
+from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.join import Join, MakeVector, Split, join, make_vector, vector_of
+from opwise.tensor.knownvalues import known_length, vector_entry
 from opwise.tensor.reduce import CAReduce, Prod, Sum
 from opwise.tensor.shape import (
     Rebroadcast,
     Reshape,
     Shape,
     Shape_i,
-    known_length,
     length,
     patternbroadcast,
     reshape,
-    vector_entry,
 )
 from opwise.tensor.slices import known_int
 from opwise.tensor.variable import constant
@@ -42,25 +45,25 @@ _THRICE = ("canonicalize", "stabilize", "specialize")
 # --- what rules on shapes share -------------------------------------------------------------------
 
 
-def lengths_of(fgraph, var):
+def lengths_of(fgraph: FunctionGraph | None, var: Variable) -> Any:
     """Return a variable's shape as a tuple of 0-d int64 variables; None if it is not tracked."""
-    feature = getattr(fgraph, "shape_feature", None)
+    feature = tracked_shapes(fgraph)
     return None if feature is None else feature.shape_of[var]
 
 
-def are_lengths(lengths, known):
+def are_lengths(lengths: Sequence[Any], known: Sequence[Variable]) -> bool:
     """Return whether as many lengths, integer variables or integers, are known to be ``known``."""
     return len(lengths) == len(known) and all(
         same_length(length(n), m) for n, m in zip(lengths, known, strict=True)
     )
 
 
-def as_type(var, type_):
+def as_type(var: Any, type_: Any) -> Any:
     """Return a variable of the dtype and number of dimensions of a type with its pattern too."""
     return var if var.type == type_ else patternbroadcast(var, type_.broadcastable)
 
 
-def is_read_once(var):
+def is_read_once(var: Any) -> bool:
     """Return whether one reader needs the values of a computed variable, not its shape alone."""
     if var.owner is None:
         return False
@@ -68,7 +71,7 @@ def is_read_once(var):
     return sum(c == "output" or not isinstance(c.op, Shape | Shape_i) for c in readers) == 1
 
 
-def is_plain_unary(node):
+def is_plain_unary(node: Any) -> bool:
     """Return whether an Apply computes one output elementwise from one input, in new memory."""
     return (
         node is not None
@@ -613,7 +616,7 @@ def local_join_make_vector(fgraph, node):
     (out,) = node.outputs
     if out.type.ndim != 1 or len(parts) < 2:
         return None
-    groups = []
+    groups: list = []
     for x in parts:
         numbers = _numbers(x)
         if numbers is not None and groups and groups[-1][1] is not None:

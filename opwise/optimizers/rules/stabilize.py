@@ -35,7 +35,8 @@ from opwise.optimizers.rules.terms import (
 )
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS
-from opwise.tensor.elemwise import DimShuffle, cast, elemwise
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, logsoftmax_op, softmax_op
 from opwise.tensor.nnet.sigm import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
 from opwise.tensor.reduce import CAReduce, MaxAndArgmax, Sum, Supremum

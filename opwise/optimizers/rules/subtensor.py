@@ -24,11 +24,13 @@ from opwise.tensor.advanced_subtensor import (
 )
 from opwise.tensor.assertion import Assert
 from opwise.tensor.creation import Alloc, ARange, alloc
+from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
 from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle, elemwise
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.join import MakeVector, vector_of
+from opwise.tensor.knownvalues import vector_entry
 from opwise.tensor.reduce import all as all_
-from opwise.tensor.shape import Rebroadcast, length, vector_entry
+from opwise.tensor.shape import Rebroadcast, length
 from opwise.tensor.slices import as_tensor, known_int, slice_length
 from opwise.tensor.subtensor import IncSubtensor, Subtensor, get_idx_list, getitem
 from opwise.tensor.variable import constant

@@ -130,7 +130,8 @@ def factors(var, opens=None):
     opens: function of a variable that says whether a product inside may be opened; all unless told.
     Squares and whole powers count as repeated factors, a sign as the factor -1.
     """
-    above, below = [], []
+    above: list = []
+    below: list = []
     stack = [(var, above)]
     while stack:
         x, side = stack.pop()
@@ -204,7 +205,9 @@ def linear_form(var):
     """
     form: Counter = Counter()
     for sign, term in signed_terms(var):
-        coefficient, above, below = sign, Counter(), Counter()
+        coefficient = sign
+        above: Counter = Counter()
+        below: Counter = Counter()
         for side, found in zip((above, below), factors(term), strict=True):
             for x in found:
                 n = number(x)

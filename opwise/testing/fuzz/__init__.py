@@ -1,4 +1,4 @@
-"""Random well-typed graphs, run every way: strategies for Hypothesis, and a command that searches.
+"""Random well-typed graphs, run in every configuration: a search, and strategies for Hypothesis.
 
-Hypothesis is needed here and nowhere else in opwise.
+Only ``strategy`` needs Hypothesis.
 """

@@ -1,50 +1,55 @@
-"""``python -m opwise.testing.fuzz``: searches for programs that modes disagree on, for hours."""
+"""Search for programs whose results depend on the mode, and write each as a test."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, process_time
 
+from opwise.testing.configurations import CONFIGURATIONS, REFERENCE, THOROUGH
 from opwise.testing.fuzz.examine import examine
 from opwise.testing.fuzz.grow import Fault, Rejected
+from opwise.testing.fuzz.program import RandomProgram
 from opwise.testing.fuzz.shrink import Recorded, shrunk
 from opwise.testing.fuzz.whole import grown
-from opwise.testing.ways import REFERENCE, THOROUGH, WAYS
 
-#: ways that every program runs; one of the others comes to each in turn
+#: the configurations of every program; each program also gets one of the others, in turn
 QUICK = ["no optimizer, c|py", "FAST_COMPILE", "FAST_RUN, built-in kernels"]
-OTHERS = [w for w in WAYS if w not in QUICK and w not in (REFERENCE, "FAST_RUN")]
-#: of how many programs one goes through a C compiler
+OTHERS = [w for w in CONFIGURATIONS if w not in QUICK and w not in (REFERENCE, "FAST_RUN")]
+#: one of so many programs is compiled by a C compiler
 COMPILED = 25
 
 
 class _Search:
     """A search: what it has run and found so far."""
 
-    def __init__(self, args):
+    def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
         self.end = monotonic() + 60 * args.minutes
         self.started = self.shown = monotonic()
         self.graphs = 0
         self.statements = 0
-        self.faults = {}
-        self.refused = {}
+        #: how many faults of each kind were found
+        self.faults: dict[str, int] = {}
+        #: how often each statement was refused
+        self.refused: dict[str, int] = {}
 
-    def ways(self, program):
-        """Return the ways that a program runs."""
+    def configurations(self, program: RandomProgram) -> list[str]:
+        """Return the configurations to run a program in."""
         if self.args.modes:
-            return self.args.modes
-        ways = [*QUICK, OTHERS[program.seed % len(OTHERS)]]
+            return list(self.args.modes)
+        configurations = [*QUICK, OTHERS[program.seed % len(OTHERS)]]
         if program.seed % COMPILED == 0:
-            ways.append("FAST_RUN")
-        return ways
+            configurations.append("FAST_RUN")
+        return configurations
 
-    def one(self, seed):
-        """Run one random program; keep what failed, shrunk."""
+    def one(self, seed: int) -> None:
+        """Run one random program; if it fails, simplify it and write it as a test."""
         source = Recorded(seed=seed)
         self.graphs += 1
         try:
@@ -55,7 +60,13 @@ class _Search:
         if fault is not None:
             self.keep(self.shrunk(source.choices, seed % 5 == 4, fault))
 
-    def fault_of(self, source, special, count=False, ways=None):
+    def fault_of(
+        self,
+        source: Recorded,
+        special: bool,
+        count: bool = False,
+        configurations: list[str] | None = None,
+    ) -> Fault | None:
         """Return the Fault of the program that a source of choices makes, or None."""
         try:
             program = grown(source, self.args.steps, special, self.refused if count else None)
@@ -63,60 +74,60 @@ class _Search:
                 return None
             if count:
                 self.statements += len(program.statements)
-            examine(program, ways or self.ways(program))
+            examine(program, configurations or self.configurations(program))
         except Fault as fault:
             return fault
         except Rejected:
             return None
         return None
 
-    def shrunk(self, choices, special, fault):
-        """Return the simplest Fault that is found from one, of the same way."""
+    def shrunk(self, choices: list[int], special: bool, fault: Fault) -> Fault:
+        """Return the simplest Fault found from another, in the same configuration."""
         found = [fault]
-        ways = None if fault.way == REFERENCE else [fault.way]
+        configurations = None if fault.configuration == REFERENCE else [fault.configuration]
 
-        def fails(given):
+        def fails(given: list[int]) -> list[int] | None:
             source = Recorded(given)
-            again = self.fault_of(source, special, ways=ways)
-            if again is None or again.way != fault.way:
+            again = self.fault_of(source, special, configurations=configurations)
+            if again is None or again.configuration != fault.configuration:
                 return None
             found.append(again)
             return source.choices
 
         best = shrunk(choices, fails, self.args.shrink)
-        again = self.fault_of(Recorded(best), special, ways=ways)
+        again = self.fault_of(Recorded(best), special, configurations=configurations)
         return again if again is not None else found[-1]
 
-    def enough(self):
-        """Return whether as many programs ran, or faults were found, as somebody asked for."""
-        return self.graphs == self.args.graphs or len(self.faults) == self.args.faults
+    def enough(self) -> bool:
+        """Return whether --graphs programs ran, or --faults faults were found."""
+        return bool(self.graphs == self.args.graphs or len(self.faults) == self.args.faults)
 
-    def progress(self):
-        """Say every few seconds how far the search is."""
+    def progress(self) -> None:
+        """Print the figures every few seconds."""
         now = monotonic()
         if now - self.shown < self.args.every:
             return
         self.shown = now
         print(self.figures(), flush=True)
 
-    def figures(self):
-        """Return how far the search is."""
+    def figures(self) -> str:
+        """Return how long the search has run, and what it has done."""
         seconds, busy = monotonic() - self.started, process_time()
         return (
-            f"{seconds / 60:6.1f} min  {self.graphs} graphs ({self.graphs / busy:.1f} a second of "
-            f"one core), "
+            f"{seconds / 60:6.1f} min  {self.graphs} graphs ({self.graphs / busy:.1f} per CPU "
+            f"second), "
             f"{self.statements} statements, {len(self.faults)} faults"
         )
 
-    def keep(self, fault):
-        """Write a fault's program into the folder, unless one like it is there."""
+    def keep(self, fault: Fault) -> None:
+        """Write a fault's program into the folder, unless one of its kind was written."""
         text = str(fault)
-        program, way = fault.program, fault.way
+        program, configuration = fault.program, fault.configuration
         if program is None:
             key, source = text[:80], f'"""{text}"""\n'
         else:
-            program = _smallest(program, way)
-            source = program.source(way, f"{way}: {text}")
+            program = _smallest(program, configuration)
+            source = program.source(configuration, f"{configuration}: {text}")
             key = "; ".join(_shape_of(t) for t in program.statements.values())
         known = key in self.faults
         self.faults[key] = self.faults.get(key, 0) + 1
@@ -126,53 +137,85 @@ class _Search:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"test_seed{self.args.seed}_{len(self.faults)}.py"
         path.write_text(source)
-        print(f"FAULT {path}: {way}: {text.splitlines()[0][:160]}", flush=True)
+        print(f"FAULT {path}: {configuration}: {text.splitlines()[0][:160]}", flush=True)
         for name, statement in getattr(program, "statements", {}).items():
             print(f"    {name} = {statement}", flush=True)
 
 
-def _smallest(program, way):
-    """Return a program of one output, or without updates, if that fails too."""
+def _smallest(program: RandomProgram, configuration: str) -> RandomProgram:
+    """Return the program with one output, or without updates, if that fails too."""
     tried = [(outputs, updates) for updates in ({}, program.updates)
              for outputs in [*([name] for name in program.outputs), program.outputs]]  # fmt: skip
     for outputs, updates in tried:
         part = replace(program, updates=dict(updates)).without(outputs)
         try:
-            examine(part, [way])
+            examine(part, [configuration])
         except Fault:
             return part
     return program
 
 
-def _shape_of(statement):
-    import re
-
+def _shape_of(statement: str) -> str:
+    """Return a statement without its numbers."""
     return re.sub(r"-?\d+(\.\d+)?", "#", statement)
 
 
-def _arguments(argv):
-    every = {**WAYS, **THOROUGH}
+# fmt: off
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    every = {**CONFIGURATIONS, **THOROUGH}
     parser = argparse.ArgumentParser(prog="python -m opwise.testing.fuzz", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=1.0, help="how long to search")
-    parser.add_argument("--seed", type=int, default=0, help="another seed finds other programs")
-    parser.add_argument("--steps", type=int, default=16, help="most statements of a program")
-    parser.add_argument("--graphs", type=int, default=-1, help="stop after as many programs")
-    parser.add_argument("--faults", type=int, default=-1, help="stop after as many faults")
-    parser.add_argument("--shrink", type=float, default=30.0, help="seconds to simplify a failure")
-    parser.add_argument("--every", type=float, default=10.0, help="seconds between two reports")
-    parser.add_argument("--folder", default="fuzz-faults", help="where failing programs are put")
-    parser.add_argument("--refused", action="store_true", help="show what was refused, and why")
+    parser.add_argument(
+        "--minutes", type=float, default=1.0, help="search this long (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="start from this seed; each gives other programs (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--steps",
+        type=int,
+        default=16,
+        help="make programs of at most this many statements (default: %(default)s)",
+    )
+    parser.add_argument("--graphs", type=int, default=-1, help="stop after this many programs")
+    parser.add_argument("--faults", type=int, default=-1, help="stop after this many faults")
+    parser.add_argument(
+        "--shrink",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="simplify each failing program this long (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--every",
+        type=float,
+        default=10.0,
+        metavar="SECONDS",
+        help="print progress at this interval (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--folder", default="fuzz-faults", help="write failing programs here (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--refused", action="store_true", help="print the statements that opwise refused, and why"
+    )
     parser.add_argument("--modes", type=lambda text: [w.strip() for w in text.split(";")],
-                        help=f"ways, divided by semicolons: {'; '.join(every)}")  # fmt: skip
+                        help="run in these configurations, separated by semicolons: "
+                        f"{'; '.join(every)}")  # fmt: skip
     args = parser.parse_args(argv)
-    for way in args.modes or ():
-        if way not in every:
-            parser.error(f"no way is called {way!r}; there are: {'; '.join(every)}")
+    for configuration in args.modes or ():
+        if configuration not in every:
+            parser.error(
+                f"no configuration is called {configuration!r}; there are: {'; '.join(every)}"
+            )
     return args
 
 
-def main(argv=None):
-    """Search, and return 1 if something was found, else 0."""
+# fmt: on
+def main(argv: Sequence[str] | None = None) -> int:
+    """Search, and return 1 if a fault was found, else 0."""
     args = _arguments(argv)
     warnings.simplefilter("ignore")
     search = _Search(args)
@@ -182,7 +225,7 @@ def main(argv=None):
             search.one(seed)
             seed += 1
     except KeyboardInterrupt:
-        pass  # somebody has seen enough
+        pass  # print the figures up to now
     print(search.figures())
     if args.refused:
         for text, count in sorted(search.refused.items(), key=lambda item: -item[1]):

@@ -1,28 +1,35 @@
-"""``examine``: runs a Program some ways and raises Fault where one of them is wrong."""
+"""``examine``: runs a RandomProgram in some configurations, and raises Fault if one is wrong."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 
+from opwise.compile.executable import Function
 from opwise.compile.function import function
 from opwise.compile.io import In
 from opwise.config import change_flags
+from opwise.graph.variable import Variable
 from opwise.modes.perturbation import Perturbed, beyond
+from opwise.testing.configurations import mode_of
 from opwise.testing.fuzz.grow import Fault
-from opwise.testing.ways import mode_of
+from opwise.testing.fuzz.program import Leaf, RandomProgram
 
-#: calls of each function; all must give the same bits
+#: how often each function is called; all calls must give the same bits
 _CALLS = 4
 
 
-def examine(program, ways):
-    """Raise Fault for the first way that differs from the plain run by more than roundings do.
+def examine(program: RandomProgram, configurations: Iterable[str]) -> None:
+    """Raise Fault for the first configuration whose results differ by more than rounding.
 
-    Outputs, new values of shared variables, and arguments, which must be as they were.
+    Compares the outputs and the new values of shared variables with those of the plain run; checks
+    that the arguments did not change.
     """
-    for way in ways:
+    for configuration in configurations:
         try:
-            _examine(program, way)
+            _examine(program, configuration)
         except Fault as fault:
             if not _confirmed(program, fault):
                 continue
@@ -33,8 +40,8 @@ def examine(program, ways):
                     program.variables[name].set_value(leaf.argument(), borrow=True)
 
 
-def compiled(program, way):
-    """Return the function of a program under a way."""
+def compiled(program: RandomProgram, configuration: str) -> Function:
+    """Return the function of a program, compiled in a configuration."""
     variables = program.variables
     inputs = [
         In(variables[leaf.name], mutable=leaf.kind == "mutable",
@@ -42,26 +49,27 @@ def compiled(program, way):
         for leaf in program.arguments()
     ]  # fmt: skip
     with change_flags(on_opt_error="raise", compute_test_value="off"):
-        return function(
-            inputs, [variables[name] for name in program.outputs], mode=mode_of(way),
+        made: Function = function(
+            inputs, [variables[name] for name in program.outputs], mode=mode_of(configuration),
             updates=[(variables[s], variables[v]) for s, v in program.updates.items()],
             on_unused_input="ignore",
         )  # fmt: skip
+    return made
 
 
-def _examine(program, way):
+def _examine(program: RandomProgram, configuration: str) -> None:
     leaves = program.arguments()
     arguments = [leaf.argument() for leaf in leaves]
     try:
-        f = compiled(program, way)
+        f = compiled(program, configuration)
         found = f(*arguments)
-    except Exception as error:  # whatever it is: the plain run raised nothing
+    except Exception as error:  # the plain run raised nothing
         raise Fault(
-            f"raises {type(error).__name__}: {error}", program, way, program.outputs
+            f"raises {type(error).__name__}: {error}", program, configuration, program.outputs
         ) from error
     for leaf, argument in zip(leaves, arguments, strict=True):
         if leaf.kind == "input" and argument.tobytes() != leaf.value.tobytes():
-            raise Fault(f"the argument {leaf.name} was overwritten", program, way)
+            raise Fault(f"the argument {leaf.name} was overwritten", program, configuration)
     results = [(name, name, value) for name, value in zip(program.outputs, found, strict=True)]
     for shared, new in program.updates.items():
         value = program.variables[shared].get_value(borrow=True)
@@ -70,37 +78,49 @@ def _examine(program, way):
         how = _wrong(program.perturbed, program.variables[name], value)
         if how is not None:
             outputs = [name] if label == name else program.outputs
-            raise Fault(f"{label}: {how}", program, way, outputs)
+            raise Fault(f"{label}: {how}", program, configuration, outputs)
     if found:
         first = [np.array(value) for value in found]
         for k in range(2, _CALLS + 1):
-            _call_again(program, f, leaves, way, first, k)
+            _call_again(program, f, leaves, configuration, first, k)
 
 
-def _call_again(program, f, leaves, way, first, k):
-    """Memory is used again, shared variables were changed; a device has captured what it did."""
+def _call_again(
+    program: RandomProgram,
+    f: Function,
+    leaves: list[Leaf],
+    configuration: str,
+    first: list[Any],
+    k: int,
+) -> None:
+    """Call a function for the k-th time, and raise Fault unless it gives the same bits.
+
+    Later calls reuse memory and see changed shared variables; on a device, they launch graphs.
+    """
     for name, leaf in program.leaves.items():
         if leaf.kind == "shared":
             program.variables[name].set_value(leaf.argument(), borrow=True)
     try:
         again = f(*[leaf.argument() for leaf in leaves])
     except Exception as error:  # as above
-        raise Fault(f"call {k} raises {type(error).__name__}: {error}", program, way,
+        raise Fault(f"call {k} raises {type(error).__name__}: {error}", program, configuration,
                     program.outputs) from error  # fmt: skip
     for name, one, two in zip(program.outputs, first, again, strict=True):
         if one.tobytes() != np.asarray(two).tobytes():
-            raise Fault(f"{name}: call {k} gives {two} after {one}", program, way)
+            raise Fault(f"{name}: call {k} gives {two} after {one}", program, configuration)
 
 
-def _wrong(perturbed, var, value):
+def _wrong(perturbed: Perturbed, var: Variable, value: Any) -> str | None:
+    """Return how a value of a variable is wrong, or None."""
     [expected] = perturbed.compute([var])
     if not isinstance(value, np.ndarray):
         return f"a {type(value).__name__} instead of an array"
-    return beyond(expected, value, perturbed.allowed(var))
+    how: str | None = beyond(expected, value, perturbed.allowed(var))
+    return how
 
 
-def _confirmed(program, fault):
-    """Return whether more and larger roundings do not explain a fault either."""
+def _confirmed(program: RandomProgram, fault: Fault) -> bool:
+    """Return whether a fault remains when larger perturbations are allowed."""
     names = [*fault.outputs, *program.updates.values()]
     if "raises" in str(fault)[:30] or not names:
         return True
@@ -110,7 +130,7 @@ def _confirmed(program, fault):
         perturbed.compute([program.variables[n] for n in [*program.statements]])
     stricter, program.perturbed = program.perturbed, perturbed
     try:
-        _examine(program, fault.way)
+        _examine(program, fault.configuration)
     except Fault:
         return True
     finally:

@@ -1,14 +1,16 @@
-"""Grower: a random program, statement by statement; the value of everything is known at once.
+"""Grower: grows a random program, statement by statement, and computes each value at once.
 
-Comparisons, roundings and positions take exact numbers alone (``Perturbed.exact``), and a statement
-whose result depends on how numbers are rounded is taken back. Values with NaN and infinities go
-through one operation of arithmetic at most, since x - x is 0 by intention, whatever x is.
+Comparisons, roundings and indices use only exact numbers (``Perturbed.exact``). Statements whose
+result depends on rounding are rejected. NaN and infinity go through at most one arithmetic
+operation, since rewrites turn x - x into 0 whatever x is.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -18,51 +20,61 @@ from opwise.compile.shared import shared
 from opwise.config import change_flags
 from opwise.modes.perturbation import beyond
 from opwise.tensor import extra_ops, selection
+from opwise.testing.configurations import REFERENCE
 from opwise.testing.fuzz.layouts import LAYOUTS
-from opwise.testing.fuzz.program import Leaf, Program
-from opwise.testing.ways import REFERENCE
+from opwise.testing.fuzz.program import Leaf, RandomProgram
 
-#: what refuses operands politely; anything else that is raised is a fault
+#: returns a random integer in 0 to n-1
+Below = Callable[[int], int]
+Thing = TypeVar("Thing")
+
+#: exceptions that refuse operands; any other exception is a fault
 REFUSALS = (TypeError, ValueError, NotImplementedError, IndexError)
-#: larger floats are not made: rewrites may multiply what was divided, and so overflow
+#: the largest floats by dtype: rewrites may multiply what was divided, and so overflow
 _LARGEST = {"e": 200.0, "f": 1e6, "d": 1e9, "F": 1e6, "D": 1e9}
 _DTYPES = (
     "float64", "float32", "int64", "float64", "int32", "float32", "bool", "int8", "uint8",
     "float16", "int16", "uint16", "uint32", "uint64", "complex128", "complex64",
 )  # fmt: skip
-#: larger results are not made, unless lengths are large to begin with
+#: the largest result, unless the lengths of leaves are large
 MOST_ELEMENTS = 400
 LARGEST_LEAF = 20000
 
 
 class Fault(AssertionError):
-    """Something that opwise computes is wrong."""
+    """opwise computes a wrong result.
 
-    def __init__(self, text, program=None, way=None, outputs=()):
+    outputs: the names of the program's outputs that are wrong.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        program: RandomProgram | None = None,
+        configuration: str = REFERENCE,
+        outputs: Sequence[str] = (),
+    ) -> None:
         super().__init__(text)
-        self.program, self.way, self.outputs = program, way, outputs
+        self.program, self.configuration, self.outputs = program, configuration, outputs
 
 
 class Rejected(Exception):
-    """A statement does not fit: nothing was added."""
+    """A statement was rejected, and nothing was added."""
 
 
 class Grower:
-    """Draws statements and keeps those that can be computed.
+    """Draws statements, and keeps those that can be computed."""
 
-    below: a function from n to a random whole number below n.
-    """
-
-    names = {
+    names: dict[str, Any] = {
         "T": T, "np": np, "theano": SimpleNamespace(gradient=gradient),
         "bincount": extra_ops.bincount,
         "compress": selection.compress, "diff": extra_ops.diff,
         "searchsorted": extra_ops.searchsorted, "to_one_hot": extra_ops.to_one_hot,
     }  # fmt: skip
 
-    def __init__(self, below, special=False, most_dtypes=3):
+    def __init__(self, below: Below, special: bool = False, most_dtypes: int = 3) -> None:
         self.below = below
-        self.program = Program()
+        self.program = RandomProgram()
         self.special = special
         self.numbers = np.random.RandomState(below(1 << 16))
         self.dtypes = [self._dtype() for _ in range(1 + below(most_dtypes))]
@@ -71,56 +83,69 @@ class Grower:
             sizes = [1, 3, 17, 130]
         self.sizes = [self.choice(sizes) for _ in range(3)]
         self.names = dict(Grower.names)
-        self.order = []
-        #: 0: finite; 1: NaN and infinities as they came; 2: some arithmetic was done with them
-        self.level = {}
-        self.refused = {}
+        #: the names of all variables, the oldest first
+        self.order: list[str] = []
+        #: for each name: 0, finite; 1, with NaN and infinity of a leaf; 2, after arithmetic on them
+        self.level: dict[str, int] = {}
+        #: how often each statement was refused
+        self.refused: dict[str, int] = {}
 
     # --- draws ------------------------------------------------------------------------------------
 
-    def chance(self, percent):
+    def chance(self, percent: int) -> bool:
+        """Return True in so many percent of calls."""
         return self.below(100) >= 100 - percent  # the simplest draw is 0: no
 
-    def choice(self, things):
-        things = list(things)
-        if not things:
+    def choice(self, things: Iterable[Thing]) -> Thing:
+        """Return one of some things; raise Rejected if there is none."""
+        found = list(things)
+        if not found:
             raise Rejected
-        return things[self.below(len(things))]
+        return found[self.below(len(found))]
 
-    def between(self, low, high):
+    def between(self, low: int, high: int) -> int:
+        """Return an integer in low to high."""
         return low + self.below(high - low + 1)
 
-    def _dtype(self):
-        """Mostly floats and the usual integers."""
+    def _dtype(self) -> str:
+        """Return a dtype: mostly floats and the usual integers."""
         return _DTYPES[self.below(6) if self.chance(60) else self.below(len(_DTYPES))]
 
-    # --- what there is ----------------------------------------------------------------------------
+    # --- the variables ----------------------------------------------------------------------------
 
-    def var(self, name):
+    def var(self, name: str) -> Any:
         return self.program.variables[name]
 
-    def value(self, name):
+    def value(self, name: str) -> Any:
         return self.program.value(name)
 
-    def shape(self, name):
+    def shape(self, name: str) -> tuple[int, ...]:
         return np.shape(self.value(name))
 
-    def ndim(self, name):
-        return self.var(name).type.ndim
+    def ndim(self, name: str) -> int:
+        return int(self.var(name).type.ndim)
 
-    def dtype(self, name):
-        return self.var(name).type.dtype
+    def dtype(self, name: str) -> str:
+        return str(self.var(name).type.dtype)
 
-    def kind(self, name):
+    def kind(self, name: str) -> str:
         return np.dtype(self.dtype(name)).kind
 
-    def exact(self, name):
-        return self.program.perturbed.exact[self.var(name)]
+    def exact(self, name: str) -> bool:
+        return bool(self.program.perturbed.exact[self.var(name)])
 
-    def pick(self, kinds="biufc", low=0, high=4, exact=False, level=2, where=None):
-        """Return the name of some tensor: of these kinds of dtypes and numbers of dimensions.
+    def pick(
+        self,
+        kinds: str = "biufc",
+        low: int = 0,
+        high: int = 4,
+        exact: bool = False,
+        level: int = 2,
+        where: Callable[[str], bool] | None = None,
+    ) -> str:
+        """Return the name of a tensor of ``low`` to ``high`` dimensions, its dtype of some kinds.
 
-        Half of the time one of the latest, so that one statement follows the other.
+        Half of the time it is one of the latest, so that statements build on each other.
         """
         fitting = [
             name
@@ -142,12 +167,19 @@ class Grower:
         return fitting[-1 - self.below(min(3, len(fitting)))] if self.chance(55) else self.choice(
             fitting)  # fmt: skip
 
-    def beside(self, *names, kinds="biufc", exact=False, level=2, same_dtype=False):
-        """Return the name of an operand that broadcasts with others, and they with it."""
+    def beside(
+        self,
+        *names: str,
+        kinds: str = "biufc",
+        exact: bool = False,
+        level: int = 2,
+        same_dtype: bool = False,
+    ) -> str:
+        """Return the name of an operand that can be broadcast with the named ones."""
         name = names[0]
         shape = np.broadcast_shapes(*map(self.shape, names))
 
-        def fits(other):
+        def fits(other: str) -> bool:
             return not (same_dtype and self.dtype(other) != self.dtype(name)) and all(
                 self._broadcasts(other, one) for one in names
             )
@@ -169,27 +201,34 @@ class Grower:
         ones = [True if n == 1 and s != 1 else None for n, s in zip(new, shape[kept:], strict=True)]
         return self.leaf(dtype, new, exact, ones, finite=not level)
 
-    def _broadcasts(self, a, b):
+    def _broadcasts(self, a: str, b: str) -> bool:
         sides = zip(
             self.shape(a)[::-1], self.shape(b)[::-1], self.var(a).type.broadcastable[::-1],
             self.var(b).type.broadcastable[::-1], strict=False,
         )  # fmt: skip
         return all(n == m or (n == 1 and one) or (m == 1 and two) for n, m, one, two in sides)
 
-    def like(self, name, same_dtype=False):
-        """Return the name of a tensor of the same shape, maybe the same one."""
+    def like(self, name: str, same_dtype: bool = False) -> str:
+        """Return the name of a tensor of the same shape, possibly the same one."""
         return self.choice(
             [o for o in self.order if self.shape(o) == self.shape(name)
              and (not same_dtype or self.dtype(o) == self.dtype(name))]
         )  # fmt: skip
 
-    # --- what is added ----------------------------------------------------------------------------
+    # --- additions --------------------------------------------------------------------------------
 
-    def leaf(self, dtype, shape, exact=False, broadcast=None, finite=False):
-        """Add an input or a shared variable and return its name.
+    def leaf(
+        self,
+        dtype: str,
+        shape: Iterable[int],
+        exact: bool = False,
+        broadcast: Sequence[bool | None] | None = None,
+        finite: bool = False,
+    ) -> str:
+        """Add an input or a shared variable, and return its name.
 
-        broadcast: for each dimension True, False or None, for which it is drawn. finite: without
-        NaN and infinities, in programs that have them.
+        broadcast: for each dimension True, False, or None to draw it. finite: without NaN and
+        infinity.
         """
         shape = tuple(shape)
         if np.prod(shape, dtype=int) > LARGEST_LEAF:
@@ -205,7 +244,7 @@ class Grower:
         layout = self.choice(LAYOUTS) if self.chance(35) else "plain"
         if kind == "shared":
             if layout == "read-only":
-                layout = "plain"  # what updates overwrite cannot be read-only
+                layout = "plain"  # updates overwrite it
             declaration = (
                 f"theano.shared({{value}}, {name!r}, borrow=True, broadcastable={tuple(pattern)})"
                 if shape else f"theano.shared({{value}}, {name!r})"
@@ -224,13 +263,15 @@ class Grower:
         self.program.perturbed.add(var, value)
         return name
 
-    def _known(self, name, var, level):
+    def _known(self, name: str, var: Any, level: int) -> None:
         self.program.variables[name] = self.names[name] = var
         self.level[name] = level
         self.order.append(name)
 
-    def _numbers(self, dtype, shape, exact, finite):
-        """Return (an array, its level of special values)."""
+    def _numbers(
+        self, dtype: str, shape: tuple[int, ...], exact: bool, finite: bool
+    ) -> tuple[Any, int]:
+        """Return a random array and its level, see ``self.level``."""
         kind, r = np.dtype(dtype).kind, self.numbers
         if kind == "b":
             return np.asarray(r.randint(0, 2, shape)).astype(bool), 0
@@ -256,12 +297,14 @@ class Grower:
             return values, int(not np.isfinite(values).all())
         return values, 0
 
-    def add(self, text, arithmetic=True, reference=None, loose=False):
-        """Add the statement of a text, if opwise takes it and its value is sound.
+    def add(
+        self, text: str, arithmetic: bool = True, reference: str | None = None, loose: bool = False
+    ) -> str:
+        """Add a statement if opwise accepts it and its value is sound, and return its name.
 
-        arithmetic: whether it computes with what it reads, so that special values must not go
-        through it twice. reference: text in numpy that gives the same; compared at once. loose:
-        rounding may change everything, which the caller has thought of. Returns the new name.
+        arithmetic: it computes with its operands, so special values must not go through it twice.
+        reference: numpy text for the same value, which is compared. loose: accept a value that
+        depends on rounding.
         """
         read = [n for n in dict.fromkeys(re.findall(r"\bv\d+\b", text)) if n in self.names]
         level = max((self.level[n] for n in read), default=0)
@@ -301,12 +344,12 @@ class Grower:
         self._known(name, var, level)
         return name
 
-    def _refuse(self, text, error):
+    def _refuse(self, text: str, error: Exception) -> NoReturn:
         key = f"{re.sub(r'v[0-9]+', 'v', text)[:50]}: {str(error).splitlines()[0][:90]}"
         self.refused[key] = self.refused.get(key, 0) + 1
         raise Rejected from error
 
-    def only(self, name, text):
+    def only(self, name: str, text: str) -> RandomProgram:
         """Return the program of one statement and what it needs."""
         program = self.program
         program.statements[name] = text
@@ -314,7 +357,10 @@ class Grower:
         program.updates = {}
         return program.without([name])
 
-    def _check_sound(self, name, text, var, value, level, loose):
+    def _check_sound(
+        self, name: str, text: str, var: Any, value: Any, level: int, loose: bool
+    ) -> None:
+        """Raise Fault if a value does not fit its type, Rejected if it is too large or inexact."""
         wrong = None
         if not isinstance(value, np.ndarray):
             wrong = f"perform gives a {type(value).__name__}"
@@ -340,18 +386,19 @@ class Grower:
         if spread.size and value.dtype.kind in "fc" and not loose:
             size = np.abs(np.where(np.isfinite(value), value, 0)).max(initial=0)
             if spread.max() > 1e-3 * size + 1e-30 and not self.exact_value(var):
-                raise Rejected  # nothing is left of it after cancellation
+                raise Rejected  # cancellation left no significant digits
 
-    def exact_value(self, var):
-        return self.program.perturbed.exact[var]
+    def exact_value(self, var: Any) -> bool:
+        return bool(self.program.perturbed.exact[var])
 
-    def _check_reference(self, name, text, var, value, reference):
+    def _check_reference(self, name: str, text: str, var: Any, value: Any, reference: str) -> None:
+        """Raise Fault if a value differs from numpy's."""
         names = {n: self.value(n) for n in self.order} | {"np": np}
         try:
             with np.errstate(all="ignore"):
                 expected = np.asarray(eval(reference, names))
         except REFUSALS:
-            return  # numpy refuses what opwise takes: nothing to compare with
+            return  # numpy refuses it
         how = None
         if expected.shape != value.shape:
             how = f"the shape is {value.shape}, numpy's {expected.shape}"

@@ -1,10 +1,15 @@
-"""Arrays in every layout that numpy has, and Python text that makes them."""
+"""Arrays in all of numpy's memory layouts, and Python text that makes them."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-#: name -> Python text with {a} for a C-contiguous array; the values stay the same
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+#: name -> Python text that gives {a}, a C-contiguous array, another layout
 LAYOUTS = {
     "plain": "{a}",
     "fortran": "np.asfortranarray({a})",
@@ -16,19 +21,20 @@ LAYOUTS = {
     "part of a larger one": "np.pad({a}, 1)[tuple(slice(1, -1) for _ in {a}.shape)]",
     "read-only": "np.lib.stride_tricks.as_strided({a}, writeable=False)",
 }
-#: layouts that an array without dimensions has too
+#: the layouts of an array without dimensions
 _OF_NUMBERS = ("read-only",)
 
 
-def laid_out(array, layout):
-    """Return a copy of an array in a layout of ``LAYOUTS``; a 0-d array has few of them."""
+def laid_out(array: Array, layout: str) -> Array:
+    """Return a copy of an array in a layout of ``LAYOUTS``; a 0-d array ignores most layouts."""
     if not array.ndim and layout not in _OF_NUMBERS:
         return array.copy()
-    return eval(LAYOUTS[layout].format(a="a"), {"np": np, "a": array.copy()})
+    made: Array = eval(LAYOUTS[layout].format(a="a"), {"np": np, "a": array.copy()})
+    return made
 
 
-def array_text(array, layout):
-    """Return Python text for an array in a layout; in its namespace are np, nan and inf."""
+def array_text(array: Array, layout: str) -> str:
+    """Return Python text for an array in a layout; it uses the names np, nan and inf."""
     flat = np.array2string(
         array.ravel(), separator=", ", threshold=array.size + 1, max_line_width=88,
         floatmode="unique", formatter={"bool": str},

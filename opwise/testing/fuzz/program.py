@@ -1,58 +1,62 @@
-"""Program: a random graph as statements of Python, which a person can read and run."""
+"""RandomProgram: a random graph as Python statements, which a person can read and run."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-
-import numpy as np
+from typing import Any
 
 from opwise.modes.perturbation import Perturbed
-from opwise.testing.fuzz.layouts import array_text, laid_out
+from opwise.testing.fuzz.layouts import Array, array_text, laid_out
 
 _NAME = re.compile(r"\bv\d+\b")
 
 
 @dataclass
 class Leaf:
-    """An input or shared variable: its declaration as text, its value, how that lies in memory.
-
-    kind: 'input'; 'mutable', an input that the function may overwrite; or 'shared'.
-    """
+    """An input or shared variable."""
 
     name: str
+    #: Python text that makes the variable
     declaration: str
-    value: np.ndarray
+    value: Array
+    #: the memory layout of the value, a name in ``LAYOUTS``
     layout: str
+    #: 'input'; 'mutable', an input that the function may overwrite; or 'shared'
     kind: str
 
-    def argument(self):
+    def argument(self) -> Array:
         """Return a new array with the value, in the layout."""
         return laid_out(self.value, self.layout)
 
 
 @dataclass
-class Program:
-    """A graph: leaves, statements ``name = text`` in order, outputs, updates {shared: name}.
+class RandomProgram:
+    """A random graph, as Python statements."""
 
-    variables: the opwise variables by name. perturbed: their values.
-    """
-
+    #: inputs and shared variables, by name
     leaves: dict[str, Leaf] = field(default_factory=dict)
+    #: {name: text} for the statements ``name = text``, in order
     statements: dict[str, str] = field(default_factory=dict)
+    #: names of the outputs
     outputs: list[str] = field(default_factory=list)
+    #: {name of a shared variable: name of its new value}
     updates: dict[str, str] = field(default_factory=dict)
-    variables: dict = field(default_factory=dict)
+    #: the opwise variables, by name
+    variables: dict[str, Any] = field(default_factory=dict)
+    #: the values of the variables
     perturbed: Perturbed = field(default_factory=lambda: Perturbed({}))
     seed: int = 0
 
-    def value(self, name):
-        """Return the value of a name as the plain run has it."""
+    def value(self, name: str) -> Any:
+        """Return the value of a name in the plain run."""
         return self.perturbed.values[self.variables[name]]
 
-    def needed(self, names):
-        """Return which names are needed for some others, these included."""
-        wanted, stack = set(), list(names)
+    def needed(self, names: Iterable[str]) -> set[str]:
+        """Return the names that others need, including these."""
+        wanted: set[str] = set()
+        stack = list(names)
         while stack:
             name = stack.pop()
             if name not in wanted:
@@ -60,24 +64,24 @@ class Program:
                 stack.extend(_NAME.findall(self.statements.get(name, "")))
         return wanted
 
-    def without(self, outputs):
-        """Return a copy with some outputs alone, and what they need (updates stay)."""
+    def without(self, outputs: Iterable[str]) -> RandomProgram:
+        """Return a copy with only these outputs and what they need; updates stay."""
         kept = self.needed([*outputs, *self.updates.values(), *self.updates])
-        return Program(
+        return RandomProgram(
             {n: leaf for n, leaf in self.leaves.items() if n in kept},
             {n: text for n, text in self.statements.items() if n in kept},
             list(outputs), dict(self.updates), self.variables, self.perturbed, self.seed,
         )  # fmt: skip
 
-    def arguments(self):
-        """Return the leaves that a call gets values for, in order."""
+    def arguments(self) -> list[Leaf]:
+        """Return the leaves that are arguments of a call, in order."""
         return [leaf for leaf in self.leaves.values() if leaf.kind != "shared"]
 
-    def source(self, way, trouble):
-        """Return a whole Python program, with Theano's names, that shows what went wrong."""
-        from opwise.testing.ways import THOROUGH, WAYS
+    def source(self, configuration: str, trouble: str) -> str:
+        """Return a whole Python program, with Theano's names, that shows the fault."""
+        from opwise.testing.configurations import CONFIGURATIONS, THOROUGH
 
-        cls, linker, query = {**WAYS, **THOROUGH}[way]
+        cls, linker, query = {**CONFIGURATIONS, **THOROUGH}[configuration]
         used = list(self.leaves.values())
         lines = [f'"""{_as_comment(trouble)}\n"""', "import numpy as np", "import theano",
                  "import theano.tensor as T", "from numpy import inf, nan  # noqa: F401",
@@ -104,7 +108,7 @@ class Program:
         if "fast_compile" in query.include:
             optimizer = '"fast_compile"'
         made = f"Mode({linker!r}, {optimizer})"
-        if way in THOROUGH:
+        if configuration in THOROUGH:
             made = f"DebugMode({optimizer}, check_isfinite=False)"
         built_in = cls.__name__ not in ("Mode", "Debugged")
         excluded = ", ".join(map(repr, query.exclude))
@@ -127,7 +131,7 @@ class Program:
             "",
             "def test_modes_agree():",
             '    expected = run(Mode("py", None))',
-            f"    # the way that failed: {way}"
+            f"    # the configuration that failed: {configuration}"
             + (", with built-in kernels (flag cxx=)" if built_in else ""),
             f"    mode = {made}" + (f".excluding({excluded})" if excluded else ""),
             "    for found, wanted in zip(run(mode), expected):",
@@ -142,5 +146,5 @@ class Program:
         return "\n".join(lines)
 
 
-def _as_comment(text):
+def _as_comment(text: str) -> str:
     return text.replace("\\", "/").replace('"""', "'''")

@@ -1,23 +1,23 @@
-"""Sources of choices that are recorded, and the search for the simplest choices that still fail."""
+"""Recorded sources of choices, and the search for the simplest choices that still fail."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 
 
 class Recorded:
-    """Choices below n from a list, and after its end from a random generator, or 0.
+    """A source of choices: from a list, and after its end random, or 0 without a seed."""
 
-    choices: all that were made. Numbers too large for their n are taken modulo n.
-    """
-
-    def __init__(self, given=(), seed=None):
+    def __init__(self, given: Iterable[int] = (), seed: int | None = None) -> None:
         self.given = list(given)
-        self.choices = []
+        #: all choices that were made
+        self.choices: list[int] = []
         self._random = random.Random(seed) if seed is not None else None
 
-    def __call__(self, n):
+    def __call__(self, n: int) -> int:
+        """Return a choice in 0 to n-1; numbers in the list are taken modulo n."""
         if n <= 1:
             return 0
         at = len(self.choices)
@@ -29,12 +29,14 @@ class Recorded:
         return chosen
 
 
-def shrunk(choices, fails, seconds=30.0):
-    """Return the simplest list of choices found for which ``fails`` is true.
+def shrunk(
+    choices: list[int], fails: Callable[[list[int]], list[int] | None], seconds: float = 30.0
+) -> list[int]:
+    """Return the simplest list of choices found that still fails.
 
-    fails: a function of a list, which returns the choices that were really used, or None where
-    nothing failed. Simpler is shorter, then smaller. Parts are cut out, and choices made 0 or
-    halved, until nothing helps any more or the time is over.
+    fails: returns the choices that were really used, or None if nothing failed. Simpler means
+    shorter, then smaller: parts are cut out, and choices set to 0 or halved, until nothing helps
+    or the time is over.
     """
     end = monotonic() + seconds
     best = list(choices)
@@ -51,8 +53,8 @@ def shrunk(choices, fails, seconds=30.0):
     return best
 
 
-def _simpler(choices):
-    """Yield lists that are simpler: the largest steps first."""
+def _simpler(choices: list[int]) -> Iterator[list[int]]:
+    """Yield simpler lists, the largest steps first."""
     size = len(choices) // 2
     while size:
         for start in range(0, len(choices) - size + 1, max(1, size // 2)):

@@ -1,42 +1,49 @@
-"""Gradients of random programs against differences of their costs."""
+"""Compares gradients of random programs with finite differences of their costs."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from opwise.compile.function import function
 from opwise.config import change_flags
+from opwise.graph.variable import Variable
 from opwise.modes.mode import Mode
+from opwise.testing.fuzz.program import RandomProgram
 
-#: what has another gradient than differences show: where it is cut, where a function is the
-#: approximation of another, where several operands are the largest or the bounds are equal, where
-#: the last of several that are set at one place stays, where a promise about zeros is broken, and
-#: gradients of gradients
-_OTHERWISE = (
+#: statements whose gradient is not the limit of differences: it is cut or approximated, several
+#: operands are the largest, bounds are equal, one place is set several times, a promise about
+#: zeros is broken, or it is a gradient of a gradient
+_NO_LIMIT = (
     "disconnected_grad", "ultra_fast_sigmoid", "hard_sigmoid", "T.max(", "T.min(", "max_and_argmax",
     "T.clip(", "set_subtensor", "no_zeros_in_input", "T.ptp", "topk", "T.grad(",
 )  # fmt: skip
+#: dtypes with too few digits for finite differences
 _TOO_ROUGH = ("float16", "float32", "complex64")
 _STEP = 1e-5
 
 
-def can_be_checked(program, y, x):
-    """Return whether differences of ``y`` by the leaf ``x`` show what its gradient is."""
+def can_be_checked(program: RandomProgram, y: str, x: str) -> bool:
+    """Return whether finite differences of ``y`` by the leaf ``x`` give its gradient."""
     leaf, needed = program.leaves[x], program.needed([y])
     texts = [program.statements.get(name, "") for name in needed]
     return (
         leaf.value.dtype == "float64"
         and leaf.value.size > 0
         and not any(program.variables[name].type.dtype in _TOO_ROUGH for name in needed)
-        and not any(other in text for text in texts for other in _OTHERWISE)
+        and not any(other in text for text in texts for other in _NO_LIMIT)
     )
 
 
-def wrong_slope(program, cost, x, gradient, elements):
-    """Return what is wrong with a gradient at some elements of the leaf ``x``; None if nothing is.
+def wrong_slope(
+    program: RandomProgram, cost: Variable, x: str, gradient: Any, elements: Iterable[int]
+) -> str | None:
+    """Return what is wrong with a gradient at some elements of the leaf ``x``, or None.
 
-    cost: a 0-d variable. gradient: its value by ``x``. elements: positions in the flattened leaf.
-    Elements at which the cost has a kink, or grows too fast to tell, are left out.
+    cost: a 0-d variable. gradient: its gradient by ``x``, an array. elements: indices into the
+    flattened leaf. Skips elements at which the cost has a kink or grows too fast.
     """
     if gradient.shape != program.leaves[x].value.shape:
         return f"the gradient by {x} has shape {gradient.shape}"
@@ -51,7 +58,7 @@ def wrong_slope(program, cost, x, gradient, elements):
         )  # fmt: skip
     place = [leaf.name for leaf in leaves].index(x)
 
-    def at(element, change):
+    def at(element: int, change: float) -> float:
         values = [leaf.value.copy() for leaf in leaves]
         moved = values[place].ravel()
         moved[element] += change

@@ -1,31 +1,36 @@
-"""The statements that random programs are made of: each function adds one, or raises Rejected.
+"""The steps of growing a random program: each adds a statement, or raises Rejected.
 
-A function gets a Grower ``g`` and picks operands that fit; names are ``v0``, ``v1``, ...
+A step gets a Grower ``g``, and picks operands that fit; names are ``v0``, ``v1``, ...
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 import opwise.scalar.table  # noqa: F401  (fills ROWS)
 import opwise.tensor as T
 from opwise.modes.perturbation import EXACT_ROWS
-from opwise.scalar.row import ROWS
+from opwise.scalar.spec import ROWS
 from opwise.tensor.creation import how_many
-from opwise.testing.fuzz.grow import LARGEST_LEAF, Fault, Rejected
+from opwise.testing.configurations import REFERENCE
+from opwise.testing.fuzz.grow import LARGEST_LEAF, Fault, Grower, Rejected
 from opwise.testing.fuzz.slopes import can_be_checked, wrong_slope
-from opwise.testing.ways import REFERENCE
 
-#: functions of steps with how often each is drawn
-STEPS: list = []
-#: rows where a rounding more or less may change a result by much
+#: a step; what it returns is ignored
+Step = Callable[[Grower], object]
+
+#: the steps, each as often as its weight says
+STEPS: list[Step] = []
+#: scalar operations whose result may jump when an operand is rounded
 _JUMPS = frozenset(
     "int_div mod sgn ceil floor trunc round_half_to_even round_half_away_from_zero lt gt le ge eq "
     "neq isnan isinf".split()
 )
-#: rows that numpy has one function for
+#: scalar operations that are one function in numpy
 _AS_NUMPY = {
     "add", "mul", "sub", "true_div", "neg", "sqr", "abs_", "ceil", "floor", "trunc", "maximum",
     "minimum", "lt", "gt", "le", "ge", "eq", "neq", "isnan", "isinf", "exp", "exp2", "expm1", "log",
@@ -40,17 +45,17 @@ _NUMPY_NAMES = {
 }  # fmt: skip
 
 
-def step(weight):
-    """Let a function be one of the steps."""
+def step(weight: int) -> Callable[[Step], Step]:
+    """Add a function to the steps."""
 
-    def decorate(function):
+    def decorate(function: Step) -> Step:
         STEPS.extend([function] * weight)
         return function
 
     return decorate
 
 
-def _tensor_function(row):
+def _tensor_function(row: Any) -> str:
     name = row.tensor_name or row.name
     return f"T.{name}" if hasattr(T, name) else f"T.nnet.{name}"
 
@@ -58,8 +63,8 @@ def _tensor_function(row):
 _BY_COUNT = {n: [r for r in ROWS.values() if r.nin == n] for n in (1, 2)}
 
 
-def _shuffled(g, things):
-    things = list(things)
+def _shuffled(g: Grower, of: Iterable[Any]) -> list[Any]:
+    things = list(of)
     for i in range(len(things) - 1, 0, -1):
         j = g.below(i + 1)
         things[i], things[j] = things[j], things[i]
@@ -69,7 +74,7 @@ def _shuffled(g, things):
 # --- elementwise ----------------------------------------------------------------------------------
 
 
-def _fitted(g, name, row, k):
+def _fitted(g: Grower, name: str, row: Any, k: int) -> str:
     """Return text for an operand inside a row's domain."""
     low, high = row.domain[k if k < len(row.domain) else -1]
     value = g.value(name)
@@ -82,7 +87,7 @@ def _fitted(g, name, row, k):
     return f"({low} + {high - low:.3g} * T.nnet.sigmoid({name}))"
 
 
-def apply_row(g, row, names):
+def apply_row(g: Grower, row: Any, names: Sequence[str]) -> str:
     """Add a scalar row, elementwise, of names whose values are brought into its domain."""
     far = 9 if row.name in ("j0", "j1") else 99  # these lose digits near each of their zeros
     if row.name not in EXACT_ROWS and any(_far(g.value(name), far) for name in names):
@@ -103,7 +108,7 @@ def apply_row(g, row, names):
                  arithmetic=row.name not in ("identity", "second", "isnan", "isinf"))  # fmt: skip
 
 
-def _elements(shapes):
+def _elements(shapes: Iterable[tuple[int, ...]]) -> int:
     """Return how many elements shapes broadcast to; 0 where they do not."""
     try:
         return math.prod(np.broadcast_shapes(*shapes))
@@ -111,24 +116,24 @@ def _elements(shapes):
         return 0
 
 
-def _far(value, most=99):
+def _far(value: Any, most: float = 99) -> bool:
     return value.dtype.kind in "iuf" and bool((abs(value.astype(float)) > most).any())
 
 
-def _same_domain(g, row, names):
+def _same_domain(g: Grower, row: Any, names: Sequence[str]) -> Any:
     """numpy computes integers of other dtypes in other ones: compared are those that are equal."""
     kinds = {g.kind(n) for n in names}
     return len({g.dtype(n) for n in names}) == 1 and "b" not in kinds
 
 
 @step(10)
-def unary(g):
+def unary(g: Grower) -> object:
     row = g.choice(_BY_COUNT[1])
     return apply_row(g, row, [g.pick(row.kinds, exact=row.name in _JUMPS)])
 
 
 @step(4)
-def common_unary(g):
+def common_unary(g: Grower) -> object:
     row = ROWS[
         g.choice("exp log tanh neg sqr abs_ sqrt inv scalar_sigmoid scalar_softplus".split())
     ]
@@ -136,7 +141,7 @@ def common_unary(g):
 
 
 @step(12)
-def binary(g):
+def binary(g: Grower) -> object:
     row = g.choice(_BY_COUNT[2])
     exact = row.name in _JUMPS
     x = g.pick(row.kinds, exact=exact)
@@ -144,19 +149,19 @@ def binary(g):
 
 
 @step(16)
-def arithmetic(g):
+def arithmetic(g: Grower) -> object:
     row = ROWS[g.choice("add sub mul true_div mul add maximum minimum".split())]
     x = g.pick("fiu" if row.name == "sub" else "fiufc")
     y = g.beside(x, kinds="iuf" if row.name in ("maximum", "minimum") else row.kinds)
     return apply_row(g, row, _either(g, x, y))
 
 
-def _either(g, x, y):
+def _either(g: Grower, x: str, y: str) -> list[str]:
     return [y, x] if g.chance(50) else [x, y]
 
 
 @step(4)
-def several(g):
+def several(g: Grower) -> object:
     x = g.pick("fiub")
     names = [x]
     for _ in range(g.between(2, 4)):
@@ -165,7 +170,7 @@ def several(g):
 
 
 @step(6)
-def mixed_sum(g):
+def mixed_sum(g: Grower) -> object:
     """Sums of products, differences and negatives whose operands have different dtypes."""
     first = g.leaf(g.choice(["float64", "float32"]), (3, 3), broadcast=[False, False], finite=True)
     texts = [g.choice(["T.dot({x}, {x})", "{x}", "2 * {x}", "T.dot({x}, {x}.T)"]).format(x=first)]
@@ -187,7 +192,7 @@ _NUMBERS = ["2", "-1", "0.5", "1", "0", "3", "-2", "1.5", "np.float32(0.25)", "n
 
 
 @step(8)
-def with_number(g):
+def with_number(g: Grower) -> object:
     x, c = g.pick("fiu"), g.choice(_NUMBERS)
     form = g.choice(["{x} + {c}", "{x} * {c}", "{c} - {x}", "{x} - {c}", "{x} / {c}", "-{x}",
                      "{c} / {x}", "{x} ** 2", "{x} * {x}", "T.maximum({x}, {c})",
@@ -198,20 +203,20 @@ def with_number(g):
 
 
 @step(3)
-def whole_with_number(g):
+def whole_with_number(g: Grower) -> object:
     x, c = g.pick("iuf", exact=True), g.choice(["2", "3", "-2", "1", "4"])
     return g.add(g.choice(["{x} // {c}", "{x} % {c}", "{c} // {x}"]).format(x=x, c=c))
 
 
 @step(5)
-def compared(g):
+def compared(g: Grower) -> object:
     x = g.pick("biuf", exact=True)
     y = g.choice([g.beside(x, kinds="biuf", exact=True), g.choice(["0", "1", "2"])])
     return g.add(f"T.{g.choice(['lt', 'gt', 'le', 'ge', 'eq', 'neq'])}({x}, {y})")
 
 
 @step(5)
-def switch(g):
+def switch(g: Grower) -> object:
     x = g.pick("biuf", exact=True)
     y = g.beside(x)
     a = g.beside(x, y)
@@ -220,7 +225,7 @@ def switch(g):
 
 
 @step(3)
-def clip(g):
+def clip(g: Grower) -> object:
     x = g.pick("iuf")
     if g.chance(60):
         return g.add(f"T.clip({x}, {g.choice(['-1', '0', '-0.5'])}, {g.choice(['1', '2.5'])})")
@@ -229,7 +234,7 @@ def clip(g):
 
 
 @step(6)
-def cast(g):
+def cast(g: Grower) -> object:
     x = g.pick("biuf")
     dtype = g.choice(["float64", "float32", "int32", "int64", "int8", "uint8", "float16", "bool",
                       "int16", "uint16", "uint64", "uint32"])  # fmt: skip
@@ -251,7 +256,7 @@ _SPECIAL_FLOATS = (
 
 
 @step(3)
-def cast_of_special(g):
+def cast_of_special(g: Grower) -> object:
     source = g.choice(["float64", "float32"])
     dtype = g.choice(["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
     numbers = ", ".join(g.choice(_SPECIAL_FLOATS) for _ in range(g.between(1, 5)))
@@ -262,7 +267,7 @@ def cast_of_special(g):
 
 
 @step(2)
-def of_complex(g):
+def of_complex(g: Grower) -> object:
     if g.chance(50):
         x = g.pick("f")
         return g.add(f"T.complex({x}, {g.beside(x, kinds='f', same_dtype=True)})")
@@ -308,7 +313,7 @@ PATTERNS = [p.strip() for p in _PATTERNS.replace("\n", ";").split(";") if p.stri
 
 
 @step(14)
-def pattern(g):
+def pattern(g: Grower) -> object:
     text = g.choice(PATTERNS)
     f = g.pick("f", level=0, low=1 if "axis=" in text or ".T" in text or "shape[0]" in text else 0)
     with_other = g.beside(f, kinds="f", level=0)
@@ -325,7 +330,7 @@ def pattern(g):
     return g.add(text.format(**filled))
 
 
-def _positive(g, name):
+def _positive(g: Grower, name: str) -> str:
     value = g.value(name)
     if value.size == 0 or value.min() > 0.05:
         return name
@@ -335,7 +340,7 @@ def _positive(g, name):
 # --- reductions -----------------------------------------------------------------------------------
 
 
-def _axes(g, name, none=True):
+def _axes(g: Grower, name: str, none: bool = True) -> Any:
     ndim = g.ndim(name)
     choices = [repr(axis - (ndim if g.chance(30) else 0)) for axis in range(ndim)]
     if none:
@@ -348,7 +353,7 @@ def _axes(g, name, none=True):
 
 
 @step(12)
-def reduced(g):
+def reduced(g: Grower) -> object:
     name = g.choice("sum sum prod max min mean all any".split())
     x = g.pick("b" if name in ("all", "any") and g.chance(50) else "biuf",
                exact=name in ("all", "any"))  # fmt: skip
@@ -365,7 +370,7 @@ def reduced(g):
 
 
 @step(3)
-def reduced_otherwise(g):
+def reduced_otherwise(g: Grower) -> object:
     x = g.pick("f", 1, level=0)
     return g.add(g.choice([
         f"T.var({x}, axis={_axes(g, x, False)})", f"T.std({x}, axis={_axes(g, x, False)})",
@@ -378,7 +383,7 @@ def reduced_otherwise(g):
 
 
 @step(4)
-def position(g):
+def position(g: Grower) -> object:
     x = g.pick("iuf", 1, exact=True)
     name = g.choice(["argmax", "argmin", "argsort", "max_and_argmax"])
     if g.level[x] and name != "argmax":
@@ -395,7 +400,7 @@ def position(g):
 
 
 @step(3)
-def sort(g):
+def sort(g: Grower) -> object:
     x = g.pick("biuf", 1, level=0)
     axis = _axes(g, x, none=False)
     if g.chance(25) and g.shape(x)[-1] > 1:
@@ -405,7 +410,7 @@ def sort(g):
 
 
 @step(4)
-def cumulated(g):
+def cumulated(g: Grower) -> object:
     x = g.pick("iuf", 1)
     name, axis = g.choice(["cumsum", "cumprod", "cumsum"]), _axes(g, x, none=False)
     return g.add(f"T.{name}({x}, axis={g.choice([axis, 'None'])})")
@@ -415,7 +420,7 @@ def cumulated(g):
 
 
 @step(8)
-def dot(g):
+def dot(g: Grower) -> object:
     x = g.pick("fiuc", 1, 3 if g.chance(20) else 2)
     last = g.shape(x)[-1]
     kinds = "f" if g.kind(x) == "f" else "fiuc"
@@ -425,7 +430,7 @@ def dot(g):
 
 
 @step(4)
-def gemm(g):
+def gemm(g: Grower) -> object:
     dtype = g.choice(["float64", "float32"])
     n, k, m = (g.choice(g.sizes) for _ in range(3))
     a, b = g.leaf(dtype, (n, k)), g.leaf(dtype, (k, m))
@@ -433,8 +438,8 @@ def gemm(g):
         made = [x for x in g.order if g.shape(x) == (n, k) and g.dtype(x) == dtype
                 and g.level[x] == 0]  # fmt: skip
         a = g.choice(made or [a])
-    z = [x for x in g.order if g.shape(x) == (n, m) and g.dtype(x) == dtype]
-    z = g.choice(z) if z and g.chance(60) else g.leaf(dtype, (n, m))
+    fitting = [x for x in g.order if g.shape(x) == (n, m) and g.dtype(x) == dtype]
+    z = g.choice(fitting) if fitting and g.chance(60) else g.leaf(dtype, (n, m))
     text = g.choice(["{z} + T.dot({a}, {b})", "{z} - 0.5 * T.dot({a}, {b})", "2 * T.dot({a}, {b})",
                      "0.5 * {z} + 2 * T.dot({a}, {b})", "T.dot({a}, {b}) - {z}",
                      "T.dot({b}.T, {a}.T).T + {z}", "T.dot({a}, {b}[:, 0]) + {z}[:, 0]",
@@ -445,7 +450,7 @@ def gemm(g):
 
 
 @step(3)
-def other_products(g):
+def other_products(g: Grower) -> object:
     x = g.pick("f", 1, 3)
     if g.chance(35) and g.ndim(x) <= 2:
         return g.add(f"T.outer({x}, {g.pick('f', 1, 2)})")
@@ -462,7 +467,7 @@ def other_products(g):
 
 
 @step(3)
-def tensordot(g):
+def tensordot(g: Grower) -> object:
     """Sums over several axes of two tensors, in any order."""
     x = g.pick("f", 1, 3, level=0)
     axes = _shuffled(g, range(g.ndim(x)))[: g.between(1, g.ndim(x))]
@@ -474,7 +479,7 @@ def tensordot(g):
 
 
 @step(4)
-def reduced_in_another_order(g):
+def reduced_in_another_order(g: Grower) -> object:
     """Reductions of what was transposed, and several in one Apply, by axes in any order."""
     x = g.pick("iuf", 2, 4, level=0)
     order = _shuffled(g, range(g.ndim(x)))
@@ -494,9 +499,9 @@ def reduced_in_another_order(g):
 
 
 @step(7)
-def shuffled(g):
+def shuffled(g: Grower) -> object:
     x = g.pick(low=1)
-    order: list = _shuffled(g, range(g.ndim(x)))
+    order: list[Any] = _shuffled(g, range(g.ndim(x)))
     pattern = g.var(x).type.broadcastable
     order = [d for d in order if not (pattern[d] and g.chance(40))]
     while len(order) < 4 and g.chance(30):
@@ -506,7 +511,7 @@ def shuffled(g):
 
 
 @step(4)
-def transposed(g):
+def transposed(g: Grower) -> object:
     x = g.pick(low=2)
     a, b = g.below(g.ndim(x)), g.below(g.ndim(x))
     text, reference = g.choice([(f"{x}.T", f"{x}.T"),
@@ -517,7 +522,7 @@ def transposed(g):
 
 
 @step(7)
-def reshaped(g):
+def reshaped(g: Grower) -> object:
     x = g.pick()
     n = g.ndim(x)
     lengths = [g.choice([f"{x}.shape[{d}]", str(g.shape(x)[d])]) for d in range(n)]
@@ -532,7 +537,7 @@ def reshaped(g):
 
 
 @step(4)
-def joined(g):
+def joined(g: Grower) -> object:
     x = g.pick(low=1)
     axis = g.below(g.ndim(x))
     others = [
@@ -549,7 +554,7 @@ def joined(g):
 
 
 @step(3)
-def stacked(g):
+def stacked(g: Grower) -> object:
     x = g.pick(high=3)
     axis = g.between(-1, g.ndim(x))
     parts = ", ".join(g.like(x) for _ in range(g.between(1, 2)))
@@ -557,7 +562,7 @@ def stacked(g):
 
 
 @step(3)
-def split(g):
+def split(g: Grower) -> object:
     x = g.pick(low=1)
     axis = g.below(g.ndim(x))
     n = g.shape(x)[axis]
@@ -572,7 +577,7 @@ EXTREMES = (-(2**63), -(2**63) + 1, -(2**62), -(2**32), 2**31, 2**62, 2**63 - 6,
 
 
 @step(2)
-def extreme_range(g):
+def extreme_range(g: Grower) -> object:
     numbers = [g.choice((*EXTREMES, 0, 1, 10)) for _ in range(3)]
     if not numbers[2] or how_many(*numbers) > 20:
         raise Rejected
@@ -580,7 +585,7 @@ def extreme_range(g):
 
 
 @step(6)
-def made(g):
+def made(g: Grower) -> object:
     x = g.pick()
     n = g.ndim(x)
     shape = ", ".join(f"{x}.shape[{d}]" for d in range(n))
@@ -613,7 +618,7 @@ def made(g):
 
 
 @step(5)
-def moved(g):
+def moved(g: Grower) -> object:
     x = g.pick(low=1)
     axis, k = g.below(g.ndim(x)), g.between(-2, 3)
     forms = [(f"T.roll({x}, {k}, axis={axis})", f"np.roll({x}, {k}, axis={axis})"),
@@ -638,13 +643,13 @@ def moved(g):
 # --- indexing -------------------------------------------------------------------------------------
 
 
-def _bound(g, n):
+def _bound(g: Grower, n: int) -> str:
     if g.chance(4):
         return str(g.choice(EXTREMES))
     return g.choice(["", "", str(g.between(-n - 1, n + 1)), str(g.between(-n, n))])
 
 
-def _basic(g, name, scalars=()):
+def _basic(g: Grower, name: str, scalars: Sequence[str] = ()) -> str:
     shape = g.shape(name)
     parts = []
     for n in shape[: g.between(1, len(shape))]:
@@ -669,20 +674,20 @@ def _basic(g, name, scalars=()):
     return ", ".join(parts)
 
 
-def _scalars(g):
+def _scalars(g: Grower) -> list[str]:
     return [n for n in g.order if g.ndim(n) == 0 and g.kind(n) == "i" and g.exact(n)
             and abs(int(g.value(n))) < 10]  # fmt: skip
 
 
 @step(12)
-def indexed(g):
+def indexed(g: Grower) -> object:
     x = g.pick(low=1)
     index = _basic(g, x, _scalars(g))
     plain = not any(c == "v" for c in index)
     return g.add(f"{x}[{index}]", arithmetic=False, reference=f"{x}[{index}]" if plain else None)
 
 
-def _positions(g, n, shape=None):
+def _positions(g: Grower, n: int, shape: tuple[int, ...] | None = None) -> str:
     """Return the name of a tensor of whole numbers that are positions among n, or text."""
     if not n:
         raise Rejected
@@ -697,7 +702,7 @@ def _positions(g, n, shape=None):
     return repr([g.between(-n, n - 1) for _ in range(length)]) if length else "np.zeros(0, int)"
 
 
-def _advanced(g, x):
+def _advanced(g: Grower, x: str) -> str:
     """Return text of an index with arrays or masks."""
     shape, n = g.shape(x), g.ndim(x)
     draw = g.below(5)
@@ -721,14 +726,14 @@ def _advanced(g, x):
 
 
 @step(8)
-def picked(g):
+def picked(g: Grower) -> object:
     x = g.pick(low=1)
     index = _advanced(g, x)
     return g.add(f"{x}[{index}]", arithmetic=False)
 
 
 @step(2)
-def taken(g):
+def taken(g: Grower) -> object:
     x = g.pick(low=1)
     axis = g.below(g.ndim(x))
     i = _positions(g, g.shape(x)[axis])
@@ -736,7 +741,7 @@ def taken(g):
 
 
 @step(10)
-def changed(g):
+def changed(g: Grower) -> object:
     x = g.pick(low=1, level=0)
     index = _basic(g, x, _scalars(g)) if g.chance(60) else _advanced(g, x)
     part = g.add(f"{x}[{index}]", arithmetic=False)
@@ -767,7 +772,7 @@ def changed(g):
 
 
 @step(3)
-def selected(g):
+def selected(g: Grower) -> object:
     x = g.pick("biuf", 1, exact=True, level=0)
     n = g.ndim(x)
     forms = [f"T.nonzero({x})[{g.below(n)}]", f"T.flatnonzero({x})", f"T.nonzero_values({x})",
@@ -787,7 +792,7 @@ def selected(g):
 
 
 @step(8)
-def of_network(g):
+def of_network(g: Grower) -> object:
     x = g.pick("f", 2, 2, level=0, where=lambda n: g.dtype(n) != "float16")
     rows, columns = g.shape(x)
     soft = f"T.nnet.softmax({x})"
@@ -815,7 +820,7 @@ def of_network(g):
 
 
 @step(9)
-def gradient(g):
+def gradient(g: Grower) -> object:
     y = g.pick("f", level=0, where=lambda n: n in g.program.statements)
     needed = g.program.needed([y])
     leaves = [n for n in g.program.leaves if n in needed and g.kind(n) == "f" and not g.level[n]]
@@ -836,7 +841,7 @@ def gradient(g):
 
 
 @step(2)
-def flattened_in_part(g):
+def flattened_in_part(g: Grower) -> object:
     x = g.pick(low=2)
     n = g.between(1, g.ndim(x))
     kept = ", ".join(f"{x}.shape[{d}]" for d in range(n - 1))
@@ -846,7 +851,7 @@ def flattened_in_part(g):
 
 
 @step(2)
-def gradient_at_zeros(g):
+def gradient_at_zeros(g: Grower) -> object:
     """Gradients where factors, distances and exponents are 0, which must be numbers."""
     x = g.leaf("float64", (g.between(1, 5),), exact=True, finite=True)
     cost = g.choice(["T.cumprod({x}).sum()", "{x}.norm(2)", "T.std({x} * 0)", "T.prod({x})",

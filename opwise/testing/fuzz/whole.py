@@ -1,13 +1,19 @@
-"""``grown``: a whole random Program, with outputs and updates, from a source of choices."""
+"""``grown``: a whole random RandomProgram, with outputs and updates, from a source of choices."""
 
 from __future__ import annotations
 
-from opwise.testing.fuzz.grow import Grower, Rejected
+from opwise.testing.fuzz.grow import Below, Grower, Rejected
+from opwise.testing.fuzz.program import RandomProgram
 from opwise.testing.fuzz.steps import STEPS
 
 
-def grown(below, steps=16, special=False, refused=None):
-    """Return a Program of some statements, its choices made by ``below``; None if it has none."""
+def grown(
+    below: Below, steps: int = 16, special: bool = False, refused: dict[str, int] | None = None
+) -> RandomProgram | None:
+    """Return a random program of up to ``steps`` + 1 statements, or None if none was accepted.
+
+    below: makes the choices. special: with NaN and infinity. refused: counts refused statements.
+    """
     g = Grower(below, special)
     for _ in range(2 + below(steps)):
         try:
@@ -22,7 +28,7 @@ def grown(below, steps=16, special=False, refused=None):
     if not made:
         return None
     read = {n for name in made for n in program.needed([name]) - {name}}
-    # mostly what nothing else reads, so that little of the program is lost
+    # mostly variables that nothing reads, so that most of the program is needed
     ends = [name for name in made if name not in read]
     program.outputs = [ends[-1], *(name for name in ends[:-1] if below(3))]
     for _ in range(below(3)):

@@ -1,0 +1,146 @@
+"""The subcommand ``run``: runs a program and keeps its profile."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from opwise.command import files, measuring, overview, programs
+from opwise.command.programs import Ended, PythonProgram
+from opwise.errors import ProfileFormatError
+from opwise.profiling.files import printable
+from opwise.profiling.profile import Profile
+from opwise.profiling.reports import wording
+
+
+@click.command(
+    context_settings=programs.SETTINGS,
+    short_help="Run a program and write its profile.",
+)
+@click.option(
+    "--mode", help="Set the mode of functions that are compiled without one, for example FAST_RUN."
+)
+@click.option(
+    "--flags", default="", metavar="NAME=VALUE,...", help="Set flags, as OPWISE_FLAGS does."
+)
+@click.option("--memory/--no-memory", default=True, help="Profile memory too (default: yes).")
+@click.option(
+    "--limits/--no-limits", default=True,
+    help="Measure peak bandwidth and FLOP/s of this computer (1 to 2 s, only the first time).",
+)  # fmt: skip
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the profile to FILE (default: SCRIPT.profile.json, without .py).",
+)  # fmt: skip
+@programs.program
+def run(
+    mode: str | None,
+    flags: str,
+    memory: bool,
+    limits: bool,
+    output: Path | None,
+    program: PythonProgram,
+) -> None:
+    """Run SCRIPT with ARGS, as python would, and write a profile of all its functions.
+
+    Programs that import theano need no change. The exit status is the program's. Ctrl-C goes to
+    the program, and its profile up to then is written. Each process that the program starts writes
+    a file of its own, with the process number in the name.
+    """
+    output = (output or Path(f"{program.stem}.profile.json")).absolute()
+    environment = files.profiled(output, mode, flags, memory)
+    if not program.is_module:
+        files.check_output(output, Path(program.name))
+    if not os.access(output.parent, os.W_OK):
+        raise click.BadParameter(f"{output.parent} cannot be written to", param_hint="--output")
+    before = {path: _version(path) for path in _profiles(output)}
+    if limits:
+        measuring.cpu()
+        measuring.gpu_of_flags(flags)
+    ended = programs.run(program.command(), environment)
+    written = [path for path in _profiles(output) if _version(path) != before.get(path)]
+    _report_end(ended, output, output in written)
+    _describe_children([path for path in written if path != output])
+    failed = any(message.get("event") == "failed" for message in ended.messages)
+    sys.exit(ended.exit_code or int(failed))
+
+
+def _profiles(output: Path) -> list[Path]:
+    """Return the files of the program's own process and of those that it started."""
+    pattern = re.compile(rf"{re.escape(output.stem)}\.\d+{re.escape(output.suffix)}")
+    try:
+        children = [path for path in output.parent.iterdir() if pattern.fullmatch(path.name)]
+    except OSError:  # the program has removed the folder
+        return []
+    return [path for path in (output, *sorted(children)) if path.exists()]
+
+
+def _version(path: Path) -> tuple[int, int]:
+    """Return what differs between a file and another that replaced it."""
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns
+
+
+def _report_end(ended: Ended, output: Path, is_written: bool) -> None:
+    """Print how the program ended, and what is in its profile or why there is none."""
+    if ended.interrupted or ended.signal_name:
+        how = "interrupted" if ended.interrupted else f"ended by {ended.signal_name}"
+        click.echo(f"{how}; the profile up to then was written" if is_written else how, err=True)
+    if is_written:
+        _describe(output)
+        click.echo(f"to read it: opwise report {_shell_word(output)}", err=True)
+    else:
+        click.echo(f"no profile was written: {_why_none(ended)}", err=True)
+
+
+def _why_none(ended: Ended) -> str:
+    """Return the reason why a program wrote no profile."""
+    for message in ended.messages:
+        if message.get("event") == "failed":
+            return f"cannot write the file: {message.get('error')}"
+    if any(message.get("event") == "nothing compiled" for message in ended.messages):
+        return "the program compiled no function"
+    if ended.signal_name:
+        return f"the program was ended by {ended.signal_name}"
+    if ended.returncode:
+        return f"the program ended early, with exit status {ended.returncode}"
+    return "the program imported neither theano nor opwise, or ended by os._exit"
+
+
+def _describe(path: Path) -> None:
+    """Print what is in the file of a profile."""
+    profile = files.one([path])
+    seconds = profile.local_ns * 1e-9
+    click.echo(f"{overview.counts(profile)}, {seconds:.3f} s in their Applys: {path}", err=True)
+
+
+#: at most how many processes are listed
+_PROCESSES = 20
+
+
+def _describe_children(paths: list[Path]) -> None:
+    for path in paths[:_PROCESSES]:
+        try:
+            about = Profile.load(path).environment
+        except (ProfileFormatError, OSError) as error:
+            click.echo(printable(str(error)), err=True)
+            continue
+        name = f", {about['process_name']}" if about.get("process_name") else ""
+        program = wording.short(str(about.get("program", "")), 60)
+        click.echo(printable(f"process {about.get('process')}{name} ({program}):"), err=True)
+        click.echo("  ", nl=False, err=True)
+        _describe(path)
+    if len(paths) > _PROCESSES:
+        click.echo(f"and {len(paths) - _PROCESSES} more processes", err=True)
+    if paths:
+        folder = paths[0].parent
+        click.echo(f"all together: opwise report {_shell_word(folder)}/*.json", err=True)
+
+
+def _shell_word(path: Path) -> str:
+    return shlex.quote(str(path))

@@ -1,0 +1,232 @@
+"""The flags that do something in opwise, by subject: name, kind with its default, description.
+
+Marks behind the description: LOCKED, a program cannot change it, only the environment and the
+configuration files can; KEY, generated C code depends on it.
+"""
+
+from __future__ import annotations
+
+from opwise.config.folders import (
+    FORMAT_KEYS,
+    FolderParam,
+    FormatParam,
+    default_base_compiledir,
+    default_compiledir,
+)
+from opwise.config.registry import AddConfigVar
+from opwise.config.values import (
+    BoolParam,
+    ConfigParam,
+    EnumStr,
+    FloatParam,
+    IntParam,
+    ModeParam,
+    StrParam,
+    at_least,
+    is_device,
+    up_to,
+)
+
+TYPE_CHECKING = False  # importing typing for it would take longer than all of this package
+if TYPE_CHECKING:
+    from typing import Any
+
+LOCKED, KEY = "locked", "key"
+
+_IF_BAD = ("warn", "raise", "pdb")
+_TEST_VALUE = ("off", "ignore", *_IF_BAD)
+
+# fmt: off
+_VALUES = (
+    ("floatX", EnumStr("float64", "float32", "float16"),
+     "The dtype of Python floats and of matrix(), vector() and the like.", KEY),
+    ("warn_float64", EnumStr("ignore", *_IF_BAD),
+     "What to do when a tensor variable of dtype float64 is created."),
+    ("cast_policy", EnumStr("custom", "numpy+floatX"),
+     "The rule for the dtype of a Python number in an expression.", KEY),
+    ("pickle_test_value", BoolParam(True),
+     "Keep tag.test_value when a variable is pickled."),
+    ("tensor.cmp_sloppy", IntParam(0, up_to(2)),
+     "How far two values may differ and still be approximately equal: 0 a little, 1 ten times and "
+     "2 a hundred times as far.", LOCKED),
+)
+
+_DEVICE = (
+    ("device", StrParam("cpu", is_device),
+     "The device that functions run on.", LOCKED),
+    ("force_device", BoolParam(False),
+     "Raise an error if the device cannot be used, instead of computing on the CPU.", LOCKED),
+    ("print_active_device", BoolParam(True),
+     "Print the name of the GPU when it is first used.", LOCKED),
+    ("cuda.graphs", BoolParam(True),
+     "Launch successive kernels of a function together, as one CUDA graph."),
+    ("cuda.tf32", BoolParam(False),
+     "Use TF32 tensor cores for float32 matrix products (10-bit mantissa, several times faster)."),
+)
+
+_COMPILATION = (
+    ("mode", ModeParam("Mode"),
+     "The mode of functions that are compiled without one: a name or a Mode."),
+    ("linker", EnumStr("c|py", "py", "c", "c|py_nogc", "c&py", "vm", "vm_nogc", "cvm", "cvm_nogc",
+                       "cupy"),
+     "The linker of modes that are made without one."),
+    ("optimizer", EnumStr("fast_run", "fast_compile", "o4", "o3", "o2", "o1", "unsafe", "stabilize",
+                          "fast_run_stable", "merge", "None"),
+     "The optimizer of modes that are made without one; o4 is fast_run, o1 is fast_compile."),
+    ("optimizer_excluding", StrParam(""),
+     "Tags of rewrites that the default mode leaves out, separated by colons.", LOCKED),
+    ("optimizer_including", StrParam(""),
+     "Tags of rewrites that the default mode adds, separated by colons.", LOCKED),
+    ("optimizer_requiring", StrParam(""),
+     "The default mode uses only rewrites with all of these tags, separated by colons.", LOCKED),
+    ("optimizer_verbose", BoolParam(False),
+     "Print each rewrite."),
+    ("tensor.local_elemwise_fusion", BoolParam(True),
+     "Fuse elementwise Ops."),
+    ("optdb.position_cutoff", FloatParam(float("inf")),
+     "The position in the sequence of rewrites at which optimization stops."),
+    ("optdb.max_use_ratio", FloatParam(8),
+     "How many times per Apply of the graph one rewrite may act before it is stopped."),
+    ("on_opt_error", EnumStr(*_IF_BAD, "ignore"),
+     "What to do when a rewrite raises an exception."),
+    ("on_unused_input", EnumStr("raise", "warn", "ignore"),
+     "What to do about an input that no output depends on."),
+    ("on_shape_error", EnumStr("warn", "raise"),
+     "What to do when the infer_shape of an Op fails."),
+    ("keep_shape_checks", BoolParam(False),
+     "Keep every shape check of the graph as written. Without it x * 0 + v may be computed as v, "
+     "without comparing the lengths of x and v."),
+)
+
+_RUNNING = (
+    ("allow_gc", BoolParam(True),
+     "Free intermediate results during a call, instead of keeping their memory for the next call."),
+    ("threads", IntParam(0, at_least(0)),
+     "The number of threads of one kernel, and of each BLAS library in the process. 0: kernels use "
+     "OMP_NUM_THREADS, else all processors of the process, and BLAS keeps its own setting."),
+    ("recycle_bytes", IntParam(-1, at_least(-1)),
+     "How many bytes of large freed arrays are kept for later results. -1: an eighth of the RAM, "
+     "at most 1 GiB."),
+)
+
+_COMPILED_CODE = (
+    ("cxx", StrParam("cc"),
+     "The C compiler; empty: compile no C code."),
+    ("gcc.cxxflags", StrParam(""),
+     "Additional flags for the C compiler."),
+    ("base_compiledir", FolderParam(default_base_compiledir),
+     "The folder for the compiled code of all platforms.", LOCKED),
+    ("compiledir_format", FormatParam(
+        "compiledir_%(short_platform)s-%(processor)s-%(python_version)s-%(python_bitwidth)s"),
+     f"The pattern for the folder in base_compiledir. Its keys: {FORMAT_KEYS}.", LOCKED),
+    ("compiledir", FolderParam(default_compiledir),
+     "The folder for the compiled code of this platform.", LOCKED),
+    ("compiledir_bytes", IntParam(1 << 29, at_least(-1)),
+     "About how many bytes of compiled kernels compiledir keeps; those used longest ago are "
+     "deleted. 0: no new ones, -1: no limit."),
+)
+
+_DEBUGGING = (
+    ("compute_test_value", EnumStr(*_TEST_VALUE),
+     "Compute the graph on tag.test_value while it is built; the value says what to do about an "
+     "input that has none."),
+    ("compute_test_value_opt", EnumStr(*_TEST_VALUE),
+     "The same for what rewrites build."),
+    ("print_test_value", BoolParam(False),
+     "Show the test value in the repr of a variable."),
+    ("exception_verbosity", EnumStr("low", "high"),
+     "high: error messages show the graph and all values."),
+    ("traceback.limit", IntParam(8),
+     "How many frames of the user's program a variable remembers; -1: all."),
+    ("DebugMode.patience", IntParam(10, at_least(1)),
+     "How many times a graph is optimized, to see that the result is the same each time."),
+    ("DebugMode.check_c", BoolParam(True),
+     "Run C implementations."),
+    ("DebugMode.check_py", BoolParam(True),
+     "Run Python implementations."),
+    ("DebugMode.check_finite", BoolParam(True),
+     "Treat NaN and infinity as errors."),
+    ("DebugMode.check_strides", IntParam(0, up_to(2)),
+     "What to do when C and Python return different strides: 0 ignore it, 1 warn, 2 raise."),
+    ("DebugMode.warn_input_not_reused", BoolParam(True),
+     "Warn when an Op declares that it works in place, but does not."),
+    ("DebugMode.check_preallocated_output", StrParam(""),
+     "Kinds of output storage to try: initial, previous, c_contiguous, f_contiguous, strided, "
+     "wrong_size, ALL, separated by colons."),
+    ("DebugMode.check_preallocated_output_ndim", IntParam(4, at_least(0)),
+     "The number of last dimensions for which all combinations of strides are tried."),
+    ("NanGuardMode.nan_is_error", BoolParam(True),
+     "Treat NaN as an error."),
+    ("NanGuardMode.inf_is_error", BoolParam(True),
+     "Treat infinity as an error."),
+    ("NanGuardMode.big_is_error", BoolParam(True),
+     "Treat a value beyond 1e10 as an error."),
+    ("NanGuardMode.action", EnumStr("raise", "warn", "pdb"),
+     "What to do about such an error."),
+)
+
+_PROFILING = (
+    ("profile", BoolParam(False),
+     "Profile all functions."),
+    ("profile_optimizer", BoolParam(False),
+     "Include the rewrites in profiles."),
+    ("profile_memory", BoolParam(False),
+     "Include memory in profiles."),
+    ("print_global_stats", BoolParam(False),
+     "Print the times of the whole process when it ends."),
+    ("profiling.time_thunks", BoolParam(True),
+     "Time each Apply."),
+    ("profiling.n_apply", IntParam(20, at_least(0)),
+     "How many Applys a profile shows."),
+    ("profiling.n_ops", IntParam(20, at_least(0)),
+     "How many Ops, and how many classes of Ops, a profile shows."),
+    ("profiling.output_line_width", IntParam(512, at_least(1)),
+     "The width in columns to which lines of a profile are cut."),
+    ("profiling.min_memory_size", IntParam(1024, at_least(0)),
+     "The size in bytes from which a memory profile shows an Apply's outputs."),
+    ("profiling.min_peak_memory", BoolParam(False),
+     "Add the order of Applys with the lowest peak memory to memory profiles."),
+    ("profiling.destination", StrParam("stdout"),
+     "Where profiles are printed when the process ends: stdout, stderr or the name of a file."),
+    ("profiling.debugprint", BoolParam(False),
+     "Print the graphs of functions, with times, after their profile when the process ends."),
+    ("profiling.ignore_first_call", BoolParam(False),
+     "Leave the first call of a function out of its profile."),
+    ("profiling.nvtx", BoolParam(False),
+     "Mark calls and Applys for system profilers such as Nsight Systems."),
+    ("profiling.nvtx_library", StrParam(""),
+     "The path of the NVTX library (default: the installed one)."),
+    ("tuning.functions", IntParam(0, at_least(0)),
+     "How many functions, those that took the most time, to try tips on when the process ends."),
+    ("tuning.budget", FloatParam(20),
+     "The time in seconds for trying tips on all these functions."),
+    ("ProfileMode.n_apply_to_print", IntParam(15, at_least(0)),
+     "How many Applys the summary of a ProfileMode shows."),
+    ("ProfileMode.n_ops_to_print", IntParam(20, at_least(0)),
+     "How many Ops the summary of a ProfileMode shows."),
+    ("ProfileMode.profile_memory", BoolParam(False),
+     "Measure memory in a ProfileMode too."),
+)
+# fmt: on
+
+FLAGS: tuple[tuple[Any, ...], ...] = (
+    *_VALUES,
+    *_DEVICE,
+    *_COMPILATION,
+    *_RUNNING,
+    *_COMPILED_CODE,
+    *_DEBUGGING,
+    *_PROFILING,
+)
+
+
+def add(name: str, param: ConfigParam, doc: str, *marks: str) -> None:
+    """Add a flag of a table to ``config``."""
+    param.allow_override = LOCKED not in marks
+    AddConfigVar(name, doc, param, in_c_key=KEY in marks)
+
+
+def add_all() -> None:
+    """Add all flags of this table to ``config``."""
+    for row in FLAGS:
+        add(*row)

@@ -1,0 +1,1 @@
+"""How fast the hardware moves bytes and computes: measured once, and kept."""

@@ -1,0 +1,79 @@
+"""Configurations to compile a graph in, by name: rewrites, linker, with or without a C compiler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opwise.graph.fgraph import FunctionGraph
+from opwise.linkers.base import Linker
+from opwise.modes.debugmode import DebugMode
+from opwise.modes.mode import OPT_FAST_COMPILE, OPT_FAST_RUN, OPT_NONE, OPT_O2, OPT_UNSAFE, Mode
+from opwise.optimizers.database import Query
+
+
+class BuiltInKernels(Mode):
+    """A mode that runs loops on the kernels built with opwise: it calls no compiler."""
+
+    def bound_linker(self, fgraph: FunctionGraph) -> Linker:
+        linker: Linker = super().bound_linker(fgraph)
+        linker.generate_kernels = False
+        return linker
+
+
+class Debugged(DebugMode):
+    """A DebugMode that accepts NaN and infinity, which random programs produce."""
+
+    generate_kernels = True
+
+    def __init__(self, linker: None, optimizer: Query) -> None:
+        super().__init__(optimizer, stability_patience=2, check_isfinite=False)
+
+    def bound_linker(self, fgraph: FunctionGraph) -> Linker:
+        linker: Linker = super().bound_linker(fgraph)
+        linker.generate_kernels = self.generate_kernels
+        return linker
+
+
+class DebuggedBuiltInKernels(Debugged):
+    """The same, without a compiler."""
+
+    generate_kernels = False
+
+
+#: name -> (class of the mode, linker, rewrites); the others are compared with the first
+CONFIGURATIONS: dict[str, tuple[Any, str | None, Query]] = {
+    "no optimizer, py": (Mode, "py", OPT_NONE),
+    "no optimizer, c|py": (BuiltInKernels, "c|py", OPT_NONE),
+    "FAST_COMPILE": (Mode, "c|py", OPT_FAST_COMPILE),
+    "FAST_COMPILE, py": (Mode, "py", OPT_FAST_COMPILE),
+    "o2": (Mode, "c|py", OPT_O2),
+    "FAST_RUN, py": (Mode, "py", OPT_FAST_RUN),
+    "FAST_RUN, built-in kernels": (BuiltInKernels, "c|py", OPT_FAST_RUN),
+    "FAST_RUN": (Mode, "c|py", OPT_FAST_RUN),
+    "FAST_RUN without fusion": (BuiltInKernels, "c|py", OPT_FAST_RUN.excluding("fusion")),
+    "FAST_RUN without inplace": (BuiltInKernels, "c|py", OPT_FAST_RUN.excluding("inplace")),
+    "FAST_RUN, vm": (BuiltInKernels, "vm", OPT_FAST_RUN),
+    "FAST_RUN, cvm_nogc": (BuiltInKernels, "cvm_nogc", OPT_FAST_RUN),
+    "unsafe": (BuiltInKernels, "c|py", OPT_UNSAFE),
+}
+#: configurations that run only if they are named, since they take long or need a device
+THOROUGH: dict[str, tuple[Any, str | None, Query]] = {
+    "FAST_RUN, cupy": (Mode, "cupy", OPT_FAST_RUN),
+    "no optimizer, cupy": (Mode, "cupy", OPT_NONE),
+    "DEBUG_MODE": (Debugged, None, OPT_FAST_RUN),
+    "DEBUG_MODE, built-in kernels": (DebuggedBuiltInKernels, None, OPT_FAST_RUN),
+}
+#: the configuration that others are compared with
+REFERENCE = next(iter(CONFIGURATIONS))
+
+
+def mode_of(configuration: str) -> Mode:
+    """Return a new Mode for a configuration. Raises KeyError for an unknown name."""
+    every = {**CONFIGURATIONS, **THOROUGH}
+    if configuration not in every:
+        raise KeyError(
+            f"no configuration is called {configuration!r}; there are {', '.join(map(repr, every))}"
+        )
+    cls, linker, query = every[configuration]
+    mode: Mode = cls(linker, query)
+    return mode
