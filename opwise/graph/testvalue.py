@@ -124,5 +124,7 @@ def _describe(node: Apply, values: Sequence[Any]) -> str:
         place = provenance.line_of(var.made_at)
         made = f', made at File "{place[0]}", line {place[1]}' if place else ""
         lines.append(f"  {var} of shape {getattr(value, 'shape', 'unknown')}{made}")
-    lines.append("Correct the line that this traceback leads to, or the test values of its inputs.")
+    lines.append(
+        "Correct the line that this traceback ends at, or the test values of its operands."
+    )
     return "\n".join(lines)
