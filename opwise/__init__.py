@@ -29,17 +29,6 @@ from opwise.compile.executable import Function
 from opwise.compile.function import function
 from opwise.compile.io import In, Out, Param, SymbolicInput, SymbolicOutput
 from opwise.compile.maker import FunctionMaker
-from opwise.compile.module import (
-    Component,
-    ComponentDict,
-    ComponentList,
-    Composite,
-    External,
-    FancyModule,
-    Member,
-    Method,
-    Module,
-)
 from opwise.compile.shared import SharedVariable, shared
 from opwise.config import change_flags, config
 from opwise.gradient import Lop, Rop, grad, subgraph_grad, verify_grad
@@ -51,6 +40,17 @@ from opwise.graph.printing import pp
 from opwise.graph.provenance import scope
 from opwise.graph.type import Generic, Type, generic
 from opwise.graph.variable import Constant, Variable
+from opwise.legacy.module import (
+    Component,
+    ComponentDict,
+    ComponentList,
+    Composite,
+    External,
+    FancyModule,
+    Member,
+    Method,
+    Module,
+)
 from opwise.linkers.base import (
     CLinker,
     Linker,

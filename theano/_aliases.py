@@ -33,7 +33,8 @@ _GOF = (
     "opwise.errors",
 )
 _COMPILE = (
-    *_all("compile", ("function", "maker", "executable", "io", "shared", "construct", "module")),
+    *_all("compile", ("function", "maker", "executable", "io", "shared", "construct")),
+    "opwise.legacy.module",
     *_all("modes", ("mode", "profilemode", "debugmode", "monitormode")),
     "opwise.profiling.stats",
     "opwise.optimizers.stages",
@@ -51,7 +52,7 @@ SAME = {
     "theano.gpuarray": "opwise.gpu.legacy",
     "theano.compile.debugmode": "opwise.modes.debugmode",
     "theano.compile.mode": "opwise.modes.mode",
-    "theano.compile.module": "opwise.compile.module",
+    "theano.compile.module": "opwise.legacy.module",
     "theano.compile.monitormode": "opwise.modes.monitormode",
     "theano.compile.nanguardmode": "opwise.modes.nanguardmode",
     "theano.compile.profilemode": "opwise.modes.profilemode",

@@ -42,13 +42,13 @@ def gpu_of_flags(flags: str) -> None:
     if config.device == "cpu" and "device=" not in all_flags:
         return
     silent = ",".join(filter(None, (all_flags, "print_active_device=False")))
-    command = [sys.executable, "-m", "opwise.gpu.probe"]
+    command = [sys.executable, "-m", "opwise.gpu.runtime.device_peaks"]
     subprocess.run(command, env={**os.environ, "OPWISE_FLAGS": silent})
 
 
 def gpus_of_profile(profile: Profile) -> tuple[tuple[str, MachineLimits], ...]:
     """Return (name, limits) of each device in a profile; those that are here are measured anew."""
-    gpu, found = importlib.import_module("opwise.gpu.device"), dict(profile.devices)
+    gpu, found = importlib.import_module("opwise.gpu.runtime.device"), dict(profile.devices)
     for name in sorted({a.device for a in profile.applys if a.device}):
         try:
             device = gpu.device(gpu.index_of(name))
@@ -56,5 +56,6 @@ def gpus_of_profile(profile: Profile) -> tuple[tuple[str, MachineLimits], ...]:
             click.echo(f"cannot measure {name}: {error}", err=True)
             continue
         click.echo(f"measuring peak bandwidth and FLOP/s of {device.name}...", err=True)
-        found[name] = importlib.import_module("opwise.gpu.probe").limits(device, refresh=True)
+        peaks = importlib.import_module("opwise.gpu.runtime.device_peaks")
+        found[name] = peaks.limits(device, refresh=True)
     return tuple(found.items())

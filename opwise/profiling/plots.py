@@ -75,7 +75,7 @@ def _figure(bars: int, width: float) -> Figure:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
-            "Plots need matplotlib, which is not installed: pip install 'opwise[plot]'"
+            "Plots need matplotlib, which is not installed: pip install matplotlib"
         ) from error
     height = 1.6 + _BAR * max(bars, _FEWEST)
     return Figure(figsize=(width, height), layout="constrained")

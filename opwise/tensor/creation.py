@@ -68,11 +68,11 @@ def alloc_validate_shape(shape: Iterable[TensorLike]) -> tuple[list[Any], list[b
     for i, entry in enumerate(entries):
         if entry.type.dtype not in dtypes.INTEGERS:
             raise TypeError(
-                f"lengths must be integers; number {i} of the shape, {entry}, has {entry.type}"
+                f"lengths must be integers; element {i} of the shape, {entry}, has {entry.type}"
             )
         if entry.type.ndim:
             raise TypeError(
-                f"lengths are single numbers; number {i} of the shape, {entry}, has "
+                f"lengths must be scalars; element {i} of the shape, {entry}, has "
                 f"{entry.type.ndim} dimensions"
             )
     return entries, [is_one(entry) for entry in entries]

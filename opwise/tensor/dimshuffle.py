@@ -55,9 +55,8 @@ class DimShuffle(Op):
             if not self.input_broadcastable[i]:
                 raise ValueError(
                     f"You cannot drop a non-broadcastable dimension. ({self.input_broadcastable}, "
-                    f"{self.new_order}) Dimension {i} may be longer than 1 and does not stand in "
-                    "the new order: add it there, as x[None, :] does, or take an item or a sum "
-                    "along it."
+                    f"{self.new_order}) Dimension {i} may be longer than 1 and is missing from "
+                    "the new order: add it, as x[None, :] does, or index or sum along it."
                 )
         self.augment = [i for i, o in enumerate(self.new_order) if o == "x"]
         self._transpose = tuple(self.shuffle + self.drop)

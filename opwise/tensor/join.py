@@ -153,7 +153,7 @@ class Join(Op):
 
     def make_node(self, axis, *tensors):
         if not tensors:
-            raise ValueError("there is no tensor to join: the list is empty; give at least one")
+            raise ValueError("there is no tensor to join: the list is empty. Give at least one.")
         parts = [as_tensor_variable(x) for x in tensors]
         ndim = parts[0].type.ndim
         if any(x.type.ndim != ndim for x in parts):

@@ -94,7 +94,7 @@ def test_lines_and_scopes(shown):
     assert " ".join(rows[3]) == details.SPLIT
 
 
-def test_the_rest(shown):
+def test_headline_rest_and_memory(shown):
     lines = shown("-n", 1)
     assert lines[0].startswith("all: 1 function, 4 calls, ")
     assert "Applys (the first 1 of 3)" in lines

@@ -18,7 +18,7 @@ from opwise.profiling.reports import details, device, profilestats, speedup
 from opwise.tensor.extra_ops import Unique
 
 X = np.random.RandomState(1).rand(6, 6).astype("float32")
-WHY = "its length would be waited for"
+WHY = "output size depends on the data: it would need a synchronisation"
 
 
 @pytest.fixture(autouse=True)
@@ -55,8 +55,8 @@ def test_times_are_those_of_events():
         assert measured == [bool(a.device) and a.total > 0 for a in f.applys]
 
 
-def test_waiting_counts_for_what_is_waited_for(monkeypatch):
-    """Results, words that complain, and the marks of what nobody else waits for."""
+def test_waiting_counts_for_the_awaited_apply(monkeypatch):
+    """Waiting for results, for error flags, and for events of work that nobody else awaits."""
     real = emulated.STREAM.synchronize
 
     def synchronize():
@@ -66,7 +66,7 @@ def test_waiting_counts_for_what_is_waited_for(monkeypatch):
     monkeypatch.setattr(emulated.STREAM, "synchronize", synchronize)
     (f,) = run("cupy").profile().functions
     waited = {a.position for a in f.applys if a.waited}
-    # the last one that may complain stands before the first result
+    # the last kernel that may report an error runs before the first result
     assert waited == {a.position for a in f.applys if a.op == "HostFromGpu"}
     assert all(a.waited >= 4 * 2_000_000 for a in f.applys if a.waited)
     mode = ProfileMode("cupy", "fast_run")
@@ -99,7 +99,7 @@ def test_the_section_on_devices():
     assert not device.section(run("c|py").profile(), 5)
 
 
-def test_it_is_kept(tmp_path):
+def test_a_profile_keeps_times_of_the_device(tmp_path):
     profile = run("cupy").profile()
     profile.save(tmp_path / "p.json")
     assert Profile.load(tmp_path / "p.json") == profile
@@ -182,7 +182,7 @@ def test_records_and_tables_name_the_device(tmp_path):
     assert shown.count("  cuda0  ") == sum(bool(a.device) for a in profile.applys)
 
 
-def test_a_move_is_told_for_as_many_calls():
+def test_differences_are_scaled_to_equal_calls():
     """Twice the calls on the device are not half the speed."""
     cpu = run("c|py").profile()
     few, many = (speedup.sentences(cpu, run("cupy", calls).profile()) for calls in (4, 8))

@@ -98,8 +98,8 @@ class CrossentropySoftmaxArgmax1HotWithBias(Op):
             raise ValueError(f"b must be 1-d tensor of floats. Got {b.type}")
         if not _is_labels(y_idx):
             raise ValueError(
-                f"y_idx must be 1-d tensor of [u]ints. Got {y_idx.type}: labels are the numbers of "
-                "classes, T.lvector or T.cast(y, 'int32')"
+                f"y_idx must be 1-d tensor of [u]ints. Got {y_idx.type}: labels are class "
+                "indices, T.lvector or T.cast(y, 'int32')"
             )
         nll = tensor_type(x.type.dtype, y_idx.type.broadcastable).make_variable()
         return Apply(self, [x, b, y_idx], [nll, x.type.make_variable(), y_idx.type.make_variable()])

@@ -46,7 +46,7 @@ def _as_rows(x, name: str) -> Variable:
     if not is_float(x, 1, 2):
         raise ValueError(
             f"{name} must be 1-d or 2-d tensor of floats. Got {x.type}: cast it to floatX, and "
-            "make a matrix of it whose rows are to become probabilities (x.reshape or x.flatten)"
+            "reshape it to a matrix with a row for each distribution (x.reshape or x.flatten)"
         )
     if x.type.broadcastable[-1]:
         warnings.warn(
@@ -148,7 +148,7 @@ class SoftmaxWithBias(Op):
         return [None if point is None else softmax_grad(point, self(*inputs))]
 
 
-def sum_of_points(x, of_x, of_b):
+def sum_of_points(x: Any, of_x: Any, of_b: Any) -> Any:
     """Return the direction of x + b as a matrix, from those of x and b; None without any."""
     if of_b is None:
         return of_x
