@@ -67,8 +67,6 @@ class FunctionGraph:
 
     # Upper layers set these; until then, reading one raises AttributeError.
 
-    #: the feature that computes shapes; set by optimizers.shapefeature
-    shape_feature: Any
     #: the value of ``edits`` when equal Applys were last merged; set by optimizers.merge
     merged_at: int
     #: which Applys run on the device; set by gpu.place
