@@ -80,12 +80,12 @@ class _Network:
         self.edges: list[tuple[int, int, int]] = []
         shared = [v for v in fgraph.inputs if v in fgraph.interface.persistent]
         #: number of each node of the network
-        self.numbers: dict[Apply | Variable, int] = {
-            thing: self._new_node() for thing in (*order, *shared)
-        }
+        self.numbers: dict[Apply | Variable, int] = {}
         for node in order:
+            self.numbers[node] = self._new_node()
             self._add_apply(node)
         for var in shared:
+            self.numbers[var] = self._new_node()
             if not can_be_resident(var):
                 self._add_edge(self.numbers[var], self.SINK, _NEVER)
         #: by output that is the new value of a shared input, the number of that input
