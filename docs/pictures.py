@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/profiling.md from the profiles that its commands left in a folder.
+"""Take the pictures of docs/profiling.md from the profiles that its commands wrote into a folder.
 
 python docs/refresh.py --folder FOLDER docs/profiling.md && python docs/pictures.py FOLDER. Needs
 the extras plot and browser, and a Chromium.

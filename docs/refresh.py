@@ -1,20 +1,20 @@
-"""Run what pages show, and put into them what their commands print.
+"""Run the commands and snippets in pages, and record their output there.
 
-    python docs/refresh.py PAGE...           rewrites pages
-    python docs/refresh.py --check [PAGE...] only runs what they show (default: every page)
-    python docs/refresh.py --folder F PAGE   keeps the files that are written in the folder F
+    python docs/refresh.py PAGE...           record the output in pages again
+    python docs/refresh.py --check [PAGE...] run the commands, change nothing (default: every page)
+    python docs/refresh.py --folder F PAGE   run in the folder F, which keeps the files
 
-A page runs from top to bottom in one scratch folder: blocks marked sh in bash, those marked python
-as scripts. Comments before a block say what else is to be done:
+A page runs from top to bottom in one scratch folder: sh blocks in bash, python blocks as scripts.
+Comments before a block change that:
 
-    <!-- run: COMMAND -->       before a text block: the block holds what a reader would type for
-                                COMMAND, and what it prints
+    <!-- run: COMMAND -->       before a text block: the block contains what a reader types for
+                                COMMAND, and its output
     <!-- run (3): COMMAND -->   the same, for a command that exits with 3
     <!-- file: NAME -->         before a python block: it is written to NAME, and not run here
     <!-- may end with 2 -->     before an sh block: the exit status 2 is no failure
     <!-- not run: REASON -->    before a block: it is not run
     <!-- NAME-command -->       the same: .ci/run runs it, in an environment of its own
-    <!-- set-up: COMMAND -->    anywhere: COMMAND runs, and readers see nothing of it
+    <!-- set-up: COMMAND -->    anywhere: COMMAND runs; the page does not show it
 
 Commands find the checkout as $REPOSITORY, and `opwise` and `python` are those that run this script.
 """
@@ -48,12 +48,12 @@ BLOCK = re.compile(
 )
 #: the command of this checkout, whether it is installed or not
 OPWISE = f'opwise() {{ "{sys.executable}" -m opwise "$@"; }}; '
-#: longer lines of what is printed are cut
+#: the width of the output in columns; longer lines are cut
 WIDTH = 200
 
 
 def fresh(page, folder):
-    """Run the blocks of a page in a folder; return its text with what the commands print."""
+    """Run the blocks of a page in a folder; return its text with the output of the commands."""
     text = Path(page).read_text(encoding="utf-8")
     environment = {
         **os.environ,
@@ -64,7 +64,7 @@ def fresh(page, folder):
     }
 
     def done(block):
-        """Return the text that takes the place of a block."""
+        """Return the text that replaces a block."""
         where = f"{page}:{text.count(chr(10), 0, block.start()) + 1}"
         started = time.monotonic()
         if block["command"]:
@@ -90,7 +90,7 @@ def fresh(page, folder):
         return f"{block[0][:first]}{typed(block['command'])}\n{printed}\n```"
 
     def bash(command, where, allowed=(0,)):
-        # head, or anything else that reads no further, ends what writes into it
+        # a command that stops reading early, like head, ends the one that writes to it
         return run(["bash", "-o", "pipefail", "-c", OPWISE + command], command, where,
                    {*allowed, 141})  # fmt: skip
 
@@ -117,9 +117,9 @@ def fresh(page, folder):
 
 
 def typed(command):
-    """Return a command as a reader would type it: ``$ opwise ...``, a line for each part of it.
+    """Return a command as a reader would type it: ``$ opwise ...``, a line for each part.
 
-    Without what cuts its output or sends it away, and what only sets it up.
+    Leaves out filters and redirections of its output, and commands that only set it up.
     """
     shown = _CUT.sub("", command.replace("$REPOSITORY/", ""))
     tokens = shlex.shlex(shown, punctuation_chars=True)
@@ -133,9 +133,9 @@ def typed(command):
     return "\n".join(f"$ {' '.join(line)}" for line in lines if line and line[0] not in _SET_UP)
 
 
-#: what the reader of a page need not type: filters at the end, and redirections without a file
+#: what readers do not type: filters at the end, and redirections without a file
 _CUT = re.compile(r"(?: [12]?>&[12])?(?: \| (?:sed|head|tail) .*)$|(?: [12]?> ?/dev/null| 2>&1)+")
-#: commands that readers need not type
+#: commands that readers do not type
 _SET_UP = ("cd", "ls")
 
 
@@ -143,10 +143,10 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pages", nargs="*", type=Path)
     parser.add_argument("--check", action="store_true", help="run the commands, change nothing")
-    parser.add_argument("--folder", type=Path, help="where the commands run")
+    parser.add_argument("--folder", type=Path, help="run the commands in this folder")
     args = parser.parse_args(argv)
     if not args.pages and not args.check:
-        parser.error("name the pages to rewrite")
+        parser.error("name the pages to record")
     for page in args.pages or [ROOT / name for name in PAGES]:
         with contextlib.ExitStack() as stack:
             folder = args.folder or stack.enter_context(tempfile.TemporaryDirectory())

@@ -62,7 +62,7 @@ from opwise.linkers.storage import Container
 from opwise.linkers.wrap import DualLinker, WrapLinker, WrapLinkerMany
 from opwise.modes.mode import Mode, get_default_mode, get_mode, register_mode
 from opwise.modes.profilemode import ProfileMode
-from opwise.profiling import totals as _totals
+from opwise.profiling import process as _process
 from opwise.tensor.products import dot
 from opwise.tuning.advise import advise
 from opwise.version import __version__
@@ -154,7 +154,7 @@ __all__ = [
 _sys.modules[f"{__name__}.printing"] = printing
 
 
-_totals.note_import(_start)
+_process.note_import(_start)
 
 
 def __getattr__(name):

@@ -86,8 +86,7 @@ _WHAT_METHODS_DO = {
     "perform": "Define perform(self, node, inputs, output_storage), which puts each result into "
     "output_storage[i][0].",
     "grad": "Define grad(self, inputs, output_gradients), which returns the gradient by each "
-    "input; or keep the gradient from going through it, with consider_constant or "
-    "disconnected_grad.",
+    "input; or stop the gradient at it with consider_constant or disconnected_grad.",
     "R_op": "Define R_op(self, inputs, eval_points), which returns the derivative of each output "
     "in that direction.",
     "impl": "Define impl(self, *inputs), which returns the value for numbers.",

@@ -28,7 +28,7 @@ from opwise.graph.null import (
 )
 from opwise.graph.traversal import io_toposort
 from opwise.graph.variable import Constant, Variable
-from opwise.profiling import totals
+from opwise.profiling import process
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar
 from opwise.scalar.types import constant as scalar_constant
@@ -220,7 +220,7 @@ def grad(
     for var in unreached:
         disconnected.report(var)
     # all Applys made here belong to one line of the user
-    with provenance.located(provenance.capture()), totals.building_gradients():
+    with provenance.located(provenance.capture()), process.building_gradients():
         backward.run(wrt_list)
         found = [backward.gradient(var) for var in wrt_list]
     results = []
@@ -232,9 +232,9 @@ def grad(
         elif is_null(result) and null_gradients == "raise":
             raise NullTypeGradError(
                 f"tensor.grad encountered a NaN. {result.type.why_null} "
-                f"(met in the gradient with respect to {var}) Keep the gradient from going through "
-                "it with consider_constant or disconnected_grad, or give the Op such a gradient; "
-                "null_gradients='return' returns what has none."
+                f"(met in the gradient with respect to {var}) Stop the gradient at it with "
+                "consider_constant or disconnected_grad, or define the gradient of the Op; with "
+                "null_gradients='return', grad returns such gradients instead of raising."
                 + (f"\n{result.type.where}" if result.type.where else "")
             )
         results.append(result)
@@ -295,8 +295,8 @@ def _check_ndim(var, g, what: str, where: str = "") -> None:
     wanted, got = getattr(var.type, "ndim", None), getattr(g.type, "ndim", None)
     if wanted is not None and got is not None and wanted != got:
         raise ValueError(
-            f"{what} has {got} dimensions, but {wanted} are required. A gradient has the shape of "
-            f"what it is the gradient by.{where}"
+            f"{what} has {got} dimensions, but {wanted} are required. A gradient has the "
+            f"shape of the variable that it is taken by.{where}"
         )
 
 
@@ -752,7 +752,7 @@ def _directions(wrt, eval_points) -> dict[Variable, Variable]:
         if wanted != got:
             raise ValueError(
                 f"Element {i} of wrt/eval_point have mismatched dimensionality: {wanted} versus "
-                f"{got}. A direction has the shape of its variable, {var}."
+                f"{got}. A direction must have the shape of {var}."
             )
     return dict(zip(wrt, points, strict=True))
 
@@ -1045,8 +1045,8 @@ class GradientError(Exception):
             f"            val1 = {self.val1:f}      ,  val2 = {self.val2:f}\n"
             f"            abs. error = {self.abs_err:f},  abs. tolerance = {self.abs_tol:f}\n"
             f"            rel. error = {self.rel_err:f},  rel. tolerance = {self.rel_tol:f}\n"
-            "val1 is what the graph of the gradient gives, val2 the numeric gradient: look at the "
-            "method grad of what was checked.\n"
+            "val1 is the gradient that the graph computes, val2 the numeric gradient: check the "
+            "method grad of the Op.\n"
             f"Exception args: {context}"
         )
 

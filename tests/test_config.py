@@ -325,7 +325,7 @@ def test_base_compiledir_format_and_compiledir_are_respected(load, tmp_path):
 
 
 @pytest.mark.parametrize("home", [None, "", "relative/home"])
-def test_without_a_home_that_can_be_used_the_folder_is_that_of_the_system(load, monkeypatch, home):
+def test_without_a_usable_HOME_the_user_database_gives_the_home(load, monkeypatch, home):
     monkeypatch.delenv("HOME")
     if home is not None:
         monkeypatch.setenv("HOME", home)
@@ -361,7 +361,7 @@ def test_a_user_whom_the_system_does_not_know_has_a_cache_and_no_files(load, mon
     ],
 )
 @pytest.mark.parametrize("flag", ["base_compiledir", "compiledir", "gpuarray.cache_path"])
-def test_a_folder_that_names_none_is_refused(load, flag, value, reason):
+def test_invalid_folders_are_refused(load, flag, value, reason):
     with pytest.raises(ValueError, match="OPWISE_FLAGS") as error:
         load(OPWISE_FLAGS=f"{flag}='{value}'")
     assert f'"{flag}". {reason}' in str(error.value)
@@ -626,7 +626,7 @@ def test_config_hash_depends_on_the_keyed_flags_alone(load):
     assert module.get_config_hash() != before
 
 
-def test_a_device_that_cannot_be_had_is_said_once_and_the_cpu_computes():
+def test_a_missing_device_brings_one_warning_and_the_cpu_computes():
     script = (
         "import theano, theano.tensor as T\n"
         "x = T.scalar('x')\n"

@@ -785,8 +785,8 @@ def test_the_error_says_where_and_how_far():
         "            val1 = 1.500343      ,  val2 = 1.000229",
         "            abs. error = 0.500114,  abs. tolerance = 0.000100",
         "            rel. error = 0.200000,  rel. tolerance = 0.000100",
-        "val1 is what the graph of the gradient gives, val2 the numeric gradient: look at the "
-        "method grad of what was checked.",
+        "val1 is the gradient that the graph computes, val2 the numeric gradient: check the "
+        "method grad of the Op.",
         "Exception args: ",
         "The error happened with the following inputs:, [array([0.5488135 , 0.71518937, "
         "0.60276338])], ",

@@ -202,7 +202,7 @@ def _as_output(out: Any) -> SymbolicOutput:
         return SymbolicOutput(out)
     advice = "Write T.constant(value) for a value."
     if isinstance(out, list | tuple):
-        advice = "The list of outputs cannot contain lists: join them."
+        advice = "Give all outputs in one list, without lists inside it."
     raise TypeError(
         f"Outputs must be theano Variable or Out instances. Received {out} of type {type(out)}. "
         + advice
@@ -353,8 +353,8 @@ def _check_missing(
                 raise missing_input(node, i, graph_outputs, created(var))
     var = next(out for out in graph_outputs if is_missing(out))
     raise MissingInputError(
-        f"Undeclared input: {var} is an output or update, but neither an input nor computed. "
-        "Add it to the inputs, or set its value by givens." + created(var),
+        f"Undeclared input: {var} is an output or an update, but it is not an input, and nothing "
+        "computes it. Add it to the inputs, or give it a value by givens." + created(var),
         variable=var,
     )
 
@@ -453,8 +453,8 @@ class _Copy:
                 "When using 'givens' or 'replace' with several (old_v, new_v) replacement pairs, "
                 "you can not have a new_v variable depend on an old_v one. For instance, givens = "
                 f"{{a:b, b:(a+1)}} is not allowed. Here, the old_v {old} is used to compute other "
-                f"new_v's, but it is scheduled to be replaced by {new}. Write {new} there "
-                f"instead of {old}."
+                f"new_v's, but it is scheduled to be replaced by {new}. Use the "
+                f"replacement of {old} there."
             )
         (self.copies[old],) = self.copy([new])
 

@@ -263,8 +263,8 @@ class Function(CallPath):
         if "broadcastable dimension" in problem:
             lengths = ", ".join("1" if b else "n" for b in var.type.broadcastable)
             return (
-                f"{named} is {var.type} and takes arrays of shape ({lengths}): declare it with "
-                "another type, such as T.matrix, to allow any length."
+                f"{named} takes arrays of shape ({lengths}), as {var.type} says: if all "
+                "lengths may differ, declare it with another type, such as T.matrix."
             )
         if "found a Variable" in problem:
             return (
@@ -277,7 +277,7 @@ class Function(CallPath):
                 f"numpy.asarray(value, {var.type.dtype!r})."
             )
         if "you can: 1)" in problem:
-            return ""  # the error says what to do
+            return ""  # it has been said
         return f"{named} must be convertible to a numpy array of dtype {var.type.dtype}."
 
     def _find(self, key: str) -> int:

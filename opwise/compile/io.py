@@ -190,7 +190,7 @@ def as_input(spec: Any) -> In:
         )
     if isinstance(spec, Constant):
         raise TypeError(
-            f"Constants not allowed in param list: {spec}. It has a value already: leave it out."
+            f"Constants not allowed in param list: {spec}. A constant has its value: leave it out."
         )
     if isinstance(spec, Variable):
         return In(spec)

@@ -16,7 +16,7 @@ from opwise.graph.type import Type, generic
 from opwise.graph.variable import Variable
 from opwise.linkers.storage import Container
 from opwise.scalar import dtypes
-from opwise.tensor.type import tensor_type
+from opwise.tensor.type import TensorType, tensor_type
 from opwise.tensor.variable import _tensor_py_operators
 
 
@@ -130,9 +130,13 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
 class TensorSharedVariable(_tensor_py_operators, SharedVariable):
     """A shared array."""
 
+    type: TensorType
+
 
 class ScalarSharedVariable(_tensor_py_operators, SharedVariable):
     """A shared array without dimensions, made from a number."""
+
+    type: TensorType
 
 
 #: called as (value, name, strict, allow_downcast, **kwargs); raises TypeError to refuse

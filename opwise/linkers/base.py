@@ -287,8 +287,8 @@ class CLinker(OpWiseCLinker):
         step = super().c_step(node, kernels)
         if step is None:
             raise NotImplementedError(
-                f"{node.op} cannot produce C code, and the linker 'c' runs C alone. Use the linker "
-                f"'c|py', which runs perform where there is no C."
+                f"{node.op} cannot produce C code, and the linker 'c' runs only C. Use the linker "
+                f"'c|py', which runs perform if there is no C code."
                 f"{''.join(map(provenance.made_by, node.origins[:1]))}"
             )
         return step

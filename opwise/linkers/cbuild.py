@@ -101,7 +101,7 @@ def no_compiler() -> str:
     if not config.cxx:
         return "The flag cxx is empty, so no C compiler is used"
     if config.cxx != "cc":
-        return f"The flag cxx names a C compiler that is not there, {config.cxx}"
+        return f"The C compiler of the flag cxx, {config.cxx}, was not found"
     return "There is no C compiler (no cc, gcc or clang is on the PATH)"
 
 
@@ -118,16 +118,16 @@ def warn_of_compiler() -> None:
 @cache
 def _say_replaced(wanted: str, used: str | None) -> None:
     provenance.warn(
-        f"The flag cxx names a C compiler that is not there, {wanted}: {used} takes its place. Set "
-        "the flag to the path of a compiler, or leave it out."
+        f"The C compiler of the flag cxx, {wanted}, was not found: using {used} instead. Set the "
+        "flag to the path of a compiler, or remove it."
     )
 
 
 @cache
 def _say_missing() -> None:
     provenance.warn(
-        f"{no_compiler()}: functions run on built-in loops, which are slower. Install one or set "
-        "the flag cxx to the path of one, or to nothing (cxx=) if there is to be none."
+        f"{no_compiler()}: functions run on slower, built-in loops. Install a compiler, or set the "
+        "flag cxx to the path of one. To silence this message, set cxx="
     )
 
 

@@ -34,7 +34,7 @@ def annotated(
     """Return an exception of the same class whose text also says what failed and where.
 
     values: of the Apply's inputs, None if they are not known. storage: for the footprint that
-    exception_verbosity=high prints. Exceptions that are no failure of the Apply, such as
+    exception_verbosity=high prints. Exceptions that are not failures of the Apply, such as
     KeyboardInterrupt, are returned as they are.
     """
     if not isinstance(exception, Exception) or getattr(exception, "_opwise_annotated", False):
@@ -108,7 +108,7 @@ def _where(node: Apply, values: Sequence[Any] | None) -> str:
     )
     lines = _user_lines(traces)
     if len(lines) > 1:
-        text += "It computes what was written at:\n" + "".join(f"  {line}\n" for line in lines)
+        text += "It computes the expressions at:\n" + "".join(f"  {line}\n" for line in lines)
     return text.rstrip("\n")
 
 
@@ -151,14 +151,14 @@ def _inputs_described(node: Apply, values: Sequence[Any], storage: Footprint | N
         shape = f" of shape {value.shape}" if hasattr(value, "shape") else ""
         lines.append(f"  input {i}: {var}{shape}, {kind}")
         lines += [f"    {line}" for line in _user_lines(made, with_text=True)]
-    return ["\nWhat it reads:", *lines] if lines else []
+    return ["\nIts inputs:", *lines] if lines else []
 
 
 def _advice(exception: BaseException, node: Apply, values: Sequence[Any]) -> str | None:
     try:
         advice: str | None = _remedies().remedy(exception, node, values)
         return advice
-    except Exception:  # advice is extra: a fault in it must not hide the failure
+    except Exception:  # a fault in the advice must not hide the failure
         return None
 
 

@@ -169,9 +169,8 @@ class Kernels:
                 loop.keep = library
         if failure is not None:
             provenance.warn(
-                f"opwise goes on with its built-in loops, which are slower: {failure}. Look at the "
-                "flags cxx (the compiler) and gcc.cxxflags; cxx= does without one, and says "
-                "nothing."
+                f"opwise uses its slower, built-in loops: {failure}. Check the flags cxx (the "
+                "compiler) and gcc.cxxflags; to use no compiler and silence this message, set cxx="
             )
         for loop in self._loops.values():
             if not loop.address:

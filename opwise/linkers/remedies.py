@@ -1,4 +1,4 @@
-"""What to do about an Apply that failed: advice from its Op and from the values that it met."""
+"""Advice on a failing Apply, from its Op and the values of its inputs."""
 
 from __future__ import annotations
 
@@ -38,29 +38,27 @@ Values = Sequence[Any]
 
 
 def _called(node: Apply, i: int) -> str:
-    """Return what input ``i`` of an Apply is called: by its name, or its place if it has none."""
+    """Return the name of input ``i`` of an Apply, or "input i" if it has none."""
     var = node.inputs[i]
     return str(var) if var.owner is None or var.name else f"input {i}"
 
 
 _EARLIER = (
-    "To meet such a fault at the line that makes it, give the inputs a tag.test_value and set the "
-    "flag compute_test_value=raise."
+    "To raise this error at the line that builds the graph, give the inputs a tag.test_value and "
+    "set the flag compute_test_value=raise."
 )
 
 
 def remedy(exception: BaseException, node: Apply, values: Values) -> str | None:
-    """Return what a user can do about the failure of an Apply, or None if there is no telling.
+    """Return what a user can do about the failure of an Apply, or None if that is not known.
 
-    values: those of its inputs.
+    values: of its inputs.
     """
     for var, value in zip(node.inputs, values, strict=True):
         if value is None and hasattr(var.type, "numpy_dtype"):
-            return (
-                f"Give a value for {var}: an array of {var.type}. It has none, or None was given."
-            )
+            return f"Give {var} a value: an array of {var.type}. It has none, or the value None."
     if isinstance(exception, MemoryError):
-        return "Look at the shapes: ask for a smaller array, or work on it part by part."
+        return "Check the shapes: use smaller arrays, or process them in parts."
     if isinstance(exception, MethodNotDefined):
         return None  # its own text says what to write
     for kind, advise in _ADVICE:
@@ -80,19 +78,19 @@ def _elementwise(exception: BaseException, node: Apply, values: Values) -> str |
         return None
     dim, found = lengths
     met = " and ".join(f"{_called(node, i)} has {n}" for n, i in found.items())
-    text = f"Elementwise operands need equal lengths; along dimension {dim} {met}."
+    text = f"Operands must have equal lengths: along dimension {dim}, {met}."
     if 1 not in found:
         return f"{text} {_EARLIER}"
     one = _called(node, found[1])
     return (
-        f"{text} A length that happens to be 1 is not stretched: it must be known before. Write "
-        f"T.addbroadcast({one}, {dim}), or declare {one} with that dimension broadcastable, as "
-        "T.row and T.col do."
+        f"{text} A dimension that is 1 only at run time is not broadcast. Write "
+        f"T.addbroadcast({one}, {dim}), or declare that dimension of {one} broadcastable, "
+        "as T.row and T.col do."
     )
 
 
 def meeting(node: Apply, values: Values) -> tuple[int, dict[int, int]] | None:
-    """Return (dimension, {length: index of an input that has it}) where operands do not fit."""
+    """Return (dimension, {length: index of an input}) if operands differ in length, or None."""
     shapes = [np.shape(value) for value in values]
     for dim in range(max(map(len, shapes), default=0)):
         found: dict[int, int] = {}
@@ -107,9 +105,9 @@ def meeting(node: Apply, values: Values) -> tuple[int, dict[int, int]] | None:
 def step_that_failed(node: Apply, values: Values) -> Any:
     """Return the scalar op of a fused loop whose operands have different lengths, or None."""
     scalar_op = node.op.scalar_op
-    if not hasattr(scalar_op, "steps"):
+    if not hasattr(scalar_op, "instructions"):
         return scalar_op
-    # of each slot, the lengths of its dimensions; None: stretched to any
+    # the lengths of each slot's dimensions; None: broadcast
     slots = [
         [None if b else n for b, n in zip(var.type.broadcastable, np.shape(value), strict=True)]
         for var, value in zip(node.inputs, values, strict=True)
@@ -128,7 +126,7 @@ def step_that_failed(node: Apply, values: Values) -> Any:
 
 # --- products -------------------------------------------------------------------------------------
 
-#: where the two factors stand among the inputs
+#: the positions of the two factors among the inputs
 _FACTORS = {Gemm: (2, 3), Gemv: (2, 3), Ger: (2, 3)}
 
 
@@ -142,13 +140,15 @@ def _product(exception: BaseException, node: Apply, values: Values) -> str | Non
     )
     batched = isinstance(node.op, BatchedDot)
     if batched and left[:1] != right[:1]:
-        return f"The first dimensions of {x} and {y} number the products: they must be equal."
+        return f"The first dimensions of {x} and {y}, the batch sizes, must be equal."
     summed = left[-1], right[max(0, len(right) - 2)]
     if summed[0] == summed[1]:
-        return f"The product fits; what it is added to has another shape. {_EARLIER}"
+        return (
+            f"The product is computed; the array that it is added to has another shape. {_EARLIER}"
+        )
     text = (
-        f"The last dimension of {x} ({summed[0]}) must be as long as the "
-        f"{'last but one' if len(right) > 1 else 'only one'} of {y} ({summed[1]})."
+        f"The last dimension of {x} ({summed[0]}) must equal the "
+        f"{'second-to-last' if len(right) > 1 else 'only'} dimension of {y} ({summed[1]})."
     )
     if len(right) == 2 and not batched and left[-1] == right[1]:
         text += f" The transpose of {y} would fit: {y}.T."
@@ -163,24 +163,25 @@ def _product(exception: BaseException, node: Apply, values: Values) -> str | Non
 def _index(exception: BaseException, node: Apply, values: Values) -> str | None:
     if isinstance(exception, IndexError):
         if "boolean index" in str(exception):
-            return f"A mask has the shape of what it picks from, {np.shape(values[0])} here."
+            shape = np.shape(values[0])
+            return f"A mask must have the shape of the array that it indexes, here {shape}."
         if "broadcast" in str(exception):
-            return "Index arrays that stand side by side need equal lengths: they make pairs."
+            return "Index arrays are used in pairs, so they must have equal lengths."
         length = np.shape(values[0])[0] if np.ndim(values[0]) else 0
         if np.ndim(values[0]) > 1 and not isinstance(node.op, _OF_ROWS):
             return (
-                f"{_called(node, 0)} has the shape {np.shape(values[0])}: an index lies between "
-                "minus the length of its dimension and that length less 1."
+                f"{_called(node, 0)} has the shape {np.shape(values[0])}: indices into a dimension "
+                "of length n must be in -n to n-1."
             )
         if length:
-            return f"Indices of {_called(node, 0)} go from {-length} to {length - 1} here."
-        return f"{_called(node, 0)} is empty: there is nothing to pick."
+            return f"Indices into {_called(node, 0)} must be in {-length} to {length - 1} here."
+        return f"{_called(node, 0)} is empty: no index is valid."
     if "step" in str(exception):
-        return "Give a step other than 0; a negative one goes backward."
+        return "Use a step other than 0."
     if isinstance(node.op, IncSubtensor | AdvancedIncSubtensor1 | BaseAdvancedIncSubtensor):
         return (
-            f"{_called(node, 1)} must have the shape of the part of {_called(node, 0)} that it "
-            "goes into, or be a scalar."
+            f"{_called(node, 1)} must be a scalar, or have the shape of the part of "
+            f"{_called(node, 0)} that it is written to."
         )
     return None
 
@@ -194,48 +195,45 @@ _OF_ROWS = (AdvancedSubtensor1, AdvancedIncSubtensor1)
 def _reshape(exception: BaseException, node: Apply, values: Values) -> str | None:
     size = np.size(values[0])
     return (
-        f"The new shape must hold the {size} elements of {_called(node, 0)}; one length may be -1, "
-        "and follows from the others."
+        f"The new shape must have {size} elements, as {_called(node, 0)} has; one length may be "
+        "-1: it is computed from the others."
     )
 
 
 def _join(exception: BaseException, node: Apply, values: Values) -> str | None:
     shapes = ", ".join(f"{_called(node, i)} {np.shape(v)}" for i, v in enumerate(values) if i)
-    return f"Only along axis {int(values[0])}, the one joined along, may lengths differ: {shapes}."
+    return f"Lengths may differ only along axis {int(values[0])}, the axis of the join: {shapes}."
 
 
 def _split(exception: BaseException, node: Apply, values: Values) -> str | None:
-    return f"The sizes must add up to the length of {_called(node, 0)} along that axis."
+    return f"The sum of the sizes must be the length of {_called(node, 0)} along that axis."
 
 
 def _top(exception: BaseException, node: Apply, values: Values) -> str | None:
-    return (
-        f"Ask for at most as many as {_called(node, 0)} has, whose shape is {np.shape(values[0])}."
-    )
+    shape = np.shape(values[0])
+    return f"k must be at most the length along that axis of {_called(node, 0)}, of shape {shape}."
 
 
 def _alloc(exception: BaseException, node: Apply, values: Values) -> str | None:
     if "negative" in str(exception):
-        return "Lengths are 0 or more: look at how the shape is computed."
-    return f"{_called(node, 0)} must have the lengths of the result, or 1 where it is repeated."
+        return "Lengths must not be negative: check how the shape is computed."
+    return f"Each dimension of {_called(node, 0)} must have the length of the result, or 1."
 
 
 def _arange(exception: BaseException, node: Apply, values: Values) -> str | None:
-    return "Give a step other than 0."
+    return "Use a step other than 0."
 
 
 def _reduction(exception: BaseException, node: Apply, values: Values) -> str | None:
     if "zero-size" in str(exception) or "empty" in str(exception):
-        return (
-            f"{_called(node, 0)} is empty, and an empty array has no maximum: give it an element."
-        )
+        return f"{_called(node, 0)} is empty, and an empty array has no maximum."
     return _elementwise(exception, node, values) if hasattr(node.op, "scalar_op") else None
 
 
 def _rebroadcast(exception: BaseException, node: Apply, values: Values) -> str | None:
     return (
-        f"The program says that this dimension of {_called(node, 0)} is always 1 (T.addbroadcast, "
-        "T.patternbroadcast): drop that, or give such a value."
+        f"The program declares this dimension of {_called(node, 0)} as 1 (T.addbroadcast, "
+        "T.patternbroadcast): remove that, or give a value of length 1."
     )
 
 
@@ -246,11 +244,11 @@ def _labels(exception: BaseException, node: Apply, values: Values) -> str | None
     x, labels = values[0], values[-1]
     if np.shape(x)[0] != np.shape(labels)[0]:
         return f"Give one label for each of the {np.shape(x)[0]} rows."
-    return f"Labels are classes, counted from 0: here from 0 to {np.shape(x)[1] - 1}."
+    return f"Labels are class indices, here in 0 to {np.shape(x)[1] - 1}."
 
 
 def _softmax(exception: BaseException, node: Apply, values: Values) -> str | None:
-    return "The bias has one element for each column of what it is added to."
+    return "The bias must have one element for each column of the matrix."
 
 
 # --- others ---------------------------------------------------------------------------------------
@@ -259,27 +257,27 @@ def _softmax(exception: BaseException, node: Apply, values: Values) -> str | Non
 def _assert(exception: BaseException, node: Apply, values: Values) -> str | None:
     failed = [_called(node, i) for i, v in enumerate(values) if i and not np.all(v)]
     return (
-        f"The program asserts that {' and '.join(failed)} is true of {_called(node, 0)}: look at "
-        "what was given, or at the condition."
+        f"The program asserts that {' and '.join(failed)} is true of {_called(node, 0)}: check "
+        "the arguments and the condition."
     )
 
 
 def _print(exception: BaseException, node: Apply, values: Values) -> str | None:
-    return "What Print is to show are attributes or methods of an array, such as 'shape' or 'min'."
+    return "Print takes names of attributes or methods of an array, such as 'shape' or 'min'."
 
 
 def _own_op(exception: BaseException, node: Apply) -> str | None:
     text, name = str(exception), type(node.op).__name__
     if "did not compute its output" in text:
-        return f"{name}.perform returns nothing: it puts each result into output_storage[i][0]."
+        return f"{name}.perform must put each result into output_storage[i][0]; it returns nothing."
     if text.startswith("expected an array of dtype"):
         return (
-            f"What {name}.perform computes must have the type that make_node gave its output, "
+            f"The result of {name}.perform must have the type that make_node declared, "
             f"{node.outputs[0].type}: convert the result, or declare another type."
         )
     if text.startswith("expected an ndarray"):
-        return f"{name}.perform must put arrays into output_storage[i][0]: numpy.asarray makes one."
-    return f"Look into {name}.perform, where the traceback ends."
+        return f"{name}.perform must put arrays into output_storage[i][0]: use numpy.asarray."
+    return f"Check {name}.perform, where the traceback ends."
 
 
 #: (classes of Ops, what advises on their failures), the first that fits

@@ -158,6 +158,7 @@ class DebugLinker(Linker):
         if target.device_name() != "cpu":
             trials = importlib.import_module("opwise.gpu.trials").trials_of(linked.order)
         history = fgraph.find_feature(RewriteHistory)
+        assert history is not None
         replay = Replay(history, fgraph.inputs, fgraph.outputs, self.settings.check_py_code)
         assert isinstance(linked.vm, PlainVM)
         return replace(linked, vm=DebugVM(self.settings, linked.vm, replay, trials))

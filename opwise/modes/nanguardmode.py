@@ -97,10 +97,10 @@ def _explanation(var: Variable, node: Apply | None) -> str:
         )
     return (
         "NanGuardMode found an error in the output of a node in this variable:\n"
-        + debugprint(var, file="str")
-        + "\nThe inputs of this Apply hold no such value, so the Apply computed it: look for a "
-        "division by 0, the logarithm of a number <= 0, or exp of a large number. If the value is "
-        "intended, set tag.nan_guard_mode_check = False on the variable."
+        f"{debugprint(var, file='str')}\n"
+        "The inputs of this Apply contain no such value, so this Apply produces it: look for a "
+        "division by 0, the logarithm of a number that is not positive, or the exp of a large "
+        "number. To allow it, set tag.nan_guard_mode_check = False on the variable."
     )
 
 

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 from opwise.config import config
 from opwise.modes.mode import Mode
-from opwise.profiling import limits
-from opwise.profiling.collection import no_collection
-from opwise.profiling.profiled import Profiled, profile_from
-from opwise.profiling.showing import show
+from opwise.profiling.methods import ProfileMethods, profile_from
+from opwise.profiling.process import pause_garbage_collection
+from opwise.profiling.streams import show
 
 if TYPE_CHECKING:
     from opwise.profiling.profile import FunctionProfile, Profile
     from opwise.profiling.recorder import Recorder
 
 
-class ProfileMode(Mode, Profiled):
+class ProfileMode(Mode, ProfileMethods):
     """Times every Apply of every function compiled under it.
 
     linker, optimizer: as for Mode; the linker comes first. message: a text to keep in the profile;
@@ -123,7 +122,7 @@ class ProfileMode(Mode, Profiled):
         """
         self._print_summary(*_limits(n_apply_to_print, n_ops_to_print))
 
-    @no_collection()
+    @pause_garbage_collection()
     def _print_summary(self, n_apply: int, n_ops: int, at_end: bool = False) -> None:
         from opwise.profiling.reports import profilemode as text
 
@@ -131,7 +130,7 @@ class ProfileMode(Mode, Profiled):
         self._calls_printed = _calls(profile)
         show(text.summary(profile, n_apply, n_ops), at_end=at_end)
 
-    @no_collection()
+    @pause_garbage_collection()
     def print_diff_summary(
         self, other: Any, n_apply_to_print: int | None = None, n_ops_to_print: int | None = None
     ) -> None:
@@ -165,8 +164,10 @@ def _by_name(profile: Profile, value: Callable[[FunctionProfile], Any]) -> dict[
 
 def _limits(n_apply_to_print: int | None, n_ops_to_print: int | None) -> tuple[int, int]:
     """Return both numbers of rows, from the flags where None is given."""
+    from opwise.profiling.validation import check_counts
+
     given = {"n_apply_to_print": n_apply_to_print, "n_ops_to_print": n_ops_to_print}
-    limits.check(**{name: n for name, n in given.items() if n is not None})
+    check_counts(**{name: n for name, n in given.items() if n is not None})
     flags = config.ProfileMode
     return (
         flags.n_apply_to_print if n_apply_to_print is None else n_apply_to_print,

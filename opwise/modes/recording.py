@@ -67,8 +67,8 @@ def record(
 
 
 def _known(device: Any) -> Any:
-    """Return (name, MachineLimits) of a Device, or None if its limits were not measured."""
-    found = importlib.import_module("opwise.gpu.probe").known(device)
+    """Return (name, MachineLimits) of a Device, None if it has not been measured."""
+    found = importlib.import_module("opwise.gpu.runtime.device_peaks").known(device)
     return found and (f"cuda{device.index}", found)
 
 

@@ -126,7 +126,7 @@ PIPELINE = [
     Stage("random_make_inplace", 99, "in_to_out", "fast_run inplace",
           "Updates the states of random generators in place."),
     Stage("merge3", 100, "merge", "fast_run merge", "Merges Applys that have become equal."),
-    Stage("place_on_device", 101, "opwise.gpu.place:PlaceOnDevice", "gpu",
+    Stage("place_on_device", 101, "opwise.gpu.placement.rewrite:PlaceOnDevice", "gpu",
           "Divides Applys between host and device, and inserts transfers."),
 ]  # fmt: skip
 

@@ -64,7 +64,7 @@ class Literal(ScalarOp):
     def computation(self, in_dtypes, out_dtypes):
         return lambda arrays: [np.asarray(self.value)]
 
-    def flops(self, n_inputs):
+    def element_flops(self, n_inputs):
         return 0
 
     def element_cost(self, n_inputs):
@@ -82,6 +82,8 @@ class Literal(ScalarOp):
 
 class Composite(ScalarOp):
     """The scalar function from ``inputs`` to ``outputs``, two lists of scalar variables."""
+
+    profile_kind = "fused"
 
     def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Variable]):
         slots = {var: i for i, var in enumerate(inputs)}
@@ -132,8 +134,8 @@ class Composite(ScalarOp):
             raise TypeError(f"{self} takes inputs of {self.in_dtypes}, not {tuple(in_dtypes)}")
         return [self.slot_dtype(s) for s in self.outs]
 
-    def flops(self, n_inputs):
-        counts = [one.op.flops(len(one.args)) for one in self.instructions]
+    def element_flops(self, n_inputs):
+        counts = [one.op.element_flops(len(one.args)) for one in self.instructions]
         return None if None in counts else sum(counts)
 
     def element_cost(self, n_inputs):

@@ -76,7 +76,7 @@ def support(names: Iterable[str], dtypes: Iterable[str]) -> str:
 def support_parts(
     names: Iterable[str], dtypes: Iterable[str], instead: str | None = None
 ) -> list[str]:
-    """Return the typedefs, what ``convert`` calls, and functions of csupport/scalar.h.
+    """Return typedefs, the functions that ``convert`` calls, and functions of csupport/scalar.h.
 
     names: of functions ``ow_<name>_<short>``, as in a row's ``c_support``; dtypes: for which of
     them. A function that does not exist for a dtype is left out: the row's expression does not call

@@ -98,7 +98,7 @@ class ScalarOp(Op):
         results = results if self.nout > 1 else (results,)
         return [casting.cast(np.asarray(r), d) for r, d in zip(results, out_dtypes, strict=True)]
 
-    def flops(self, n_inputs):
+    def element_flops(self, n_inputs):
         """Return the floating-point operations for one element; None if there is no exact count."""
         if self.row is None or self.row.flops is None:
             return None
@@ -185,7 +185,7 @@ class Cast(UnaryScalarOp):
         super().__init__(name=name)
         self.o_type = o_type if not isinstance(o_type, str) else get_scalar_type(o_type)
 
-    def flops(self, n_inputs):
+    def element_flops(self, n_inputs):
         return 0
 
     def output_dtypes(self, in_dtypes):

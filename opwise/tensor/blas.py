@@ -10,10 +10,10 @@ import math
 import numpy as np
 
 from opwise.errors import InconsistencyError
+from opwise.graph import costs
 from opwise.graph.aliasing import root
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.dot import _dot, matched, numpys_dot, product_rule
@@ -80,7 +80,8 @@ class GemmRelated(Op):
     __props__: tuple[str, ...] = ()
     #: which inputs are multiplied
     factors = (0, 1)
-    traffic = traffic.each_once
+    profile_kind = "product"
+    traffic = costs.each_once
 
     def infer_shape(self, node, shapes):
         return [shapes[0]]
@@ -99,7 +100,7 @@ class Gemm(GemmRelated):
 
     __props__ = ("inplace",)
     factors = (2, 3)
-    traffic = traffic.accumulates(4)
+    traffic = costs.accumulates(4)
     E_rank = "gemm only works for rank 2"
     E_scalar = "gemm requires scalar argument"
     E_z_uniq = "argument z aliased to x or y"
@@ -146,7 +147,8 @@ class Gemv(Op):
     """
 
     __props__ = ("inplace",)
-    traffic = traffic.accumulates(4)
+    profile_kind = "product"
+    traffic = costs.accumulates(4)
 
     def __init__(self, inplace):
         self.inplace = bool(inplace)
@@ -196,7 +198,8 @@ class Ger(Op):
     """
 
     __props__ = ("destructive",)
-    traffic = traffic.each_once
+    profile_kind = "product"
+    traffic = costs.each_once
 
     def __init__(self, destructive):
         self.destructive = bool(destructive)
@@ -310,7 +313,8 @@ class BatchedDot(Op):
     """
 
     __props__ = ()
-    traffic = traffic.each_once
+    profile_kind = "product"
+    traffic = costs.each_once
 
     def make_node(self, *inputs):
         if len(inputs) != 2:

@@ -36,8 +36,8 @@ class PdbBreakpoint(Op):
             )
         if not variables:
             raise ValueError(
-                f"The breakpoint {self.name!r} has nothing to look at: give it the variables to "
-                "monitor after the condition, and compute with what it returns."
+                f"The breakpoint {self.name!r} monitors nothing: give it variables after the "
+                "condition, and compute with the variables that it returns."
             )
         monitored = [v if hasattr(v, "type") else as_tensor_variable(v) for v in variables]
         # one instance may be applied to any number of variables, and each Apply has its own views

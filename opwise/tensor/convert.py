@@ -10,10 +10,10 @@ from copy import deepcopy
 import numpy as np
 
 from opwise.config import config
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.graph.variable import Variable
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar, as_scalar, get_scalar_type
 from opwise.scalar.types import constant as scalar_constant
@@ -34,7 +34,7 @@ class ScalarFromTensor(Op):
     """The number in a 0-d tensor, as a scalar variable."""
 
     __props__ = ()
-    flops, traffic = traffic.no_flops, traffic.number
+    flops, traffic = costs.no_flops, costs.number
 
     def make_node(self, x):
         x = as_tensor_variable(x)
@@ -59,7 +59,7 @@ class TensorFromScalar(Op):
     """A scalar variable as a 0-d tensor."""
 
     __props__ = ()
-    flops, traffic = traffic.no_flops, traffic.number
+    flops, traffic = costs.no_flops, costs.number
 
     def make_node(self, x):
         if not isinstance(x, Variable) or not isinstance(x.type, Scalar):
@@ -99,7 +99,7 @@ class ViewOp(Op):
 
     view_map = {0: [0]}
     __props__: tuple[str, ...] = ()
-    flops, traffic = traffic.no_flops, traffic.nothing
+    flops, traffic = costs.no_flops, costs.nothing
 
     def make_node(self, x):
         return Apply(self, [x], [x.type.make_variable()])
@@ -127,7 +127,7 @@ class DeepCopyOp(Op):
     """A copy of the input, of any type, that shares no memory with it."""
 
     __props__ = ()
-    flops, traffic = traffic.no_flops, traffic.each_once
+    flops, traffic = costs.no_flops, costs.each_once
 
     def make_node(self, x):
         return Apply(self, [x], [x.type.make_variable()])

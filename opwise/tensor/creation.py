@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from opwise.config import config
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
 from opwise.tensor.dimshuffle import dimshuffle
@@ -68,11 +68,11 @@ def alloc_validate_shape(shape: Iterable[TensorLike]) -> tuple[list[Any], list[b
     for i, entry in enumerate(entries):
         if entry.type.dtype not in dtypes.INTEGERS:
             raise TypeError(
-                f"lengths must be integers; number {i} of the shape, {entry}, has {entry.type}"
+                f"lengths must be integers; element {i} of the shape, {entry}, has {entry.type}"
             )
         if entry.type.ndim:
             raise TypeError(
-                f"lengths are single numbers; number {i} of the shape, {entry}, has "
+                f"lengths must be scalars; element {i} of the shape, {entry}, has "
                 f"{entry.type.ndim} dimensions"
             )
     return entries, [is_one(entry) for entry in entries]
@@ -85,7 +85,7 @@ class Alloc(Op):
     """
 
     __props__ = ()
-    flops, traffic = traffic.no_flops, traffic.each_once
+    flops, traffic = costs.no_flops, costs.each_once
 
     def make_node(self, value, *shape):
         value = as_tensor_variable(value)
@@ -158,7 +158,7 @@ class AllocEmpty(Op):
     """A tensor of ``dtype`` whose lengths are the inputs; its elements are not initialized."""
 
     __props__ = ("dtype",)
-    flops, traffic = traffic.no_flops, traffic.nothing
+    flops, traffic = costs.no_flops, costs.nothing
 
     def __init__(self, dtype):
         self.dtype = _dtype_name(dtype)

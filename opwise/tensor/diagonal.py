@@ -238,7 +238,7 @@ class FillDiagonalOffset(Op):
         return [cleared, (gz - cleared).sum(), disconnected_type.make_variable()]
 
 
-def positions_on(shape: Sequence[int], offset: int):
+def positions_on(shape: Sequence[int], offset: int) -> tuple[np.ndarray, np.ndarray]:
     rows, columns = shape
     n = max(0, min(rows, rows + offset, columns, columns - offset))
     along = np.arange(n)

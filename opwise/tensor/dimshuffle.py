@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from opwise.config import config
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.tensor.elemwise import zeros_like
 from opwise.tensor.knownvalues import equals_input
@@ -30,7 +30,7 @@ class DimShuffle(Op):
     """
 
     view_map = {0: [0]}
-    flops, traffic = traffic.no_flops, traffic.nothing
+    flops, traffic = costs.no_flops, costs.nothing
 
     def __init__(self, input_broadcastable, new_order, inplace=True):
         self.input_broadcastable = tuple(input_broadcastable)
@@ -55,9 +55,8 @@ class DimShuffle(Op):
             if not self.input_broadcastable[i]:
                 raise ValueError(
                     f"You cannot drop a non-broadcastable dimension. ({self.input_broadcastable}, "
-                    f"{self.new_order}) Dimension {i} may be longer than 1 and does not stand in "
-                    "the new order: add it there, as x[None, :] does, or take an item or a sum "
-                    "along it."
+                    f"{self.new_order}) Dimension {i} may be longer than 1 and is missing from "
+                    "the new order: add it, as x[None, :] does, or index or sum along it."
                 )
         self.augment = [i for i, o in enumerate(self.new_order) if o == "x"]
         self._transpose = tuple(self.shuffle + self.drop)

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.graph.variable import Variable
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import elemwise
@@ -45,7 +45,8 @@ class Dot(Op):
     """The product of two vectors, of two matrices, or of a matrix and a vector, as in numpy."""
 
     __props__ = ()
-    traffic = traffic.each_once
+    profile_kind = "product"
+    traffic = costs.each_once
 
     def make_node(self, x, y):
         x, y = as_tensor_variable(x), as_tensor_variable(y)

@@ -111,6 +111,7 @@ class Elemwise(Op):
         #: the scalar row, for rules; None if it overwrites an input, which rules must not change
         row = None if self.inplace_pattern else scalar_op.row
         self.row_name = None if row is None else row.name
+        self.profile_kind = scalar_op.profile_kind
         self._hash = hash((scalar_op, tuple(sorted(self.inplace_pattern.items()))))
 
     def make_node(self, *inputs):
@@ -153,7 +154,7 @@ class Elemwise(Op):
 
         inputs, outputs: their shapes.
         """
-        count = self.scalar_op.flops(len(inputs))
+        count = self.scalar_op.element_flops(len(inputs))
         return None if count is None else count * math.prod(outputs[0])
 
     def traffic(self, node, inputs, outputs):

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from opwise.config import config
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
 from opwise.tensor.advanced_subtensor import (
@@ -55,7 +55,7 @@ class CpuContiguous(Op):
 
     __props__ = ()
     view_map = {0: [0]}
-    flops, traffic = traffic.no_flops, traffic.view_or_copy
+    flops, traffic = costs.no_flops, costs.view_or_copy
 
     def make_node(self, x):
         x = as_tensor_variable(x)

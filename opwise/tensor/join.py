@@ -10,11 +10,11 @@ import numpy as np
 
 from opwise.config import config
 from opwise.errors import AsTensorError, NotScalarConstantError
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import NullType, is_disconnected
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.tensor.creation import zeros_like
 from opwise.tensor.elemwise import cast, elemwise
@@ -65,7 +65,7 @@ class MakeVector(Op):
     """
 
     __props__ = ("dtype",)
-    flops, traffic = traffic.no_flops, traffic.each_once
+    flops, traffic = costs.no_flops, costs.each_once
 
     def __init__(self, dtype="int64"):
         self.dtype = np.dtype(dtype).name
@@ -144,7 +144,7 @@ class Join(Op):
     """
 
     __props__ = ("view",)
-    flops = traffic.no_flops
+    flops = costs.no_flops
 
     def __init__(self, view=-1):
         self.view = view
@@ -153,7 +153,7 @@ class Join(Op):
 
     def make_node(self, axis, *tensors):
         if not tensors:
-            raise ValueError("there is no tensor to join: the list is empty; give at least one")
+            raise ValueError("there is no tensor to join: the list is empty. Give at least one.")
         parts = [as_tensor_variable(x) for x in tensors]
         ndim = parts[0].type.ndim
         if any(x.type.ndim != ndim for x in parts):
@@ -179,7 +179,7 @@ class Join(Op):
     def traffic(self, node, inputs, outputs):
         """Return the bytes of the tensors and of the result; none if the result is a view."""
         if self.view != -1 and outputs[0].bytes == inputs[1 + self.view].bytes:
-            return traffic.nothing(self, node, inputs, outputs)
+            return costs.nothing(self, node, inputs, outputs)
         return [0, *(a.bytes for a in inputs[1:])], [outputs[0].bytes]
 
     def perform(self, node, inputs, output_storage):

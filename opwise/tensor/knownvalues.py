@@ -227,9 +227,9 @@ def get_vector_length(v: Any) -> int:
     known = known_length(v)
     if known is None:
         raise ValueError(
-            f"length not known: {v}. To loop over a variable, or to unpack it, its length must be "
-            "known beforehand, as that of x.shape is. Compute with the whole of it (T.sum and not "
-            "sum, T.max and not max), or take items by an index."
+            f"length not known: {v}. Only variables of known length, such as x.shape, can be "
+            "looped over or unpacked. Compute with the whole variable (T.sum instead of sum, T.max "
+            "instead of max), or take items by an index."
         )
     return known
 

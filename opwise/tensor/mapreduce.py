@@ -17,6 +17,7 @@ class MapReduce(Op):
     """
 
     __props__ = ("scalar_op", "reduction")
+    profile_kind = "fused"
 
     def __init__(self, scalar_op, reduction):
         self.scalar_op = scalar_op

@@ -56,8 +56,8 @@ def tensordot(a: TensorLike, b: TensorLike, axes: Any = 2) -> TensorVariable:
     """Return the sum of products of ``a`` and ``b`` over pairs of axes.
 
     axes: a number n, for the last n axes of a with the first n of b; or two lists of axes (or two
-    axes), taken pairwise. The result has the other axes of a, then those of b. ValueError where the
-    axes do not exist.
+    axes), taken pairwise. The result has the other axes of a, then those of b. Raises ValueError
+    for axes that do not exist.
     """
     return _tensordot(a, b, axes, batched=False)
 
@@ -73,7 +73,7 @@ def batched_tensordot(x: TensorLike, y: TensorLike, axes: Any = 2) -> TensorVari
 def batched_dot(a: TensorLike, b: TensorLike) -> TensorVariable:
     """Return the dot of each element of ``a`` along its first axis with that of ``b``.
 
-    TypeError where one has no dimension. Elements without dimensions multiply.
+    Elements without dimensions multiply. Raises TypeError if a or b has no dimension.
     """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     for name, v in (("a", a), ("b", b)):
@@ -91,7 +91,7 @@ def batched_dot(a: TensorLike, b: TensorLike) -> TensorVariable:
 
 
 def _tensordot(a, b, axes, batched):
-    """Reorder the axes so that those summed over meet, merge each group, and take one product."""
+    """Reorder the axes so that the summed ones are adjacent, merge groups, and multiply once."""
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     a_axes, b_axes = _paired_axes(a, b, axes, batched)
     kept = [0] if batched else []
@@ -119,7 +119,7 @@ def _lengths(x):
 
 
 def _merged(x, lengths, kept, split):
-    """Return ``x`` with the axes from ``kept`` to ``split`` merged into one, those after too."""
+    """Return ``x`` with the axes from ``kept`` to ``split`` merged, and those after ``split``."""
     groups = lengths[kept:split], lengths[split:]
     if all(len(group) == 1 for group in groups):
         return x

@@ -12,11 +12,11 @@ import numpy as np
 
 from opwise.config import config
 from opwise.errors import MethodNotDefined
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import NullType, disconnected_type, is_disconnected
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
 from opwise.scalar.op import OPS, BinaryScalarOp
@@ -155,7 +155,7 @@ class CAReduce(Op):
     """
 
     __props__: tuple[str, ...] = ("scalar_op", "axis")
-    traffic = traffic.each_once
+    traffic = costs.each_once
     #: the result without any element, for operations that have no identity
     of_nothing: float | None = None
 
@@ -508,7 +508,7 @@ class _Extremum(Op):
     """Base of MaxAndArgmax and Argmax: axes, and positions in them."""
 
     __props__ = ("axis",)
-    traffic = traffic.each_once
+    traffic = costs.each_once
 
     def __init__(self, axis):
         axes = _axis_list(axis)

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.scalar.op import Cast
 from opwise.scalar.spec import ROWS
@@ -64,7 +64,7 @@ class Shape(Op):
     """The shape of a tensor, as an int64 vector."""
 
     __props__ = ()
-    flops, traffic = traffic.no_flops, traffic.written
+    flops, traffic = costs.no_flops, costs.written
 
     def make_node(self, x):
         # types other than TensorType have shapes as well: leave variables as they are
@@ -96,7 +96,7 @@ class Shape_i(Op):
     """The length of dimension ``i`` of a tensor, as an int64 scalar."""
 
     __props__ = ("i",)
-    flops, traffic = traffic.no_flops, traffic.written
+    flops, traffic = costs.no_flops, costs.written
 
     def __init__(self, i):
         self.i = int(i)
@@ -224,7 +224,7 @@ class Reshape(Op):
 
     view_map = {0: [0]}
     __props__ = ("ndim",)
-    flops, traffic = traffic.no_flops, traffic.view_or_copy
+    flops, traffic = costs.no_flops, costs.view_or_copy
 
     def __init__(self, ndim, name=None):
         if name is not None:
@@ -436,7 +436,7 @@ class Rebroadcast(Op):
 
     view_map = {0: [0]}
     __props__ = ("axis",)
-    flops, traffic = traffic.no_flops, traffic.nothing
+    flops, traffic = costs.no_flops, costs.nothing
 
     def __init__(self, *axis):
         pairs = sorted((int(i), flag) for i, flag in axis)
@@ -539,7 +539,7 @@ class SpecifyShape(Op):
 
     view_map = {0: [0]}
     __props__ = ()
-    flops, traffic = traffic.no_flops, traffic.nothing
+    flops, traffic = costs.no_flops, costs.nothing
 
     def make_node(self, x, shape):
         if not hasattr(x, "type"):

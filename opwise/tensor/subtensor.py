@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from opwise.errors import NotScalarConstantError
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.graph.type import Type
 from opwise.graph.variable import Constant, Variable
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar, ScalarConstant, get_scalar_type
 from opwise.tensor.advanced_subtensor import (
@@ -224,7 +224,7 @@ class Subtensor(_Indexed, Op):
 
     __props__ = ("idx_list",)
     view_map = {0: [0]}
-    flops, traffic = traffic.no_flops, traffic.nothing
+    flops, traffic = costs.no_flops, costs.nothing
 
     def __init__(self, idx_list):
         self._set_indices(idx_list)

@@ -341,7 +341,7 @@ def _of_threads(subject: Subject) -> Iterator[Variant | Finding]:
 
 def _on_the_gpu(subject: Subject) -> Iterator[Variant | Finding]:
     try:
-        importlib.import_module("opwise.gpu.device").device()
+        importlib.import_module("opwise.gpu.runtime.device").device()
     except DeviceError as error:
         yield Finding("not tried", f"GPU: {str(error).partition(':')[0]}")
         return

@@ -108,7 +108,7 @@ def test_a_side_without_applys(call, profile, tmp_path):
     assert "Nothing matches: no Apply was recorded before." in call("diff", empty, one).output
 
 
-def test_other_flags_are_told(call, profile, tmp_path):
+def test_different_flags_are_reported(call, profile, tmp_path):
     one = profile("a.json", ("exp", 100, 1, ("k",)))
     assert "flags" not in call("diff", one, one).output
     other = tmp_path / "b.json"
@@ -118,7 +118,7 @@ def test_other_flags_are_told(call, profile, tmp_path):
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "fast", "nan", "inf"])
-def test_a_limit_that_is_none(call, profile, limit):
+def test_fail_above_and_floor_must_be_finite(call, profile, limit):
     one = profile("1.json", A)
     assert call("diff", "--fail-above", limit, one, one).exit_code == 2
 
@@ -204,7 +204,7 @@ def test_a_row_that_is_equal_in_all_runs(call, folder):
     assert call("diff", "--html", before.parent / "p.html", before, before).exit_code == 0
 
 
-def test_the_page_is_none_of_the_profiles(call, profile, folder):
+def test_the_page_does_not_overwrite_a_profile(call, profile, folder):
     one, runs = profile("1.json", A), folder("runs", 1, 2, 3)
     for page in (one, runs / "1.json"):
         was = page.read_text()
@@ -291,7 +291,7 @@ def test_versus_another_program(call, repository, tmp_path):
         (["--after-flags", "mode=NO_MODE"], 2, "Invalid value for --after-flags"),
     ],
 )
-def test_versus_what_it_cannot(call, repository, arguments, code, said):
+def test_versus_refuses_bad_arguments(call, repository, arguments, code, said):
     result = call("versus", *arguments, "--runs", 1, repository)
     assert result.exit_code == code and said in result.output
 

@@ -65,7 +65,7 @@ STDOUT = [(">/dev/full", 1), (">&-", 0), ("| true", 0)]
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
 @pytest.mark.parametrize(("where", "code"), STDOUT, ids=lambda v: str(v))
 @pytest.mark.parametrize("what", ["--help", "doctor", "report {}", "report --form csv {}"])
-def test_a_stdout_that_takes_nothing(tmp_path, build, what, where, code):
+def test_stdout_cannot_be_written(tmp_path, build, what, where, code):
     apply, function, _ = build
     path = tmp_path / "kept.json"
     Profile((function(apply("exp", 100, 0)),)).save(path)
@@ -78,7 +78,7 @@ def test_a_stdout_that_takes_nothing(tmp_path, build, what, where, code):
         assert done.stderr == "" and done.returncode in (0, 1)
 
 
-def test_run_says_where_there_is_no_profile(tmp_path):
+def test_run_reports_a_missing_profile(tmp_path):
     script = tmp_path / "nothing.py"
     script.write_text("print('no function')")
     output = tmp_path / "p.json"
@@ -89,13 +89,13 @@ def test_run_says_where_there_is_no_profile(tmp_path):
     assert output.read_text() == "of another run"
 
 
-def test_run_refuses_an_output_that_cannot_be(script, tmp_path):
+def test_run_refuses_an_output_in_a_missing_folder(script, tmp_path):
     done = opwise("run", "-o", tmp_path / "no" / "p.json", script)
     assert done.returncode == 2 and "cannot be written to" in done.stderr
     assert "ran with" not in done.stdout
 
 
-def test_a_profile_says_what_it_is_of(script):
+def test_a_profile_records_its_program(script):
     opwise("run", "-o", "own.json", script, "--some", "word")
     about = Profile.load("own.json").environment
     assert about["program"] == f"{script} --some word"
@@ -257,7 +257,7 @@ def test_many_files_that_are_no_profiles(call, profile, tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
 @pytest.mark.parametrize("command", [["report"], ["export", "-", "out"], ["diff", "-", "-"]])
-def test_what_never_ends(call, tmp_path, command):
+def test_devices_pipes_and_huge_files_are_refused(call, tmp_path, command):
     os.mkfifo(tmp_path / "fifo")
     with (tmp_path / "huge").open("wb") as file:
         file.truncate(1 << 40)
@@ -310,7 +310,7 @@ def test_report_as_json_and_markdown(call, of_two):
 
 @pytest.mark.parametrize("command", ["report", "diff"])
 @pytest.mark.parametrize("text", ["", "{}", "[1, 2"])
-def test_what_is_no_profile(call, profile, tmp_path, command, text):
+def test_files_that_are_not_profiles(call, profile, tmp_path, command, text):
     (tmp_path / "bad.json").write_text(text)
     args = [profile("good.json", ("e", 9, 2, ())), tmp_path / "bad.json"]
     result = call(command, *args)
@@ -349,7 +349,7 @@ def test_export_refuses(call, profile, tmp_path):
 # --- doctor ---------------------------------------------------------------------------------------
 
 
-def test_doctor_tells_of_the_machine(call):
+def test_doctor_shows_what_it_finds(call):
     lines = dict(line.split(None, 1) for line in call("doctor").output.splitlines())
     assert {"python", "numpy", "compiler", "processors", "BLAS", "cache", "GPU"} <= set(lines)
     assert lines["python"] == ".".join(map(str, sys.version_info[:3]))
@@ -377,13 +377,13 @@ def test_doctor_finds_what_a_program_lacks(call, tmp_path):
     assert f"  {script}:6: opwise has no theano.tensor.nnet.no_such_function" in result.output
 
 
-def test_doctor_is_content(call, script):
+def test_doctor_of_a_program_that_lacks_nothing(call, script):
     result = call("doctor", script)
     assert result.exit_code == 0 and "0 missing" in result.output
 
 
 @pytest.mark.parametrize("text", [b"print 'hello'", b"a = 1\0", b"\xff\xfe", b"(" * 100_000])
-def test_doctor_on_what_is_no_python(call, tmp_path, text):
+def test_doctor_of_files_that_are_not_python(call, tmp_path, text):
     (tmp_path / "old.py").write_bytes(text)
     result = call("doctor", tmp_path / "old.py")
     assert result.exit_code == 1 and "is not Python 3" in result.output
@@ -495,7 +495,7 @@ def test_completion(call, shell):
     assert result.exit_code == 0 and "_OPWISE_COMPLETE" in result.output
 
 
-def test_the_words_of_a_shell_are_completed():
+def test_shell_completion():
     asked = {**os.environ, "_OPWISE_COMPLETE": "bash_complete", "COMP_WORDS": "opwise di",
              "COMP_CWORD": "1"}  # fmt: skip
     code = "from opwise.command.main import main; main(prog_name='opwise')"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from opwise.command import programs
-from opwise.profiling import status
+from opwise.profiling.process import send_status
 from opwise.profiling.profile import Profile
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "openpty"), reason="the system has no terminals")
@@ -160,7 +160,7 @@ def test_versus_shows_what_was_measured(script, tmp_path):
     assert "all Applys" in shown.shown and "Traceback" not in shown.shown
 
 
-def test_ctrl_c_elsewhere(script, tmp_path, build):
+def test_ctrl_c_prints_no_traceback(script, tmp_path, build):
     """As while a profile is read: no traceback, no `Aborted!`."""
     code = ("from opwise.command import main, files\n"
             "def one(paths): raise KeyboardInterrupt\n"
@@ -297,20 +297,20 @@ def test_processes_are_named(script):
 # --- the pipe -------------------------------------------------------------------------------------
 
 
-def test_nobody_listens(monkeypatch):
+def test_messages_without_a_reader(monkeypatch):
     for value in ("", "no:number", "99999:1"):
         monkeypatch.setenv("OPWISE_STATUS_PIPE", value)
-        assert status.send(event="written") is None
+        assert send_status(event="written") is None
 
 
 def test_another_file_of_the_same_number_is_left_alone(tmp_path, monkeypatch):
     with (tmp_path / "mine").open("wb") as mine:
         monkeypatch.setenv("OPWISE_STATUS_PIPE", f"{mine.fileno()}:1")
-        status.send(event="written")
+        send_status(event="written")
     assert (tmp_path / "mine").read_bytes() == b""
 
 
-def test_what_a_program_says_is_no_message_by_itself(script):
+def test_other_bytes_in_the_pipe_are_ignored(script):
     text = ("import os\npipe = int(os.environ['OPWISE_STATUS_PIPE'].split(':')[0])\n"
             "os.write(pipe, b'no JSON\\n{\"event\": \"x\"}\\n' + b'y' * 20)\n")  # fmt: skip
     ended = programs.run([sys.executable, str(script(text))], dict(os.environ))

@@ -70,7 +70,7 @@ def test_processes_that_a_program_starts_print_nothing_more(tune):
     assert done.stdout.count(" a call; ") == 2
 
 
-def test_what_it_refuses(tune, tmp_path):
+def test_tune_refuses_bad_arguments(tune, tmp_path):
     command = [sys.executable, "-m", "opwise", "tune"]
     for options in (["--budget", "0"], ["-n", "0"], [str(tmp_path / "missing.py")]):
         done = subprocess.run([*command, *options], capture_output=True, text=True)

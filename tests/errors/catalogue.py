@@ -1,7 +1,7 @@
-"""Reads the pages of the catalogue, runs their programs, and writes down what a user then sees.
+"""Reads the pages of the catalogue, runs their programs, and records what a user then sees.
 
-``python tests/errors/catalogue.py [WORDS]`` shows the entries whose titles hold these words, as
-they come out now; ``--record`` writes that into the pages. Whoever records reads the difference.
+``python tests/errors/catalogue.py [WORDS]`` shows the present texts of the entries whose titles
+contain these words; ``--record`` writes them into the pages. Read the difference before you commit.
 """
 
 import contextlib
@@ -20,10 +20,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = Path(__file__).resolve().parent / "pages"
 
-#: the comment on a line that is to blame: the error has to lead there
+#: the comment on the line at fault: the error has to name it
 MARK = "# <-"
 
-#: what every program finds defined
+#: what is defined in every program
 PRELUDE = """\
 import numpy as np
 import opwise
@@ -44,18 +44,18 @@ _FRAME = re.compile(r'  File "(?P<file>[^"]*)", line (?P<line>\d+), in .*\n(?:  
 
 @dataclass
 class Entry:
-    """One program that goes wrong, and what its user reads.
-
-    line: where the program begins in its page. promises: what the text must say, by kind: ``wrong``
-    and ``do``.
-    """
+    """One program that goes wrong, and what its user reads."""
 
     page: Path
     title: str
+    #: "python" or "sh"
     language: str
     program: str
+    #: the recorded text
     text: str
+    #: (kind, words that the text must contain), kinds: "wrong" and "do"
     promises: list[tuple[str, str]]
+    #: the line of its page where the program begins
     line: int
 
     @property

@@ -1,9 +1,10 @@
 """Applys of every kind that has kernels: their texts are compiled, and some are golden files."""
 
 import opwise.tensor as T
-from opwise.gpu.cudatext import Program
-from opwise.gpu.kernel import Kernel
-from opwise.gpu.makers import implementation
+from opwise.gpu.kernels.cudatext import ScalarProgram
+from opwise.gpu.kernels.kernel import Implementation, Kernel
+from opwise.gpu.kernels.lowerings.indexing import lower_row_scatter
+from opwise.gpu.lowering import lower
 from opwise.scalar import dtypes
 from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS, cast_op
@@ -74,7 +75,7 @@ def every_row(dtype):
         except TypeError:
             continue
         step = Instruction(OPS[name], tuple(range(count)), out)
-        if Program((step,), (3,), (dtype,) * 3).missing() is None:
+        if ScalarProgram((step,), (3,), (dtype,) * 3).missing() is None:
             steps.append(step)
     casts = [Instruction(cast_op(d), (0,), d) for d in dtypes.ALL[:12] if d != dtype]
     steps += casts
@@ -155,10 +156,13 @@ def cases():
     return {name: var.owner for name, var in made.items()}
 
 
-def made(node, **options):
-    """Return the Implementation of an Apply, which must have one."""
-    found = implementation(node, **options)
-    assert not isinstance(found, str), found
+def made(node, deterministic=True):
+    """Return the Implementation of an Apply, which must have one.
+
+    deterministic: add to rows in a fixed order, not atomically.
+    """
+    found = lower(node) if deterministic else lower_row_scatter(node, deterministic=False)
+    assert isinstance(found, Implementation), found
     return found
 
 

@@ -546,7 +546,7 @@ print(opwise.advise(opwise.function([x], T.tanh(x), mode="FAST_RUN"), np.ones((2
 
 @pytest.mark.parametrize("flags, reason, warned", [
     ("", "There is no C compiler (no cc, gcc or clang is on the PATH)", True),
-    ("cxx=/nowhere/gcc", "The flag cxx names a C compiler that is not there, /nowhere/gcc", True),
+    ("cxx=/nowhere/gcc", "The C compiler of the flag cxx, /nowhere/gcc, was not found", True),
     ("cxx=", "The flag cxx is empty, so no C compiler is used", False),
 ])  # fmt: skip
 def test_a_missing_compiler_is_said(flags, reason, warned, tmp_path):

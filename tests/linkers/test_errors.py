@@ -86,7 +86,7 @@ def test_the_whole_text(linker):
     )
     assert lines[-2:] == ["", hint]
     at = line_of("the line that is blamed")
-    end = lines.index("What it reads:") - 1
+    end = lines.index("Its inputs:") - 1
     assert lines[end - 2 : end] == [
         f'  File "{__file__}", line {at}, in product',
         "    out = T.dot(x, y) + 1  # the line that is blamed",
@@ -94,7 +94,7 @@ def test_the_whole_text(linker):
     made = f'    File "{__file__}", line {at - 1}: x, y = T.dmatrix("x"), T.dmatrix("y")'
     assert lines[end : end + 6] == [
         "",
-        "What it reads:",
+        "Its inputs:",
         "  input 0: x of shape (2, 3), an input of the function",
         made,
         "  input 1: y of shape (2, 3), an input of the function",
@@ -102,8 +102,8 @@ def test_the_whole_text(linker):
     ]
     assert lines[end + 6 : end + 8] == [
         "",
-        "What to do: The last dimension of x (3) must be as long as the last but one of y (2). The "
-        "transpose of y would fit: y.T.",
+        "What to do: The last dimension of x (3) must equal the second-to-last dimension of y (2). "
+        "The transpose of y would fit: y.T.",
     ]
 
 
@@ -130,8 +130,8 @@ def test_a_fused_apply_names_all_its_lines(linker):
         linker, [x, y], b, [np.ones((2, 3)), np.ones((4, 3))], ValueError, optimizer="fast_run"
     )
     assert "Composite" in text.split("\n")[1]
-    assert "It computes what was written at:" in text
-    trace, _, _ = text.partition("It computes what was written at:")
+    assert "It computes the expressions at:" in text
+    trace, _, _ = text.partition("It computes the expressions at:")
     assert trace.endswith("a = x * y  # the first of two lines\n"), "where the shapes do not fit"
     for words in ("the first of two", "the second of two"):
         assert f'  File "{__file__}", line {line_of(words + " lines")}\n' in text
@@ -144,7 +144,7 @@ def test_no_line_is_blamed_where_several_may_be(linker):
     text = message(
         linker, [x, y], b, [np.ones((2, 3)), np.ones((4, 3))], ValueError, optimizer="fast_run"
     )
-    trace, _, lines = text.partition("It computes what was written at:")
+    trace, _, lines = text.partition("It computes the expressions at:")
     assert trace.endswith("b = T.exp(a * y)\n"), "the line of the result"
     assert "a = T.tanh(x * 2)" in "".join(
         linecache.getline(__file__, int(n)) for n in re.findall(r"line (\d+)", lines)
@@ -154,7 +154,7 @@ def test_no_line_is_blamed_where_several_may_be(linker):
 def test_a_fault_in_advice_hides_nothing(linker, monkeypatch):
     monkeypatch.setattr(errors, "_remedies", lambda: 1 / 0)
     text = product(linker)
-    assert "What it reads:" in text and "What to do:" not in text
+    assert "Its inputs:" in text and "What to do:" not in text
     assert text.endswith("storage map footprint of this apply node.") or "HINT" in text
 
 
@@ -332,5 +332,5 @@ def test_longer_traces(linker, flags):
         flags({"traceback.limit": limit})
         inputs, out = build(5)
         text = message(linker, inputs, out, [np.ones((2, 3))] * 2, ValueError)
-        trace, _, _ = text.partition("What it reads:")
+        trace, _, _ = text.partition("Its inputs:")
         assert trace.count(f'File "{__file__}"') == limit

@@ -438,7 +438,7 @@ def test_without_a_compiler(no_processes, flags, mode):
 @pytest.mark.c
 def test_where_the_compiler_fails(monkeypatch):
     monkeypatch.setattr(cbuild, "FLAGS", (*cbuild.FLAGS, "-fno-such-option-at-all"))
-    with pytest.warns(UserWarning, match="opwise goes on with its built-in loops.* -?.*failed"):
+    with pytest.warns(UserWarning, match="opwise uses its slower, built-in loops.* -?.*failed"):
         f = function(*several_kernels(0.2222), mode=Mode("c|py", "fast_run"))
     assert all(f.linked.in_c)
     x, y = np.random.rand(3, 3), np.random.rand(4)

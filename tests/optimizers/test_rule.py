@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import threading
 
 import pytest
 
@@ -270,6 +271,37 @@ def test_a_rule_declares_its_stages(monkeypatch):
         ("stabilize", "second", two, ()),
     ]
     assert {d.module for d in rules.declarations.waiting} == {__name__}
+
+
+def declaration(name):
+    return rules.Declaration("canonicalize", name, None, (), {}, __name__)
+
+
+def test_no_declaration_is_lost_while_the_pipeline_takes_them():
+    declarations, joined = rules.Declarations(), []
+
+    def declare_many():
+        for k in range(500):
+            declarations.add(declaration(str(k)))
+
+    threads = [threading.Thread(target=declare_many) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    declarations.take(joined.append, key=lambda one: 0)
+    for thread in threads:
+        thread.join()
+    assert len(joined) == 2000 and not declarations.waiting
+
+
+def test_declarations_wait_for_a_pipeline_that_takes_them():
+    declarations, joined = rules.Declarations(), []
+    for name in "ba":
+        declarations.add(declaration(name))
+    with pytest.raises(ZeroDivisionError):
+        declarations.take(lambda one: 1 / 0, key=lambda one: ord(one.name))
+    declarations.take(joined.append, key=lambda one: ord(one.name))
+    declarations.add(declaration("0"))
+    assert [one.name for one in joined] == ["a", "b", "0"]
 
 
 # --- patterns -------------------------------------------------------------------------------------

@@ -196,10 +196,10 @@ def fails(node, shapes):
     ("says", "text"),
     [
         (fails, "ZeroDivisionError: a mistake"),
-        (lambda node, shapes: [], "gave 0 shapes for 1 outputs"),
-        (lambda node, shapes: [(1,)], "gave 1 lengths for an output of 2 dimensions"),
-        (lambda node, shapes: [(1.5, 2)], "gave 1.5 as a length"),
-        (lambda node, shapes: [(node.inputs[0], 2)], "gave x as a length"),
+        (lambda node, shapes: [], "returned 0 shapes for 1 outputs"),
+        (lambda node, shapes: [(1,)], "returned 1 lengths for an output of 2 dimensions"),
+        (lambda node, shapes: [(1.5, 2)], "returned 1.5 as a length"),
+        (lambda node, shapes: [(node.inputs[0], 2)], "returned x as a length"),
         (lambda node, shapes: [("a", 2)], "ValueError"),
     ],
 )

@@ -167,7 +167,7 @@ def test_without_matplotlib():
         "Profile().plot()"
     )
     assert done.stderr.splitlines()[-1] == (
-        "ImportError: Plots need matplotlib, which is not installed: pip install 'opwise[plot]'"
+        "ImportError: Plots need matplotlib, which is not installed: pip install matplotlib"
     )
 
 

@@ -36,7 +36,7 @@ def wrong_exp(monkeypatch):
     return "wrong"
 
 
-def test_a_sound_graph_passes_every_way():
+def test_a_correct_graph_passes_in_every_configuration():
     x, y = T.dmatrix("x"), T.fmatrix("y")
     values = [np.random.rand(3, 4), np.random.rand(3, 4).astype("float32")]
     report = check(([x, y], [T.nnet.softmax(x * y), T.argmax(x, 1), x.T[::-1]]), values, QUICK)
@@ -82,7 +82,7 @@ def test_functions_are_copied_and_their_updates_compared(wrong_exp):
     np.testing.assert_array_equal(value, [0.5, 1.0])
 
 
-def test_a_way_that_raises_is_bad(monkeypatch):
+def test_a_configuration_that_raises_is_bad(monkeypatch):
     def refuse(fgraph):
         raise RuntimeError("no rewrite today")
 
@@ -146,7 +146,7 @@ def test_results_that_jump_when_rounded_are_allowed_anything():
     assert perturbed.spread(out).max() > 0.9
 
 
-def test_bad_requests_are_told():
+def test_bad_arguments_are_refused():
     x = T.dvector("x")
     with pytest.raises(KeyError, match="no configuration is called 'FAST'"):
         check(([x], [x + 1]), [np.ones(2)], ["FAST"])

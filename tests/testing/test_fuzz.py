@@ -36,7 +36,7 @@ _FIXED = settings(
 
 @given(programs())
 @_FIXED
-def test_programs_mean_the_same_every_way(program):
+def test_programs_give_the_same_in_every_configuration(program):
     examine(program, [*search.QUICK, search.OTHERS[program.seed % len(search.OTHERS)]])
 
 
@@ -221,13 +221,13 @@ def test_the_search_finds_nothing_where_nothing_is_wrong(tmp_path, capsys):
     assert not (tmp_path / "none").exists()
 
 
-def test_the_search_names_the_ways_there_are(capsys):
+def test_the_search_lists_the_configurations(capsys):
     with pytest.raises(SystemExit):
         search.main(["--modes", "FAST"])
     assert "no configuration is called 'FAST'" in capsys.readouterr().err
 
 
-def test_a_fault_names_program_and_way(a_wrong_configuration):
+def test_a_fault_names_program_and_configuration(a_wrong_configuration):
     found = None
     for seed in range(80):
         try:

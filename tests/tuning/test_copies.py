@@ -77,7 +77,7 @@ def test_float32_goes_through_the_whole_graph(x):
     assert {n.outputs[0].type.dtype for n in elementwise} == {"float32"}
 
 
-def test_what_integers_make_float64_is_cast_and_told(x):
+def test_float64_results_of_integers_are_cast_and_noted(x):
     n = T.lvector("n")
     f = opwise.function([x, n], T.sqrt(n) * x)
     told = []

@@ -42,7 +42,7 @@ def test_the_narrower_dtype_decides():
     assert of(exact, off).ulp == of(off, exact).ulp == 1
 
 
-def test_what_the_narrower_dtype_cannot_hold_is_lost():
+def test_overflow_in_the_narrower_dtype():
     for lost in (np.array([1e300]), np.array([1e-300])):
         with np.errstate(over="ignore", under="ignore"):
             assert of(lost, lost.astype("float32")).relative >= 1

@@ -47,7 +47,7 @@ def test_complex_numbers_have_no_other_dtype(advised):
                for t in texts(advice, "fusion"))  # fmt: skip
 
 
-def test_all_in_c_says_nothing(x, advised):
+def test_functions_in_c_have_no_findings(x, advised):
     advice = advised(opwise.function([x], T.exp(x) * 2), V)
     assert texts(advice, "Python") == texts(advice, "fusion") == []
 
@@ -68,7 +68,7 @@ def test_a_blocked_fusion_is_named_with_the_true_reason(x, advised):
     assert any("into Sum" in t and "true_div reads it too" in t for t in found)
 
 
-def test_little_arrays_are_not_worth_a_word(x, advised):
+def test_small_arrays_are_not_reported(x, advised):
     e = T.exp(x - x.max())
     assert texts(advised(opwise.function([x], e / e.sum()), V[:10]), "fusion") == []
 
@@ -80,7 +80,7 @@ def test_a_mode_without_fusion_says_so(x, advised):
     ]
 
 
-def test_prints_and_callbacks_are_told(x, advised, capsys):
+def test_prints_and_callbacks_are_reported(x, advised, capsys):
     from opwise.graph.printing import Print
 
     f = opwise.function([x], Print("here")(x) * 2)

@@ -117,7 +117,7 @@ def test_results_that_differ_make_no_tip(advised):
     assert NARROW not in titles(advice.tips)
 
 
-def test_a_variant_that_fails_is_told(x, advised, monkeypatch):
+def test_a_variant_that_fails_is_reported(x, advised, monkeypatch):
     def fails(*args):
         raise OSError("no room\nmore lines")
 
@@ -187,7 +187,7 @@ def test_rewrites_that_did_something_are_tried_without(x, advised):
     assert "without fusion" not in titles(advised(without, V).rejected)
 
 
-def test_what_is_no_tip_is_listed(x, advised):
+def test_changes_that_cannot_be_tried_are_listed(x, advised):
     advice = advised(opwise.function([x], x * 2), V)
     assert "GPU: The GPU needs CuPy" in " ".join(texts(advice, "not tried"))
     a = T.fvector("a")
@@ -207,7 +207,7 @@ def test_keywords_defaults_and_mutable_arguments(x, advised):
 # --- refusals -------------------------------------------------------------------------------------
 
 
-def test_what_is_no_function_is_refused():
+def test_only_functions_are_accepted():
     with pytest.raises(TypeError, match="takes a compiled function, not 3"):
         opwise.advise(3)
 
@@ -223,7 +223,7 @@ def test_wrong_arguments_are_refused(x, advised, args, kwargs, text):
         advised(opwise.function([x], x * 2), *args, **kwargs)
 
 
-def test_what_the_function_raises_comes_through(x, advised):
+def test_exceptions_of_the_function_are_raised(x, advised):
     with pytest.raises(TypeError, match="Bad input argument to theano function"):
         advised(opwise.function([x], x * 2), 5)
     f = opwise.function([x], x + opwise.shared(np.ones(3)))

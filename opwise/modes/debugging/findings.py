@@ -32,6 +32,7 @@ def bad_output(
     thunk1, thunk2: their names in the report. inputs: the values of the Apply's inputs.
     """
     node = variable.owner
+    assert node is not None
     text = (
         f"{errors.BadThunkOutput.__name__}\n"
         f"  Apply   : {node}\n"
@@ -248,7 +249,7 @@ def written_at(node: Apply | None) -> str:
     text = "  Written at:\n" + _indented(provenance.format_trace(traces[0]))
     lines = dict.fromkeys(filter(None, map(provenance.line_of, traces)))
     if len(lines) > 1:
-        text += "  It computes expressions from these lines:\n"
+        text += "  It computes the expressions at:\n"
         text += "".join(f'    File "{filename}", line {line}\n' for filename, line in lines)
     return text
 

@@ -72,7 +72,9 @@ class Replay:
         self._roundings: Roundings | None = None
 
     def _copy_of(self, node: Apply) -> Apply:
-        return self.copies[node.outputs[0]].owner
+        copy = self.copies[node.outputs[0]].owner
+        assert copy is not None
+        return copy
 
     def _unfixed(self) -> list[Run]:
         """Compute the Applys that depend on constants only, once; return the others."""

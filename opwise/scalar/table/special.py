@@ -1,4 +1,4 @@
-"""Special functions, computed by C's mathematics library or, where it has none, by scipy.
+"""Special functions, from C's math library if it has them, otherwise from scipy.
 
 scipy is imported when one of them first runs.
 """

@@ -16,7 +16,7 @@ from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.reduce import mean as mean_
 from opwise.tensor.reduce import prod, var
 from opwise.tensor.shape import addbroadcast, shape
-from opwise.tensor.variable import TensorVariable, as_tensor_variable, constant
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable, constant
 
 __all__ = [
     "BNComposite",
@@ -53,15 +53,15 @@ def batch_normalization(
 
 
 def batch_normalization_train(
-    inputs,
-    gamma,
-    beta,
-    axes="per-activation",
-    epsilon=1e-4,
-    running_average_factor=0.1,
-    running_mean=None,
-    running_var=None,
-):
+    inputs: Any,
+    gamma: Any,
+    beta: Any,
+    axes: Any = "per-activation",
+    epsilon: float = 1e-4,
+    running_average_factor: float = 0.1,
+    running_mean: TensorLike | None = None,
+    running_var: TensorLike | None = None,
+) -> tuple[Any, ...]:
     """Return inputs normalised by their own mean and variance, scaled and shifted; and statistics.
 
     axes: the axes to average over: 'per-activation' (the first), 'spatial' (all but the second), or
@@ -104,7 +104,15 @@ def batch_normalization_train(
     return (out, *map(layout.contracted, results))
 
 
-def batch_normalization_test(inputs, gamma, beta, mean, var, axes="per-activation", epsilon=1e-4):
+def batch_normalization_test(
+    inputs: Any,
+    gamma: Any,
+    beta: Any,
+    mean: Any,
+    var: Any,
+    axes: Any = "per-activation",
+    epsilon: float = 1e-4,
+) -> TensorVariable:
     """Return inputs normalised by a given mean and variance, scaled and shifted.
 
     Arguments as for ``batch_normalization_train``; mean and var have the dimensions of gamma.

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type, is_disconnected
 from opwise.graph.op import Op
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.tensor.creation import arange, zeros
 from opwise.tensor.elemwise import elemwise, zeros_like
@@ -84,7 +84,7 @@ class CrossentropySoftmaxArgmax1HotWithBias(Op):
     """
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin = nout = 3
 
     def __init__(self, **kwargs):
@@ -98,8 +98,8 @@ class CrossentropySoftmaxArgmax1HotWithBias(Op):
             raise ValueError(f"b must be 1-d tensor of floats. Got {b.type}")
         if not _is_labels(y_idx):
             raise ValueError(
-                f"y_idx must be 1-d tensor of [u]ints. Got {y_idx.type}: labels are the numbers of "
-                "classes, T.lvector or T.cast(y, 'int32')"
+                f"y_idx must be 1-d tensor of [u]ints. Got {y_idx.type}: labels are class "
+                "indices, T.lvector or T.cast(y, 'int32')"
             )
         nll = tensor_type(x.type.dtype, y_idx.type.broadcastable).make_variable()
         return Apply(self, [x, b, y_idx], [nll, x.type.make_variable(), y_idx.type.make_variable()])
@@ -155,7 +155,7 @@ class CrossentropySoftmax1HotWithBiasDx(Op):
     """
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin, nout = 3, 1
 
     def make_node(self, dy, sm, y_idx):

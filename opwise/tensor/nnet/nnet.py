@@ -176,8 +176,17 @@ def confusion_matrix(actual: TensorLike, pred: TensorLike) -> list[TensorVariabl
 
 
 def h_softmax(
-    x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, W2, b2, target=None
-):
+    x: TensorLike,
+    batch_size: Any,
+    n_outputs: int,
+    n_classes: int,
+    n_outputs_per_class: int,
+    W1: Any,
+    b1: Any,
+    W2: Any,
+    b2: Any,
+    target: TensorLike | None = None,
+) -> Any:
     """Return the probabilities of a two-level softmax: over classes, then over outputs of a class.
 
     x: matrix (batch_size, features). W1, b1: (features, n_classes), (n_classes,). W2, b2:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.graph.variable import Variable
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import elemwise
@@ -46,7 +46,7 @@ def _as_rows(x, name: str) -> Variable:
     if not is_float(x, 1, 2):
         raise ValueError(
             f"{name} must be 1-d or 2-d tensor of floats. Got {x.type}: cast it to floatX, and "
-            "make a matrix of it whose rows are to become probabilities (x.reshape or x.flatten)"
+            "reshape it to a matrix with a row for each distribution (x.reshape or x.flatten)"
         )
     if x.type.broadcastable[-1]:
         warnings.warn(
@@ -90,7 +90,7 @@ class Softmax(Op):
     """exp(x) divided by its sum over each row of a matrix of floats; a vector is one row."""
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin = nout = 1
 
     def make_node(self, x):
@@ -119,7 +119,7 @@ class SoftmaxWithBias(Op):
     """The softmax of each row of x + b: x a matrix of floats, b a vector of floats."""
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin, nout = 2, 1
 
     def make_node(self, x, b):
@@ -148,7 +148,7 @@ class SoftmaxWithBias(Op):
         return [None if point is None else softmax_grad(point, self(*inputs))]
 
 
-def sum_of_points(x, of_x, of_b):
+def sum_of_points(x: Any, of_x: Any, of_b: Any) -> Any:
     """Return the direction of x + b as a matrix, from those of x and b; None without any."""
     if of_b is None:
         return of_x
@@ -160,7 +160,7 @@ class SoftmaxGrad(Op):
     """The gradient by x of a softmax with output ``sm``, from the gradient ``dy`` by sm."""
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin, nout = 2, 1
 
     def make_node(self, dy, sm):
@@ -201,7 +201,7 @@ class LogSoftmax(Op):
     """The logarithm of the softmax of each row, without the underflow of log(softmax(x))."""
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin = nout = 1
 
     def make_node(self, x):

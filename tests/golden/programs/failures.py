@@ -6,8 +6,8 @@ from .register import program
 
 # Where it was made; what the inputs are and what to do about it, which opwise alone says.
 _BACKTRACE = re.compile(
-    r"(?:\n\n(?:Backtrace when the node is created|What it reads|What to do)[^\n]*"
-    r"(?:\n(?:  |It computes what)[^\n]*)*)+\n"
+    r"(?:\n\n(?:Backtrace when the node is created|Its inputs|What to do)[^\n]*"
+    r"(?:\n(?:  |It computes the expressions)[^\n]*)*)+\n"
 )
 
 
