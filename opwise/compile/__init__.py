@@ -1,1 +1,1 @@
-"""From what the user asks for to a function that can be called; public names are in ``opwise``."""
+"""Compilation: from variables to a function that can be called. Public names are in ``opwise``."""

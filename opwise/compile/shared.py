@@ -114,7 +114,7 @@ class SharedVariable(Variable):
 
 def _no_arithmetic(name: str) -> Callable[[SharedVariable, Any], NoReturn]:
     def method(self: SharedVariable, other: Any) -> NoReturn:
-        raise self._refusal("is no operand")
+        raise self._refusal("does not support arithmetic")
 
     method.__name__ = name
     return method

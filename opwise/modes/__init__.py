@@ -1,1 +1,1 @@
-"""Modes: an optimizer and a linker under one name, and what runs around them."""
+"""Modes: an optimizer and a linker under one name; some check, watch or time each Apply."""

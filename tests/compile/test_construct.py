@@ -141,7 +141,7 @@ def test_a_computed_variable_may_be_an_input(a, b):
         (lambda v: [v, v], lambda v: v, UnusedInputError, "x is used twice .* indices 0 and 1"),
     ],
 )
-def test_what_is_refused(x, inputs, outputs, error, told):
+def test_wrong_inputs_and_outputs(x, inputs, outputs, error, told):
     with pytest.raises(error, match=told):
         construct(inputs(x), outputs(x))
 
@@ -202,7 +202,7 @@ def test_origins_of_what_clone_made_are_the_first_ones(a, b):
     ]
 
 
-def test_depth_is_no_limit(a):
+def test_a_deep_graph(a):
     y = a
     for _ in range(5000):
         y = add(y, a)
@@ -440,7 +440,7 @@ def test_missing_update(a, s):
         construct([], updates=[(s, a)])
 
 
-def test_what_only_an_unused_given_needs_is_not_missing(a, b):
+def test_an_input_of_an_unused_given_is_not_missing(a, b):
     assert run(construct([a], a, givens={scalar("c"): b}), 1.0) == [1.0]
 
 

@@ -292,7 +292,7 @@ def test_constants_are_not_changed_by_changing_results(mode):
             result[...] = -1
 
 
-def test_results_keep_the_old_value_of_what_is_updated(mode):
+def test_results_keep_the_value_before_the_update(mode):
     s = shared(np.zeros(3))
     f = function([], [s, s[1:], s * 1], updates=[(s, s + 1)], mode=mode)
     results = [f() for _ in range(3)]
@@ -323,7 +323,7 @@ def test_values_of_shared_variables_are_copies(mode):
         lambda s, t, x: s[::-1],
     ],
 )
-def test_what_an_update_stores_is_memory_of_its_own(mode, x, update):
+def test_updates_store_their_own_memory(mode, x, update):
     s, t = shared(np.zeros(3)), shared(np.arange(3.0))
     new = update(s, t, x)
     f = function([x], [new, x * 2], updates=[(s, new)], mode=mode, on_unused_input="ignore")
@@ -469,7 +469,7 @@ def test_a_failing_update_leaves_all_values(mode, x, failure):
         lambda s, x, i: T.inc_subtensor(s[i[0] :], x[:1].sum() + T.zeros_like(x)),
     ],
 )
-def test_an_update_that_fails_on_the_way_is_undone(mode, x, update):
+def test_a_failing_update_is_undone(mode, x, update):
     i = T.lvector("i")
     s = shared(np.zeros(3))
     f = function([x, i], updates=[(s, update(s, x, i))], mode=mode, on_unused_input="ignore")

@@ -245,7 +245,7 @@ def test_wrong_calls(case):
         assert text in str(caught.value)
 
 
-def test_a_refused_argument_tells_where_its_variable_was_made():
+def test_the_error_of_an_argument_shows_where_its_variable_was_made():
     f = double()
     with pytest.raises(TypeError, match="Backtrace when that variable is created:") as caught:
         f(np.ones((2, 2)))
@@ -339,7 +339,7 @@ def test_the_flag_for_unused_inputs(a, x, flags):
     assert function([a, x], a + 1, mode=QUICK)(1, [1.0]) == 2
 
 
-def test_graphs_that_overwrite_must_be_announced(x):
+def test_graphs_that_overwrite_need_accept_inplace(x):
     overwrite = Elemwise(scalar_add, {0: 0})
     with pytest.raises(TypeError, match="Graph must not contain inplace operations"):
         function([x], overwrite(x, x), mode=QUICK)
@@ -474,7 +474,7 @@ def test_none_is_refused_by_the_apply_that_reads_it(mode, x, output):
     assert f([1.0]).tolist() == output(np.ones(1)).tolist()
 
 
-def test_none_where_nobody_reads_it(a, x):
+def test_none_for_an_input_that_no_apply_reads(a, x):
     assert function([a, x], a * 2, on_unused_input="ignore", mode=QUICK)(2, None) == 4
 
 
@@ -678,7 +678,7 @@ def test_a_default_in_short_form(a, b):
     assert function([a, param], a + b, mode=QUICK)(1) == 4
 
 
-def test_a_default_before_what_is_required(a, b):
+def test_a_default_before_a_required_input(a, b):
     f = function([In(a, value=1.0), b], a - b, mode=QUICK)
     assert f(b=2.0) == -1
     with pytest.raises(TypeError, match="Missing required input: b"):

@@ -71,7 +71,7 @@ def test_update_must_have_the_type_of_the_variable(a, x):
         In(a, value=1.0, update=2.0)
 
 
-def test_what_in_refuses(a):
+def test_wrong_arguments_of_in(a):
     with pytest.raises(TypeError, match="name must be a string"):
         In(a, name=3)
     with pytest.raises(TypeError, match="must be a Variable, not 3"):
@@ -133,6 +133,6 @@ def test_short_forms(a, spec, name, value, updated):
         (lambda a: (a, add(a, 1.0)), "should not be symbolic"),
     ],
 )
-def test_what_is_no_input(a, spec, text):
+def test_wrong_inputs(a, spec, text):
     with pytest.raises(TypeError, match=text):
         as_input(spec(a))

@@ -126,7 +126,7 @@ def test_equal_loops_are_generated_once(family, monkeypatch):
 
 @pytest.mark.parametrize("mode", ["FAST_RUN", "FAST_COMPILE"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_depth_of_a_graph_is_no_limit(family, mode):
+def test_a_deep_graph(family, mode):
     depth, frame = 0, sys._getframe()
     while frame is not None:
         depth, frame = depth + 1, frame.f_back
@@ -193,7 +193,7 @@ def test_many_operands(wide, mode):
     assert third - second <= 2.3 * (second - first) + 2000, calls
 
 
-def test_what_many_applys_share_is_looked_at_once():
+def test_a_shared_operand_is_visited_once():
     """The Applys of a long sum all come from all of its terms."""
     origins = tuple(object() for _ in range(5))
     assert provenance.union(origins, origins, (), origins) is origins

@@ -51,7 +51,7 @@ def test_arrays_make_tensors_that_may_be_resized():
 
 
 @pytest.mark.parametrize("value", [[1, 2], "abc", None, {"a": 1}, 2**70])
-def test_anything_else_is_an_opaque_object(value):
+def test_other_values_make_opaque_objects(value):
     var = shared(value)
     assert type(var) is SharedVariable and var.type is generic
     assert var.get_value(borrow=True) is value
@@ -147,7 +147,7 @@ def test_unknown_arguments_are_refused_with_every_reason():
     assert shared(np.ones(2), target="cpu").get_value().tolist() == [1, 1]
 
 
-def test_a_constructor_registered_later_is_asked_first():
+def test_a_constructor_registered_later_is_tried_first():
     class Celsius(float):
         pass
 
@@ -233,7 +233,7 @@ def test_readonly_container():
     assert container.data == 1.0
 
 
-def test_container_passes_on_only_what_was_asked_for():
+def test_container_passes_only_given_options():
     class Plain:
         """A type of an old program: its filter takes a value and nothing else."""
 

@@ -126,7 +126,7 @@ def test_methods_of_the_class_get_the_instance(acc):
     assert acc.report(7) == (3, 7, 5.0)
 
 
-def test_an_array_that_was_set_is_not_overwritten():
+def test_an_array_that_a_member_was_set_to_is_not_overwritten():
     module = Holder()
     module.w = vector()
     module.grow = Method([], None, updates={module.w: add(module.w, module.w)})
@@ -196,7 +196,7 @@ def test_inputs_with_defaults_and_borrowed_outputs(y):
 # --- what is refused ----------------------------------------------------------------------------
 
 
-def test_variables_that_nobody_holds(y):
+def test_variables_without_storage(y):
     module = Holder()
     module.f = Method([], add(y, 1.0))
     with pytest.raises(AllocationError, match=r"associated to y used by f = Method\(\[\] -> Elem"):

@@ -44,7 +44,7 @@ def debugged(*arguments):
 
 
 @pytest.mark.c
-def test_a_slice_of_the_suite_raises_no_alarm():
+def test_part_of_the_suite_has_no_findings():
     code, functions, findings, text = debugged(
         "tests/optimizers/rules/test_blas.py", "tests/tensor/test_mapreduce.py",
         "tests/compile/test_shared.py",
@@ -53,7 +53,7 @@ def test_a_slice_of_the_suite_raises_no_alarm():
     assert functions > 50
 
 
-def test_a_fault_is_told(tmp_path):
+def test_a_fault_is_a_finding(tmp_path):
     file = tmp_path / "test_faulty.py"
     file.write_text(FAULTY)
     code, functions, findings, text = debugged(str(file))

@@ -216,7 +216,7 @@ class Unwritten(Op):
         output_storage[0][0] = np.full(inputs[0].shape, np.nan)
 
 
-def test_values_that_mean_nothing_may_be_anything():
+def test_unwritten_values_are_not_checked():
     f = function([X], T.switch(T.isnan(Unwritten()(X)), 1.0, 0.0), mode=DebugMode())
     np.testing.assert_array_equal(f([5.0, 6.0]), [1, 1])
 
@@ -253,7 +253,7 @@ def test_a_result_of_the_wrong_broadcast_pattern():
 # --- memory -------------------------------------------------------------------------------------
 
 
-def test_an_input_that_is_overwritten_without_a_word():
+def test_an_undeclared_overwrite():
     text = fails(errors.BadDestroyMap, Planted("destroys")(X + 1))
     for part in ("node: Planted{what='destroys'}(", "destroy_map: {}", "changed input idx: 0",
                  "repr (old val): array([2., 3., 4.])", "repr (new val): array([3., 4., 5.])",
@@ -263,12 +263,12 @@ def test_an_input_that_is_overwritten_without_a_word():
 
 
 @pytest.mark.parametrize("what", ["returns its input", "returns a view"])
-def test_a_view_without_a_word(what):
+def test_an_undeclared_view(what):
     text = fails(errors.BadViewMap, Planted(what)(X + 1))
     assert "aliased output: 0" in text and "aliased to inputs: [0]" in text
 
 
-def test_what_is_declared_is_allowed():
+def test_declared_views_and_overwrites():
     class Reverse(Planted):
         view_map = {0: [0]}
 
@@ -339,17 +339,17 @@ def test_options_come_from_flags(flags):
     assert mode.check_c_code is True and mode.stability_patience == 5
 
 
-def test_something_must_be_checked():
+def test_python_or_c_must_be_checked():
     with pytest.raises(ValueError, match="at least one of c and py"):
         DebugMode(check_c_code=False, check_py_code=False)
 
 
-def test_its_linker_is_its_own():
+def test_other_linkers_are_refused():
     with pytest.raises(Exception, match="DebugMode can only use its own linker"):
         DebugMode(linker="py")
 
 
-def test_it_is_not_profiled():
+def test_profiling_is_refused():
     f = function([X], X + 1, mode=DebugMode())
     with pytest.raises(Exception, match="DebugMode do not support profiling"):
         f.fn.start_timing()

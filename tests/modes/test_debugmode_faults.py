@@ -157,7 +157,7 @@ def test_a_wrong_rule_among_those_of_a_stage(monkeypatch):
     assert (error.reason, error.stage) == ("wrong_sum", "specialize")
 
 
-def test_a_replacement_that_was_taken_back_is_blamed_for_nothing():
+def test_an_undone_replacement_is_not_blamed():
     class TakesBack(Optimizer):
         name = "takes_back"
 
@@ -172,7 +172,7 @@ def test_a_replacement_that_was_taken_back_is_blamed_for_nothing():
     np.testing.assert_allclose(f(ONES), np.e)
 
 
-def test_an_op_that_is_equal_to_one_that_it_is_not():
+def test_different_ops_that_compare_equal():
     """Merging believes ``__eq__``."""
 
     class Scaled(Copy):
@@ -198,7 +198,7 @@ def test_a_lying_infer_shape():
     np.testing.assert_array_equal(debugged(sound(X).shape * 2)(ONES), [6])
 
 
-def test_a_replacement_of_another_type_is_refused_and_said(caplog):
+def test_a_replacement_of_another_type_is_refused_and_logged(caplog):
     @rule("row:exp", name="narrower")
     def narrower(fgraph, node):
         return [T.cast(T.exp(node.inputs[0]), "float32")]
@@ -209,7 +209,7 @@ def test_a_replacement_of_another_type_is_refused_and_said(caplog):
     np.testing.assert_allclose(f(ONES), np.e)
 
 
-def test_two_rewrites_in_turn_are_no_fixed_order():
+def test_a_rewrite_that_alternates():
     turn = []
 
     @rule("row:exp", name="by_turns")
@@ -243,7 +243,7 @@ def test_how_often_a_graph_is_optimized(patience, runs):
     assert len(seen) == runs
 
 
-def test_a_random_rewrite_passes_where_nobody_looks_twice():
+def test_a_random_rewrite_passes_with_a_patience_of_1():
     class Random(Optimizer):
         def apply(self, fgraph):
             node = fgraph.outputs[0].owner
@@ -332,7 +332,7 @@ def increments_in_place(x):
     return x
 
 
-def test_an_input_that_is_changed_without_a_word():
+def test_an_undeclared_overwrite():
     error = fails(errors.BadDestroyMap, debugged(Copy(increments, "increments")(X * 2)), ONES)
     assert error.idx == 0 and error.perform == "py" and "increments" in str(error.node)
     np.testing.assert_array_equal(error.old_val, [2, 2, 2])
@@ -340,7 +340,7 @@ def test_an_input_that_is_changed_without_a_word():
     assert "declare destroy_map = {<output>: [0]}" in str(error)
 
 
-def test_an_op_that_a_rewrite_makes_go_is_looked_at_all_the_same():
+def test_an_op_that_a_rewrite_removes_is_checked_too():
     @rule(Copy, name="same_without_it")
     def same_without_it(fgraph, node):
         return [node.inputs[0] + 1.0]
@@ -352,7 +352,7 @@ def test_an_op_that_a_rewrite_makes_go_is_looked_at_all_the_same():
 @pytest.mark.parametrize(
     "behave", [lambda x: x, lambda x: x[::-1], lambda x: x[1:], lambda x: x.reshape(-1)]
 )
-def test_a_view_without_a_word(behave):
+def test_an_undeclared_view(behave):
     error = fails(errors.BadViewMap, debugged(Copy(behave, "views")(X * 2) + 1), ONES)
     assert error.output_idx == 0 and error.in_alias_idx == [0]
     assert "declare view_map = {0: [0]}" in str(error)
@@ -393,7 +393,7 @@ def test_two_outputs_in_the_same_memory():
     ],
     ids=["view", "destroy"],
 )  # fmt: skip
-def test_memory_that_is_declared_and_not_used(op, said, caplog, flags):
+def test_declared_memory_that_is_not_used(op, said, caplog, flags):
     out = op(X if op.name == "v" else X * 2) + 1
     f = debugged(out, DebugMode(optimizer=None), accept_inplace=True)
     f(ONES)
@@ -405,7 +405,7 @@ def test_memory_that_is_declared_and_not_used(op, said, caplog, flags):
     assert caplog.text == ""
 
 
-def test_a_view_that_cannot_be_one_is_no_news(caplog):
+def test_an_impossible_view_is_not_logged(caplog):
     turned = T.dmatrix("m").T
     f = debugged(turned.reshape((2, 3)) + 1, inputs=[turned.owner.inputs[0]])
     f(np.arange(6.0).reshape(2, 3))
@@ -432,7 +432,7 @@ def test_a_rewrite_that_overwrites_what_is_still_needed():
     np.testing.assert_array_equal(alone(ONES), [[3, 3, 3]])
 
 
-def test_what_the_caller_gives_is_never_overwritten():
+def test_arguments_and_shared_values_are_not_overwritten():
     w = shared(np.zeros(3), name="w", borrow=True)
     kept = w.get_value(borrow=True)
     f = debugged(w * 1, updates=[(w, w + X)])
@@ -508,7 +508,7 @@ def test_an_op_that_is_wrong_about_its_output_storage(name, kinds, found):
         np.testing.assert_array_equal(f(value), value)
 
 
-def test_storage_that_a_call_before_left():
+def test_storage_from_the_previous_call():
     """'initial' holds what the Op returned in the call before."""
     f = debugged(Reuses(name="skips the last")(X), DebugMode(check_preallocated_output="initial"))
     np.testing.assert_array_equal(f([1.0, 2.0]), [1, 2])

@@ -96,7 +96,7 @@ def test_unknown_names(name):
     assert type(caught.value) is Exception
 
 
-def test_what_is_no_name_is_returned():
+def test_a_mode_object_is_returned():
     mode = Mode("py", None)
     assert get_mode(mode) is mode
     assert get_mode(42) == 42
@@ -180,14 +180,14 @@ def test_unknown_linkers(args):
         Mode(*args)
 
 
-def test_no_linker_is_that_of_the_flags(flags):
+def test_the_default_linker_is_that_of_the_flags(flags):
     flags(linker="py")
     assert isinstance(Mode().linker, PerformLinker)
     flags(linker="vm_nogc")
     assert not Mode(None, None).linker.allow_gc
 
 
-def test_what_is_no_linker_is_refused_when_it_is_needed():
+def test_an_object_that_is_no_linker_is_refused_at_compilation():
     mode = Mode(5)
     with pytest.raises(ValueError, match="'linker' parameter of FunctionMaker should be a Linker"):
         function([], T.constant(1.0), mode=mode)
@@ -241,7 +241,7 @@ def test_optimizers_by_name(optimizer, expected):
     assert ops(Mode("py", optimizer), lambda x: T.exp(x) * 2 + 1 + x - x) == expected
 
 
-def test_merge_is_all_that_merge_does():
+def test_the_optimizer_merge_only_merges():
     def twice(x):
         return T.exp(x) + T.exp(x)
 
@@ -265,7 +265,7 @@ def test_optimizers_that_are_objects():
         ops(Mode("py", 5))
 
 
-def test_the_optimizer_is_a_sequence_asked_for_anew():
+def test_the_optimizer_property_queries_again():
     assert isinstance(Mode("py", "fast_run").optimizer, SeqOptimizer)
 
 
@@ -363,7 +363,7 @@ for mode in (None, "FAST_RUN"):
         ("optimizer_excluding=zork,optimizer_including=zork", FUSED),
     ],
 )  # fmt: skip
-def test_tags_in_the_flags_are_for_the_default_mode_alone(settings, expected):
+def test_tags_in_flags_apply_to_the_default_mode_only(settings, expected):
     assert run(settings, PRINT_OPS) == [str(expected), str(FUSED)]
 
 
@@ -504,7 +504,7 @@ def test_one_mode_serves_many_functions():
 
 
 @pytest.mark.parametrize("method", ["including", "excluding", "requiring"])
-def test_unknown_tags_are_warned_of(method):
+def test_unknown_tags_warn(method):
     mode = Mode("c|py", "fast_run")
     with pytest.warns(UserWarning, match="'inplce' given to mode.* Did you mean inpl"):
         getattr(mode, method)("inplce")
@@ -517,14 +517,14 @@ def test_unknown_tags_are_warned_of(method):
         ("local_remove_all_assert",), ("unsafe", "specialize_device"),
     ],
 )  # fmt: skip
-def test_tags_of_theano_are_not_warned_of(tags):
+def test_tags_of_theano_do_not_warn(tags):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Mode("c|py", "fast_run").excluding(*tags)
         Mode("c|py", "fast_run").including(*tags)
 
 
-def test_unknown_tags_of_flags_are_warned_of():
+def test_unknown_tags_of_flags_warn():
     env = {**os.environ, "OPWISE_FLAGS": "optimizer_excluding=nosuchopt:inplace"}
     program = "import opwise, opwise.tensor as T; x = T.dscalar(); opwise.function([x], x + 1)"
     command = [sys.executable, "-c", program]

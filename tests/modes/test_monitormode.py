@@ -76,14 +76,14 @@ def test_variants_keep_the_functions(log, method):
     assert fused == (method != "excluding")
 
 
-def test_rewrites_are_those_that_are_asked_for(log):
+def test_the_optimizer_can_be_chosen(log):
     x = T.dvector("x")
     for optimizer, applys in ((None, 4), ("fast_run", 1)):
         f = function([x], T.exp(x) * 2, mode=MonitorMode(log.before, optimizer=optimizer))
         assert len(f.linked.order) <= applys
 
 
-def test_an_error_in_a_function_of_the_users():
+def test_an_error_in_a_users_function():
     def refuse(i, node, fn):
         raise LookupError("not this one")
 
@@ -108,7 +108,7 @@ def test_detect_nan(capsys):
     assert lines.count("*** NaN detected ***") == 2, "the product has it too"
 
 
-def test_detect_nan_looks_at_floats_alone(capsys):
+def test_detect_nan_checks_floats_only(capsys):
     x = T.ivector("x")
     f = function([x], x + x, mode=MonitorMode(post_func=detect_nan))
     f([1, 2])

@@ -62,7 +62,7 @@ def test_no_apply_is_blamed_for_an_input():
     assert "Apply node that caused the error" not in text
 
 
-def test_a_call_that_was_stopped_changes_nothing():
+def test_a_stopped_call_keeps_shared_values():
     x = T.dvector("x")
     s = shared(np.ones(2))
     f = function([x], s * 1, updates=[(s, s / x)], mode=NanGuardMode())
@@ -95,7 +95,7 @@ def test_it_stops_at_the_first():
     np.testing.assert_allclose(w.get_value(), [1, 2])
 
 
-def test_shared_values_and_constants_are_looked_at():
+def test_shared_values_and_constants_are_checked():
     w = shared(np.array([1.0, np.inf]), name="w")
     x = T.dvector("x")
     with pytest.raises(AssertionError, match="Inf detected"):
@@ -104,7 +104,7 @@ def test_shared_values_and_constants_are_looked_at():
         function([x], x + 1e30, mode=NanGuardMode(False, False, True))([1.0])
 
 
-def test_integers_objects_and_empty_arrays_are_left_alone():
+def test_integers_objects_and_empty_arrays_are_not_checked():
     i, e = T.lvector("i"), T.dvector("e")
     f = function([i, e], [i * 10, e * 2], mode=NanGuardMode())
     a, b = f([10**15], [])
@@ -131,7 +131,7 @@ def test_a_variable_can_be_exempt():
     np.testing.assert_array_equal(g([np.nan, 1.0]), [0, 1])
 
 
-def test_something_must_be_looked_for():
+def test_something_must_be_checked():
     with pytest.raises(AssertionError):
         NanGuardMode(False, False, False)
 

@@ -102,7 +102,7 @@ def test_rows_to_print(used, capsys, args, kwargs, applys, ops):
 
 @pytest.mark.parametrize("n", [0, -1, 2.5, "3", True, float("nan")])
 @pytest.mark.parametrize("which", ["n_apply_to_print", "n_ops_to_print"])
-def test_numbers_of_rows_that_are_none(used, capsys, which, n):
+def test_invalid_numbers_of_rows(used, capsys, which, n):
     message = rf"^{which} is {n!r}; it must be a whole number from 1$"
     with pytest.raises(ValueError, match=message):
         used.print_summary(**{which: n})
@@ -198,7 +198,7 @@ def test_a_diff_to_anything_that_has_a_profile(used, capsys):
 
 
 @pytest.mark.parametrize("other", [None, 3, "profile.json", opwise.Mode("py"), ProfileMode])
-def test_a_diff_to_what_is_no_profile(used, other):
+def test_a_diff_to_an_object_without_a_profile(used, other):
     expected = rf"^other is {type(other).__name__}; it must be a ProfileMode, a ProfileStats or a"
     with pytest.raises(TypeError, match=expected):
         used.print_diff_summary(other)
@@ -312,7 +312,7 @@ def test_f_profile_reads_the_record_of_the_mode(mode, capsys):
         assert "  Message: mine\n" in shown and "Time in 3 calls to Function" in shown
 
 
-def test_f_profile_that_somebody_asked_for_stays_theirs():
+def test_a_profile_argument_keeps_its_own_profile():
     x = T.dvector("x")
     mode = ProfileMode()
     refused = opwise.function([x], T.exp(x), mode=mode, profile=False)

@@ -57,14 +57,14 @@ def wrong_logarithm(fgraph, node):
     return [T.log1p(node.inputs[0] - 0.99998)]
 
 
-def test_a_rewrite_that_is_off_by_more_than_roundings_is_told(no_compiler):
+def test_a_rewrite_that_is_off_by_more_than_roundings_is_found(no_compiler):
     f = debugged("float32 inside float64", wrong_logarithm)
     with pytest.raises(BadOptimization) as raised:
         f(RANDOM)
     assert raised.value.reason == "wrong_logarithm"
 
 
-def test_a_rewrite_that_moves_a_step_is_told(no_compiler):
+def test_a_rewrite_that_moves_a_step_is_found(no_compiler):
     @rule("row:floor", name="wrong_floor")
     def wrong_floor(fgraph, node):
         """A whole number, which no rounding moves, is rounded down to the one below."""
@@ -76,7 +76,7 @@ def test_a_rewrite_that_moves_a_step_is_told(no_compiler):
         f(WHOLE)
 
 
-def test_c_that_is_off_by_more_than_roundings_is_told(monkeypatch, no_compiler):
+def test_c_that_is_off_by_more_than_roundings_is_found(monkeypatch, no_compiler):
     genuine = kernels.opwise_c.LOOPS
     swapped = {**genuine, "log_f64": genuine["log1p_f64"]}
     monkeypatch.setattr(kernels.opwise_c, "LOOPS", swapped)
@@ -99,7 +99,7 @@ def _fused_sum(x):
 
 
 @pytest.mark.parametrize("make", [T.exp, T.sum, _literal, _fused_sum])
-def test_last_bits_of_an_apply_are_explained_and_no_more(make):
+def test_only_last_bits_of_an_apply_are_explained(make):
     x = T.dvector()
     out = make(x)
     value = RANDOM[0].astype("float64")
@@ -110,7 +110,7 @@ def test_last_bits_of_an_apply_are_explained_and_no_more(make):
         assert not perturbation.roundings_explain(out.owner, [value], 0, right, wrong)
 
 
-def test_what_a_rounding_makes_impossible_is_not_explained():
+def test_a_perform_that_fails_when_perturbed_explains_nothing():
     checked = Assert()(D, T.eq(T.exp(T.log(D)).sum(), float(np.exp(np.log(WHOLE)).sum())))
     roundings = perturbation.Roundings({D: WHOLE})
     assert not roundings.explain([checked], WHOLE, WHOLE + 1)
