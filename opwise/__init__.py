@@ -29,17 +29,6 @@ from opwise.compile.executable import Function
 from opwise.compile.function import function
 from opwise.compile.io import In, Out, Param, SymbolicInput, SymbolicOutput
 from opwise.compile.maker import FunctionMaker
-from opwise.compile.module import (
-    Component,
-    ComponentDict,
-    ComponentList,
-    Composite,
-    External,
-    FancyModule,
-    Member,
-    Method,
-    Module,
-)
 from opwise.compile.shared import SharedVariable, shared
 from opwise.config import change_flags, config
 from opwise.gradient import Lop, Rop, grad, subgraph_grad, verify_grad
@@ -51,6 +40,17 @@ from opwise.graph.printing import pp
 from opwise.graph.provenance import scope
 from opwise.graph.type import Generic, Type, generic
 from opwise.graph.variable import Constant, Variable
+from opwise.legacy.module import (
+    Component,
+    ComponentDict,
+    ComponentList,
+    Composite,
+    External,
+    FancyModule,
+    Member,
+    Method,
+    Module,
+)
 from opwise.linkers.base import (
     CLinker,
     Linker,
@@ -62,8 +62,8 @@ from opwise.linkers.storage import Container
 from opwise.linkers.wrap import DualLinker, WrapLinker, WrapLinkerMany
 from opwise.modes.mode import Mode, get_default_mode, get_mode, register_mode
 from opwise.modes.profilemode import ProfileMode
-from opwise.profiling import totals as _totals
-from opwise.tensor.dot import dot
+from opwise.profiling import process as _process
+from opwise.tensor.products import dot
 from opwise.tuning.advise import advise
 from opwise.version import __version__
 
@@ -154,7 +154,7 @@ __all__ = [
 _sys.modules[f"{__name__}.printing"] = printing
 
 
-_totals.note_import(_start)
+_process.note_import(_start)
 
 
 def __getattr__(name):

@@ -12,7 +12,7 @@ import os
 import pytest
 
 import opwise.compile.function
-import opwise.compile.module
+import opwise.legacy.components
 from opwise.errors import DebugModeError
 from opwise.modes import debugmode
 from opwise.modes.mode import Mode, get_mode
@@ -50,7 +50,7 @@ def _note(error):
 
 def pytest_configure(config):
     opwise.compile.function.get_mode = _debugged
-    opwise.compile.module.get_mode = _debugged
+    opwise.legacy.components.get_mode = _debugged
     debugmode.DebugVM.__call__ = _heard(debugmode.DebugVM.__call__)
     debugmode.DebugMode.optimize = _heard(debugmode.DebugMode.optimize)
 

@@ -32,6 +32,7 @@ LAYERS = [
     ("tuning",),
     ("testing",),
     ("command",),
+    ("legacy",),
     ("opwise", "__main__"),
     ("theano",),
 ]
@@ -81,8 +82,11 @@ def is_module(dotted):
     return path.is_dir() or path.with_suffix(".py").exists() or path.with_suffix(".pyx").exists()
 
 
-def imports(path):
-    """Return (line, dotted name of the module) of every import of a file, inside functions too."""
+def imports(path, types=True):
+    """Return (line, dotted name of the module) of every import of a file, inside functions too.
+
+    types: whether those in blocks ``if TYPE_CHECKING`` count.
+    """
     if path.suffix in CYTHON:
         pattern = re.compile(r"^\s*(?:from\s+([\w.]+)\s+c?import|c?import\s+([\w.]+))", re.M)
         text = path.read_text()
@@ -91,7 +95,11 @@ def imports(path):
             for m in pattern.finditer(text)
         ]
     found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    hidden = set() if types else {n for block in _for_types(tree) for n in ast.walk(block)}
+    for node in ast.walk(tree):
+        if node in hidden:
+            continue
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -101,6 +109,12 @@ def imports(path):
                 whole = f"{node.module}.{alias.name}"
                 found.append((node.lineno, whole if is_module(whole) else node.module))
     return found
+
+
+def _for_types(tree):
+    """Return the ``if TYPE_CHECKING`` blocks of a file."""
+    blocks = (node for node in ast.walk(tree) if isinstance(node, ast.If))
+    return [node for node in blocks if ast.unparse(node.test).endswith("TYPE_CHECKING")]
 
 
 @pytest.mark.parametrize("path", modules() + cython_files(), ids=str)
@@ -113,6 +127,58 @@ def test_imports_go_downward(path):
             continue
         assert other in _LEVEL, f"{path}:{line} imports {name}, which is in no layer"
         assert _LEVEL[other] <= _LEVEL[own], f"{path}:{line} ({own}) imports {name} ({other})"
+
+
+#: modules that import each other, inside functions at least: to be taken apart
+CIRCLES = [
+    {"opwise.graph.testvalue", "opwise.graph.variable"},
+    {
+        "opwise.profiling.aggregate", "opwise.profiling.compare", "opwise.profiling.devices",
+        "opwise.profiling.html.data", "opwise.profiling.html.differencedata",
+        "opwise.profiling.html.page", "opwise.profiling.merge", "opwise.profiling.noise",
+        "opwise.profiling.plots", "opwise.profiling.profile", "opwise.profiling.profiled",
+        "opwise.profiling.reports.details", "opwise.profiling.reports.moved",
+        "opwise.profiling.tips", "opwise.profiling.traces",
+    },
+]  # fmt: skip
+
+
+def circles(imported):
+    """Return the sets of two and more modules that reach each other.
+
+    imported: {module: the modules that it imports}.
+    """
+    reached = {}
+    for start in imported:
+        found, pending = set(), [start]
+        while pending:
+            for name in imported[pending.pop()] - found:
+                found.add(name)
+                pending.append(name)
+        reached[start] = found
+    groups = {
+        frozenset({m} | {n for n in names if m in reached[n]})
+        for m, names in reached.items()
+        if m in names
+    }
+    return [group for group in groups if len(group) > 1]
+
+
+def test_circles_are_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    found = circles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"d"}})
+    assert found == [{"a", "b", "c"}]
+
+
+def test_files_do_not_import_each_other():
+    """Imports inside functions count; those for type checkers alone do not."""
+    names = {dotted_name(path): path for path in modules()}
+    imported = {
+        name: {found for _, found in imports(ROOT / path, types=False)} & names.keys() - {name}
+        for name, path in names.items()
+    }
+    for circle in circles(imported):
+        assert any(circle <= allowed for allowed in CIRCLES), sorted(circle)
 
 
 def test_exceptions_are_needed():

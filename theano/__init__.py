@@ -1,6 +1,6 @@
-"""Theano's name for opwise: programs that ``import theano`` run on it unchanged.
+"""The legacy package: programs that ``import theano`` run on opwise unchanged.
 
-The packages and modules below ``theano`` are given by one table, ``theano._aliases``.
+One table, ``theano._aliases``, lists its packages and modules.
 """
 
 import sys
@@ -12,18 +12,18 @@ from opwise.scalar.types import as_scalar  # noqa: F401
 from theano import _aliases
 from theano._aliases import _asarray  # noqa: F401
 
-#: the release whose language this is
+#: the release of Theano whose language opwise compiles
 __version__ = "1.0.5"
 version = __version__
 
 _aliases.install(sys.modules[__name__])
 
-from theano.printing import pprint  # noqa: E402, F401  (a module that was just made)
+from theano.printing import pprint  # noqa: E402, F401  (install made these modules)
 from theano.updates import OrderedUpdates  # noqa: E402, F401
 
 
 def __getattr__(name):
-    """Say what is missing, and where the list is."""
+    """Raise an AttributeError that names similar attributes, or the list of what is missing."""
     raise AttributeError(
         _aliases.lacks(f"{__name__}.{name}", [n for n in globals() if not n.startswith("_")]),
         name=name,

@@ -1,8 +1,7 @@
-"""The table of legacy module names, and what makes modules of it.
+"""The table of legacy module names, and the code that makes modules from it.
 
-A module that opwise has under another name is that very module. One that opwise has split or moved,
-or that holds such a one, is made of the public names of several. Names that opwise lacks are
-missing there too, and the error says so.
+A legacy module that opwise has under another name is the same module. Any other one is made of the
+names of several modules of opwise. A name that opwise does not have raises an error that says so.
 """
 
 from __future__ import annotations
@@ -34,7 +33,8 @@ _GOF = (
     "opwise.errors",
 )
 _COMPILE = (
-    *_all("compile", ("function", "maker", "executable", "io", "shared", "construct", "module")),
+    *_all("compile", ("function", "maker", "executable", "io", "shared", "construct")),
+    "opwise.legacy.module",
     *_all("modes", ("mode", "profilemode", "debugmode", "monitormode")),
     "opwise.profiling.stats",
     "opwise.optimizers.stages",
@@ -52,14 +52,14 @@ SAME = {
     "theano.gpuarray": "opwise.gpu.legacy",
     "theano.compile.debugmode": "opwise.modes.debugmode",
     "theano.compile.mode": "opwise.modes.mode",
-    "theano.compile.module": "opwise.compile.module",
+    "theano.compile.module": "opwise.legacy.module",
     "theano.compile.monitormode": "opwise.modes.monitormode",
     "theano.compile.nanguardmode": "opwise.modes.nanguardmode",
     "theano.compile.profilemode": "opwise.modes.profilemode",
     "theano.compile.profiling": "opwise.profiling.stats",
 }
 
-#: modules made of others: name -> where their names come from, the first that has one gives it
+#: modules made of others: name -> the modules with its names; of equal names the first one counts
 MADE = {
     "theano.compat": ("theano._py2",),
     "theano.compat.python2x": ("theano._py2",),
@@ -99,11 +99,12 @@ MADE = {
     "theano.scalar.basic_sympy": ("opwise.scalar",),
     "theano.tensor": ("opwise.tensor",),
     "theano.tensor.basic": ("opwise.tensor", "opwise.tensor.variable", "opwise.tensor.creation",
-                            "opwise.errors"),
+                            "opwise.tensor.knownvalues", "opwise.errors"),
     "theano.tensor.blas": ("opwise.tensor.blas", "opwise.optimizers.rules.blas",
                            "opwise.optimizers.rule"),
     "theano.tensor.blas_c": ("opwise.tensor.blas",),
-    "theano.tensor.elemwise": ("opwise.tensor.elemwise", "opwise.tensor.reduce"),
+    "theano.tensor.elemwise": ("opwise.tensor.elemwise", "opwise.tensor.dimshuffle",
+                               "opwise.tensor.reduce"),
     "theano.tensor.extra_ops": ("opwise.tensor.extra_ops", "opwise.tensor"),
     "theano.tensor.inplace": (),
     "theano.tensor.nnet": ("opwise.tensor.nnet",),
@@ -111,7 +112,8 @@ MADE = {
     "theano.tensor.nnet.nnet": ("opwise.tensor.nnet.nnet", "opwise.tensor.nnet"),
     "theano.tensor.nnet.sigm": ("opwise.tensor.nnet.sigm", "opwise.tensor.nnet", "opwise.scalar"),
     "theano.tensor.opt": (*_all("optimizers", _TENSOR_RULES), "opwise.tensor.creation",
-                          "opwise.tensor.join", "opwise.tensor.assertion"),
+                          "opwise.tensor.knownvalues", "opwise.tensor.join",
+                          "opwise.tensor.assertion", "opwise.tensor.shape"),
     "theano.tensor.sharedvar": ("opwise.compile.shared",),
     "theano.tensor.sort": ("opwise.tensor.sort",),
     "theano.tensor.subtensor": ("opwise.tensor.subtensor", "opwise.tensor.advanced_subtensor",
@@ -128,12 +130,12 @@ MADE = {
 }  # fmt: skip
 
 
-#: modules that a function of the same name hides among the attributes of their parent
+#: modules that are not attributes of their parent, which has a function of the same name
 HIDDEN = ("theano.compile.function", "theano.tensor.sort", "theano.tensor.var")
 
 
 class _Made(types.ModuleType):
-    """A module made of the names of others, filled when the first of them is asked for."""
+    """A module made of the names of others; they are copied when the first one is read."""
 
     def __getattr__(self, name):
         if name.startswith("__") and name != "__all__":
@@ -156,7 +158,10 @@ class _Made(types.ModuleType):
 
 
 def _fill(module):
-    """Give a module the names of its sources; no method, whose name a source might have too."""
+    """Copy the names of its sources into a module.
+
+    This is not a method, whose name could hide that of a source.
+    """
     own = vars(module)
     for source in MADE[module.__name__]:
         for name, value in vars(importlib.import_module(source)).items():
@@ -165,9 +170,10 @@ def _fill(module):
 
 
 class _Missing:
-    """The last of Python's finders: says of names of theano that opwise does not have them yet.
+    """The last of Python's finders: its error says which modules of theano opwise does not have.
 
-    The error has no name: ``from theano import scan`` would replace one of that name by less.
+    The error has no ``name``: ``from theano import scan`` would replace an error with that name by
+    one that says less.
     """
 
     @staticmethod
@@ -178,11 +184,11 @@ class _Missing:
 
 
 def install(package):
-    """Let every module of the table be found, as an import and as an attribute of its parent."""
+    """Make every module of the table importable, and an attribute of its parent."""
     sys.meta_path.append(_Missing)
     modules = {name: importlib.import_module(own) for name, own in SAME.items()}
     for name in MADE:
-        modules[name] = _Made(name, f"Names that programs take from {name}; opwise gives them.")
+        modules[name] = _Made(name, f"The names of Theano's module {name}, from opwise.")
         modules[name].__path__ = []
     modules["theano"] = package
     for name, module in modules.items():
@@ -193,7 +199,7 @@ def install(package):
 
 
 def _asarray(a, dtype, order=None):
-    """Return ``a`` as an array of ``dtype`` ('floatX' too), copied where that is needed."""
+    """Return ``a`` as an array of ``dtype``, which may be 'floatX'; copies only if necessary."""
     from opwise.config import config
 
     return np.asarray(a, dtype=config.floatX if str(dtype) == "floatX" else dtype, order=order)

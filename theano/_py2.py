@@ -1,4 +1,4 @@
-"""What ``theano.compat`` and its copy of six gave programs that ran on Python 2 and 3."""
+"""The names of ``theano.compat`` and its copy of six, for programs written for Python 2 and 3."""
 
 import builtins
 import collections.abc
@@ -53,16 +53,18 @@ def get_unbound_function(method):
 
 
 def b(text):
-    """Return text as bytes, a letter a byte."""
+    """Return text as bytes, one per character."""
     return text.encode("latin-1")
 
 
 def with_metaclass(meta, *bases):
-    """Return a base class of which ``meta`` is the metaclass."""
+    """Return a base class with the metaclass ``meta``."""
     return meta("temporary", bases or (object,), {})
 
 
 def add_metaclass(metaclass):
+    """Return a decorator that makes a class again, with the given metaclass."""
+
     def wrap(cls):
         namespace = {k: v for k, v in vars(cls).items() if k not in ("__dict__", "__weakref__")}
         return metaclass(cls.__name__, cls.__bases__, namespace)

@@ -1,4 +1,4 @@
-"""``theano.tests.unittest_tools``: what users' test suites take from it."""
+"""``theano.tests.unittest_tools``: the names that users' test suites import from it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def assert_allclose(expected, value, rtol=None, atol=None):
 
 
 class InferShapeTester:
-    """Base of test cases that check ``infer_shape``: mix it into a unittest.TestCase."""
+    """Mixin of a unittest.TestCase that checks ``infer_shape``."""
 
     def setUp(self):
         seed_rng()
@@ -58,6 +58,8 @@ class InferShapeTester:
         shapes = function(inputs, [o.shape for o in outputs], mode=mode)
         if check_topo:
             for node in shapes.maker.fgraph.toposort():
-                assert not isinstance(node.op, cls), f"{node} computes what only its shape is of"
+                assert not isinstance(node.op, cls), (
+                    f"{node} computes a value; only its shape is needed"
+                )
         for value, shape in zip(values, shapes(*numeric_inputs), strict=True):
             assert tuple(shape) == value.shape, (tuple(shape), value.shape)

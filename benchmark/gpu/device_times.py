@@ -1,11 +1,11 @@
-"""Device times of functions under the linker cupy, beside what the device can do and its peers.
+"""Device times of functions under the linker cupy, beside peak rates and torch.
 
     python -m benchmark.gpu.device_times [--quick] [--json FILE]
 
 Contenders of a workload take turns; a figure is the median of their turns, measured with events.
-The measure of a workload is the copy of as many bytes, a product by cuBLAS alone, the same without
-a profile, or else torch. That, where it is installed with CUDA, runs compiled, with CUDA graphs.
-Without a device it says what is missing and exits with 2.
+Each workload is compared with a reference: a copy of as many bytes, a product by cuBLAS alone, the
+same function without a profile, or torch. If torch is installed with CUDA, it runs compiled, with
+CUDA graphs. Without a device the program prints what is missing and exits with status 2.
 """
 
 from __future__ import annotations
@@ -33,28 +33,29 @@ from opwise.version import __version__
 
 @dataclass(frozen=True)
 class Workload:
-    """What is measured, and by what: a copy, a product, a function of our own, or torch.
-
-    bar: the share of the measure that is to be reached. make: from a mode to a function without
-    arguments, whose values stay on the device. torch: from the module torch to such a function;
-    None where torch has no like of it. bytes: that must be moved at least, 0 where no copy is the
-    measure. product: (rows, inner, columns) where the measure is a product of cuBLAS, of ``dtype``,
-    with ``tf32`` or without. plain: like make, where the measure is a function of our own.
-    """
+    """What is measured, and its reference: a copy, a product, a function of our own, or torch."""
 
     name: str
+    #: the share of the reference's speed to be reached
     bar: float
+    #: from a mode to a function without arguments, whose values stay on the device
     make: Callable
+    #: from the module torch to such a function; None if torch has no equivalent
     torch: Callable | None
+    #: the fewest bytes to be moved, if the reference is a copy, else 0
     bytes: int = 0
+    #: (rows, inner, columns), if the reference is a product of cuBLAS
     product: tuple[int, int, int] | None = None
+    #: dtype of the product
     dtype: str = "float32"
+    #: whether the product uses TF32
     tf32: bool = False
+    #: like ``make``, if the reference is a function of our own
     plain: Callable | None = None
 
 
 def numbers(shape, dtype="float32"):
-    """Return an array of numbers that differ: products of equal ones take less power, and time."""
+    """Return an array of random numbers: products of equal ones take less power, and less time."""
     some = np.random.RandomState(0).uniform(-1, 1, 1 << 20)
     return np.resize(some, shape).astype(dtype)
 
@@ -74,7 +75,7 @@ def elementwise(n):
 
 
 def transposed(n):
-    """Operands whose neighbours in memory are others: they go through tiles."""
+    """Add arrays that lie in memory in different orders: one goes through tiles."""
 
     def make(mode):
         x, y = (opwise.shared(numbers((n, n))) for _ in range(2))
@@ -89,7 +90,7 @@ def transposed(n):
 
 
 def cumulated(n):
-    """What is cumulated is read twice, of which the measure knows nothing."""
+    """Cumulate a sum. It reads the array twice, the reference copies it once."""
 
     def make(mode):
         x = opwise.shared(numbers(n))
@@ -169,7 +170,7 @@ def product(n, dtype="float32", tf32=False):
 
 
 def profiled(n):
-    """What it costs to be profiled: ten kernels, against the same without a profile."""
+    """Profile ten kernels, against the same ten kernels without a profile."""
 
     def plain(mode):
         x = opwise.shared(numbers(n))
@@ -218,7 +219,7 @@ def perceptron(rows, width=512):
 
 
 def workloads(quick):
-    """Return the Workloads; quick: small ones, which show that all runs and no more."""
+    """Return the Workloads; quick: small ones, only to see that all run."""
     n, side = (10_000, 64) if quick else (100_000_000, 8192)
     return [
         elementwise(n), transposed(side), reduction(n), cumulated(n), softmax(side),
@@ -231,7 +232,7 @@ def workloads(quick):
 
 
 def seconds(device, call, calls):
-    """Return the device's seconds for one of some calls."""
+    """Return the mean seconds of the device for a call, over some calls."""
     first = device.event()
     for _ in range(calls):
         call()
@@ -253,7 +254,7 @@ def measured(device, contenders, rounds, calls):
 
 
 def contenders_of(workload, device, torch):
-    """Return {name: call} of a workload: opwise, torch, and the measure."""
+    """Return {name: call} of a workload: opwise, torch, and the reference."""
     mode = Mode("cupy", "fast_run")
     found = {"opwise": workload.make(mode)}
     if torch is not None and workload.torch is not None:
@@ -286,10 +287,10 @@ def torch_with_cuda():
 
 def row(workload, times):
     """Return the figures of a workload as plain data."""
-    measure = next((times[name] for name in ("copy", "cuBLAS", "plain") if name in times), None)
+    reference = next((times[name] for name in ("copy", "cuBLAS", "plain") if name in times), None)
     found = {"workload": workload.name, "seconds": times, "bar": workload.bar}
-    if measure is not None:
-        found["share"] = measure / times["opwise"]
+    if reference is not None:
+        found["share"] = reference / times["opwise"]
     elif "torch" in times:
         found["share"] = times["torch"] / times["opwise"]
     if workload.bytes:
@@ -298,15 +299,17 @@ def row(workload, times):
 
 
 def main(argv=None):
-    """Print the table; 0, or 2 where there is no device."""
+    """Print the table; return 0, or 2 if there is no device."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "--quick", action="store_true", help="small workloads, to see that all runs"
+        "--quick", action="store_true", help="run small workloads, only to see that all run"
     )
-    parser.add_argument("--json", type=Path, help="write the figures, with device and date, here")
+    parser.add_argument(
+        "--json", type=Path, help="write the figures, with device and date, to FILE"
+    )
     args = parser.parse_args(argv)
     try:
-        device = importlib.import_module("opwise.gpu.device").device()
+        device = importlib.import_module("opwise.gpu.runtime.device").device()
     except DeviceError as error:
         print(f"nothing was measured. {error}", file=sys.stderr)
         return 2
@@ -322,8 +325,8 @@ def main(argv=None):
         rows.append(row(workload, times))
         shown = "  ".join(f"{name} {value * 1e6:.1f} us" for name, value in times.items())
         share = rows[-1].get("share")
-        told = f"  {share:.0%} of the measure (bar {workload.bar:.0%})" if share else ""
-        print(f"{workload.name:28}{shown}{told}")
+        reached = f"  {share:.0%} of the reference (bar {workload.bar:.0%})" if share else ""
+        print(f"{workload.name:28}{shown}{reached}")
     if args.json:
         about = {"device": device.name, "date": datetime.now(UTC).isoformat(timespec="seconds"),
                  "opwise": __version__, "numpy": np.__version__, "rows": rows}  # fmt: skip

@@ -180,7 +180,7 @@ def linker_of(name: str):
         return "c|py"
     if not name.startswith(("cuda", "gpu")):
         return name
-    device = importlib.import_module("opwise.gpu.device")
+    device = importlib.import_module("opwise.gpu.runtime.device")
     device.device(device.index_of(name))  # says what is missing, before anything is trained
     return importlib.import_module("opwise.gpu.linker").CupyLinker(name)
 

@@ -13,11 +13,11 @@ import click
 
 from opwise.command import files, tables
 from opwise.command.groups import SHAPES
-from opwise.profiling import compare, compared, documents, markdown, noise
+from opwise.profiling import compare, environments, jsonreports, markdown, noise
 from opwise.profiling.files import printable
 from opwise.profiling.html import page
 from opwise.profiling.merge import merge
-from opwise.profiling.reports import details, moved
+from opwise.profiling.reports import speedup, wording
 
 if TYPE_CHECKING:
     from opwise.profiling.compare import Difference
@@ -45,7 +45,7 @@ def options(command: Command) -> Command:
         click.option("--form", type=click.Choice(["table", "json", "markdown"]), default="table",
                      show_default=True, help="table: an overview; markdown: for a comment on a "
                      "pull request; json: all rows, for programs."),
-        click.option("--by", type=click.Choice(list(compare.WAYS)), default="apply",
+        click.option("--by", type=click.Choice(list(compare.GROUPINGS)), default="apply",
                      show_default=True,
                      help="Group the rows. shapes: by Op and the shapes of its inputs."),
         click.option("-n", "--rows", type=click.IntRange(1), default=20, show_default=True,
@@ -98,8 +98,8 @@ def show(
     if html:
         files.written(html, lambda path: page.write_difference(mine, theirs, path, names))
     runs = noise.Runs(mine, theirs)
-    total, *found = runs.rows(compare.WAYS[by])
-    is_comparable = any(map(documents.matches, found))
+    total, *found = runs.rows(compare.GROUPINGS[by])
+    is_comparable = any(map(jsonreports.matches, found))
     if not is_comparable:
         click.echo(_nothing(mine, theirs), err=True)
     found.sort(key=_weight, reverse=True)
@@ -110,10 +110,10 @@ def show(
         _print(runs, by, rows, total, found, mine, theirs)
         _across(mine, theirs, rows)
     else:
-        data = documents.difference(runs, by, total, found, fail_above, floor_ns, failed)
+        data = jsonreports.difference(runs, by, total, found, fail_above, floor_ns, failed)
         text = json.dumps(data, indent=1) if form == "json" else markdown.difference(data, rows)
         click.echo(text.rstrip("\n"))
-    labels = documents.Names(runs, by)
+    labels = jsonreports.Names(runs, by)
     for repeated in failed:
         click.echo(printable(_blamed(repeated, labels)), err=True)
     if failed or (fail_above is not None and not is_comparable):
@@ -136,7 +136,7 @@ def _print(
     table = _table_of_runs if runs.several else _table
     sources = {place: text for run in (*theirs, *mine) for place, text in run.sources.items()}
     tables.show(table([total, *found[:n]], by, found[n:], sources))
-    for what, before, after in compared.differences(mine, theirs):
+    for what, before, after in environments.differences(mine, theirs):
         tables.say(f"{what} before: {before or 'unknown'}, after: {after or 'unknown'}")
     for line in _explained(found[:n], runs.several, *runs.count):
         tables.say(line)
@@ -147,7 +147,7 @@ def _print(
 def _across(mine: list[Profile], theirs: list[Profile], n: int) -> None:
     """Print what moving between CPU and device gained, if the sides ran on different ones."""
     one, other = (runs[0] if len(runs) == 1 else merge(runs) for runs in (mine, theirs))
-    lines = moved.section(one, other, n)
+    lines = speedup.section(one, other, n)
     for line in ["", *lines] if lines else []:
         click.echo(printable(line))
 
@@ -160,13 +160,13 @@ def _nothing(mine: list[Profile], theirs: list[Profile]) -> str:
     return "Nothing matches: the two programs have no Apply in common."
 
 
-def _weight(found: Repeated) -> tuple[bool, float, int]:
+def _weight(found: Repeated) -> tuple[bool, float, float]:
     """Return the sort key, descending: rows beyond noise, then rows with large differences."""
     row = found.row
     real = found.verdict in ("slower", "faster")
     gap = abs(row.ns)
     if found.verdict and row.mine is not None:
-        gap = abs(found.after - found.before) * row.mine.runs
+        gap = abs(found.change or 0.0) * row.mine.runs
     return real, gap, max(side.ns for side in (row.mine, row.theirs) if side)
 
 
@@ -261,7 +261,7 @@ def _table_of_runs(
             [
                 f"{r.before * 1e-3:.3f}" if r.before is not None else "",
                 f"{r.after * 1e-3:.3f}" if r.after is not None else "",
-                f"{(r.after - r.before) * 1e-3:+.3f}" if known else "",
+                f"{r.change * 1e-3:+.3f}" if known and r.change is not None else "",
                 f"{r.ratio:.3f}" if known else "",
                 "%.3f-%.3f" % r.interval() if known and r.p is not None else "",
                 r.verdict,
@@ -283,11 +283,11 @@ def _table_of_runs(
 def _about(row: Difference, by: str, sources: dict[str, str]) -> list[str]:
     """Return the cells that describe a row: how its sides match, its line, its label."""
     if by == "apply":
-        where = next((details.short_line(a) for side in row.parts for a in side if a.lines), "")
+        where = next((wording.line_of(a) for side in row.parts for a in side if a.lines), "")
         return [_how(row), tables.place(where), row.label]
     if by == "line":
         labels = dict.fromkeys(side.label for side in (row.mine, row.theirs) if side)
-        places = " | ".join(tables.place(details.from_here(label)) for label in labels)
+        places = " | ".join(tables.place(wording.short_path(label)) for label in labels)
         return [_how(row), f"{places}  {sources.get(next(iter(labels)), '')}".rstrip()]
     return [_how(row), row.label]
 
@@ -319,14 +319,14 @@ def _too_slow(found: list[Repeated], limit: float, floor_ns: float) -> list[Repe
         and r.ratio > limit
         and (r.verdict == "slower" or (not r.verdict and min(r.theirs) > max(r.mine)))
         and r.row.mine is not None
-        and (r.after - r.before) * r.row.mine.runs > floor_ns
+        and (r.change or 0.0) * r.row.mine.runs > floor_ns
     ]
 
 
-def _blamed(repeated: Repeated, names: documents.Names) -> str:
+def _blamed(repeated: Repeated, names: jsonreports.Names) -> str:
     """Return a sentence about a row that is too slow, with its function and line."""
     functions = ", ".join(names.functions(repeated))
-    places = ", ".join(markdown.near(place) for place in names.lines(repeated))
+    places = ", ".join(markdown.short_place(place) for place in names.lines(repeated))
     where = "; ".join(
         part for part in (functions and f"function {functions}", places and f"line {places}")
         if part

@@ -104,7 +104,7 @@ def _gpu() -> str:
     if importlib.util.find_spec("cupy") is None:
         return "none: CuPy is not installed; for CUDA 13: pip install 'cupy-cuda13x[ctk]'"
     try:
-        found = importlib.import_module("opwise.gpu.device").device(0)
+        found = importlib.import_module("opwise.gpu.runtime.device").device(0)
     except DeviceError as error:
         return f"none: {error}"
     free, total = found.memory_info()

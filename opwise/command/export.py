@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -9,7 +10,10 @@ import click
 from opwise.command import files
 from opwise.profiling.profile import Profile
 
-_FORMS = {"chrome": Profile.export_chrome_trace, "speedscope": Profile.export_speedscope}
+_FORMS: dict[str, Callable[..., None]] = {
+    "chrome": Profile.export_chrome_trace,
+    "speedscope": Profile.export_speedscope,
+}
 
 
 @click.command(short_help="Convert a profile for Perfetto or speedscope.")

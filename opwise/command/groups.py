@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opwise.command import tables
-from opwise.profiling import documents
+from opwise.profiling import aggregate, jsonreports
 
 if TYPE_CHECKING:
     from opwise.profiling.profile import Profile
 
 #: what a report can be grouped by; "apply" is the report without grouping
-BY = ("apply", *documents.GROUPINGS)
+BY = ("apply", *aggregate.GROUPINGS)
 
 
 def show(profile: Profile, by: str, n: int) -> None:
-    """Print up to n rows of the sums of a Profile by one of ``documents.GROUPINGS``."""
-    rows = documents.sums(profile, by)
+    """Print up to n rows of the sums of a Profile by one of ``aggregate.GROUPINGS``."""
+    rows = jsonreports.sums(profile, by)
     table = tables.Table(
         [tables.Column("time ms"), tables.Column("share"), tables.Column("runs", 2),
          tables.Column("Applys", 1), tables.text(by)]

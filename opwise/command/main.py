@@ -21,7 +21,7 @@ from opwise.command.report import report
 from opwise.command.run import run
 from opwise.command.tune import tune
 from opwise.command.versus import versus
-from opwise.profiling.collection import no_collection
+from opwise.profiling.process import pause_garbage_collection
 from opwise.version import __version__
 
 
@@ -39,7 +39,7 @@ class _Commands(click.Group):
         if sys.stdout is None:  # a shell closed it
             sys.stdout = io.StringIO()
         try:
-            with contextlib.ExitStack() as at_end, no_collection():
+            with contextlib.ExitStack() as at_end, pause_garbage_collection():
                 at_end.callback(sys.stdout.flush)
                 return super().main(*args, **kwargs)
         except OSError as error:

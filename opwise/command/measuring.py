@@ -13,19 +13,19 @@ import click
 from opwise.config import config
 from opwise.errors import DeviceError
 from opwise.hardware import cpu as processor
-from opwise.profiling.roofline import QUIET
+from opwise.profiling.machinelimits import QUIET
 
 if TYPE_CHECKING:
+    from opwise.profiling.machinelimits import MachineLimits
     from opwise.profiling.profile import Profile
-    from opwise.profiling.roofline import Machine
 
 
-def cpu(refresh: bool = False) -> Machine:
+def cpu(refresh: bool = False) -> MachineLimits:
     """Return the limits of this computer's CPU and memory.
 
     Measures them if they are not known, were measured while other programs ran, or on ``refresh``.
     """
-    known: Machine | None = processor.known()
+    known: MachineLimits | None = processor.known()
     if refresh or known is None or known.quiet < QUIET:
         click.echo("measuring peak bandwidth and FLOP/s...", err=True)
         known = processor.limits(refresh=True)
@@ -42,13 +42,13 @@ def gpu_of_flags(flags: str) -> None:
     if config.device == "cpu" and "device=" not in all_flags:
         return
     silent = ",".join(filter(None, (all_flags, "print_active_device=False")))
-    command = [sys.executable, "-m", "opwise.gpu.probe"]
+    command = [sys.executable, "-m", "opwise.gpu.runtime.device_peaks"]
     subprocess.run(command, env={**os.environ, "OPWISE_FLAGS": silent})
 
 
-def gpus_of_profile(profile: Profile) -> tuple[tuple[str, Machine], ...]:
+def gpus_of_profile(profile: Profile) -> tuple[tuple[str, MachineLimits], ...]:
     """Return (name, limits) of each device in a profile; those that are here are measured anew."""
-    gpu, found = importlib.import_module("opwise.gpu.device"), dict(profile.devices)
+    gpu, found = importlib.import_module("opwise.gpu.runtime.device"), dict(profile.devices)
     for name in sorted({a.device for a in profile.applys if a.device}):
         try:
             device = gpu.device(gpu.index_of(name))
@@ -56,5 +56,6 @@ def gpus_of_profile(profile: Profile) -> tuple[tuple[str, Machine], ...]:
             click.echo(f"cannot measure {name}: {error}", err=True)
             continue
         click.echo(f"measuring peak bandwidth and FLOP/s of {device.name}...", err=True)
-        found[name] = importlib.import_module("opwise.gpu.probe").limits(device, refresh=True)
+        peaks = importlib.import_module("opwise.gpu.runtime.device_peaks")
+        found[name] = peaks.limits(device, refresh=True)
     return tuple(found.items())

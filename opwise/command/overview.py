@@ -10,7 +10,7 @@ import click
 from opwise.command import tables
 from opwise.profiling import aggregate, roofline
 from opwise.profiling.files import printable
-from opwise.profiling.reports import details, device
+from opwise.profiling.reports import details, device, wording
 
 if TYPE_CHECKING:
     from opwise.profiling.profile import ApplyProfile, FunctionProfile, Profile
@@ -83,7 +83,7 @@ def _show_peak(profile: Profile) -> None:
         if apply is None:
             table.add([str(size), "", "", what])
         else:
-            where = tables.place(details.short_line(apply))
+            where = tables.place(wording.line_of(apply))
             table.add([str(size), str(apply.position), where, apply.text])
     tables.show(table)
 
@@ -92,8 +92,8 @@ def counts(profile: Profile) -> str:
     """Return the number of functions and of calls, as text."""
     names = ("calls", "failed")
     calls, failed = (sum(getattr(f, name) for f in profile.functions) for name in names)
-    functions = details.counted(len(profile.functions), "function")
-    text = f"{functions}, {details.counted(calls, 'call')}"
+    functions = wording.counted(len(profile.functions), "function")
+    text = f"{functions}, {wording.counted(calls, 'call')}"
     return f"{text} ({failed} failed)" if failed else text
 
 
@@ -166,7 +166,7 @@ def _applys(profile: Profile, n: int, sort: str) -> tables.Table:
                 a.device or ("C" if a.c else "Py"),
                 *([f.name] if several else []),
                 str(a.position),
-                tables.place(details.short_line(a)),
+                tables.place(wording.line_of(a)),
                 a.text,
             ],
             style=_style(share),
@@ -263,7 +263,7 @@ def _sums(profile: Profile, rows: list[Any], n: int) -> tables.Table:
     for row in rows[:n]:
         share = row.ns / profile.local_ns
         text = profile.sources.get(row.label, "") if isinstance(row.key, tuple) else ""
-        place = details.place(row)
+        place = wording.place_of(row)
         table.add(
             [
                 f"{row.ns * 1e-6:.3f}",

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from opwise.profiling import status
+from opwise.profiling.process import status_environment
 
 #: the type of an argument: the script of a program
 SCRIPT: click.Path = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -138,7 +138,7 @@ def run(
         try:
             for end in (reading, writing):  # reading must not block if a child keeps the pipe open
                 os.set_blocking(end, False)
-            environment = {**environment, **status.environment(writing)}
+            environment = {**environment, **status_environment(writing)}
             with _passed_on() as signals:
                 process = subprocess.Popen(
                     command, env=environment, cwd=cwd, pass_fds=(writing,),

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from opwise.command import files, groups, measuring, overview, tables
-from opwise.profiling import documents, markdown, records
+from opwise.profiling import jsonreports, markdown, tabular
 from opwise.profiling.profile import Profile
 from opwise.profiling.reports import profilestats
 
@@ -74,9 +74,9 @@ def report(
 def _show(profile: Profile, form: str, by: str, sort: str, rows: int) -> None:
     """Print a profile in a form."""
     if form == "csv":
-        records.write_csv(profile, sys.stdout)
+        tabular.write_csv(profile, sys.stdout)
     elif form == "json":
-        click.echo(json.dumps(documents.report(profile), indent=1))
+        click.echo(json.dumps(jsonreports.report(profile), indent=1))
     elif form == "markdown":
         click.echo(markdown.report(profile, by, rows), nl=False)
     elif form == "text":

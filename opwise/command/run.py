@@ -15,7 +15,7 @@ from opwise.command.programs import Ended, PythonProgram
 from opwise.errors import ProfileFormatError
 from opwise.profiling.files import printable
 from opwise.profiling.profile import Profile
-from opwise.profiling.reports import details
+from opwise.profiling.reports import wording
 
 
 @click.command(
@@ -131,7 +131,7 @@ def _describe_children(paths: list[Path]) -> None:
             click.echo(printable(str(error)), err=True)
             continue
         name = f", {about['process_name']}" if about.get("process_name") else ""
-        program = details.short(str(about.get("program", "")), 60)
+        program = wording.short(str(about.get("program", "")), 60)
         click.echo(printable(f"process {about.get('process')}{name} ({program}):"), err=True)
         click.echo("  ", nl=False, err=True)
         _describe(path)

@@ -1,14 +1,17 @@
-"""From what the user asks a function for to one closed graph: givens, updates, shared variables.
+"""From the arguments of ``function`` to one closed graph: givens, updates, shared variables.
 
-``construct`` makes the record that the function maker takes; ``clone`` and
-``rebuild_collect_shared`` are the legacy ways to copy expressions. Nothing here optimizes or runs.
+``construct`` returns the record that FunctionMaker compiles; ``clone`` and
+``rebuild_collect_shared`` are Theano's functions that copy expressions. Nothing here optimizes or
+runs a graph.
 """
 
 from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 from opwise.compile.io import In, SymbolicInput, SymbolicOutput, as_input
 from opwise.compile.shared import SharedVariable, shared
@@ -18,57 +21,58 @@ from opwise.graph import traversal
 from opwise.graph.fgraph import missing_input
 from opwise.graph.provenance import format_trace, warn
 from opwise.graph.variable import Constant, Variable
+from opwise.linkers.storage import Container
+
+#: (variable, expression) pairs in a dict or a list; one that is updated, or given another value
+Pairs = Mapping[Any, Any] | Iterable[Sequence[Any]]
+#: {container of a shared variable: (the variable, the expression of its next value)}
+Updates = dict[Container, tuple[SharedVariable, Variable]]
 
 
 @dataclass
 class Construction:
-    """What a function computes: a graph of its own, and what its inputs and outputs stand for.
+    """The graph of a function, and the options of its inputs and outputs.
 
-    inputs: the In objects: those that the user listed, in that order, then an implicit one for each
-    shared variable that is read or updated, with its container as the value. ``In.variable`` is the
-    user's own variable, and so is ``In.update``: names, messages and ``f[variable]`` go by them.
-
-    outputs: the Out objects, whose ``variable`` is the user's own too.
-
-    graph_inputs, graph_outputs: the graph to compile. All its variables and Applys are fresh copies
-    that belong to no FunctionGraph yet, so ``FunctionGraph(graph_inputs, graph_outputs,
-    clone=False)`` may own them; every Apply's ``origins`` are the user's. Givens are applied.
-    ``graph_inputs[i]`` stands for ``inputs[i]``. ``graph_outputs`` are first the outputs, then the
-    update expressions.
-
-    update_of: dict from an index in graph_outputs to the index in inputs of what it replaces.
-
-    unpack_single: a call returns the one output itself, not a list. keys: a call returns a dict
-    with these keys, in the order of the outputs; None otherwise.
-
-    arguments: ``construct(**arguments)`` makes the same graph anew, for copies and pickles.
+    All variables and Applys of the graph are copies that belong to no FunctionGraph, so
+    ``FunctionGraph(graph_inputs, graph_outputs, clone=False)`` may own them. The ``origins`` of
+    each Apply are the user's. Givens are applied.
     """
 
+    #: the inputs that the user listed, in that order, then an implicit one for each shared variable
+    #: that is read or updated. ``In.variable`` and ``In.update`` are the user's own variables, to
+    #: which names, messages and ``f[variable]`` refer
     inputs: list[In]
+    #: the outputs; ``Out.variable`` is the user's own variable
     outputs: list[SymbolicOutput]
+    #: the variables of the graph for ``inputs``, in that order
     graph_inputs: list[Variable]
+    #: the variables of the graph for ``outputs``, then the update expressions
     graph_outputs: list[Variable]
+    #: {index of an update expression in graph_outputs: index in inputs of what it replaces}
     update_of: dict[int, int]
+    #: whether a call returns the only output itself, not a list
     unpack_single: bool
+    #: the keys of the dict that a call returns, in the order of the outputs; None for other results
     keys: list[str] | None
-    arguments: dict
+    #: ``construct(**arguments)`` makes the same graph again, for copies and pickles
+    arguments: dict[str, Any]
 
 
 def construct(
-    inputs,
-    outputs=None,
-    updates=None,
-    givens=None,
-    no_default_updates=False,
-    rebuild_strict=True,
-    on_unused_input=None,
-    allow_input_downcast=None,
+    inputs: Any,
+    outputs: Any = None,
+    updates: Pairs | None = None,
+    givens: Pairs | None = None,
+    no_default_updates: Any = False,
+    rebuild_strict: bool = True,
+    on_unused_input: str | None = None,
+    allow_input_downcast: bool | None = None,
 ) -> Construction:
-    """Return the graph of a function and what its inputs and outputs stand for.
+    """Return the graph of a function, and the options of its inputs and outputs.
 
-    The arguments are those of ``opwise.function``. Raises what a wrong one deserves: TypeError for
-    things that are not variables or have the wrong type, MissingInputError for a variable without a
-    value, UnusedInputError for an input that changes nothing.
+    The arguments are those of ``opwise.function``. Raises TypeError for an argument that is not a
+    variable or has the wrong type, MissingInputError for a variable without a value, and
+    UnusedInputError for an input that no output or update depends on.
     """
     if isinstance(inputs, Variable | SymbolicInput):
         warn(
@@ -85,11 +89,11 @@ def construct(
         "givens": _pairs("givens", givens),
         "no_default_updates": no_default_updates,
         "rebuild_strict": rebuild_strict,
-        "on_unused_input": "ignore",  # it was looked at once
+        "on_unused_input": "ignore",  # the first construction has checked
         "allow_input_downcast": allow_input_downcast,
     }
-    given = _given_pairs(arguments["givens"], specs)
-    updates = _explicit_updates(arguments["updates"])
+    given = _given_pairs(cast(list[Any], arguments["givens"]), specs)
+    wanted = _explicit_updates(cast(list[Any], arguments["updates"]))
     listed = len(specs)
 
     graph = _FunctionCopy([spec.variable for spec in specs], rebuild_strict)
@@ -97,17 +101,17 @@ def construct(
         graph.replace(old, new)
     graph_inputs = [graph.copies[spec.variable] for spec in specs]
     graph_outputs = graph.copy([out.variable for out in outs])
-    update_of = {}
+    update_of: dict[int, int] = {}
     for i, spec in enumerate(specs):
         if spec.update is not None:
             update_of[len(graph_outputs)] = i
             graph_outputs += graph.copy_updates([(spec.variable, spec.update)])
-    replaced = _copy_shared_updates(graph, updates, _default_update_filter(no_default_updates))
+    next_values = _copy_shared_updates(graph, wanted, _default_update_filter(no_default_updates))
     for container, (var, var_copy) in graph.shared.items():
-        _, update = updates.get(container, (var, None))
+        _, update = wanted.get(container, (var, None))
         if update is not None:
             update_of[len(graph_outputs)] = len(specs)
-            graph_outputs.append(replaced[container])
+            graph_outputs.append(next_values[container])
         specs.append(_shared_input(var, update))
         graph_inputs.append(var_copy)
 
@@ -119,7 +123,7 @@ def construct(
     )
 
 
-def _shared_input(var, update):
+def _shared_input(var: SharedVariable, update: Variable | None) -> In:
     return In(
         var,
         value=var.container,
@@ -134,14 +138,14 @@ def _shared_input(var, update):
 # --- reading the arguments ----------------------------------------------------------------------
 
 
-def _input_specs(inputs, allow_downcast):
+def _input_specs(inputs: Any, allow_downcast: bool | None) -> list[In]:
     if not isinstance(inputs, list | tuple):
         raise Exception(
             "Input variables of a Theano function should be contained in a list, even when there "
             f"is a single input. Give a list of variables, as [x], not {inputs!r}."
         )
-    specs = []
-    seen = {}
+    specs: list[In] = []
+    seen: dict[Variable, int] = {}
     for i, item in enumerate(inputs):
         try:
             spec = as_input(item)
@@ -159,22 +163,22 @@ def _input_specs(inputs, allow_downcast):
         seen[var] = i
         if spec is not item and isinstance(item, Variable):
             spec.allow_downcast = allow_downcast
-        # the user may give one In to several functions
+        # the user may pass an In to several functions
         specs.append(copy.copy(spec))
     return specs
 
 
-def _refuse_shared(var):
+def _refuse_shared(var: Variable) -> None:
     if isinstance(var, SharedVariable):
         raise TypeError(
             f"Cannot use a shared variable ({var}) as explicit input. Consider substituting a "
             "non-shared variable via the `givens` parameter. A function reads shared variables "
-            "without being given them: leave it out of the inputs."
+            "without arguments: leave it out of the inputs."
         )
 
 
-def _output_specs(outputs):
-    """Return (list of Out, whether a call returns the only one itself, keys or None)."""
+def _output_specs(outputs: Any) -> tuple[list[SymbolicOutput], bool, list[str] | None]:
+    """Return (outputs, whether a call returns the only output itself, keys of a dict or None)."""
     if outputs is None:
         return [], False, None
     if isinstance(outputs, dict):
@@ -191,12 +195,12 @@ def _output_specs(outputs):
     return [_as_output(outputs)], True, None
 
 
-def _as_output(out):
+def _as_output(out: Any) -> SymbolicOutput:
     if isinstance(out, SymbolicOutput):
         return out
     if isinstance(out, Variable):
         return SymbolicOutput(out)
-    advice = "Make a variable of a value by T.constant."
+    advice = "Write T.constant(value) for a value."
     if isinstance(out, list | tuple):
         advice = "Give all outputs in one list, without lists inside it."
     raise TypeError(
@@ -205,14 +209,14 @@ def _as_output(out):
     )
 
 
-def _pairs(what, mapping):
-    """Return the pairs of a dict, or of an iterable of pairs, as a list."""
+def _pairs(what: str, mapping: Pairs | None) -> list[tuple[Any, Any]]:
+    """Return the pairs of a dict or of an iterable of pairs. what: its name in messages."""
     if mapping is None:
         return []
     if hasattr(mapping, "items"):
         return list(mapping.items())
     try:
-        pairs = [tuple(pair) for pair in mapping]
+        pairs: list[Any] = [tuple(pair) for pair in mapping]
     except TypeError:
         raise TypeError(
             f"{what} must be a dict or a list of pairs, not {mapping!r} of type {type(mapping)}: "
@@ -227,7 +231,8 @@ def _pairs(what, mapping):
     return pairs
 
 
-def _given_pairs(pairs, specs):
+def _given_pairs(pairs: list[tuple[Any, Any]], specs: Iterable[In]) -> list[tuple[Any, Any]]:
+    """Return the givens; raise RuntimeError if one replaces an input."""
     names = {spec.variable for spec in specs}
     for old, _ in pairs:
         if old in names:
@@ -245,28 +250,28 @@ def _given_pairs(pairs, specs):
 # --- updates ------------------------------------------------------------------------------------
 
 
-def _explicit_updates(pairs):
-    """Return a dict from containers to (the shared variable, the expression of its next value)."""
-    wanted = {}
+def _explicit_updates(pairs: Iterable[tuple[Any, Any]]) -> Updates:
+    """Return the updates that the user listed."""
+    wanted: Updates = {}
     for var, expression in pairs:
         if not isinstance(var, SharedVariable):
             raise TypeError(
-                f"update target must be a SharedVariable, not {var}: make it by shared(value), or "
-                "use In(variable, value=..., update=...) for an input that keeps its value."
+                f"update target must be a SharedVariable, not {var}: write shared(value), or "
+                "In(variable, value=..., update=...) for an input that keeps its value."
             )
         if var.container in wanted:
             raise ValueError(
                 "this shared variable already has an update expression: "
-                f"{var} <= {wanted[var.container][1]}. Make one expression of the two."
+                f"{var} <= {wanted[var.container][1]}. Combine the two into one expression."
             )
         wanted[var.container] = var, update_expression(var, expression)
     return wanted
 
 
-def update_expression(var, expression):
-    """Return ``expression`` as a variable of the type of ``var``; values become constants.
+def update_expression(var: Variable, expression: Any) -> Variable:
+    """Return an expression of the type of ``var``; a value becomes a constant.
 
-    Raises TypeError where the types differ: nothing is cast.
+    Raises TypeError if the types differ.
     """
     try:
         return var.type.filter_variable(expression, allow_convert=False)
@@ -274,11 +279,12 @@ def update_expression(var, expression):
         raise _update_type_error(var, expression) from error
 
 
-def _update_type_error(var, expression):
-    advice = "Give it a value or expression of that type."
-    got = getattr(expression, "type", None)
-    if getattr(got, "ndim", None) == getattr(var.type, "ndim", ()) and got.dtype != var.type.dtype:
-        advice = f"Cast it: T.cast(update, {var.type.dtype!r})."
+def _update_type_error(var: Variable, expression: Any) -> TypeError:
+    advice = "Update it with a value or expression of that type."
+    wanted: Any = var.type
+    got: Any = getattr(expression, "type", None)
+    if getattr(got, "ndim", None) == getattr(wanted, "ndim", ()) and got.dtype != wanted.dtype:
+        advice = f"Cast it: T.cast(update, {wanted.dtype!r})."
     return TypeError(
         "An update must have the same type as the original shared variable "
         f"(shared_var={var}, shared_var.type={var.type}, update_val={expression}, "
@@ -288,8 +294,8 @@ def _update_type_error(var, expression):
     )
 
 
-def _default_update_filter(no_default_updates):
-    """Return a function that says whether the default update of a shared variable is to be used."""
+def _default_update_filter(no_default_updates: Any) -> Callable[[SharedVariable], bool]:
+    """Return a function that returns whether to apply the default update of a shared variable."""
     if isinstance(no_default_updates, bool):
         return lambda var: not no_default_updates
     if isinstance(no_default_updates, list | tuple | set | frozenset):
@@ -301,20 +307,23 @@ def _default_update_filter(no_default_updates):
     )
 
 
-def _copy_shared_updates(graph, updates, takes_default):
-    """Return a dict from containers to the copies of what replaces their values.
+def _copy_shared_updates(
+    graph: _FunctionCopy, updates: Updates, takes_default: Callable[[SharedVariable], bool]
+) -> dict[Container, Variable]:
+    """Return {container: copy of the expression of its next value}.
 
-    Adds the default updates of the shared variables met to ``updates``; they may lead to more.
+    Adds default updates of the shared variables in the graph to ``updates``, also of variables that
+    only another update reads.
     """
-    copied = {}
-    looked_at = 0
+    copied: dict[Container, Variable] = {}
+    seen = 0
     while True:
         met = list(graph.shared.items())
-        for container, (var, _) in met[looked_at:]:
+        for container, (var, _) in met[seen:]:
             if container in updates or var.default_update is None or not takes_default(var):
                 continue
             updates[container] = var, update_expression(var, var.default_update)
-        looked_at = len(met)
+        seen = len(met)
         new = [container for container in updates if container not in copied]
         if not new:
             return copied
@@ -327,11 +336,13 @@ def _copy_shared_updates(graph, updates, takes_default):
 # --- checks -------------------------------------------------------------------------------------
 
 
-def _check_missing(graph_inputs, graph_outputs, read):
-    """Raise MissingInputError if a variable that is ``read`` has no value."""
+def _check_missing(
+    graph_inputs: list[Variable], graph_outputs: list[Variable], read: Iterable[Variable]
+) -> None:
+    """Raise MissingInputError if a variable in ``read`` has no value."""
     known = set(graph_inputs)
 
-    def is_missing(var):
+    def is_missing(var: Variable) -> bool:
         return var.owner is None and var not in known and not isinstance(var, Constant)
 
     if not any(map(is_missing, read)):
@@ -348,13 +359,17 @@ def _check_missing(graph_inputs, graph_outputs, read):
     )
 
 
-def created(var):
-    """Return where a variable was made, as a paragraph of a message; '' if that is not known."""
+def created(var: Variable) -> str:
+    """Return a paragraph of a message on where a variable was made, '' if that is unknown."""
     trace = format_trace(var.made_at)
     return f"\n\nBacktrace when that variable is created:\n\n{trace}" if trace else ""
 
 
-def _check_unused(specs, graph_inputs, read, on_unused_input):
+def _check_unused(
+    specs: Sequence[In], graph_inputs: Sequence[Variable], read: Iterable[Variable],
+    on_unused_input: str | None,
+) -> None:  # fmt: skip
+    """Raise UnusedInputError, or warn, if an input is neither read nor updated."""
     action = config.on_unused_input if on_unused_input is None else on_unused_input
     if action not in ("raise", "warn", "ignore"):
         raise ValueError(
@@ -390,29 +405,30 @@ def _check_unused(specs, graph_inputs, read, on_unused_input):
 
 
 class _Copy:
-    """Copies expressions, each Apply once; ``copies`` maps every variable met to its copy.
+    """Copies expressions, each Apply once. Subclasses decide how to copy variables without owner.
 
-    strict: an Apply is copied only onto inputs of the types that it had, otherwise it is made anew.
-    Subclasses say what becomes of variables without an owner.
+    strict: convert the copied inputs of an Apply to the types that the Apply had, or raise
+    TypeError; otherwise make a new Apply for other types.
     """
 
-    def __init__(self, strict=True):
-        self.copies = {}
+    def __init__(self, strict: bool = True) -> None:
+        #: {variable: its copy}
+        self.copies: dict[Variable, Variable] = {}
         self.strict = strict
 
-    def leaf(self, var):
-        """Return the copy of a variable without an owner that was not met before."""
+    def leaf(self, var: Variable) -> Variable:
+        """Return a copy of a variable without an owner, at its first occurrence."""
         raise NotImplementedError
 
-    def variable(self, var):
+    def variable(self, var: Variable) -> Variable:
         """Return the copy of a variable whose owner, if any, was copied."""
         copied = self.copies.get(var)
         if copied is None:
             copied = self.copies[var] = self.leaf(var)
         return copied
 
-    def copy(self, expressions):
-        """Return the copies of several variables and of all that computes them."""
+    def copy(self, expressions: Sequence[Variable]) -> list[Variable]:
+        """Return copies of variables, with copies of the Applys that compute them."""
         copies = self.copies
         for node in traversal.io_toposort(copies, expressions):
             inputs = []
@@ -426,8 +442,8 @@ class _Copy:
                 copies.setdefault(old_out, new_out)
         return [self.variable(var) for var in expressions]
 
-    def replace(self, old, new):
-        """Let ``new`` be read wherever ``old`` would be, in what is copied from now on."""
+    def replace(self, old: Any, new: Any) -> None:
+        """Replace ``old`` by ``new`` in later copies."""
         if not isinstance(old, Variable):
             raise TypeError(f"given keys must be Variable, not {old!r}: give the variable itself.")
         if not isinstance(new, Variable):
@@ -444,48 +460,49 @@ class _Copy:
 
 
 class _FunctionCopy(_Copy):
-    """The graph of one function: it has nothing in common with the user's but data of constants.
+    """Copies the graph of one function; the copy shares only the data of constants with the user's.
 
-    ``shared`` maps the container of each shared variable met, in that order, to (the variable, its
-    copy in the graph). Two variables with one container are one input, as their storage is one.
+    Two shared variables with the same container are one input, as they have one storage.
     """
 
-    def __init__(self, inputs, strict):
+    def __init__(self, inputs: Iterable[Variable], strict: bool) -> None:
         super().__init__(strict)
         for var in inputs:
             self.copies[var] = var.clone()
-        self.shared = {}
+        #: {container of a shared variable: (the variable, its copy)}, in the order of occurrence
+        self.shared: dict[Container, tuple[SharedVariable, Variable]] = {}
 
-    def leaf(self, var):
+    def leaf(self, var: Variable) -> Variable:
         if isinstance(var, SharedVariable):
             return self.shared_input(var)
         return var.clone()
 
-    def shared_input(self, var):
-        """Return the graph's input for a shared variable, be it read, replaced or only updated."""
+    def shared_input(self, var: SharedVariable) -> Variable:
+        """Return the input of the graph for a shared variable that is read or updated."""
         if var.container not in self.shared:
             self.shared[var.container] = var, var.clone()
         return self.shared[var.container][1]
 
-    def copy_updates(self, pairs):
-        """Return the copies of the expressions in (variable, expression) pairs."""
+    def copy_updates(self, pairs: Sequence[tuple[Variable, Variable]]) -> list[Variable]:
+        """Return copies of the expressions in (variable, expression) pairs."""
         copies = self.copy([expression for _, expression in pairs])
         for (var, expression), new in zip(pairs, copies, strict=True):
             if new.type != var.type:
-                # only where givens changed types, with rebuild_strict=False
+                # possible only with rebuild_strict=False: givens may change types
                 raise _update_type_error(var, expression)
         return copies
 
 
 class _LegacyCopy(_Copy):
-    """Copies as ``rebuild_collect_shared`` makes them, with what it collects on the way."""
+    """Copies expressions for ``rebuild_collect_shared``, and collects shared variables."""
 
-    def __init__(self, strict, copy_leaves):
+    def __init__(self, strict: bool, copy_leaves: bool) -> None:
         super().__init__(strict)
+        #: whether to copy variables without an owner
         self.copy_leaves = copy_leaves
-        self.shared = []
+        self.shared: list[SharedVariable] = []
 
-    def leaf(self, var):
+    def leaf(self, var: Variable) -> Variable:
         if isinstance(var, SharedVariable):
             self.shared.append(var)
         if self.copy_leaves or (isinstance(var, Constant) and var.fgraph is not None):
@@ -494,21 +511,21 @@ class _LegacyCopy(_Copy):
 
 
 def rebuild_collect_shared(
-    outputs,
-    inputs=None,
-    replace=None,
-    updates=None,
-    rebuild_strict=True,
-    copy_inputs_over=True,
-    no_default_updates=False,
-):
-    """Return copies of ``outputs``, and the shared variables and updates that they bring along.
+    outputs: Any,
+    inputs: Iterable[Variable] | None = None,
+    replace: Pairs | None = None,
+    updates: Pairs | None = None,
+    rebuild_strict: bool = True,
+    copy_inputs_over: bool = True,
+    no_default_updates: Any = False,
+) -> tuple[list[Variable], Any, list[Any]]:
+    """Return copies of ``outputs``, and the shared variables and updates that they depend on.
 
     outputs: a variable, an Out, or a list of these. replace: as givens of ``opwise.function``.
-    copy_inputs_over: variables without an owner are taken over as they are, not copied.
+    copy_inputs_over: do not copy variables without an owner.
 
-    Returns (inputs, outputs, [dict from originals to copies, dict from shared variables to the
-    copies of their updates, list of (shared variable, its update), list of shared variables]).
+    Returns (inputs, outputs, [{original: copy}, {shared variable: copy of its update}, list of
+    (shared variable, its update), list of shared variables]).
     """
     copier = _LegacyCopy(rebuild_strict, not copy_inputs_over)
     for old, new in _pairs("replace", replace):
@@ -519,7 +536,9 @@ def rebuild_collect_shared(
     ]
     for var in input_copies:
         _refuse_shared(var)
-    wanted = dict(_explicit_updates(_pairs("updates", updates)).values())
+    wanted: dict[SharedVariable, Variable] = dict(
+        _explicit_updates(_pairs("updates", updates)).values()
+    )
     single = not isinstance(outputs, list | tuple)
     outs = [_as_output(out) for out in ([outputs] if single else outputs)]
     copies = copier.copy([out.variable for out in outs])
@@ -530,12 +549,16 @@ def rebuild_collect_shared(
         SymbolicOutput(new, out.borrow) if isinstance(given, SymbolicOutput) else new
         for given, out, new in zip([outputs] if single else outputs, outs, copies, strict=True)
     ]
-    collected = [copier.copies, copied_updates, list(wanted.items()), copier.shared]
+    collected: list[Any] = [copier.copies, copied_updates, list(wanted.items()), copier.shared]
     return input_copies, results[0] if single else results, collected
 
 
-def _copy_legacy_updates(copier, wanted, takes_default):
-    copied = {}
+def _copy_legacy_updates(
+    copier: _LegacyCopy, wanted: MutableMapping[SharedVariable, Variable],
+    takes_default: Callable[[SharedVariable], bool],
+) -> dict[SharedVariable, Variable]:  # fmt: skip
+    """Return {shared variable: copy of its update}; adds default updates to ``wanted``."""
+    copied: dict[SharedVariable, Variable] = {}
     while True:
         for var in copier.shared:
             if var not in wanted and var.default_update is not None and takes_default(var):
@@ -547,13 +570,20 @@ def _copy_legacy_updates(copier, wanted, takes_default):
         copier.shared += [var for var in new if var not in copier.shared]
 
 
-def clone(output, replace=None, strict=True, share_inputs=True, copy_inputs=None):
+def clone(
+    output: Any,
+    replace: Pairs | None = None,
+    strict: bool = True,
+    share_inputs: bool = True,
+    copy_inputs: bool | None = None,
+) -> Any:
     """Return a copy of an expression, or of a list of them, with some variables replaced.
 
-    replace: dict, or list of pairs, from a variable to the one to read instead, which may depend on
-    what is replaced and is not copied itself. strict: the types must agree; otherwise the Applys
-    above are made anew for the new types. share_inputs: False copies the variables without an owner
-    too, except constants and shared variables. copy_inputs: the former name of share_inputs.
+    replace: dict or list of pairs from a variable to its replacement, which is not copied and may
+    depend on replaced variables. strict: convert a replacement to the type of the variable, or
+    raise TypeError; otherwise the Applys that read it are made for the new type. share_inputs:
+    False copies variables without an owner too, except constants and shared variables.
+    copy_inputs: the former name of share_inputs.
     """
     if copy_inputs is not None:
         warnings.warn(
@@ -578,7 +608,7 @@ def clone(output, replace=None, strict=True, share_inputs=True, copy_inputs=None
 
 
 class _Clone(_LegacyCopy):
-    """As ``_LegacyCopy``, but shared variables stay themselves, as one storage needs one name."""
+    """Copies expressions for ``clone``, which does not copy shared variables."""
 
-    def leaf(self, var):
+    def leaf(self, var: Variable) -> Variable:
         return var if isinstance(var, SharedVariable) else super().leaf(var)

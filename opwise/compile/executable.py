@@ -1,12 +1,14 @@
-"""Function: what ``opwise.function`` returns. Plain calls go through the compiled call path."""
+"""Function: what ``opwise.function`` returns. The compiled CallPath handles plain calls."""
 
 from __future__ import annotations
 
 import copy as copying
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from opwise.compile.io import In
 from opwise.compile.report import CompileReport
 from opwise.compile.shared import SharedVariable
 from opwise.errors import AliasedMemoryError, similar, with_message
@@ -20,8 +22,9 @@ from opwise.tensor.type import tensor_type
 if TYPE_CHECKING:
     from opwise.compile.maker import FunctionMaker
 
-_AMBIGUOUS = object()
-#: the types of which a Python number is a value as it is
+#: the index for a name that several inputs have
+_AMBIGUOUS = -1
+#: the types for which a Python number is valid without a conversion
 _NUMBERS = (tensor_type("float64", ()), tensor_type("int64", ()))
 
 
@@ -30,7 +33,7 @@ class Function(CallPath):
 
     Call it with values for its inputs, by position or name; it returns the values of its outputs
     and applies its updates. ``f[name]`` and ``f[shared]`` read and set the values that it keeps.
-    ``maker`` holds how it was made, ``fn`` the VM that runs it.
+    ``fn`` is the VM that runs it.
     """
 
     def __init__(
@@ -40,23 +43,29 @@ class Function(CallPath):
         input_containers: list[Container],
         compile_report: CompileReport,
     ) -> None:
-        #: what was compiled, how, and where the time of that went
         self.maker = maker
         self.construction = construction = maker.construction
         self.linked = linked
         self.compile_report = compile_report
         self.name = maker.name
+        #: the ProfileStats that records the calls; None or False for none
         self.profile = maker.profile
         self.unpack_single = construction.unpack_single
+        #: whether calls return None, not an empty list
         self.return_none = maker.output_none
+        #: whether arguments are used without a check or conversion
         self.trust_input = False
+        #: the containers of all inputs and of all outputs, updates too
         self.input_storage = input_containers
         self.output_storage = outputs = list(linked.outputs)
+        #: the inputs that callers may give, as indices
         self._explicit = [
             i for i, spec in enumerate(construction.inputs) if not spec.implicit and not spec.shared
         ]
         self._by_name = _names(construction.inputs)
         self.finder = _Finder(self)
+        #: for each input: (whether calls must give a value, whether the default value is restored
+        #: after a call, the default value)
         self.defaults = [
             (spec.value is None, spec.value is not None and spec.update is None,
              None if isinstance(spec.value, Container) else self.input_storage[i].storage[0])
@@ -66,14 +75,14 @@ class Function(CallPath):
         updates = [
             (outputs[k].storage, self.input_storage[i].storage)
             for k, i in sorted(construction.update_of.items())
-            # a value that is "updated" to itself stays where it is
+            # an update that returns the value itself needs no move
             if outputs[k].storage is not self.input_storage[i].storage
         ]
         slow = (
             construction.keys is not None
             or any(construction.inputs[i].mutable for i in self._explicit)
             or any(not self.defaults[i][0] for i in self._explicit)
-            # arguments by position must not reach an implicit input
+            # an implicit input before an explicit one changes positions
             or self._explicit != list(range(len(self._explicit)))
         )
         self.set_path(
@@ -88,7 +97,7 @@ class Function(CallPath):
         )
 
     def _claim(self) -> Claim:
-        """Return the locks of the values that are kept between calls, which others may see."""
+        """Return the locks of values that are kept between calls, which other functions may use."""
         updated = set(self.construction.update_of.values())
         writes = [self.input_storage[i].lock for i in sorted(updated)]
         reads = [
@@ -98,9 +107,9 @@ class Function(CallPath):
         ]
         return Claim(writes, reads)
 
-    def _argument(self, i):
+    def _argument(self, i: int) -> Argument:
         spec = self.construction.inputs[i]
-        type_ = spec.variable.type
+        type_: Any = spec.variable.type
         dtype = getattr(type_, "numpy_dtype", None)
         exact = (
             dtype is not None and not type_._has_broadcastable and not type_.filter_checks_isfinite
@@ -108,9 +117,9 @@ class Function(CallPath):
         strict, allow_downcast = spec.strict, spec.allow_downcast
         number = exact and not strict and type_ in _NUMBERS
 
-        def convert(value):
+        def convert(value: Any) -> Any:
             if value is None:
-                return None  # legacy: the first Apply that reads it complains
+                return None  # as in Theano: the first Apply that reads it raises
             return type_.filter(value, strict=strict, allow_downcast=allow_downcast)
 
         return Argument(
@@ -121,11 +130,11 @@ class Function(CallPath):
 
     # --- calls that need more than positions ------------------------------------------------------
 
-    def call_general(self, args, kwargs):
+    def call_general(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call with names, defaults, a subset of the outputs, or mutable arguments."""
         subset = kwargs.pop("output_subset", None)
         specs = self.construction.inputs
-        given = {}
+        given: dict[int, Any] = {}
         if len(args) > len(self._explicit):
             hidden = [s for s in specs if s.implicit and not s.shared]
             if hidden:
@@ -133,7 +142,7 @@ class Function(CallPath):
             raise TypeError(
                 f"Too many parameter passed to theano function: {len(args)}. {self._usage()}"
             )
-        # implicit inputs count among the positions, and must not be reached
+        # implicit inputs have positions too, at which no argument may be given
         places = [i for i, s in enumerate(specs) if not s.shared]
         for i, value in zip(places, args, strict=False):
             if specs[i].implicit:
@@ -148,16 +157,16 @@ class Function(CallPath):
             if specs[i].implicit:
                 raise self._implicit(specs[i])
             given[i] = value
-        values = {}
+        values: dict[int, Any] = {}
         for i in self._explicit:
             if i in given:
                 values[i] = self._converted(i, given[i])
                 continue
-            required, refeed, _ = self.defaults[i]
+            required, restored, _ = self.defaults[i]
             if required:
                 name = specs[i].name or f"<{specs[i].variable.type}>"
                 raise TypeError(f"Missing required input: {name}. {self._usage()}")
-            if refeed:  # the storage holds the default, or what was set for this call
+            if restored:  # the storage holds the default value, or one that f[name] = value set
                 values[i] = copying.copy(self.input_storage[i].storage[0])
         self._refuse_aliases(values)
         storages = [container.storage for container in self.input_storage]
@@ -168,8 +177,8 @@ class Function(CallPath):
         )
         return self._shaped(result, subset)
 
-    def _usage(self):
-        """Return how the function is called, for messages."""
+    def _usage(self) -> str:
+        """Return a sentence of messages on how to call the function."""
         specs = (self.construction.inputs[i] for i in self._explicit)
         shown = [
             (spec.name or f"<{spec.variable.type}>") + ("=..." if spec.value is not None else "")
@@ -177,20 +186,21 @@ class Function(CallPath):
         ]
         return f"The function is called as f({', '.join(shown)})."
 
-    def _implicit(self, spec):
+    def _implicit(self, spec: In) -> TypeError:
         return TypeError(
-            f"Tried to provide value for implicit input: {spec.name}. The function keeps its value "
-            f"itself: leave it out. {self._usage()}"
+            f"Tried to provide value for implicit input: {spec.name}. The function keeps its "
+            f"value: leave it out. {self._usage()}"
         )
 
-    def _shaped(self, result, subset):
+    def _shaped(self, result: Any, subset: Any) -> Any:
+        """Return the results of a call as a dict, or a subset of them, if that is wanted."""
         keys = self.construction.keys
         if subset is not None:
-            known = keys if keys is not None else range(len(self.construction.outputs))
+            known: Sequence[Any] = range(len(self.construction.outputs)) if keys is None else keys
             for wanted in subset:
                 if wanted not in known:
                     raise (IndexError if keys is None else KeyError)(
-                        f"output_subset asks for {wanted!r}; the outputs are {list(known)}"
+                        f"output_subset contains {wanted!r}; the outputs are {list(known)}"
                     )
         if keys is not None:
             results = [result] if self.unpack_single else result
@@ -202,7 +212,8 @@ class Function(CallPath):
             return chosen[0] if self.unpack_single else chosen
         return result
 
-    def _converted(self, i, value):
+    def _converted(self, i: int, value: Any) -> Any:
+        """Return an argument converted to the type of its input."""
         spec = self.construction.inputs[i]
         if self.trust_input or value is None:
             return value
@@ -210,12 +221,15 @@ class Function(CallPath):
             return spec.variable.type.filter(
                 value, strict=spec.strict, allow_downcast=spec.allow_downcast
             )
-        except Exception as error:  # any type may raise anything; the class stays
+        except Exception as error:  # of any class, which stays
             self.explain(error, self._explicit.index(i) if i in self._explicit else i, value)
             raise
 
-    def explain(self, error, index, value=None):
-        """Raise the error of a refused argument again, saying which argument it was."""
+    def explain(self, error: BaseException, index: int, value: Any = None) -> NoReturn:
+        """Raise the error of a refused argument again, naming the input and what to pass.
+
+        index: the position among the inputs that callers may give.
+        """
         spec = self.construction.inputs[self._explicit[index]]
         var = spec.variable
         text = "Bad input argument to theano function"
@@ -232,9 +246,10 @@ class Function(CallPath):
         raise with_message(error, text, text) from None
 
     @staticmethod
-    def _advice(spec, problem, value):
-        """Return what to give instead of a refused argument, or ''."""
-        var, named = spec.variable, f"The input {spec.name}" if spec.name else "The input"
+    def _advice(spec: In, problem: str, value: Any) -> str:
+        """Return what to pass instead of a refused argument, or ''."""
+        var: Any = spec.variable
+        named = f"The input {spec.name}" if spec.name else "The input"
         ndim = getattr(var.type, "ndim", None)
         if ndim is None:
             return ""
@@ -242,8 +257,8 @@ class Function(CallPath):
             return f"{named} takes a list or a vector: f([1., 2.]), or f([5]) for one element."
         if problem.startswith("Wrong number of dimensions"):
             return (
-                f"{named} takes an array of {ndim} dimensions: reshape what is given, or declare "
-                f"another type than {var.type}."
+                f"{named} takes an array of {ndim} dimensions: reshape the argument, or declare "
+                f"the input with another type than {var.type}."
             )
         if "broadcastable dimension" in problem:
             lengths = ", ".join("1" if b else "n" for b in var.type.broadcastable)
@@ -253,21 +268,22 @@ class Function(CallPath):
             )
         if "found a Variable" in problem:
             return (
-                f"Give a value for {value}: w.get_value() of a shared variable, or what another "
-                "function returns. To compute with the variable itself, use givens."
+                f"Pass a value for {value}: w.get_value() of a shared variable, or the result of "
+                "another function. To compute with the variable itself, use givens."
             )
         if spec.strict and "expected a ndarray" in problem:
             return (
-                f"{named} has strict=True and converts nothing: give numpy.asarray(value, "
-                f"{var.type.dtype!r})."
+                f"{named} has strict=True, so arguments are not converted: pass "
+                f"numpy.asarray(value, {var.type.dtype!r})."
             )
         if "you can: 1)" in problem:
             return ""  # it has been said
         return f"{named} must be convertible to a numpy array of dtype {var.type.dtype}."
 
-    def _find(self, key):
+    def _find(self, key: str) -> int:
+        """Return the index of the input with a name."""
         i = self._by_name.get(key)
-        if i is _AMBIGUOUS:
+        if i == _AMBIGUOUS:
             raise TypeError(
                 f"Ambiguous name: {key} - please check the names of the inputs of your function "
                 "for duplicates."
@@ -281,12 +297,13 @@ class Function(CallPath):
             )
         return i
 
-    def _refuse_aliases(self, values):
+    def _refuse_aliases(self, values: Mapping[int, Any]) -> None:
+        """Raise AliasedMemoryError if a mutable argument shares memory with another input."""
         specs = self.construction.inputs
         mutable = [i for i in values if specs[i].mutable]
         if not mutable:
             return
-        everything = {i: c.storage[0] for i, c in enumerate(self.input_storage)} | values
+        everything = {i: c.storage[0] for i, c in enumerate(self.input_storage)} | dict(values)
         for i in mutable:
             for j, value in everything.items():
                 if i != j and specs[i].variable.type.may_share_memory(values[i], value):
@@ -298,23 +315,23 @@ class Function(CallPath):
     # --- kept values ------------------------------------------------------------------------------
 
     @property
-    def value(self):
+    def value(self) -> _Finder:
         return self.finder
 
     @property
-    def container(self):
+    def container(self) -> _Containers:
         return _Containers(self)
 
-    def __getitem__(self, item):
+    def __getitem__(self, item: Any) -> Any:
         return self.finder[item]
 
-    def __setitem__(self, item, value):
+    def __setitem__(self, item: Any, value: Any) -> None:
         self.finder[item] = value
 
-    def __contains__(self, item):
+    def __contains__(self, item: Any) -> bool:
         return self.finder.index(item) is not None
 
-    def get_shared(self):
+    def get_shared(self) -> list[SharedVariable]:
         """Return the shared variables that the function reads or updates."""
         return [
             spec.variable
@@ -322,50 +339,62 @@ class Function(CallPath):
             if isinstance(spec.variable, SharedVariable)
         ]
 
-    def free(self):
-        """Give back the memory that is kept between calls."""
+    def free(self) -> None:
+        """Free the memory that the VM keeps between calls."""
         free = getattr(self.fn, "free", None)
         if free is not None:
             free()
 
-    def copy(self, share_memory=False, swap=None, delete_updates=False, name=None, profile=None):
-        """Return a function of the same graph with storage of its own.
+    def copy(
+        self,
+        share_memory: bool = False,
+        swap: Mapping[Any, Any] | None = None,
+        delete_updates: bool = False,
+        name: str | None = None,
+        profile: Any = None,
+    ) -> Function:
+        """Return a function of the same graph with its own storage for inputs.
 
-        swap: {shared variable: another of the same type to read instead}. delete_updates: without
-        the updates. share_memory is accepted for old programs: intermediate memory is never shared.
+        share_memory: accepted for old programs; intermediate memory is never shared. swap: {shared
+        variable: another of the same type, which replaces it}. delete_updates: drop the updates.
+        name, profile: as for ``opwise.function`` (default of name: the same name).
         """
         return self.maker.copy_function(self, swap, delete_updates, name, profile)
 
-    def sync_shared(self):
-        """Legacy: wait for values that are computed elsewhere; results are always complete."""
+    def sync_shared(self) -> None:
+        """Do nothing; in Theano it waits for devices. Results are complete when a call returns."""
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         return self.maker.recipe(self)
 
-    def __copy__(self):
+    def __copy__(self) -> Function:
         return self.copy()
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         rebuild, args = self.maker.recipe(self)
         return rebuild(*copying.deepcopy(args, memo))
 
 
-def _similar_or_unnamed(key, names):
+def _similar_or_unnamed(key: str, names: list[str]) -> str:
     if names:
         return similar(key, names)
-    return " Give its arguments by position, or names to the variables: T.scalar('x')."
+    return " Pass arguments by position, or name the variables: T.scalar('x')."
 
 
-def _names(specs):
-    names = {}
+def _names(specs: Iterable[In]) -> dict[str, int]:
+    """Return {name: index of the input with it}."""
+    names: dict[str, int] = {}
     for i, spec in enumerate(specs):
         if spec.name:
             names[spec.name] = _AMBIGUOUS if spec.name in names else i
     return names
 
 
-def input_containers(specs, values):
-    """Return a container for each input: the shared variable's own, or a new one."""
+def input_containers(specs: Sequence[In], values: Sequence[Any] | None) -> list[Container]:
+    """Return a container for each input: the shared variable's own, or a new one.
+
+    values: replace the values of the inputs; None keeps one.
+    """
     containers = []
     for i, spec in enumerate(specs):
         value = spec.value if values is None or values[i] is None else values[i]
@@ -377,7 +406,7 @@ def input_containers(specs, values):
             name=spec.name,
         )  # fmt: skip
         if spec.mutable and isinstance(value, np.ndarray):
-            value = value.copy()  # the caller's array, and a copy of the function, keep theirs
+            value = value.copy()  # the function may overwrite it
         if value is not None:
             container.data = value
         containers.append(container)
@@ -385,12 +414,12 @@ def input_containers(specs, values):
 
 
 class _Finder:
-    """The values that a function keeps, by name, variable or position."""
+    """The values that a function keeps, by name, variable, position or In."""
 
-    def __init__(self, function):
+    def __init__(self, function: Function) -> None:
         self.function = function
 
-    def index(self, item):
+    def index(self, item: Any) -> int | None:
         """Return the index of an input, or None."""
         specs = self.function.construction.inputs
         if isinstance(item, int):
@@ -399,33 +428,34 @@ class _Finder:
             return next((i for i, s in enumerate(specs) if s.variable is item), None)
         if isinstance(item, str):
             i = self.function._by_name.get(item)
-            if i is _AMBIGUOUS:
+            if i == _AMBIGUOUS:
                 raise TypeError(f"Ambiguous name: {item} - use the variable itself instead.")
             return i
         return next((i for i, s in enumerate(specs) if s is item), None)
 
-    def container(self, item):
+    def container(self, item: Any) -> Container:
+        """Return the container of an input."""
         i = self.index(item)
         if i is None:
             names = [spec.name for spec in self.function.construction.inputs if spec.name]
             raise TypeError(
-                f"Unknown input or state: {item}. Those with a name: {', '.join(names) or 'none'}."
+                f"Unknown input or state: {item}. Named inputs: {', '.join(names) or 'none'}."
                 f"{similar(item, names) if isinstance(item, str) else ''}"
             )
         return self.function.input_storage[i]
 
-    def __getitem__(self, item):
+    def __getitem__(self, item: Any) -> Any:
         return self.container(item).value
 
-    def __setitem__(self, item, value):
+    def __setitem__(self, item: Any, value: Any) -> None:
         self.container(item).value = value
 
-    def __contains__(self, item):
+    def __contains__(self, item: Any) -> bool:
         return self.index(item) is not None
 
 
 class _Containers(_Finder):
-    """The containers themselves."""
+    """The containers of the values that a function keeps, by name, variable, position or In."""
 
-    def __getitem__(self, item):
+    def __getitem__(self, item: Any) -> Container:
         return self.container(item)

@@ -1,10 +1,14 @@
-"""``function``: what users call to compile a graph."""
+"""``function``, which compiles a graph, and ``evaluate``, which compiles and runs one."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from types import FrameType
+from typing import Any
 
-from opwise.compile.construct import construct
+from opwise.compile.construct import Pairs, construct
+from opwise.compile.executable import Function
 from opwise.compile.maker import FunctionMaker, collector_paused, stats_for
 from opwise.graph import hooks
 from opwise.graph.provenance import is_internal
@@ -13,39 +17,45 @@ from opwise.modes.mode import get_mode
 
 
 def function(
-    inputs,
-    outputs=None,
-    mode=None,
-    updates=None,
-    givens=None,
-    no_default_updates=False,
-    accept_inplace=False,
-    name=None,
-    rebuild_strict=True,
-    allow_input_downcast=None,
-    profile=None,
-    on_unused_input=None,
-):
+    inputs: Any,
+    outputs: Any = None,
+    mode: Any = None,
+    updates: Pairs | None = None,
+    givens: Pairs | None = None,
+    no_default_updates: Any = False,
+    accept_inplace: bool = False,
+    name: str | None = None,
+    rebuild_strict: bool = True,
+    allow_input_downcast: bool | None = None,
+    profile: Any = None,
+    on_unused_input: str | None = None,
+) -> Function:
     """Compile a graph and return the function that computes it.
 
-    inputs: list of variables or In objects. outputs: a variable or Out, a list, a dict with string
-    keys, or None. mode: a name ('FAST_RUN', 'PROFILE_MODE', ...), a Mode, or None for the default.
-    updates: pairs (shared variable, new value) that each call applies after computing with the old
-    values. givens: pairs (variable, what to read instead). no_default_updates: ignore the
-    ``default_update`` of shared variables, of all or of a list. accept_inplace: allow Applys in the
-    graph that overwrite inputs. rebuild_strict: replacements must have the type of what they
-    replace. allow_input_downcast: True converts arguments even where that loses precision, False
-    never does. on_unused_input: 'raise', 'warn' or 'ignore'. profile: True, a text to print it by,
-    or a ProfileStats, which may be that of several functions, to record where the time of calls
-    goes; ``profile`` of the function is it. None: as the flag profile says; False: never.
+    inputs: list of variables or In objects.
+    outputs: a variable, an Out, a list or a dict with string keys of these, or None.
+    mode: a Mode, or a name such as 'FAST_RUN' or 'PROFILE_MODE' (default: the flag mode).
+    updates: (shared variable, new value) pairs. A call computes with the old values, then
+    replaces them.
+    givens: (variable, replacement) pairs.
+    no_default_updates: ignore the ``default_update`` of all shared variables, or of a list of them.
+    accept_inplace: allow Applys in the graph that overwrite inputs.
+    name: printed in messages and profiles (default: the file and line of the call).
+    rebuild_strict: givens must convert to the type of what they replace.
+    allow_input_downcast: whether the conversion of arguments may lose precision (default: only
+    from Python floats to a float32 floatX).
+    profile: whether to record where the time of calls goes, in ``profile`` of the function
+    (default: the flag profile). Or a text to print with the profile, or a ProfileStats, which
+    several functions may share.
+    on_unused_input: 'raise', 'warn' or 'ignore' (default: the flag on_unused_input).
 
     Returns a Function; a call returns arrays, one for each output.
     """
     mode = get_mode(mode)
     if not hasattr(mode, "optimize"):
         raise AttributeError(
-            f"'{type(mode).__name__}' object has no attribute 'optimizer': mode is {mode!r}; give "
-            "the name of a mode, such as 'FAST_RUN', a Mode, or None."
+            f"'{type(mode).__name__}' object has no attribute 'optimizer': mode is {mode!r}; it "
+            "must be a Mode, the name of one, such as 'FAST_RUN', or None."
         )
     name = name or _caller()
     profile = stats_for(profile, name)
@@ -67,9 +77,9 @@ def function(
         return maker.create()
 
 
-def _caller():
+def _caller() -> str | None:
     """Return 'file:line' of the user's call."""
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None and is_internal(frame.f_code):
         frame = frame.f_back
     if frame is None:
@@ -77,12 +87,15 @@ def _caller():
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-def evaluate(variable, values):
-    """Compile ``variable`` as a function of the keys of ``values``, once, and run it."""
+def evaluate(variable: Variable, values: Mapping[Variable, Any]) -> Any:
+    """Return the value of a variable for values of its inputs, for ``Variable.eval``.
+
+    The function is compiled once for each set of inputs.
+    """
     for key in values if isinstance(values, dict) else [values]:
         if not isinstance(key, Variable) or not isinstance(values, dict):
             raise TypeError(
-                f"eval takes a dict from variables to their values, {{x: 1.0}}; {key!r} is no "
+                f"eval takes a dict from variables to their values, {{x: 1.0}}; {key!r} is not a "
                 "variable."
             )
     cache = variable.__dict__.setdefault("_eval_cache", {})

@@ -1,11 +1,12 @@
-"""Inputs and outputs of a function, with what the user says about each: In, Out, Param.
+"""Inputs and outputs of a function and the options of each: In, Out, Param.
 
-How their expressions become one graph is in ``opwise.compile.construct``.
+``opwise.compile.construct`` makes one graph of their expressions.
 """
 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from opwise.compile.shared import SharedVariable
 from opwise.graph.variable import Constant, Variable
@@ -13,27 +14,19 @@ from opwise.linkers.storage import Container
 
 
 class SymbolicInput:
-    """An input of a function: a variable, and how the values given for it are treated.
-
-    name: the keyword of the call; that of the variable unless told (not even that with
-    autoname=False). update: what replaces the value after a call, of the type of the variable.
-    mutable: the function may overwrite the value given; true by default where there is an update.
-    strict: the value must be of the type already. allow_downcast: whether precision may be lost in
-    conversion; None: only that of Python floats where floatX is float32. implicit: the caller must
-    not give a value.
-    """
+    """An input of a function: a variable, and how its values are treated."""
 
     def __init__(
         self,
-        variable,
-        name=None,
-        update=None,
-        mutable=None,
-        strict=False,
-        allow_downcast=None,
-        autoname=True,
-        implicit=False,
-    ):
+        variable: Variable,
+        name: str | None = None,
+        update: Variable | None = None,
+        mutable: bool | None = None,
+        strict: bool = False,
+        allow_downcast: bool | None = None,
+        autoname: bool = True,
+        implicit: bool = False,
+    ) -> None:
         if not isinstance(variable, Variable):
             raise TypeError(
                 f"An input must be a Variable, not {variable!r} of type {type(variable)}"
@@ -45,58 +38,60 @@ class SymbolicInput:
         if update is not None:
             _check_update(variable, update)
         self.variable = variable
+        #: the keyword of calls (default: the variable's name; autoname=False: None)
         self.name = name
+        #: the expression that replaces the value after a call; it has the variable's type
         self.update = update
+        #: whether the function may overwrite the value (default: whether there is an update)
         self.mutable = update is not None if mutable is None else mutable
+        #: whether values are refused if they do not have the type already
         self.strict = strict
+        #: whether a conversion may lose precision (default: only from Python floats to a float32
+        #: floatX)
         self.allow_downcast = allow_downcast
+        #: whether callers must not give a value
         self.implicit = implicit
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.update is not None:
             return f"{type(self).__name__}({self.variable} -> {self.update})"
         return f"{type(self).__name__}({self.variable})"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return str(self)
 
 
-def _check_update(variable, update):
+def _check_update(variable: Variable, update: Any) -> None:
     if not isinstance(update, Variable):
         raise TypeError(f"The update of {variable} must be a Variable, not {update!r}")
     if variable.type != update.type:
         raise TypeError(
             f"Variable '{variable}' has type {variable.type} but an update of type {update.type}. "
-            "The type of the update should be the same as the type of the variable: convert it."
+            "The type of the update should be the same as the type of the variable: cast it."
         )
 
 
 class In(SymbolicInput):
-    """An input with, possibly, a value of its own.
+    """An input that may have a value of its own.
 
-    value: the default, used whenever the call gives none; a Container or a shared variable instead
-    lends its storage, which makes the input implicit. borrow: outputs may be views of the value
-    given; as ``mutable`` unless told. shared: the value lives in a storage that others see too. The
-    other arguments are those of SymbolicInput.
-
-    Raises AssertionError for mutable=True with borrow=False, and TypeError for an implicit input
-    without a value.
+    The arguments are described at the attributes. Raises AssertionError for mutable=True with
+    borrow=False, and TypeError for an implicit input without a value.
     """
 
     def __init__(
         self,
-        variable,
-        name=None,
-        value=None,
-        update=None,
-        mutable=None,
-        strict=False,
-        allow_downcast=None,
-        autoname=True,
-        implicit=None,
-        borrow=None,
-        shared=False,
-    ):
+        variable: Variable,
+        name: str | None = None,
+        value: Any = None,
+        update: Variable | None = None,
+        mutable: bool | None = None,
+        strict: bool = False,
+        allow_downcast: bool | None = None,
+        autoname: bool = True,
+        implicit: bool | None = None,
+        borrow: bool | None = None,
+        shared: bool = False,
+    ) -> None:
         if mutable and borrow is not None and not borrow:
             raise AssertionError(
                 f"Symbolic input for variable {variable} (name={name}) has flags mutable=True, "
@@ -116,25 +111,29 @@ class In(SymbolicInput):
         super().__init__(
             variable, name, update, mutable, strict, allow_downcast, autoname, implicit
         )
+        #: the value in calls that give none. The input uses the storage of a Container or shared
+        #: variable, and is implicit then
         self.value = value
+        #: whether outputs may be views of the value (default: ``mutable``)
         self.borrow = self.mutable if borrow is None else borrow
+        #: whether other functions use the storage too
         self.shared = shared
 
 
 class Param(In):
-    """The former name of ``In``, whose ``value`` it calls ``default``; warns."""
+    """The former name of ``In``, with ``default`` for ``value``; warns."""
 
     def __init__(
         self,
-        variable,
-        default=None,
-        name=None,
-        mutable=False,
-        strict=False,
-        allow_downcast=None,
-        implicit=None,
-        borrow=None,
-    ):
+        variable: Variable,
+        default: Any = None,
+        name: str | None = None,
+        mutable: bool = False,
+        strict: bool = False,
+        allow_downcast: bool | None = None,
+        implicit: bool | None = None,
+        borrow: bool | None = None,
+    ) -> None:
         warnings.warn(
             "The Param class is deprecated. Replace Param(default=N) by theano.In(value=N)",
             stacklevel=2,
@@ -153,31 +152,29 @@ class Param(In):
 
 
 class SymbolicOutput:
-    """An output of a function.
+    """An output of a function."""
 
-    borrow: the caller takes the memory as it is, which the next call may overwrite, and which may
-    be that of an input; otherwise every call returns memory of its own.
-    """
-
-    def __init__(self, variable, borrow=False):
+    def __init__(self, variable: Variable, borrow: bool = False) -> None:
         self.variable = variable
+        #: whether results may share memory with an input, or with the next call's result;
+        #: otherwise every call returns new memory
         self.borrow = borrow
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"Out({self.variable},{self.borrow})"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return str(self)
 
 
 Out = SymbolicOutput
 
 
-def as_input(spec):
-    """Return what stands in the list of inputs of a function as an In.
+def as_input(spec: Any) -> In:
+    """Return an item of a function's list of inputs as an In.
 
-    spec: an In; a variable; or, in brackets of either kind, ``[name,] variable``, ``[name,]
-    variable, value`` or ``[name,] (variable, update), value``. Raises TypeError for anything else.
+    spec: an In, a variable, or a list or tuple: ``variable``, ``variable, value`` or ``(variable,
+    update), value``, each with a name before it if wanted. Raises TypeError for any other object.
     """
     if isinstance(spec, In):
         return spec
@@ -204,12 +201,12 @@ def as_input(spec):
     )
 
 
-def _from_sequence(spec):
+def _from_sequence(spec: list[Any] | tuple[Any, ...]) -> In:
     name, rest = (spec[0], spec[1:]) if spec and isinstance(spec[0], str) else (None, spec)
     if not 1 <= len(rest) <= 2:
         raise TypeError(
-            f"Invalid input syntax: {spec}. Write a variable, (variable, value), "
-            "((variable, update), value), each with a name before it if wanted, or an In."
+            f"Invalid input syntax: {spec}. Write an In, a variable, (variable, value) or "
+            "((variable, update), value); a name may come first."
         )
     variable, value = rest[0], rest[1] if len(rest) == 2 else None
     update = None

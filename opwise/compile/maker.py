@@ -1,10 +1,10 @@
-"""FunctionMaker: from a construction and a mode to a function; the order of compilation is here."""
+"""FunctionMaker: compiles a construction under a mode to a Function."""
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -26,9 +26,11 @@ from opwise.tensor.convert import deep_copy_op, view_op
 
 
 @contextmanager
-def collector_paused():
-    """Suspend the garbage collector: everything made here stays, and looking through it again and
-    again would take longer than the compilation of a large graph."""
+def collector_paused() -> Iterator[None]:
+    """Pause garbage collection while building long-lived data.
+
+    For a large graph, collections would take longer than the compilation.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -47,19 +49,19 @@ class Optimized:
     seconds: float
     #: the record of the optimizer
     rewrites: OptimizationProfile
-    #: under the flag keep_shape_checks: the checks of shapes that stand for those of dropped Applys
+    #: under the flag keep_shape_checks: the shape checks of Applys that rewrites dropped
     dropped_checks: Sequence[str] = ()
 
 
-def stats_for(profile, name):
-    """Return the ProfileStats that the argument ``profile`` asks for; None or False for none."""
+def stats_for(profile: Any, name: str | None) -> Any:
+    """Return the ProfileStats for the argument ``profile``, or None or False to record nothing."""
     if profile is None:
         if not (config.profile or config.print_global_stats):
             return None
         profile = True
     if isinstance(profile, bool | np.bool_ | int) and not profile:
         return False
-    from opwise.profiling.stats import ProfileStats  # only those who profile wait for its import
+    from opwise.profiling.stats import ProfileStats  # only programs that profile wait for it
 
     if isinstance(profile, ProfileStats):
         return profile
@@ -72,17 +74,16 @@ def stats_for(profile, name):
     )
 
 
-#: flags for compiling a graph that was compiled before, when they did what they were to do
+#: flags for compiling a graph again: the first compilation has computed test values and warned
 _BUILT_BEFORE = {"compute_test_value": "off", "warn_float64": "ignore"}
 
 
 class FunctionMaker:
     """Compiles one construction under one mode; kept as ``f.maker``.
 
-    construction: what ``opwise.compile.construct.construct`` made. name: of the function. profile:
-    the ProfileStats to record in. output_none: a call returns None instead of an empty list.
-    Attributes: ``inputs``, ``outputs`` (its In and Out objects), ``fgraph`` (the optimized graph),
-    ``mode`` and ``linker`` (what compiled it).
+    name: the function's name. profile: the ProfileStats to record in. on_unused_input: kept for
+    Theano's programs; ``construct`` has checked. accept_inplace: allow Applys in the graph that
+    overwrite inputs. output_none: a call returns None instead of an empty list.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class FunctionMaker:
         self._started = time.perf_counter()
         self._device = target.device_name()
         self.construction = construction
+        #: the In and Out objects
         self.inputs = construction.inputs
         self.outputs = construction.outputs
         self.expanded_inputs = construction.inputs
@@ -115,8 +117,9 @@ class FunctionMaker:
             raise _inplace_refused(fgraph)
         with target.pinned(self._device):
             self.optimized = _optimized(fgraph, mode)
+        #: the optimized graph
         self.fgraph = self.optimized.fgraph
-        with thread_flags(compute_test_value="off"):  # copies are no lines of the user
+        with thread_flags(compute_test_value="off"):  # the copies belong to no line of the user
             _separate_outputs(self.fgraph, construction)
         with target.pinned(self._device):
             self.linker = mode.bound_linker(self.fgraph)
@@ -127,7 +130,11 @@ class FunctionMaker:
         trustme: bool = False,
         storage_map: MutableMapping[Variable, list[Any]] | None = None,
     ) -> Function:
-        """Return the function. input_storage: values or containers for the inputs, in order."""
+        """Return the function.
+
+        input_storage: values or containers for the inputs, in order. trustme: accepted for Theano's
+        programs. storage_map: {variable: storage to be used for it}; new storages are added.
+        """
         start = time.perf_counter()
         containers = input_containers(self.construction.inputs, input_storage)
         storages = [container.storage for container in containers]
@@ -138,7 +145,7 @@ class FunctionMaker:
         self.mode.linker_time = getattr(self.mode, "linker_time", 0.0) + report.linker
         self.mode.on_compiled(function)
         if config.profiling.nvtx:
-            from opwise.profiling import nvtx  # few ask for it
+            from opwise.profiling import nvtx  # rarely needed
 
             nvtx.mark(function.fn, function.name, linked.order)
         if self.profile:
@@ -162,24 +169,24 @@ class FunctionMaker:
         )
 
     def _profile(self, function: Function) -> None:
-        from opwise.modes.recording import record  # only those who profile wait for its import
+        from opwise.modes.recording import record  # only programs that profile wait for it
 
         stats = self.profile
         rewrites = function.compile_report.rewrites if config.profile_optimizer else None
         stats.add(
             record(
                 function, stats.flag_time_thunks, stats.ignore_first_call, config.profile_memory,
-                rewrites and rewrites.as_dict(),
+                rewrites.as_dict() if rewrites else None,
             )
         )  # fmt: skip
 
     # --- copies -----------------------------------------------------------------------------------
 
-    def recipe(self, function):
-        """Return (rebuild, arguments) that make an equal function: what a pickle holds.
+    def recipe(self, function: Function) -> tuple[Any, tuple[Any, ...]]:
+        """Return (rebuild, arguments) that make an equal function; a pickle contains them.
 
-        The graph as written travels, not the optimized one: where it arrives, the processor may be
-        another. Kernels come from the cache there.
+        The graph as written is pickled, not the optimized one, since the hardware may be another
+        where it is loaded.
         """
         kept = [
             container if spec.update is not None and not spec.shared else None
@@ -191,7 +198,14 @@ class FunctionMaker:
         )  # fmt: skip
 
     @collector_paused()
-    def copy_function(self, function, swap=None, delete_updates=False, name=None, profile=None):
+    def copy_function(
+        self,
+        function: Function,
+        swap: Mapping[Any, Any] | None = None,
+        delete_updates: bool = False,
+        name: str | None = None,
+        profile: Any = None,
+    ) -> Function:
         """Return a function of the same graph; see ``Function.copy``."""
         arguments = dict(self.construction.arguments)
         if delete_updates:
@@ -208,7 +222,7 @@ class FunctionMaker:
                 if old.type != new.type:
                     raise AssertionError(
                         "Type of given SharedVariable conflicts with original one: "
-                        f"{old} has {old.type}, {new} has {new.type}. Give one of the same type."
+                        f"{old} has {old.type}, {new} has {new.type}. Swap in one of the same type."
                     )
             arguments["givens"] = [*(arguments["givens"] or []), *swap.items()]
             arguments["updates"] = [
@@ -224,8 +238,11 @@ class FunctionMaker:
 
 
 @collector_paused()
-def _rebuild(arguments, mode, name, output_none, kept, accept_inplace):
-    """Compile what ``FunctionMaker.recipe`` described."""
+def _rebuild(
+    arguments: dict[str, Any], mode: Any, name: str | None, output_none: bool,
+    kept: Sequence[Any], accept_inplace: bool,
+) -> Function:  # fmt: skip
+    """Compile a function from the arguments of ``FunctionMaker.recipe``."""
     with thread_flags(**_BUILT_BEFORE):
         maker = FunctionMaker(
             construct(**arguments), mode, name=name, accept_inplace=accept_inplace,
@@ -255,7 +272,7 @@ def _inplace_refused(fgraph: FunctionGraph) -> TypeError:
     return TypeError(
         "Graph must not contain inplace operations: "
         f"{', '.join(map(str, nodes))} overwrites its input. Use an Op that does not (the "
-        "optimizer finds out where memory can be overwritten), or function(..., "
+        "optimizer makes Ops work in place if that is safe), or function(..., "
         f"accept_inplace=True).{made_by(nodes[0])}"
     )
 
@@ -266,7 +283,7 @@ def _optimized(fgraph: FunctionGraph, mode: Any) -> Optimized:
     dropped: list[str] = []
     with provenance.rewriting():
         if config.keep_shape_checks:
-            from opwise.optimizers import shapechecks  # few ask for it
+            from opwise.optimizers import shapechecks  # rarely needed
 
             with thread_flags(compute_test_value="off"):
                 written = shapechecks.insert(fgraph)
@@ -280,18 +297,18 @@ def _optimized(fgraph: FunctionGraph, mode: Any) -> Optimized:
     return Optimized(fgraph, seconds, rewrites, dropped)
 
 
-def _separate_outputs(fgraph, construction):
-    """Copy outputs that would show memory that is not theirs.
+def _separate_outputs(fgraph: FunctionGraph, construction: Construction) -> None:
+    """Insert copies so that no two outputs share memory, and no output shares an input's.
 
-    A result must not change when an input does or the function is called again, and two results
-    must not be views of each other. An update may live in the memory of what it updates. Where both
-    the input and the output allow it (borrow), a view is handed out instead.
+    Otherwise a result could change with an input, with another result, or in the next call. An
+    update may stay in the memory of the value that it replaces. If both the input and the output
+    allow it (borrow), the output is a view of the input.
     """
     roots = aliasing.groups(fgraph)
     position = {var: i for i, var in enumerate(fgraph.inputs)}
     n_outputs = len(construction.outputs)
-    taken = {}
-    # updates first: they may keep the memory, the results that show it too get the copy
+    taken: dict[Variable, int] = {}
+    # updates first: they keep the memory, and results that share it are copied
     for i in sorted(range(len(fgraph.outputs)), key=lambda i: i < n_outputs):
         out = fgraph.outputs[i]
         root = roots.get(out, out)

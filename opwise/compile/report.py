@@ -12,20 +12,23 @@ from opwise.optimizers.passes import OptimizationProfile
 
 @dataclass(frozen=True)
 class CompileReport:
-    """Where the time of a compilation went, in seconds, and what was done in it."""
+    """Where the time of a compilation went, in seconds, and its results."""
 
+    #: the whole compilation
     total: float
-    #: the rewrites; of these, the validation of graphs
+    #: the rewrites
     optimizer: float
+    #: the validation of graphs, a part of ``optimizer``
     validate: float
-    #: linking; of this, by Apply, the choice of what runs it
+    #: linking
     linker: float
+    #: by Apply, the choice of its implementation, a part of ``linker``
     thunks: Mapping[Apply, float]
     #: the record of the optimizer
     rewrites: OptimizationProfile
     #: what the cache and the compiler did; None without generated kernels
     kernels: BuildReport | None
-    #: Applys of the optimized graph
+    #: how many Applys the optimized graph has
     applys: int
-    #: under the flag keep_shape_checks: the checks of shapes that stand for those of dropped Applys
+    #: under the flag keep_shape_checks: the shape checks of Applys that rewrites dropped
     dropped_checks: Sequence[str]

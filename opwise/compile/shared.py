@@ -1,16 +1,18 @@
-"""Shared variables: state that all functions share which compute with it or update it.
+"""Shared variables: state that functions compute with, update and share.
 
-Which kind of value makes which kind of shared variable is a list of constructors, open to others.
+A list of constructors decides which value makes which kind of shared variable; users add to it.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
 from opwise.graph import provenance
-from opwise.graph.type import generic
+from opwise.graph.type import Type, generic
 from opwise.graph.variable import Variable
 from opwise.linkers.storage import Container
 from opwise.scalar import dtypes
@@ -19,16 +21,25 @@ from opwise.tensor.variable import _tensor_py_operators
 
 
 class SharedVariable(Variable):
-    """A variable that has a value between calls; functions take it without being given it.
+    """A variable that keeps a value between calls; functions read it without an argument.
 
-    value: kept as it is where it fits the type, not copied. container: an existing storage instead
-    of value and strict. ``default_update`` may hold an expression that replaces the value after
-    every call of a function that computes with this variable and has no update for it.
+    value: the first value, which is not copied if it fits the type. container: an existing storage;
+    value must then be None and strict False.
     """
 
-    default_update = None
+    #: an expression that replaces the value after every call of a function that computes with this
+    #: variable and has no update of it
+    default_update: Any = None
 
-    def __init__(self, name, type, value, strict=False, allow_downcast=None, container=None):
+    def __init__(
+        self,
+        name: str | None,
+        type: Type,
+        value: Any,
+        strict: bool = False,
+        allow_downcast: bool | None = None,
+        container: Container | None = None,
+    ) -> None:
         super().__init__(type=type, name=name)
         if provenance.recording():
             self._trace = provenance.capture()
@@ -41,52 +52,52 @@ class SharedVariable(Variable):
             raise TypeError("value and strict are ignored if you pass a container here")
         self.container = container
 
-    def get_value(self, borrow=False, return_internal_type=False):
-        """Return the value: a copy, or with borrow=True the object that functions work on.
+    def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> Any:
+        """Return a copy of the value, or with borrow=True the object that functions work on.
 
-        return_internal_type: a value that lies on a device is returned as an array of that; without
-        it a copy on the host, borrowed or not.
+        return_internal_type: return a value on a device as an array there. Otherwise it is copied
+        to the host, borrowed or not.
         """
         with self.container.reading():
             internal = self.container.storage[0]
             value = internal if return_internal_type else self.container.data
             return value if borrow or value is not internal else copy.deepcopy(value)
 
-    def set_value(self, new_value, borrow=False):
-        """Replace the value, of any shape that the type allows.
+    def set_value(self, new_value: Any, borrow: bool = False) -> None:
+        """Replace the value; it may have any shape that the type allows.
 
-        borrow: keep ``new_value`` itself where it fits the type, not a copy of it. Raises TypeError
-        or ValueError where it cannot be converted to the type; the value is then unchanged.
+        borrow: keep ``new_value`` itself if it fits the type, not a copy. Raises TypeError or
+        ValueError if ``new_value`` cannot be converted to the type, and keeps the old value.
         """
         self.container.data = new_value if borrow else copy.deepcopy(new_value)
 
     @property
-    def value(self):
-        """A copy of the value; what releases before 0.4 had for get_value and set_value."""
+    def value(self) -> Any:
+        """A copy of the value; Theano before 0.4 had this for get_value and set_value."""
         return self.get_value()
 
     @value.setter
-    def value(self, new_value):
+    def value(self, new_value: Any) -> None:
         self.set_value(new_value)
 
-    def zero(self, borrow=False):
-        """Set every element to zero; borrow: by overwriting the value, not by replacing it."""
+    def zero(self, borrow: bool = False) -> None:
+        """Set every element to zero; with borrow=True overwrite the value, do not replace it."""
         with self.container.writing():
             if borrow:
                 self.container.storage[0][...] = 0
             else:
                 self.container.data = 0 * self.container.data
 
-    def clone(self):
-        """Return another variable with the same storage, without the default update."""
+    def clone(self) -> SharedVariable:
+        """Return another variable with the same storage and no default update."""
         new = super().clone()
         new.container = self.container
         return new
 
-    def __getitem__(self, *args):
+    def __getitem__(self, *args: Any) -> Any:
         raise self._refusal("is not subscriptable")
 
-    def _refusal(self, what):
+    def _refusal(self, what: str) -> TypeError:
         value = self.container.data
         if isinstance(value, np.ndarray):
             why = (
@@ -101,16 +112,16 @@ class SharedVariable(Variable):
         return TypeError(f"The generic 'SharedVariable' object {what}. It holds {why}")
 
 
-def _no_arithmetic(name):
-    def method(self, other):
+def _no_arithmetic(name: str) -> Callable[[SharedVariable, Any], NoReturn]:
+    def method(self: SharedVariable, other: Any) -> NoReturn:
         raise self._refusal("is no operand")
 
     method.__name__ = name
     return method
 
 
-# a list that was meant to be an array is found out when it is computed with; classes with operators
-# of their own come before this one
+# arithmetic with a list that was meant to be an array raises; subclasses for tensors get their
+# operators from a base class that comes before SharedVariable
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"):
     for _method in (f"__{_name}__", f"__r{_name}__"):
         setattr(SharedVariable, _method, _no_arithmetic(_method))
@@ -121,39 +132,52 @@ class TensorSharedVariable(_tensor_py_operators, SharedVariable):
 
 
 class ScalarSharedVariable(_tensor_py_operators, SharedVariable):
-    """A shared array without dimensions, made of a number."""
+    """A shared array without dimensions, made from a number."""
 
 
-def shared_constructor(ctor, remove=False):
+#: called as (value, name, strict, allow_downcast, **kwargs); raises TypeError to refuse
+Constructor = Callable[..., SharedVariable]
+
+#: the registered constructors, the last one tried first
+_constructors: list[Constructor] = []
+
+
+def shared_constructor(ctor: Constructor, remove: bool = False) -> Constructor:
     """Register a function ``(value, name, strict, allow_downcast, **kwargs) -> SharedVariable``.
 
-    It is asked before those registered earlier, and raises TypeError for a value that is not its
-    own. remove: take it off the list instead. Usable as a decorator.
+    ``shared`` tries it before those registered earlier; it must raise TypeError for a value of
+    another kind. remove: remove it from the list instead. Usable as a decorator.
     """
     if remove:
-        shared.constructors.remove(ctor)
+        _constructors.remove(ctor)
     else:
-        shared.constructors.append(ctor)
+        _constructors.append(ctor)
     return ctor
 
 
-def shared(value, name=None, strict=False, allow_downcast=None, **kwargs):
+def shared(
+    value: Any,
+    name: str | None = None,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    **kwargs: Any,
+) -> SharedVariable:
     """Return a shared variable that holds ``value``.
 
-    Arrays and numbers keep their dtype (Python's int is int64, float float64, bool bool) and make
-    tensors without broadcastable dimensions; anything else, lists too, an opaque object. strict:
-    later values must be of the type already. allow_downcast: later values may lose precision.
-    kwargs: ``borrow``, to keep the array itself and not a copy; ``broadcastable``, one boolean for
-    each dimension; ``target``, 'cpu' or None. Raises TypeError for a symbolic value and for
-    arguments that no kind of shared variable takes.
+    An array or number makes a tensor of its dtype (int64, float64 and bool for Python's numbers)
+    without broadcastable dimensions; any other object, a list too, is kept as an opaque object.
+    strict: refuse later values that do not have the type already. allow_downcast: later values may
+    lose precision. kwargs: ``borrow``, to keep the array itself and not a copy; ``broadcastable``,
+    one boolean for each dimension; ``target``, 'cpu' or None. Raises TypeError for a symbolic value
+    and for arguments that no constructor accepts.
     """
     if isinstance(value, Variable):
         raise TypeError(
-            "Shared variable constructor needs numeric values and not symbolic variables. Give it "
-            f"the value that {value} is to start with, or compute that by {value}.eval()."
+            "Shared variable constructor needs numeric values and not symbolic variables. Pass "
+            f"a value, for example {value}.eval()."
         )
     refusals = []
-    for ctor in reversed(shared.constructors):
+    for ctor in reversed(_constructors):
         try:
             return ctor(value, name=name, strict=strict, allow_downcast=allow_downcast, **kwargs)
         except TypeError as refusal:
@@ -161,16 +185,19 @@ def shared(value, name=None, strict=False, allow_downcast=None, **kwargs):
     reasons = "".join(f"\n  {refusal}" for refusal in refusals)
     raise TypeError(
         f"No suitable SharedVariable constructor could be found for value={value!r}, "
-        f"parameters={kwargs}. Give a number or an array, and of other arguments name, strict, "
-        f"allow_downcast, borrow, broadcastable. What each constructor said:{reasons}"
+        f"parameters={kwargs}. Give a number or an array; further arguments are name, strict, "
+        f"allow_downcast, borrow and broadcastable. Reasons of the constructors:{reasons}"
     )
 
 
-shared.constructors = []
+# Theano's name for the list
+shared.constructors = _constructors  # type: ignore[attr-defined]
 
 
 @shared_constructor
-def generic_constructor(value, name=None, strict=False, allow_downcast=None):
+def generic_constructor(
+    value: Any, name: str | None = None, strict: bool = False, allow_downcast: bool | None = None
+) -> SharedVariable:
     """Return a shared variable that holds any object."""
     return SharedVariable(
         type=generic, value=value, name=name, strict=strict, allow_downcast=allow_downcast
@@ -179,15 +206,15 @@ def generic_constructor(value, name=None, strict=False, allow_downcast=None):
 
 @shared_constructor
 def tensor_constructor(
-    value, name=None, strict=False, allow_downcast=None, borrow=False, broadcastable=None,
-    target="cpu",
-):  # fmt: skip
+    value: Any, name: str | None = None, strict: bool = False, allow_downcast: bool | None = None,
+    borrow: bool = False, broadcastable: Sequence[bool] | None = None, target: str | None = "cpu",
+) -> SharedVariable:  # fmt: skip
     """Return a shared variable that holds an array."""
     _refuse_target(target)
     if not isinstance(value, np.ndarray):
         raise TypeError(f"not an array but {type(value)}")
     if broadcastable is None:
-        # the next value may have another length along any dimension
+        # later values may have any length along each dimension
         broadcastable = (False,) * value.ndim
     return TensorSharedVariable(
         type=tensor_type(value.dtype.name, tuple(map(bool, broadcastable))),
@@ -200,15 +227,16 @@ def tensor_constructor(
 
 @shared_constructor
 def scalar_constructor(
-    value, name=None, strict=False, allow_downcast=None, borrow=False, target="cpu"
-):
+    value: Any, name: str | None = None, strict: bool = False, allow_downcast: bool | None = None,
+    borrow: bool = False, target: str | None = "cpu",
+) -> SharedVariable:  # fmt: skip
     """Return a shared variable that holds a number."""
     _refuse_target(target)
     if not isinstance(value, np.number | np.bool_ | bool | int | float | complex):
         raise TypeError(f"not a number but {type(value)}")
     array = np.array(value)
     if array.dtype.name not in dtypes.ALL:
-        raise TypeError(f"{value!r} fits no dtype of tensors")
+        raise TypeError(f"{value!r} does not fit any dtype of tensors")
     return ScalarSharedVariable(
         type=tensor_type(array.dtype.name, ()),
         value=array,
@@ -218,6 +246,6 @@ def scalar_constructor(
     )
 
 
-def _refuse_target(target):
+def _refuse_target(target: str | None) -> None:
     if target not in ("cpu", None):
-        raise TypeError(f"target={target!r}: shared variables are kept in the memory of the host")
+        raise TypeError(f"target={target!r}: shared variables are kept in host memory")

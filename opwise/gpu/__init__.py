@@ -1,4 +1,4 @@
-"""CUDA: kernels and plans of launches, which need no device, and what runs them through CuPy.
+"""The device: kernels, which are written and tested without one, and what runs them through CuPy.
 
-Reached by import strings, so that nothing asks for a device before a function is linked for one.
+Other folders reach it by import strings, so that no device is opened before a function needs one.
 """

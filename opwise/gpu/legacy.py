@@ -1,35 +1,37 @@
-"""What old programs take from ``theano.sandbox.cuda``: whether there is a GPU, its memory, copies.
+"""The names of ``theano.sandbox.cuda``: whether there is a GPU, its memory, and copies.
 
-A variable is no other one on the GPU here, so that what moved variables returns them as they are.
+opwise decides when compiling which values lie on the GPU. So the functions that move a variable
+there, or back, return the variable itself.
 """
 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from opwise.errors import DeviceError
 
 
-def theano_allocated():
-    """Return (bytes in use on the device now, the most that were); zeros where none is in use."""
-    from opwise.gpu import device
+def theano_allocated() -> tuple[int, int]:
+    """Return (bytes in use on all devices, the most that were in use at once)."""
+    from opwise.gpu.runtime import device
 
     pairs = [one.allocated() for one in device.opened()]
-    return tuple(map(sum, zip(*pairs, strict=True))) if pairs else (0, 0)
+    return sum(now for now, _ in pairs), sum(most for _, most in pairs)
 
 
-def mem_info():
-    """Return (bytes that are free on the device, all that it has); DeviceError without one."""
+def mem_info() -> tuple[int, int]:
+    """Return (free bytes of the device, all bytes that it has); raise DeviceError without one."""
     return _device().memory_info()
 
 
-def use(device=None, force=False, **kwargs):
-    """Have functions that are compiled from now on run on a device: ``cuda``, ``gpu0``, ...
+def use(device: str | None = None, force: bool = False, **kwargs: Any) -> None:
+    """Run functions that are compiled from now on on a device: ``cuda``, ``gpu0``, ...
 
-    force: raise DeviceError if it cannot be used; otherwise the CPU stays in use, with a warning.
-    Further arguments are accepted for old programs.
+    force: raise DeviceError if it cannot be used; otherwise warn, and keep the CPU. Further
+    arguments are accepted for old programs.
     """
-    from opwise.gpu import device as devices
+    from opwise.gpu.runtime import device as devices
     from opwise.graph import target
 
     name = device or devices.default_name()
@@ -43,14 +45,14 @@ def use(device=None, force=False, **kwargs):
     target.choose(name)
 
 
-def _device():
-    from opwise.gpu import device
+def _device() -> Any:
+    from opwise.gpu.runtime import device
 
     return device.device(device.index_of(device.default_name()))
 
 
-def gpu_from_host(x):
-    """Return the variable; whether its value lies on the device is decided when compiling."""
+def gpu_from_host(x: Any) -> Any:
+    """Return the variable itself."""
     from opwise.tensor.variable import as_tensor_variable
 
     return as_tensor_variable(x)
@@ -59,15 +61,15 @@ def gpu_from_host(x):
 host_from_gpu = as_cuda_ndarray_variable = as_gpuarray_variable = gpu_from_host
 
 
-def gpu_contiguous(x):
-    """Return a variable whose values lie in C order."""
+def gpu_contiguous(x: Any) -> Any:
+    """Return a variable whose values are in C order."""
     from opwise.tensor.extra_ops import cpu_contiguous
 
     return cpu_contiguous(x)
 
 
-def __getattr__(name):
-    """Look for a GPU when somebody asks whether there is one, not at import."""
+def __getattr__(name: str) -> bool:
+    """Look for a GPU when a program asks whether there is one, not at import."""
     if name in ("cuda_available", "pygpu_activated"):
         try:
             _device()
@@ -75,7 +77,7 @@ def __getattr__(name):
             return False
         return True
     if name == "cuda_enabled":
-        from opwise.gpu import device
+        from opwise.gpu.runtime import device
 
         return device.asked_for() != "cpu" and __getattr__("cuda_available")
     raise AttributeError(f"opwise has no theano.sandbox.cuda.{name}")

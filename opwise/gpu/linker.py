@@ -8,13 +8,15 @@ import numpy as np
 
 from opwise.config import config
 from opwise.errors import DeviceError
-from opwise.gpu import device as devices
-from opwise.gpu.calls import OF_LENGTHS, Call
+from opwise.gpu.lowering import SHAPE_OPS as OF_LENGTHS
+from opwise.gpu.lowering import Call
 from opwise.gpu.machine import DeviceMachine
-from opwise.gpu.order import is_last, stretched
-from opwise.gpu.place import PlaceOnDevice
-from opwise.gpu.thunks import CallThunk, KernelThunk, ToDevice, ToHost
-from opwise.gpu.transfer import GpuFromHost, HostFromGpu
+from opwise.gpu.placement.order import capture_order as stretched
+from opwise.gpu.placement.order import is_result as is_last
+from opwise.gpu.placement.rewrite import PlaceOnDevice
+from opwise.gpu.placement.transfers import GpuFromHost, HostFromGpu
+from opwise.gpu.runtime import device as devices
+from opwise.gpu.runtime.thunks import CallThunk, KernelThunk, ToDevice, ToHost
 from opwise.graph import provenance
 from opwise.linkers.base import Linker, reporter
 from opwise.linkers.compiled import make_thunk

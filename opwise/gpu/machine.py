@@ -13,10 +13,10 @@ import time
 import numpy as np
 
 from opwise.config import config
-from opwise.gpu import graphs
-from opwise.gpu.kernel import Layout
-from opwise.gpu.staging import Download
-from opwise.gpu.thunks import DeviceThunk, KernelThunk, ToDevice, ToHost
+from opwise.gpu.kernels.kernel import Layout
+from opwise.gpu.runtime import graphs
+from opwise.gpu.runtime.staging import Download
+from opwise.gpu.runtime.thunks import DeviceThunk, KernelThunk, ToDevice, ToHost
 from opwise.graph import hooks
 from opwise.linkers.vm import PlainVM
 

@@ -2,109 +2,111 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from opwise.graph import flat, provenance
 from opwise.graph.variable import Tagged, Variable
 
+if TYPE_CHECKING:
+    from opwise.graph.fgraph import FunctionGraph
+    from opwise.graph.op import Op
+
 
 class Apply(Tagged):
-    """The application of ``op`` to ``inputs``, which makes ``outputs``.
+    """The application of ``op`` to ``inputs``, which makes ``outputs``."""
 
-    ``trace`` holds where the user's program made it. ``origins`` are the user's Applys that it came
-    from: itself for one that the user made, those that a rewrite removed for one that it made.
-    ``context``: the scope that it was made in, and what it is a gradient of.
-    """
+    #: an Op; for mypy any object, because each class of Ops has attributes of its own
+    op: Any
+    inputs: list[Variable]
+    outputs: list[Variable]
+    #: the FunctionGraph that it belongs to, if any
+    fgraph: FunctionGraph | None = None
+    #: see ``origins``; None for an Apply that the user made
+    _origins: tuple[Apply, ...] | None = None
+    #: where the user's program made it; None for one that a rewrite made
+    trace: provenance.Trace | None = None
+    #: the scope in which it was made, and of what it is a gradient
+    context: provenance.Context | None = None
 
-    fgraph = None
-    _origins = None
-    trace = None
-    context = None
-
-    def __init__(self, op, inputs, outputs):
+    def __init__(self, op: Op, inputs: Sequence[Any], outputs: Sequence[Any]):
         if not isinstance(inputs, list | tuple):
-            raise TypeError(
-                f"The inputs of an Apply must be a list or tuple, not {inputs!r} (make_node of "
-                f"{op})"
-            )
+            raise _no_list("inputs", inputs, op)
         if not isinstance(outputs, list | tuple):
-            raise TypeError(
-                f"The output of an Apply must be a list or tuple, not {outputs!r} (make_node of "
-                f"{op})"
-            )
-        # all attributes from the start, as in Variable
+            raise _no_list("output", outputs, op)
+        # Set all attributes here, as Variable does.
         self.op = op
         self.inputs = list(inputs)
         self.outputs = []
         self.fgraph = self._origins = self.trace = self._tag = self.context = None
         for i, var in enumerate(self.inputs):
             if not isinstance(var, Variable):
-                raise TypeError(
-                    f"The 'inputs' argument to Apply must contain Variable instances, not {var!r} "
-                    f"(input {i} of {op}). Let make_node convert what it is given, for instance by "
-                    "as_tensor_variable."
-                )
+                raise _wrong_input(op, i, var)
         trace = None
         for i, output in enumerate(outputs):
             if not isinstance(output, Variable):
-                raise TypeError(
-                    f"The 'outputs' argument to Apply must contain Variable instances with no "
-                    f"owner, not {output!r} (output {i} of {op}). A type makes one when it is "
-                    "called: x.type()."
-                )
+                raise _wrong_output(op, i, output)
             if output.owner is None:
                 output.owner = self
                 output.index = i
-                # made a moment ago by the same line: its trace is that of the Apply
+                # the same line made it just now: its trace is that of the Apply
                 trace = trace or output._trace
                 output._trace = None
             elif output.owner is not self or output.index != i:
-                raise ValueError(
-                    f"All output variables passed to Apply must belong to it; {output} is output "
-                    f"{output.index} of {output.owner}. Let make_node make new ones: x.type()."
-                )
+                raise _foreign_output(output)
             self.outputs.append(output)
         if provenance.recording():
             self.trace = trace or provenance.capture()
             self.context = provenance.context.get()
 
     @property
-    def made_at(self):
-        """The frames of the user's program that made this Apply, by the name variables use."""
+    def made_at(self) -> provenance.Trace | None:
+        """The frames of the user's program that made this Apply: ``trace``."""
         return self.trace
 
     @property
-    def origins(self):
-        """The user's Applys that this one computes (part of), in the order in which they ran."""
+    def origins(self) -> tuple[Apply, ...]:
+        """The user's Applys that this one computes, wholly or in part.
+
+        An Apply of the user is its own origin; one that a rewrite made has the origins of the
+        Applys that the rewrite removed.
+        """
         return self._origins if self._origins is not None else (self,)
 
     @property
-    def nin(self):
+    def nin(self) -> int:
+        """Number of inputs."""
         return len(self.inputs)
 
     @property
-    def nout(self):
+    def nout(self) -> int:
+        """Number of outputs."""
         return len(self.outputs)
 
     @property
-    def out(self):
+    def out(self) -> Variable:
+        """The default output."""
         return self.default_output()
 
-    def default_output(self):
-        """Return the output that ``op(...)`` stands for: the only one, or ``op.default_output``."""
-        index = getattr(self.op, "default_output", None)
+    def default_output(self) -> Variable:
+        """Return the output that ``op(...)`` returns: the only one, or ``op.default_output``."""
+        index: int | None = getattr(self.op, "default_output", None)
         if index is None:
             if len(self.outputs) == 1:
                 return self.outputs[0]
             raise ValueError(
                 f"{self.op} has {len(self.outputs)} outputs and no default_output: "
-                "say which one is meant."
+                "choose one of node.outputs"
             )
         if not 0 <= index < len(self.outputs):
-            raise ValueError(f"{self.op}.default_output should be an index of its outputs")
+            raise ValueError(
+                f"{self.op}.default_output should be an index of its outputs: None or 0 to "
+                f"{len(self.outputs) - 1}, not {index}"
+            )
         return self.outputs[index]
 
-    def clone(self):
+    def clone(self) -> Self:
         """Return a copy with the same inputs and new outputs."""
         new = object.__new__(type(self))
         new.op = self.op
@@ -120,43 +122,44 @@ class Apply(Tagged):
         new._tag = None if self._tag is None else copy(self._tag)
         return new
 
-    def clone_with_new_inputs(self, inputs, strict=True):
+    def clone_with_new_inputs(self, inputs: Sequence[Variable], strict: bool = True) -> Apply:
         """Return a copy that reads ``inputs``.
 
-        strict: the new inputs must have the types of the old ones; otherwise the Op makes a new
-        Apply where they differ.
+        strict: convert the new inputs to the types of the old ones, or raise TypeError; otherwise
+        the Op makes a new Apply if a type differs.
         """
         remake = False
         new_inputs = list(inputs)
-        for i, (old, new) in enumerate(zip(self.inputs, new_inputs, strict=True)):
-            if old.type is new.type or old.type == new.type:
+        for i, (old, given) in enumerate(zip(self.inputs, new_inputs, strict=True)):
+            if old.type is given.type or old.type == given.type:
                 continue
             if strict:
-                new_inputs[i] = old.type.filter_variable(new)
+                new_inputs[i] = old.type.filter_variable(given)
             else:
                 remake = True
         if remake:
-            return self.op.make_node(*new_inputs)
+            made: Apply = self.op.make_node(*new_inputs)
+            return made
         new = self.clone()
         new.inputs = new_inputs
         return new
 
-    def get_parents(self):
+    def get_parents(self) -> list[Variable]:
         return list(self.inputs)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.op}({', '.join(map(_operand_text, self.inputs))})"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return str(self)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return flat.copied(self, self, memo)
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         return flat.reduced(self, self)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         state.pop("fgraph", None)
         if state.get("trace"):
@@ -166,8 +169,35 @@ class Apply(Tagged):
         return state
 
 
-def _operand_text(var):
-    """Text of an operand inside an Apply's: the transpose of a named variable reads ``x.T``."""
+def _no_list(name: str, value: object, op: Op) -> TypeError:
+    return TypeError(
+        f"The {name} of an Apply must be a list or tuple, not {value!r} (make_node of {op})"
+    )
+
+
+def _wrong_input(op: Op, i: int, value: object) -> TypeError:
+    return TypeError(
+        f"The 'inputs' argument to Apply must contain Variable instances, not {value!r} (input {i} "
+        f"of {op}). Convert it in make_node, for instance with as_tensor_variable."
+    )
+
+
+def _wrong_output(op: Op, i: int, value: object) -> TypeError:
+    return TypeError(
+        f"The 'outputs' argument to Apply must contain Variable instances with no owner, not "
+        f"{value!r} (output {i} of {op}). Call a type to make one: x.type()."
+    )
+
+
+def _foreign_output(output: Variable) -> ValueError:
+    return ValueError(
+        f"All output variables passed to Apply must belong to it; {output} is output "
+        f"{output.index} of {output.owner}. Make new ones in make_node: x.type()."
+    )
+
+
+def _operand_text(var: Variable) -> str:
+    """Return the text of an operand of an Apply; the transpose of a named variable is ``x.T``."""
     owner = var.owner
     if (
         var.name is None

@@ -1,8 +1,16 @@
-"""Features: what may be attached to a FunctionGraph to hear of its changes or to forbid some."""
+"""Features: objects attached to a FunctionGraph, which follow its changes or refuse some."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from opwise.graph import aliasing
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
+from opwise.graph.variable import Variable
+
+if TYPE_CHECKING:
+    from opwise.graph.fgraph import FunctionGraph
 
 
 class AlreadyThere(Exception):
@@ -10,11 +18,14 @@ class AlreadyThere(Exception):
 
 
 class Feature:
-    """Base class. A feature defines those of these methods that it needs, and no others.
+    """Base class of features, each of which defines only those of these methods that it needs.
 
-    on_attach(fgraph), on_detach(fgraph), on_import(fgraph, node, reason),
-    on_prune(fgraph, node, reason), on_change_input(fgraph, node, i, old, new, reason),
-    validate(fgraph), orderings(fgraph), clone().
+    on_attach(fgraph), on_detach(fgraph): called when the feature is attached or detached.
+    on_import(fgraph, node, reason), on_prune(fgraph, node, reason): called when an Apply was added
+    or removed. on_change_input(fgraph, node, i, old, new, reason): called when input ``i`` of an
+    Apply, or for the node 'output' output ``i``, was replaced. validate(fgraph): raises
+    InconsistencyError to refuse the graph. orderings(fgraph): returns a dict from an Apply to
+    others that must run before it. clone(): returns the feature for a copy of the graph.
     """
 
 
@@ -23,17 +34,25 @@ class ReplaceValidate(Feature):
 
 
 class History(Feature):
-    """Checkpoints of a graph: ``fgraph.checkpoint()`` and ``fgraph.revert(mark)`` do the work."""
+    """Legacy name: ``fgraph.checkpoint()`` and ``fgraph.revert(mark)`` record and undo edits."""
 
 
 class Bookkeeper(Feature):
-    """Base of features that treat the Applys present when attached as if just imported."""
+    """Base of features that follow all Applys, also those present when they are attached.
 
-    def on_attach(self, fgraph):
+    ``on_attach`` calls ``on_import`` for each Apply of the graph; ``on_detach`` calls ``on_prune``.
+    """
+
+    if TYPE_CHECKING:
+        # Subclasses define both; a method here would be called for each Apply.
+        def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None: ...
+        def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None: ...
+
+    def on_attach(self, fgraph: FunctionGraph) -> None:
         for node in fgraph.toposort():
             self.on_import(fgraph, node, "attach")
 
-    def on_detach(self, fgraph):
+    def on_detach(self, fgraph: FunctionGraph) -> None:
         for node in fgraph.toposort():
             self.on_prune(fgraph, node, "detach")
 
@@ -41,47 +60,58 @@ class Bookkeeper(Feature):
 class NodeFinder(Bookkeeper):
     """Finds Applys by their Op: ``get_nodes(op)``."""
 
-    def __init__(self):
-        self._nodes = {}
+    def __init__(self) -> None:
+        self._nodes: dict[Op, dict[Apply, None]] = {}
 
-    def on_import(self, fgraph, node, reason):
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         self._nodes.setdefault(node.op, {})[node] = None
 
-    def on_prune(self, fgraph, node, reason):
+    def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         self._nodes.get(node.op, {}).pop(node, None)
 
-    def get_nodes(self, op):
+    def get_nodes(self, op: Op) -> list[Apply]:
         """Return the Applys of an Op."""
         return list(self._nodes.get(op, ()))
 
 
 class NoOutputFromInplace(Feature):
-    """Forbids that some outputs of the graph are computed by overwriting."""
+    """Refuses graphs in which an output is computed in place.
 
-    def __init__(self, first=0, last=None):
+    first, last: the range ``outputs[first:last]`` to which that applies (default: all outputs).
+    """
+
+    def __init__(self, first: int = 0, last: int | None = None):
         self.first, self.last = first, last
 
-    def validate(self, fgraph):
+    def validate(self, fgraph: FunctionGraph) -> None:
         aliasing.check_outputs_not_destroying(fgraph, fgraph.outputs[self.first : self.last])
 
 
 class DestroyHandler(Feature):
-    """Lets ``validate`` refuse a graph in which a destroyed value would still be read."""
+    """Refuses graphs in which an Apply destroys memory that it must not; see ``aliasing.check``."""
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return type(self) is type(other)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(type(self))
 
-    def validate(self, fgraph):
+    def validate(self, fgraph: FunctionGraph) -> None:
         if fgraph.has_destroyers:
             aliasing.check(fgraph)
 
 
 class PreserveNames(Feature):
-    """Gives what replaces a variable its name, where it is computed and has none."""
+    """Gives a computed replacement without a name the name of the variable that it replaces."""
 
-    def on_change_input(self, fgraph, node, i, old, new, reason=None):
+    def on_change_input(
+        self,
+        fgraph: FunctionGraph,
+        node: Apply | str,
+        i: int,
+        old: Variable,
+        new: Variable,
+        reason: Any = None,
+    ) -> None:
         if old.name is not None and new.name is None and new.owner is not None:
             new.name = old.name

@@ -1,25 +1,33 @@
 """FunctionGraph: the graph of one function, which rewrites edit and linkers execute.
 
-It knows every reader of every variable, applies replacements with a journal so that they can be
-undone, hands the origins of what a replacement removes on to what it brings, and gives one
-deterministic order.
+It keeps the readers of every variable, records replacements in a journal so that they can be
+undone, gives new Applys the origins of those that they replace, and has one deterministic order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Any, Literal, TypeVar
 
 from opwise.config import config
 from opwise.errors import InconsistencyError, MissingInputError
 from opwise.graph import aliasing, flat, provenance, traversal
 from opwise.graph.apply import Apply
 from opwise.graph.features import AlreadyThere
+from opwise.graph.op import Op
 from opwise.graph.provenance import union
-from opwise.graph.variable import Constant, Variable
+from opwise.graph.variable import Client, Constant, Variable
 
 _EVENTS = ("on_import", "on_prune", "on_change_input")
+
+_F = TypeVar("_F")
+#: edits in the order in which they were made: (Apply or 'output', index, what it read before), or
+#: (Apply, None, its Op before)
+Journal = list[tuple[Any, int | None, Any]]
+#: the journal that was in use before a checkpoint, and that of the checkpoint
+Mark = tuple[Journal | None, Journal]
 
 
 @dataclass(frozen=True)
@@ -30,15 +38,15 @@ class Interface:
     mutable: frozenset[Variable] = frozenset()
     #: inputs that are the values of shared variables
     shared: frozenset[Variable] = frozenset()
-    #: inputs whose values stay from one call to the next, so that they may lie on a device
+    #: inputs whose values are kept between calls; they may lie on a device
     persistent: frozenset[Variable] = frozenset()
-    #: positions of outputs that the caller takes where they are, be it on a device
+    #: positions of outputs that the caller accepts without a copy, even as a device's array
     borrowed: frozenset[int] = frozenset()
     #: position of an output -> position of the input whose new value it is
     updates: Mapping[int, int] = field(default_factory=dict)
 
-    def of_copies(self, equiv):
-        """Return the interface of a copy of the graph. equiv: from variables to their copies."""
+    def of_copies(self, equiv: Mapping[Any, Any]) -> Interface:
+        """Return the interface of a copy of the graph. equiv: dict from variables to copies."""
         return Interface(
             frozenset(equiv[v] for v in self.mutable),
             frozenset(equiv[v] for v in self.shared),
@@ -50,89 +58,120 @@ class Interface:
 class FunctionGraph:
     """The graph between ``inputs`` and ``outputs``.
 
-    clone: work on a copy (the default), so that the user's graph stays as it is; otherwise the
-    given graph itself is owned, and must belong to no other FunctionGraph. features: objects whose
-    methods are called as the graph changes (see ``opwise.graph.features``). interface: what the
-    function does with inputs and outputs, of the variables that are given.
+    features: objects whose methods are called when the graph changes; see
+    ``opwise.graph.features``.
+    clone: work on a copy (the default), so that the user's graph does not change; otherwise own the
+    given graph, which must not belong to another FunctionGraph.
+    interface: what the function does with ``inputs`` and ``outputs``.
     """
 
-    def __init__(self, inputs, outputs, features=None, clone=True, interface=None):
+    # Upper layers set these; until then, reading one raises AttributeError.
+
+    #: the feature that computes shapes; set by optimizers.shapefeature
+    shape_feature: Any
+    #: the value of ``edits`` when equal Applys were last merged; set by optimizers.merge
+    merged_at: int
+    #: which Applys run on the device; set by gpu.place
+    placement: Any
+
+    def __init__(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        features: Iterable[Any] | None = None,
+        clone: bool = True,
+        interface: Interface | None = None,
+    ):
         interface = interface or Interface()
         if clone:
             given = list(inputs)
             inputs, outputs = traversal.clone(given, outputs)
             interface = interface.of_copies(dict(zip(given, inputs, strict=True)))
         self.interface = interface
-        self.inputs = []
+        self.inputs: list[Variable] = []
         self.outputs = list(outputs)
         self.apply_nodes: set[Apply] = set()
         self.variables: set[Variable] = set()
-        self._features = []
-        self._callbacks = {event: [] for event in _EVENTS}
-        self._journal = None
-        self._imported = None
-        self._pruned = None
-        #: the order by what Applys read, the one that also keeps to orderings, those, and the Ops
-        self._plain_order = self._order = self._orderings = self._ops = None
-        #: how often an input or an Op was changed so far
+        self._features: list[Any] = []
+        #: the features' methods by event
+        self._callbacks: dict[str, list[Any]] = {event: [] for event in _EVENTS}
+        #: edits since the last checkpoint; None outside all checkpoints
+        self._journal: Journal | None = None
+        #: Applys added and removed by the running ``replace_all``; None while none runs
+        self._imported: list[Apply] | None = None
+        self._pruned: list[Apply] | None = None
+        #: results of ``read_order``, ``toposort``, ``orderings`` and ``ops``; None after an edit
+        self._plain_order: list[Apply] | None = None
+        self._order: list[Apply] | None = None
+        self._orderings: dict[Apply, list[Apply]] | None = None
+        self._ops: dict[int, Op] | None = None
+        #: number of changes of inputs and Ops so far
         self.edits = 0
+        #: number of Applys that overwrite an input
         self._destroyers = 0
         #: seconds spent in ``validate``
         self.validate_seconds = 0.0
-        #: the names of the passes that are being applied, the outermost first
+        #: the attached ShapeFeature, as legacy programs read it; the feature sets it
+        self.shape_feature: Any = None
+        #: names of the passes that are running, the outermost first
         self.passes: list[str] = []
-        self.profile = None
+        #: the profile of the compiled function, if it has one
+        self.profile: Any = None
         for feature in features or ():
             self.attach_feature(feature)
+        self._import_all(inputs)
+
+    def _import_all(self, inputs: Iterable[Variable]) -> None:
+        """Add the inputs, and own the Applys that compute the outputs."""
         for var in inputs:
             if var in self.variables:
                 raise ValueError(f"One of the provided inputs is listed twice: {var}")
             if var.owner is not None:
                 raise ValueError(f"One of the provided inputs is the output of a node: {var}")
             self.add_input(var)
-        order = []
+        order: list[Apply] = []
         for i, out in enumerate(self.outputs):
             order += self._import(out, reason="init")
             out._clients[("output", i)] = None
         self._plain_order = order
 
     @property
-    def update_mapping(self):
-        """{position of an output: position of the input whose new value it is}, as in Theano."""
+    def update_mapping(self) -> Mapping[int, int]:
+        """Theano's name of ``interface.updates``."""
         return self.interface.updates
 
     # --- membership -------------------------------------------------------------------------------
 
-    def add_input(self, var):
+    def add_input(self, var: Variable) -> None:
         """Add an input, which no Apply reads yet."""
         self.inputs.append(var)
         self._own(var)
 
-    def add_output(self, var, reason=None):
-        """Add an output, importing what computes it."""
+    def add_output(self, var: Variable, reason: Any = None) -> None:
+        """Add an output and the Applys that compute it."""
         self._import(var, reason)
         var._clients[("output", len(self.outputs))] = None
         self.outputs.append(var)
         self.edits += 1
         self._forget_order()
 
-    def _own(self, var):
+    def _own(self, var: Variable) -> None:
         if var.fgraph is not None and var.fgraph is not self:
             raise ValueError(
-                f"{var} is already owned by another FunctionGraph: clone=True works on a copy"
+                f"{var} is already owned by another FunctionGraph: use clone=True to work on a copy"
             )
         var.fgraph = self
         if var._clients is None:
             var._clients = {}
         self.variables.add(var)
 
-    def _disown_variable(self, var):
+    def _disown_variable(self, var: Variable) -> None:
         var.fgraph = None
         var._clients = None
         self.variables.discard(var)
 
-    def disown(self):
-        """Give up all variables and Applys, so that another FunctionGraph can take them."""
+    def disown(self) -> None:
+        """Release all variables and Applys, so that another FunctionGraph can own them."""
         for var in self.variables:
             var.fgraph = None
             var._clients = None
@@ -142,8 +181,8 @@ class FunctionGraph:
         self.inputs, self.outputs = [], []
         self._forget_order()
 
-    def _import(self, var, reason):
-        """Own ``var`` and all that computes it, which is returned in the order of execution."""
+    def _import(self, var: Variable, reason: Any) -> Sequence[Apply]:
+        """Own ``var`` and the Applys that compute it; return these in the order of execution."""
         if var.fgraph is self:
             return ()
         if var.owner is None:
@@ -175,8 +214,8 @@ class FunctionGraph:
         self._forget_order()
         return nodes
 
-    def _remove_client(self, var, client, reason):
-        """Drop a reader of ``var``, and whatever nobody needs any more."""
+    def _remove_client(self, var: Variable, client: Client, reason: Any) -> None:
+        """Remove a reader of ``var``, and every Apply that is no longer needed."""
         stack = [(var, client)]
         while stack:
             var, client = stack.pop()
@@ -206,14 +245,16 @@ class FunctionGraph:
             for i, inp in enumerate(node.inputs):
                 stack.append((inp, (node, i)))
 
-    def clients(self, var):
-        """Return the readers of a variable as a list of (Apply, input index)."""
+    def clients(self, var: Variable) -> list[Client]:
+        """Return the readers of a variable: (Apply, input index) or ('output', output index)."""
         return list(var._clients)
 
     # --- edits ------------------------------------------------------------------------------------
 
-    def change_input(self, node, i, new_var, reason=None):
-        """Let input ``i`` of ``node`` (of 'output': output ``i``) read ``new_var``."""
+    def change_input(
+        self, node: Apply | Literal["output"], i: int, new_var: Variable, reason: Any = None
+    ) -> None:
+        """Replace input ``i`` of ``node`` by ``new_var``; for the node 'output', output ``i``."""
         old = self.outputs[i] if node == "output" else node.inputs[i]
         if old is new_var:
             return
@@ -237,8 +278,8 @@ class FunctionGraph:
             callback(self, node, i, old, new_var, reason)
         self._remove_client(old, (node, i), reason)
 
-    def change_op(self, node, op, reason=None):
-        """Let ``node`` compute what it computes by another Op, of the same types."""
+    def change_op(self, node: Apply, op: Op, reason: Any = None) -> None:
+        """Replace the Op of ``node`` by one with inputs and outputs of the same types."""
         for callback in self._callbacks["on_prune"]:
             callback(self, node, reason)
         if self._journal is not None:
@@ -250,7 +291,7 @@ class FunctionGraph:
         for callback in self._callbacks["on_import"]:
             callback(self, node, reason)
 
-    def _undo(self, journal):
+    def _undo(self, journal: Journal) -> None:
         self._journal = None
         for node, i, old in reversed(journal):
             if i is None:
@@ -258,14 +299,16 @@ class FunctionGraph:
             else:
                 self.change_input(node, i, old, reason="undo")
 
-    def replace(self, var, new_var, reason=None, verbose=None):
+    def replace(
+        self, var: Variable, new_var: Variable, reason: Any = None, verbose: Any = None
+    ) -> None:
         """Let every reader of ``var`` read ``new_var`` instead."""
         self.replace_all([(var, new_var)], reason)
 
-    def replace_all(self, pairs, reason=None):
-        """Replace several variables at once.
+    def replace_all(self, pairs: Iterable[tuple[Variable, Variable]], reason: Any = None) -> None:
+        """Replace several variables, each by the second of its pair.
 
-        The Applys that this brings in take over the origins of those that it makes superfluous.
+        New Applys get the origins of the Applys that are no longer needed.
         """
         outermost = self._imported is None
         if outermost:
@@ -288,7 +331,7 @@ class FunctionGraph:
             if outermost:
                 self._imported = self._pruned = None
 
-    def _converted(self, var, new_var, reason):
+    def _converted(self, var: Variable, new_var: Variable, reason: Any) -> Variable:
         converted = var.type.convert_variable(new_var)
         if converted is None or converted.type != var.type:
             raise InconsistencyError(
@@ -298,26 +341,30 @@ class FunctionGraph:
             )
         return converted
 
-    def _inherit(self, sources):
-        nodes = [node for node in self._imported if node in self.apply_nodes and not node._origins]
+    def _inherit(self, sources: list[Apply]) -> None:
+        """Give new Applys without origins those of ``sources`` and of the removed Applys."""
+        imported, pruned = self._imported or (), self._pruned or ()
+        nodes = [node for node in imported if node in self.apply_nodes and not node._origins]
         if nodes:
-            origins = union(*(n.origins for n in self._pruned), *(n.origins for n in sources))
+            origins = union(*(n.origins for n in pruned), *(n.origins for n in sources))
             for node in nodes:
                 node._origins = origins
 
-    def replace_validate(self, var, new_var, reason=None):
+    def replace_validate(self, var: Variable, new_var: Variable, reason: Any = None) -> None:
         """Replace and validate; undo and raise InconsistencyError if the graph became invalid."""
         self.replace_all_validate([(var, new_var)], reason)
 
-    def replace_all_validate(self, pairs, reason=None, verbose=None):
-        """Replace several variables; undo all and raise if one fails or the result is invalid."""
+    def replace_all_validate(
+        self, pairs: Iterable[tuple[Variable, Variable]], reason: Any = None, verbose: Any = None
+    ) -> None:
+        """Replace several variables; if one fails or the graph is invalid, undo all and raise."""
         mark = self._journal
         journal = self._journal = []
         try:
             self.replace_all(pairs, reason)
             self.validate()
         except Exception:
-            # whatever went wrong, the graph must be as it was before
+            # whatever the exception, restore the graph
             self._undo(journal)
             self._journal = mark
             raise
@@ -325,27 +372,35 @@ class FunctionGraph:
         if mark is not None:
             mark.extend(journal)
 
-    def replace_all_validate_remove(self, pairs, remove, reason=None, warn=True):
-        """As replace_all_validate; also undo if an Apply of ``remove`` is still in the graph."""
+    def replace_all_validate_remove(
+        self,
+        pairs: Iterable[tuple[Variable, Variable]],
+        remove: Iterable[Apply],
+        reason: Any = None,
+        warn: bool = True,
+    ) -> None:
+        """Replace and validate; undo and raise if an Apply of ``remove`` is still in the graph."""
         mark = self.checkpoint()
         self.replace_all_validate(pairs, reason)
         if any(node in self.apply_nodes for node in remove):
             self.revert(mark)
-            raise InconsistencyError(f"{reason}: an Apply that should have gone is still there")
+            raise InconsistencyError(f"{reason}: an Apply that was to be removed is still there")
         self.release(mark)
 
-    def checkpoint(self):
-        """Start to record edits; give the result to ``revert`` or ``release``."""
-        outer, self._journal = self._journal, []
-        return outer, self._journal
+    def checkpoint(self) -> Mark:
+        """Start to record edits; pass the result to ``revert`` or ``release``."""
+        outer = self._journal
+        journal: Journal = []
+        self._journal = journal
+        return outer, journal
 
-    def revert(self, mark):
+    def revert(self, mark: Mark) -> None:
         """Undo every edit since the checkpoint."""
         outer, journal = mark
         self._undo(journal)
         self._journal = outer
 
-    def release(self, mark):
+    def release(self, mark: Mark) -> None:
         """Keep every edit since the checkpoint."""
         outer, journal = mark
         self._journal = outer
@@ -354,8 +409,8 @@ class FunctionGraph:
 
     # --- features ---------------------------------------------------------------------------------
 
-    def attach_feature(self, feature):
-        """Let a feature hear of changes; an equal one that is attached already is kept instead."""
+    def attach_feature(self, feature: Any) -> None:
+        """Attach a feature, unless an equal one is attached already."""
         if feature in self._features:
             return
         try:
@@ -372,12 +427,12 @@ class FunctionGraph:
             if method is not None:
                 callbacks.append(method)
 
-    def find_feature(self, cls):
+    def find_feature(self, cls: type[_F]) -> _F | None:
         """Return the attached feature that is an instance of ``cls``, or None."""
         return next((f for f in self._features if isinstance(f, cls)), None)
 
-    def remove_feature(self, feature):
-        """Detach a feature; nothing happens if it is not attached."""
+    def remove_feature(self, feature: Any) -> None:
+        """Detach a feature, if it is attached."""
         if feature not in self._features:
             return
         self._features.remove(feature)
@@ -391,15 +446,15 @@ class FunctionGraph:
         if on_detach is not None:
             on_detach(self)
 
-    def execute_callbacks(self, name, *args, **kwargs):
+    def execute_callbacks(self, name: str, *args: Any, **kwargs: Any) -> None:
         """Call the method ``name`` of every feature that has it."""
         for feature in list(self._features):
             method = getattr(feature, name, None)
             if method is not None:
                 method(self, *args, **kwargs)
 
-    def collect_callbacks(self, name, *args):
-        """Return a dict from each feature that has the method ``name`` to what it returned."""
+    def collect_callbacks(self, name: str, *args: Any) -> dict[Any, Any]:
+        """Return a dict from each feature with a method ``name`` to the result of its call."""
         results = {}
         for feature in self._features:
             method = getattr(feature, name, None)
@@ -407,15 +462,15 @@ class FunctionGraph:
                 results[feature] = method(self, *args)
         return results
 
-    def validate(self):
-        """Raise InconsistencyError if the graph has a cycle or breaks a rule of a feature."""
+    def validate(self) -> None:
+        """Raise InconsistencyError if the graph has a cycle or a feature refuses it."""
         start = perf_counter()
         try:
             self.execute_callbacks("validate")
         finally:
             self.validate_seconds += perf_counter() - start
 
-    def consistent(self):
+    def consistent(self) -> bool:
         """Return whether ``validate`` passes."""
         try:
             self.validate()
@@ -425,8 +480,8 @@ class FunctionGraph:
 
     # --- order ------------------------------------------------------------------------------------
 
-    def toposort(self):
-        """Return the Applys in an order in which they can run; the same one every time."""
+    def toposort(self) -> list[Apply]:
+        """Return the Applys in an order in which they can run, the same one in every process."""
         if self._order is None:
             order, orderings = self.read_order(), self.orderings()
             if orderings:
@@ -434,8 +489,8 @@ class FunctionGraph:
             self._order = order
         return list(self._order)
 
-    def read_order(self):
-        """Return the Applys so that each comes after those that it reads, whatever they overwrite.
+    def read_order(self) -> list[Apply]:
+        """Return the Applys, each after those that it reads; ignores which memory they overwrite.
 
         The caller must not change the list.
         """
@@ -443,16 +498,16 @@ class FunctionGraph:
             self._plain_order = self._sorted()
         return self._plain_order
 
-    def _sorted(self, orderings=None):
+    def _sorted(self, orderings: Mapping[Apply, Iterable[Apply]] | None = None) -> list[Apply]:
         try:
             return traversal.io_toposort(self.inputs, self.outputs, orderings)
         except ValueError as e:
             raise InconsistencyError(str(e)) from None
 
-    def orderings(self):
-        """Return a dict from an Apply to those that must run before it although it reads none.
+    def orderings(self) -> dict[Apply, list[Apply]]:
+        """Return a dict from an Apply to others that must run before it, besides those it reads.
 
-        The caller must not change it.
+        The caller must not change the dict.
         """
         if self._orderings is None:
             merged = aliasing.orderings(self) if self._destroyers else {}
@@ -464,31 +519,31 @@ class FunctionGraph:
             self._orderings = merged
         return self._orderings
 
-    def ops(self):
-        """Return a dict from its id to each Op of the graph. The caller must not change it."""
+    def ops(self) -> dict[int, Op]:
+        """Return the Ops of the graph by their ids. The caller must not change the dict."""
         if self._ops is None:
             self._ops = {id(node.op): node.op for node in self.read_order()}
         return self._ops
 
-    def _forget_order(self):
+    def _forget_order(self) -> None:
         self._plain_order = self._order = self._orderings = self._ops = None
 
     @property
-    def has_destroyers(self):
+    def has_destroyers(self) -> bool:
         """Whether an Apply of the graph overwrites one of its inputs."""
         return self._destroyers > 0
 
     # --- checks and copies ------------------------------------------------------------------------
 
-    def check_integrity(self):
-        """Raise an exception if the books on clients and membership are wrong."""
+    def check_integrity(self) -> None:
+        """Raise InconsistencyError if the records of clients or members are wrong."""
         nodes = set(traversal.io_toposort(self.inputs, self.outputs))
         if nodes != self.apply_nodes:
             raise InconsistencyError(
-                f"The graph and its books differ: only in the graph {nodes - self.apply_nodes}, "
-                f"only in the books {self.apply_nodes - nodes}"
+                "apply_nodes is not the set of Applys of the graph: it lacks "
+                f"{nodes - self.apply_nodes}, and {self.apply_nodes - nodes} are not in the graph"
             )
-        expected: dict = {}
+        expected: dict[Variable, set[Client]] = {}
         for node in nodes:
             if node.fgraph is not self:
                 raise InconsistencyError(f"{node} is not owned by the graph")
@@ -498,14 +553,20 @@ class FunctionGraph:
             expected.setdefault(var, set()).add(("output", i))
         for var in self.variables:
             if var.fgraph is not self or set(var._clients) != expected.get(var, set()):
-                raise InconsistencyError(f"The clients of {var} are not what the graph says")
+                raise InconsistencyError(f"The clients of {var} are not its readers in the graph")
 
-    def clone(self, check_integrity=False):
+    def clone(self, check_integrity: bool = False) -> FunctionGraph:
         """Return a copy."""
         return self.clone_get_equiv(check_integrity)[0]
 
-    def clone_get_equiv(self, check_integrity=False, attach_feature=True):
-        """Return (a copy, a dict from variables and Applys to their copies)."""
+    def clone_get_equiv(
+        self, check_integrity: bool = False, attach_feature: bool = True
+    ) -> tuple[FunctionGraph, dict[Any, Any]]:
+        """Return (a copy, a dict from variables and Applys to their copies).
+
+        check_integrity: check the copy. attach_feature: attach the features, or their clones, to
+        the copy.
+        """
         equiv = traversal.clone_get_equiv(self.inputs, self.outputs)
         new = FunctionGraph(
             [equiv[v] for v in self.inputs], [equiv[v] for v in self.outputs], clone=False,
@@ -521,25 +582,26 @@ class FunctionGraph:
             new.check_integrity()
         return new, equiv
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"[{', '.join(traversal.as_string(self.inputs, self.outputs))}]"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return str(self)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         state.update(_journal=None, _imported=None, _pruned=None)
         state.update(_plain_order=None, _order=None, _orderings=None, _ops=None)
         state["_callbacks"] = None
-        # found again from inputs and outputs; in no order, each would be the start of a graph
+        # __setstate__ finds them again. A pickler would write them in arbitrary order, and recurse
+        # from each.
         del state["apply_nodes"], state["variables"]
-        every = flat.All(self.toposort())
-        return {"_before": every, **state, "_after": flat.Done(every.taken)}
+        applys = flat.WriteInOrder(self.toposort())
+        return {"_before": applys, **state, "_after": flat.AllWritten(applys.taken)}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        del self._before, self._after
+        del self.__dict__["_before"], self.__dict__["_after"]
         self._callbacks = {
             event: [getattr(f, event) for f in self._features if hasattr(f, event)]
             for event in _EVENTS
@@ -558,48 +620,51 @@ class FunctionGraph:
             var._clients[("output", i)] = None
 
 
-def missing_input(node, i, outputs, created=""):
-    """Return the MissingInputError for input ``i`` of an Apply, a variable that has no value.
+def missing_input(
+    node: Apply, i: int, outputs: Sequence[Variable], created: str = ""
+) -> MissingInputError:
+    """Return the MissingInputError for input ``i`` of an Apply, a variable without a value.
 
-    outputs: what was to be computed. created: where the variable was made, as text.
+    outputs: the variables to compute. created: the text that shows where the input was made.
     """
     var = node.inputs[i]
     text = (
         f"Input {i} of the graph (indices start from 0), used to compute {node}, was not provided "
-        "and not given a value."
-    )
-    if config.exception_verbosity == "high":
-        chain = ", ".join(map(str, _chain(var, outputs)))
-        text += (
-            " A variable that is an input to the graph was neither provided as an input to the "
-            "function nor given a value. A chain of variables leading from this input to an output "
-            f"is [{chain}]. This chain may not be unique."
-        )
-    else:
-        text += (
-            " Use the Theano flag exception_verbosity='high', for more information on this error."
-        )
-    text += (
-        f" What is missing is {var}: add it to the inputs of the function, give it a value by "
-        "givens, or make it a shared variable."
+        f"and not given a value. {_more_on_missing_input(var, outputs)} The missing input is "
+        f"{var}: add it to the inputs of the function, give it a value with givens, or make it a "
+        "shared variable."
     )
     trace = provenance.format_trace(node.trace)
     if trace:
-        text += f"\n\nBacktrace when what reads it is created:\n\n{trace}".rstrip("\n")
+        text += f"\n\nBacktrace when the Apply that reads it is created:\n\n{trace}".rstrip("\n")
     return MissingInputError(text + created, variable=var)
 
 
-def _chain(var, outputs):
-    """Return variables from ``var`` to one of ``outputs``, each of them read by the next."""
+def _more_on_missing_input(var: Variable, outputs: Sequence[Variable]) -> str:
+    """Return the sentences of the error that depend on the flag exception_verbosity."""
+    if config.exception_verbosity != "high":
+        return "Use the Theano flag exception_verbosity='high', for more information on this error."
+    chain = ", ".join(map(str, _chain(var, outputs)))
+    return (
+        "A variable that is an input to the graph was neither provided as an input to the function "
+        "nor given a value. A chain of variables leading from this input to an output is "
+        f"[{chain}]. This chain may not be unique."
+    )
+
+
+def _chain(var: Variable, outputs: Sequence[Variable]) -> list[Variable]:
+    """Return variables from ``var`` to one of ``outputs``, each computed from the one before."""
     nodes = traversal.io_toposort([], outputs)
-    way = {var: None}  # what comes of it, and from which variable on the way
+    #: a variable that depends on ``var`` -> the one before it in its chain
+    previous: dict[Variable, Variable | None] = {var: None}
     for node in nodes:
-        read = next((inp for inp in node.inputs if inp in way), None)
+        read = next((inp for inp in node.inputs if inp in previous), None)
         if read is not None:
             for out in node.outputs:
-                way.setdefault(out, read)
-    found = next((out for out in outputs if out in way), var)
-    chain = [found]
-    while way[chain[-1]] is not None:
-        chain.append(way[chain[-1]])
+                previous.setdefault(out, read)
+    chain = []
+    current: Variable | None = next((out for out in outputs if out in previous), var)
+    while current is not None:
+        chain.append(current)
+        current = previous[current]
     return chain[::-1]

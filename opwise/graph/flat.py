@@ -1,27 +1,33 @@
-"""Copies and pickles of graphs of any depth: what an Apply reads is done before the Apply.
+"""Copies and pickles of graphs of any depth, without deep recursion.
 
-``copy`` and ``pickle`` follow references; along a chain of thousands of Applys they would recurse
-as deep. Here they meet each Apply when all that it reads was met already, and so go no deeper.
+``copy`` and ``pickle`` follow references, so they would recurse along a chain of thousands of
+Applys. This module has them visit each Apply after all Applys that it depends on.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
-#: of the Applys before one only each so many-th is written first: others come with the next of them
+if TYPE_CHECKING:
+    from opwise.graph.apply import Apply
+    from opwise.graph.variable import Variable
+
+#: a pickle lists every 8th Apply; those between come with it, as its dependencies
 _STRIDE = 8
 _pickling = threading.local()
 
 
-def _in_turn(nodes, done) -> list:
-    """Return Applys and those that they depend on, each behind those that it depends on itself.
+def _in_turn(nodes: Iterable[Apply], done: Callable[[Apply], bool]) -> list[Apply]:
+    """Return ``nodes`` and the Applys that they depend on, each after its own dependencies.
 
-    They depend on the Applys that make what they read, and on their origins. done: tells of an
-    Apply whether it can be left out, and with it all that it depends on.
+    An Apply depends on the Applys that compute its inputs, and on its origins. done: returns
+    whether to leave out an Apply and its dependencies.
     """
-    order: list = []
-    seen: set = set()
+    order: list[Apply] = []
+    seen: set[Apply] = set()
     for node in nodes:
         if node in seen or done(node):
             continue
@@ -40,13 +46,16 @@ def _in_turn(nodes, done) -> list:
     return order
 
 
-def _needed(node):
+def _needed(node: Apply) -> list[Apply]:
     needed = [var.owner for var in node.inputs if var.owner is not None]
     return needed + list(node._origins or ())
 
 
-def copied(thing, node, memo):
-    """Return what ``copy.deepcopy`` is to make of a Variable or Apply. node: the Apply, if any."""
+def copied(thing: Any, node: Apply | None, memo: dict[int, Any]) -> Any:
+    """Return the deep copy of a Variable or Apply, for its ``__deepcopy__``.
+
+    node: the Apply itself or that of the variable; None for a variable without an owner.
+    """
     if node is not None and id(node) not in memo:
         for needed in _in_turn(_needed(node), lambda other: id(other) in memo):
             if id(needed) not in memo:
@@ -54,7 +63,7 @@ def copied(thing, node, memo):
     return _copy(thing, memo)
 
 
-def _copy(thing, memo):
+def _copy(thing: Any, memo: dict[int, Any]) -> Any:
     found = memo.get(id(thing))
     if found is None:
         found = memo[id(thing)] = object.__new__(type(thing))
@@ -62,64 +71,71 @@ def _copy(thing, memo):
     return found
 
 
-def reduced(thing, node):
-    """Return what ``__reduce_ex__`` is to give for a Variable or Apply that belongs to ``node``."""
-    first = None if node in _covered() else _Before(node)
+def reduced(thing: Variable | Apply, node: Apply) -> tuple[Any, ...]:
+    """Return the reduction of a Variable or Apply that belongs to ``node``, for ``pickle``."""
+    first = None if node in _covered() else _Dependencies(node)
     return _bare, (type(thing), first), thing.__getstate__()
 
 
-def _bare(cls, _before):
-    """Return an object whose attributes come later; what it depends on was read before."""
+def _bare(cls: type[Any], _before: object) -> Any:
+    """Return an object without attributes: the unpickler sets them, after its dependencies."""
     return object.__new__(cls)
 
 
-def _covered():
-    """The Applys whose turn comes in a pickle that is being written by this thread."""
-    found = getattr(_pickling, "covered", None)
+def _covered() -> set[Apply]:
+    """Return the Applys that need no ``_Dependencies`` in the pickle that this thread writes.
+
+    Their dependencies are written already, or will be in order.
+    """
+    found: set[Apply] | None = getattr(_pickling, "covered", None)
     if found is None:
         found = _pickling.covered = set()
     return found
 
 
-class _Before:
-    """What a node depends on, as the pickler writes it: a list, of which nobody reads anything."""
+class _Dependencies:
+    """The Applys that ``node`` depends on, pickled as a list that no reader uses."""
 
-    def __init__(self, node):
+    def __init__(self, node: Apply):
         self.node = node
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         return list, (), None, self._items()
 
-    def _items(self):
+    def _items(self) -> Iterator[Any]:
         covered = _covered()
         mine = _in_turn(_needed(self.node), covered.__contains__)
         taken = {*mine, self.node}
         covered |= taken
         try:
             yield from mine[_STRIDE - 1 :: _STRIDE]
-            yield Done(taken)  # not here: a pickler may ask for many before it writes the first
+            # as an item: a pickler may take many items before it writes the first
+            yield AllWritten(taken)
         except GeneratorExit:
             covered -= taken
             raise
 
 
-class All:
-    """Applys and what they depend on, as ``_Before``; written until a ``Done`` of it comes."""
+class WriteInOrder:
+    """Applys and their dependencies, pickled as ``_Dependencies`` are.
 
-    def __init__(self, nodes):
+    They count as covered until the pickler reaches an ``AllWritten`` of ``taken``.
+    """
+
+    def __init__(self, nodes: Iterable[Apply]):
         self.taken = _in_turn(nodes, lambda node: False)
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         _covered().update(self.taken)
         return list, (), None, iter(self.taken[_STRIDE - 1 :: _STRIDE])
 
 
-class Done:
-    """Written when all of some Applys were, and what was to be written with them."""
+class AllWritten:
+    """Pickled after some Applys: from here on they do not count as covered."""
 
-    def __init__(self, nodes):
+    def __init__(self, nodes: Iterable[Apply]):
         self.nodes = nodes
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         _covered().difference_update(self.nodes)
         return int, ()

@@ -1,36 +1,45 @@
-"""Named slots that upper layers fill, for the few things that the graph needs from them."""
+"""Hooks: functions of upper layers that lower ones call. Upper layers set them when imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from opwise.graph.variable import Variable
 
 
-def _unfilled(*args, **kwargs):
-    raise RuntimeError("opwise.compile is not loaded: import opwise, not only a part of it")
+def _not_set(*args: Any, **kwargs: Any) -> NoReturn:
+    raise RuntimeError(
+        "opwise.compile is not loaded: import the package opwise, not only one of its modules"
+    )
 
 
-def _as_it_is(value):
+def _same_value(value: Any) -> Any:
     return value
 
 
-#: (variable, dict from inputs to values) -> value; filled by compile.function
-evaluate = _unfilled
-
-#: (inputs, outputs, mode=, name=, allow_input_downcast=) -> callable; filled by compile.function
-compile_function = _unfilled
-
-#: (function, *arguments, budget=, file=) -> Advice; filled by tuning.advise
-advise = _unfilled
-
-#: (value) -> value: an array of a device as one of the host, another as it is; filled by gpu.device
-#: when the first device is used
-to_host = _as_it_is
-
-#: (function) -> None: keeps the arguments of its calls, to advise at the end of the program; filled
-#: by tuning.advise
-remember = _unfilled
-
-
-def _nothing():
+def _no_threads() -> dict[str, Any]:
     return {}
 
 
-#: () -> dict of names and values: how many threads kernels and BLAS use; filled by
+#: (variable, values by input) -> value of the variable; set by compile.function
+evaluate: Callable[[Variable, Mapping[Any, Any]], Any] = _not_set
+
+#: (inputs, outputs, mode=, name=, allow_input_downcast=) -> function; set by compile.function
+compile_function: Callable[..., Callable[..., Any]] = _not_set
+
+#: (function, *arguments, budget=, file=) -> Advice; set by tuning.advise
+advise: Callable[..., Any] = _not_set
+
+#: (value) -> value: copies a device's array to the host, returns any other value as it is; set by
+#: gpu.device when the first device is used
+to_host: Callable[[Any], Any] = _same_value
+
+#: (function) -> None: keeps the arguments of the function's calls, for advice at the end of the
+#: program; set by tuning.advise
+remember: Callable[[Any], None] = _not_set
+
+#: () -> facts by name that a profile records of the threads of kernels and of BLAS; set by
 #: linkers.resources
-parallelism = _nothing
+parallelism: Callable[[], dict[str, Any]] = _no_threads

@@ -1,67 +1,84 @@
 """Types of gradients that are not values: undefined ones, and those of disconnected variables."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
+
 from opwise.graph.type import Type
+from opwise.graph.variable import Variable
 
 
 class NullType(Type):
-    """The type of a gradient that is undefined or not implemented; ``why_null`` says why.
+    """The type of a gradient that is undefined or not implemented; ``why_null`` gives the reason.
 
-    ``where``: which Apply gave it, as text, once that is known.
+    ``where`` is the text of the Apply with this gradient, once it is known.
     """
 
-    where = ""
+    where: str = ""
 
-    def __init__(self, why_null="(no explanation given)"):
+    def __init__(self, why_null: str = "(no explanation given)"):
         self.why_null = why_null
 
-    def filter(self, data, strict=False, allow_downcast=None):
+    def filter(
+        self, data: Any, strict: bool = False, allow_downcast: bool | None = None
+    ) -> NoReturn:
         raise ValueError("NullType has no values to filter")
 
-    def filter_variable(self, other, allow_convert=True):
+    def filter_variable(self, other: Any, allow_convert: bool = True) -> NoReturn:
         raise ValueError("NullType has no values to filter")
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return type(self) is type(other)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(type(self))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "NullType"
 
 
 class DisconnectedType(Type):
     """The type of the gradient by a variable that the cost does not depend on."""
 
-    def filter(self, data, strict=False, allow_downcast=None):
+    def filter(
+        self, data: Any, strict: bool = False, allow_downcast: bool | None = None
+    ) -> NoReturn:
         raise AssertionError(
             "If you're assigning to a DisconnectedType you're doing something wrong. It should "
             "only be used as a symbolic placeholder."
         )
 
-    def filter_variable(self, other, allow_convert=True):
+    def filter_variable(self, other: Any, allow_convert: bool = True) -> Any:
         if isinstance(getattr(other, "type", None), DisconnectedType):
             return other
         return self.filter(other)
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return type(self) is type(other)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(type(self))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "DisconnectedType"
 
 
 disconnected_type = DisconnectedType()
 
 
-def is_disconnected(var):
-    """Return whether a gradient says that its variable is disconnected."""
+def is_disconnected(var: Variable) -> bool:
+    """Return whether a gradient is that of a disconnected variable."""
     return isinstance(var.type, DisconnectedType)
 
 
-def is_null(var):
+if TYPE_CHECKING:
+
+    class NullVariable(Variable):
+        """A variable whose type is NullType."""
+
+        type: NullType
+
+
+def is_null(var: Variable) -> TypeGuard[NullVariable]:
     """Return whether a gradient is undefined."""
     return isinstance(var.type, NullType)

@@ -1,31 +1,41 @@
 """Op: what an Apply computes. Subclasses define ``make_node`` and ``perform``, and may define more.
 
-Implementations other than ``perform`` (C kernels, CUDA) are registered with the linkers by op class
-and are not methods here.
+Other implementations (C kernels, CUDA) are not methods: linkers register them by class of Op.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from opwise.config import config
 from opwise.errors import MethodNotDefined
 from opwise.graph import testvalue
 from opwise.graph.apply import Apply
+from opwise.graph.variable import get_test_value
 
 
 class Op:
     """Base class of operations.
 
-    Equality and hash come from ``__props__``, a tuple of attribute names; without it two instances
-    differ. ``view_map`` and ``destroy_map`` map output indices to lists of input indices whose
-    memory the output is a view of, or overwrites.
+    Two instances are equal if their classes and the attributes named by ``__props__`` are equal; an
+    Op without ``__props__`` equals only itself.
     """
 
-    view_map: dict[int, list[int]] = {}
-    destroy_map: dict[int, list[int]] = {}
+    #: names of the attributes that define equality and the hash; an Op may leave it undefined
+    __props__: tuple[str, ...]
+    #: index of an output -> indices of the inputs whose memory it is a view of
+    view_map: Mapping[int, Sequence[int]] = {}
+    #: index of an output -> indices of the inputs whose memory it overwrites
+    destroy_map: Mapping[int, Sequence[int]] = {}
+    #: index of the output that a call returns; None: the only output, or the list of all
     default_output: int | None = None
+    #: what profiles need to know of the Op besides its name: "product" for a product of matrices,
+    #: "fused" for one loop over several operations, "" for any other
+    profile_kind: str = ""
 
-    def make_node(self, *inputs):
-        """Return an Apply of this Op; the default uses ``itypes`` and ``otypes``."""
+    def make_node(self, *inputs: Any) -> Apply:
+        """Return an Apply of this Op to ``inputs``; the default uses ``itypes`` and ``otypes``."""
         itypes = getattr(self, "itypes", None)
         otypes = getattr(self, "otypes", None)
         if itypes is None or otypes is None:
@@ -36,7 +46,7 @@ class Op:
         if len(inputs) != len(itypes):
             raise ValueError(
                 f"We expected {len(itypes)} inputs but got {len(inputs)} ({self} of {inputs}): "
-                "give one for each of itypes"
+                "give one input per type of itypes"
             )
         for i, (var, expected) in enumerate(zip(inputs, itypes, strict=True)):
             got = getattr(var, "type", None)
@@ -44,14 +54,14 @@ class Op:
                 raise TypeError(
                     f"We expected inputs of types '{itypes}' but got types "
                     f"'{[getattr(v, 'type', v) for v in inputs]}' (input {i} of {self}): convert "
-                    "it, or define make_node, which may do that"
+                    "it, or define make_node to convert it"
                 )
         return Apply(self, list(inputs), [t() for t in otypes])
 
-    def __call__(self, *inputs, **kwargs):
+    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:
         """Apply the Op and return its output, or the list of its outputs.
 
-        return_list=True always gives a list. Other keywords go to ``make_node``.
+        return_list: always return a list (default: False). Passes other keywords to ``make_node``.
         """
         return_list = kwargs.pop("return_list", False)
         node = self.make_node(*inputs, **kwargs)
@@ -69,64 +79,86 @@ class Op:
             return list(node.outputs)
         return node.outputs[0] if len(node.outputs) == 1 else node.outputs
 
-    #: the test value of a variable; AttributeError where it has none
-    _get_test_value = staticmethod(testvalue.get_test_value)
+    _get_test_value = staticmethod(get_test_value)
 
     # --- what subclasses may define -----------------------------------------------------------
 
-    def perform(self, node, inputs, output_storage):
-        """Put each output into ``output_storage[i][0]``, which may hold an old value."""
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> Any:
+        """Compute the values of the outputs from those of ``inputs``.
+
+        output_storage: one list per output; store the value as its only item, which may hold the
+        value of an earlier call.
+        """
         raise MethodNotDefined("perform", type(self), type(self).__name__)
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Any, output_gradients: Any) -> Any:
         """Return the gradient of a scalar cost by each input, given those by each output."""
         raise MethodNotDefined("grad", type(self), type(self).__name__)
 
-    def L_op(self, inputs, outputs, output_gradients):
-        """As ``grad``, with the outputs at hand."""
+    def L_op(self, inputs: Any, outputs: Any, output_gradients: Any) -> Any:
+        """Return what ``grad`` returns; this method is also given the outputs."""
         return self.grad(inputs, output_gradients)
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Any, eval_points: Any) -> Any:
         """Return the derivative of each output in the direction ``eval_points``."""
         raise MethodNotDefined("R_op", type(self), type(self).__name__)
 
-    def do_constant_folding(self, node):
-        """Return whether an Apply of constants may be computed when the function is compiled."""
+    def do_constant_folding(self, node: Apply) -> bool:
+        """Return whether to compute an Apply of constants when the function is compiled."""
         return True
 
-    def get_params(self, node):
-        """Return the params that ``perform`` takes as a fourth argument, where the Op has any."""
+    def flops(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> int | None:
+        """Return the number of floating-point operations; None if there is no exact count.
+
+        inputs, outputs: their shapes, None for a value that is no array.
+        """
+        return None
+
+    def traffic(self, node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        """Return (bytes read of each input, bytes written of each output).
+
+        inputs, outputs: ``costs.ArrayLayout``, None for a value that is no array. Return None if
+        there is no exact count.
+        """
+        return None
+
+    def element_cost(self, n_inputs: int) -> float:
+        """Return a rough estimate of the nanoseconds per element."""
+        return 1.0
+
+    def get_params(self, node: Apply) -> Any:
+        """Return the fourth argument of ``perform``; only Ops with params define this."""
         raise MethodNotDefined("get_params", type(self), type(self).__name__)
 
     # --- identity -------------------------------------------------------------------------------
 
-    def _props(self):
+    def _props(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self.__props__)
 
-    def _props_dict(self):
+    def _props_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__props__}
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         if not hasattr(self, "__props__"):
             return object.__hash__(self)
         return hash((type(self), self._props()))
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not hasattr(self, "__props__"):
             return self is other
         return type(self) is type(other) and self._props() == other._props()
 
-    def __ne__(self, other):
+    def __ne__(self, other: object) -> bool:
         return not self == other
 
-    def __str__(self):
+    def __str__(self) -> str:
         props = getattr(self, "__props__", None)
         if not props:
             return type(self).__name__
         fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in props)
         return f"{type(self).__name__}{{{fields}}}"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return str(self)
 
 
@@ -135,15 +167,15 @@ CLinkerOp = Op
 
 
 class OpenMPOp(Op):
-    """Legacy base class; cores are used by the generated kernels, not by the Op."""
+    """Legacy base class; generated kernels use several cores for any Op."""
 
-    def __init__(self, openmp=None):
+    def __init__(self, openmp: bool | None = None):
         self.openmp = openmp
 
 
 class COp(Op):
-    """Legacy base class of Ops whose C code lies in files; ``perform`` must be defined to run."""
+    """Legacy base class of Ops with C code in files; they run only if they define ``perform``."""
 
-    def __init__(self, func_files, func_name=None):
+    def __init__(self, func_files: str | Sequence[str], func_name: str | None = None):
         self.func_files = [func_files] if isinstance(func_files, str) else list(func_files)
         self.func_name = func_name

@@ -1,6 +1,6 @@
 """Graphs as text: debugprint, pprint and short descriptions; and the Op that prints values.
 
-How particular operations read in pprint is registered by the layers that define them. Drawing is in
+The layers that define operations register how pprint prints them. Drawing is in
 ``opwise.graph.drawing``.
 """
 
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -46,30 +47,33 @@ __all__ = [
 
 
 def debugprint(
-    obj,
+    obj: Any,
     depth: int = -1,
     print_type: bool = False,
-    file=None,
+    file: Any = None,
     ids: str = "CHAR",
     stop_on_name: bool = False,
-    done: dict | None = None,
+    done: dict[Apply, str] | None = None,
     print_storage: bool = False,
     print_clients: bool = False,
-    used_ids: dict | None = None,
+    used_ids: dict[Any, int] | None = None,
     print_destroy_map: bool = False,
     print_view_map: bool = False,
-):
+) -> Any:
     """Print a graph as an indented tree, one line for each use of a variable.
 
-    obj: a variable, an Apply, a FunctionGraph, a compiled function, or a list of these. depth: how
-    many levels to print; -1 for all; from level 200 on lines are not indented further, and tell
-    their level. print_type: add the type of each variable. file: where to
-    write, by default standard output; 'str' returns the text. ids: 'CHAR', 'int', 'id' (that of the
-    Python object) or '' for none. stop_on_name: do not print what computes a named variable. done:
-    Applys whose operands are not printed again; used_ids: ids by variable or Apply; pass the same
-    dicts to several calls to share them. print_storage: add the values that a compiled function
-    holds. print_clients: add the readers of what has more than one. print_destroy_map,
-    print_view_map: add what an Apply overwrites, or is a view of.
+    obj: a variable, an Apply, a FunctionGraph, a compiled function, or a list of these.
+    depth: number of levels to print (default: -1, all of them). Lines of levels above 200 show the
+    number of their level instead of a deeper indentation.
+    print_type: add the type of each variable.
+    file: the file to write to (default: standard output); 'str' returns the text.
+    ids: the form of ids: 'CHAR', 'int', 'id' (of the Python object) or '' for none.
+    stop_on_name: omit what computes a named variable.
+    done: Applys whose operands were printed already; used_ids: ids by variable or Apply. Pass the
+    same dicts to several calls to share them.
+    print_storage: add the values that a compiled function holds.
+    print_clients: add the readers of a variable with several readers.
+    print_destroy_map, print_view_map: add the destroy map and the view map of each Apply.
     """
     if not isinstance(depth, int):
         raise TypeError(f"depth parameter must be an int, got {depth!r}: -1 prints all levels")
@@ -81,7 +85,7 @@ def debugprint(
     )  # fmt: skip
     lines: list[str] = []
     target = sys.stdout if file is None else file
-    # line by line: the text of a long chain may be larger than the memory
+    # line by line, because the text of a long chain may be larger than the memory
     tree.write = lines.append if file == "str" else target.write
     for root in _roots(obj, print_storage):
         tree.print_root(root, depth)
@@ -92,26 +96,35 @@ def debugprint(
     return file
 
 
-#: levels of a printed graph up to which each is indented by one more step: nobody reads deeper
-#: ones, whose indentation would make the text as long as the square of the depth
+#: the deepest level that is indented by its number: with all levels indented, the length of the
+#: text would grow with the square of the depth
 MOST_INDENTED = 200
 _ID_FORMS = ("CHAR", "int", "id", "")
 
 
 class _Root:
-    """A variable to print, or a plain text, with what is known of the function that computes it."""
+    """A variable to print, or a plain text."""
 
-    def __init__(self, var=None, text=None, order=None, storage_map=None, profile=None):
+    def __init__(
+        self,
+        var: Variable | None = None,
+        text: str | None = None,
+        order: dict[Apply, int] | None = None,
+        storage_map: Mapping[Variable, Any] | None = None,
+        profile: Any = None,
+    ):
         self.var = var
         self.text = text
+        #: positions of the Applys in the order of the function; empty without a function
         self.order = order or {}
+        #: storages of the function; None: do not print values
         self.storage_map = storage_map
         self.profile = profile
 
 
-def _roots(obj, print_storage) -> list[_Root]:
-    """Return what ``obj`` asks to be printed."""
-    roots = []
+def _roots(obj: Any, print_storage: bool) -> list[_Root]:
+    """Return the variables and texts to print for ``obj``."""
+    roots: list[_Root] = []
     for item in obj if isinstance(obj, list | tuple | set) else [obj]:
         fgraph, storage_map, profile = _graph_of(item)
         if fgraph is not None:
@@ -133,13 +146,13 @@ def _roots(obj, print_storage) -> list[_Root]:
         else:
             raise TypeError(
                 f"debugprint cannot print an object of this type: {item!r} of type {type(item)}. "
-                "Give it a variable, an Apply, a FunctionGraph, a compiled function, or a list of "
+                "Pass a variable, an Apply, a FunctionGraph, a compiled function, or a list of "
                 "these."
             )
     return roots
 
 
-def _graph_of(item):
+def _graph_of(item: Any) -> tuple[FunctionGraph | None, Any, Any]:
     """Return (FunctionGraph, storage map, profile) of a FunctionGraph or compiled function."""
     if isinstance(item, FunctionGraph):
         return item, None, item.profile
@@ -170,10 +183,18 @@ N.B.:
 
 
 class _Tree:
-    """The lines of a debugprint; shared between roots, so that what is known is not repeated."""
+    """The lines of a debugprint; all roots share it, so that an Apply is printed only once."""
 
     def __init__(
-        self, ids, print_type, stop_on_name, print_clients, destroy_map, view_map, done, used_ids
+        self,
+        ids: str,
+        print_type: bool,
+        stop_on_name: bool,
+        print_clients: bool,
+        destroy_map: bool,
+        view_map: bool,
+        done: dict[Apply, str],
+        used_ids: dict[Any, int],
     ):
         self.ids = ids
         self.print_type = print_type
@@ -185,10 +206,11 @@ class _Tree:
         self.used_ids = used_ids
         #: called with each line
         self.write: Callable[[str], object]
-        #: results of Ops that have a graph inside, in the order in which they were met
+        #: outputs of Ops with an inner graph, in the order of printing
         self.inner: list[Variable] = []
-        #: of each profile met, by its id: times of Applys, their total times, time of calls
-        self.profiled: dict = {}
+        #: id of a profile -> (times of Applys, their total times, time of calls), in seconds
+        self.profiled: dict[int, tuple[dict[Apply, float], dict[Apply, float], float]] = {}
+        #: input of an inner graph -> the variable outside that it stands for
         self.inner_to_outer: dict[Variable, Variable] = {}
 
     def put(self, *lines: str) -> None:
@@ -200,10 +222,11 @@ class _Tree:
             self.put(root.text)
             return
         self._read_profile(root)
-        self.print_variable(root.var, depth, root)
+        if root.var is not None:
+            self.print_variable(root.var, depth, root)
 
-    def _read_profile(self, root):
-        """Read the figures of a profile, once: each costs a look at all of it."""
+    def _read_profile(self, root: _Root) -> None:
+        """Read the times of a profile once: each attribute is computed from the whole profile."""
         profile = root.profile
         if id(profile) in self.profiled:
             return
@@ -214,9 +237,9 @@ class _Tree:
         self.profiled[id(profile)] = times, profile.compute_total_times(), profile.fct_call_time
         self.put(*_PROFILE_LEGEND.split("\n"))
 
-    def print_variable(self, var, depth, root, lead="") -> None:
-        """Print a variable and what computes it; ``lead`` starts every line."""
-        # prefix of the line, prefix of the lines below it, variable, levels left, level
+    def print_variable(self, var: Variable, depth: int, root: _Root, lead: str = "") -> None:
+        """Print a variable and the Applys that compute it; each line starts with ``lead``."""
+        # (prefix of the line, prefix of the lines below it, variable, levels left, level)
         stack = [(lead, lead, var, depth, 0)]
         while stack:
             prefix, below, var, levels, level = stack.pop()
@@ -243,11 +266,12 @@ class _Tree:
                 stack.append((here, under, node.inputs[i], levels - 1, level))
 
     def print_inner_graphs(self, depth: int) -> None:
-        """Print the graphs inside Ops (those of loops), of all that were met so far and below."""
+        """Print the graphs inside Ops (those of loops), also those inside each other."""
         if self.inner:
             self.put("", "Inner graphs of the scan ops:")
-        for var in self.inner:  # which grows on the way
-            outputs, inner_to_outer = var.owner.op.inner_graph(var.owner)
+        for var in self.inner:  # print_variable appends to it
+            node = _owner(var, self)
+            outputs, inner_to_outer = node.op.inner_graph(node)
             self.inner_to_outer.update(inner_to_outer)
             root = _Root(var)
             self.put("", self._line(var, root))
@@ -256,7 +280,7 @@ class _Tree:
 
     # parts of a line
 
-    def _id(self, key) -> str:
+    def _id(self, key: Variable | Apply) -> str:
         if self.ids == "":
             return ""
         number = self.used_ids.get(key)
@@ -266,23 +290,23 @@ class _Tree:
             return f"[id {id(key)}]"
         return f"[id {number if self.ids == 'int' else char_from_number(number)}]"
 
-    def _type(self, var) -> str:
+    def _type(self, var: Variable) -> str:
         return f" <{var.type}>" if self.print_type else ""
 
-    def _storage(self, var, root) -> str:
+    def _storage(self, var: Variable, root: _Root) -> str:
         if root.storage_map is None or var not in root.storage_map:
             return ""
         return f" {root.storage_map[var]}"
 
-    def _leaf(self, var, root) -> str:
+    def _leaf(self, var: Variable, root: _Root) -> str:
         text = f"{var} {self._id(var)}{self._type(var)}{self._storage(var, root)}"
         outer = self.inner_to_outer.get(var)
         if outer is not None:
             text += f" -> {self._id(outer if outer.owner is None else outer.owner)}"
         return text
 
-    def _line(self, var, root) -> str:
-        node = var.owner
+    def _line(self, var: Variable, root: _Root) -> str:
+        node = _owner(var, self)
         out = f".{var.index}" if len(node.outputs) > 1 else ""
         destroy = self._map("d", node.op.destroy_map, self.destroy_map)
         view = self._map("v", node.op.view_map, self.view_map)
@@ -293,10 +317,10 @@ class _Tree:
         )
 
     @staticmethod
-    def _map(letter, content, wanted) -> str:
+    def _map(letter: str, content: Any, wanted: bool) -> str:
         return f"{letter}={content}" if wanted and content else ""
 
-    def _times(self, node, root) -> str:
+    def _times(self, node: Apply, root: _Root) -> str:
         if root.profile is None:
             return ""
         times, totals, whole = self.profiled[id(root.profile)]
@@ -306,7 +330,7 @@ class _Tree:
         shares = [100 * t / whole if whole else 0.0 for t in (time, total)]
         return f" --> {time:8.2e}s {shares[0]:4.1f}% {total:8.2e}s {shares[1]:4.1f}%"
 
-    def _clients(self, var, root) -> str:
+    def _clients(self, var: Variable, root: _Root) -> str:
         if not self.print_clients or len(var.clients) < 2:
             return ""
         clients = [
@@ -317,7 +341,7 @@ class _Tree:
 
 
 def char_from_number(number: int) -> str:
-    """Return a number in base 26, written in the letters A to Z."""
+    """Return a number in base 26, with the letters A to Z as digits."""
     text = ""
     while True:
         number, digit = divmod(number, 26)
@@ -330,20 +354,26 @@ def char_from_number(number: int) -> str:
 
 
 class PrinterState(Scratchpad):
-    """What a printer may know of where its text goes: ``pprinter``, ``precedence``."""
+    """The context of a printed text: ``pprinter``, ``precedence`` and what printers add."""
 
-    def __init__(self, props=None, **more_props):
+    def __init__(self, props: Scratchpad | None = None, **more_props: Any):
         if props is not None:
             self.__update__(props)
         self.__dict__.update(more_props)
 
 
-def _inner(pstate, precedence):
-    """Return the state for an operand that will stand beside an operator of ``precedence``."""
+class Printer(Protocol):
+    """The interface of printers, which ``PPrinter.assign`` takes."""
+
+    def process(self, output: Variable, pstate: PrinterState, /) -> str: ...
+
+
+def _inner(pstate: PrinterState, precedence: float) -> PrinterState:
+    """Return the state for an operand of an operator of ``precedence``."""
     return PrinterState(pstate, precedence=precedence)
 
 
-def _owner(output, printer) -> Apply:
+def _owner(output: Variable, printer: object) -> Apply:
     if output.owner is None:
         raise TypeError(
             f"{type(printer).__name__} cannot represent a variable that is not the result of an "
@@ -357,10 +387,10 @@ _ALONE = -1000
 
 
 class OperatorPrinter:
-    """Prints ``(a + b)``; with one operand ``(-a)``.
+    """Prints ``(a + b)``, or ``(-a)`` for one operand, always with parentheses.
 
-    The parentheses are always there; precedence and assoc ('left', 'right' or 'either') tell the
-    printers of operands where they stand.
+    precedence, assoc: passed on to the printers of the operands; assoc is 'left', 'right' or
+    'either'.
     """
 
     def __init__(self, operator: str, precedence: float, assoc: str = "left"):
@@ -370,7 +400,7 @@ class OperatorPrinter:
         self.precedence = precedence
         self.assoc = assoc
 
-    def process(self, output, pstate):
+    def process(self, output: Variable, pstate: PrinterState) -> str:
         node = _owner(output, self)
         state = PrinterState(pstate, precedence=self.precedence, assoc=self.assoc)
         operands = [pstate.pprinter.process(var, state) for var in node.inputs]
@@ -380,15 +410,17 @@ class OperatorPrinter:
 
 
 class PatternPrinter:
-    """Fills a pattern like ``|%(0)s|``: one for each output of the operation.
+    """Fills a pattern like ``|%(0)s|``; takes one pattern per output of the operation.
 
-    A pattern may be a tuple of the text and the precedences with which the operands are printed.
+    A pattern may be a tuple: the text, then the precedences with which to print the operands.
     """
 
-    def __init__(self, *patterns):
-        self.patterns = [(p, ()) if isinstance(p, str) else (p[0], tuple(p[1:])) for p in patterns]
+    def __init__(self, *patterns: str | tuple[Any, ...]):
+        self.patterns: list[tuple[str, tuple[float, ...]]] = [
+            (p, ()) if isinstance(p, str) else (p[0], tuple(p[1:])) for p in patterns
+        ]
 
-    def process(self, output, pstate):
+    def process(self, output: Variable, pstate: PrinterState) -> str:
         node = _owner(output, self)
         pattern, precedences = self.patterns[output.index]
         missing = len(node.inputs) - len(precedences)
@@ -402,47 +434,48 @@ class PatternPrinter:
 
 
 class FunctionPrinter:
-    """Prints ``name(a, b)``: one name for each output of the operation."""
+    """Prints ``name(a, b)``; takes one name per output of the operation."""
 
     def __init__(self, *names: str):
         self.names = names
 
-    def process(self, output, pstate):
+    def process(self, output: Variable, pstate: PrinterState) -> str:
         node = _owner(output, self)
         return _call(self.names[output.index], node, pstate)
 
 
-def _call(name, node, pstate) -> str:
+def _call(name: str, node: Apply, pstate: PrinterState) -> str:
     state = _inner(pstate, _ALONE)
     return f"{name}({', '.join(pstate.pprinter.process(var, state) for var in node.inputs)})"
 
 
 class MemberPrinter:
-    """Prints ``a.name``: one name for each output of the operation."""
+    """Prints ``a.name``; takes one name per output of the operation."""
 
     def __init__(self, *names: str):
         self.names = names
 
-    def process(self, output, pstate):
+    def process(self, output: Variable, pstate: PrinterState) -> str:
         parent = _owner(output, self).inputs[0]
         text = pstate.pprinter.process(parent, _inner(pstate, 1000))
         return f"{text}.{self.names[output.index]}"
 
 
 class IgnorePrinter:
-    """Prints the only operand as if the operation were not there."""
+    """Prints the operand of an operation with one, as if the operation were not there."""
 
-    def process(self, output, pstate):
+    def process(self, output: Variable, pstate: PrinterState) -> str:
         node = _owner(output, self)
         if len(node.inputs) != 1:
             return _call(str(node.op), node, pstate)
-        return pstate.pprinter.process(node.inputs[0], pstate)
+        text: str = pstate.pprinter.process(node.inputs[0], pstate)
+        return text
 
 
 class DefaultPrinter:
     """Prints ``op(a, b)``."""
 
-    def process(self, output, pstate):
+    def process(self, output: Variable, pstate: PrinterState) -> str:
         if output.owner is None:
             return leaf_printer.process(output, pstate)
         return _call(str(output.owner.op), output.owner, pstate)
@@ -455,9 +488,9 @@ _GREEK = frozenset(
 
 
 class LeafPrinter:
-    """Prints the name of a variable, Greek letters as in TeX, or the value of a constant."""
+    """Prints the name of a variable, a Greek letter as in TeX; or the value of a constant."""
 
-    def process(self, output, pstate):
+    def process(self, output: Variable, pstate: PrinterState) -> str:
         return f"\\{output.name}" if output.name in _GREEK else str(output)
 
 
@@ -465,50 +498,53 @@ leaf_printer = LeafPrinter()
 default_printer = DefaultPrinter()
 
 
-#: calls of ``process`` inside each other, after which an operand is put off
+#: (printer, variable, state) of a text that was printed already
+_Key = tuple["PPrinter", Variable, tuple[Any, ...]]
+#: maximum depth of nested calls of ``process``; operands below it are printed first
 _MOST_NESTED = 30
 
 
 class _Nested(threading.local):
-    """How deep printers are inside each other: they call ``process`` for their operands.
+    """The depth of nested calls of ``process``, by which printers print their operands.
 
-    An operand that is too deep ends the call of the outermost printer. It is printed alone, its
-    text kept, and the outermost printer is called again; so that no graph is too deep for Python.
+    An operand that is too deep ends the call of the outermost printer with ``_TooDeep``. It is
+    printed alone, its text is kept, and the outermost printer is called again. So a graph of any
+    depth is printed without deep recursion.
     """
 
-    #: None where no printer is at work
+    #: None while no printer runs
     level: int | None = None
 
-    def __init__(self):
-        self.texts: dict[tuple, str] = {}
+    def __init__(self) -> None:
+        self.texts: dict[_Key, str] = {}
 
 
 _nested = _Nested()
 
 
 class _TooDeep(BaseException):
-    """An operand is to be printed first; no ``except Exception`` of a printer is meant."""
+    """An operand must be printed first; a BaseException, so that printers do not catch it."""
 
 
-def _attribute_name(item):
+def _attribute_name(item: tuple[str, Any]) -> str:
     return item[0]
 
 
 class PPrinter:
     """Prints the expression that computes a variable, by the printers assigned to operations."""
 
-    def __init__(self):
-        #: printers by Op or by class of Op; they come before those with a condition
-        self.printers_dict: dict = {}
+    def __init__(self) -> None:
+        #: printers by Op or class of Ops; they take precedence over those with a condition
+        self.printers_dict: dict[Op | type[Op], Printer] = {}
         #: (condition, printer), newest first
-        self.printers: list[tuple[Callable, object]] = []
+        self.printers: list[tuple[Callable[[PrinterState, Variable], Any], Printer]] = []
 
-    def assign(self, condition, printer) -> None:
+    def assign(self, condition: Any, printer: Printer) -> None:
         """Let ``printer`` print some operations.
 
-        condition: an Op, a class of Ops, or a function of the printer's state and a variable. A
-        printer has a method ``process(variable, state)``, which returns the text; it gets that of
-        operands from ``state.pprinter.process(operand, state)``.
+        condition: an Op, a class of Ops, or a function of the printer's state and a variable.
+        printer: an object with a method ``process(variable, state)``, which returns the text; the
+        method calls ``state.pprinter.process(operand, state)`` for the texts of operands.
         """
         if isinstance(condition, Op) or (isinstance(condition, type) and issubclass(condition, Op)):
             self.printers_dict[condition] = printer
@@ -519,7 +555,7 @@ class PPrinter:
                 f"a condition must be an Op, a class of Ops or a function, not {condition!r}"
             )
 
-    def process(self, r: Variable, pstate: PrinterState | None = None) -> str:
+    def process(self, r: Variable, pstate: PrinterState | Mapping[str, Any] | None = None) -> str:
         """Return the text of a variable."""
         if pstate is None:
             pstate = PrinterState(pprinter=self)
@@ -527,7 +563,7 @@ class PPrinter:
             pstate = PrinterState(pprinter=self, **pstate)
         if not isinstance(r, Variable):
             raise TypeError(
-                f"pprint prints variables, not {type(r).__name__}; of a compiled function f, print "
+                f"pprint prints variables, not {type(r).__name__}; for a compiled function f, pass "
                 "f.maker.fgraph.outputs[0]"
             )
         if _nested.level is None:
@@ -535,7 +571,7 @@ class PPrinter:
         key = (self, r, tuple(sorted(pstate.__dict__.items(), key=_attribute_name)))
         try:
             text = _nested.texts.get(key)
-        except TypeError:  # a state that somebody gave an attribute without a hash
+        except TypeError:  # a printer added an attribute without a hash to the state
             return self._printer(r, pstate).process(r, pstate)
         if text is not None:
             return text
@@ -547,15 +583,15 @@ class PPrinter:
         finally:
             _nested.level -= 1
 
-    def _process_all(self, r, pstate):
-        """Return the text of a variable that no printer asks for; see ``_Nested``."""
-        waiting = [(self, r, pstate, None)]
+    def _process_all(self, r: Variable, pstate: PrinterState) -> str:
+        """Return the text of a variable that is no operand; see ``_Nested``."""
+        waiting: list[Any] = [(self, r, pstate, None)]
         try:
             while True:
                 printer, var, state, key = waiting[-1]
                 _nested.level = 0
                 try:
-                    text = printer._printer(var, state).process(var, state)
+                    text: str = printer._printer(var, state).process(var, state)
                 except _TooDeep as operand:
                     waiting.append(operand.args)
                     continue
@@ -567,7 +603,7 @@ class PPrinter:
             _nested.level = None
             _nested.texts = {}
 
-    def _printer(self, r, pstate):
+    def _printer(self, r: Variable, pstate: PrinterState) -> Printer:
         if r.owner is not None:
             op = r.owner.op
             for key in (op, type(op)):
@@ -579,13 +615,13 @@ class PPrinter:
         return default_printer
 
     def clone(self) -> PPrinter:
-        """Return a printer with the same assignments, which can be changed on their own."""
+        """Return a printer with a copy of the assignments."""
         cp = PPrinter()
         cp.printers_dict = dict(self.printers_dict)
         cp.printers = list(self.printers)
         return cp
 
-    def clone_assign(self, condition, printer) -> PPrinter:
+    def clone_assign(self, condition: Any, printer: Printer) -> PPrinter:
         """Return a clone with one more assignment."""
         cp = self.clone()
         cp.assign(condition, printer)
@@ -602,9 +638,9 @@ pp = pprint
 
 
 class _TagGenerator:
-    """Gives A, B, C, ... one after the other."""
+    """Generates the tags A, B, C, ..."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.cur_tag_number = 0
 
     def get_tag(self) -> str:
@@ -613,10 +649,15 @@ class _TagGenerator:
         return tag
 
 
-def min_informative_str(obj, indent_level=0, _prev_obs=None, _tag_generator=None) -> str:
-    """Return a graph as indented lines, each with a tag by which it is referred to if met again.
+def min_informative_str(
+    obj: Any,
+    indent_level: int = 0,
+    _prev_obs: dict[int, str] | None = None,
+    _tag_generator: _TagGenerator | None = None,
+) -> str:
+    """Return a graph as indented lines, each with a tag; a later use of a variable is its tag.
 
-    What computes a named variable is left out.
+    The lines omit what computes a named variable.
     """
     tags = {} if _prev_obs is None else _prev_obs
     generator = _TagGenerator() if _tag_generator is None else _tag_generator
@@ -641,7 +682,11 @@ def min_informative_str(obj, indent_level=0, _prev_obs=None, _tag_generator=None
     return "\n".join(lines)
 
 
-def var_descriptor(obj, _prev_obs=None, _tag_generator=None) -> str:
+def var_descriptor(
+    obj: Any,
+    _prev_obs: dict[int, str] | None = None,
+    _tag_generator: _TagGenerator | None = None,
+) -> str:
     """Return a graph in one line, without names: equal texts mean equal computations.
 
     Arrays are described by their strides and a digest of their content.
@@ -649,7 +694,7 @@ def var_descriptor(obj, _prev_obs=None, _tag_generator=None) -> str:
     tags = {} if _prev_obs is None else _prev_obs
     generator = _TagGenerator() if _tag_generator is None else _tag_generator
     parts = []
-    # what is still to write, last first: objects to describe, and texts between them
+    # objects to describe and texts between them, the next one last
     stack: list[tuple[object, str | None]] = [(obj, None)]
     while stack:
         item, text = stack.pop()
@@ -677,21 +722,21 @@ def var_descriptor(obj, _prev_obs=None, _tag_generator=None) -> str:
     return "".join(parts)
 
 
-def position_independent_str(obj) -> str:
-    """Return a text of a variable that does not depend on where it is in a graph: its type."""
+def position_independent_str(obj: Any) -> str:
+    """Return a text that does not depend on the position of a variable in a graph: its type."""
     if not isinstance(obj, Variable):
         raise TypeError(f"expected a variable, got {obj!r}")
     return f"theano_var{{type={obj.type}}}"
 
 
-def _digest(array) -> str:
+def _digest(array: np.ndarray[Any, Any]) -> str:
     import hashlib  # slow to import
 
     return hashlib.sha256(array.tobytes()).hexdigest()
 
 
-def hex_digest(x: np.ndarray) -> str:
-    """Return a digest of an array's content, with its strides and its shape."""
+def hex_digest(x: np.ndarray[Any, Any]) -> str:
+    """Return a digest of an array's content, followed by its strides and its shape."""
     if not isinstance(x, np.ndarray):
         raise TypeError(f"hex_digest takes an array, not {type(x)}")
     strides = ",".join(map(str, x.strides))
@@ -702,53 +747,59 @@ def hex_digest(x: np.ndarray) -> str:
 # --- printing values ------------------------------------------------------------------------------
 
 
-def _print_fn(op, xin):
+def _print_fn(op: Print, xin: Any) -> None:
     for attr in op.attrs:
         value = getattr(xin, attr)
         print(op.message, attr, "=", value() if callable(value) else value)
 
 
 class Print(Op):
-    """Gives its input unchanged, and prints something of its value whenever it is computed.
+    """Returns its input unchanged, and prints its value in every call of the function.
 
-    message: what each line starts with. attrs: names of attributes or methods of the value, each
-    printed as ``message attr = value``. global_fn: called instead with the Op and value.
+    message: the start of each line. attrs: names of attributes or methods of the value, each
+    printed as ``message attr = value``. global_fn: a function of the Op and the value, which is
+    called instead of printing.
     """
 
     view_map = {0: [0]}
     __props__ = ("message", "attrs", "global_fn")
 
-    def __init__(self, message="", attrs=("__str__",), global_fn=_print_fn):
+    def __init__(
+        self,
+        message: str = "",
+        attrs: Iterable[str] = ("__str__",),
+        global_fn: Callable[[Print, Any], Any] = _print_fn,
+    ):
         self.message = message
         self.attrs = tuple(attrs)
         self.global_fn = global_fn
 
-    def make_node(self, xin):
+    def make_node(self, xin: Any) -> Apply:
         if not isinstance(xin, Variable):
             raise TypeError(
-                f"Print takes a variable, not {xin!r} of type {type(xin)}: T.as_tensor_variable "
-                "makes one of a value"
+                f"Print takes a variable, not {xin!r} of type {type(xin)}: convert the value "
+                "with T.as_tensor_variable"
             )
         return Apply(self, [xin], [xin.type.make_variable()])
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         (xin,) = inputs
         output_storage[0][0] = xin
         self.global_fn(self, xin)
 
-    def do_constant_folding(self, node):
-        return False  # it is to print in every call
+    def do_constant_folding(self, node: Apply) -> bool:
+        return False  # it must print in every call
 
-    def infer_shape(self, node, shapes):
+    def infer_shape(self, node: Apply, shapes: Any) -> Any:
         return shapes
 
-    def grad(self, inputs, output_gradients):
+    def grad(self, inputs: Any, output_gradients: Any) -> Any:
         return output_gradients
 
-    def R_op(self, inputs, eval_points):
+    def R_op(self, inputs: Any, eval_points: Any) -> Any:
         return list(eval_points)
 
-    def __str__(self):
+    def __str__(self) -> str:
         # no address: the text is part of the keys by which profiles of two runs are matched
         function = getattr(self.global_fn, "__qualname__", type(self.global_fn).__qualname__)
         return (

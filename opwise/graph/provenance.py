@@ -1,7 +1,7 @@
-"""Where in the user's program each Apply was written, and a stable key for what it computes.
+"""Where the user's program made each Apply, and a stable key of what it computes.
 
-Frames are kept as (code, instruction) pairs, which costs a fraction of a microsecond an Apply;
-lines are looked up only when somebody asks. Keys hold nothing that differs between processes.
+Frames are kept as (code, instruction) pairs, which costs a fraction of a microsecond per Apply;
+line numbers are computed on request. Keys are the same in every process.
 """
 
 from __future__ import annotations
@@ -11,30 +11,40 @@ import os
 import sys
 import warnings
 from bisect import bisect_right
-from collections import namedtuple
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opwise.config import config
 
-#: where something was made, innermost first: (code object, instruction) pairs; as read from a
-#: pickle outermost first: (file, line, function, text)
-Trace = tuple[Any, ...]
+if TYPE_CHECKING:
+    from opwise.graph.apply import Apply
+    from opwise.graph.variable import Variable
 
-#: False while rewrites run: what they make inherits its origins from what it replaces
+#: a frame as it is recorded: the code object and the offset of the instruction in bytes
+Frame = tuple[CodeType, int]
+#: a frame as it is shown: file, line number, function, and the text of the line
+ResolvedFrame = tuple[str, int, str, str]
+#: where something was made: recorded frames, innermost first; or, as read from a pickle, resolved
+#: frames, outermost first
+Trace = Sequence[Any]
+
+#: False while rewrites run: the Applys that they make inherit the origins of those they replace
 _recording: ContextVar[bool] = ContextVar("opwise_recording", default=True)
-#: the trace of everything that is made while one call makes many Applys; None: each has its own
+#: the trace of all Applys that one call makes; None: each records its own
 _common_trace: ContextVar[Trace | None] = ContextVar("opwise_common_trace", default=None)
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _COMPAT = os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "theano") + os.sep
-_internal: dict = {}
+#: cache of ``is_internal``
+_internal: dict[CodeType, bool] = {}
 
 
-def is_internal(code):
-    """Return whether a code object belongs to opwise or its compatibility package."""
+def is_internal(code: CodeType) -> bool:
+    """Return whether a code object belongs to the packages opwise or theano."""
     known = _internal.get(code)
     if known is None:
         filename = code.co_filename
@@ -45,14 +55,14 @@ def is_internal(code):
 
 
 def recording() -> bool:
-    """Return whether what is made gets a trace of its own: True unless rewrites run."""
+    """Return whether new variables and Applys get a trace: True unless rewrites run."""
     return _recording.get()
 
 
 def capture() -> Trace:
     """Return the innermost ``config.traceback.limit`` frames outside opwise, innermost first.
 
-    All of them if the flag is negative.
+    Return all of them if the flag is negative.
     """
     common = _common_trace.get()
     if common is not None:
@@ -60,8 +70,8 @@ def capture() -> Trace:
     limit = config.traceback.limit
     if limit < 0:
         limit = sys.maxsize
-    frames = []
-    frame = sys._getframe(2)
+    frames: list[Frame] = []
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None and len(frames) < limit:
         code = frame.f_code
         if not is_internal(code):
@@ -71,8 +81,8 @@ def capture() -> Trace:
 
 
 @contextmanager
-def rewriting():
-    """Record no traces: what is made inside inherits its origins from what it replaces."""
+def rewriting() -> Iterator[None]:
+    """Record no traces within a ``with`` block, where new Applys inherit their origins."""
     token = _recording.set(False)
     try:
         yield
@@ -81,8 +91,8 @@ def rewriting():
 
 
 @contextmanager
-def located(trace):
-    """Give everything that is made inside the same trace; None: each its own, as usual."""
+def located(trace: Trace | None) -> Iterator[None]:
+    """Give all Applys made within a ``with`` block the same trace; None: each its own, as usual."""
     token = _common_trace.set(trace)
     try:
         yield
@@ -90,30 +100,33 @@ def located(trace):
         _common_trace.reset(token)
 
 
-class Context(namedtuple("Context", "scope gradient_of", defaults=("", None))):
-    """What an Apply belongs to beside its line: a scope; the trace of what it is a gradient of."""
+class Context(NamedTuple):
+    """The scope of an Apply, and of what it computes the gradient."""
 
-    __slots__ = ()
+    #: names of the scopes, joined by ``/``; '' outside all scopes
+    scope: str = ""
+    #: the trace of the Apply of which it computes the gradient; None for other Applys
+    gradient_of: Trace | None = None
 
-    def resolved(self):
-        """Return the same without code objects, which cannot be pickled."""
+    def resolved(self) -> Context:
+        """Return a copy without code objects, which cannot be pickled."""
         return Context(self.scope, tuple(resolve(self.gradient_of)) or None)
 
 
-#: the Context of what is being made, None outside all scopes
+#: the Context of new Applys; None outside all scopes
 context: ContextVar[Context | None] = ContextVar("opwise_context", default=None)
 
 
 @contextmanager
-def scope(name):
+def scope(name: str) -> Iterator[None]:
     """Name a part of the program: ``with scope("layer1"):``, or as a decorator.
 
-    Every Apply made inside, and every Apply of its gradient, belongs to it in profiles. Scopes
-    inside each other are joined by ``/``; gradients are in a part ``grad`` of their own. Raises
-    TypeError and ValueError for a name that is no text, or empty.
+    In profiles, every Apply made inside belongs to the scope, and every Apply of its gradient to
+    its part ``grad``. The names of nested scopes are joined by ``/``. Raises TypeError if the name
+    is not a string, and ValueError if it is empty.
     """
     if not isinstance(name, str):
-        raise TypeError(f"The name of a scope is a text, not {name!r}")
+        raise TypeError(f"The name of a scope must be a string, not {name!r}")
     if not name.strip("/"):
         raise ValueError(f"The name of a scope must not be empty: {name!r}")
     outer = context.get()
@@ -128,30 +141,31 @@ def scope(name):
 
 
 @contextmanager
-def differentiating(node):
-    """Have what is made inside belong to the scope of an Apply, as its gradient.
+def differentiating(node: Apply | None) -> Iterator[None]:
+    """Put Applys made within a ``with`` block into the scope of ``node``, as its gradient.
 
-    node: None for what no Apply made.
+    node: None for the gradient of a variable that no Apply made.
     """
     own, outer = (node and node.context) or Context(), context.get() or Context()
     path = own.scope or outer.scope
     if path and path.rpartition("/")[2] != "grad":
         path += "/grad"
-    token = context.set(Context(path, own.gradient_of or (node and node.trace)))
+    trace = None if node is None else node.trace
+    token = context.set(Context(path, own.gradient_of or trace))
     try:
         yield
     finally:
         context.reset(token)
 
 
-def _line(code, lasti):
+def _line(code: CodeType, lasti: int) -> int:
     starts, lines = _table(code)
     return lines[bisect_right(starts, lasti) - 1]
 
 
 @lru_cache(maxsize=1024)
-def _table(code):
-    """Return (where lines begin in the instructions of a code object, these lines)."""
+def _table(code: CodeType) -> tuple[list[int], list[int]]:
+    """Return (offsets of the instructions at which lines start, the numbers of these lines)."""
     starts, lines = [0], [code.co_firstlineno]
     for start, end, line in code.co_lines():
         if line is not None:
@@ -160,8 +174,8 @@ def _table(code):
     return starts, lines
 
 
-def resolve(trace):
-    """Return a trace as a list of (filename, line number, function, text), outermost first."""
+def resolve(trace: Trace | None) -> list[ResolvedFrame]:
+    """Return the frames of a trace as they are shown, outermost first."""
     if not trace or len(trace[0]) != 2:
         return list(trace or ())
     resolved = []
@@ -172,12 +186,12 @@ def resolve(trace):
     return resolved
 
 
-def user_line(node):
+def user_line(node: Apply) -> tuple[str, int] | None:
     """Return (filename, line number) of the user's line that made an Apply, or None."""
     return line_of(node.trace)
 
 
-def line_of(trace):
+def line_of(trace: Trace | None) -> tuple[str, int] | None:
     """Return (filename, line number) of the innermost frame of a trace, or None."""
     if not trace:
         return None
@@ -188,21 +202,21 @@ def line_of(trace):
     return filename, line
 
 
-def gradient_line(node):
-    """Return (filename, line number) of what an Apply computes the gradient of, or None."""
+def gradient_line(node: Apply) -> tuple[str, int] | None:
+    """Return (filename, line number) of the code of which an Apply is the gradient, or None."""
     return line_of(node.context.gradient_of) if node.context is not None else None
 
 
-def warn(message, category=UserWarning):
-    """Warn, and name the line of the user's program from which this was called."""
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning at the line of the user's program that led here."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and is_internal(frame.f_code):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 
 
-def format_trace(trace):
-    """Return a trace in the form of a Python traceback, or '' where there is none."""
+def format_trace(trace: Trace | None) -> str:
+    """Return a trace in the form of a Python traceback; '' if it is None or empty."""
     lines = []
     for filename, line, function, text in resolve(trace):
         lines.append(f'  File "{filename}", line {line}, in {function}\n')
@@ -211,21 +225,27 @@ def format_trace(trace):
     return "".join(lines)
 
 
-def made_by(node):
-    """Return a line that names where the user's program made an Apply, or '' if that is unknown."""
+def created_at(trace: Trace | None) -> str:
+    """Return the paragraph of an error that shows where a variable was made, or ''."""
+    text = format_trace(trace)
+    return f"\nBacktrace when that variable is created:\n\n{text}" if text else ""
+
+
+def made_by(node: Apply) -> str:
+    """Return the paragraph of an error that shows where an Apply was made, or ''."""
     trace = format_trace(node.trace)
     return f"\nIt was made at:\n{trace}" if trace else ""
 
 
-def union(*groups):
-    """Return the origins of several Applys as one tuple, each once, in first-seen order.
+def union(*groups: tuple[Apply, ...]) -> tuple[Apply, ...]:
+    """Return the Applys of several tuples of origins, each once, in the order of first occurrence.
 
-    groups: such tuples. Many Applys of a long sum may share one, which then is looked at once.
+    A tuple that is given several times, such as that of a long sum's Applys, is read once.
     """
     distinct = {id(group): group for group in groups if group}
     if len(distinct) == 1:
         return next(iter(distinct.values()))
-    merged = {}
+    merged: dict[Apply, None] = {}
     for group in distinct.values():
         for node in group:
             merged[node] = None
@@ -233,23 +253,31 @@ def union(*groups):
 
 
 class Keys:
-    """Stable keys of user Applys and variables: what they compute, position among equals."""
+    """Stable keys of the user's Applys and variables.
 
-    def __init__(self):
-        self._of_variable = {}
-        self._of_node = {}
-        self._seen = {}
-        self._texts = {}
+    A key is a hash of what an Apply computes; Applys that compute the same are numbered.
+    """
 
-    def text(self, thing):
+    def __init__(self) -> None:
+        self._of_variable: dict[Variable, str] = {}
+        self._of_node: dict[Apply, str] = {}
+        #: how many Applys had each hash so far
+        self._seen: dict[str, int] = {}
+        #: texts of Ops and types by id; each is kept alive, so that its id stays its own
+        self._texts: dict[int, tuple[object, str]] = {}
+
+    def text(self, thing: object) -> str:
         """Return the text of an Op or a type, which many Applys of a graph share."""
         found = self._texts.get(id(thing))
         if found is None:
             found = self._texts[id(thing)] = thing, text_of(thing)
         return found[1]
 
-    def variable(self, var):
-        """Return the key of a variable: its Apply's and index, or a leaf's name, type and value."""
+    def variable(self, var: Variable) -> str:
+        """Return the key of a variable, a hash of its Apply and index.
+
+        The key of a variable without an owner is a hash of its type and its value or name.
+        """
         key = self._of_variable.get(var)
         if key is None:
             if var.owner is not None:
@@ -258,15 +286,15 @@ class Keys:
             key = self._of_variable[var] = _digest("leaf", _leaf_text(var))
         return key
 
-    def node(self, node):
-        """Return the key of an Apply; two Applys that compute the same differ by position."""
+    def node(self, node: Apply) -> str:
+        """Return the key of an Apply; Applys that compute the same have different numbers."""
         key = self._of_node.get(node)
         if key is None:
             self._compute(node)
             key = self._of_node[node]
         return key
 
-    def _compute(self, root):
+    def _compute(self, root: Apply) -> None:
         stack = [root]
         while stack:
             node = stack[-1]
@@ -285,15 +313,15 @@ class Keys:
                 *[self.variable(v) for v in node.inputs],
                 *[self.text(o.type) for o in node.outputs],
             )
-            position = self._seen.get(content, 0)
-            self._seen[content] = position + 1
-            self._of_node[node] = f"{content}.{position}"
+            number = self._seen.get(content, 0)
+            self._seen[content] = number + 1
+            self._of_node[node] = f"{content}.{number}"
             for out in node.outputs:
-                # the position stays out of it: equal operands make equal Applys
+                # without the number, so that Applys with equal operands are equal
                 self._of_variable[out] = _digest(content, str(out.index))
 
 
-def _leaf_text(var):
+def _leaf_text(var: Variable) -> str:
     data = getattr(var, "data", None)
     if data is not None:
         to_bytes = getattr(data, "tobytes", None)
@@ -302,19 +330,19 @@ def _leaf_text(var):
     return f"{text_of(var.type)} {var.name or ''}"
 
 
-def text_of(thing):
-    """Return what something prints as; its class where a user's ``__str__`` raises."""
+def text_of(thing: object) -> str:
+    """Return ``str(thing)``, or the name of its class if a user's ``__str__`` raises."""
     try:
         return str(thing)
-    except Exception:  # a user's class may raise anything; a profile is not lost for that
+    except Exception:  # a user's class may raise any exception; the profile is kept nevertheless
         return f"<{type(thing).__qualname__}>"
 
 
-def _digest(*parts):
+def _digest(*parts: str) -> str:
     return _hash("\0".join(parts).encode("utf-8", "surrogatepass"))
 
 
-def _hash(data):
-    import hashlib  # takes longer to import than most of opwise, and only profiles need keys
+def _hash(data: bytes) -> str:
+    import hashlib  # slower to import than most of opwise, and only profiles need keys
 
     return hashlib.blake2b(data, digest_size=8).hexdigest()

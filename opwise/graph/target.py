@@ -8,9 +8,9 @@ from contextvars import ContextVar
 
 from opwise.config import config
 
-#: what the program chose while it ran, in place of the flag; None: nothing
+#: the device that the program chose, in place of the flag; None: the flag decides
 _chosen: str | None = None
-#: what one compilation keeps to from its start to its end, whatever other threads choose meanwhile
+#: the device of the running compilation, which other threads cannot change; None: none runs
 _pinned: ContextVar[str | None] = ContextVar("opwise_target", default=None)
 
 
@@ -20,14 +20,14 @@ def device_name() -> str:
 
 
 def choose(name: str | None) -> None:
-    """Have functions compiled for a device from now on. None: for that of the flag ``device``."""
+    """Compile functions for a device from now on; None: for that of the flag ``device``."""
     global _chosen
     _chosen = name
 
 
 @contextmanager
 def pinned(name: str) -> Iterator[None]:
-    """Have ``device_name`` return ``name`` within a ``with`` block, in this thread."""
+    """Let ``device_name`` return ``name`` within a ``with`` block, in this thread."""
     token = _pinned.set(name)
     try:
         yield

@@ -1,15 +1,18 @@
-"""Test values: running the graph on ``tag.test_value`` while it is built, to meet errors early."""
+"""Test values: a graph runs on ``tag.test_value`` while it is built, so that errors come early."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from opwise.config import config
 from opwise.errors import with_message
 from opwise.graph import provenance
-from opwise.graph.variable import Constant
+from opwise.graph.apply import Apply
+from opwise.graph.variable import Constant, get_test_value
 
 __all__ = [
     "debug_assert",
@@ -20,42 +23,15 @@ __all__ = [
 ]
 
 
-def get_test_value(var):
-    """Return the test value of a variable: a constant's data, a shared value, or the tag's.
+def get_debug_values(*args: Any) -> list[Any]:
+    """Return a list with the test values of ``args``: one value, or a tuple of several.
 
-    Raises AttributeError where there is none, and what its type raises where it does not fit.
-    """
-    if isinstance(var, Constant):
-        return var.data
-    if hasattr(var, "get_value"):
-        return var.get_value(borrow=True, return_internal_type=True)
-    if not hasattr(var.tag, "test_value"):
-        raise AttributeError(f"{var} has no test value")
-    try:
-        return var.type.filter(var.tag.test_value)
-    except Exception as error:  # any type may raise anything; the class stays
-        text = (
-            "For compute_test_value, one input test value does not have the requested type.\n"
-            f"{_created(var)}\nThe error when converting the test value of {var} to that variable "
-            f"type:\n{error}\nGive {var}.tag.test_value a value of {var.type}."
-        )
-        raise with_message(error, text, text) from None
-
-
-def _created(var):
-    trace = provenance.format_trace(var.made_at)
-    return f"\nBacktrace when that variable is created:\n\n{trace}" if trace else ""
-
-
-def get_debug_values(*args):
-    """Return a list with the test values of ``args``: one value, or the tuple of several.
-
-    The list is empty if the flag is off or a value is missing, so that a loop over it does what is
-    to be done with them, or nothing.
+    The list is empty if the flag is off or a value is missing, so that the body of a loop over it
+    runs once or not at all.
     """
     if config.compute_test_value == "off":
         return []
-    values = []
+    values: list[Any] = []
     for i, arg in enumerate(args):
         if not hasattr(arg, "type"):
             values.append(arg)
@@ -64,15 +40,15 @@ def get_debug_values(*args):
             values.append(get_test_value(arg))
         except AttributeError:
             missing_test_message(
-                f"Argument {i} ('{arg}') has no test value: give it one, {arg.name or 'x'}"
-                f".tag.test_value = ... of {arg.type}"
+                f"Argument {i} ('{arg}') has no test value: set {arg.name or 'x'}.tag.test_value "
+                f"to a value of {arg.type}"
             )
             return []
     return values if len(values) == 1 else [tuple(values)]
 
 
-def missing_test_message(msg):
-    """Say that a test value is missing, as strongly as config.compute_test_value asks."""
+def missing_test_message(msg: str) -> None:
+    """Report a missing test value: raise, warn or do nothing, by config.compute_test_value."""
     action = config.compute_test_value
     if action == "raise":
         raise AttributeError(msg)
@@ -80,25 +56,25 @@ def missing_test_message(msg):
         provenance.warn(msg)
 
 
-def debug_error_message(msg):
-    """Say that test values show a fault: a warning if the flag is 'warn', otherwise ValueError."""
-    _found(ValueError, msg)
+def debug_error_message(msg: str) -> None:
+    """Report an error in test values: warn if the flag is 'warn', otherwise raise ValueError."""
+    _report(ValueError, msg)
 
 
-def debug_assert(condition, msg=None):
-    """Say that a condition on test values does not hold: a warning, or AssertionError."""
+def debug_assert(condition: Any, msg: str | None = None) -> None:
+    """Report a condition on test values that is false: warn, or raise AssertionError."""
     if not condition:
-        _found(AssertionError, "debug_assert failed" if msg is None else msg)
+        _report(AssertionError, "debug_assert failed" if msg is None else msg)
 
 
-def _found(kind, msg):
+def _report(kind: type[Exception], msg: str) -> None:
     if config.compute_test_value == "warn":
         provenance.warn(msg)
         return
     raise kind(msg)
 
 
-def after_make_node(node):
+def after_make_node(node: Apply) -> None:
     """Compute the test values of a new Apply's outputs, unless the flag is off."""
     if config.compute_test_value == "off":
         return
@@ -111,27 +87,27 @@ def after_make_node(node):
             return
         destroyed = any(i in inputs for inputs in node.op.destroy_map.values())
         values.append(value.copy() if destroyed and hasattr(value, "copy") else value)
-    storages = [[None] for _ in node.outputs]
+    storages: list[list[Any]] = [[None] for _ in node.outputs]
     try:
         node.op.perform(node, values, storages)
-    except Exception as error:  # whatever perform raises, it says which Apply it was
-        described = _described(node, values)
-        raise with_message(error, f"{error}\n{described}", described) from error.__cause__
+    except Exception as error:  # perform may raise any exception; its message names the Apply
+        description = _describe(node, values)
+        raise with_message(error, f"{error}\n{description}", description) from error.__cause__
     for var, storage in zip(node.outputs, storages, strict=True):
         value = storage[0]
-        # perform may leave a numpy number, which the machines take as an array without dimensions
+        # perform may store a numpy number, which a VM takes as an array without dimensions
         var.tag.test_value = np.asarray(value) if isinstance(value, np.generic) else value
 
 
-def _missing(node, i):
-    """Do what the flag says where input ``i`` of a new Apply has no test value."""
+def _missing(node: Apply, i: int) -> None:
+    """React as the flag asks to input ``i`` of a new Apply, which has no test value."""
     var, action = node.inputs[i], config.compute_test_value
     text = f"Cannot compute test value: input {i} ({var}) of Op {node} missing default value. "
-    advice = f" Give it one: {var.name or 'x'}.tag.test_value = ... of {var.type}."
+    advice = f"Set {var.name or 'x'}.tag.test_value to a value of {var.type}."
     if action == "warn":
         provenance.warn(f"Warning, {text}{advice}")
     elif action == "raise":
-        raise ValueError(text + advice + _created(var))
+        raise ValueError(text + advice + provenance.created_at(var.made_at))
     elif action == "pdb":
         print(text + advice, file=sys.stderr)
         import pdb  # slow to import
@@ -139,8 +115,8 @@ def _missing(node, i):
         pdb.set_trace()
 
 
-def _described(node, values):
-    """Return what an Apply was given when it failed on test values."""
+def _describe(node: Apply, values: Sequence[Any]) -> str:
+    """Return a description of an Apply that failed on test values, with its inputs."""
     lines = [f"Apply node that failed on test values: {node}"]
     for var, value in zip(node.inputs, values, strict=True):
         if isinstance(var, Constant):

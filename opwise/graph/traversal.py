@@ -1,24 +1,28 @@
-"""Walks over a graph: ancestors, orders, copies, equality. All iterative: depth is no limit."""
+"""Walks over a graph: ancestors, orders, copies, equality. None recurses: any depth is possible."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
 
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
 
 
-def _as_list(variables):
+def _as_list(variables: Variable | Iterable[Variable]) -> list[Variable]:
     return [variables] if isinstance(variables, Variable) else list(variables)
 
 
-def ancestors(variables, blockers=None):
-    """Return every variable that ``variables`` depend on, themselves included, nearest first.
+def ancestors(
+    variables: Variable | Iterable[Variable], blockers: Iterable[Variable] | None = None
+) -> list[Variable]:
+    """Return ``variables`` and every variable that they depend on, nearest first.
 
-    blockers: variables whose own ancestors are left out.
+    blockers: variables whose ancestors are left out.
     """
     blockers = frozenset(blockers or ())
-    seen = {}
+    seen: dict[Variable, None] = {}
     queue = deque(_as_list(variables))
     while queue:
         var = queue.popleft()
@@ -30,10 +34,16 @@ def ancestors(variables, blockers=None):
     return list(seen)
 
 
-def inputs(variables, blockers=None):
-    """Return the variables without an owner that ``variables`` depend on, in depth-first order."""
+def inputs(
+    variables: Variable | Iterable[Variable], blockers: Iterable[Variable] | None = None
+) -> list[Variable]:
+    """Return the variables without an owner that ``variables`` depend on, in depth-first order.
+
+    blockers: variables that count as having no owner.
+    """
     blockers = frozenset(blockers or ())
-    found, seen = [], set()
+    found: list[Variable] = []
+    seen: set[Variable] = set()
     stack = list(reversed(_as_list(variables)))
     while stack:
         var = stack.pop()
@@ -47,15 +57,22 @@ def inputs(variables, blockers=None):
     return found
 
 
-def stack_search(start, expand, mode="bfs", build_inv=False):
-    """Return the nodes that ``expand`` reaches from ``start``, breadth or depth first.
+def stack_search(
+    start: Iterable[Any],
+    expand: Callable[[Any], Iterable[Any] | None],
+    mode: str = "bfs",
+    build_inv: bool = False,
+) -> Any:
+    """Return the nodes that ``expand`` reaches from ``start``.
 
-    build_inv: also return a dict from each node to those that led to it.
+    mode: 'bfs', breadth first (the default), or 'dfs', depth first. build_inv: also return a dict
+    from each node to those that led to it.
     """
     if mode not in ("bfs", "dfs"):
         raise ValueError(f"mode should be bfs or dfs, not {mode!r}")
     queue = deque(start)
-    seen, inverse = {}, {}
+    seen: dict[Any, None] = {}
+    inverse: dict[Any, list[Any]] = {}
     while queue:
         node = queue.popleft() if mode == "bfs" else queue.pop()
         if node in seen:
@@ -68,17 +85,23 @@ def stack_search(start, expand, mode="bfs", build_inv=False):
     return (list(seen), inverse) if build_inv else list(seen)
 
 
-def io_toposort(graph_inputs, outputs, orderings=None):
+def io_toposort(
+    graph_inputs: Iterable[Variable],
+    outputs: Sequence[Variable],
+    orderings: Mapping[Apply, Iterable[Apply]] | None = None,
+) -> list[Apply]:
     """Return the Applys between ``graph_inputs`` and ``outputs``, each after those it reads.
 
-    orderings: dict from an Apply to Applys that must come before it. The order is a function of
-    the graph alone: depth first from the outputs, the last operand of an Apply first. Raises
-    ValueError if the graph has a cycle.
+    orderings: dict from an Apply to Applys that must come before it. The order depends only on the
+    graph: depth first from the outputs, the last operand of an Apply first. Raises ValueError if
+    the graph has a cycle.
     """
-    # copying the set of all variables for every edit of a graph would make the edits quadratic
+    # without a copy of a set: one per edit of a graph would make the edits quadratic
+    stop: Collection[Variable]
     stop = graph_inputs if isinstance(graph_inputs, set | frozenset | dict) else set(graph_inputs)
-    done = {}
-    opened = {}  # where on the stack each Apply lies that waits for others: a cycle comes above it
+    done: dict[Apply, None] = {}
+    # Apply that waits for others -> its height on the stack; in a cycle it comes up again above it
+    opened: dict[Apply, int] = {}
     stack = [out.owner for out in reversed(outputs) if out.owner is not None and out not in stop]
     while stack:
         node = stack[-1]
@@ -105,9 +128,20 @@ def io_toposort(graph_inputs, outputs, orderings=None):
     return list(done)
 
 
-def general_toposort(outputs, deps, compute_deps_cache=None, deps_cache=None, clients=None):
-    """Return everything that ``deps`` reaches from ``outputs``, each after what it depends on."""
-    done, stack, opened = {}, list(reversed(_as_list(outputs))), set()
+def general_toposort(
+    outputs: Any,
+    deps: Callable[[Any], Iterable[Any] | None],
+    compute_deps_cache: Any = None,
+    deps_cache: Any = None,
+    clients: Any = None,
+) -> list[Any]:
+    """Return all items that ``deps`` reaches from ``outputs``, each after those it depends on.
+
+    The last three arguments are Theano's and have no effect. Raises ValueError for a cycle.
+    """
+    done: dict[Any, None] = {}
+    stack: list[Any] = list(reversed(_as_list(outputs)))
+    opened: set[Any] = set()
     while stack:
         item = stack[-1]
         if item in done:
@@ -125,7 +159,7 @@ def general_toposort(outputs, deps, compute_deps_cache=None, deps_cache=None, cl
     return list(done)
 
 
-def ops(graph_inputs, outputs):
+def ops(graph_inputs: Iterable[Variable], outputs: Sequence[Variable]) -> list[Apply]:
     """Return the Applys between inputs and outputs."""
     return io_toposort(graph_inputs, outputs)
 
@@ -133,25 +167,28 @@ def ops(graph_inputs, outputs):
 list_of_nodes = ops
 
 
-def variables(graph_inputs, outputs):
-    """Return every variable of the graph between inputs and outputs, those included."""
+def variables(graph_inputs: Iterable[Variable], outputs: Iterable[Variable]) -> list[Variable]:
+    """Return every variable of the graph between inputs and outputs, including these."""
     return ancestors(_as_list(outputs), blockers=graph_inputs)
 
 
-def orphans(graph_inputs, outputs):
-    """Return the variables without an owner that the outputs need besides ``graph_inputs``."""
+def orphans(graph_inputs: Iterable[Variable], outputs: Iterable[Variable]) -> list[Variable]:
+    """Return the variables without an owner, other than ``graph_inputs``, that outputs need."""
     given = set(graph_inputs)
     return [v for v in inputs(outputs, blockers=graph_inputs) if v not in given]
 
 
-def variables_and_orphans(graph_inputs, outputs):
+def variables_and_orphans(
+    graph_inputs: Iterable[Variable], outputs: Iterable[Variable]
+) -> tuple[list[Variable], list[Variable]]:
     """Return (variables, orphans) of a graph."""
     return variables(graph_inputs, outputs), orphans(graph_inputs, outputs)
 
 
-def is_in_ancestors(node, candidate):
-    """Return whether Apply ``candidate`` is ``node`` or computed before it."""
-    seen, stack = set(), [node]
+def is_in_ancestors(node: Apply, candidate: Apply) -> bool:
+    """Return whether Apply ``candidate`` is ``node`` or an ancestor of it."""
+    seen: set[Apply] = set()
+    stack = [node]
     while stack:
         current = stack.pop()
         if current is candidate:
@@ -163,19 +200,26 @@ def is_in_ancestors(node, candidate):
     return False
 
 
-def nodes_constructed():
-    """Refused: opwise keeps no process-wide list of Applys."""
+def nodes_constructed() -> NoReturn:
+    """Raise NotImplementedError: opwise keeps no process-wide list of Applys."""
     raise NotImplementedError("opwise keeps no process-wide list of the Applys that are made")
 
 
 # --- copies -------------------------------------------------------------------------------------
 
 
-def clone_get_equiv(graph_inputs, outputs, copy_inputs=True, copy_orphans=True, memo=None):
+def clone_get_equiv(
+    graph_inputs: Iterable[Variable],
+    outputs: Sequence[Variable],
+    copy_inputs: bool = True,
+    copy_orphans: bool = True,
+    memo: dict[Any, Any] | None = None,
+) -> dict[Any, Any]:
     """Return a dict from every variable and Apply of a graph to its copy.
 
-    copy_inputs, copy_orphans: whether inputs, and other variables without an owner, are copied or
-    shared with the original.
+    copy_inputs, copy_orphans: whether to copy the inputs, and the other variables without an owner;
+    otherwise the copy shares them with the original. memo: copies that exist already; the dict is
+    filled and returned.
     """
     memo = {} if memo is None else memo
     for var in graph_inputs:
@@ -195,22 +239,39 @@ def clone_get_equiv(graph_inputs, outputs, copy_inputs=True, copy_orphans=True, 
     return memo
 
 
-def clone(graph_inputs, outputs, copy_inputs=True, copy_orphans=None):
-    """Return (copies of the inputs, copies of the outputs) of a graph."""
+def clone(
+    graph_inputs: Sequence[Variable],
+    outputs: Sequence[Variable],
+    copy_inputs: bool = True,
+    copy_orphans: bool | None = None,
+) -> tuple[list[Variable], list[Variable]]:
+    """Return (copies of the inputs, copies of the outputs) of a graph.
+
+    copy_inputs, copy_orphans: as for ``clone_get_equiv``; copy_orphans is copy_inputs by default.
+    """
     if copy_orphans is None:
         copy_orphans = copy_inputs
     equiv = clone_get_equiv(graph_inputs, outputs, copy_inputs, copy_orphans)
     return [equiv[v] for v in graph_inputs], [equiv[v] for v in outputs]
 
 
-def clone_replace(outputs, replace, strict=True, share_inputs=True, keep=()):
+def clone_replace(
+    outputs: Sequence[Variable],
+    replace: Mapping[Any, Any] | Iterable[tuple[Any, Any]],
+    strict: bool = True,
+    share_inputs: bool = True,
+    keep: Iterable[Variable] = (),
+) -> list[Any]:
     """Return copies of ``outputs`` in which variables are replaced.
 
-    replace: dict from a variable to the one to read instead. Only what depends on a replaced
-    variable is copied. strict: replacements must have the type of what they replace; otherwise the
-    Applys above are made anew. keep: variables that are never copied.
+    Copies only the Applys that depend on a replaced variable.
+
+    replace: dict from a variable to its replacement. strict: convert each replacement to the type
+    of the variable, or raise TypeError; otherwise the Ops make new Applys if a type differs.
+    share_inputs: whether the copies read the same inputs (the default) or copies of them. keep: has
+    no effect.
     """
-    memo = dict(replace)
+    memo: dict[Any, Any] = dict(replace)
     given = list(memo)
     if not share_inputs:
         for var in inputs(outputs, blockers=given):
@@ -230,11 +291,16 @@ def clone_replace(outputs, replace, strict=True, share_inputs=True, keep=()):
 # --- equality -----------------------------------------------------------------------------------
 
 
-def equal_computations(xs, ys, in_xs=(), in_ys=()):
+def equal_computations(
+    xs: Sequence[Variable],
+    ys: Sequence[Variable],
+    in_xs: Sequence[Variable] = (),
+    in_ys: Sequence[Variable] = (),
+) -> bool:
     """Return whether the lists ``xs`` and ``ys`` of variables compute the same.
 
-    in_xs, in_ys: variables that count as equal pairwise. Others without an owner must be the same
-    variable, or equal constants.
+    in_xs, in_ys: variables that count as equal pairwise. Other variables without an owner are equal
+    if they are the same variable or equal constants.
     """
     if len(xs) != len(ys) or len(in_xs) != len(in_ys):
         return False
@@ -242,7 +308,7 @@ def equal_computations(xs, ys, in_xs=(), in_ys=()):
     stack = list(zip(xs, ys, strict=True))
     if any(x.type != y.type for x, y in [*stack, *same.items()]):
         return False
-    checked = set()
+    checked: set[tuple[Variable, Variable]] = set()
     while stack:
         x, y = stack.pop()
         if (x, y) in checked or same.get(x) is y or (x is y and x not in same):
@@ -265,7 +331,11 @@ def equal_computations(xs, ys, in_xs=(), in_ys=()):
     return True
 
 
-def is_same_graph(var1, var2, givens=None):
+def is_same_graph(
+    var1: Variable,
+    var2: Variable,
+    givens: Mapping[Any, Any] | Iterable[tuple[Any, Any]] | None = None,
+) -> bool:
     """Return whether two variables compute the same, after the replacements ``givens``."""
     givens = givens or {}
     if givens:
@@ -273,40 +343,51 @@ def is_same_graph(var1, var2, givens=None):
     return equal_computations([var1], [var2])
 
 
-def as_string(graph_inputs, outputs, leaf_formatter=str, node_formatter=None):
-    """Return the text of each output: ``op(inputs)``, with ``*n`` where a value is used twice."""
+def as_string(
+    graph_inputs: Iterable[Variable],
+    outputs: Sequence[Variable],
+    leaf_formatter: Callable[[Variable], str] = str,
+    node_formatter: Callable[[Apply, list[str]], str] | None = None,
+) -> list[str]:
+    """Return the text of each output: ``op(inputs)``; ``*n`` refers to an Apply used twice.
+
+    leaf_formatter: returns the text of an input, constant or shared variable (default: ``str``).
+    node_formatter: returns the text of an Apply from the Apply and the texts of its inputs.
+    """
     leaf_inputs = set(graph_inputs)
-    uses: dict[Apply, int] = {}
-    for node in io_toposort(graph_inputs, outputs):
-        for var in node.inputs:
-            if var.owner is not None and var not in leaf_inputs:
-                uses[var.owner] = uses.get(var.owner, 0) + 1
-    for var in outputs:
-        if var.owner is not None:
-            uses[var.owner] = uses.get(var.owner, 0) + 1
+    uses = _count_uses(leaf_inputs, outputs)
     numbered: dict[Apply, int] = {}
 
-    def finish(node, args):
+    def finish(node: Apply, args: list[str]) -> str:
         text = node_formatter(node, args) if node_formatter else f"{node.op}({', '.join(args)})"
         return f"*{numbered[node]} -> {text}" if node in numbered else text
 
     texts: list[str] = []
-    # an Apply, what is still to describe of its inputs, the texts done; the outputs at the bottom
-    stack: list[tuple] = [(None, iter(outputs), texts)]
+    # (Apply, its inputs that have no text yet, texts of the others); below all, the outputs
+    stack: list[tuple[Apply | None, Iterator[Variable], list[str]]] = [(None, iter(outputs), texts)]
     while stack:
-        node, remaining, done = stack[-1]
-        var = next(remaining, None)
-        if var is None:
+        current, remaining, done = stack[-1]
+        operand = next(remaining, None)
+        if operand is None:
             stack.pop()
-            if node is not None:
-                stack[-1][2].append(finish(node, done))
+            if current is not None:
+                stack[-1][2].append(finish(current, done))
             continue
-        if var.owner is None or var in leaf_inputs:
-            done.append(leaf_formatter(var))
-        elif var.owner in numbered:
-            done.append(f"*{numbered[var.owner]}")
+        owner = operand.owner
+        if owner is None or operand in leaf_inputs:
+            done.append(leaf_formatter(operand))
+        elif owner in numbered:
+            done.append(f"*{numbered[owner]}")
         else:
-            if uses[var.owner] > 1:
-                numbered[var.owner] = len(numbered) + 1
-            stack.append((var.owner, iter(var.owner.inputs), []))
+            if uses[owner] > 1:
+                numbered[owner] = len(numbered) + 1
+            stack.append((owner, iter(owner.inputs), []))
     return texts
+
+
+def _count_uses(graph_inputs: set[Variable], outputs: Sequence[Variable]) -> Counter[Apply]:
+    """Return how many inputs of Applys and how many ``outputs`` each Apply computes."""
+    read = (var for node in io_toposort(graph_inputs, outputs) for var in node.inputs)
+    uses = Counter(v.owner for v in read if v.owner is not None and v not in graph_inputs)
+    uses.update(v.owner for v in outputs if v.owner is not None)
+    return uses

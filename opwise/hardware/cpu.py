@@ -19,7 +19,7 @@ import numpy as np
 
 from opwise.graph.fgraph import FunctionGraph
 from opwise.linkers import base, kernelcache, opwise_c, resources
-from opwise.profiling.roofline import Machine, Peak
+from opwise.profiling.machinelimits import MachineLimits, Peak
 from opwise.tensor.convert import view_op
 from opwise.tensor.type import tensor_type
 
@@ -41,7 +41,9 @@ _STEPS = 64
 _CACHES = "/sys/devices/system/cpu/cpu0/cache"
 
 
-def limits(refresh: bool = False, duration: float = 1.0, largest: int | None = None) -> Machine:
+def limits(
+    refresh: bool = False, duration: float = 1.0, largest: int | None = None
+) -> MachineLimits:
     """Return the limits of this computer; measure them if that has not been done.
 
     refresh: measure again; the better figures of both times are kept. duration: about how many
@@ -62,18 +64,18 @@ def limits(refresh: bool = False, duration: float = 1.0, largest: int | None = N
     return found
 
 
-def known() -> Machine | None:
+def known() -> MachineLimits | None:
     """Return the limits of this computer if they have been measured, else None."""
     resources.obey_flags()
     return _known(str(Path(kernelcache.folder(), f"machine-{_key()}.json")))
 
 
 @functools.cache
-def _known(path: str) -> Machine | None:
+def _known(path: str) -> MachineLimits | None:
     return _read(Path(path))
 
 
-def measure(duration: float = 1.0, largest: int | None = None) -> Machine:
+def measure(duration: float = 1.0, largest: int | None = None) -> MachineLimits:
     """Measure the limits of this computer, in about ``duration`` seconds."""
     resources.obey_flags()
     caches = _caches()
@@ -82,7 +84,7 @@ def measure(duration: float = 1.0, largest: int | None = None) -> Machine:
     sizes = _powers_of_two(_LEAST, largest)
     shared = [size for size in sizes if size >= _SHARED] or sizes[-1:]
     rates, quiet = _rates(sizes, shared, duration)
-    return Machine(
+    return MachineLimits(
         probe=VERSION,
         processor=processor(),
         processors=processors(),
@@ -219,10 +221,10 @@ def _key() -> str:
     return hashlib.sha256("\0".join(map(str, _about())).encode()).hexdigest()[:16]
 
 
-def _read(path: Path) -> Machine | None:
+def _read(path: Path) -> MachineLimits | None:
     """Return the limits in a file, None unless they are of this computer and this VERSION."""
     try:
-        found = Machine.from_json(path.read_text(encoding="utf-8"))
+        found = MachineLimits.from_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     about = (found.probe, found.processor, found.processors, found.threads, found.vectors)

@@ -11,13 +11,14 @@ from opwise.linkers import opwise_c
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import CStep, c_lowering, plain
 from opwise.scalar import csource
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.convert import DeepCopyOp, ScalarFromTensor, TensorFromScalar, ViewOp
 from opwise.tensor.creation import Alloc, AllocEmpty, ARange
+from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import DimShuffle, Elemwise
+from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.join import Join, MakeVector
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
@@ -68,7 +69,11 @@ def _operands(node: Apply) -> tuple[int, list[tuple[bool, ...]], list[int], list
 def _nanoseconds(node: Apply, written: Sequence[Variable] = ()) -> float:
     """Return an estimate of the nanoseconds that an elementwise Apply takes per element."""
     op = node.op.scalar_op
-    steps = op.steps if isinstance(op, Composite) else [Step(op, (), node.outputs[0].type.dtype)]
+    steps = (
+        op.instructions
+        if isinstance(op, Composite)
+        else [Instruction(op, (), node.outputs[0].type.dtype)]
+    )
     moved = sum(v.type.numpy_dtype.itemsize for v in (*node.inputs, *written))
     work = sum(
         step.op.row.cost * (0.4 if step.dtype == "float32" else 1.0)

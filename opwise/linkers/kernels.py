@@ -14,11 +14,11 @@ from opwise.graph import provenance
 from opwise.linkers import cbuild, opwise_c, resources
 from opwise.linkers.lowering import C_DTYPES
 from opwise.scalar import csource, loops
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import Cast, ScalarOp
 
 #: (steps, output slots, input dtypes) of a scalar program
-LoopProgram = tuple[Sequence[Step], Sequence[int], tuple[str, ...]]
+LoopProgram = tuple[Sequence[Instruction], Sequence[int], tuple[str, ...]]
 
 #: part of the cache key of generated code: change it when the text's meaning changes
 VERSION = 6
@@ -51,12 +51,12 @@ class Loop:
 
 def as_program(
     op: ScalarOp, in_dtypes: Sequence[str], out_dtypes: Sequence[str]
-) -> tuple[Sequence[Step], Sequence[int]]:
+) -> tuple[Sequence[Instruction], Sequence[int]]:
     """Return a scalar op as (steps, output slots), a Composite's program."""
     if isinstance(op, Composite):
-        return op.steps, op.outs
+        return op.instructions, op.outs
     n = len(in_dtypes)
-    return (Step(op, tuple(range(n)), out_dtypes[0]),), (n,)
+    return (Instruction(op, tuple(range(n)), out_dtypes[0]),), (n,)
 
 
 class Kernels:
@@ -213,13 +213,13 @@ def source_text(wanted: Sequence[Loop]) -> str:
 _Instruction = tuple[int, int, tuple[int, ...]]
 
 
-def interpretable(steps: Sequence[Step], in_dtypes: Sequence[str]) -> bool:
+def interpretable(steps: Sequence[Instruction], in_dtypes: Sequence[str]) -> bool:
     """Return whether every step has a built-in loop."""
     return _instructions(steps, in_dtypes) is not None
 
 
 def interpreter_code(
-    steps: Sequence[Step], outs: Sequence[int], in_dtypes: Sequence[str], reducer: int = -1
+    steps: Sequence[Instruction], outs: Sequence[int], in_dtypes: Sequence[str], reducer: int = -1
 ) -> opwise_c.Code:
     """Return an interpretable program as instructions of the interpreter.
 
@@ -233,7 +233,7 @@ def interpreter_code(
 
 
 def _instructions(
-    steps: Sequence[Step], in_dtypes: Sequence[str]
+    steps: Sequence[Instruction], in_dtypes: Sequence[str]
 ) -> tuple[list[int], list[int], list[_Instruction]] | None:
     """Return (item size of each register, register of each slot, instructions), or None."""
     dtypes = list(in_dtypes)
@@ -273,7 +273,7 @@ def _instructions(
 
 
 def _emit_row(
-    step: Step,
+    step: Instruction,
     args: list[int],
     arg_dtypes: list[str],
     emit: Callable[[str, Sequence[int], str], int | None],
@@ -283,8 +283,8 @@ def _emit_row(
     if row is None:
         return None
     computing = row.compute_dtype(arg_dtypes, step.dtype)
-    first_kept = "condition" in row.extra
-    if "ignores_first" in row.extra:
+    first_kept = row.first_is_condition
+    if row.ignores_first:
         args, arg_dtypes = args[1:], arg_dtypes[1:]
     ready: list[int] = []
     for i, (register, dtype) in enumerate(zip(args, arg_dtypes, strict=True)):

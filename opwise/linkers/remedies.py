@@ -105,7 +105,7 @@ def meeting(node: Apply, values: Values) -> tuple[int, dict[int, int]] | None:
 def step_that_failed(node: Apply, values: Values) -> Any:
     """Return the scalar op of a fused loop whose operands have different lengths, or None."""
     scalar_op = node.op.scalar_op
-    if not hasattr(scalar_op, "steps"):
+    if not hasattr(scalar_op, "instructions"):
         return scalar_op
     # the lengths of each slot's dimensions; None: broadcast
     slots = [
@@ -113,7 +113,7 @@ def step_that_failed(node: Apply, values: Values) -> Any:
         for var, value in zip(node.inputs, values, strict=True)
     ]
     ndim = node.outputs[0].type.ndim if isinstance(node.op, Elemwise) else len(slots[0])
-    for step in scalar_op.steps:
+    for step in scalar_op.instructions:
         lengths = []
         for dim in range(ndim):
             found = {slots[a][dim] for a in step.args} - {None}

@@ -1,19 +1,24 @@
-"""Mode: how a function is compiled, as an optimizer and a linker; and the tables of their names."""
+"""Mode: an optimizer and a linker, which compile functions; and the tables of their names."""
 
 from __future__ import annotations
 
 import copy
 import importlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
 
 from opwise.config import config, register_mode_name
 from opwise.errors import similar
 from opwise.graph import provenance, target
+from opwise.graph.fgraph import FunctionGraph
 from opwise.linkers.base import CLinker, Linker, OpWiseCLinker, PerformLinker, VM_Linker
 from opwise.linkers.wrap import DualLinker
 from opwise.optimizers.database import Query
+from opwise.optimizers.passes import OptimizationProfile
 from opwise.optimizers.stages import optdb, optimize
 
-predefined_linkers = {
+#: linkers by name; a string "module:class" is replaced by an instance at its first use
+predefined_linkers: dict[str, Any] = {
     "py": PerformLinker(),
     "c": CLinker(),
     "c|py": OpWiseCLinker(),
@@ -23,7 +28,6 @@ predefined_linkers = {
     "cvm": VM_Linker(use_cloop=True),
     "vm_nogc": VM_Linker(allow_gc=False, use_cloop=False),
     "cvm_nogc": VM_Linker(allow_gc=False, use_cloop=True),
-    # imported when it is asked for
     "cupy": "opwise.gpu.linker:CupyLinker",
 }
 
@@ -41,7 +45,8 @@ for _name, _query in list(globals().items()):
     if _name.startswith("OPT_") and isinstance(_query, Query):
         _query.name = _name
 
-predefined_optimizers = {
+#: optimizers by name
+predefined_optimizers: dict[str | None, Any] = {
     None: OPT_NONE,
     "None": OPT_NONE,
     "merge": OPT_MERGE,
@@ -57,22 +62,25 @@ predefined_optimizers = {
 }
 
 
-def register_linker(name, linker):
-    """Add a linker that modes can name; ValueError if the name is taken."""
+def register_linker(name: str, linker: Any) -> None:
+    """Add a linker under a name; raise ValueError if the name is taken."""
     if name in predefined_linkers:
         raise ValueError(f"Linker name already taken: {name}. Choose another.")
     predefined_linkers[name] = linker
 
 
-def register_optimizer(name, opt):
-    """Add an optimizer that modes can name; ValueError if the name is taken."""
+def register_optimizer(name: str, opt: Any) -> None:
+    """Add an optimizer under a name; raise ValueError if the name is taken."""
     if name in predefined_optimizers:
         raise ValueError(f"Optimizer name already taken: {name}. Choose another.")
     predefined_optimizers[name] = opt
 
 
-def find_linker(linker):
-    """Return the linker of a name (None: config.linker); another object as it is. KeyError."""
+def find_linker(linker: Any) -> Any:
+    """Return the linker with a name (None: config.linker); return another object as it is.
+
+    Raises KeyError for an unknown name.
+    """
     if linker is None:
         linker = config.linker
     if not isinstance(linker, str):
@@ -83,8 +91,11 @@ def find_linker(linker):
     return found
 
 
-def find_optimizer(optimizer):
-    """Return the optimizer of a name ('default': config.optimizer); another object as it is."""
+def find_optimizer(optimizer: Any) -> Any:
+    """Return the optimizer with a name ('default': config.optimizer); another object as it is.
+
+    Raises KeyError for an unknown name.
+    """
     if optimizer == "default":
         optimizer = config.optimizer
     if isinstance(optimizer, str) or optimizer is None:
@@ -92,19 +103,19 @@ def find_optimizer(optimizer):
     return optimizer
 
 
-def _named(table, name, what):
+def _named(table: Mapping[Any, Any], name: str | None, what: str) -> Any:
     if name not in table:
         names = sorted(each for each in table if isinstance(each, str))
-        advice = similar(name, names)
+        advice = similar(str(name), names)
         if what == "linker" and name in predefined_optimizers:
             advice = (
                 f" {name!r} is an optimizer, and the linker comes first: Mode(linker, optimizer)."
             )
-        raise KeyError(f"no {what} is called {name!r}; those known: {', '.join(names)}.{advice}")
+        raise KeyError(f"no {what} is named {name!r}; known {what}s: {', '.join(names)}.{advice}")
     return table[name]
 
 
-#: names and tags of rewrites that Theano has or had and opwise has not: naming them does no harm
+#: names and tags of rewrites that some Theano had and opwise does not; naming them is no mistake
 _LEGACY_TAGS = frozenset(
     """
     CheckStackTrace Canonizer OpRemove Print1.21 Print1.51 UnShapeOpt all_pushout_opt
@@ -129,34 +140,35 @@ _LEGACY_TAGS = frozenset(
 )
 
 
-def _warn_of_unknown(tags, where, registered=()):
-    """Warn of tags that no rewrite has; registered: names of rewrites that the mode adds."""
+def _warn_of_unknown(tags: Iterable[Any], where: str, registered: Iterable[str] = ()) -> None:
+    """Warn of tags that no rewrite has. registered: the names of rewrites that the mode adds."""
     unknown = [tag for tag in tags if isinstance(tag, str) and tag and tag not in _LEGACY_TAGS]
     if not unknown:
         return
     words = optdb.vocabulary() | set(registered)
-    effect = "no rewrite is left" if where.endswith("requiring") else "it changes nothing"
+    effect = "no rewrite runs" if where.endswith("requiring") else "it has no effect"
     for tag in unknown:
         if tag not in words:
             provenance.warn(
-                f"No rewrite has the name or tag {tag!r}, which {where} names: {effect}."
+                f"No rewrite has the name or tag {tag!r} given to {where}: {effect}."
                 f"{similar(tag, words | _LEGACY_TAGS)}"
             )
 
 
 class Mode:
-    """How a function is compiled.
+    """An optimizer and a linker.
 
-    linker: a name or a linker; None for config.linker. optimizer: a name, a Query, an optimizer, or
-    a function of the graph; 'default' for config.optimizer, None for no rewrite at all.
+    linker: a linker or the name of one (default: config.linker). optimizer: the name of an
+    optimizer, a Query, an optimizer, or a function of the graph (default: config.optimizer); None
+    for no rewrites.
     """
 
-    def __init__(self, linker=None, optimizer="default"):
+    def __init__(self, linker: Any = None, optimizer: Any = "default") -> None:
         self.provided_linker = linker
         self.provided_optimizer = optimizer
         self._set(linker, optimizer)
 
-    def _set(self, linker, optimizer):
+    def _set(self, linker: Any, optimizer: Any) -> None:
         self.linker = find_linker(linker)
         self._optimizer = find_optimizer(optimizer)
         if isinstance(optimizer, str | type(None)):
@@ -167,17 +179,17 @@ class Mode:
         self.linker_time = 0.0
 
     @property
-    def optimizer(self):
-        """The optimizer that the query gives now."""
+    def optimizer(self) -> Any:
+        """The optimizer; a Query finds its rewrites anew at each access."""
         if isinstance(self._optimizer, Query):
             return optdb.query(self.effective_query)
         return self._optimizer
 
     @property
-    def used_linker(self):
-        """The linker that functions get: under device=cuda that of the device in place of c|py.
+    def used_linker(self) -> Any:
+        """The linker for functions: with the flag device=cuda, the device's replaces c|py.
 
-        ``mode.excluding("gpu")`` stays on the CPU.
+        ``mode.excluding("gpu")`` keeps the CPU's.
         """
         linker, query = self.linker, self._optimizer
         device = target.device_name()
@@ -188,9 +200,10 @@ class Mode:
         return _load("opwise.gpu.linker:under_flag")(linker)
 
     @property
-    def effective_query(self):
-        """The query with the tags that the linker requires and cannot digest."""
-        query, linker = self._optimizer, self.used_linker
+    def effective_query(self) -> Query:
+        """The query, with the tags that the linker requires, without those that it cannot run."""
+        linker = self.used_linker
+        query: Query = self._optimizer
         required = getattr(linker, "required", ())
         incompatible = getattr(linker, "incompatible", ())
         if required:
@@ -199,18 +212,17 @@ class Mode:
             query = query.excluding(*incompatible)
         return query
 
-    def optimize(self, fgraph):
-        """Rewrite a graph in place; return the record of what was done (OptimizationProfile)."""
+    def optimize(self, fgraph: FunctionGraph) -> OptimizationProfile:
+        """Rewrite a graph in place; return the record of the rewrites and their times."""
         how = self.effective_query if isinstance(self._optimizer, Query) else self._optimizer
         if not isinstance(how, Query) and not hasattr(how, "optimize") and not callable(how):
             raise TypeError(f"'{type(how).__name__}' object is not callable")
         return optimize(fgraph, how)
 
-    def bound_linker(self, fgraph):
-        """Return a linker for a graph.
+    def bound_linker(self, fgraph: FunctionGraph) -> Any:
+        """Return a linker that has accepted a graph.
 
-        FAST_COMPILE never calls a C compiler: whoever asked for the quick rewrites asked for speed
-        of compilation.
+        Under FAST_COMPILE it never calls a C compiler, to compile quickly.
         """
         used = self.used_linker
         if not hasattr(used, "accept"):
@@ -224,30 +236,36 @@ class Mode:
             used = used.clone(generate_kernels=not quick)
         return used.accept(fgraph)
 
-    def on_compiled(self, function):
-        """Called with every function that was compiled under this mode."""
+    def on_compiled(self, function: Any) -> None:
+        """Called with every function after it is compiled under this mode."""
 
     # --- variants ---------------------------------------------------------------------------------
 
-    def clone(self, link_kwargs=None, optimizer="", **kwargs):
-        """Return a copy; link_kwargs go to the linker's ``clone``, another optimizer if told."""
+    def clone(
+        self, link_kwargs: Mapping[str, Any] | None = None, optimizer: Any = "", **kwargs: Any
+    ) -> Self:
+        """Return a copy of the mode.
+
+        link_kwargs: arguments for the ``clone`` of its linker. optimizer: that of the copy
+        (default: the same).
+        """
         new = self._variant(self._optimizer if optimizer == "" else optimizer)
         if link_kwargs:
             new.linker = new.provided_linker = new.linker.clone(**link_kwargs)
         return new
 
-    def _variant(self, optimizer):
+    def _variant(self, optimizer: Any) -> Self:
         new = copy.copy(self)
         new.provided_optimizer = optimizer
         new._set(self.linker, optimizer)
         new.provided_linker = self.provided_linker
         return new
 
-    def _query(self, method, tags, warn=False):
+    def _query(self, method: str, tags: Iterable[Any], warn: bool = False) -> Self:
         if not isinstance(self._optimizer, Query):
             raise AttributeError(
-                f"'{type(self._optimizer).__name__}' object has no attribute '{method}': rewrites "
-                "are chosen by tags where the optimizer of a Mode is a name, such as 'fast_run', "
+                f"'{type(self._optimizer).__name__}' object has no attribute '{method}': tags "
+                "select rewrites only if the optimizer of the Mode is a name, such as 'fast_run', "
                 "or a Query"
             )
         if warn:
@@ -255,48 +273,48 @@ class Mode:
             _warn_of_unknown(tags, f"mode.{method}", registered)
         return self._variant(getattr(self._optimizer, method)(*tags))
 
-    def including(self, *tags):
-        """Return a mode whose rewrites also include those with these tags."""
+    def including(self, *tags: str) -> Self:
+        """Return a mode that also runs the rewrites with one of these tags."""
         return self._query("including", tags, warn=True)
 
-    def excluding(self, *tags):
+    def excluding(self, *tags: str) -> Self:
         """Return a mode without the rewrites that have one of these tags."""
         return self._query("excluding", tags, warn=True)
 
-    def requiring(self, *tags):
+    def requiring(self, *tags: str) -> Self:
         """Return a mode with only those rewrites that have all of these tags."""
         return self._query("requiring", tags, warn=True)
 
-    def register(self, *optimizations):
-        """Return a mode with more rewrites: (optimizer, position) pairs."""
+    def register(self, *optimizations: tuple[Any, float]) -> Self:
+        """Return a mode with further rewrites, given as (optimizer, position) pairs."""
         return self._query("register", optimizations)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (
             f"{type(self).__name__}(linker = {self._linker_text()}, "
             f"optimizer = {self.provided_optimizer})"
         )
 
-    def _linker_text(self):
+    def _linker_text(self) -> str:
         return self.provided_linker if isinstance(self.provided_linker, str) else str(self.linker)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {"linker": self.provided_linker, "optimizer": self.provided_optimizer}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.provided_linker = state["linker"]
         self.provided_optimizer = state["optimizer"]
         self._set(state["linker"], state["optimizer"])
 
 
-#: modes by name; one that is a string "module:function" is made when it is first asked for
-predefined_modes = {
+#: modes by name; a string "module:function" is replaced by its result at its first use
+predefined_modes: dict[str, Any] = {
     "FAST_COMPILE": Mode("c|py", "fast_compile"),
     "FAST_RUN": Mode("c|py", "fast_run"),
     "PROFILE_MODE": "opwise.modes.profilemode:registered_mode",
     "DEBUG_MODE": "opwise.modes.debugmode:registered_mode",
 }
-#: names for which every call gives a new mode
+#: names for which ``get_mode`` returns a new mode each time
 _CLASSES = {
     "Mode": "opwise.modes.mode:default_class",
     "ProfileMode": "opwise.modes.profilemode:mode_at_exit",
@@ -305,26 +323,26 @@ _CLASSES = {
 }
 
 
-def default_class():
+def default_class() -> Mode:
     """Return a new Mode of config.linker and config.optimizer."""
     return Mode()
 
 
-def _load(path):
+def _load(path: str) -> Any:
     module, name = path.split(":")
     return getattr(importlib.import_module(module), name)
 
 
-def register_mode(name, mode):
-    """Add a mode under a name; ValueError if the name is taken."""
+def register_mode(name: str, mode: Any) -> None:
+    """Add a mode under a name; raise ValueError if the name is taken."""
     if name in predefined_modes:
         raise ValueError(f"Mode name already taken: {name}. Choose another.")
     predefined_modes[name] = mode
     register_mode_name(name)
 
 
-def get_mode(mode):
-    """Return the mode that ``mode`` stands for: a name, None for the default, or a mode itself."""
+def get_mode(mode: Any) -> Any:
+    """Return the mode with a name; the default mode for None; another object as it is."""
     if mode is None:
         return get_default_mode()
     if not isinstance(mode, str):
@@ -335,7 +353,7 @@ def get_mode(mode):
     if found is None:
         names = dict.fromkeys((*predefined_modes, *_CLASSES))
         raise Exception(
-            f"No predefined mode exist for string: {mode} (there are {', '.join(names)})."
+            f"No predefined mode exist for string: {mode} (known modes: {', '.join(names)})."
             f"{similar(mode, names)}"
         )
     if isinstance(found, str):
@@ -343,11 +361,12 @@ def get_mode(mode):
     return found
 
 
-_default_cache: dict = {}
+#: default modes by the flags that they depend on
+_default_cache: dict[tuple[Any, ...], Any] = {}
 
 
-def get_default_mode():
-    """Return the mode that config.mode, linker, optimizer and the optimizer_* tags say now."""
+def get_default_mode() -> Any:
+    """Return the mode of the current flags: mode, linker, optimizer and the optimizer_* tags."""
     if not isinstance(config.mode, str):
         return config.mode
     key = (

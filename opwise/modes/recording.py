@@ -6,22 +6,31 @@ import contextlib
 import importlib
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from opwise.config import config
 from opwise.hardware import cpu
 from opwise.linkers import blasload, blasthreads, cbuild
 from opwise.linkers.linked import Linked
+from opwise.profiling import recorder
 from opwise.profiling.recorder import Calls, CompileTimes, Recorder
 
 
+class TimedVM(recorder.VM, Protocol):
+    """A VM that can time its steps."""
+
+    def start_timing(self, ignore_first_call: bool = False) -> None: ...
+
+
 class Function(Calls, Protocol):
-    """What of a compiled function is recorded."""
+    """The parts of a compiled function that a Recorder reads."""
 
     name: str | None
-    linked: Linked
-    compile_report: CompileTimes
 
+    @property
+    def linked(self) -> Linked: ...
+    @property
+    def compile_report(self) -> CompileTimes: ...
     def start_timing(self, ignore_first_call: bool = False) -> None: ...
 
 
@@ -32,20 +41,20 @@ def record(
     memory: bool = False,
     rewrites: Mapping[str, Any] | None = None,
 ) -> Recorder:
-    """Time the calls of a function from now on, and return the Recorder of it.
+    """Start to time the calls of a function, and return its Recorder.
 
-    time_thunks: time each Apply too. ignore_first_call: begin with the second call. memory: have
-    profiles say what lived in the last call. rewrites: the optimizer's record, to be kept.
+    time_thunks: time each Apply too. ignore_first_call: start with the second call. memory: record
+    which values were alive in the last call. rewrites: the optimizer's record, to keep.
     """
     linked = function.linked
     _load_blas(any(linked.in_c))
     if time_thunks:
-        linked.vm.start_timing(ignore_first_call)
+        cast(TimedVM, linked.vm).start_timing(ignore_first_call)
     function.start_timing(ignore_first_call)
     device = getattr(linked.vm, "device", None)
     return Recorder(
         name=function.name,
-        linked=linked,
+        linked=cast(recorder.Linked, linked),
         calls=function,
         report=function.compile_report,
         limits=cpu.known,
@@ -59,18 +68,18 @@ def record(
 
 def _known(device: Any) -> Any:
     """Return (name, MachineLimits) of a Device, None if it has not been measured."""
-    found = importlib.import_module("opwise.gpu.probe").known(device)
+    found = importlib.import_module("opwise.gpu.runtime.device_peaks").known(device)
     return found and (f"cuda{device.index}", found)
 
 
 def _load_blas(is_called: bool) -> None:
-    """Load BLAS before the first call: its tens of milliseconds belong to no Apply.
+    """Load BLAS before the first call, whose times would contain the tens of ms that it takes.
 
-    is_called: whether a step in C may call it.
+    is_called: whether a C step may call BLAS.
     """
     if is_called:
-        with contextlib.suppress(ImportError):  # the first step that needs it says so
+        with contextlib.suppress(ImportError):  # the first step that needs it raises
             blasload.load()
-    # what this imports must not be imported at the end of the program: Python forgets there that
-    # Ctrl-C ended it when code is made of texts, as for dataclasses, and exits with 1
+    # Import now what this needs. An import at exit compiles code from texts, for dataclasses, and
+    # then Python exits with 1 after a Ctrl-C, not by the signal.
     blasthreads.describe()

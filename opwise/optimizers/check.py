@@ -1,23 +1,26 @@
-"""Checks of rewrites by the values before and after, for the tests of rules.
+"""Checks of rewrites by the values before and after, for tests of rules.
 
-DebugMode checks each replacement of a whole optimization: see ``history``.
+DebugMode checks each replacement of a whole optimization, see ``history``.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from opwise.config import change_flags
 from opwise.errors import BadOptimization
 from opwise.graph import provenance
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import io_toposort
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.folding import params
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.passes import Optimizer
 
 
-def evaluate(outputs, values):
-    """Return the values of ``outputs`` as the ``perform`` methods compute them, Apply by Apply.
+def evaluate(outputs: Sequence[Variable], values: Mapping[Variable, Any]) -> list[Any]:
+    """Return the values of ``outputs``, computed by the ``perform`` methods, Apply by Apply.
 
     values: dict from the variables that the outputs depend on to arrays. Nothing is rewritten, and
     no value is overwritten.
@@ -40,12 +43,14 @@ def evaluate(outputs, values):
     return [value_of(var) for var in outputs]
 
 
-def check_rewrite(rewrite, inputs, outputs, values):
+def check_rewrite(
+    rewrite: Any, inputs: Sequence[Variable], outputs: Sequence[Variable], values: Sequence[Any]
+) -> FunctionGraph:
     """Apply a rule or pass to a copy of a graph, compare the results, and return the copy.
 
-    values: a list with an array for each input. Raises BadOptimization where an output has another
-    type or, in the sense of its type's ``values_eq_approx``, another value than before; what the
-    rewrite raises is passed on.
+    values: a list with an array for each input. Raises BadOptimization if an output has another
+    type than before, or another value by ``values_eq_approx`` of its type. Exceptions of the
+    rewrite are passed on.
     """
     expected = evaluate(outputs, dict(zip(inputs, values, strict=True)))
     fgraph = FunctionGraph(inputs, outputs)
@@ -59,7 +64,7 @@ def check_rewrite(rewrite, inputs, outputs, values):
         if before.type != after.type:
             raise BadOptimization(f"{rewrite} changed the type {before.type} to {after.type}")
         if not after.type.is_valid_value(new):
-            raise BadOptimization(f"{rewrite} made {new!r}, which is no value of {after.type}")
+            raise BadOptimization(f"{rewrite} made {new!r}, which is not a value of {after.type}")
         if not before.type.values_eq_approx(old, new):
             raise BadOptimization(
                 f"{rewrite} changed the value of {before} from {old!r} to {new!r}; the graph is "

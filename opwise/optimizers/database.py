@@ -1,6 +1,6 @@
 """Databases of rewrites: objects by name and tag, and the queries that select among them.
 
-A database answers a query with one pass. Which databases there are stands in ``stages``.
+A database answers a query with one pass. The databases themselves are defined in ``stages``.
 """
 
 from __future__ import annotations
@@ -52,11 +52,10 @@ class OrderedSet(MutableSet):
 
 
 class Query:
-    """What to take from a database: what has any tag of ``include``, all of ``require``, none of
-    ``exclude``.
+    """Selects the objects with any tag of ``include``, all of ``require`` and none of ``exclude``.
 
-    subquery: dict from the name of a database inside to the query for it (None leaves it out);
-    this one unless told. position_cutoff: in a sequence, only what stands before this position.
+    subquery: dict from the name of a nested database to the query for it, or None to leave it out
+    (default: this query). position_cutoff: in a sequence, select only objects before this position.
     extra_optimizations: (pass, position) pairs that are added to the sequence.
     """
 
@@ -75,7 +74,7 @@ class Query:
         self.subquery = dict(subquery or {})
         self.position_cutoff = math.inf if position_cutoff is None else position_cutoff
         self.extra_optimizations = list(extra_optimizations or ())
-        #: what a profile calls it; those made of it have it too
+        #: its name in profiles, which derived queries inherit
         self.name: str | None = None
 
     def _changed(self, include=(), require=(), exclude=(), extra=()):
@@ -91,15 +90,15 @@ class Query:
         return new
 
     def including(self, *tags):
-        """Return a query that also takes what has one of ``tags``."""
+        """Return a query that also selects the objects with one of ``tags``."""
         return self._changed(include=tags)
 
     def excluding(self, *tags):
-        """Return a query that takes nothing that has one of ``tags``."""
+        """Return a query that selects no object with one of ``tags``."""
         return self._changed(exclude=tags)
 
     def requiring(self, *tags):
-        """Return a query that only takes what has all of ``tags``."""
+        """Return a query that selects only objects with all of ``tags``."""
         return self._changed(require=tags)
 
     def register(self, *optimizations):
@@ -107,13 +106,13 @@ class Query:
         return self._changed(extra=optimizations)
 
     def until(self, cutoff):
-        """Return a query that takes only what stands before a position."""
+        """Return a query that selects only objects before a position."""
         query = self._changed()
         query.position_cutoff = cutoff
         return query
 
     def inside(self):
-        """Return what this query asks of a database inside: positions there are others."""
+        """Return the query for nested databases, which have positions of their own."""
         if not self.extra_optimizations and self.position_cutoff == math.inf:
             return self
         return Query(self.include, self.require, self.exclude, self.subquery)
@@ -144,7 +143,7 @@ class Query:
 
 
 class _Generation:
-    """Counts changes of all databases, so that answers to old queries are known to be old."""
+    """Counts the changes of all databases, to find cached answers that are outdated."""
 
     number = 0
 
@@ -152,7 +151,7 @@ class _Generation:
 def _as_query(tags, options) -> Query:
     if tags and isinstance(tags[0], Query):
         if len(tags) > 1 or options:
-            raise TypeError("A Query selects by itself: no tags and options beside it")
+            raise TypeError("A Query is given alone, without tags and options")
         return tags[0]
     chosen: dict[str, list[str]] = {"+": [], "&": [], "-": []}
     for tag in tags:
@@ -169,9 +168,9 @@ _lock = threading.RLock()
 
 
 class DB:
-    """Rewrites and databases of them, by name and tag. The base class answers with a set.
+    """Rewrites and nested databases, by name and tag. The base class answers with a set.
 
-    fill: called once, before the database is first used for anything.
+    fill: function that fills the database, called once, before its first use.
     """
 
     def __init__(self, name=None, fill=None):
@@ -195,14 +194,14 @@ class DB:
                 self._fill = None
             finally:
                 self._filling = False
-                if self._fill is not None:  # it raised: the next use starts anew
+                if self._fill is not None:  # it raised: the next use tries again
                     self._objects.clear()
                     self._tags.clear()
 
     def register(self, name, obj, *tags, use_db_name_as_tag=True):
-        """Add a rewrite or a database; its class's name and this database's are tags of it too.
+        """Add a rewrite or a database; the names of its class and of this database become tags.
 
-        Raises ValueError where the name is taken or is a tag, or a tag is the name of something.
+        Raises ValueError if the name is in use, as a name or a tag, or if a tag is a name in use.
         """
         self._filled()
         if not isinstance(obj, DB | Optimizer | LocalOptimizer):
@@ -228,7 +227,7 @@ class DB:
             self._tags.setdefault(tag, {})[name] = None
 
     def vocabulary(self):
-        """Return every name and tag here and in the databases inside, as a set."""
+        """Return the set of names and tags, those of nested databases included."""
         self._filled()
         words = {*self._objects, *self._tags}
         for obj in self._objects.values():
@@ -245,7 +244,7 @@ class DB:
         _Generation.number += 1
 
     def remove_tags(self, name, *tags):
-        """Take tags away from the object of a name."""
+        """Remove tags from the object of a name."""
         for tag in tags:
             self._tags[tag].pop(name, None)
         _Generation.number += 1
@@ -280,9 +279,9 @@ class DB:
         return {tag: None} if tag in self._objects else self._tags.get(tag, {})
 
     def select(self, query):
-        """Return a dict from the names of what a query takes to the objects, as registered.
+        """Return {name: object} of the objects that a query selects, in order of registration.
 
-        A database inside is replaced by its own answer.
+        A nested database is replaced by its own answer.
         """
         self._filled()
         chosen = set()
@@ -310,9 +309,9 @@ class DB:
         return OrderedSet(self.select(query).values())
 
     def query(self, *tags, **subqueries):
-        """Return what is selected by a Query, or by tags that start with '+', '&' or '-'.
+        """Return the answer to a Query, or to tags that start with '+', '&' or '-'.
 
-        The same query gets the same object as long as nothing is registered anywhere.
+        The answer to the same query is the same object, until a database changes.
         """
         return self._answer(_as_query(tags, subqueries), config.optdb.position_cutoff)
 
@@ -327,7 +326,7 @@ class DB:
             if cutoff < query.position_cutoff:
                 query = query.until(cutoff)
             answer = self.__query__(query)
-            # the extra passes are kept alive beside it, as the key holds their id
+            # the answer keeps the extra passes alive, whose ids are in the key
             self._answers[key] = answer
         return answer
 
@@ -339,7 +338,7 @@ class DB:
 
 
 class EquilibriumDB(DB):
-    """Rules and passes that are applied until none of them has anything to do."""
+    """Rules and passes that are applied until none of them changes the graph."""
 
     def __init__(self, ignore_newtrees=True, tracks_on_change_inputs=False, name=None):
         super().__init__(name)
@@ -351,8 +350,8 @@ class EquilibriumDB(DB):
     def register(self, name, obj, *tags, final_opt=False, cleanup=False, use_db_name_as_tag=True):
         """Add a rule or a pass.
 
-        final_opt: a pass that runs each time the rules have come to rest. cleanup: one that runs
-        after those, such as a merge.
+        final_opt: whether it is a pass that runs each time the rules are done. cleanup: whether it
+        is a pass that runs after those, such as a merge.
         """
         if final_opt and cleanup:
             raise ValueError("a pass is either final or a cleanup", obj)
@@ -381,7 +380,7 @@ class SequenceDB(DB):
         self.failure_callback = failure_callback
         self.__position__: dict[str, float] = {}
 
-    # the position as third argument is what programs pass
+    # programs pass the position as third argument
     def register(  # type: ignore[override]
         self, name, obj, position, *tags, use_db_name_as_tag=True
     ):
@@ -402,7 +401,7 @@ class SequenceDB(DB):
     def __query__(self, query):
         found = self.select(query)
         placed = [(self.__position__[name], False, name, obj) for name, obj in found.items()]
-        # what a query brings along stands where it says, after what is registered there
+        # extra passes come after the registered passes of the same position
         placed += [(at, True, opt.name or "", opt) for opt, at in query.extra_optimizations]
         placed = [entry for entry in placed if entry[0] < query.position_cutoff]
         placed.sort(key=lambda entry: entry[:3])
@@ -414,7 +413,7 @@ class SequenceDB(DB):
 
 
 class LocalGroupDB(DB):
-    """Rules as one rule: the first that has a replacement gives it (see ``LocalOptGroup``)."""
+    """Rules that form one rule: the first replacement is taken (see ``LocalOptGroup``)."""
 
     def __init__(self, name=None):
         super().__init__(name)
@@ -446,7 +445,7 @@ class TopoDB(DB):
         self.failure_callback = failure_callback
 
     def register(self, name, obj, *tags, **options):
-        """Add a rule to the database inside."""
+        """Add a rule to the nested database."""
         self.db.register(name, obj, *tags, **options)
 
     def __query__(self, query):
@@ -460,7 +459,7 @@ class TopoDB(DB):
 
 
 class ProxyDB(DB):
-    """Another database under another name, so that it may stand at several places."""
+    """Another database under another name, to register it several times."""
 
     def __init__(self, db):
         if not isinstance(db, DB):

@@ -1,20 +1,22 @@
-"""Constant folding: what depends on constants alone is computed once, before anything runs."""
+"""Constant folding: expressions of constants are computed once, during optimization."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opwise.errors import MethodNotDefined, ShapeError
+from opwise.graph.apply import Apply
 from opwise.graph.traversal import io_toposort
 from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.rule import rule
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.variable import constant
 
-#: a result of more elements than this is computed anew in each call, if its operands are smaller
+#: larger results, in elements, are computed in each call unless their operands are as large
 LARGEST = 1_000_000
 
 _EVERYWHERE = ("fast_run", "fast_compile")
@@ -25,9 +27,10 @@ _EVERYWHERE = ("fast_run", "fast_compile")
     name="topo_constant_folding",
 )
 def constant_folding(fgraph, node):
-    """An Apply of constants becomes the constants that its Op computes.
+    """Replaces an Apply of constants by the constants that its Op computes.
 
-    It stays if the Op says so (``do_constant_folding``), fails, or makes a large array of little.
+    Not if the Op refuses (``do_constant_folding``) or fails, or if a large array would be made of
+    small operands.
     """
     for var in node.inputs:
         if not isinstance(var, Constant):
@@ -40,8 +43,8 @@ def constant_folding(fgraph, node):
     return [out.type.make_constant(value) for out, value in zip(node.outputs, values, strict=True)]
 
 
-def perform(node, inputs):
-    """Return the values of an Apply's outputs for values of its inputs; None where that fails."""
+def perform(node: Apply, inputs: Sequence[Any]) -> list[Any] | None:
+    """Return the values of an Apply's outputs for values of its inputs; None if that fails."""
     destroyed = {i for indices in node.op.destroy_map.values() for i in indices}
     inputs = [
         value.copy() if i in destroyed and hasattr(value, "copy") else value
@@ -50,20 +53,20 @@ def perform(node, inputs):
     storage = [[None] for _ in node.outputs]
     try:
         node.op.perform(node, inputs, storage, *params(node))
-    except Exception:  # an Op may fail in any way: then it does so where and when the user runs it
+    except Exception:  # the Op will fail in the same way when the user calls the function
         return None
     values = [cell[0] for cell in storage]
     for i, (value, out) in enumerate(zip(values, node.outputs, strict=True)):
         if value is None or not out.type.is_valid_value(value):
             return None
         if isinstance(value, np.ndarray) and value.base is not None:
-            # a part must not keep the whole in memory
+            # a view would keep the whole array in memory
             values[i] = value.copy()
     return values
 
 
-def params(node):
-    """Return what ``perform`` of an Apply takes after the storage, as a tuple."""
+def params(node: Apply) -> tuple[Any, ...]:
+    """Return the extra arguments of ``perform`` of an Apply, as a tuple."""
     try:
         return (node.op.get_params(node),)
     except MethodNotDefined:
@@ -74,7 +77,7 @@ def params(node):
 
 
 def _is_too_large(node):
-    """Return whether an Apply of constants is known to make much more than it is given."""
+    """Return whether the result of an Apply of constants is known to be too large to fold."""
     given = sum(np.size(v.data) for v in node.inputs)
     op = node.op
     if isinstance(op, Elemwise):
@@ -87,7 +90,7 @@ def _is_too_large(node):
 
 
 def _takes_lengths(node):
-    """Return whether some input may say how large the output is."""
+    """Return whether an input may be a length of the output."""
     return any(getattr(v.type, "dtype", "")[:3] in ("int", "uin", "boo") for v in node.inputs)
 
 
@@ -101,7 +104,7 @@ def _broadcast_size(node):
 
 
 def _said_size(node):
-    """Return the number of elements of all outputs as ``infer_shape`` says, or None."""
+    """Return the number of elements of all outputs by ``infer_shape``; None if not known."""
     shapes = [
         tuple(constant(np.int64(n)) for n in np.shape(v.data)) if hasattr(v.type, "ndim") else None
         for v in node.inputs
@@ -111,7 +114,7 @@ def _said_size(node):
         return sum(math.prod(map(_number, shape)) for shape in said if shape is not None)
     except (ShapeError, NotImplementedError, _NotKnown):
         return None
-    except Exception:  # a user's infer_shape that fails is reported where shapes are asked for
+    except Exception:  # ShapeFeature reports a user's infer_shape that fails
         return None
 
 

@@ -1,7 +1,7 @@
-"""History: what the rewrites of one optimization did, so that each can be judged on values later.
+"""The history of one optimization, from which DebugMode checks each replacement on values.
 
-Nothing is copied or printed while rewrites run: an Apply is kept as it was when it came in, a
-replacement as a pair of variables.
+Nothing is copied or printed while rewrites run: the history keeps the Op and the inputs that an
+Apply had when it was imported, and a pair of variables for a replacement.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from opwise.graph.variable import Variable
 
 @dataclass(frozen=True)
 class Replacement:
-    """A reader was let read ``new`` instead of ``old``, by the rule ``reason`` in ``stage``."""
+    """A rule, ``reason``, let an Apply read ``new`` instead of ``old`` in ``stage``."""
 
     old: Variable
     new: Variable
@@ -25,7 +25,7 @@ class Replacement:
 
 @dataclass(frozen=True)
 class NewOp:
-    """An Apply was given another Op that computes the same, by ``reason`` in ``stage``."""
+    """A rewrite, ``reason``, gave an Apply another Op that computes the same in ``stage``."""
 
     node: Apply
     reason: str
@@ -33,10 +33,7 @@ class NewOp:
 
 
 class Event:
-    """One change of a graph: an Apply came ('import') or went ('prune'), or an input changed.
-
-    Events of two graphs are equal if the same happened to equal Ops for the same reason.
-    """
+    """One change of a graph: an 'import' or 'prune' of an Apply, or a 'change' of an input."""
 
     __slots__ = ("idx", "kind", "node", "op", "reason")
 
@@ -48,7 +45,7 @@ class Event:
         self.reason = str(reason)
 
     def same(self, other):
-        """Return whether the same happened in the other's graph."""
+        """Return whether an event of another graph is the same change, of an equal Op."""
         return (
             self.kind == other.kind
             and self.idx == other.idx
@@ -83,7 +80,7 @@ class Trace(Feature):
         return type(self)()
 
     def differences(self, other, number=0, other_number=1):
-        """Return a text on where two traces differ, '' if they do not."""
+        """Return a text on where two traces differ; '' if they are equal."""
         lines = [
             f"non-equal optimization events {other_number} : {k}\n    {a}\n    {b}"
             for k, (a, b) in enumerate(zip(self.events, other.events, strict=False))
@@ -105,24 +102,25 @@ class Trace(Feature):
         )
 
 
-class History(Trace):
-    """A trace that also keeps what every Apply and replacement was at the time.
+class RewriteHistory(Trace):
+    """A trace that also keeps Applys as they were imported, and all replacements.
 
-    applys: a dict from each Apply that ever was in the graph to (Op, inputs) as it came in; each
-    stands behind those that it reads. written: the outputs of the graph before all rewrites.
-    replacements, new_ops: in the order of time; what was undone is not among them.
-
-    An Apply's value does not change as long as all replacements so far were right. So the first
-    replacement whose two values differ, both computed from Applys as they came in, is to blame.
+    As long as all replacements were right, no Apply changes its value. So the first replacement
+    whose two values differ, both computed from Applys as they were imported, is wrong.
     """
 
     def __init__(self):
         super().__init__()
+        #: every Apply that was ever in the graph -> (Op, inputs) when it was imported; each comes
+        #: after the Applys that it reads
         self.applys: dict[Apply, tuple] = {}
+        #: in order of time, without those that were undone
         self.replacements: list[Replacement] = []
-        #: how many replacements there were before an Apply came in, for those of rewrites
+        #: Apply made by a rewrite -> the number of replacements before it was imported
         self._before: dict[Apply, int] = {}
+        #: in order of time
         self.new_ops: list[NewOp] = []
+        #: the outputs of the graph before all rewrites
         self.written: list[Variable] = []
 
     def on_attach(self, fgraph):
@@ -143,13 +141,13 @@ class History(Trace):
 
     def on_change_input(self, fgraph, node, i, old, new, reason):
         super().on_change_input(fgraph, node, i, old, new, reason)
-        if reason == "undo":  # edits are undone one by one, the last one first
+        if reason == "undo":  # edits are undone in reverse order
             self.replacements.pop()
         else:
             self.replacements.append(Replacement(old, new, str(reason), _stage(fgraph)))
 
     def reason_of(self, node):
-        """Return what last gave an Apply another Op, as a NewOp, or None."""
+        """Return the last NewOp of an Apply, or None."""
         found = next((one for one in reversed(self.new_ops) if one.node is node), None)
         return found if found is not None and found.reason != "undo" else None
 

@@ -1,27 +1,50 @@
-"""Merging: of Applys that compute the same from the same, and of equal constants, one is kept."""
+"""Merging: of equal Applys on equal inputs, and of equal constants, one is kept."""
 
 from __future__ import annotations
 
 from opwise.errors import InconsistencyError
+from opwise.graph.features import Feature
+from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.provenance import union
 from opwise.graph.variable import Constant
 from opwise.optimizers.passes import Optimizer, PassRecord
 
 
-class MergeOptimizer(Optimizer):
-    """Merges in one walk from the inputs: the first of equal things is kept.
+class _MergeMark(Feature):
+    """Remembers after which edit of its graph nothing was left to merge."""
 
-    Applys are equal if their Ops are and they read the same variables; constants if their
-    signatures are, dtype included. What is kept inherits the origins, and a name if it has none.
+    def __init__(self) -> None:
+        self.edits: int | None = None
+
+    def clone(self) -> _MergeMark:
+        """Return a mark for a copy of the graph, which counts edits of its own."""
+        return _MergeMark()
+
+
+def _mark_of(fgraph: FunctionGraph) -> _MergeMark:
+    mark = fgraph.find_feature(_MergeMark)
+    if mark is None:
+        mark = _MergeMark()
+        fgraph.attach_feature(mark)
+    return mark
+
+
+class MergeOptimizer(Optimizer):
+    """Merges in one pass from the inputs to the outputs; the first of equal Applys is kept.
+
+    Applys are equal if their Ops are and they read the same variables; constants are equal if their
+    signatures are, which include the dtype. The one that is kept inherits the origins, and a name
+    if it has none.
     """
 
     name = "merge"
 
     def apply(self, fgraph):
-        if getattr(fgraph, "merged_at", None) == fgraph.edits:
+        mark = _mark_of(fgraph)
+        if mark.edits == fgraph.edits:
             return PassRecord(counts={"merged": 0, "constants": 0, "failures": 0})
         constants, applys = _equal_things(fgraph)
-        # in this order what is kept never loses its last reader before it gets another
+        # in this order, an Apply that is kept gets its new readers before it loses others
         pairs = list(constants)
         for node, kept in applys:
             pairs.extend(zip(node.outputs, kept.outputs, strict=True))
@@ -30,7 +53,7 @@ class MergeOptimizer(Optimizer):
             _inherit(applys)
             failures = _replace(fgraph, pairs)
         if not failures:
-            fgraph.merged_at = fgraph.edits  # nothing is equal any more until something changes
+            mark.edits = fgraph.edits
         merged = len(constants) + len(applys)
         return PassRecord(
             counts={"merged": merged, "constants": len(constants), "failures": failures}
@@ -38,7 +61,7 @@ class MergeOptimizer(Optimizer):
 
 
 def _equal_things(fgraph):
-    """Return the constants and the Applys that can go, each with the equal one to keep."""
+    """Return two lists of pairs (to remove, equal one to keep): constants and Applys."""
     first_constant: dict = {}
     first_op: dict = {}
     op_of: dict = {}
@@ -48,7 +71,7 @@ def _equal_things(fgraph):
     for node in fgraph.toposort():
         op = op_of.get(id(node.op))
         if op is None:
-            # one number for equal Ops: comparing them for each Apply would take most of the time
+            # equal Ops share a number: comparing them for each Apply would take most of the time
             op = op_of[id(node.op)] = first_op.setdefault(node.op, len(first_op))
         key = [op]
         for var in node.inputs:
@@ -74,7 +97,7 @@ def _equal_things(fgraph):
 
 
 def _same_types(node, kept):
-    # an Op may have been told the type of its output when it was applied
+    # some Ops take the type of their output when they are applied
     return all(
         a.type is b.type or a.type == b.type
         for a, b in zip(node.outputs, kept.outputs, strict=True)
@@ -82,7 +105,7 @@ def _same_types(node, kept):
 
 
 def _replace(fgraph, pairs):
-    """Replace all pairs, one by one where that breaks the graph; return how many failed."""
+    """Replace all pairs, one by one if that breaks the graph; return how many failed."""
     for old, new in pairs:
         if new.name is None and old.name is not None:
             new.name = old.name

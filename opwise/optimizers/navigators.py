@@ -1,14 +1,17 @@
-"""Passes that apply rules: once to every Apply, or until none has anything left to do."""
+"""Passes that apply rules: once to each Apply, or until no rule changes the graph."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from time import perf_counter
+from typing import Any
 
 from opwise.config import config
 from opwise.errors import BadOptimization, InconsistencyError
 from opwise.graph.apply import Apply
 from opwise.graph.features import Feature
+from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Variable
 from opwise.optimizers.passes import (
     Optimizer,
@@ -18,20 +21,22 @@ from opwise.optimizers.passes import (
     logger,
     run_pass,
 )
-from opwise.optimizers.rule import LocalOptGroup, RuleIndex, is_empty
+from opwise.optimizers.rule import LocalOptGroup, LocalOptimizer, RuleIndex, is_empty
 
-#: a rule is tried again on an Apply when an input, or an owner this many levels below, changed
+#: a rule is tried again on an Apply if an Apply up to this many levels below has changed
 REACH = 3
 
 
 # --- putting a rule's result into the graph -------------------------------------------------------
 
 
-def replacements(rule, node, result):
-    """Return (pairs of a variable and its replacement, Applys that must go) of a rule's result.
+def replacements(
+    rule: object, node: Apply, result: Any
+) -> tuple[list[tuple[Variable, Variable]], Sequence[Apply]]:
+    """Return (pairs of a variable and its replacement, Applys to remove) from a rule's result.
 
-    Pairs that change nothing are left out. Raises TypeError, ValueError or BadOptimization where
-    the result is none that ``rule`` allows.
+    Pairs that change nothing are left out. Raises TypeError, ValueError or BadOptimization if the
+    result is invalid, see ``rule``.
     """
     remove = ()
     if is_empty(result):
@@ -44,14 +49,14 @@ def replacements(rule, node, result):
     elif isinstance(result, list | tuple):
         if len(result) != len(node.outputs):
             raise ValueError(
-                f"The rule {rule} gave {len(result)} replacements for the {len(node.outputs)} "
+                f"The rule {rule} returned {len(result)} replacements for the {len(node.outputs)} "
                 f"outputs of {node}"
             )
         found = list(zip(node.outputs, result, strict=True))
     else:
         raise TypeError(
-            f"The rule {rule} gave {result!r} for {node}: expected a list with a replacement for "
-            "each output, a dict, or None"
+            f"The rule {rule} returned {result!r} for {node}: expected a list with a replacement "
+            "for each output, a dict, or None"
         )
     pairs = []
     for old, new in found:
@@ -74,12 +79,18 @@ def replacements(rule, node, result):
     return pairs, remove
 
 
-def apply_result(fgraph, node, rule, result, navigator=None):
-    """Put a rule's result into the graph; return whether that changed it.
+def apply_result(
+    fgraph: FunctionGraph,
+    node: Apply,
+    rule: object,
+    result: Any,
+    navigator: NavigatorOptimizer | None = None,
+) -> bool:
+    """Apply a rule's result to the graph; return whether that changed it.
 
-    A result that breaks the graph is undone. navigator: the pass that hears of failures.
+    A result that breaks the graph is undone. navigator: the pass that handles failures.
     """
-    pairs = ()
+    pairs: Sequence[tuple[Variable, Variable]] = ()
     try:
         pairs, remove = replacements(rule, node, result)
         if not pairs:
@@ -89,11 +100,11 @@ def apply_result(fgraph, node, rule, result, navigator=None):
         else:
             fgraph.replace_all_validate(pairs, reason=rule)
     except InconsistencyError as error:
-        # a replacement that cannot stand, in place for example, is an offer that was declined
+        # an invalid replacement, for example one that works in place, is declined silently
         if navigator is not None and navigator.failure_callback is not None:
             navigator.report(error, rule, node, pairs)
         return False
-    except Exception as error:  # whatever a rule or a Type does, the graph goes on without it
+    except Exception as error:  # a rule or a Type may raise anything; the graph is as it was
         if navigator is not None:
             navigator.report(error, rule, node, pairs)
         else:
@@ -109,7 +120,7 @@ def apply_result(fgraph, node, rule, result, navigator=None):
 
 
 class _Watcher(Feature):
-    """Hears what a change brought, took away and touched."""
+    """Records the Applys that changes import, prune and touch."""
 
     def __init__(self):
         self.imported = []
@@ -145,10 +156,10 @@ class _WorkList:
         self.fgraph.remove_feature(self.watcher)
 
     def take_changes(self, node=None):
-        """Queue the Applys that the last change concerns; return how many it brought.
+        """Queue the Applys that the last change affects; return how many it imported.
 
-        New ones and readers of what was replaced come next, as they stand lowest. Those further
-        above, and those that lost a reader, come last.
+        Imported Applys and readers of the replaced variables come first in the queue. Applys
+        further above, and those that lost a reader, come last.
         """
         fgraph, pending, watcher = self.fgraph, self.pending, self.watcher
         new = [n for n in watcher.imported if n.fgraph is fgraph]
@@ -181,7 +192,7 @@ class _WorkList:
 
 
 def _above(nodes):
-    """Return the Applys that read what ``nodes`` compute, up to REACH levels below counted."""
+    """Return the Applys that depend on ``nodes`` over less than REACH levels."""
     found: dict[Apply, None] = {}
     level = list(nodes)
     for _ in range(REACH - 1):
@@ -215,7 +226,7 @@ class NavigatorOptimizer(Optimizer):
 
     @staticmethod
     def warn_inplace(exc, nav, repl_pairs, local_opt, node):
-        """Decline what would break the graph; otherwise do as config.on_opt_error says."""
+        """Ignore replacements that break the graph; otherwise do as config.on_opt_error says."""
         if not isinstance(exc, InconsistencyError):
             failed(str(local_opt), exc, node)
 
@@ -234,9 +245,9 @@ class NavigatorOptimizer(Optimizer):
 class TopoOptimizer(NavigatorOptimizer):
     """Tries one rule on every Apply once, in topological order.
 
-    order: 'in_to_out' or 'out_to_in'. ignore_newtrees: whether the Applys that the rule makes are
-    left out. failure_callback: function of an exception, this pass, the pairs to replace, the rule
-    and the Apply.
+    order: 'in_to_out' or 'out_to_in'. ignore_newtrees: whether to skip the Applys that the rule
+    makes. failure_callback: function of an exception, this pass, the pairs to replace, the rule and
+    the Apply.
     """
 
     def __init__(
@@ -286,7 +297,7 @@ class _TopoRun:
         self.fgraph.remove_feature(self.watcher)
 
     def look_at(self, node):
-        """Try rules on an Apply until one changes the graph; return the Applys that it brought."""
+        """Try rules on an Apply until one changes the graph; return the imported Applys."""
         fgraph, optimizer = self.fgraph, self.optimizer
         for rule, call in optimizer._index.of(node.op).calls:
             record = self.records[rule]
@@ -318,13 +329,13 @@ class _TopoRun:
         return PassRecord(rules=records)
 
 
-def in2out(*local_opts, name=None, **options):
+def in2out(*local_opts: LocalOptimizer, name: str | None = None, **options: Any) -> TopoOptimizer:
     """Return a pass that tries rules on every Apply once, from the inputs to the outputs."""
     rule = local_opts[0] if len(local_opts) == 1 else LocalOptGroup(*local_opts)
     return TopoOptimizer(rule, "in_to_out", name=name, **options)
 
 
-def out2in(*local_opts, name=None, **options):
+def out2in(*local_opts: LocalOptimizer, name: str | None = None, **options: Any) -> TopoOptimizer:
     """Return a pass that tries rules on every Apply once, from the outputs to the inputs."""
     rule = local_opts[0] if len(local_opts) == 1 else LocalOptGroup(*local_opts)
     return TopoOptimizer(rule, "out_to_in", name=name, **options)
@@ -342,16 +353,16 @@ def _warn_of_loop(what, names):
 
 
 class EquilibriumOptimizer(NavigatorOptimizer):
-    """Tries rules, from the inputs up, until none of them has anything left to do.
+    """Applies rules, from the inputs to the outputs, until none of them changes the graph.
 
-    Each Apply is looked at once, and again when something near it has changed, so that the cost
-    grows with the size of the graph and the number of changes. optimizers: rules and passes; a
-    pass runs when the rules have come to rest, and they go on where it changed something.
-    final_optimizers, cleanup_optimizers: passes that run after those. max_use_ratio:
-    config.optdb.max_use_ratio unless told.
+    Rules are tried on each Apply once, and again after changes near it, so that the cost is linear
+    in the size of the graph and the number of changes. optimizers: rules and passes; the passes run
+    when the rules are done, which continue where a pass changed the graph. final_optimizers,
+    cleanup_optimizers: passes that run after those. max_use_ratio: (default:
+    config.optdb.max_use_ratio).
     """
 
-    #: a whole pass that still changes the graph after this many rounds will not come to rest
+    #: passes that still change the graph after this many rounds are stopped
     MAX_ROUNDS = 50
 
     def __init__(
@@ -457,7 +468,7 @@ class _EquilibriumRun:
         return True
 
     def passes(self):
-        """Run the passes; come back early if there is something for the rules to do again."""
+        """Run the passes, until one of them leaves work for the rules."""
         self.rounds += 1
         optimizer = self.optimizer
         if self.rounds > optimizer.MAX_ROUNDS:

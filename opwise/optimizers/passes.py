@@ -1,22 +1,26 @@
-"""Passes: what edits a whole graph, how a failing one is treated, and what they record.
+"""Passes, which edit a whole graph; how failures are handled, and the records of passes.
 
-Passes that apply rules are in ``navigators``; which passes run stands in ``stages``.
+Passes that apply rules are in ``navigators``; the pipeline of passes is in ``stages``.
 """
 
 from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from time import perf_counter
+from typing import Any
 
 from opwise.config import config
 from opwise.graph import provenance
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
 from opwise.optimizers.rule import check_destroyers
 
 
 def logger():
-    """Return the logger of this package; few programs wait for the import of logging."""
+    """Return the logger of this package; logging is imported only when it is needed."""
     import logging
 
     return logging.getLogger("opwise.optimizers")
@@ -27,38 +31,40 @@ def logger():
 
 @dataclass
 class RuleRecord:
-    """What one rule did in one pass.
-
-    applied: replacements made. created: Applys that they brought. tried: Applys that it looked at,
-    counting each visit. seconds: its time, measured only under config.profile_optimizer.
-    """
+    """What one rule did in one pass."""
 
     name: str
+    #: how many replacements it made
     applied: int = 0
+    #: how many Applys these replacements imported
     created: int = 0
+    #: on how many Applys it was tried, each time counted
     tried: int = 0
+    #: its time, measured only under config.profile_optimizer
     seconds: float = 0.0
 
 
 @dataclass
 class PassRecord:
-    """What one pass did: seconds, Applys before and after, its rules, the passes inside it.
-
-    kind: the class of the pass. index: its place in the sequence. validate: seconds of validating
-    the graph. counts: figures of its own kind. failed: whether it raised, so that the graph was put
-    back.
-    """
+    """What one pass did."""
 
     name: str = ""
+    #: the name of its class
     kind: str = ""
+    #: its position in the sequence, from 0
     index: int = 0
     seconds: float = 0.0
+    #: seconds of these that validation of the graph took
     validate: float = 0.0
+    #: the number of Applys
     nodes_before: int = 0
     nodes_after: int = 0
     rules: list[RuleRecord] = field(default_factory=list)
+    #: the records of nested passes
     passes: list[PassRecord] = field(default_factory=list)
+    #: numbers that only its kind of pass has, by name
     counts: dict[str, float] = field(default_factory=dict)
+    #: whether it raised an exception, so that the graph was restored
     failed: bool = False
 
     def as_dict(self):
@@ -71,7 +77,7 @@ class OptimizationProfile(PassRecord):
     """The record of one optimization of one graph; ``passes`` are the stages that ran."""
 
     def applied(self):
-        """Return a dict from the name of each rule that did something to its number of times."""
+        """Return {name of a rule: how many replacements it made}."""
         counts: dict[str, int] = {}
         stack = list(reversed(self.passes))
         while stack:
@@ -86,11 +92,11 @@ class OptimizationProfile(PassRecord):
 # --- failures -------------------------------------------------------------------------------------
 
 
-def failed(what, error, node=None):
-    """React to an exception in a rule or pass as config.on_opt_error says; the graph is whole.
+def failed(what: str, error: Exception, node: Apply | None = None) -> None:
+    """Handle an exception in a rule or pass as config.on_opt_error says.
 
-    what: the name of the rule or pass. node: the Apply that it was tried on. 'raise' raises the
-    exception again, with a note that says what failed where.
+    The caller has restored the graph. what: the name of the rule or pass. node: the Apply that it
+    was tried on. 'raise' raises the exception again, with a note about what failed and where.
     """
     action = config.on_opt_error
     where = "" if node is None else f" on {node}"
@@ -109,7 +115,7 @@ def failed(what, error, node=None):
         pdb.post_mortem(error.__traceback__)
     elif action == "warn":
         logger().error(
-            "%s The graph stays as it was before; exclude %s to be rid of this message.\n%s",
+            "%s The graph stays as it was before; exclude %s to silence this message.\n%s",
             message,
             what,
             "".join(traceback.format_exception(error)),
@@ -164,24 +170,30 @@ class FromFunctionOptimizer(Optimizer):
             requirement(fgraph)
 
 
-def optimizer(function):
+def optimizer(function: Callable[[FunctionGraph], Any]) -> FromFunctionOptimizer:
     """Make a pass of a function of the graph."""
     return FromFunctionOptimizer(function)
 
 
-def inplace_optimizer(function):
-    """Make a pass of a function that brings Ops which overwrite their inputs."""
+def inplace_optimizer(function: Callable[[FunctionGraph], Any]) -> FromFunctionOptimizer:
+    """Make a pass of a function that makes Ops which overwrite their inputs."""
     return FromFunctionOptimizer(function, (check_destroyers,))
 
 
 class AddDestroyHandler(Optimizer):
-    """Lets the graph refuse replacements by which a destroyed value would still be read."""
+    """Attaches the DestroyHandler, which refuses graphs that read overwritten values."""
 
     def apply(self, fgraph):
         check_destroyers(fgraph)
 
 
-def run_pass(fgraph, one, index=0, name=None, on_failure=None):
+def run_pass(
+    fgraph: FunctionGraph,
+    one: Any,
+    index: int = 0,
+    name: str | None = None,
+    on_failure: Callable[[Exception, Any], None] | None = None,
+) -> PassRecord:
     """Apply one pass and return its PassRecord; a pass that raises leaves the graph as it was.
 
     on_failure: function of the exception, the sequence and the pass, instead of ``failed``.
@@ -224,8 +236,8 @@ def run_pass(fgraph, one, index=0, name=None, on_failure=None):
 class SeqOptimizer(Optimizer, list):
     """Passes one after the other.
 
-    failure_callback: function of an exception, this sequence and the pass that raised it; what
-    ``failed`` does unless told. labels: names for the record where they differ from the passes'.
+    failure_callback: function of an exception, this sequence and the pass that raised it (default:
+    ``failed``). labels: names for the records (default: those of the passes).
     """
 
     def __init__(self, *opts, failure_callback=None, name=None):
@@ -259,5 +271,5 @@ class SeqOptimizer(Optimizer, list):
         failed(str(optimizer), exc)
 
     __eq__ = object.__eq__
-    __hash__ = object.__hash__  # type: ignore[assignment]  # a pass is no value, as a list is
+    __hash__ = object.__hash__  # type: ignore[assignment]  # unlike lists, passes are compared by identity
     __repr__ = list.__repr__

@@ -1,12 +1,12 @@
-"""Rules written as patterns: an Op for an Op, an Op that goes, an expression for another."""
+"""Rules written as patterns: replace an Op, remove an Op, replace an expression."""
 
 from __future__ import annotations
 
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.rule import LocalOptimizer
-from opwise.tensor.creation import constant_number
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.knownvalues import constant_number
 from opwise.tensor.variable import constant
 
 
@@ -51,11 +51,11 @@ class PatternSub(LocalOptimizer):
     dict ``{"pattern": p, "constraint": function of a variable}``. ``out_pattern`` is built of the
     same parts. The two operands of a commutative elementwise Op match in either order.
 
-    allow_multiple_clients: whether inner results that others read too are computed a second time;
-    without it such an expression stays. skip_identities_fn: function of (variable, pattern) that
-    gives what to match in place of the variable. get_nodes: function of an Apply that gives the
-    Applys to match; ``tracks`` then tells which Ops it takes. values_eq_approx is put on the tag of
-    what is made, for DebugMode.
+    allow_multiple_clients: whether to replace an expression with inner results that others read
+    as well, which then are computed twice. skip_identities_fn: function of (variable, pattern) that
+    returns the variable to match. get_nodes: function of an Apply that returns the Applys to match;
+    ``tracks`` then are the Ops that it is called for. values_eq_approx: put on the tag of the new
+    variable, for DebugMode.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class PatternSub(LocalOptimizer):
         self.name = name or f"{_text(in_pattern)} -> {_text(out_pattern)}"
         self.get_nodes = get_nodes
         self._tracks = list(tracks) if get_nodes is not None else [self.op]
-        #: what must compute some operand: most Applys lack it, and are done with at once
+        #: an Op that some operand must have: most Applys fail this fast test
         self._inner = [] if skip_identities_fn or get_nodes else _inner_kinds(in_pattern)
         self.values_eq_approx = values_eq_approx
 
@@ -161,12 +161,12 @@ def _is_op(op, wanted):
 
 
 def _kind(op):
-    """Return what is the same for equal Ops, and tells most others apart."""
+    """Return a key that is equal for equal Ops, and differs for most others."""
     return getattr(op, "row_name", None) or type(op)
 
 
 def _inner_kinds(pattern):
-    """Return the kinds of the Ops with which patterns of the operands of a pattern start."""
+    """Return the keys of the Ops of a pattern's operands."""
     while isinstance(pattern, dict):
         pattern = pattern["pattern"]
     return [_kind(head) for head in map(_head, pattern[1:]) if head is not None]

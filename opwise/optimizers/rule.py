@@ -1,35 +1,39 @@
-"""Rule: a local rewrite, and how it says which Applys it looks at and where it stands.
+"""Rules: local rewrites, which declare the Applys that they are tried on and their stages.
 
-What applies rules to a graph is in ``passes``; rules written as patterns are in ``pattern``.
+``navigators`` apply rules to a graph; rules written as patterns are in ``pattern``.
 """
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+from opwise.graph.apply import Apply
 from opwise.graph.features import DestroyHandler
+from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.op import Op
+from opwise.graph.variable import Variable
 from opwise.scalar.op import ScalarOp
 from opwise.tensor.elemwise import Elemwise
 
 
 class LocalOptimizer:
-    """Base of rules: something that may replace outputs of one Apply. Legacy programs subclass it.
+    """Base of rules, which may replace the outputs of one Apply. Legacy programs subclass it.
 
-    A subclass defines ``transform(node)``, and ``tracks()`` unless it wants to see every Apply.
+    A subclass defines ``transform(node)``, and ``tracks()`` unless it is tried on every Apply.
     """
 
     name: str | None = None
 
     def tracks(self):
-        """Return what the rule looks at, as ``rule`` takes it, or None for every Apply."""
+        """Return what the rule is tried on, see ``rule``; None for every Apply."""
         return None
 
     def transform(self, node):
-        """Return the replacements for an Apply, see ``rule``; False or None for none."""
+        """Return the replacements for an Apply, see ``rule``; False or None without any."""
         raise NotImplementedError(f"{type(self).__name__} defines no transform")
 
     def __call__(self, fgraph, node):
@@ -55,7 +59,7 @@ class Rule(LocalOptimizer):
         self.__doc__ = function.__doc__
         self.__module__ = function.__module__
         self.requirements = tuple(requirements)
-        #: the function as a legacy program wrote it, of the Apply alone
+        #: the function of a legacy program, which takes the Apply alone
         self.fn: Callable | None = None
 
     def tracks(self):
@@ -74,67 +78,115 @@ class Rule(LocalOptimizer):
 
 FromFunctionLocalOptimizer = Rule
 
+#: what a rule is tried on, see ``rule``
+Tracked: TypeAlias = Op | type[Op] | str
+#: the stages that a rule takes part in: one, several, or with the tags for each
+Stages: TypeAlias = str | Sequence[str] | Mapping[str, Sequence[str]] | None
+#: attaches features that a rule needs
+Requirement: TypeAlias = Callable[[FunctionGraph], None]
+#: what a rule returns: a replacement (or None) for each output, or {old variable: new variable}
+Replacements: TypeAlias = Sequence[Variable | None] | Mapping[Any, Any] | Literal[False] | None
+RuleFunction: TypeAlias = Callable[[FunctionGraph, Apply], Replacements]
+
 
 # --- declaring rules ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """A rule or pass that takes part in a stage: its name there, the tags that select it."""
+    """A rule or pass that takes part in a stage."""
 
+    #: the name of the stage
     stage: str
+    #: its name in the stage
     name: str
+    #: the rule or pass
     what: Any
+    #: the tags that select it
     tags: tuple[str, ...]
+    #: options of the stage's database
     options: Mapping[str, Any]
+    #: the module that declares it
     module: str
 
 
-#: everything declared before the pipeline was built, in order of definition
-declared: list[Declaration] = []
+class Declarations:
+    """The declarations of rules: they wait for the pipeline, which then takes each as it is made.
 
-#: set by ``stages`` when the pipeline stands: takes declarations made from then on
-_late: list[Callable[[Declaration], None]] = []
-
-
-def declare(stage, what, *tags, name=None, module=None, **options):
-    """Let a rule (or a pass) take part in a stage under ``name``, which also selects it.
-
-    stage: name of a stage of the pipeline that holds rules. tags: what else selects it.
-    options: for an equilibrium stage ``final_opt`` and ``cleanup``. module: the module that
-    declares it, where ``what`` does not tell.
+    Several threads may declare rules, while one of them builds the pipeline.
     """
-    declaration = Declaration(
-        stage,
-        name or what.name,
-        what,
-        tags,
-        options,
-        module or getattr(what, "__module__", ""),
-    )
-    if _late:
-        _late[0](declaration)
-    else:
-        declared.append(declaration)
+
+    def __init__(self) -> None:
+        #: what was declared before the pipeline was built, in order of definition
+        self.waiting: list[Declaration] = []
+        self._join: Callable[[Declaration], None] | None = None
+        self._lock = threading.Lock()
+
+    def add(self, declaration: Declaration) -> None:
+        """Hand a declaration to the pipeline if there is one, else let it wait."""
+        with self._lock:
+            join = self._join
+            if join is None:
+                self.waiting.append(declaration)
+        if join is not None:
+            join(declaration)
+
+    def take(self, join: Callable[[Declaration], None], key: Callable[[Declaration], int]) -> None:
+        """Call ``join`` with each waiting declaration, sorted by ``key``, and with all later ones.
+
+        If ``join`` raises, all declarations go on waiting.
+        """
+        with self._lock:
+            for declaration in sorted(self.waiting, key=key):
+                join(declaration)
+            self.waiting.clear()
+            self._join = join
+
+
+declarations = Declarations()
+
+
+def declare(
+    stage: str,
+    what: Any,
+    *tags: str,
+    name: str | None = None,
+    module: str | None = None,
+    **options: Any,
+) -> Any:
+    """Let a rule (or a pass) take part in a stage; return it.
+
+    stage: name of a stage of the pipeline that holds rules. name: its name in the stage, which is a
+    tag as well (default: that of the rule). tags: that select it. options: for an equilibrium stage
+    ``final_opt`` and ``cleanup``. module: the module that declares it (default: that of the rule).
+    """
+    made_in = module or getattr(what, "__module__", None) or ""
+    declarations.add(Declaration(stage, name or what.name, what, tags, options, made_in))
     return what
 
 
-def rule(*tracked, stage=None, tags=("fast_run",), name=None, requirements=()):
+def rule(
+    *tracked: Tracked,
+    stage: Stages = None,
+    tags: Sequence[str] = ("fast_run",),
+    name: str | None = None,
+    requirements: Sequence[Requirement] = (),
+) -> Callable[[RuleFunction], Rule]:
     """Make a rule of a function ``(fgraph, node)``.
 
-    tracked: which Applys it is tried on; none given: all. Each is an Op (equality, so for an
-    Elemwise its inplace pattern counts), an Op class, ``'row:log'`` (every Elemwise of that scalar
-    row), a scalar Op class or a scalar Op (every Elemwise of it).
+    tracked: the Applys that it is tried on (default: all). Each is an Op (compared by ==, which for
+    Elemwise includes the inplace pattern), an Op class, ``'row:log'`` (every Elemwise of that
+    scalar row), a scalar Op class or a scalar Op (every Elemwise of it).
 
     stage: the stage that it takes part in, several of them, or a dict from stages to tags; None
-    for a rule that a pass uses directly. tags: what selects it beside its name.
+    for a rule that a pass uses directly. tags: that select it, as its name does.
 
-    The function returns None to leave the Apply; a list of one replacement per output, None for
-    an output to leave; or a dict from any variables of the graph to their replacements, where the
-    key ``'remove'`` may list Applys that must have gone afterwards, otherwise nothing is done. A
-    replacement has the type of what it replaces. The function changes nothing itself. An
-    equilibrium tries it again when the Apply's inputs, their owners up to ``navigators.REACH``
-    levels below, or the readers of its outputs change.
+    The function returns None to change nothing; a list with a replacement, or None, for each
+    output; or a dict from variables of the graph to their replacements. The key ``'remove'`` of the
+    dict may list Applys that must not be in the graph afterwards, otherwise nothing is replaced. A
+    replacement has the type of the variable that it replaces. The function itself edits nothing. An
+    equilibrium tries it again if the Apply's inputs, their owners up to ``navigators.REACH`` levels
+    below, or the readers of its outputs change.
     """
 
     def decorate(function):
@@ -154,11 +206,15 @@ def _stages(stage, tags):
     return [(one, tags) for one in ((stage,) if isinstance(stage, str) else stage)]
 
 
-def local_optimizer(tracks, inplace=False, requirements=()):
+def local_optimizer(
+    tracks: Sequence[Tracked] | None,
+    inplace: bool = False,
+    requirements: Sequence[Requirement] = (),
+) -> Callable[[Callable[[Apply], Replacements]], Rule]:
     """Make a rule of a function of the Apply alone (the legacy form of ``rule``, without a stage).
 
     tracks: a list of Ops and Op classes, or None for every Apply. inplace: whether the rule makes
-    Ops that overwrite inputs, so that the graph must check for that.
+    Ops that overwrite inputs; the DestroyHandler is attached then.
     """
     if tracks is not None:
         tracks = tuple(tracks)
@@ -191,18 +247,18 @@ def local_optimizer(tracks, inplace=False, requirements=()):
     return decorate
 
 
-def check_destroyers(fgraph):
-    """Let the graph check Ops that overwrite their inputs, if it does not yet."""
+def check_destroyers(fgraph: FunctionGraph) -> None:
+    """Attach a DestroyHandler to the graph, unless it has one."""
     fgraph.attach_feature(DestroyHandler())
 
 
-def copy_stack_trace(from_var, to_var):
-    """Return ``to_var``: the origins of what a rewrite makes are kept by the graph itself."""
+def copy_stack_trace(from_var: Any, to_var: Any) -> Any:
+    """Return ``to_var``; the graph itself keeps the origins of what rewrites make (legacy)."""
     return to_var
 
 
-def is_empty(result):
-    """Return whether what a rule returned stands for no replacement."""
+def is_empty(result: Any) -> bool:
+    """Return whether the result of a rule has no replacements."""
     return result is None or result is False or (isinstance(result, _EMPTY) and not result)
 
 
@@ -213,7 +269,7 @@ _EMPTY = (list, tuple, dict)
 
 
 class LocalOptGroup(LocalOptimizer):
-    """Several rules as one: the first that has a replacement gives it."""
+    """Several rules as one: the first replacement is taken."""
 
     def __init__(self, *rules, name=None):
         if len(rules) == 1 and isinstance(rules[0], list | tuple):
@@ -249,8 +305,8 @@ class LocalOptGroup(LocalOptimizer):
 # --- which rules look at an Op --------------------------------------------------------------------
 
 
-def looks_at(tracked, op):
-    """Return whether something that ``rule`` tracks stands for an Op."""
+def looks_at(tracked: Tracked, op: Op) -> bool:
+    """Return whether a rule that tracks ``tracked`` is tried on an Op."""
     if isinstance(tracked, str):
         scalar_row = op.scalar_op.row if isinstance(op, Elemwise) else None
         return scalar_row is not None and f"row:{scalar_row.name}" == tracked
@@ -268,7 +324,7 @@ def looks_at(tracked, op):
 
 
 class RulesOfOp:
-    """The rules that look at one Op, each with what to call, and how many Applys they saw."""
+    """The rules that are tried on one Op, as (rule, function), and on how many Applys they were."""
 
     __slots__ = ("calls", "visits")
 
@@ -278,9 +334,9 @@ class RulesOfOp:
 
 
 class RuleIndex(dict):
-    """A dict from an Op to its rules, in the order in which they were given; filled on demand."""
+    """A dict from an Op to its rules, in the given order, which is filled on demand."""
 
-    #: more Ops than this are not remembered: programs that make ever new ones must not fill memory
+    #: the most Ops that are remembered, for programs that keep making new ones
     LIMIT = 1024
 
     def __init__(self, rules):
@@ -292,7 +348,7 @@ class RuleIndex(dict):
 
     def __missing__(self, op):
         if len(self) >= self.LIMIT:
-            del self[next(iter(self))]  # the one that came first
+            del self[next(iter(self))]  # the oldest one
         found = self[op] = RulesOfOp(
             tuple(
                 (one, call)
@@ -303,7 +359,7 @@ class RuleIndex(dict):
         return found
 
     def of(self, op):
-        """Return the rules of an Op as ``self[op]``, without computing its hash each time."""
+        """Return ``self[op]``, without computing the hash of the Op each time."""
         key = id(op)
         found = self.by_id.get(key)
         if found is None:
@@ -312,11 +368,11 @@ class RuleIndex(dict):
         return found
 
     def _forget(self, key):
-        """Forget an Op that died: another may get its id."""
+        """Forget an Op that was deleted: another one may get its id."""
         self.by_id.pop(key, None)
         self._alive.pop(key, None)
 
     def lookers(self, fgraph):
-        """Return the Applys of a graph, in order, of those Ops that some rule looks at."""
+        """Return the Applys of a graph, in order, on which some rule is tried."""
         looked_at = {key for key, op in fgraph.ops().items() if self.of(op).calls}
         return [n for n in fgraph.toposort() if id(n.op) in looked_at] if looked_at else []

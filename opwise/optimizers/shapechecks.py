@@ -1,14 +1,15 @@
-"""Checks of shapes that rewrites drop: which they are, and an Op that makes them all the same.
+"""The checks of shapes that rewrites drop, and an Op that makes them all the same.
 
-An Op that takes arrays of fitting shapes checks them when it runs. A rewrite that does without an
-operand, as ``x * 0`` becomes zeros, does without its check too. What each Op checks is written
-once, in ``conditions``; it is asked of the graph as written and of the optimized one.
+An Op checks the shapes of its operands when it runs. A rewrite that drops an operand (``x * 0``
+becomes zeros) drops the check as well. ``conditions`` has the checks of each Op; those of the graph
+as written are compared with those of the optimized graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from opwise.errors import ShapeError
 from opwise.graph import provenance
@@ -26,34 +27,34 @@ from opwise.tensor.creation import Alloc
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise, elemwise
 from opwise.tensor.join import Join
+from opwise.tensor.knownvalues import vector_entry
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
     CrossentropyCategorical1Hot,
     CrossentropySoftmaxArgmax1HotWithBias,
 )
 from opwise.tensor.nnet.rowsoftmax import SoftmaxGrad, SoftmaxWithBias
-from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i, length, vector_entry
+from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i, length
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
 from opwise.tensor.type import TensorType
 
 
 @dataclass(frozen=True)
 class Condition:
-    """Two lengths, 0-d int64 variables, that ``node`` needs to be equal; ``what`` they are.
-
-    what: a text with two places for the lengths.
-    """
+    """Two lengths that an Apply needs to be equal."""
 
     node: Apply
+    #: the lengths, 0-d int64 variables
     a: Variable
     b: Variable
+    #: a text about them, with two placeholders for the lengths
     what: str
 
 
 # --- what each Op checks --------------------------------------------------------------------------
 
 
-def conditions(node, shapes) -> Iterator[Condition]:
+def conditions(node: Apply, shapes: Sequence[Any]) -> Iterator[Condition]:
     """Yield the Conditions of an Apply. shapes: of its inputs, tuples of lengths or None."""
     for cls, function in _CHECKS.items():
         if isinstance(node.op, cls):
@@ -61,7 +62,7 @@ def conditions(node, shapes) -> Iterator[Condition]:
 
 
 def _equal(node, shapes, i, dim_i, j, dim_j):
-    """Yield that dimension ``dim_i`` of input ``i`` is as long as ``dim_j`` of input ``j``."""
+    """Yield the condition that two dimensions of inputs ``i`` and ``j`` have equal lengths."""
     x, y = node.inputs[i], node.inputs[j]
     dim_i, dim_j = dim_i % x.type.ndim, dim_j % y.type.ndim
     yield Condition(
@@ -124,7 +125,7 @@ def _join(node, shapes):
 
 
 def _fits(node, part, shapes):
-    """Yield that input 1 broadcasts to a part of input 0 of some shape."""
+    """Yield the conditions for input 1 to broadcast to a part of input 0."""
     y = node.inputs[1]
     for dim in range(y.type.ndim):
         at = len(part) - y.type.ndim + dim
@@ -207,7 +208,7 @@ def _labels(node, shapes):
     yield from _equal(node, shapes, 0, 0, 1, 0)
 
 
-#: by class of Ops, a function that yields the conditions of an Apply
+#: class of Ops -> function that yields the conditions of an Apply
 _CHECKS = {
     Elemwise: _elementwise, MapReduce: _elementwise, SoftmaxGrad: _elementwise,
     Dot: _inner, Dot22: _inner, Dot22Scalar: _inner, BatchedDot: _batched,
@@ -221,7 +222,7 @@ _CHECKS = {
 
 def all_conditions(fgraph: FunctionGraph) -> list[Condition]:
     """Return the Conditions of all Applys of a graph, in the order of the graph."""
-    feature = getattr(fgraph, "shape_feature", None)
+    feature = fgraph.find_feature(ShapeFeature)
     if feature is not None:
         return _all_conditions(fgraph, feature)
     feature = ShapeFeature()
@@ -233,7 +234,7 @@ def all_conditions(fgraph: FunctionGraph) -> list[Condition]:
 
 
 def _all_conditions(fgraph, feature):
-    found = []
+    found: list[Condition] = []
     for node in fgraph.toposort():
         if isinstance(node.op, LengthsAgree) or not any(isinstance(node.op, c) for c in _CHECKS):
             continue
@@ -244,7 +245,7 @@ def _all_conditions(fgraph, feature):
             ]
             found += conditions(node, shapes)
         except (ShapeError, NotImplementedError):
-            continue  # shapes that cannot be said cannot be compared
+            continue  # unknown shapes cannot be compared
     return found
 
 
@@ -252,9 +253,9 @@ def _all_conditions(fgraph, feature):
 
 
 class LengthsAgree(Op):
-    """Gives its first input if the others, pairs of lengths, are equal; ValueError otherwise.
+    """Returns its first input; raises ValueError unless the others, pairs of lengths, are equal.
 
-    what: a text for each pair, with two places for lengths.
+    what: a text for each pair, with two placeholders for lengths.
     """
 
     __props__ = ("what",)
@@ -273,8 +274,8 @@ class LengthsAgree(Op):
             if int(a) != int(b):
                 raise ValueError(
                     f"Shapes do not fit: {what.format(int(a), int(b))}. Rewrites dropped the Apply "
-                    "that would have met this; without the flag keep_shape_checks the function "
-                    "would give a result. Give operands of fitting lengths."
+                    "that would have raised this; without the flag keep_shape_checks the function "
+                    "would give a result. Give operands of equal lengths."
                 )
         output_storage[0][0] = x
 
@@ -286,9 +287,9 @@ class LengthsAgree(Op):
 
 
 def insert(fgraph: FunctionGraph) -> list[Variable]:
-    """Let the first output of a graph wait for all conditions of the graph as it is now.
+    """Make the first output of a graph depend on all of its present conditions.
 
-    Returns copies of their lengths, a and b in turn, which no rewrite changes.
+    Returns copies of their lengths (a, b, a, b, ...), which no rewrite changes.
     """
     found = [c for c in all_conditions(fgraph) if c.a is not c.b] if fgraph.outputs else []
     if not found:
@@ -306,7 +307,7 @@ def _told(condition):
 
 
 def _hang(fgraph, k, out, pairs):
-    """Let output ``k`` be ``out`` checked for (length, length, text)."""
+    """Replace output ``k`` by ``out`` with checks of (length, length, text)."""
     if pairs:
         op = LengthsAgree(tuple(what for _, _, what in pairs))
         new = op.make_node(out, *(n for a, b, _ in pairs for n in (a, b))).outputs[0]
@@ -316,10 +317,10 @@ def _hang(fgraph, k, out, pairs):
 
 
 def keep_dropped(fgraph: FunctionGraph, written: list[Variable]) -> list[str]:
-    """Leave, of what ``insert`` put in, the conditions that no Apply of the graph checks any more.
+    """Keep those conditions of ``insert`` that no Apply of the optimized graph checks.
 
-    written: what ``insert`` returned. Returns the texts of the conditions that are left, with
-    ``...`` for lengths that are no constants.
+    written: the result of ``insert``. Returns the texts of the conditions that are kept, with
+    ``...`` for lengths that are not constant.
     """
     k, check = next(
         ((k, v.owner) for k, v in enumerate(fgraph.outputs)
@@ -331,7 +332,7 @@ def keep_dropped(fgraph: FunctionGraph, written: list[Variable]) -> list[str]:
     out, *lengths = check.inputs
     pairs = list(zip(lengths[::2], lengths[1::2], check.op.what, strict=True))
     checked = [n for c in all_conditions(fgraph) for n in (c.a, c.b)]
-    # in one graph, so that equal lengths take one form
+    # in one graph, so that equal lengths get one form
     simple = _simplified([*written, *checked])
     simple = list(zip(simple[::2], simple[1::2], strict=True))
     kept = _not_implied(pairs, simple[: len(pairs)], simple[len(pairs) :])
@@ -340,19 +341,19 @@ def keep_dropped(fgraph: FunctionGraph, written: list[Variable]) -> list[str]:
 
 
 def _not_implied(wanted, pairs, still):
-    """Return those of ``wanted`` whose pair of lengths is not equal because others are."""
+    """Return those of ``wanted`` that do not follow from the other conditions."""
     known, kept = _Equalities(), []
     for a, b in still:
         known.join(a, b)
     for one, (a, b) in zip(wanted, pairs, strict=True):
         if not known.same(a, b):
-            known.join(a, b)  # the next one may be the same again
+            known.join(a, b)  # the next one may be the same
             kept.append(one)
     return kept
 
 
 def _simplified(lengths):
-    """Return what canonicalization makes of lengths, in a graph of their own."""
+    """Return lengths after canonicalization in a graph of their own."""
     leaves = [v for v in inputs(lengths) if not isinstance(v, Constant)]
     graph = FunctionGraph(leaves, lengths, clone=True)
     with provenance.rewriting():

@@ -1,6 +1,6 @@
-"""Symbolic shapes of the variables of a graph, computed when somebody asks for them.
+"""Symbolic shapes of the variables of a graph, computed on demand.
 
-What shape an Op gives its outputs stands in its ``infer_shape``; nothing of that is here.
+The method ``infer_shape`` of an Op returns the shapes of its outputs.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from opwise.config import config
 from opwise.errors import ShapeError
 from opwise.graph import provenance
 from opwise.graph.features import AlreadyThere, Feature
+from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import equal_computations
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.passes import Optimizer, logger
 from opwise.tensor.shape import length, shape_i_op
 
 
 class ShapeFeature(Feature):
-    """Answers what shape a variable has, as a tuple of 0-d int64 variables: ``shape_of[var]``.
+    """Tracks the shapes of variables: ``shape_of[var]`` is a tuple of 0-d int64 variables.
 
-    A shape is worked out when it is first asked for, from the inputs up, and kept. Broadcastable
-    dimensions are the constant 1; where an Op cannot say, it is ``Shape_i`` of the variable. Kept
-    answers never lead to Applys that have left the graph since.
+    A shape is inferred when it is first read, from the inputs up, and kept. The length of a
+    broadcastable dimension is the constant 1; a length that an Op cannot infer is ``Shape_i`` of
+    the variable. Shapes never depend on Applys that have left the graph.
     """
 
     def __init__(self):
@@ -32,22 +33,22 @@ class ShapeFeature(Feature):
         self.forget()
 
     def forget(self):
-        """Drop everything that was worked out."""
+        """Drop all inferred shapes."""
         self._known = {}
-        #: what an Op that cannot say inherits from the variable that its output replaced
+        #: output of an Op without infer_shape -> the shape of the variable that it replaced
         self._inherited = {}
-        #: variables of the graph on which known shapes rest, and those of them that have left it
+        #: variables of the graph that known shapes depend on, and those of them that have left it
         self._relied_on = set()
         self._gone = set()
         self._recorded = set()
-        #: parts of shapes that rest on nothing of _gone as it is now
+        #: parts of shapes that do not depend on a variable of _gone
         self._sound = set()
 
     # --- questions --------------------------------------------------------------------------------
 
     @property
     def shape_of(self):
-        """A mapping from the variables of the graph to their shapes; None for what has no shape."""
+        """A mapping from the variables of the graph to their shapes; None for other types."""
         return _ShapeOf(self)
 
     def shape_tuple(self, var):
@@ -55,7 +56,7 @@ class ShapeFeature(Feature):
         if not hasattr(var.type, "ndim"):
             return None
         if not self._is_sound(var):
-            self._work_out(var)
+            self._infer_shapes(var)
         return self._known[var]
 
     def get_shape(self, var, idx):
@@ -73,10 +74,10 @@ class ShapeFeature(Feature):
             b = (b[dim_y],)
         return len(a) == len(b) and all(map(same_length, a, b))
 
-    # --- working out ------------------------------------------------------------------------------
+    # --- inference --------------------------------------------------------------------------------
 
-    def _work_out(self, asked):
-        """Fill in the shape of ``asked`` and of what it is worked out from, without recursion."""
+    def _infer_shapes(self, asked):
+        """Infer the shape of ``asked``, and those that it depends on, without recursion."""
         known, done = self._known, set()
         stack = [asked]
         while stack:
@@ -87,7 +88,7 @@ class ShapeFeature(Feature):
             node = var.owner
             if node is None or not hasattr(node.op, "infer_shape"):
                 stack.pop()
-                self._keep(var, self._unsaid(var))
+                self._keep(var, self._default(var))
                 done.add(var)
                 continue
             missing = [
@@ -106,19 +107,21 @@ class ShapeFeature(Feature):
                 done.add(out)
 
     def _infer(self, node, input_shapes):
-        """Return the shapes of the outputs as the Op says, as far as it can say."""
+        """Return the shapes of the outputs by ``infer_shape``, and by their types if it fails."""
         try:
             said = node.op.infer_shape(node, input_shapes)
             if len(said) != len(node.outputs):
                 raise ValueError(
-                    f"infer_shape gave {len(said)} shapes for {len(node.outputs)} outputs"
+                    f"infer_shape returned {len(said)} shapes for {len(node.outputs)} outputs"
                 )
             return [
                 self._checked(out, shape) for out, shape in zip(node.outputs, said, strict=True)
             ]
         except (ShapeError, NotImplementedError):
-            pass  # the documented way to say that it cannot be said
-        except Exception as error:  # whatever a user's infer_shape does, shapes are a service
+            pass  # the documented way to refuse
+        except (
+            Exception
+        ) as error:  # a user's infer_shape may raise anything, and shapes are optional
             message = (
                 f"The infer_shape of {node.op} failed on {node} ({_where(node)}the shapes of its "
                 f"inputs are {input_shapes}): {type(error).__name__}: {error}"
@@ -131,23 +134,24 @@ class ShapeFeature(Feature):
                 "remove it.",
                 message,
             )
-        return [self._unsaid(out) for out in node.outputs]
+        return [self._default(out) for out in node.outputs]
 
     def _checked(self, out, shape):
         if not hasattr(out.type, "ndim"):
             return None
         if shape is None:
-            return self._unsaid(out)
+            return self._default(out)
         if len(shape) != out.type.ndim:
             raise ValueError(
-                f"infer_shape gave {len(shape)} lengths for an output of {out.type.ndim} dimensions"
+                f"infer_shape returned {len(shape)} lengths for an output of {out.type.ndim} "
+                "dimensions"
             )
         one = length(1)
         pattern = getattr(out.type, "broadcastable", (False,) * out.type.ndim)
         return tuple(one if b else _as_length(n) for b, n in zip(pattern, shape, strict=True))
 
-    def _unsaid(self, var):
-        """Return the shape of a variable of which only its type, value or predecessor tells."""
+    def _default(self, var):
+        """Return a shape by the type, the value or the predecessor of a variable."""
         if not hasattr(var.type, "ndim"):
             return None
         if isinstance(var, Constant) and hasattr(var.data, "shape"):
@@ -158,10 +162,10 @@ class ShapeFeature(Feature):
         pattern = getattr(var.type, "broadcastable", (False,) * var.type.ndim)
         return tuple(length(1) if b else shape_i_op(i)(var) for i, b in enumerate(pattern))
 
-    # --- what has become of what shapes rest on ---------------------------------------------------
+    # --- validity of shapes -----------------------------------------------------------------------
 
     def _keep(self, var, shape):
-        """Remember a shape, and on which variables of the graph it rests."""
+        """Remember a shape, and the variables of the graph that it depends on."""
         self._known[var] = shape
         stack = [n for n in shape if n not in self._recorded]
         while stack:
@@ -175,7 +179,7 @@ class ShapeFeature(Feature):
                 stack.extend(part.owner.inputs)
 
     def _is_sound(self, var):
-        """Return whether the shape of a variable is known and rests on nothing that has gone."""
+        """Return whether the shape of a variable is known and does not depend on removed ones."""
         shape = self._known.get(var)
         if shape is None:
             return False
@@ -196,10 +200,10 @@ class ShapeFeature(Feature):
         self._sound |= checked
         return True
 
-    # --- what a FunctionGraph tells ---------------------------------------------------------------
+    # --- callbacks of FunctionGraph ---------------------------------------------------------------
 
     def on_attach(self, fgraph):
-        if getattr(fgraph, "shape_feature", None) is not None:
+        if fgraph.find_feature(ShapeFeature) is not None:
             raise AlreadyThere(f"{fgraph} tracks shapes already")
         self.fgraph = fgraph
         fgraph.shape_feature = self
@@ -244,7 +248,7 @@ class ShapeFeature(Feature):
 
 
 class _ShapeOf(Mapping):
-    """``shape_of`` of a ShapeFeature: reading it works shapes out."""
+    """``shape_of`` of a ShapeFeature; reading it infers shapes."""
 
     def __init__(self, feature):
         self._feature = feature
@@ -263,14 +267,14 @@ class _ShapeOf(Mapping):
 
 
 def _as_length(n):
-    """Return what an infer_shape gave for one dimension as a 0-d int64 variable."""
+    """Return a length from ``infer_shape`` as a 0-d int64 variable."""
     if not hasattr(n, "type"):
         if int(n) != n:
-            raise TypeError(f"infer_shape gave {n!r} as a length")
+            raise TypeError(f"infer_shape returned {n!r} as a length")
         return length(int(n))
     kind = np.dtype(n.type.dtype).kind
     if n.type.ndim or kind not in "iu":
-        raise TypeError(f"infer_shape gave {n} as a length, which has type {n.type}")
+        raise TypeError(f"infer_shape returned {n} as a length, which has type {n.type}")
     return length(n)
 
 
@@ -279,7 +283,7 @@ def _where(node):
     return "" if line is None else f"{line[0]}, line {line[1]}; "
 
 
-def same_length(a, b):
+def same_length(a: Variable, b: Variable) -> bool:
     """Return whether two lengths are known to be equal."""
     if a is b:
         return True
@@ -288,17 +292,28 @@ def same_length(a, b):
     return equal_computations([a], [b])
 
 
-def same_shape(fgraph, x, y, dim_x=None, dim_y=None):
+def tracked_shapes(fgraph: FunctionGraph | None) -> ShapeFeature | None:
+    """Return the ShapeFeature of a graph; None without one, and for an Apply of no graph."""
+    return None if fgraph is None else fgraph.find_feature(ShapeFeature)
+
+
+def same_shape(
+    fgraph: FunctionGraph | None,
+    x: Variable,
+    y: Variable,
+    dim_x: int | None = None,
+    dim_y: int | None = None,
+) -> bool:
     """Return whether two variables are known to have the same shape, or length of a dimension.
 
-    False also where the graph does not track shapes.
+    False if the graph does not track shapes.
     """
-    feature = getattr(fgraph, "shape_feature", None)
+    feature = tracked_shapes(fgraph)
     return feature is not None and feature.same_shape(x, y, dim_x, dim_y)
 
 
 class ShapeOptimizer(Optimizer):
-    """Lets the graph track shapes from here on."""
+    """Attaches a ShapeFeature, which tracks the shapes of variables."""
 
     name = "ShapeOpt"
 

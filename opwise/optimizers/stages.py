@@ -1,8 +1,8 @@
-"""The pipeline: every stage of the optimization of a graph, in order, with its place and tags.
+"""The pipeline: every stage of the optimization of a graph, in order, with its position and tags.
 
-Positions and tags are those that programs know from Theano. Rules join a stage by naming it
-(``rule(..., stage="canonicalize")``); the modules that define them are imported when the first
-graph is optimized, not when opwise is.
+Positions and tags are those of Theano. A rule names the stages that it takes part in
+(``rule(..., stage="canonicalize")``). The modules of rules are imported when the first graph is
+optimized, not when opwise is.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
+from typing import Any
 
 from opwise.config import config, thread_flags
 from opwise.graph import provenance
-from opwise.optimizers import rule as rules
+from opwise.graph.fgraph import FunctionGraph
 from opwise.optimizers.database import (
     DB,
     EquilibriumDB,
@@ -25,101 +27,110 @@ from opwise.optimizers.database import (
 )
 from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.passes import OptimizationProfile, SeqOptimizer, run_pass
+from opwise.optimizers.rule import declarations
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage. does: what it does to the graph, in a sentence.
+    """One stage of the pipeline.
 
-    kind: 'equilibrium' (rules until none has anything to do); 'group' (rules on every Apply once,
-    from the inputs); 'in_to_out' and 'out_to_in' (the same, where the stage stands for one rewrite,
-    so that its rules have its tags too); 'sequence' (the stages that name it in ``within``);
-    'merge'; or the import string "module:name" of a pass or of its class.
+    Its kinds: 'equilibrium' applies rules until none changes the graph. 'group' tries the rules on
+    each Apply once, from the inputs to the outputs. 'in_to_out' and 'out_to_in' do the same for a
+    stage that is one rewrite: its rules have the tags of the stage as well. 'sequence' runs the
+    stages that name it in ``within``. 'merge' merges equal Applys. An import string "module:name"
+    is a pass, or the class of one.
     """
 
     name: str
+    #: stages run in the order of their positions in the pipeline, or in the stage ``within``
     position: float
+    #: one of the kinds above
     kind: str
+    #: the tags that select it, separated by spaces
     tags: str
+    #: what it does to the graph, a sentence
     does: str
+    #: the 'sequence' that it is part of
     within: str | None = None
-    #: whether rules are tried on what the rules of this stage make
+    #: whether the rules are tried on the Applys that they make
     new_trees: bool = True
 
 
 PIPELINE = [
     Stage("merge1", 0, "merge", "fast_run fast_compile merge",
-          "Equal Applys and constants are computed once."),
+          "Merges equal Applys and equal constants."),
     Stage("ShapeOpt", 0.1, "opwise.optimizers.shapefeature:ShapeOptimizer",
-          "fast_run fast_compile", "Rules may from here on ask for symbolic shapes."),
+          "fast_run fast_compile",
+          "Attaches the ShapeFeature: rules can ask for symbolic shapes from here on."),
     Stage("useless", 0.6, "group", "fast_run fast_compile",
-          "Applys that do nothing go before anything else is tried."),
+          "Removes Applys that do nothing, before all other rules are tried."),
     Stage("merge1.1", 0.65, "merge", "fast_run fast_compile merge",
-          "What became equal is computed once."),
+          "Merges Applys that have become equal."),
     Stage("pre_local_IncSubtensor_serialize", 0.99, "in_to_out", "fast_run",
-          "Sums of arrays that were increased in parts become one that is increased in turn."),
+          "Turns a sum of increments of parts into successive increments of one array."),
     Stage("canonicalize", 1, "equilibrium", "fast_run fast_compile canonicalize_db",
-          "Expressions take one form of the many that mean the same, constants are computed."),
+          "Brings equivalent expressions into one form, and computes constants."),
     Stage("merge1.2", 1.2, "merge", "fast_run fast_compile merge",
-          "What became equal is computed once."),
+          "Merges Applys that have become equal."),
     Stage("stabilize", 1.5, "equilibrium", "fast_run",
-          "Expressions that overflow or cancel become ones that do not."),
+          "Replaces expressions that overflow or cancel by stable ones."),
     Stage("local_fill_to_alloc", 1.51, "in_to_out", "fast_run",
-          "Filling like another array becomes allocation by shape."),
+          "Replaces fills in the shape of an array by allocations."),
     Stage("local_elemwise_alloc", 1.52, "in_to_out", "fast_run",
-          "Allocations go where broadcasting does without them."),
+          "Removes allocations where broadcasting is enough."),
     Stage("local_log_sum_exp", 1.6, "in_to_out", "fast_run",
-          "The logarithm of a sum of exponentials is shifted by the maximum.", new_trees=False),
+          "Subtracts the maximum inside the logarithm of a sum of exponentials.", new_trees=False),
     Stage("BlasOpt", 1.7, "sequence", "fast_run fast_compile",
-          "Products of matrices become calls of BLAS."),
+          "Replaces products of matrices by calls of BLAS."),
     Stage("local_dot_to_dot22", 0, "in_to_out", "fast_run fast_compile",
-          "Products of two matrices of one floating dtype are named.", within="BlasOpt"),
+          "Turns products of two float matrices of one dtype into Dot22.", within="BlasOpt"),
     Stage("gemm_optimizer", 10, "opwise.optimizers.rules.blas:GemmOptimizer", "fast_run",
-          "A product with scales and a sum become one gemm.", within="BlasOpt"),
+          "Fuses a product, its scale factors and a sum into one gemm.", within="BlasOpt"),
     Stage("local_dot22_to_dot22scalar", 11, "in_to_out", "fast_run",
-          "A product with a scale becomes one call.", within="BlasOpt"),
+          "Fuses a product and its scale factor into Dot22Scalar.", within="BlasOpt"),
     Stage("local_gemm_to_gemv", 15, "equilibrium", "fast_run",
-          "Products with one row or column become gemv, ger or dot.", within="BlasOpt"),
+          "Turns products with one row or column into gemv, ger or dot.", within="BlasOpt"),
     Stage("specialize", 2, "equilibrium", "fast_run fast_compile_gpu",
-          "Expressions take the form that is fastest to compute."),
+          "Brings expressions into the form that is fastest to compute."),
     Stage("crossentropy_to_crossentropy_with_softmax", 2.01, "in_to_out",
           "fast_run fast_compile_gpu xent",
-          "A softmax that only feeds its cross entropy is computed with it."),
+          "Fuses a softmax with the cross entropy that reads it."),
     Stage("uncanonicalize", 3, "equilibrium", "fast_run",
-          "Canonical forms that are slow to compute are taken back."),
+          "Replaces canonical forms that are slow to compute."),
     Stage("specialize_device", 48.6, "equilibrium", "fast_run fast_compile",
-          "Forms are chosen that only pay on this device."),
+          "Chooses forms that are faster on this device only."),
     Stage("elemwise_fusion", 49, "sequence",
           "fast_run fusion local_elemwise_fusion FusionOptimizer",
-          "Elementwise Applys that follow each other become one loop."),
+          "Fuses elementwise Applys and reductions into loops."),
     Stage("local_add_mul_fusion", 0, "opwise.optimizers.rules.fusion:AddMulFusion",
-          "fast_run fusion", "Sums of sums and products of products become flat.",
+          "fast_run fusion", "Flattens sums of sums and products of products.",
           within="elemwise_fusion"),
     Stage("composite_elemwise_fusion", 1, "opwise.optimizers.rules.fusion:FusionOptimizer",
-          "fast_run fusion", "The rest becomes Composites.", within="elemwise_fusion"),
+          "fast_run fusion", "Fuses elementwise Applys into Composites.", within="elemwise_fusion"),
     Stage("map_reduce_fusion", 2, "opwise.optimizers.rules.fusion:MapReduceOptimizer",
-          "fast_run fusion", "Reductions take in the elementwise Apply that only they read.",
+          "fast_run fusion", "Fuses a reduction with the elementwise Apply that only it reads.",
           within="elemwise_fusion"),
-    Stage("merge2", 49, "merge", "fast_run merge", "What became equal is computed once."),
+    Stage("merge2", 49, "merge", "fast_run merge", "Merges Applys that have become equal."),
     Stage("add_destroy_handler", 49.5, "opwise.optimizers.passes:AddDestroyHandler",
-          "fast_run inplace", "From here on Ops may overwrite their inputs."),
+          "fast_run inplace",
+          "Attaches the DestroyHandler: Ops may overwrite their inputs from here on."),
     Stage("local_inplace_setsubtensor", 60, "opwise.optimizers.rules.inplace:InplaceSubtensor",
           "fast_run inplace",
-          "Setting a part of an array overwrites it."),
+          "Sets and increments parts of arrays in place."),
     Stage("InplaceBlasOpt", 70, "opwise.optimizers.rules.inplace:InplaceBlas",
           "fast_run inplace blas_opt_inplace",
-          "BLAS adds into the array that it is given."),
+          "Lets gemm, gemv and ger accumulate in place."),
     Stage("inplace_elemwise_opt", 75, "opwise.optimizers.rules.inplace:InplaceElemwiseOptimizer",
           "fast_run inplace inplace_opt inplace_elemwise_optimizer",
-          "Elementwise results overwrite an operand that nobody needs any more."),
+          "Writes elementwise results over an operand that is not read later."),
     Stage("random_make_inplace", 99, "in_to_out", "fast_run inplace",
-          "Drawing random numbers overwrites the state of the generator."),
-    Stage("merge3", 100, "merge", "fast_run merge", "What became equal is computed once."),
-    Stage("place_on_device", 101, "opwise.gpu.place:PlaceOnDevice", "gpu",
-          "Applys are divided between host and device, with transfers where data crosses."),
+          "Updates the states of random generators in place."),
+    Stage("merge3", 100, "merge", "fast_run merge", "Merges Applys that have become equal."),
+    Stage("place_on_device", 101, "opwise.gpu.placement.rewrite:PlaceOnDevice", "gpu",
+          "Divides Applys between host and device, and inserts transfers."),
 ]  # fmt: skip
 
-#: where rules are defined; the order in which rules of one stage are tried
+#: the modules that define rules; the rules of a stage are tried in this order
 RULE_MODULES = [
     "opwise.optimizers.folding",
     "opwise.optimizers.rules.canonicalize",
@@ -136,7 +147,7 @@ RULE_MODULES = [
 
 
 def _import(path):
-    """Return what an import string "module:name" stands for."""
+    """Import the object that a string "module:name" names."""
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)
 
@@ -170,14 +181,11 @@ def _build():
         "merge", MergeOptimizer(), "fast_run", "fast_compile", cleanup=True
     )
     order = {module: i for i, module in enumerate(RULE_MODULES)}
-    for declaration in sorted(rules.declared, key=lambda d: order.get(d.module, len(order))):
-        _join(made, declaration)
-    rules.declared.clear()
-    rules._late[:] = [lambda declaration: _join(made, declaration)]
+    declarations.take(partial(_join, made), lambda d: order.get(d.module, len(order)))
 
 
 def _join(made, declaration):
-    """Let a declared rule or pass take part in its stage."""
+    """Add a declared rule or pass to its stage."""
     stage = _STAGES.get(declaration.stage)
     if stage is None or not isinstance(made[stage.name], DB):
         raise ValueError(
@@ -188,7 +196,7 @@ def _join(made, declaration):
     database, tags = made[stage.name], declaration.tags
     if stage.kind in ("in_to_out", "out_to_in"):
         tags = dict.fromkeys((*tags, *stage.tags.split()))
-    # a rule that is a stage of its own has the name of that stage, which is then no tag
+    # a rule that is a stage of its own has the name of the stage, which cannot be a tag as well
     as_tag = stage.kind == "equilibrium" and stage.within is None
     database.register(
         declaration.name,
@@ -219,8 +227,8 @@ def _registrar(stage):
 
     register.__name__ = register.__qualname__ = f"register_{stage}"
     register.__doc__ = (
-        f"Let a rule take part in the stage {stage}, with the tag fast_run and ``tags``; also a "
-        "decorator, with or without tags. name: the rule's own unless told."
+        f"Add a rule to the stage {stage}, with the tag fast_run and ``tags``; also a decorator, "
+        "with or without tags. name: of the rule in the stage (default: its own)."
     )
     return register
 
@@ -236,12 +244,12 @@ register_specialize_device = _registrar("specialize_device")
 # --- the entry ------------------------------------------------------------------------------------
 
 
-def optimize(fgraph, how, profile=None):
+def optimize(fgraph: FunctionGraph, how: Any, profile: Any = None) -> OptimizationProfile:
     """Optimize a graph in place and return an OptimizationProfile.
 
-    how: a Query to ``optdb``, a pass, a function of the graph, or None for nothing. profile: an
-    object whose ``optimizer_time`` and ``optimizer_profile`` are updated. Exceptions in rules and
-    passes are treated as config.on_opt_error says.
+    how: a Query to ``optdb``, a pass, a function of the graph, or None to do nothing. profile: an
+    object whose ``optimizer_time`` (in seconds) and ``optimizer_profile`` are updated.
+    config.on_opt_error says what happens to exceptions in rules and passes.
     """
     started = perf_counter()
     record = OptimizationProfile(nodes_before=len(fgraph.apply_nodes))
@@ -254,9 +262,8 @@ def optimize(fgraph, how, profile=None):
                 record.passes = chosen.optimize(fgraph).passes
             else:
                 record.passes = [run_pass(fgraph, chosen)]
-    shapes = getattr(fgraph, "shape_feature", None)
-    if shapes is not None:
-        shapes.forget()  # it would keep what has left the graph in memory
+    if fgraph.shape_feature is not None:
+        fgraph.shape_feature.forget()  # it would keep what has left the graph in memory
     record.nodes_after = len(fgraph.apply_nodes)
     record.seconds = perf_counter() - started
     if profile is not None:

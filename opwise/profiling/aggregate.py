@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import math
-import re
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 
-from opwise.profiling.profile import OriginProfile
+from opwise.profiling.model import ApplyProfile, OriginProfile, ProfileData
 
 
 @dataclass
-class Row:
-    """The sum of some Applys.
+class SummaryRow:
+    """The sum of some Applys, or of parts of them."""
 
-    ns: nanoseconds, gradient: of these in gradients; calls: runs of all, runs: of the one with
-    most; applys: how many; c: whether all run in C, python: all in Python.
-    """
-
-    key: object
+    key: Hashable
     label: str
-    ns: int = 0
+    #: nanoseconds
+    ns: float = 0
+    #: runs of all Applys
     calls: int = 0
+    #: number of Applys
     applys: int = 0
+    #: whether all run in C
     c: bool = True
+    #: whether all run in Python
     python: bool = True
+    #: position of the first Apply; -1 in rows that are not about positions
     position: int = -1
-    gradient: int = 0
+    #: nanoseconds in gradients
+    gradient: float = 0
+    #: runs of the Apply with most runs
     runs: int = 0
 
-    def add(self, apply, part=1, is_gradient=False, is_new=True):
+    def add(
+        self, apply: ApplyProfile, part: float = 1, is_gradient: bool = False, is_new: bool = True
+    ) -> None:
         """Add an Apply, or a part of its time. is_new: it has not been added before."""
         self.ns += apply.total * part
         self.gradient += apply.total * part * is_gradient
@@ -39,46 +45,51 @@ class Row:
         self.python = self.python and not apply.c
 
 
-def _group(applys, key, label):
-    rows = {}
+def _group(
+    applys: Iterable[ApplyProfile],
+    key: Callable[[ApplyProfile], Hashable],
+    label: Callable[[ApplyProfile], str],
+) -> list[SummaryRow]:
+    rows: dict[Hashable, SummaryRow] = {}
     for apply in applys:
         k = key(apply)
         row = rows.get(k)
         if row is None:
-            row = rows[k] = Row(k, label(apply), position=apply.position)
+            row = rows[k] = SummaryRow(k, label(apply), position=apply.position)
         row.add(apply)
     return list(rows.values())
 
 
-def by_apply(profile):
+def by_apply(profile: ProfileData) -> list[SummaryRow]:
     """Return a row for each (position, Op); Applys of several functions may share one."""
     return _group(profile.applys, lambda a: (a.position, a.op_key), lambda a: a.op)
 
 
-def by_op(profile):
+def by_op(profile: ProfileData) -> list[SummaryRow]:
     """Return a row for each Op."""
     return _group(profile.applys, lambda a: a.op_key, lambda a: a.op)
 
 
-def by_class(profile):
+def by_class(profile: ProfileData) -> list[SummaryRow]:
     """Return a row for each class of Op."""
     return _group(profile.applys, lambda a: a.op_class, lambda a: a.op_class)
 
 
-def by_shapes(profile):
-    """Return a row for each Op with inputs of some dtypes and shapes: those of the last call.
+def by_shapes(profile: ProfileData) -> list[SummaryRow]:
+    """Return a row for each Op with inputs of the same dtypes and shapes in the last call.
 
-    A profile does not say whether an Apply had inputs of other shapes before.
+    A profile does not record whether an Apply had inputs of other shapes before.
     """
-    return _group(profile.applys, shapes_key, lambda a: f"{a.op} {shapes_of(a)}")
+    return _group(profile.applys, shapes_key, lambda a: f"{a.op} {shapes_text(a)}")
 
 
-def shapes_key(apply):
+def shapes_key(apply: ApplyProfile) -> Hashable:
+    """Return the key of the row of ``by_shapes`` that an Apply is in."""
     arrays = tuple(a and (a.dtype, a.shape) for a in apply.input_arrays)
     return apply.op_key, arrays, bool(apply.input_arrays)
 
 
-def shapes_of(apply):
+def shapes_text(apply: ApplyProfile) -> str:
     """Return the dtypes and shapes that the inputs of an Apply had in its last call, as text."""
     if not apply.input_arrays:
         return "(shapes not known)" if apply.inputs else "(no inputs)"
@@ -88,59 +99,81 @@ def shapes_of(apply):
     )
 
 
-def by_line(profile):
-    """Return a row for each user line; an Apply's time is divided by cost, see ``parts_of``.
+def by_line(profile: ProfileData) -> list[SummaryRow]:
+    """Return a row for each line of the program; ``parts_of`` divides the time of an Apply.
 
-    A gradient counts for the line of what it is the gradient of, and its part is ``gradient``.
+    A gradient counts for the line of what it is the gradient of, and in ``gradient``.
     """
-    return _shared(profile.applys, line_of, lambda key: "%s:%d" % key if key else "(unknown line)")
+
+    def label(key: Hashable) -> str:
+        return "%s:%d" % key if isinstance(key, tuple) else "(unknown line)"
+
+    return _shared(profile.applys, line_of, label)
 
 
 #: the label of what is in no scope
 NO_SCOPE = "(no scope)"
 
 
-def by_scope(profile):
-    """Return a row for each scope; an Apply's time is divided by cost, see ``parts_of``."""
-    return _shared(profile.applys, lambda o: o.scope, lambda key: key or NO_SCOPE)
+def by_scope(profile: ProfileData) -> list[SummaryRow]:
+    """Return a row for each scope; ``parts_of`` divides the time of an Apply.
+
+    A scope whose operations are all computed within matrix products has a row with time 0.
+    """
+    return _shared(
+        profile.applys, lambda o: o.scope, lambda key: str(key) or NO_SCOPE, all_parts_of
+    )
 
 
-def line_of(origin):
-    """Return the (file, line) that an origin counts for, or None."""
+#: the sums, by what their rows are about
+GROUPINGS: dict[str, Callable[[ProfileData], list[SummaryRow]]] = {
+    "op": by_op, "class": by_class, "line": by_line, "scope": by_scope, "shapes": by_shapes,
+}  # fmt: skip
+
+
+def line_of(origin: OriginProfile) -> tuple[str, int] | None:
+    """Return the (file, line) that an origin counts for; None if unknown."""
     return origin.gradient_of or ((origin.file, origin.line) if origin.file else None)
 
 
-def parts_of(apply):
-    """Return pairs (a user's Apply, its share of the time of one that computes it); one at least.
+def parts_of(apply: ApplyProfile) -> list[tuple[OriginProfile, float]]:
+    """Return (origin, its share of the time of the Apply) pairs, at least one.
 
-    Shares are in proportion to the cost of an element. Beside a product what else an Apply does
-    (scale, add) costs next to nothing: it counts for the products alone.
+    Shares are proportional to the cost per element. In a matrix product, scaling and adding cost
+    next to nothing: the products alone get its time.
     """
-    products = ()
-    if _PRODUCTS.search(apply.op_class):
-        products = tuple(o for o in apply.origins if _PRODUCT.match(o.op))
+    products = tuple(o for o in apply.origins if o.is_product) if apply.is_product else ()
     origins = products or apply.origins or (_UNKNOWN,)
-    # the Applys of views cost nothing: they share evenly what nothing else computes
+    # views cost nothing: an Apply of views alone is split evenly
     whole = math.fsum(origin.cost for origin in origins)
     return [(o, o.cost / whole if whole else 1 / len(origins)) for o in origins]
 
 
 _UNKNOWN = OriginProfile(key="", op="")
-#: classes of Ops, and texts of the user's Ops, that are products of matrices
-_PRODUCTS = re.compile(r"\.tensor\.(blas|dot)\.")
-_PRODUCT = re.compile(r"(?i)(batched_?)?dot|gem[mv]|ger\b")
 
 
-def _shared(applys, key, label):
-    """Return a row for each key of the origins of Applys, which take parts of its time."""
-    rows = {}
+def all_parts_of(apply: ApplyProfile) -> list[tuple[OriginProfile, float]]:
+    """Return the pairs of ``parts_of``, then the other origins with a share of 0."""
+    parts = parts_of(apply)
+    counted = {origin for origin, _ in parts}
+    return parts + [(origin, 0.0) for origin in apply.origins if origin not in counted]
+
+
+def _shared(
+    applys: Iterable[ApplyProfile],
+    key: Callable[[OriginProfile], Hashable],
+    label: Callable[[Hashable], str],
+    parts: Callable[[ApplyProfile], list[tuple[OriginProfile, float]]] = parts_of,
+) -> list[SummaryRow]:
+    """Return a row for each key of the origins of Applys, with their parts of the time."""
+    rows: dict[Hashable, SummaryRow] = {}
     for apply in applys:
         met = set()
-        for origin, part in parts_of(apply):
+        for origin, part in parts(apply):
             k = key(origin)
             row = rows.get(k)
             if row is None:
-                row = rows[k] = Row(k, label(k))
+                row = rows[k] = SummaryRow(k, label(k))
             row.add(apply, part, bool(origin.gradient_of), k not in met)
             met.add(k)
     return list(rows.values())

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import stat
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 #: the largest file that is read, in bytes: a profile of 100,000 Applys has some 150 MB
 MOST_BYTES = 1 << 29
 
 
-def printable(text):
-    """Return a text whose control characters and the like are escaped, as ``\\x1b``.
+def printable(text: str) -> str:
+    """Return a text with control characters and the like escaped, as ``\\x1b``.
 
     So no name moves a terminal's cursor, changes its colours or turns the direction of writing.
     """
@@ -20,37 +24,35 @@ def printable(text):
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
-def _escaped(c):
+def _escaped(c: str) -> str:
     return c.encode("unicode_escape").decode("ascii")
 
 
-def read_limited(path, most=MOST_BYTES):
+def read_limited(path: str | Path, most: int = MOST_BYTES) -> bytes:
     """Return the bytes of a file.
 
-    Raises OSError; ValueError, before anything is read, for what is no regular file (a device or
-    a pipe may never end, or never begin) and for more than ``most`` bytes.
+    Raises OSError. Raises ValueError before reading for a file of more than ``most`` bytes, and
+    for a device or a pipe, which may never end or never begin.
     """
-    # without O_NONBLOCK, opening a pipe waits for somebody who writes
+    # without O_NONBLOCK, opening a pipe waits for a writer
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode):
             raise ValueError("it is not a regular file; write its contents to a file first")
         if about.st_size > most:
-            raise ValueError(
-                f"it has {about.st_size:,} bytes; files of up to {most:,} bytes are read"
-            )
+            raise ValueError(f"it has {about.st_size:,} bytes; the limit is {most:,} bytes")
         data = file.read(most + 1)
-    if len(data) > most:  # as files of /proc do not say
-        raise ValueError(f"it has more than {most:,} bytes")
+    if len(data) > most:  # files of /proc report a size of 0
+        raise ValueError(f"it has more than {most:,} bytes, the limit")
     return data
 
 
-def write_whole(path, text):
-    """Write a text to a file as UTF-8. A file of that name is replaced as a whole; OSError.
+def write_whole(path: str | Path, text: str) -> None:
+    """Write a text to a file as UTF-8, replacing the file as a whole. Raises OSError.
 
-    What UTF-8 cannot hold (lone surrogates) is written as an escape. A device or pipe of that name
-    is written to, not replaced.
+    Lone surrogates, which UTF-8 cannot hold, become escapes. A device or pipe of that name is
+    written to, not replaced.
     """
     path = Path(path)
     data = text.encode("utf-8", "backslashreplace")
@@ -64,3 +66,17 @@ def write_whole(path, text):
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ignore Ctrl-C in a block that writes a file, if it would raise KeyboardInterrupt."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

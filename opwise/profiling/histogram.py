@@ -1,17 +1,22 @@
-"""Histograms of times: which bucket a time is in, and what buckets tell.
+"""Histograms of times: the bucket of a time, and quantiles from buckets.
 
 Up to 8 nanoseconds a bucket is one nanosecond wide; from there on, eight buckets divide each
-power of two, so a time is known within an eighth. Machines fill them
+power of two, so a time is known within an eighth. The VMs fill them
 (``linkers/csupport/clock.h``).
 """
 
 from __future__ import annotations
 
-#: how many there are; the last one holds all times from 2**42 nanoseconds, an hour, on
+from collections.abc import Iterable
+
+#: (bucket, count) pairs by rising bucket
+Pairs = Iterable[tuple[int, int]]
+
+#: number of buckets; the last one holds all times from 2**42 nanoseconds (an hour)
 BUCKETS = 320
 
 
-def bucket(ns):
+def bucket(ns: int) -> int:
     """Return the bucket of a time in nanoseconds."""
     if ns < 8:
         return max(ns, 0)
@@ -19,8 +24,8 @@ def bucket(ns):
     return min(8 * (power - 2) + (ns >> power - 3 & 7), BUCKETS - 1)
 
 
-def bounds(bucket):
-    """Return (least nanoseconds, the first nanoseconds that are too many) of a bucket."""
+def bounds(bucket: int) -> tuple[int, int]:
+    """Return the first nanosecond of a bucket, and the first one beyond it."""
     bucket = min(max(bucket, 0), BUCKETS - 1)
     if bucket < 8:
         return bucket, bucket + 1
@@ -29,11 +34,12 @@ def bounds(bucket):
     return (8 + eighth) * width, (9 + eighth) * width
 
 
-def quantile(pairs, share):
-    """Return the nanoseconds that a share of what is counted does not exceed; 0 without any.
+def quantile(pairs: Pairs, share: float) -> float:
+    """Return the nanoseconds that a share of the counted times does not exceed; 0 without any.
 
-    pairs: (bucket, count) by rising bucket. Inside a bucket times are taken as evenly spread.
+    Times are taken as evenly spread within a bucket.
     """
+    pairs = list(pairs)
     wanted = share * sum(count for _, count in pairs)
     for number, count in pairs:
         if count and wanted <= count:
@@ -43,9 +49,9 @@ def quantile(pairs, share):
     return 0
 
 
-def merged(*several):
-    """Return histograms as one."""
-    sums: dict = {}
+def merged(*several: Pairs) -> tuple[tuple[int, int], ...]:
+    """Return the sum of histograms."""
+    sums: dict[int, int] = {}
     for pairs in several:
         for number, count in pairs:
             sums[number] = sums.get(number, 0) + count

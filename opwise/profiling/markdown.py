@@ -1,16 +1,21 @@
-"""Markdown of a report or a difference, for comments of CI: short tables, the rest folded away.
+"""Reports and differences as Markdown, for comments of CI: short tables, the rest folded away.
 
-Made of the documents in ``documents``. Names stand in code, so that nothing in them is markup.
+Made of the documents of ``jsonreports``. Names are code spans, so that nothing in them is markup.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from opwise.profiling import documents
+from opwise.profiling import jsonreports
+from opwise.profiling.aggregate import GROUPINGS
 from opwise.profiling.files import printable
-from opwise.profiling.reports import details
+from opwise.profiling.jsonreports import Document
+from opwise.profiling.model import ProfileData
+from opwise.profiling.reports.wording import counted, short, short_path
 
 #: letters of a name that are shown
 _LETTERS = 100
@@ -18,20 +23,23 @@ _LETTERS = 100
 _SHOWN = 6
 
 
-def report(profile, by="apply", n=10):
-    """Return the Markdown of a Profile. by: what the rows are, "apply" or of
-    ``documents.GROUPINGS``; n: how many rows each table has."""
-    data = documents.report(profile)
+def report(profile: ProfileData, by: str = "apply", n: int = 10) -> str:
+    """Return the Markdown of a profile.
+
+    by: what the rows of the first table are, "apply" or a name of ``aggregate.GROUPINGS``. n: how
+    many rows each table has.
+    """
+    data = jsonreports.report(profile)
     title = f": {code(data['message'])}" if data["message"] else ""
     lines = [
         f"### Profile{title}",
         "",
-        f"{_counted(len(data['functions']), 'function')}, {_counted(data['calls'], 'call')}, "
+        f"{counted(len(data['functions']), 'function')}, {counted(data['calls'], 'call')}, "
         f"{_time(data['seconds_calls'])} in calls, {_time(data['seconds_applys'])} in Applys",
         "",
     ]
     tables = {"apply": _applys(data, n)}
-    tables.update({name: _sums(data["by"][name], name, n) for name in documents.GROUPINGS})
+    tables.update({name: _sums(data["by"][name], name, n) for name in GROUPINGS})
     lines += tables.pop(by)
     for name in ("apply", "line", "scope", "op"):
         if name in tables and len(tables[name]) > 2:
@@ -39,7 +47,7 @@ def report(profile, by="apply", n=10):
     return _text([*lines, "", *_folded("Environment", _environment(data["environments"]))])
 
 
-def _applys(data, n):
+def _applys(data: Document, n: int) -> list[str]:
     shown = data["applys"][:n]
     rows = [
         (_time(a["seconds"]), _percent(a["share"]), a["calls"], code(a["runs_in"]),
@@ -50,10 +58,10 @@ def _applys(data, n):
     return _table(headings, rows, "rrrlll", len(data["applys"]))
 
 
-def _sums(data, name, n):
-    rows = [
+def _sums(data: list[Document], name: str, n: int) -> list[str]:
+    rows: list[Sequence[object]] = [
         (_time(row["seconds"]), _percent(row["share"]), row["calls"],
-         code(near(row["label"]) if name == "line" else row["label"]), code(row["source"]))
+         code(short_place(row["label"]) if name == "line" else row["label"]), code(row["source"]))
         for row in data[:n]
     ]  # fmt: skip
     if not any(row["source"] for row in data):
@@ -62,44 +70,54 @@ def _sums(data, name, n):
     return _table(headings[: len(rows[0]) if rows else 0], rows, "rrr", len(data))
 
 
-def difference(data, n=10):
+def difference(data: Document, n: int = 10) -> str:
     """Return the Markdown of the document of a difference. n: how many rows the table has."""
-    total = data["total"]
-    lines = [f"### {_headline(data)}", ""]
-    failed = [row for row in (total, *data["rows"]) if row["failed"]]
-    if failed:
-        limit = data["limit"]
-        lines += [
-            f"**Failed**: {_counted(len(failed), 'row')} took more than {limit['ratio']:g} times "
-            "as long:",
-            "",
-            *(f"- {_ratio(row)} {_where(row)}" for row in failed[:n]),
-            *([f"- and {len(failed) - n} more"] if len(failed) > n else []),
-            "",
-        ]
+    lines = [f"### {_headline(data)}", "", *_failures(data, n), *_differences(data, n)]
+    return _text([*lines, "", *_folded("Environment", _both_environments(data))])
+
+
+def _failures(data: Document, n: int) -> list[str]:
+    """Return the lines about rows that exceed the limit, up to n of them."""
+    failed = [row for row in (data["total"], *data["rows"]) if row["failed"]]
+    if not failed:
+        return []
+    rows, ratio = counted(len(failed), "row"), data["limit"]["ratio"]
+    return [
+        f"**Failed**: {rows} took more than {ratio:g} times as long:",
+        "",
+        *(f"- {_ratio(row)} {_where(row)}" for row in failed[:n]),
+        *([f"- and {len(failed) - n} more"] if len(failed) > n else []),
+        "",
+    ]
+
+
+def _differences(data: Document, n: int) -> list[str]:
+    """Return the table of differences, its smaller rows folded away."""
     several = max(data["runs"].values()) > 1
     before, after = _cells(several)
     rows = [
         (_time(row[before]), _time(row[after]), _ratio(row),
          *((_interval(row), row["verdict"]) if several else ()), row["relation"],
          ", ".join(map(code, row["functions"])), _places(row["lines"]), code(row["label"]))
-        for row in (total, *data["rows"][:n])
+        for row in (data["total"], *data["rows"][:n])
     ]  # fmt: skip
     shown = min(_SHOWN, n)
     of_runs = ("95 %", "verdict") if several else ()
     headings = ("before", "after", "ratio", *of_runs, "", "function", "line", data["by"])
     right = "rrrr" if several else "rrr"
-    lines += _table(headings, rows[: shown + 1], right, shown + 1)
-    if len(data["rows"]) > n == shown:
-        lines += ["", f"{len(data['rows']) - shown} more rows"]
-    elif len(data["rows"]) > shown:
-        rest = _table(headings, rows[shown + 1 :], right, len(data["rows"]) - shown)
-        lines += ["", *_folded(f"{len(data['rows']) - shown} more rows", rest)]
-    lines += ["", *_folded("Environment", _both_environments(data))]
-    return _text(lines)
+    lines = _table(headings, rows[: shown + 1], right, shown + 1)
+    more = len(data["rows"]) - shown
+    if more > 0 and n == shown:
+        lines += ["", f"{more} more rows"]
+    elif more > 0:
+        lines += [
+            "",
+            *_folded(f"{more} more rows", _table(headings, rows[shown + 1 :], right, more)),
+        ]
+    return lines
 
 
-def _headline(data):
+def _headline(data: Document) -> str:
     total, runs = data["total"], data["runs"]
     before, after = _cells(max(runs.values()) > 1)
     sides = f"{_time(total[before])} before, {_time(total[after])} after"
@@ -110,48 +128,49 @@ def _headline(data):
     return f"{total['ratio']:.3g} times the time{verdict}: {sides} ({counts})"
 
 
-def _cells(several):
+def _cells(several: bool) -> tuple[str, str]:
     what = "seconds_a_call" if several else "seconds"
     return f"{what}_before", f"{what}_after"
 
 
-def _ratio(row):
+def _ratio(row: Document) -> str:
     return "" if row["ratio"] is None else f"{row['ratio']:.3f}x"
 
 
-def _interval(row):
+def _interval(row: Document) -> str:
     ends = row["interval"]
     return "" if not ends or None in ends else "%.3f to %.3f" % tuple(ends)
 
 
-def _where(row):
+def _where(row: Document) -> str:
     functions = f" in {', '.join(map(code, row['functions']))}" if row["functions"] else ""
     lines = f" at {_places(row['lines'])}" if row["lines"] else ""
     return f"{code(row['label'])}{functions}{lines}"
 
 
-def _both_environments(data):
-    rows = []
+def _both_environments(data: Document) -> list[str]:
+    rows: list[str] = []
     for name in ("before", "after"):
         rows += [f"{name}:", "", *_environment(data[name]["environments"]), ""]
     return rows
 
 
-def _environment(environments):
+def _environment(environments: list[dict[str, Any]]) -> list[str]:
     first = environments[0] if environments else {}
     names = ("program", "date", "opwise", "numpy", "python", "machine", "system", "node", "threads",
              "blas", "blas_threads", "flags")  # fmt: skip
     rows = [f"- {name}: {code(first[name])}" for name in names if first.get(name) not in (None, "")]
     more = len(environments) - 1
-    return [*rows, *([f"- and {_counted(more, 'more process', 'es')}"] if more > 0 else [])]
+    others = f"- and {more} more {'process' if more == 1 else 'processes'}"
+    return [*rows, others] if more > 0 else rows
 
 
 # --- parts ----------------------------------------------------------------------------------------
 
 
-def code(value):
-    """Return a text as code, in which nothing is markup, not even within a table."""
-    text = printable(details.short(str(value), _LETTERS))
+def code(value: object) -> str:
+    """Return a text as a code span, in which nothing is markup, not even within a table."""
+    text = printable(short(str(value), _LETTERS))
     if not text:
         return ""
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
@@ -159,8 +178,11 @@ def code(value):
     return f"{fence}{pad}{text}{pad}{fence}".replace("|", "\\|")
 
 
-def _table(headings, rows, right, count):
-    """Return the lines of a table. right: a letter r for each column of numbers."""
+def _table(
+    headings: Sequence[str], rows: Iterable[Sequence[object]], right: str, count: int
+) -> list[str]:
+    """Return the lines of a table. right: one letter r for each leading column of numbers."""
+    rows = list(rows)
     if not rows:
         return ["nothing"]
     marks = ["---:" if k < len(right) and right[k] == "r" else "---" for k in range(len(headings))]
@@ -169,36 +191,32 @@ def _table(headings, rows, right, count):
     return ["| " + " | ".join(map(str, line)) + " |" for line in lines] + more
 
 
-def _folded(title, lines):
+def _folded(title: str, lines: Iterable[str]) -> list[str]:
     return [f"<details><summary>{title}</summary>", "", *lines, "", "</details>"]
 
 
-def _places(places):
-    return code(near(places[0])) if places else ""
+def _places(places: Sequence[str]) -> str:
+    return code(short_place(places[0])) if places else ""
 
 
-def near(place):
-    """Return ``file:line`` with a path from here."""
+def short_place(place: str) -> str:
+    """Return ``file:line`` with a path relative to the current folder if the file is below it."""
     file, colon, line = place.rpartition(":")
-    return f"{details.from_here(file)}{colon}{line}" if colon and os.path.isabs(file) else place
+    return f"{short_path(file)}{colon}{line}" if colon and os.path.isabs(file) else place
 
 
-def _time(seconds):
+def _time(seconds: float | None) -> str:
     if seconds is None:
         return ""
-    for unit, factor in (("s", 1), ("ms", 1e3), ("us", 1e6)):
+    for unit, factor in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
         if seconds * factor >= 1:
             return f"{seconds * factor:.4g} {unit}"
     return f"{seconds * 1e9:.4g} ns"
 
 
-def _percent(share):
+def _percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f}%"
 
 
-def _counted(n, what, plural="s"):
-    return f"{n} {what}" if n == 1 else f"{n} {what}{plural}"
-
-
-def _text(lines):
+def _text(lines: Iterable[str]) -> str:
     return "\n".join(lines) + "\n"

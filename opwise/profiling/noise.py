@@ -1,8 +1,8 @@
 """Noise: whether a difference between repeated runs is real.
 
-Each run is one observation of every row. Two sides differ if a rank test (Mann-Whitney, two-sided)
-says so after correction for the number of rows (Benjamini and Hochberg). The sum of all is one row
-and needs none.
+Each run is one observation of every row. Two sides differ if a two-sided rank test (Mann and
+Whitney) says so after correction for the number of rows (Benjamini and Hochberg). The sum of all
+Applys is a single row and needs no correction.
 """
 
 from __future__ import annotations
@@ -11,78 +11,88 @@ import math
 import statistics
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from opwise.profiling import compare
-from opwise.profiling.compare import Difference
+from opwise.profiling.compare import Comparison, Difference
 from opwise.profiling.merge import merge
+from opwise.profiling.model import ProfileData
 
-#: how often a difference that is none may be taken for one
+#: probability of taking noise for a difference, at most
 LEVEL = 0.05
-#: a row with at least this share of the time is judged among its like, not among all small ones
+#: rows with at least this share of the time are corrected among themselves, without the small ones
 WORTH = 0.01
-#: runs of either side below which the test cannot tell anything
+#: runs that either side needs: with fewer the test cannot reach the level
 FEWEST = 4
 
 
 @dataclass(frozen=True)
 class Repeated:
-    """A row of a comparison of several runs with several others.
+    """A row of a comparison of several runs with several others."""
 
-    row: the sums of all runs. mine, theirs: by run, the nanoseconds of one call. p: how likely so
-    large a difference is without one, corrected; None where a side has too few runs or none. level:
-    what p would be compared with, were it not corrected.
-    """
-
+    #: the sums of all runs
     row: Difference
+    #: nanoseconds of one call, for each run of the first side
     mine: tuple[float, ...]
+    #: the same for each run of the other side
     theirs: tuple[float, ...]
+    #: probability of so large a difference by noise alone, corrected; None with too few runs
     p: float | None = None
+    #: level that an uncorrected p would be compared with
     level: float = LEVEL
 
     @property
-    def before(self):
-        """The median of the first side, nanoseconds a call; None without any."""
+    def before(self) -> float | None:
+        """The median of the first side, nanoseconds a call; None without runs."""
         return statistics.median(self.mine) if self.mine else None
 
     @property
-    def after(self):
-        """The median of the other side, nanoseconds a call; None without any."""
+    def after(self) -> float | None:
+        """The median of the other side, nanoseconds a call; None without runs."""
         return statistics.median(self.theirs) if self.theirs else None
 
     @property
-    def ratio(self):
-        """The second median by the first; None where there is none."""
+    def ratio(self) -> float | None:
+        """The second median by the first; None if a side has none."""
         return self.after / self.before if self.before and self.after else None
 
     @property
-    def verdict(self):
-        """'slower', 'faster', 'noise'; '' where nothing can be said."""
+    def change(self) -> float | None:
+        """The second median minus the first, nanoseconds a call; None if a side has none."""
+        if self.before is None or self.after is None:
+            return None
+        return self.after - self.before
+
+    @property
+    def verdict(self) -> str:
+        """'slower', 'faster', 'noise'; '' with too few runs."""
         if self.p is None or self.ratio is None:
             return ""
         if self.p >= LEVEL:
             return "noise"
         return "slower" if self.ratio > 1 else "faster"
 
-    def interval(self):
-        """Return (low, high): the ratios that the test does not rule out, at the row's level.
+    def interval(self) -> tuple[float, float]:
+        """Return (low, high): the confidence interval of the ratio, at the row's level.
 
-        They are those r for which ``mine`` times r and ``theirs`` do not differ. So 1 is among them
-        exactly where the verdict is not 'slower' or 'faster'. Raises ValueError without both sides.
+        It holds each r for which ``mine`` times r does not differ from ``theirs``; so it contains 1
+        unless the verdict is 'slower' or 'faster'. Raises ValueError if a side has no runs.
         """
         ratios = sorted(b / a for a in self.mine for b in self.theirs if a)
         if not ratios:
-            raise ValueError("a row that one side lacks has no ratio")
+            raise ValueError("a row that only one side has has no ratio")
 
-        def is_out(k):
-            """Return whether what lies between two of the ratios, k - 1 and k, is ruled out."""
+        def is_out(k: int) -> bool:
+            """Return whether the test rules out ratios between numbers k - 1 and k."""
             between = math.sqrt(ratios[k - 1] * ratios[k])
             return _p([a * between for a in self.mine], self.theirs) < self.level
 
         last = len(ratios) - 1
         if not last:
             return ratios[0], ratios[0]
-        middle = (last + 1) // 2  # between the middle ratios nothing is ruled out
+        middle = (last + 1) // 2  # the test never rules out what lies between the middle ratios
         below = range(1, middle + 1)
         above = range(middle, last + 1)
         low = bisect_left(below, True, key=lambda k: not is_out(k))
@@ -90,78 +100,85 @@ class Repeated:
         return ratios[low], ratios[high]
 
 
-def repeated(way, mine, theirs):
-    """Return a Repeated for each row of a comparison, and one for all Applys together, in front.
+def repeated(
+    comparison: Comparison, mine: Sequence[ProfileData], theirs: Sequence[ProfileData]
+) -> list[Repeated]:
+    """Return a Repeated for all Applys together, then one for each row of a comparison.
 
-    way: a function of two Profiles, as in ``compare.WAYS``. mine, theirs: the Profiles of the runs.
+    comparison: a function of two profiles, as in ``compare.GROUPINGS``. mine, theirs: the profiles
+    of the runs.
     """
-    return Runs(mine, theirs).rows(way)
+    return Runs(mine, theirs).rows(comparison)
 
 
 class Runs:
-    """The runs of two sides, merged once for all ways to compare them.
+    """The runs of two sides, merged once for all comparisons."""
 
-    before, after: the Profile of all runs of a side. count: how many runs each side has.
-    """
-
-    def __init__(self, mine, theirs):
+    def __init__(self, mine: Sequence[ProfileData], theirs: Sequence[ProfileData]) -> None:
+        #: number of runs of each side
         self.count = len(mine), len(theirs)
-        # as merged, so that equal Applys are counted in the same order; with as many calls as the
-        # first
+        # merging orders equal Applys; scaling gives all runs as many calls as the first
         first = merge(mine[:1])
-        scaled = [[compare.like(merge([run]), first) for run in runs] for runs in (mine, theirs)]
-        self._mine, self._theirs = scaled
-        self.before, self.after = map(merge, scaled)
+        self._mine = [compare.scaled_to(merge([run]), first) for run in mine]
+        self._theirs = [compare.scaled_to(merge([run]), first) for run in theirs]
+        #: the profile of all runs of the first side
+        self.before = merge(self._mine)
+        #: the profile of all runs of the other side
+        self.after = merge(self._theirs)
 
     @property
-    def several(self):
+    def several(self) -> bool:
         """Whether a side has more than one run."""
         return max(self.count) > 1
 
-    def rows(self, way):
+    def rows(self, comparison: Comparison) -> list[Repeated]:
         """Return what ``repeated`` does."""
-        total = self._observed(lambda *sides: [compare.total(*sides)])
-        rows = self._observed(way)
+        total = self._observed(lambda mine, theirs: [compare.total(mine, theirs)])
+        rows = self._observed(comparison)
         return [*_judged(total), *_judged(rows, WORTH * self.before.local_ns)]
 
-    def _observed(self, way):
+    def _observed(self, comparison: Comparison) -> list[Repeated]:
         """Return a Repeated for each row, without verdict."""
-        rows = way(self.before, self.after)
-        seen: tuple = defaultdict(list), defaultdict(list)
+        mine: dict[Hashable, list[float]] = defaultdict(list)
+        theirs: dict[Hashable, list[float]] = defaultdict(list)
         for run in self._mine:
-            for row in way(run, self.after):
+            for row in comparison(run, self.after):
                 if row.mine and row.mine.calls:
-                    seen[0][row.key].append(row.mine.ns / row.mine.runs)
+                    mine[row.key].append(row.mine.ns / row.mine.runs)
         for run in self._theirs:
-            for row in way(self.before, run):
+            for row in comparison(self.before, run):
                 if row.theirs and row.theirs.calls:
-                    seen[1][row.key].append(row.theirs.ns / row.theirs.runs)
-        return [Repeated(row, tuple(seen[0][row.key]), tuple(seen[1][row.key])) for row in rows]
+                    theirs[row.key].append(row.theirs.ns / row.theirs.runs)
+        rows = comparison(self.before, self.after)
+        return [Repeated(row, tuple(mine[row.key]), tuple(theirs[row.key])) for row in rows]
 
 
-def _judged(rows, worth=0.0):
-    """Return the rows with p where it can be told.
+def _judged(rows: list[Repeated], worth: float = 0.0) -> list[Repeated]:
+    """Return the rows with p, as far as there are enough runs.
 
-    p is corrected among the rows of which a side has at least ``worth`` nanoseconds; that of the
-    others among all. Where even the clearest difference could not reach the level in so few runs,
-    nothing is told.
+    Rows of which a side has at least ``worth`` nanoseconds are corrected among themselves, others
+    among all. p stays None if even the clearest difference could not reach the level.
     """
-    told = [r for r in rows if min(len(r.mine), len(r.theirs)) >= FEWEST and r.ratio is not None]
-    large = [r for r in told if max(r.row.mine.ns, r.row.theirs.ns) >= worth]
-    found: dict = {}
-    for family in (told, large):
+    tested = [r for r in rows if min(len(r.mine), len(r.theirs)) >= FEWEST and r.ratio is not None]
+    large = [r for r in tested if _most_ns(r.row) >= worth]
+    found: dict[int, dict[str, Any]] = {}
+    for family in (tested, large):
         found.update(_corrected(family))
     return [replace(r, **found.get(id(r), {})) for r in rows]
 
 
-def _corrected(rows):
-    """Return {id of a row: its p and level} of rows that are judged together."""
+def _most_ns(row: Difference) -> float:
+    return max(side.ns for side in (row.mine, row.theirs) if side)
+
+
+def _corrected(rows: list[Repeated]) -> dict[int, dict[str, Any]]:
+    """Return {id of a row: its p and level} of rows that are corrected together."""
     if not rows:
         return {}
     from scipy import stats  # takes a second to import
 
     corrected = stats.false_discovery_control([_p(r.mine, r.theirs) for r in rows])
-    # the largest p, before the correction, at which a row counts as different
+    # the largest uncorrected p at which a row counts as different
     level = LEVEL * max(1, sum(p < LEVEL for p in corrected)) / len(rows)
     return {
         id(r): {
@@ -172,14 +189,14 @@ def _corrected(rows):
     }
 
 
-def _p(mine, theirs):
-    """Return how likely so large a difference of two samples is without one; 1.0 for equal ones."""
+def _p(mine: Sequence[float], theirs: Sequence[float]) -> float:
+    """Return the p of the rank test of two samples; 1.0 if all values are equal."""
     from scipy import stats
 
     p = float(stats.mannwhitneyu(mine, theirs, method="auto").pvalue)
-    return 1.0 if math.isnan(p) else p  # all values are one and the same
+    return 1.0 if math.isnan(p) else p  # NaN: all values are equal
 
 
-def _least(r):
+def _least(r: Repeated) -> float:
     """Return the smallest p that the test can give for so many runs."""
     return 2 / math.comb(len(r.mine) + len(r.theirs), len(r.mine))

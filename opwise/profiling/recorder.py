@@ -25,18 +25,18 @@ from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.provenance import text_of
 from opwise.graph.variable import Variable
-from opwise.profiling import memory, totals, traffic
-from opwise.profiling.collection import no_collection
-from opwise.profiling.profile import (
+from opwise.profiling import memory, process, traffic
+from opwise.profiling.model import (
     ApplyProfile,
     ArrayProfile,
     CallProfile,
     CompileProfile,
     FunctionProfile,
     OriginProfile,
-    Profile,
-    whole,
+    whole_ns,
 )
+from opwise.profiling.process import pause_garbage_collection
+from opwise.profiling.profile import Profile
 from opwise.version import __version__
 
 #: Applys whose preparation is kept by name
@@ -266,13 +266,13 @@ class Recorder:
             return CompileProfile()
         report, kernels = self.report, self.report.kernels
         return CompileProfile(
-            total=whole(report.total),
-            optimizer=whole(report.optimizer),
-            validate=whole(report.validate),
-            linker=whole(report.linker),
-            thunks=whole(sum(report.thunks.values())),
-            compiler=whole(kernels.compile_seconds) if kernels is not None else 0.0,
-            load=whole(kernels.load_seconds) if kernels is not None else 0.0,
+            total=whole_ns(report.total),
+            optimizer=whole_ns(report.optimizer),
+            validate=whole_ns(report.validate),
+            linker=whole_ns(report.linker),
+            thunks=whole_ns(sum(report.thunks.values())),
+            compiler=whole_ns(kernels.compile_seconds) if kernels is not None else 0.0,
+            load=whole_ns(kernels.load_seconds) if kernels is not None else 0.0,
             cached=kernels.hit if kernels is not None else None,
             slowest=tuple(
                 (_apply_text(node), report.thunks[node])
@@ -292,7 +292,9 @@ class Recorder:
             of = provenance.gradient_line(node)
             cost = _cost(node)
             key = keys.node(node) + moves
-            return OriginProfile(key, text(node.op), file, line, scope, of, cost)
+            return OriginProfile(
+                key, text(node.op), file, line, scope, of, cost, node.op.profile_kind
+            )
 
         described = []
         position = {node: k for k, node in enumerate(self.order)}
@@ -312,6 +314,7 @@ class Recorder:
                     "origins": tuple([origin(each, moves) for each in node.origins]),
                     "c": bool(self.in_c[k]),
                     "why": "" if self.in_c[k] else self.why_not_in_c[k],
+                    "kind": node.op.profile_kind,
                 }
             )
         return described
@@ -339,7 +342,7 @@ def _cost(node):
     op = node.op
     if len(op.view_map) == len(node.outputs):
         return 0.0
-    cost = op.element_cost(len(node.inputs)) if hasattr(op, "element_cost") else 1.0
+    cost = op.element_cost(len(node.inputs))
     sizes = [getattr(v.type, "broadcastable", (False,)) for v in (*node.inputs, *node.outputs)]
     return cost * _OF_NUMBERS if all(map(all, sizes)) else cost
 
@@ -362,11 +365,8 @@ def _array(var, layout):
 
 def _flops(node, inputs, outputs):
     """Return how many floating-point operations an Apply does on such arrays, if that is exact."""
-    count = getattr(node.op, "flops", None)
-    if count is None:
-        return None
     try:
-        return count(*([a and a.shape for a in arrays] for arrays in (inputs, outputs)))
+        return node.op.flops(*([a and a.shape for a in arrays] for arrays in (inputs, outputs)))
     except Exception:  # a user's Op may raise anything; a profile is not lost for that
         return None
 
@@ -386,10 +386,10 @@ def environment():
         **_process_name(),
         "flags": _flags(),
         **hooks.parallelism(),
-        "grad_seconds": totals.grad_seconds(),
-        "seconds_since_import": totals.since_import(),
-        "seconds_importing": totals.importing(),
-        **totals.of_process(),
+        "grad_seconds": process.grad_seconds(),
+        "seconds_since_import": process.since_import(),
+        "seconds_importing": process.importing(),
+        **process.system_times(),
     }
 
 
@@ -419,7 +419,7 @@ def _environment_of(recorders):
 
 def profile_of(recorders, message=""):
     """Return a Profile of several recorders, as of now."""
-    with no_collection():
+    with pause_garbage_collection():
         functions = tuple(r.snapshot() for r in recorders)
         machine = next((r.limits() for r in recorders if r.limits is not None), None)
         devices = {r.device_limits() for r in recorders if r.device_limits is not None} - {None}

@@ -1,6 +1,6 @@
-"""ProfileStats: the profile of one or several functions, and what is printed of all at the end.
+"""ProfileStats: the profile of one or several functions, and the printing of all at the end.
 
-Its figures are those of a Profile taken when they are asked for.
+Each figure is computed from a new Profile when it is asked for.
 """
 
 from __future__ import annotations
@@ -10,32 +10,48 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
 
 from opwise.config import config
 from opwise.graph import hooks
-from opwise.profiling import limits, status, totals
-from opwise.profiling.collection import no_collection
-from opwise.profiling.files import write_whole
+from opwise.profiling import process
+from opwise.profiling.files import uninterrupted, write_whole
+from opwise.profiling.methods import ProfileMethods
+from opwise.profiling.model import ApplyProfile, FunctionProfile
+from opwise.profiling.process import pause_garbage_collection, send_status
 from opwise.profiling.profile import Profile
-from opwise.profiling.profiled import Profiled
-from opwise.profiling.recorder import profile_of
+from opwise.profiling.recorder import Recorder, profile_of
 from opwise.profiling.reports import profilestats as text
-from opwise.profiling.showing import show, uninterrupted, write
+from opwise.profiling.streams import show, write
+from opwise.profiling.validation import check_counts
+
+#: an Apply, and an Op, of the graph
+Node = Any
+Op = Any
 
 
-class ProfileStats(Profiled):
+class ProfileStats(ProfileMethods):
     """What was recorded of the functions compiled with ``profile=`` this object.
 
     atexit_print: whether it is printed when the program ends, if the flag profile is still on.
-    flag_time_thunks: whether each Apply is timed; None: the flag profiling.time_thunks. Further
-    arguments become attributes: ``message`` is the text by which it is printed. Times are seconds.
+    flag_time_thunks: whether each Apply is timed (default: the flag profiling.time_thunks). Further
+    arguments become attributes: ``message`` is the name that it is printed under. Times are
+    seconds.
     """
 
-    message = None
+    message: str | None = None
 
-    def __init__(self, atexit_print=True, flag_time_thunks=None, gpu_checks=True, **kwargs):
-        self._recorders = []
+    def __init__(
+        self,
+        atexit_print: bool = True,
+        flag_time_thunks: bool | None = None,
+        gpu_checks: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        self._recorders: list[Recorder] = []
         flags = config.profiling
         self.flag_time_thunks = flags.time_thunks if flag_time_thunks is None else flag_time_thunks
         self.ignore_first_call = flags.ignore_first_call
@@ -46,131 +62,133 @@ class ProfileStats(Profiled):
         if config.profile:
             _first_process()
 
-    def add(self, recorder):
-        """Take in one more function."""
+    def add(self, recorder: Recorder) -> None:
+        """Add a function."""
         self._recorders.append(recorder)
 
-    def profile(self):
+    def profile(self) -> Profile:
         """Return what has been recorded up to now, as plain data."""
         return profile_of(self._recorders, self.message or "")
 
-    def reset(self):
-        """Forget all calls; what was recorded of the compilation stays."""
+    def reset(self) -> None:
+        """Forget all calls, but not the times of compiling."""
         for recorder in self._recorders:
             recorder.reset()
 
     # --- figures ----------------------------------------------------------------------------------
 
-    def _sum(self, value):
+    def _sum(self, value: Callable[[FunctionProfile], float]) -> float:
         return sum(map(value, self.profile().functions))
 
     @property
-    def compile_time(self):
+    def compile_time(self) -> float:
         return self._sum(lambda f: f.compile.total)
 
     @property
-    def optimizer_time(self):
+    def optimizer_time(self) -> float:
         return self._sum(lambda f: f.compile.optimizer)
 
     @property
-    def validate_time(self):
+    def validate_time(self) -> float:
         return self._sum(lambda f: f.compile.validate)
 
     @property
-    def linker_time(self):
+    def linker_time(self) -> float:
         return self._sum(lambda f: f.compile.linker)
 
     @property
-    def import_time(self):
+    def import_time(self) -> float:
         return self._sum(lambda f: f.compile.load)
 
     @property
-    def linker_node_make_thunks(self):
+    def linker_node_make_thunks(self) -> float:
         return self._sum(lambda f: f.compile.thunks)
 
     @property
-    def linker_make_thunk_time(self):
-        """{Apply: seconds until what runs it was ready}."""
+    def linker_make_thunk_time(self) -> dict[Node, float]:
+        """{Apply: seconds that preparing what runs it took}."""
         return {n: s for r in self._recorders for n, s in r.report.thunks.items()}
 
     @property
-    def fct_callcount(self):
-        return self._sum(lambda f: f.calls)
+    def fct_callcount(self) -> int:
+        return sum(f.calls for f in self.profile().functions)
 
     @property
-    def fct_call_time(self):
+    def fct_call_time(self) -> float:
         return self._sum(lambda f: f.call_ns) * 1e-9
 
     @property
-    def vm_call_time(self):
+    def vm_call_time(self) -> float:
         return self._sum(lambda f: f.fn_ns) * 1e-9
 
     @property
-    def nb_nodes(self):
-        """The Applys of the function that was added last; -1 before there is one."""
+    def nb_nodes(self) -> int:
+        """Number of Applys of the function that was added last; -1 without functions."""
         return len(self._recorders[-1].order) if self._recorders else -1
 
     @property
-    def apply_time(self):
+    def apply_time(self) -> dict[Node, float]:
         """{Apply: seconds} of the Applys that ran."""
         return {n: a.total * 1e-9 for n, a in self._by_node() if a.count}
 
     @property
-    def apply_callcount(self):
+    def apply_callcount(self) -> dict[Node, int]:
         """{Apply: how often it ran} of those that did."""
         return {n: a.count for n, a in self._by_node() if a.count}
 
     @property
-    def apply_cimpl(self):
+    def apply_cimpl(self) -> dict[Node, bool]:
         """{Apply: whether it runs in C}."""
         return {n: a.c for n, a in self._by_node()}
 
-    def _by_node(self):
+    def _by_node(self) -> Iterator[tuple[Node, ApplyProfile]]:
         for recorder, function in zip(self._recorders, self.profile().functions, strict=True):
             yield from zip(recorder.order, function.applys, strict=True)
 
-    def class_time(self):
+    def class_time(self) -> dict[type, float]:
         """Return {class of Op: seconds}."""
         return self._grouped(type, lambda a: a.total * 1e-9)
 
-    def class_callcount(self):
+    def class_callcount(self) -> dict[type, float]:
         """Return {class of Op: how often such Applys ran}."""
         return self._grouped(type, lambda a: a.count)
 
-    def class_nodes(self):
+    def class_nodes(self) -> dict[type, float]:
         """Return {class of Op: how many Applys it has}."""
         return self._grouped(type, lambda a: 1)
 
-    def class_impl(self):
+    def class_impl(self) -> dict[type, str]:
         """Return {class of Op: 'C ', 'Py', or both one after the other}."""
         return self._kinds(type)
 
-    def op_time(self):
+    def op_time(self) -> dict[Op, float]:
         """Return {Op: seconds}."""
         return self._grouped(lambda op: op, lambda a: a.total * 1e-9)
 
-    def op_callcount(self):
+    def op_callcount(self) -> dict[Op, float]:
         """Return {Op: how often its Applys ran}."""
         return self._grouped(lambda op: op, lambda a: a.count)
 
-    def op_nodes(self):
+    def op_nodes(self) -> dict[Op, float]:
         """Return {Op: how many Applys it has}."""
         return self._grouped(lambda op: op, lambda a: 1)
 
-    def op_impl(self):
+    def op_impl(self) -> dict[Op, str]:
         """Return {Op: 'C ', 'Py', or both one after the other}."""
         return self._kinds(lambda op: op)
 
-    def _grouped(self, key, value):
-        sums: dict = {}
+    def _grouped(
+        self, key: Callable[[Op], Any], value: Callable[[ApplyProfile], float]
+    ) -> dict[Any, float]:
+        sums: dict[Any, float] = {}
         for node, apply in self._by_node():
             if apply.count:
                 k = key(node.op)
                 sums[k] = sums.get(k, 0) + value(apply)
         return sums
 
-    def _kinds(self, key):
-        kinds: dict = {}
+    def _kinds(self, key: Callable[[Op], Any]) -> dict[Any, str]:
+        kinds: dict[Any, str] = {}
         for node, apply in self._by_node():
             if apply.count:
                 kind = "C " if apply.c else "Py"
@@ -179,10 +197,10 @@ class ProfileStats(Profiled):
                     kinds[key(node.op)] = seen + kind
         return kinds
 
-    def compute_total_times(self):
-        """Return {Apply: seconds of it and of all that it is computed from}."""
+    def compute_total_times(self) -> dict[Node, float]:
+        """Return {Apply: seconds of it and of all Applys that it depends on}."""
         own = self.apply_time
-        above: dict = {}
+        above: dict[Node, set[Node]] = {}
         for recorder in self._recorders:
             for node in recorder.order:
                 above[node] = {node}.union(
@@ -192,14 +210,16 @@ class ProfileStats(Profiled):
 
     # --- texts ------------------------------------------------------------------------------------
 
-    @no_collection()
-    def summary(self, file=None, n_ops_to_print=20, n_apply_to_print=20):
+    @pause_garbage_collection()
+    def summary(
+        self, file: Any = None, n_ops_to_print: int = 20, n_apply_to_print: int = 20
+    ) -> None:
         """Print where the time went.
 
-        file: what has ``write`` (stderr unless told). n_ops_to_print, n_apply_to_print: how many
+        file: a writable text stream (default: stderr). n_ops_to_print, n_apply_to_print: how many
         rows, at least 1.
         """
-        limits.check(n_ops_to_print=n_ops_to_print, n_apply_to_print=n_apply_to_print)
+        check_counts(n_ops_to_print=n_ops_to_print, n_apply_to_print=n_apply_to_print)
         shown = text.summary(
             self.profile(), n_ops_to_print, n_apply_to_print, self.line_width,
             config.profiling.min_memory_size,
@@ -208,71 +228,73 @@ class ProfileStats(Profiled):
 
     print_summary = summary
 
-    def _section(self, section, file, n=None):
-        profile = self.profile()
-        _show_lines(section(profile) if n is None else section(profile, n, self.line_width), file)
+    def _section(self, section: Callable[..., list[str]], file: Any, *arguments: int) -> None:
+        _show_lines(section(self.profile(), *arguments), file)
 
-    def summary_function(self, file=None):
+    def summary_function(self, file: Any = None) -> None:
         """Print the section about calls and compilation."""
         self._section(text.function_section, file)
 
-    def summary_globals(self, file=None):
+    def summary_globals(self, file: Any = None) -> None:
         """Print the section about the process."""
         self._section(text.globals_section, file)
 
-    def summary_class(self, file=None, N=None):
+    def summary_class(self, file: Any = None, N: int | None = None) -> None:
         """Print the section about classes of Ops, the N largest."""
         self._timed_section(text.class_section, "summary_class", file, N)
 
-    def summary_ops(self, file=None, N=None):
+    def summary_ops(self, file: Any = None, N: int | None = None) -> None:
         """Print the section about Ops, the N largest."""
         self._timed_section(text.op_section, "summary_ops", file, N)
 
-    def summary_nodes(self, file=None, N=None):
+    def summary_nodes(self, file: Any = None, N: int | None = None) -> None:
         """Print the section about Applys, the N largest."""
         self._timed_section(text.apply_section, "summary_nodes", file, N)
 
-    def _timed_section(self, section, name, file, n):
+    def _timed_section(
+        self, section: Callable[..., list[str]], name: str, file: Any, n: int | None
+    ) -> None:
         if not self.profile().local_ns:
             line = f"ProfileStats.{name}: total time 0 (did you forget to enable counters?)"
             _show_lines([line], file)
             return
-        self._section(section, file, sys.maxsize if n is None else n)
+        self._section(section, file, sys.maxsize if n is None else n, self.line_width)
 
-    def summary_memory(self, file=None, N=None):
+    def summary_memory(self, file: Any = None, N: int | None = None) -> None:
         """Print the section about memory, with the N largest Applys."""
         limit = sys.maxsize if N is None else N
         lines = text.memory_section(self.profile(), limit, config.profiling.min_memory_size)
         _show_lines(lines, file)
 
-    def print_tips(self, file=None):
+    def print_tips(self, file: Any = None) -> None:
         """Print the section with tips."""
         self._section(text.tips_section, file)
 
-    def advise(self, f, *args, budget=5.0, file=None):
-        """Try on a function and its arguments what might make it faster; see ``opwise.advise``."""
+    def advise(self, f: Any, *args: Any, budget: float = 5.0, file: Any = None) -> Any:
+        """Try what might make a function faster on its arguments; see ``opwise.advise``."""
         return hooks.advise(f, *args, budget=budget, file=file)
 
-    def graphs(self):
+    def graphs(self) -> str:
         """Return the text of ``debugprint`` of the functions, with the times of their Applys."""
-        from opwise.graph.printing import debugprint  # few ask for it
+        from opwise.graph.printing import debugprint  # rarely used
 
-        return debugprint([r.calls for r in self._recorders], print_type=True, file="str")
+        text: str = debugprint([r.calls for r in self._recorders], print_type=True, file="str")
+        return text
 
-    def save(self, path):
+    def save(self, path: str | Path) -> None:
         """Write the profile to a file as JSON; ``Profile.load`` reads it."""
         self.profile().save(path)
 
 
-def _show(shown, file):
-    """Print a text on stderr, or write it to what the caller gave."""
+def _show(shown: str, file: Any) -> None:
+    """Print a text on stderr, or write it to the stream of the caller."""
     if file is None:
         show(shown, "stderr")
     else:
         write(shown, file)
 
 
-def _show_lines(lines, file):
+def _show_lines(lines: Iterable[str], file: Any) -> None:
     _show("\n".join([*lines, ""]), file)
 
 
@@ -280,46 +302,46 @@ def _show_lines(lines, file):
 
 _at_exit: list[ProfileStats] = []
 
-#: the variable that tells processes which of them was first
+#: environment variable with the id of the first process of the program
 _OWNER = "OPWISE_PROFILE_OWNER"
 
 _TOTAL = "Sum of all(%i) printed profiles at exit excluding Scan op profile."
 
 
-def _worth_printing(profile):
+def _worth_printing(profile: Profile) -> bool:
     return (
         any(f.calls for f in profile.functions)
         or sum(f.compile.total for f in profile.functions) > 1
     )
 
 
-def _total(profiles):
-    """Return a Profile of all functions of some, as it is printed after them."""
+def _total(profiles: list[Profile]) -> Profile:
+    """Return a Profile of all functions of some profiles, which is printed after them."""
     functions = tuple(f for profile in profiles for f in profile.functions)
     return Profile(functions, _TOTAL % len(profiles), profiles[-1].environment)
 
 
-def _printed(profile, line_width):
+def _printed(profile: Profile, line_width: int) -> str:
     flags = config.profiling
     return text.summary(profile, flags.n_ops, flags.n_apply, line_width, flags.min_memory_size)
 
 
-def _told(what, make):
-    """Return the text that ``make`` returns, or why there is none."""
+def _text_or_error(what: str, make: Callable[[], str]) -> str:
+    """Return the text that ``make`` returns, or a line with the error that it raised."""
     try:
         return make()
     except Exception as error:  # a fault in one text must not cost the others
         return f"{what} cannot be shown: {error!r}\n"
 
 
-def exit_text():
+def exit_text() -> str:
     """Return what is printed when the program ends: every profile, and their sum."""
     return "".join(_exit_parts()[0])
 
 
-@no_collection()
-def _exit_parts():
-    """Return (the texts of the profiles that are printed and of their sum, how many are not)."""
+@pause_garbage_collection()
+def _exit_parts() -> tuple[list[str], int]:
+    """Return (texts of the profiles worth printing and of their sum, number of the others)."""
     profiles = [(stats, stats.profile()) for stats in _at_exit]
     profiles.sort(
         key=lambda pair: -sum(f.compile.total + f.call_ns * 1e-9 for f in pair[1].functions)
@@ -329,18 +351,19 @@ def _exit_parts():
     if len(worth) > 1:
         total = _total([profile for _, profile in worth])
         width = config.profiling.output_line_width
-        parts.append(_told("The sum of all profiles", lambda: _printed(total, width)))
+        parts.append(_text_or_error("The sum of all profiles", lambda: _printed(total, width)))
     return parts, len(profiles) - len(worth)
 
 
-def _parts(stats, profile):
-    """Yield the text of a profile, and of the graphs of its functions where that is asked for."""
-    yield _told(f"The profile of {profile.message}", lambda: _printed(profile, stats.line_width))
+def _parts(stats: ProfileStats, profile: Profile) -> Iterator[str]:
+    """Yield the text of a profile, and of the graphs of its functions if they are asked for."""
+    name, width = profile.message, stats.line_width
+    yield _text_or_error(f"The profile of {name}", lambda: _printed(profile, width))
     if config.profiling.debugprint:
-        yield _told(f"The graph of {profile.message}", stats.graphs)
+        yield _text_or_error(f"The graph of {name}", stats.graphs)
 
 
-def global_text():
+def global_text() -> str:
     """Return the figures of the process as a whole, in Theano's words."""
     functions = [f for stats in _at_exit for f in stats.profile().functions]
     return (
@@ -348,7 +371,7 @@ def global_text():
         "Time spent in Theano functions = %6.3fs, "
         "Time spent compiling Theano functions:  optimzation = %6.3fs, linker = %6.3fs "
         % (
-            totals.since_import(),
+            process.since_import(),
             sum(f.call_ns for f in functions) * 1e-9,
             sum(f.compile.optimizer for f in functions),
             sum(f.compile.linker for f in functions),
@@ -356,30 +379,31 @@ def global_text():
     )
 
 
-def destination():
+def destination() -> str | Path:
     """Return where profiles go at the end: 'stdout', 'stderr' or the path of a file.
 
-    Each process has a file of its own: one that was started by a process with a profile puts its
-    number before the suffix.
+    Each process has a file of its own: a process that another one with a profile started puts its
+    id before the suffix.
     """
-    where = config.profiling.destination
+    where: str = config.profiling.destination
     if where in ("stderr", "stdout"):
         return where
     path = Path(where)
     return path if _first_process() else path.with_suffix(f".{os.getpid()}{path.suffix}")
 
 
-def _first_process():
+def _first_process() -> bool:
     if _forked:
         return False
     return os.environ.setdefault(_OWNER, str(os.getpid())) == str(os.getpid())
 
 
-def _at_end():
+def _at_end() -> None:
+    """Print or write all profiles as the flags say."""
     if _forked and not _has_own():
         return
     if not any(stats._recorders for stats in _at_exit):
-        status.send(event="nothing compiled")
+        send_status(event="nothing compiled")
     elif config.profile:
         where = destination()
         if isinstance(where, Path) and where.suffix == ".json":
@@ -392,12 +416,12 @@ def _at_end():
         show(f"{line}\n{global_text()}\n{line}\n", stream, at_end=True)
 
 
-def _everything():
+def _everything() -> Profile:
     """Return one Profile of all functions."""
     return profile_of([r for stats in _at_exit for r in stats._recorders])
 
 
-def _print_at_end(where):
+def _print_at_end(where: str | Path) -> None:
     """Print all profiles on a stream or into a file, then how many were empty."""
     parts, empty = _exit_parts()
     shown = "".join(parts)
@@ -409,38 +433,38 @@ def _print_at_end(where):
         show("Skipping empty Profile\n" * empty, at_end=True)
 
 
-def _write(path, content):
-    """Write what ``content`` returns to a file; all profiles to stderr where that fails."""
+def _write(path: Path, content: Callable[[], str]) -> None:
+    """Write what ``content`` returns to a file; if that fails, print all profiles on stderr."""
     try:
         with uninterrupted():
             write_whole(path, content())
-    except Exception as error:  # whatever is in the way, the profile is not lost for it
-        status.send(event="failed", path=str(path), error=str(error))
+    except Exception as error:  # whatever is wrong, the profile must not be lost
+        send_status(event="failed", path=str(path), error=str(error))
         reason = f"The profile cannot be written to {path}: {error}\n"
         show(reason + exit_text(), "stderr", at_end=True)
     else:
-        status.send(event="written", path=str(path))
+        send_status(event="written", path=str(path))
 
 
 atexit.register(_at_end)
 
 # --- processes that the program starts ------------------------------------------------------------
 
-#: what this process has of its parent: nothing, or True where it was forked
+#: not empty if this process was forked
 _forked: list[bool] = []
-#: what multiprocessing runs when its child ends
-_finalizers: list = []
+#: finalizers that multiprocessing runs when this child of it ends
+_finalizers: list[Any] = []
 
 
-def _has_own():
+def _has_own() -> bool:
     """Return whether a forked process compiled or called anything itself."""
     return any(r.called or not r.inherited for stats in _at_exit for r in stats._recorders)
 
 
-def _after_fork():
-    """Forget in a forked process what its parent did, which the parent tells."""
+def _after_fork() -> None:
+    """Forget in a forked process what its parent recorded; the parent reports it."""
     _forked[:] = [True]
-    totals.reset()
+    process.reset_times()
     for stats in _at_exit:
         stats.reset()
         for recorder in stats._recorders:
@@ -448,35 +472,35 @@ def _after_fork():
     _watch_multiprocessing()
 
 
-def _watch_multiprocessing():
-    """See to it that a child of multiprocessing, which leaves without atexit, writes its file."""
+def _watch_multiprocessing() -> None:
+    """Have children of multiprocessing write their files, since they exit without atexit."""
     util = sys.modules.get("multiprocessing.util")
     if util is not None:
         # a child that starts drops the finalizers of its parent, then calls these
         util.register_after_fork(_finalize_child, lambda finalize: finalize(util))
-        process = sys.modules["multiprocessing.process"]
-        if process.parent_process() is not None:
+        processes = sys.modules["multiprocessing.process"]
+        if processes.parent_process() is not None:
             _finalize_child(util)
-        elif getattr(process.current_process(), "_inheriting", False):
-            _write_when_terminated()  # a spawned child, which leaves through atexit otherwise
+        elif getattr(processes.current_process(), "_inheriting", False):
+            _write_when_terminated()  # a spawned child, which otherwise exits through atexit
 
 
-def _finalize_child(util):
+def _finalize_child(util: ModuleType) -> None:
     if not any(known.still_active() for known in _finalizers):
         _finalizers[:] = [util.Finalize(None, _end_of_child, exitpriority=-100)]
         _write_when_terminated()
 
 
-def _write_when_terminated():
-    """Have this process write its file when SIGTERM ends it, as a Pool does with its workers."""
+def _write_when_terminated() -> None:
+    """Have this process write its file on SIGTERM, by which a Pool ends its workers."""
     wanted = config.profile and isinstance(destination(), Path)
     is_main = threading.current_thread() is threading.main_thread()
     if wanted and is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _terminated)
 
 
-def _terminated(number, frame):
-    """Write what a child did before it ends as the signal wants it."""
+def _terminated(number: int, frame: FrameType | None) -> None:
+    """Write the file of a child, then end it by the signal."""
     signal.signal(number, signal.SIG_DFL)
     try:
         _end_of_child()
@@ -484,9 +508,9 @@ def _terminated(number, frame):
         os.kill(os.getpid(), number)
 
 
-def _end_of_child():
-    atexit.unregister(_at_end)  # a child that was spawned would come to it too
-    if isinstance(destination(), Path):  # as in Theano, others print nothing of their own
+def _end_of_child() -> None:
+    atexit.unregister(_at_end)  # a spawned child would run it too
+    if isinstance(destination(), Path):  # as in Theano, children print nothing
         _at_end()
 
 

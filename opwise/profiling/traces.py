@@ -1,4 +1,4 @@
-"""Traces: a profile as a file that other programs show on a time line or as a flame graph.
+"""Traces: a profile as a file that other programs show as a time line or a flame graph.
 
 The Trace Event Format is what Perfetto and chrome://tracing open; speedscope has its own.
 """
@@ -8,10 +8,22 @@ from __future__ import annotations
 import heapq
 import json
 import math
+from collections.abc import Callable, Iterator
 from itertools import accumulate
+from pathlib import Path
+from typing import Any
 
-from opwise.profiling import aggregate, limits
+from opwise.profiling import aggregate
 from opwise.profiling.files import write_whole
+from opwise.profiling.model import (
+    ApplyProfile,
+    ArrayProfile,
+    CallProfile,
+    FunctionProfile,
+    OriginProfile,
+    ProfileData,
+)
+from opwise.profiling.validation import check_counts
 from opwise.version import __version__
 
 #: how many lines of the user's program a slice names
@@ -19,29 +31,33 @@ _LINES = 4
 _EXPORTER = f"opwise {__version__}"
 
 
-def _write(data, path):
+#: an event of the Trace Event Format
+Event = dict[str, Any]
+
+
+def _write(data: dict[str, Any], path: str | Path) -> None:
     text = json.dumps(data, ensure_ascii=False)
-    # readers of these formats refuse half a character
+    # readers of these formats refuse lone surrogates
     write_whole(path, text.encode("utf-8", "replace").decode("utf-8"))
 
 
-def _starts(call):
-    """Return when each Apply of a kept call began: one behind the other."""
+def _starts(call: CallProfile) -> list[int]:
+    """Return when each Apply of a kept call began, if there is no time between them."""
     return [*accumulate(call.apply_ns, initial=call.start_ns)][:-1]
 
 
 # --- the Trace Event Format -----------------------------------------------------------------------
 
 
-def export_chrome_trace(profile, path, max_events=50_000):
+def export_chrome_trace(profile: ProfileData, path: str | Path, max_events: int = 50_000) -> None:
     """Write the kept calls of a profile in the Trace Event Format.
 
-    A function is a thread; a kept call is a slice, with its Applys inside, one behind the other:
-    what lies between them is not recorded. max_events: how many slices there may be; the shortest
-    Applys are left out first, then the shortest calls, and ``otherData`` says how many. Raises
-    ValueError for a max_events that is no whole number from 1, and OSError.
+    A function is a thread; a kept call is a slice that contains its Applys without gaps, because
+    the time between them is not recorded. max_events: limit of the number of slices; the shortest
+    Applys are left out first, then the shortest calls, and ``otherData`` has their number. Raises
+    ValueError unless max_events is a whole number from 1, and OSError.
     """
-    limits.check(max_events=max_events)
+    check_counts(max_events=max_events)
     process = _process(profile)
     slices = [
         each
@@ -52,31 +68,26 @@ def export_chrome_trace(profile, path, max_events=50_000):
     dropped = _shortest(slices, len(slices) - max_events)
     kept = [_timed(each, begin) for k, each in enumerate(slices) if k not in dropped]
     calls = sum(_is_call(slices[k]) for k in dropped)
-    _write(
-        {
-            "traceEvents": [*_names(profile, process), *kept],
-            "displayTimeUnit": "ns",
-            "otherData": {
-                "exporter": _EXPORTER,
-                "message": profile.message,
-                "dropped Applys": len(dropped) - calls,
-                "dropped calls": calls,
-            },
-        },
-        path,
-    )
+    about = {
+        "exporter": _EXPORTER,
+        "message": profile.message,
+        "dropped Applys": len(dropped) - calls,
+        "dropped calls": calls,
+    }
+    events = [*_names(profile, process), *kept]
+    _write({"traceEvents": events, "displayTimeUnit": "ns", "otherData": about}, path)
 
 
-def _process(profile):
-    """Return the number of the process; that of the first where several were merged, else 0."""
+def _process(profile: ProfileData) -> int:
+    """Return the id of the process, of the first one in a merged profile; 0 if unknown."""
     environments = [profile.environment, *profile.environment.get("merged", ())]
-    return next((e["process"] for e in environments if "process" in e), 0)
+    return next((int(e["process"]) for e in environments if "process" in e), 0)
 
 
-def _names(profile, process):
+def _names(profile: ProfileData, process: int) -> list[Event]:
     """Return the events that name the process and its threads."""
     title = f"opwise: {profile.message}" if profile.message else "opwise"
-    rows = [("process_name", 0, {"name": title})]
+    rows: list[tuple[str, int, dict[str, Any]]] = [("process_name", 0, {"name": title})]
     for thread, function in enumerate(profile.functions, 1):
         rows.append(("thread_name", thread, {"name": function.name}))
         rows.append(("thread_sort_index", thread, {"sort_index": thread}))
@@ -86,7 +97,9 @@ def _names(profile, process):
     ]
 
 
-def _slices(profile, function, process, thread):
+def _slices(
+    profile: ProfileData, function: FunctionProfile, process: int, thread: int
+) -> Iterator[Event]:
     """Yield the slices of a function, a call before its Applys; times are nanoseconds."""
     about = [_about(profile, apply) for apply in function.applys]
     for call in function.detail:
@@ -105,8 +118,8 @@ def _slices(profile, function, process, thread):
             }  # fmt: skip
 
 
-def _about(profile, apply):
-    """Return what a slice tells of its Apply."""
+def _about(profile: ProfileData, apply: ApplyProfile) -> dict[str, Any]:
+    """Return the arguments of the slice of an Apply."""
     lines = [_line(profile, *place) for place in apply.lines]
     rest = len(lines) - _LINES
     return {
@@ -121,49 +134,50 @@ def _about(profile, apply):
     }
 
 
-def _line(profile, file, line):
+def _line(profile: ProfileData, file: str, line: int) -> str:
     place = f"{file}:{line}"
     source = profile.sources.get(place)
     return f"{place}: {source}" if source else place
 
 
-def _arrays(arrays):
+def _arrays(arrays: tuple[ArrayProfile | None, ...]) -> list[str]:
     return [
         f"{a.dtype} ({', '.join(map(str, a.shape))})" if a is not None else "no array"
         for a in arrays
     ]
 
 
-def _shortest(slices, n):
-    """Return the indices of the n slices that tell least: the shortest Applys, the later first."""
+def _shortest(slices: list[Event], n: int) -> set[int]:
+    """Return the indices of the n shortest slices: Applys before calls, the later first."""
     order = ((_is_call(each), each["dur"], -k) for k, each in enumerate(slices))
     return {-k for *_, k in heapq.nsmallest(max(0, n), order)}
 
 
-def _is_call(each):
-    return each["cat"] == "call"
+def _is_call(each: Event) -> bool:
+    return bool(each["cat"] == "call")
 
 
-def _timed(each, begin):
-    """Return a slice as it is written: in microseconds from the earliest start."""
+def _timed(each: Event, begin: int) -> Event:
+    """Return a slice with times in microseconds from the earliest start."""
     return {**each, "ts": (each["ts"] - begin) / 1e3, "dur": each["dur"] / 1e3}
 
 
 # --- speedscope -----------------------------------------------------------------------------------
 
 
-def export_speedscope(profile, path, by="scope"):
-    """Write a profile in speedscope's format, two views of each function.
+def export_speedscope(profile: ProfileData, path: str | Path, by: str = "scope") -> None:
+    """Write a profile in speedscope's format, with two views of each function.
 
-    The time of all calls by stacks: with ``by='scope'`` the parts of the scope, the user's line and
-    the Op; with ``by='line'`` the line, ``grad`` for a gradient, and the Op. An Apply's time is
-    divided among the user's Applys in it. And the kept calls, one behind the other. Raises
-    ValueError for another ``by``, and OSError.
+    One view has the time of all calls by stacks: with ``by='scope'`` the names of the scope, the
+    user's line and the Op; with ``by='line'`` the line, ``grad`` for a gradient, and the Op.
+    ``aggregate.parts_of`` divides the time of an Apply. The other view has the kept calls, without
+    gaps. Raises ValueError for another ``by``, and OSError.
     """
     if by not in _STACKS:
         raise ValueError(f"by is {by!r}; it must be one of {', '.join(map(repr, _STACKS))}")
     frames = _Frames(profile)
-    views, largest = [], (-1, 0)
+    views: list[dict[str, Any]] = []
+    largest = (-1, 0)
     for function in profile.functions:
         largest = max(largest, (function.thunk_ns, -len(views)))
         views.append(_sums(function, frames, _STACKS[by]))
@@ -185,12 +199,12 @@ def export_speedscope(profile, path, by="scope"):
 class _Frames:
     """The frames of a file, each once."""
 
-    def __init__(self, profile):
+    def __init__(self, profile: ProfileData) -> None:
         self.profile = profile
-        self.rows = []
-        self._indices = {}
+        self.rows: list[dict[str, Any]] = []
+        self._indices: dict[tuple[str, str, int], int] = {}
 
-    def index(self, name, file="", line=0):
+    def index(self, name: str, file: str = "", line: int = 0) -> int:
         """Return the index of a frame."""
         key = name, file, line
         if key not in self._indices:
@@ -198,16 +212,16 @@ class _Frames:
             self.rows.append({"name": name, **({"file": file, "line": line} if file else {})})
         return self._indices[key]
 
-    def of_scope(self, origin):
-        """Return the frames of the parts of a scope."""
+    def of_scope(self, origin: OriginProfile) -> tuple[int, ...]:
+        """Return the frames of the names of a scope."""
         return tuple(self.index(part) for part in origin.scope.split("/") if part)
 
-    def of_gradient(self, origin):
-        """Return the frame that scopes of gradients end with, for what is in one."""
+    def of_gradient(self, origin: OriginProfile) -> tuple[int, ...]:
+        """Return the frame ``grad`` for an Apply of a gradient, no frame for others."""
         return (self.index("grad"),) if origin.gradient_of else ()
 
-    def of_line(self, origin):
-        """Return the frame of the user's line, which is called by its text."""
+    def of_line(self, origin: OriginProfile) -> tuple[int, ...]:
+        """Return the frame of the user's line, whose name is its text."""
         place = aggregate.line_of(origin)
         if place is None:
             return (self.index("(unknown line)"),)
@@ -215,20 +229,23 @@ class _Frames:
         return (self.index(self.profile.sources.get(where) or where, *place),)
 
 
-_STACKS = {
+#: from an origin to the frames above its Op
+_Stack = Callable[[_Frames, OriginProfile], tuple[int, ...]]
+
+_STACKS: dict[str, _Stack] = {
     "scope": lambda frames, origin: (*frames.of_scope(origin), *frames.of_line(origin)),
     "line": lambda frames, origin: (*frames.of_line(origin), *frames.of_gradient(origin)),
 }
 
 
-def _sums(function, frames, stack):
+def _sums(function: FunctionProfile, frames: _Frames, stack: _Stack) -> dict[str, Any]:
     """Return the times of all calls as weighted stacks."""
-    weights = {}
+    weights: dict[tuple[int, ...], float] = {}
     for apply in function.applys:
         for origin, part in aggregate.parts_of(apply):
             key = (*stack(frames, origin), frames.index(apply.op))
             weights[key] = weights.get(key, 0) + apply.total * part
-    rows = sorted(weights.items())  # equal beginnings side by side
+    rows = sorted(weights.items())  # puts stacks with equal beginnings side by side
     return {
         "type": "sampled",
         "name": f"{function.name}: all {function.calls} calls",
@@ -240,11 +257,12 @@ def _sums(function, frames, stack):
     }
 
 
-def _calls(function, frames):
-    """Return the kept calls as openings and closings of frames."""
-    events, now = [], 0
+def _calls(function: FunctionProfile, frames: _Frames) -> dict[str, Any]:
+    """Return the kept calls as events that open and close frames."""
+    events: list[Event] = []
+    now = 0
 
-    def mark(kind, frame):
+    def mark(kind: str, frame: int) -> None:
         events.append({"type": kind, "frame": frame, "at": now})
 
     ops = [frames.index(apply.op) for apply in function.applys]
@@ -258,7 +276,7 @@ def _calls(function, frames):
         mark("C", outer)
     return {
         "type": "evented",
-        "name": f"{function.name}: {len(function.detail)} calls, one behind the other",
+        "name": f"{function.name}: {len(function.detail)} calls, without gaps",
         "unit": "nanoseconds",
         "startValue": 0,
         "endValue": now,

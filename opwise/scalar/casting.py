@@ -1,10 +1,10 @@
-"""Casts of floats to integers: the values, which C and numpy leave open, and numpy's way to them.
+"""Casts of floats to integers, with defined results for floats that do not fit.
 
-A float is truncated to int32 for the integers of up to 32 bits, but to int64 for uint32, and to
-int64 and uint64 for these; what is too large, infinite or NaN becomes the least int32 or int64 (for
-uint64: see ``_to_uint64``). A narrower integer keeps the low bits of that. So numpy has it on
-x86-64, but for arrays of uint32 with numbers that are out of range, for which its result depends on
-the layout. The C of it is the part "of_float" of csupport/scalar.h.
+A float is truncated to int32 (for integers of up to 32 bits), int64 (for uint32 and int64) or
+uint64. Floats that are too large, infinite or NaN become the smallest int32 or int64 (for uint64:
+see ``_to_uint64``). Narrower integers keep the low bits. numpy on x86-64 does the same, except for
+arrays of uint32 with floats out of range, whose result depends on the layout. The same in C is the
+part "of_float" of csupport/scalar.h.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ import platform
 
 import numpy as np
 
-#: the dtype that a float is truncated to, by that of the integer
+from opwise.scalar.dtypes import DTypeLike
+
+#: dtype of the integer -> the dtype that a float is truncated to
 TRUNCATED_TO = {
     **dict.fromkeys(("int8", "int16", "int32", "uint8", "uint16"), "int32"),
     **dict.fromkeys(("int64", "uint32"), "int64"),
     "uint64": "uint64",
 }
-#: whether numpy, given a number that is out of range, does as above; the processor decides it
+#: whether numpy gives these results on this processor
 _NUMPY_AGREES = platform.machine() in ("x86_64", "AMD64")
 
 
-def cast(x: np.ndarray, dtype) -> np.ndarray:
-    """Return an array as ``dtype``: a new one, as ``x.astype(dtype)`` does."""
+def cast(x: np.ndarray, dtype: DTypeLike) -> np.ndarray:
+    """Return a copy of an array as ``dtype``, like ``x.astype(dtype)``."""
     dtype = np.dtype(dtype)
     if x.dtype.kind != "f" or dtype.kind not in "iu":
         return x.astype(dtype)
@@ -36,7 +38,7 @@ def cast(x: np.ndarray, dtype) -> np.ndarray:
 
 
 def truncated(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return an array of floats as integers of ``dtype``, on any processor."""
+    """Return an array of floats as integers of ``dtype``, with the same result everywhere."""
     if x.dtype == np.float16:
         x = x.astype(np.float32)  # which holds the limits below
     wide = np.dtype(TRUNCATED_TO[dtype.name])
@@ -53,7 +55,7 @@ def _to_signed(x, wide):
 
 
 def _to_uint64(x):
-    """From 2**63 on 2**63 is taken off and added again; a negative number keeps its low bits."""
+    """Cast floats to uint64: those from 2**63 on in two parts, negative ones through int64."""
     large = x >= 2.0**63
     bits = _to_signed(np.where(large, x - x.dtype.type(2.0**63), x), np.dtype(np.int64))
     return bits.view(np.uint64) ^ np.where(large, np.uint64(1 << 63), np.uint64(0))

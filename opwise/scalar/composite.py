@@ -1,30 +1,54 @@
 """Composite: several scalar operations as one, the op of a fused elementwise Apply.
 
-It is kept as a straight-line program over numbered slots, which is also its identity: slots below
-``nin`` are the inputs, slot ``nin + k`` is what step k computes.
+It is a straight-line program over numbered slots, which is also its identity: slots below ``nin``
+are the inputs, and instruction k computes slot ``nin + k``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from opwise.graph import traversal
-from opwise.graph.variable import Constant
+from opwise.graph.variable import Constant, Variable
 from opwise.scalar.op import OPS, SCALAR_ALGEBRA, ScalarOp
 from opwise.scalar.types import constant, get_scalar_type
 
 _MAX_TEXT = 4000
 
 
-class Step(NamedTuple):
-    """One operation of a Composite: the scalar op, the slots it reads, the dtype it gives."""
+class Instruction(NamedTuple):
+    """One operation of a Composite, whose result is the next slot."""
 
     op: ScalarOp
+    #: the slots it reads
     args: tuple[int, ...]
+    #: of its result
     dtype: str
+
+
+def append_inlined(
+    instructions: list[Instruction], nin: int, op: ScalarOp, args: Sequence[int], dtype: str
+) -> list[int]:
+    """Append an operation to a program, or each instruction of a Composite; return its outputs.
+
+    nin: how many inputs the program has. args: the slots that the operation reads. dtype: of its
+    output; a Composite knows its own. Returns the slots of the outputs.
+    """
+    if not isinstance(op, Composite):
+        instructions.append(Instruction(op, tuple(args), dtype))
+        return [nin + len(instructions) - 1]
+    offset = nin + len(instructions) - op.nin
+
+    def moved(slot):
+        return args[slot] if slot < op.nin else slot + offset
+
+    for one in op.instructions:
+        instructions.append(one._replace(args=tuple(map(moved, one.args))))
+    return [moved(slot) for slot in op.outs]
 
 
 class Literal(ScalarOp):
@@ -40,7 +64,7 @@ class Literal(ScalarOp):
     def computation(self, in_dtypes, out_dtypes):
         return lambda arrays: [np.asarray(self.value)]
 
-    def flops(self, n_inputs):
+    def element_flops(self, n_inputs):
         return 0
 
     def element_cost(self, n_inputs):
@@ -59,45 +83,43 @@ class Literal(ScalarOp):
 class Composite(ScalarOp):
     """The scalar function from ``inputs`` to ``outputs``, two lists of scalar variables."""
 
-    def __init__(self, inputs, outputs):
+    profile_kind = "fused"
+
+    def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Variable]):
         slots = {var: i for i, var in enumerate(inputs)}
-        steps = []
+        instructions: list[Instruction] = []
 
         def slot(var):
             if var not in slots and isinstance(var, Constant):
-                slots[var] = len(inputs) + len(steps)
-                steps.append(Step(Literal(var.data), (), var.type.dtype))
+                slots[var] = len(inputs) + len(instructions)
+                instructions.append(Instruction(Literal(var.data), (), var.type.dtype))
             return slots[var]
 
         for node in traversal.io_toposort(inputs, outputs):
             args = tuple(slot(v) for v in node.inputs)
-            if isinstance(node.op, Composite):
-                offset = len(inputs) + len(steps) - node.op.nin
-                for step in node.op.steps:
-                    shifted = tuple(args[a] if a < node.op.nin else a + offset for a in step.args)
-                    steps.append(step._replace(args=shifted))
-                for out, at in zip(node.outputs, node.op.outs, strict=True):
-                    slots[out] = args[at] if at < node.op.nin else at + offset
-            else:
-                slots[node.outputs[0]] = len(inputs) + len(steps)
-                steps.append(Step(node.op, args, node.outputs[0].type.dtype))
-        self._set([v.type.dtype for v in inputs], steps, [slot(v) for v in outputs])
+            outs = append_inlined(
+                instructions, len(inputs), node.op, args, node.outputs[0].type.dtype
+            )
+            slots.update(zip(node.outputs, outs, strict=True))
+        self._set([v.type.dtype for v in inputs], instructions, [slot(v) for v in outputs])
 
     @classmethod
-    def from_program(cls, in_dtypes, steps, outs):
-        """Return the Composite of ``steps`` over ``in_dtypes`` whose outputs are slots ``outs``."""
+    def from_program(
+        cls, in_dtypes: Iterable[str], instructions: Iterable[Instruction], outs: Iterable[int]
+    ) -> Composite:
+        """Return the Composite of a program on inputs of ``in_dtypes``; outputs: slots ``outs``."""
         self = cls.__new__(cls)
-        self._set(in_dtypes, steps, outs)
+        self._set(in_dtypes, instructions, outs)
         return self
 
-    def _set(self, in_dtypes, steps, outs):
+    def _set(self, in_dtypes, instructions, outs):
         ScalarOp.__init__(self)
         self.in_dtypes = tuple(in_dtypes)
-        self.steps = tuple(steps)
+        self.instructions = tuple(instructions)
         self.outs = tuple(outs)
         self.nin = len(self.in_dtypes)
         self.nout = len(self.outs)
-        self._hash = hash((self.in_dtypes, self.steps, self.outs))
+        self._hash = hash((self.in_dtypes, self.instructions, self.outs))
         self._text = self._computation = None
 
     def __getstate__(self):
@@ -105,25 +127,25 @@ class Composite(ScalarOp):
 
     def slot_dtype(self, slot):
         """Return the dtype of a slot."""
-        return self.in_dtypes[slot] if slot < self.nin else self.steps[slot - self.nin].dtype
+        return self.in_dtypes[slot] if slot < self.nin else self.instructions[slot - self.nin].dtype
 
     def output_dtypes(self, in_dtypes):
         if tuple(in_dtypes) != self.in_dtypes:
             raise TypeError(f"{self} takes inputs of {self.in_dtypes}, not {tuple(in_dtypes)}")
         return [self.slot_dtype(s) for s in self.outs]
 
-    def flops(self, n_inputs):
-        counts = [step.op.flops(len(step.args)) for step in self.steps]
+    def element_flops(self, n_inputs):
+        counts = [one.op.element_flops(len(one.args)) for one in self.instructions]
         return None if None in counts else sum(counts)
 
     def element_cost(self, n_inputs):
-        return sum(step.op.element_cost(len(step.args)) for step in self.steps)
+        return sum(one.op.element_cost(len(one.args)) for one in self.instructions)
 
     def unread(self):
         read = set(self.outs)
-        for step in self.steps:
-            unread = step.op.unread()
-            read.update(a for i, a in enumerate(step.args) if i not in unread)
+        for one in self.instructions:
+            unread = one.op.unread()
+            read.update(a for i, a in enumerate(one.args) if i not in unread)
         return set(range(self.nin)) - read
 
     def impl(self, *inputs):
@@ -137,20 +159,20 @@ class Composite(ScalarOp):
         return self._computation
 
     def _computing(self):
-        last_use = {a: k for k, step in enumerate(self.steps) for a in step.args}
-        dying = [[] for _ in self.steps]
+        last_use = {a: k for k, one in enumerate(self.instructions) for a in one.args}
+        dying: list[list[int]] = [[] for _ in self.instructions]
         for a, k in last_use.items():
             if a not in self.outs:
                 dying[k].append(a)
         plan = [
-            (step.op.computation(list(map(self.slot_dtype, step.args)), [step.dtype]), step.args, d)
-            for step, d in zip(self.steps, dying, strict=True)
+            (one.op.computation(list(map(self.slot_dtype, one.args)), [one.dtype]), one.args, d)
+            for one, d in zip(self.instructions, dying, strict=True)
         ]
 
         def compute(arrays):
             slots = list(arrays)
-            for step, args, dies in plan:
-                slots.append(step([slots[a] for a in args])[0])
+            for run, args, dies in plan:
+                slots.append(run([slots[a] for a in args])[0])
                 for a in dies:
                     slots[a] = None
             return [np.asarray(slots[s]) for s in self.outs]
@@ -159,7 +181,7 @@ class Composite(ScalarOp):
 
     @property
     def inputs(self):
-        """New scalar variables for the inputs; with ``outputs`` made by ``graph``."""
+        """New scalar variables for the inputs, see ``graph``."""
         return self.graph()[0]
 
     @property
@@ -179,15 +201,15 @@ class Composite(ScalarOp):
     def _slots(self, inputs):
         """Return the scalar variables of all slots."""
         slots = list(inputs)
-        for step in self.steps:
-            if isinstance(step.op, Literal):
-                slots.append(constant(step.op.value))
+        for one in self.instructions:
+            if isinstance(one.op, Literal):
+                slots.append(constant(one.op.value))
             else:
-                slots.append(step.op(*(slots[a] for a in step.args)))
+                slots.append(one.op(*(slots[a] for a in one.args)))
         return slots
 
     def L_op(self, inputs, outputs, output_gradients):
-        """The gradient by reverse accumulation over the steps; None by an input where undefined."""
+        """Return the gradients, by reverse accumulation; None where undefined."""
         slots = self._slots(inputs)
         grads = [None] * len(slots)
         undefined = set()
@@ -200,19 +222,19 @@ class Composite(ScalarOp):
 
         for s, g in zip(self.outs, output_gradients, strict=True):
             accumulate(s, g)
-        for k in reversed(range(len(self.steps))):
-            step, g = self.steps[k], grads[self.nin + k]
+        for k in reversed(range(len(self.instructions))):
+            one, g = self.instructions[k], grads[self.nin + k]
             if self.nin + k in undefined:
-                undefined.update(step.args)
+                undefined.update(one.args)
                 continue
-            if g is None or isinstance(step.op, Literal):
+            if g is None or isinstance(one.op, Literal):
                 continue
-            args = [slots[a] for a in step.args]
-            if step.op.row is not None:
-                parts = SCALAR_ALGEBRA.gradients(step.op.row, args, slots[self.nin + k], g)
+            args = [slots[a] for a in one.args]
+            if one.op.row is not None:
+                parts = SCALAR_ALGEBRA.gradients(one.op.row, args, slots[self.nin + k], g)
             else:
-                parts = step.op.L_op(args, [slots[self.nin + k]], [g])
-            for a, part in zip(step.args, parts, strict=True):
+                parts = one.op.L_op(args, [slots[self.nin + k]], [g])
+            for a, part in zip(one.args, parts, strict=True):
                 accumulate(a, part)
         return [
             None if i in undefined else constant(0.0) if g is None else g
@@ -228,8 +250,8 @@ class Composite(ScalarOp):
         return (
             type(self) is type(other)
             and self._hash == other._hash
-            and (self.in_dtypes, self.steps, self.outs)
-            == (other.in_dtypes, other.steps, other.outs)
+            and (self.in_dtypes, self.instructions, self.outs)
+            == (other.in_dtypes, other.instructions, other.outs)
         )
 
     def __hash__(self):
@@ -242,20 +264,20 @@ class Composite(ScalarOp):
 
     def _program_text(self):
         texts = [f"i{i}" for i in range(self.nin)]
-        read = Counter(a for step in self.steps for a in step.args) + Counter(self.outs)
-        named = []
-        for slot, step in enumerate(self.steps, self.nin):
-            text = _step_text(step.op, [texts[a] for a in step.args])
-            # several outputs share most of what they compute; and a slot that is read twice doubles
-            # the text: name it before that grows without bound
-            if self.nout > 1 and read[slot] > 1 and step.args:
+        read = Counter(a for one in self.instructions for a in one.args) + Counter(self.outs)
+        named: list[str] = []
+        for slot, one in enumerate(self.instructions, self.nin):
+            text = _text_of(one.op, [texts[a] for a in one.args])
+            # outputs share most of their instructions: a slot that is read twice gets a name, since
+            # the text would double each time
+            if self.nout > 1 and read[slot] > 1 and one.args:
                 named.append(f"t{len(named)} = {text}; ")
                 text = f"t{len(named) - 1}"
             texts.append(text if len(text) < _MAX_TEXT else f"s{slot - self.nin}")
         return "".join(named) + ", ".join(texts[slot] for slot in self.outs)
 
 
-def _step_text(op, args):
+def _text_of(op, args):
     row = op.row
     if isinstance(op, Literal):
         return str(op)

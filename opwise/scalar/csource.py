@@ -1,6 +1,6 @@
 """C text of single scalar operations, and the declarations that such text needs.
 
-Loops, and the expression of a Composite, are put together by those who generate kernels.
+``opwise.scalar.loops`` makes loops and Composites of it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import ctypes
 import os
 import platform
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -19,16 +20,15 @@ from opwise.scalar.casting import TRUNCATED_TO
 from opwise.scalar.composite import Literal
 from opwise.scalar.op import Cast, ScalarOp
 
-#: Compiler flags under which the text means what it says. Errors are not reported through errno
-#: nor by floating-point traps, which is what lets gcc use vector instructions for sqrt, floor and
-#: for both branches of a selection; results do not change. Signed integers wrap. a * b + c rounds
-#: twice, so that an expression gives the same bits on every machine. Sums that say so ("omp simd")
-#: are added up in another order. -ffast-math is never used.
+#: The compiler flags that the text is written for. Without errno and floating-point traps, gcc uses
+#: vector instructions for sqrt, floor and both branches of a selection; results do not change.
+#: Signed integers wrap. a * b + c rounds twice, so that results have the same bits on all hardware.
+#: Sums marked "omp simd" are added up in another order. -ffast-math is never used.
 FLAGS = (
     "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-ffp-contract=off", "-fopenmp-simd",
 )  # fmt: skip
 
-#: a text that holds this line calls functions of the mathematics library
+#: a text with this line calls functions of the math library
 USES_LIBM = "/* links with libm */\n"
 
 _SHORT = {
@@ -40,7 +40,7 @@ _ARITY = {
     "atan2": 2, "copysign": 2, "fdim": 2, "fmax": 2, "fmin": 2, "fmod": 2, "hypot": 2,
     "nextafter": 2, "pow": 2, "remainder": 2, "fma": 3,
 }  # fmt: skip
-#: what glibc's libmvec may have; which of these it does have is asked of the library itself
+#: the functions that glibc's libmvec may have; ``vector_functions`` looks them up
 _VECTOR_CANDIDATES = (
     "acos acosh asin asinh atan atan2 atanh cbrt cos cosh erf erfc exp exp10 exp2 expm1 hypot log "
     "log10 log1p log2 pow sin sinh tan tanh"
@@ -51,7 +51,7 @@ _VECTOR_CANDIDATES = (
 
 
 def has_c(dtype: str) -> bool:
-    """Return whether C text can hold values of ``dtype``: not float16, not complex."""
+    """Return whether C text supports ``dtype``; it does not support float16 and complex."""
     return dtype in _SHORT
 
 
@@ -61,7 +61,7 @@ def short(dtype: str) -> str:
 
 
 def c_type(dtype: str) -> str:
-    """Return the C type of ``dtype``: float, double, or a typedef that ``support`` gives."""
+    """Return the C type of ``dtype``: float, double, or a typedef from ``support``."""
     return _C_TYPES.get(dtype) or f"ow_{_SHORT[dtype]}"
 
 
@@ -69,19 +69,19 @@ def c_type(dtype: str) -> str:
 
 
 def support(names: Iterable[str], dtypes: Iterable[str]) -> str:
-    """Return the typedefs and the functions that ``support_parts`` gives, as one text."""
+    """Return the parts from ``support_parts`` as one text."""
     return "".join(support_parts(names, dtypes))
 
 
 def support_parts(
     names: Iterable[str], dtypes: Iterable[str], instead: str | None = None
 ) -> list[str]:
-    """Return the typedefs, what ``convert`` calls, and functions of csupport/scalar.h.
+    """Return typedefs, the functions that ``convert`` calls, and functions of csupport/scalar.h.
 
     names: of functions ``ow_<name>_<short>``, as in a row's ``c_support``; dtypes: for which of
     them. A function that does not exist for a dtype is left out: the row's expression does not call
-    it there. instead: the path of a file like scalar.h whose parts take the place of those of the
-    same name. Raises KeyError for an unknown name.
+    it there. instead: the path of a file like scalar.h, whose parts replace those of the same name.
+    Raises KeyError for an unknown name.
     """
     wanted = {_SHORT[d] for d in dtypes if d in _SHORT}
     parts = _support_parts(_SCALAR_H)
@@ -132,11 +132,11 @@ def _support_parts(path):
 
 
 def prototypes(libm_functions: Iterable[str], dtypes: Iterable[str], simd: bool = True) -> str:
-    """Return C prototypes of functions of the mathematics library, a line each.
+    """Return C prototypes of functions of the math library, a line each.
 
     libm_functions: names without the suffix of the float version; dtypes: the float version is
-    declared too where they hold float32. simd: declare that vector versions exist, for the
-    functions of which this machine's libmvec has some; the result must then run on no older glibc.
+    declared too if they contain float32. simd: declare that vector versions exist, for the
+    functions that libmvec has here; the result then needs this glibc or a later one.
     """
     lines = []
     vector = vector_functions() if simd else frozenset()
@@ -151,9 +151,9 @@ def prototypes(libm_functions: Iterable[str], dtypes: Iterable[str], simd: bool 
 
 @cache
 def vector_functions() -> frozenset[str]:
-    """Return the names of the functions of which this machine's libmvec has vector versions."""
+    """Return the names of the functions of which libmvec has vector versions here."""
     if platform.machine() not in ("x86_64", "AMD64"):
-        return frozenset()  # other machines name and limit them differently
+        return frozenset()  # other architectures name and limit them differently
     try:
         library = ctypes.CDLL("libmvec.so.1")
     except OSError:
@@ -165,7 +165,9 @@ def vector_functions() -> frozenset[str]:
     )
 
 
-def requirements(op: ScalarOp, in_dtypes, out_dtype) -> tuple[set[str], set[str], set[str]]:
+def requirements(
+    op: ScalarOp, in_dtypes: Sequence[str], out_dtype: str
+) -> tuple[set[str], set[str], set[str]]:
     """Return what ``step_c``'s text needs: names for ``support`` and ``prototypes``, and dtypes."""
     if op.row is None:
         return set(), set(), set()
@@ -176,12 +178,14 @@ def requirements(op: ScalarOp, in_dtypes, out_dtype) -> tuple[set[str], set[str]
 # --- expressions ---------------------------------------------------------------------------------
 
 
-def step_c(op: ScalarOp, args, in_dtypes, out_dtype: str, cuda: bool = False) -> str | None:
-    """Return the C expression of one scalar operation, or None where it has none.
+def step_c(
+    op: ScalarOp, args: Sequence[str], in_dtypes: Sequence[str], out_dtype: str, cuda: bool = False
+) -> str | None:
+    """Return the C expression of one scalar operation; None if it has none.
 
     args: C expressions of the operands, of ``in_dtypes``. The operands are converted to the dtype
     that the operation computes in (not the condition of a switch), the result to ``out_dtype``.
-    cuda: take the row's CUDA expression, where it has one of its own.
+    cuda: use the CUDA expression of the row, if it has one.
     """
     if not all(map(has_c, (*in_dtypes, out_dtype))):
         return None
@@ -199,9 +203,8 @@ def _row_c(row, args, in_dtypes, out_dtype, cuda):
     template = row.c_expression(computing, cuda) if has_c(computing) else None
     if template is None:
         return None
-    kept = 1 if "condition" in row.extra or "ignores_first" in row.extra else 0
     operands = [
-        _parenthesised(arg) if i < kept else convert(arg, dtype, computing)
+        _parenthesised(arg) if i < row.n_uncast else convert(arg, dtype, computing)
         for i, (arg, dtype) in enumerate(zip(args, in_dtypes, strict=True))
     ]
     if row.nin < 0:
@@ -212,7 +215,7 @@ def _row_c(row, args, in_dtypes, out_dtype, cuda):
         text = _fill(template, operands, computing)
     if row.out is dtypes.always_bool or (text in operands and computing == out_dtype):
         return _parenthesised(text)
-    # C has computed in int where the dtype is narrower than that, or where no operand is used
+    # C computes in int if the dtype is narrower, or if no operand is used
     exact = computing in dtypes.FLOATS and any(o in text for o in operands)
     return convert(text, computing, out_dtype, exact)
 
@@ -245,7 +248,7 @@ def convert(text: str, from_dtype: str, to_dtype: str, exact: bool = True) -> st
     return f"(({c_type(to_dtype)}){text})"
 
 
-def literal(value, dtype: str) -> str:
+def literal(value: Any, dtype: str) -> str:
     """Return a C expression of ``dtype`` for a number."""
     value = np.dtype(dtype).type(value)
     if dtype == "bool":
@@ -270,7 +273,7 @@ def _float_literal(value, suffix):
 
 
 def _parenthesised(text):
-    """Return ``text`` so that it can stand next to any operator."""
+    """Return ``text`` in parentheses, unless it can be an operand of any operator as it is."""
     return text if _is_primary(text) else f"({text})"
 
 

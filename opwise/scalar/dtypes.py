@@ -1,15 +1,23 @@
-"""Rules on dtypes: which dtype an operation gives, and which it computes in.
+"""Rules for dtypes: of the result of an operation, and those that it computes in.
 
 Rules are functions from the dtypes of the inputs (strings) to the dtype of the output.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from opwise.config import config
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+#: anything that numpy converts to a dtype: a name, a type of Python or numpy, a dtype
+DTypeLike: TypeAlias = "npt.DTypeLike"
 
 BOOL = ("bool",)
 SIGNED = ("int8", "int16", "int32", "int64")
@@ -28,18 +36,18 @@ _FLOAT_OF = {
 
 
 @cache
-def name_of(dtype):
-    """Return the name of a numpy dtype; numpy works it out anew each time."""
+def name_of(dtype: np.dtype) -> str:
+    """Return the name of a numpy dtype, cached: numpy builds it each time."""
     return dtype.name
 
 
-def kind(dtype):
+def kind(dtype: str) -> str:
     """Return the letter of a dtype's kind: b(ool), i(nteger), u(nsigned), f(loat), c(omplex)."""
     return "b" if dtype == "bool" else dtype[0]
 
 
 @cache
-def upcast(*dtypes):
+def upcast(*dtypes: str) -> str:
     """Return the smallest dtype that holds values of all ``dtypes``.
 
     int64 with uint64 gives float64; int32 with float32 gives float64.
@@ -47,35 +55,35 @@ def upcast(*dtypes):
     return np.result_type(*dtypes).name
 
 
-def upcast_out(*dtypes):
+def upcast_out(*dtypes: str) -> str:
     return upcast(*dtypes)
 
 
-def upcast_no_bool(*dtypes):
-    """As upcast, for operations that booleans lack; the caller raises where this gives bool."""
+def upcast_no_bool(*dtypes: str) -> str:
+    """As upcast, for operations that are not defined for bool; the caller refuses that result."""
     return upcast(*dtypes)
 
 
-def same(dtype, *_):
+def same(dtype: str, *_: str) -> str:
     """The dtype of the first input."""
     return dtype
 
 
-def first(dtype, *_):
+def first(dtype: str, *_: str) -> str:
     return dtype
 
 
-def to_float(*dtypes):
+def to_float(*dtypes: str) -> str:
     """Each integer as the float that opwise computes transcendental functions in, then upcast."""
     return upcast(*(_FLOAT_OF.get(d, d) for d in dtypes))
 
 
-def to_float_same(dtype):
+def to_float_same(dtype: str) -> str:
     """As to_float for one input."""
     return _FLOAT_OF.get(dtype, dtype)
 
 
-def no_complex(rule):
+def no_complex(rule: Callable[..., str]) -> Callable[..., str]:
     """Return ``rule`` restricted to real numbers: it raises TypeError for a complex dtype."""
 
     def real(*dtypes):
@@ -86,8 +94,8 @@ def no_complex(rule):
     return real
 
 
-def not_bool(rule):
-    """Return ``rule`` with int8 where it gives bool, for operations whose results are numbers."""
+def not_bool(rule: Callable[..., str]) -> Callable[..., str]:
+    """Return ``rule`` with int8 in place of bool, for operations whose results are numbers."""
 
     def number(*dtypes):
         result = rule(*dtypes)
@@ -96,18 +104,18 @@ def not_bool(rule):
     return number
 
 
-def always_bool(*_):
+def always_bool(*_: str) -> str:
     return "bool"
 
 
-def true_div(x, y):
+def true_div(x: str, y: str) -> str:
     """The dtype of a true division: floatX for two integers."""
     if x in DISCRETE and y in DISCRETE:
         return config.floatX
     return upcast(x, y)
 
 
-def bitwise(*dtypes):
+def bitwise(*dtypes: str) -> str:
     """The dtype of a bit operation; TypeError unless all are integers or all are bool."""
     if not (all(d == "bool" for d in dtypes) or all(d in INTEGERS for d in dtypes)):
         raise TypeError(
@@ -117,15 +125,15 @@ def bitwise(*dtypes):
     return upcast(*dtypes)
 
 
-def always_float64(*_):
+def always_float64(*_: str) -> str:
     return "float64"
 
 
-def real_part(dtype):
-    """The dtype of the parts of a complex number; a real dtype is its own."""
+def real_part(dtype: str) -> str:
+    """The dtype of the real and imaginary parts; a real dtype is returned as it is."""
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
-def to_complex(*dtypes):
-    """The complex dtype that holds two real dtypes as its parts."""
+def to_complex(*dtypes: str) -> str:
+    """The complex dtype whose parts can represent the real ``dtypes``."""
     return upcast("complex64", *dtypes)

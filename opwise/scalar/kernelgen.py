@@ -1,14 +1,15 @@
 """The loops that are built with opwise: C text made from the scalar table when opwise is built.
 
-One function for each row and dtype, over contiguous chunks, and one for each cast: the virtual
-machine's interpreter strings them together where no kernel is generated for a function. And one for
-each reduction of plain elements.
+There is one function for each row and dtype, over contiguous chunks, one for each cast and one for
+each reduction of plain elements. The VM's interpreter runs them one after the other if no kernel is
+generated for a function.
 """
 
 from __future__ import annotations
 
 from opwise.scalar import csource, dtypes, loops
 from opwise.scalar.op import OPS, cast_op
+from opwise.scalar.spec import ROWS
 
 _DTYPES = [d for d in dtypes.ALL if csource.has_c(d)]
 
@@ -32,12 +33,12 @@ def generate() -> dict[str, str]:
 
 
 def _row_loop(op, computing):
-    """Return (name, text) of a row's loop on operands of one dtype, or None where it has no C."""
+    """Return (name, text) of a row's loop on operands of one dtype, or None if it has no C."""
     row = op.row
     if row.compute_dtype([computing] * max(1, row.nin), computing) is None:
         return None
     n = 2 if row.nin < 0 else row.nin
-    kept = "condition" in row.extra
+    kept = row.first_is_condition
     operands = ["bool" if kept and i == 0 else computing for i in range(n)]
     try:
         (out,) = op.output_dtypes(operands)
@@ -45,12 +46,11 @@ def _row_loop(op, computing):
         return None
     if out not in ("bool", computing) or row.compute_dtype(operands, out) != computing:
         return None
-    if "ignores_first" in row.extra:
-        operands, used = operands[1:], [None, "a0[i]"]
+    if row.ignores_first:
+        operands = operands[1:]
         text = csource.step_c(op, ["0", "a0[i]"], [computing, computing], out)
     else:
-        used = [f"a{i}[i]" for i in range(n)]
-        text = csource.step_c(op, used, operands, out)
+        text = csource.step_c(op, [f"a{i}[i]" for i in range(n)], operands, out)
     if text is None:
         return None
     name = f"{row.name}_{csource.short(computing)}"
@@ -66,12 +66,16 @@ def _cast_loop(source, target):
 
 def _reducers():
     """Return the C text of the reductions and the table of them, for simd_body.h."""
-    texts, rows = [], []
+    texts: list[str] = []
+    rows = []
     for row, element, acc in loops.REDUCTIONS:
         kind = f"{row}_{csource.short(element)}_{csource.short(acc)}"
         name = f"ow_reduce_{kind}"
-        texts += loops.reduction_text(
-            name, row, acc, False, [], 0, [element], prefix="static ", apart=True
+        texts += (
+            loops.reduction_text(
+                name, row, acc, False, [], 0, [element], prefix="static ", apart=True
+            )
+            or []
         )
         fold, type_ = loops.FOLDS[row], csource.c_type(acc)
         start = csource.literal(fold.start(acc), acc)
@@ -89,8 +93,8 @@ def _reducers():
     return loops.file_text([*texts, *table], [], head="/* made by opwise/scalar/kernelgen.py */")
 
 
-#: powers that need no call of pow, where all exponents of a chunk are the same, with the value that
-#: pow has for infinities and for zeros: all but the cubes and what follows are as exact as pow
+#: exponents for which a chunk of powers with equal exponents needs no call of pow; infinities and
+#: zeros have the same result, and all but the cubes and those after them are as exact
 _POWERS = {
     "2": "{x} * {x}",
     "1": "{x}",
@@ -105,7 +109,7 @@ _POWERS = {
 
 
 def _equal_exponents(dtype):
-    """Return the lines that do a chunk of powers with one of the exponents above, and return."""
+    """Return the lines that compute a chunk of powers with one of the exponents above."""
     suffix, type_ = "f" if dtype == "float32" else "", csource.c_type(dtype)
     lines = [
         f"const {type_} y = a1[0];",
@@ -126,7 +130,7 @@ def _equal_exponents(dtype):
 
 
 def _loop(name, text, in_dtypes, out_dtype, first=()):
-    """Return (name, text) of a loop. first: lines that may do the work in another way."""
+    """Return (name, text) of a loop. first: lines that may compute the chunk and return."""
     lines = [f"void ow_loop_{name}(void *out, const void *const *in, ow_i64 n)", "{"]
     for i, dtype in enumerate(in_dtypes):
         lines.append(f"    const {csource.c_type(dtype)} *a{i} = in[{i}];")
@@ -140,11 +144,9 @@ def _loop(name, text, in_dtypes, out_dtype, first=()):
 
 
 def _file(members, loops):
-    support, libm = set(), set()
-    for op in OPS.values():
-        support.update(op.row.c_support)
-        libm.update(op.row.libm)
-    # built once for many machines: no assumption on the mathematics library's vector functions
+    support = {name for row in ROWS.values() for name in row.c_support}
+    libm = {name for row in ROWS.values() for name in row.libm}
+    # the build runs on other hardware too: it must not rely on vector functions of libmvec
     head = [
         "/* made by opwise/scalar/kernelgen.py */",
         csource.prototypes(libm, members, simd=False) if members else "",

@@ -1,47 +1,52 @@
 """C text of whole loops: elementwise ones, and reductions of what a scalar program computes.
 
-Programs with several functions run in stages, block by block (``opwise.scalar.stages``).
+Programs with several functions run as several loops, block by block (``opwise.scalar.fission``).
 
-A loop is ``void name(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)``: operands at ``p``,
-their steps in bytes in ``st``, outputs or the accumulator first. Operands are contiguous or stand
-still; whoever calls the loop copies others chunk by chunk.
+A loop is ``void name(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)``: the operands are at
+``p``, their strides in bytes in ``st``, outputs or the accumulator first. Operands are contiguous
+or broadcast (stride 0); the caller copies others chunk by chunk.
 
-In a reduction an accumulator that stands still takes a whole run. Accumulators side by side take
-in as many rows as the number after the steps in ``st`` says; the operands' steps from row to row
-follow.
+A reduction folds a run of elements into one accumulator of stride 0, or several rows into
+accumulators side by side: behind the strides, ``st`` has the number of rows, and the strides of the
+operands from row to row.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from opwise.scalar import csource, dtypes, stages
+from opwise.scalar import csource, dtypes, fission
+from opwise.scalar.composite import Instruction
 
-#: inputs that may broadcast along the innermost dimension and still get a loop of their own
+#: the most inputs for which there are loop variants with and without broadcasting
 MAX_MAYBE = 2
-#: a program of so many steps, none of them a function, is cheap: what its reduction waits for is
-#: one addition after the other, and several accumulators let more of them go on at once
-_CHEAP_STEPS = 8
-#: how many bytes of accumulators a cheap reduction has: four of the widest vectors
+#: the most instructions of a cheap program, which has no function among them: its reduction waits
+#: for one addition after the other, and several accumulators let more of them run at once
+_MAX_CHEAP = 8
+#: bytes of the accumulators of a cheap reduction: four of the widest vectors
 _LANES_BYTES = 256
-#: bytes of operands, results and what is between them that a block of a loop in stages has
+#: bytes of the operands, results and buffers of one block of a split loop
 _BLOCK_BYTES = 16384
-#: how many rows go into accumulators side by side before these are written
+#: how many rows are folded before accumulators side by side are stored
 _ROWS = 4
-#: stands for the name of a function in a text that the name depends on; no C has it
+#: a placeholder for the name of a function in the text that its name is a hash of
 NAME = "@"
 
 
 @dataclass(frozen=True)
 class Fold:
-    """How an operation reduces. step: C expression of accumulator {a} and element {x}; clause: its
-    name in OpenMP; needs_elements: whether an empty reduction has no value."""
+    """How an operation reduces."""
 
+    #: C expression of accumulator {a} and element {x}
     step: str
+    #: its name in OpenMP
     clause: str
+    #: whether an empty reduction has no value
     needs_elements: bool = False
 
     def start(self, dtype):
@@ -61,13 +66,13 @@ class Fold:
         dtype: of the accumulators, whose C type is ``type_``.
         """
         if self.clause in ("max", "min") and dtype in dtypes.FLOATS:
-            # a NaN stays: neither comparison holds for what comes after it
+            # a NaN stays: both comparisons with it are false
             sign = ">" if self.clause == "max" else "<"
             return f"(({x} {sign} {a}) | ({x} != {x}) ? {x} : {a})"
         return f"({type_})({self.step.format(a=a, x=x)})"
 
 
-#: how the rows that can reduce do so
+#: name of a row -> how it reduces
 FOLDS = {
     "add": Fold("{a} + {x}", "+"),
     "mul": Fold("{a} * {x}", "*"),
@@ -96,30 +101,36 @@ REDUCTIONS = (
 )
 
 
-def is_cheap(steps):
-    """Return whether a program does little beside loading its operands."""
-    return len(steps) <= _CHEAP_STEPS and all(
-        step.op.row is None or not (step.op.row.libm or step.op.row.c_support) for step in steps
+def is_cheap(instructions: Sequence[Instruction]) -> bool:
+    """Return whether a program does little besides loading its operands."""
+    return len(instructions) <= _MAX_CHEAP and all(
+        one.op.row is None or not (one.op.row.libm or one.op.row.c_support) for one in instructions
     )
 
 
-def body_text(name, steps, outs, in_dtypes, printer=csource):
+def body_text(
+    name: str,
+    instructions: Sequence[Instruction],
+    outs: Sequence[int],
+    in_dtypes: Sequence[str],
+    printer: Any = csource,
+) -> str | None:
     """Return the C function ``name_one(inputs, pointers to outputs)`` of a scalar program.
 
-    printer: gives the types and expressions: ``csource``, or its like for another language. None if
-    a scalar operation of the program has no expression.
+    printer: the module ``csource``, or an object with the same functions for another language.
+    Returns None if an operation of the program has no expression.
     """
     names = [f"x{i}" for i in range(len(in_dtypes))]
     slots = list(in_dtypes)
     lines = []
-    for k, step in enumerate(steps):
-        args = [names[a] for a in step.args]
-        text = printer.step_c(step.op, args, [slots[a] for a in step.args], step.dtype)
+    for k, one in enumerate(instructions):
+        args = [names[a] for a in one.args]
+        text = printer.step_c(one.op, args, [slots[a] for a in one.args], one.dtype)
         if text is None:
             return None
-        lines.append(f"    const {printer.c_type(step.dtype)} t{k} = {text};")
+        lines.append(f"    const {printer.c_type(one.dtype)} t{k} = {text};")
         names.append(f"t{k}")
-        slots.append(step.dtype)
+        slots.append(one.dtype)
     lines += [f"    *z{k} = {names[s]};" for k, s in enumerate(outs)]
     parameters = [f"{printer.c_type(d)} x{i}" for i, d in enumerate(in_dtypes)]
     parameters += [f"{printer.c_type(slots[s])} *z{k}" for k, s in enumerate(outs)]
@@ -127,35 +138,42 @@ def body_text(name, steps, outs, in_dtypes, printer=csource):
     return "\n".join([head, "{", *lines, "}"])
 
 
-def slot_dtype(slot, steps, in_dtypes):
+def slot_dtype(slot: int, instructions: Sequence[Instruction], in_dtypes: Sequence[str]) -> str:
     """Return the dtype of a slot of a scalar program."""
-    return in_dtypes[slot] if slot < len(in_dtypes) else steps[slot - len(in_dtypes)].dtype
+    return in_dtypes[slot] if slot < len(in_dtypes) else instructions[slot - len(in_dtypes)].dtype
 
 
-def elemwise_text(name, steps, outs, in_dtypes, constant_inputs=(), maybe_broadcast=()):
+def elemwise_text(
+    name: str,
+    instructions: Sequence[Instruction],
+    outs: Sequence[int],
+    in_dtypes: Sequence[str],
+    constant_inputs: Sequence[int] = (),
+    maybe_broadcast: Sequence[int] = (),
+) -> list[str] | None:
     """Return the C definitions of an elementwise loop, or None if a part of it has no C.
 
-    constant_inputs: those that are one number in every call; maybe_broadcast: those that may stand
-    still along the innermost dimension. The loop is the last of the definitions; others may be
-    those of other loops too.
+    constant_inputs: the inputs that are one number in every call. maybe_broadcast: the inputs that
+    may broadcast along the innermost dimension. The last definition is the loop; the others may be
+    shared with other loops.
     """
-    parts = stages.split(steps, outs, in_dtypes)
-    if len(parts) == 1:  # as a stage its slots would have other numbers
-        bodies = [body_text(name, steps, outs, in_dtypes)]
+    parts = fission.split(instructions, outs, in_dtypes)
+    if len(parts) == 1:  # as a sub-loop its slots would have other numbers
+        bodies = [body_text(name, instructions, outs, in_dtypes)]
     else:
-        bodies = [body_text(NAME, p.steps, p.outs, p.in_dtypes) for p in parts]
+        bodies = [body_text(NAME, p.instructions, p.outs, p.in_dtypes) for p in parts]
     if None in bodies:
         return None
     n_out = len(outs)
-    results = [csource.c_type(slot_dtype(s, steps, in_dtypes)) for s in outs]
-    definitions = bodies if len(parts) == 1 else []
+    results = [csource.c_type(slot_dtype(s, instructions, in_dtypes)) for s in outs]
+    definitions: list[Any] = bodies if len(parts) == 1 else []
 
     def variant(still):
         lines, args = _operands(in_dtypes, still, n_out)
         lines += [f"{type_} *z{k} = ({type_} *)p[{k}];" for k, type_ in enumerate(results)]
         if len(parts) == 1:
             return [*lines, *_each_element(name, args, n_out)]
-        more, block = _in_stages(parts, bodies, in_dtypes, still)
+        more, block = _in_blocks(parts, bodies, in_dtypes, still)
         definitions.extend(more)
         return [*lines, *block]
 
@@ -166,22 +184,23 @@ def elemwise_text(name, steps, outs, in_dtypes, constant_inputs=(), maybe_broadc
 def _each_element(name, args, n_out):
     """Return the lines that run a program on n elements."""
     call = ", ".join([*(a.format(i="i") for a in args), *(f"z{k} + i" for k in range(n_out))])
-    # an output may take an input's memory, but then element by element
+    # an output may have the memory of an input, but then with the same layout
     return ['_Pragma("GCC ivdep")', "for (ow_i64 i = 0; i < n; i++)", f"    {name}_one({call});"]
 
 
-def _in_stages(parts, bodies, in_dtypes, still):
-    """Return (C definitions of the stages' functions, the lines that call them block by block)."""
-    dtypes, places = stages.buffers(parts, len(in_dtypes))
+def _in_blocks(parts, bodies, in_dtypes, still):
+    """Return (C definitions of the sub-loops, the lines that call them block by block)."""
+    dtypes, places = fission.buffers(parts, len(in_dtypes))
     size = sum(np.dtype(d).itemsize for d in (*in_dtypes, *dtypes))
     block = max(64, min(512, 1 << (_BLOCK_BYTES // size).bit_length() - 1))
     args = {i: f"x{i}" if i in still else f"a{i} + from" for i in range(len(in_dtypes))}
     args |= {slot: f"b{k}" for slot, k in places.items()}
     definitions, calls = [], []
     for part, body in zip(parts, bodies, strict=True):
-        name, text = _stage(part, body, [k for k, slot in enumerate(part.takes) if slot in still])
+        still_here = [k for k, slot in enumerate(part.takes) if slot in still]
+        name, text = _sub_loop(part, body, still_here)
         definitions.append(text)
-        # an output may take an input's memory, which is read no more only in the last stage
+        # an output may take the memory of an input, which nothing reads after the last sub-loop
         to = (
             [f"z{k} + from" for k in range(len(part.gives))]
             if part is parts[-1]
@@ -197,13 +216,13 @@ def _in_stages(parts, bodies, in_dtypes, still):
     ]
 
 
-def _stage(part, body, still):
-    """Return (name, C definition) of the function that runs a stage on n elements.
+def _sub_loop(part, body, still):
+    """Return (name, C definition) of the function that runs a sub-loop on n elements.
 
-    The name tells the content, so equal ones are equal definitions.
+    The name is a hash of the text, so equal sub-loops have one definition.
     """
     types = [csource.c_type(d) for d in part.in_dtypes]
-    results = [csource.c_type(slot_dtype(s, part.steps, part.in_dtypes)) for s in part.outs]
+    results = [csource.c_type(slot_dtype(s, part.instructions, part.in_dtypes)) for s in part.outs]
     args = [f"x{i}" if i in still else f"a{i}[{{i}}]" for i in range(len(types))]
     parameters = [f"{t} x{i}" if i in still else f"const {t} *a{i}" for i, t in enumerate(types)]
     parameters += [f"{t} *z{k}" for k, t in enumerate(results)]
@@ -219,28 +238,52 @@ def _stage(part, body, still):
 
 
 def reduction_text(
-    name, row_name, acc_dtype, whole, steps, out, in_dtypes, constant_inputs=(),
-    maybe_broadcast=(), prefix="", apart=False,
-):  # fmt: skip
+    name: str,
+    row_name: str,
+    acc_dtype: str,
+    whole: bool,
+    instructions: Sequence[Instruction],
+    out: int,
+    in_dtypes: Sequence[str],
+    constant_inputs: Sequence[int] = (),
+    maybe_broadcast: Sequence[int] = (),
+    prefix: str = "",
+    apart: bool = False,
+) -> list[str] | None:
     """Return the C definitions of a loop that folds what a program computes, or None.
 
-    Where the accumulator stands still, a run of elements is folded into it, in blocks that are
-    joined pairwise, so that rounding errors grow with the logarithm of the length; otherwise each
-    element goes into the accumulator beside it. whole: there is one accumulator, which stands
-    still. out: the slot to fold. prefix: C before the function. apart: whether the elements of a
-    run, those of the only input, may lie apart.
+    An accumulator of stride 0 takes in a run of elements, in blocks that are joined pairwise, so
+    that rounding errors grow with the logarithm of the length; otherwise each element goes into the
+    accumulator beside it. whole: there is only one accumulator, of stride 0. out: the slot to fold.
+    prefix: C text before the function. apart: whether the elements of a run of the only input may
+    not be contiguous.
     """
-    body = body_text(name, steps, [out], in_dtypes)
+    body = body_text(name, instructions, [out], in_dtypes)
     if body is None:
         return None
     fold = FOLDS[row_name]
-    element = slot_dtype(out, steps, in_dtypes)
+    element = slot_dtype(out, instructions, in_dtypes)
     size = np.dtype(acc_dtype).itemsize
-    lines = _Fold(fold, element, acc_dtype, _LANES_BYTES // size if is_cheap(steps) else 1)
+    lines = _Fold(fold, element, acc_dtype, _LANES_BYTES // size if is_cheap(instructions) else 1)
 
     def value(args):
         """Return a function from the text of an index to the statement that sets v."""
         return lambda at: f"{name}_one({', '.join([*(a.format(i=at) for a in args), '&v'])});"
+
+    def rows(still, count, scattered=False):
+        pointers, values = [], []
+        for k in range(count):
+            more, args = _operands(in_dtypes, still, 1, suffix=f"_{k}", row=f"(row + {k})")
+            if scattered:
+                element = csource.c_type(in_dtypes[0])
+                args = [f"*(const {element} *)((const char *)a0_{k} + ({{i}}) * st[1])"]
+            pointers += more
+            values.append(value(args))
+        return [
+            f"for (; row + {count} <= rows; row += {count}) {{",
+            *(f"    {line}" for line in (*pointers, *lines.rows(values))),
+            "}",
+        ]
 
     def variant(still):
         pointers, args = _operands(in_dtypes, still, 1)
@@ -265,34 +308,19 @@ def reduction_text(
             *near,
         ]
 
-    def rows(still, count, scattered=False):
-        pointers, values = [], []
-        for k in range(count):
-            more, args = _operands(in_dtypes, still, 1, suffix=f"_{k}", row=f"(row + {k})")
-            if scattered:
-                element = csource.c_type(in_dtypes[0])
-                args = [f"*(const {element} *)((const char *)a0_{k} + ({{i}}) * st[1])"]
-            pointers += more
-            values.append(value(args))
-        return [
-            f"for (; row + {count} <= rows; row += {count}) {{",
-            *(f"    {line}" for line in (*pointers, *lines.rows(values))),
-            "}",
-        ]
-
     loop = _function(name, 1, constant_inputs, maybe_broadcast, variant, prefix)
     return [body, "\n".join(loop)]
 
 
 def _if(condition, lines):
-    """Return the lines of a function that does ``lines`` and no more if a condition holds."""
+    """Return the lines that run ``lines`` and return if a condition holds."""
     return [f"if ({condition}) {{", *(f"    {line}" for line in (*lines, "return;")), "}"]
 
 
 class _Fold:
     """The lines that fold, for one operation, element type and accumulator type.
 
-    lanes: how many accumulators a run of elements has; with one, OpenMP's vectors.
+    lanes: how many accumulators a run of elements has; 1: OpenMP vectorizes the loop.
     """
 
     def __init__(self, fold, element, acc, lanes):
@@ -388,7 +416,7 @@ class _Fold:
 def _operands(in_dtypes, still, n_out, suffix="", row=None):
     """Return (the lines that declare the inputs, the expression of each one's element {i}).
 
-    still: those that do not move. row: expression of the row in which they lie.
+    still: the inputs that broadcast. row: C expression of the row to read.
     """
     lines, args = [], []
     for i, dtype in enumerate(in_dtypes):
@@ -405,7 +433,7 @@ def _operands(in_dtypes, still, n_out, suffix="", row=None):
 
 
 def _function(name, n_out, constant_inputs, maybe_broadcast, variant, prefix=""):
-    """Return the lines of a loop: a variant for each choice of the inputs that stand still."""
+    """Return the lines of a loop, with a variant for each set of broadcast inputs."""
     lines = [
         f"{prefix}void {name}(const void *ctx, char **p, const ow_i64 *st, ow_i64 n)",
         "{",
@@ -421,19 +449,24 @@ def _function(name, n_out, constant_inputs, maybe_broadcast, variant, prefix="")
     return [*lines, "}"]
 
 
-def file_text(definitions, programs, simd=True, head=""):
-    """Return a C file with definitions and just the declarations that loops' programs need.
+def file_text(
+    definitions: Iterable[str],
+    programs: Iterable[tuple[Sequence[Instruction], Sequence[str]]],
+    simd: bool = True,
+    head: str = "",
+) -> str:
+    """Return a C file with definitions, and only the declarations that their programs need.
 
-    programs: (steps, input dtypes) of each loop.
+    programs: (instructions, input dtypes) of each loop.
     """
     needed: tuple[set, set, set] = (set(), set(), set())
-    for steps, in_dtypes in programs:
+    for instructions, in_dtypes in programs:
         slots = list(in_dtypes)
-        for step in steps:
-            parts = csource.requirements(step.op, [slots[a] for a in step.args], step.dtype)
+        for one in instructions:
+            parts = csource.requirements(one.op, [slots[a] for a in one.args], one.dtype)
             for all_of, part in zip(needed, parts, strict=True):
                 all_of.update(part)
-            slots.append(step.dtype)
+            slots.append(one.dtype)
     support, libm, used = map(sorted, needed)
     return "\n".join(
         [

@@ -1,8 +1,10 @@
-"""Scalar Ops, made from the rows of the table, with the legacy class names; and Cast."""
+"""Scalar Ops, made from the rows of the scalar table with their legacy class names; and Cast."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,19 +12,19 @@ from opwise.errors import MethodNotDefined
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.scalar import casting, dtypes, table  # noqa: F401  (the tables fill ROWS)
-from opwise.scalar.row import ROWS, Algebra, Row
+from opwise.scalar.spec import ROWS, Algebra, ScalarSpec
 from opwise.scalar.types import ScalarVariable, as_scalar, constant, get_scalar_type
 
 
 class ScalarOp(Op):
-    """An operation on numbers. Those of the table have a ``row``; a user's subclass may have none.
+    """An operation on numbers. Those of the scalar table have a ``row``; users' subclasses may not.
 
     A subclass without a row defines ``impl`` (on Python numbers) and, for gradients, ``grad``;
     ``output_types_preference`` is a function from the scalar types of the inputs to a list of those
     of the outputs.
     """
 
-    row: Row | None = None
+    row: ScalarSpec | None = None
     nin = -1
     nout = 1
 
@@ -31,10 +33,10 @@ class ScalarOp(Op):
         self.name = name
 
     def make_node(self, *inputs):
-        inputs = [as_scalar(x) for x in inputs]
-        self.check_count(len(inputs))
-        out = self.output_dtypes([x.type.dtype for x in inputs])
-        return Apply(self, inputs, [get_scalar_type(d).make_variable() for d in out])
+        operands = [as_scalar(x) for x in inputs]
+        self.check_count(len(operands))
+        out = self.output_dtypes([x.type.dtype for x in operands])
+        return Apply(self, operands, [get_scalar_type(d).make_variable() for d in out])
 
     def check_count(self, n):
         """Raise TypeError unless the operation takes ``n`` inputs."""
@@ -44,7 +46,7 @@ class ScalarOp(Op):
             raise TypeError(f"{self} needs at least one input")
 
     def output_dtypes(self, in_dtypes):
-        """Return the dtypes of the outputs for those of the inputs; TypeError if not supported."""
+        """Return the dtypes of the outputs; raise TypeError for dtypes that are not supported."""
         if self.output_types_preference is not None:
             types = self.output_types_preference(*map(get_scalar_type, in_dtypes))
             return [t.dtype for t in types]
@@ -75,9 +77,8 @@ class ScalarOp(Op):
         if row is None:
             return lambda arrays: self._one_by_one(arrays, out_dtypes)
         out = out_dtypes[0]
-        computing = out if row.compute is None else row.compute(*in_dtypes)
-        keep = 1 if "condition" in row.extra or "ignores_first" in row.extra else 0
-        others = [i for i, d in enumerate(in_dtypes) if i >= keep and d != computing]
+        computing: Any = out if row.compute is None else row.compute(*in_dtypes)
+        others = [i for i, d in enumerate(in_dtypes) if i >= row.n_uncast and d != computing]
         function, dtype = numpy_callable(row), np.dtype(out)
 
         def compute(arrays):
@@ -97,14 +98,14 @@ class ScalarOp(Op):
         results = results if self.nout > 1 else (results,)
         return [casting.cast(np.asarray(r), d) for r, d in zip(results, out_dtypes, strict=True)]
 
-    def flops(self, n_inputs):
-        """Return the floating-point operations for one element; None where there is no count."""
+    def element_flops(self, n_inputs):
+        """Return the floating-point operations for one element; None if there is no exact count."""
         if self.row is None or self.row.flops is None:
             return None
         return self.row.flops * (n_inputs - 1 if self.row.nin < 0 else 1)
 
     def element_cost(self, n_inputs):
-        """Return roughly how many nanoseconds one element takes, 1 where the table has no row."""
+        """Return roughly how many nanoseconds one element takes (1 without a row)."""
         if self.row is None:
             return 1.0
         if self.row.flops == 0:  # copies
@@ -112,8 +113,8 @@ class ScalarOp(Op):
         return self.row.cost * (max(1, n_inputs - 1) if self.row.nin < 0 else 1)
 
     def unread(self):
-        """Return the inputs, by position, that a loop over elements has no need to read."""
-        return {0} if self.row is not None and "ignores_first" in self.row.extra else set()
+        """Return the positions of the inputs that a loop over elements need not read."""
+        return {0} if self.row is not None and self.row.ignores_first else set()
 
     def perform(self, node, inputs, output_storage):
         results = self.impl(*inputs)
@@ -134,7 +135,7 @@ class ScalarOp(Op):
         zero = constant(0.0)
         return [zero if isinstance(r, int) else r for r in results]
 
-    # user subclasses share a class attribute-free identity: the class and its output rule
+    # ops of users are equal if their classes and output rules are
     def __eq__(self, other):
         return type(self) is type(other) and getattr(
             self, "output_types_preference", None
@@ -184,7 +185,7 @@ class Cast(UnaryScalarOp):
         super().__init__(name=name)
         self.o_type = o_type if not isinstance(o_type, str) else get_scalar_type(o_type)
 
-    def flops(self, n_inputs):
+    def element_flops(self, n_inputs):
         return 0
 
     def output_dtypes(self, in_dtypes):
@@ -224,23 +225,26 @@ class Cast(UnaryScalarOp):
         return self.name or f"Cast{{{self.o_type.dtype}}}"
 
 
-_callables: dict[str, object] = {}
+_callables: dict[str, Callable[..., Any]] = {}
 
 
-def numpy_callable(row):
+def numpy_callable(row: ScalarSpec) -> Callable[..., Any]:
     """Return a row's function on arrays, importing what it names when first needed."""
     found = _callables.get(row.name)
     if found is None:
-        found = row.numpy
-        if isinstance(found, str):
-            module, name = found.split(":")
-            found = getattr(importlib.import_module(module), name)
-        _callables[row.name] = found
+        found = _callables[row.name] = _imported(row.numpy)
     return found
 
 
+def _imported(function):
+    if isinstance(function, str):
+        module, name = function.split(":")
+        return getattr(importlib.import_module(module), name)
+    return function
+
+
 _BASES = {1: UnaryScalarOp, 2: BinaryScalarOp}
-#: legacy class by name, and the op by the row's name
+#: the legacy classes by name, and the ops by their rows' names
 CLASSES: dict[str, type] = {}
 OPS: dict[str, ScalarOp] = {}
 
@@ -253,7 +257,7 @@ def _define(row):
     OPS[row.name] = cls(name=row.label)
 
 
-def add_missing():
+def add_missing() -> None:
     """Make the ops of rows that were added since the last call."""
     for row in ROWS.values():
         if row.name not in OPS:
@@ -263,7 +267,7 @@ def add_missing():
 add_missing()
 SCALAR_ALGEBRA = Algebra(lambda name, *args: OPS[name](*args))
 
-#: legacy names of ops that differ from the row's
+#: legacy names that differ from those of the rows
 globals().update(OPS)
 scalar_maximum = OPS["maximum"]
 scalar_minimum = OPS["minimum"]
@@ -271,13 +275,13 @@ scalar_minimum = OPS["minimum"]
 _CASTS = {d: Cast(get_scalar_type(d), name=None) for d in dtypes.ALL}
 
 
-def cast(x, dtype):
+def cast(x: Any, dtype: str) -> Any:
     """Return scalar variable ``x`` as ``dtype``; x itself if it has that dtype."""
     x = as_scalar(x)
     return x if x.type.dtype == dtype else _CASTS[dtype](x)
 
 
-def cast_op(dtype):
+def cast_op(dtype: str) -> Cast:
     """Return the scalar op that casts to ``dtype``."""
     return _CASTS[dtype]
 

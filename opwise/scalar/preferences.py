@@ -1,54 +1,54 @@
-"""Output rules for users' scalar ops: functions from input types to a list of output types."""
+"""Rules for the output types of users' scalar ops: functions of the input types."""
 
 from __future__ import annotations
 
 from opwise.scalar import dtypes
-from opwise.scalar.types import get_scalar_type
+from opwise.scalar.types import Scalar, get_scalar_type
 
 
 def _names(types):
     return [t.dtype for t in types]
 
 
-def upcast_out(*types):
+def upcast_out(*types: Scalar) -> tuple[Scalar, ...]:
     """One output of the smallest type that holds all inputs."""
     return (get_scalar_type(dtypes.upcast(*_names(types))),)
 
 
-def upcast_out_no_complex(*types):
+def upcast_out_no_complex(*types: Scalar) -> tuple[Scalar, ...]:
     """As upcast_out; TypeError for complex inputs."""
     _refuse_complex(types)
     return upcast_out(*types)
 
 
-def upgrade_to_float(*types):
+def upgrade_to_float(*types: Scalar) -> tuple[Scalar, ...]:
     """One output of a floating type: integers count as the float that holds them."""
     return (get_scalar_type(dtypes.to_float(*_names(types))),)
 
 
-def upgrade_to_float_no_complex(*types):
+def upgrade_to_float_no_complex(*types: Scalar) -> tuple[Scalar, ...]:
     """As upgrade_to_float; TypeError for complex inputs."""
     _refuse_complex(types)
     return upgrade_to_float(*types)
 
 
-def upgrade_to_float64(*types):
+def upgrade_to_float64(*types: Scalar) -> tuple[Scalar, ...]:
     """One output of float64."""
     return (get_scalar_type("float64"),)
 
 
-def same_out(type):
+def same_out(type: Scalar) -> tuple[Scalar, ...]:
     """One output of the input's type."""
     return (type,)
 
 
-def same_out_nocomplex(type):
+def same_out_nocomplex(type: Scalar) -> tuple[Scalar, ...]:
     """As same_out; TypeError for a complex input."""
     _refuse_complex((type,))
     return (type,)
 
 
-def same_out_float_only(type):
+def same_out_float_only(type: Scalar) -> tuple[Scalar, ...]:
     """As same_out; TypeError unless the input is of a floating type."""
     if type.dtype not in dtypes.FLOATS:
         raise TypeError("only float type are supported")

@@ -1,6 +1,8 @@
-"""The Scalar type and its variables: C numbers inside fused kernels, and indices of subtensors."""
+"""The Scalar type and its variables: numbers in fused kernels, and indices of Subtensor."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -8,6 +10,7 @@ from opwise.config import config
 from opwise.graph.type import Type
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
+from opwise.scalar.dtypes import DTypeLike
 
 
 class Scalar(Type):
@@ -15,6 +18,7 @@ class Scalar(Type):
 
     ndim = 0
     broadcastable = ()
+    dtype: str
 
     def __init__(self, dtype):
         dtype = config.floatX if dtype == "floatX" else np.dtype(dtype).name
@@ -39,7 +43,9 @@ class Scalar(Type):
             return converted
         raise TypeError(f"Value cannot accurately be converted to dtype ({self.dtype}): {data!r}")
 
-    def values_eq_approx(self, a, b, tolerance=1e-4):
+    @staticmethod
+    def values_eq_approx(a, b, tolerance=1e-4):
+        """Return whether two numbers differ by at most ``tolerance``, relative to their sizes."""
         if a == b or (a != a and b != b):
             return True
         return abs(a - b) <= abs(a) * tolerance + abs(b) * tolerance
@@ -65,7 +71,7 @@ class Scalar(Type):
 
 
 class ScalarVariable(Variable):
-    """A variable of Scalar type. Its operators are attached by ``opwise.scalar.op``."""
+    """A variable of Scalar type; ``opwise.scalar.op`` attaches its operators."""
 
     @property
     def dtype(self):
@@ -81,7 +87,7 @@ class ScalarConstant(Constant, ScalarVariable):
         Constant.__init__(self, type, data, name)
 
     def signature(self):
-        # -0.0 and 0.0 differ, and so do NaNs of other bits
+        # by bits: -0.0 differs from 0.0
         return self.type, np.asarray(self.data).tobytes()
 
     def __str__(self):
@@ -94,7 +100,7 @@ Scalar.Constant = ScalarConstant
 _scalars: dict[str, Scalar] = {}
 
 
-def get_scalar_type(dtype):
+def get_scalar_type(dtype: str) -> Scalar:
     """Return the Scalar type of a dtype; the same object each time."""
     found = _scalars.get(dtype)
     if found is None:
@@ -102,7 +108,7 @@ def get_scalar_type(dtype):
     return found
 
 
-def as_scalar(x, name=None):
+def as_scalar(x: Any, name: str | None = None) -> Any:
     """Return ``x`` (a scalar variable, an Apply, or a number) as a scalar variable."""
     if isinstance(x, Variable):
         if not isinstance(x.type, Scalar):
@@ -113,14 +119,14 @@ def as_scalar(x, name=None):
     return constant(x, name=name)
 
 
-def constant(x, dtype=None, name=None):
+def constant(x: Any, dtype: DTypeLike | None = None, name: str | None = None) -> ScalarConstant:
     """Return the constant ``x``; Python numbers get the smallest dtype that is exact."""
     value = autocast(x) if dtype is None else np.dtype(dtype).type(x)
     return ScalarConstant(get_scalar_type(value.dtype.name), value, name)
 
 
 _autocast_ints = tuple(np.dtype(d).type for d in dtypes.SIGNED)
-#: dtypes that Python floats are tried in; None means the rule that depends on floatX
+#: the dtypes to try for a Python float, in order; None: by floatX
 autocast_floats = None
 
 
@@ -139,11 +145,11 @@ class autocast_float_as:
         autocast_floats = self.before
 
 
-def autocast(x):
+def autocast(x: Any) -> Any:
     """Return a Python number as a numpy scalar of the dtype that a constant of it has.
 
-    int or bool: the smallest of int8 to int64 that holds it. float: float32 where that is exact,
-    else float64; always float32 if floatX is float32. numpy scalars keep their dtype.
+    int or bool: the smallest of int8 to int64 that can represent it. float: float32 if that is
+    exact, else float64; always float32 if floatX is float32. numpy scalars keep their dtype.
     """
     if isinstance(x, np.generic):
         return x
@@ -170,6 +176,6 @@ def autocast(x):
             return np.dtype(config.floatX).type(x)
         with np.errstate(over="ignore"):
             value = np.float32(x)
-        # as a Python float: numpy would compare the two as float32; a NaN equals nothing
+        # compared as Python floats: numpy would compare float32; NaN equals nothing
         return value if float(value) == x else np.float64(x)
     return np.asarray(x)[()]

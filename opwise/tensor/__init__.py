@@ -15,6 +15,8 @@ from opwise.tensor.dot import *  # noqa: F403
 from opwise.tensor.extra_ops import *  # noqa: F403
 from opwise.tensor.functions import *  # noqa: F403
 from opwise.tensor.join import *  # noqa: F403
+from opwise.tensor.knownvalues import *  # noqa: F403
+from opwise.tensor.products import *  # noqa: F403
 from opwise.tensor.reduce import *  # noqa: F403
 from opwise.tensor.selection import *  # noqa: F403
 from opwise.tensor.shape import *  # noqa: F403

@@ -1,9 +1,12 @@
-"""Indexing by arrays and masks, and changing what is indexed so.
+"""Indexing by arrays and masks, and changes of parts that are indexed so.
 
-What users call is in ``opwise.tensor.subtensor``; integers and slices are there too.
+The functions that users call, and basic indexing, are in ``opwise.tensor.subtensor``.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +18,10 @@ from opwise.graph.op import Op
 from opwise.graph.traversal import equal_computations
 from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
+from opwise.scalar.dtypes import DTypeLike
 from opwise.scalar.types import Scalar
-from opwise.tensor.elemwise import dimshuffle, elemwise, zeros_like
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import elemwise, zeros_like
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.slices import (
     NoneConst,
@@ -29,7 +34,7 @@ from opwise.tensor.slices import (
     slice_variable,
 )
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import TensorConstant, as_tensor_variable, constant
+from opwise.tensor.variable import TensorConstant, TensorVariable, as_tensor_variable, constant
 
 __all__ = [
     "AdvancedBooleanIncSubtensor", "AdvancedBooleanSubtensor", "AdvancedIncSubtensor",
@@ -44,17 +49,17 @@ __all__ = [
 _NOT_INTEGER = "index must be integers or a boolean mask"
 
 
-def user_zeros_like(x, dtype=None):
-    """Return zeros of the shape of ``x`` as a user writes them."""
+def user_zeros_like(x: Any, dtype: DTypeLike | None = None) -> TensorVariable:
+    """Return zeros of the shape of ``x``, which print as those that users write."""
     return elemwise("second")(x, constant(np.zeros((), dtype or x.type.dtype)))
 
 
-def zero_gradient(x):
-    """Return the gradient by a variable with no influence: zeros, of floatX if it is discrete."""
+def zero_gradient(x: Any) -> TensorVariable:
+    """Return the gradient by a variable without influence: zeros, of floatX if it is discrete."""
     return user_zeros_like(x, config.floatX if x.type.dtype in dtypes.DISCRETE else None)
 
 
-def sum_to(y, gy):
+def sum_to(y: Any, gy: Any) -> Any:
     """Return the gradient ``gy`` summed over the dimensions along which ``y`` was broadcast."""
     surplus = gy.type.ndim - y.type.ndim
     axes = list(range(surplus)) + [
@@ -67,10 +72,12 @@ def sum_to(y, gy):
     return dimshuffle(gy, range(surplus, gy.type.ndim))
 
 
-def value_gradients(op, x, y, gz, picked, cleared):
+def value_gradients(
+    op: Any, x: Any, y: Any, gz: Any, picked: Callable[[Any], Any], cleared: Callable[[Any], Any]
+) -> list[Any]:
     """Return the gradients by x and y of ``op``, which sets or increments a part of x by y.
 
-    picked: function that gives that part of a variable. cleared: function that sets it to 0.
+    picked: function that returns that part of a variable. cleared: function that sets it to 0.
     """
     if op.inplace:
         raise NotImplementedError(f"{op} has no gradient: take it before rewriting in place")
@@ -83,13 +90,13 @@ def value_gradients(op, x, y, gz, picked, cleared):
     return [gx, gy]
 
 
-def add_at(x, index, y):
-    """Add ``y`` to ``x[index]`` in place; an element that is named twice receives both."""
+def add_at(x: np.ndarray, index: Any, y: Any) -> None:
+    """Add ``y`` to ``x[index]`` in place; an element that is indexed twice is incremented twice."""
     np.add.at(x, index, np.asarray(y).astype(x.dtype, copy=False))
 
 
 class AdvancedSubtensor1(Op):
-    """Picks rows: ``x[ilist]`` for a vector of integers.
+    """Selects rows: ``x[ilist]`` for a vector of integers.
 
     sparse_grad: accepted for old programs; gradients are dense.
     """
@@ -139,7 +146,7 @@ def _check_rows(x, ilist):
 
 
 class _Changes(Op):
-    """An Op that sets or increments a part of its first input."""
+    """Base of the Ops that set or increment a part of their first input."""
 
     def __init__(self, inplace=False, set_instead_of_inc=False):
         self.inplace = bool(inplace)
@@ -167,9 +174,10 @@ class _Changes(Op):
 
 
 class AdvancedIncSubtensor1(_Changes):
-    """Increments rows: adds y to ``x[ilist]``, once for each time that a row is named.
+    """Increments rows: adds y to ``x[ilist]``, each time that a row is indexed.
 
-    inplace: overwrite x. set_instead_of_inc: set the rows; of a row named twice the last wins.
+    inplace: overwrite x. set_instead_of_inc: set the rows; for a row that is indexed twice the last
+    value counts.
     """
 
     __props__ = ("inplace", "set_instead_of_inc")
@@ -219,7 +227,7 @@ class AdvancedIncSubtensor1(_Changes):
 # --- several indices at once --------------------------------------------------------------------
 
 
-def as_index_variable(item):
+def as_index_variable(item: Any) -> Any:
     """Return an index (None, a slice, an integer, an array, a mask) as a variable."""
     if item is None:
         return NoneConst.clone()
@@ -247,7 +255,7 @@ def _is_mask(item):
 
 
 def _parts_of(item):
-    """Return the slice that a variable of slice type stands for, its parts perhaps variables."""
+    """Return the value of a slice variable as a slice, with variables for unknown parts."""
     if isinstance(item, SliceConstant):
         return item.data
     if item.owner is None:
@@ -255,12 +263,14 @@ def _parts_of(item):
     return slice(*(None if isinstance(p.type, NoneTypeT) else p for p in item.owner.inputs))
 
 
-def adv_index_broadcastable_pattern(x, items):
+def adv_index_broadcastable_pattern(x: Any, items: Iterable[Any]) -> tuple[bool, ...]:
     """Return the broadcast pattern of ``x`` indexed by ``items`` (index variables).
 
-    numpy is asked, on an array of which broadcastable dimensions are 1 long and all others 2.
+    It is read off an array that numpy indexes: broadcastable dimensions have length 1, others 2.
     """
-    shape, index, dim = [], [], 0
+    shape: list[int] = []
+    index: list[Any] = []
+    dim = 0
     for item in map(as_index_variable, items):
         if isinstance(item.type, NoneTypeT):
             index.append(None)
@@ -283,7 +293,7 @@ def adv_index_broadcastable_pattern(x, items):
 
 
 def _broadcast_length(lengths):
-    """Return the length that dimensions of these lengths, each of which may be 1, broadcast to."""
+    """Return the length to which dimensions of these lengths broadcast at run time."""
     result = lengths[0]
     for length in lengths[1:]:
         if not equal_computations([length], [result]):
@@ -292,19 +302,19 @@ def _broadcast_length(lengths):
 
 
 class BaseAdvancedSubtensor(Op):
-    """Picks elements by numpy's rules: ``x[items]`` with arrays, integers, slices and None."""
+    """Selects elements by numpy's rules: ``x[items]`` with arrays, integers, slices and None."""
 
     __props__ = ()
 
     def make_node(self, x, *items):
         x = as_tensor_variable(x)
-        items = [as_index_variable(i) for i in items]
-        self.check(x, items)
-        pattern = adv_index_broadcastable_pattern(x, items)
-        return Apply(self, [x, *items], [tensor_type(x.type.dtype, pattern).make_variable()])
+        indices = [as_index_variable(i) for i in items]
+        self.check(x, indices)
+        pattern = adv_index_broadcastable_pattern(x, indices)
+        return Apply(self, [x, *indices], [tensor_type(x.type.dtype, pattern).make_variable()])
 
     def check(self, x, items):
-        """Raise IndexError where there are more indices than dimensions."""
+        """Raise IndexError if there are more indices than dimensions."""
         taken = sum(
             i.type.ndim if _is_mask(i) else 1 for i in items if not isinstance(i.type, NoneTypeT)
         )
@@ -314,7 +324,7 @@ class BaseAdvancedSubtensor(Op):
     def perform(self, node, inputs, output_storage):
         x, *items = inputs
         result = np.asarray(x[tuple(items)])
-        # integers and slices alone give a view
+        # without an array, the result is a view
         output_storage[0][0] = result.copy() if np.may_share_memory(result, x) else result
 
     def infer_shape(self, node, shapes):
@@ -330,10 +340,10 @@ class BaseAdvancedSubtensor(Op):
                     raise ShapeError(f"the slice {item} is an input")
                 result.append(slice_length(part, x_shape[dims]))
             elif _is_mask(item):
-                raise ShapeError("the elements of a mask that are true must be counted")
+                raise ShapeError("the length depends on how many elements of a mask are true")
             else:
                 arrays.append(i)
-                # arrays that stand side by side leave their dimensions there, others in front
+                # the dimensions of adjacent arrays take their place, those of others come first
                 place = len(result) if previous in (None, i - 1) and place != 0 else 0
                 previous = i
             dims += 1
@@ -345,7 +355,7 @@ class BaseAdvancedSubtensor(Op):
 
     @staticmethod
     def _common(node, shapes, arrays, from_right):
-        """Return the length that the arrays have together in a dimension counted from the right."""
+        """Return the length of a dimension, counted from the right, of the broadcast arrays."""
         lengths = [
             shapes[i][-from_right]
             for i in arrays
@@ -369,12 +379,12 @@ class BaseAdvancedSubtensor(Op):
         return [None if eval_points[0] is None else self(eval_points[0], *inputs[1:])]
 
     def increment(self, x, y, *items):
-        """Return x with y added to the elements that this Op picks."""
+        """Return x with y added to the elements that this Op selects."""
         raise NotImplementedError
 
 
 class AdvancedSubtensor(BaseAdvancedSubtensor):
-    """Picks elements by arrays of integers, mixed with integers, slices and None."""
+    """Selects elements by arrays of integers, mixed with integers, slices and None."""
 
     def check(self, x, items):
         if any(map(_is_mask, items)):
@@ -389,25 +399,28 @@ class AdvancedSubtensor(BaseAdvancedSubtensor):
 
 
 class AdvancedBooleanSubtensor(BaseAdvancedSubtensor):
-    """Picks the elements where masks are true, mixed with other indices."""
+    """Selects the elements where masks are true, mixed with other indices."""
 
     def increment(self, x, y, *items):
         return advanced_boolean_inc_subtensor(x, y, *items)
 
 
 class BaseAdvancedIncSubtensor(_Changes):
-    """Increments the elements that arrays, masks, integers, slices and None pick.
+    """Increments the elements that arrays, masks, integers, slices and None select.
 
-    inplace: overwrite x. set_instead_of_inc: set the elements; of one named twice the last wins.
+    inplace: overwrite x. set_instead_of_inc: set the elements; for an element that is indexed twice
+    the last value counts.
     """
 
     __props__ = ("inplace", "set_instead_of_inc")
+    #: the Op that selects the elements
+    getter: BaseAdvancedSubtensor
 
     def make_node(self, x, y, *items):
         x, y = as_tensor_variable(x), as_tensor_variable(y)
-        items = [as_index_variable(i) for i in items]
-        self.getter.check(x, items)
-        return Apply(self, [x, y, *items], [x.type.make_variable()])
+        indices = [as_index_variable(i) for i in items]
+        self.getter.check(x, indices)
+        return Apply(self, [x, y, *indices], [x.type.make_variable()])
 
     def perform(self, node, inputs, output_storage):
         x, y, *items = inputs
@@ -445,7 +458,7 @@ advanced_boolean_subtensor = AdvancedBooleanSubtensor()
 
 
 class AdvancedIncSubtensor(BaseAdvancedIncSubtensor):
-    """Increments elements picked by arrays of integers, mixed with integers, slices and None."""
+    """Increments elements selected by arrays of integers, mixed with integers, slices and None."""
 
     getter = advanced_subtensor
 

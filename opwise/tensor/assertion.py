@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from opwise.errors import NotScalarConstantError
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
+from opwise.tensor.knownvalues import get_scalar_constant_value, number_rule
 from opwise.tensor.variable import as_tensor_variable
 
 #: theano.tensor has none of these names; theano.tensor.opt has all
@@ -27,13 +29,13 @@ class Assert(Op):
 
     def make_node(self, value, *conds):
         value = value if hasattr(value, "type") else as_tensor_variable(value)
-        conds = [as_tensor_variable(c) for c in conds]
-        for c in conds:
+        conditions = [as_tensor_variable(c) for c in conds]
+        for c in conditions:
             if c.type.ndim != 0:
                 raise TypeError(
                     f"A condition of Assert must be a scalar, not {c} of {c.type}: write T.all(...)"
                 )
-        return Apply(self, [value, *conds], [value.type.make_variable()])
+        return Apply(self, [value, *conditions], [value.type.make_variable()])
 
     def perform(self, node, inputs, output_storage):
         value, *conds = inputs
@@ -54,5 +56,16 @@ class Assert(Op):
         return [eval_points[0]]
 
 
+def _checked(node):
+    """Return the value that an Assert lets pass if its conditions are known to hold."""
+    value, *conditions = node.inputs
+    try:
+        held = all(get_scalar_constant_value(c, max_recur=3) for c in conditions)
+    except NotScalarConstantError:
+        return None
+    return value if held else None
+
+
+number_rule(Assert, _checked)
 assert_ = Assert()
 assert_op = assert_

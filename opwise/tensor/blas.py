@@ -1,6 +1,6 @@
-"""Products as BLAS offers them, with scaling and accumulation in one step; and batched products.
+"""Products with the operations of BLAS, which scale and accumulate in one step; batched products.
 
-``perform`` is the specification, in numpy. The rewrites that bring these Ops in are elsewhere.
+The rewrites that make these Ops are in ``opwise.optimizers.rules.blas``.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import math
 import numpy as np
 
 from opwise.errors import InconsistencyError
+from opwise.graph import costs
 from opwise.graph.aliasing import root
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
-from opwise.tensor.dot import dot, matched, numpys_dot, product_rule
-from opwise.tensor.elemwise import cast, dimshuffle
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.dot import _dot, matched, numpys_dot, product_rule
+from opwise.tensor.elemwise import cast
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import as_tensor_variable, constant
 
@@ -27,7 +28,7 @@ _DTYPES = dtypes.FLOATS + dtypes.COMPLEX
 
 
 def _same_dtypes(name, variables):
-    """Return the dtype that all variables have; TypeError unless it is a float's or complex."""
+    """Return the dtype of all variables; TypeError unless it is the same one, float or complex."""
     found = tuple(v.type.dtype for v in variables)
     if len(set(found)) != 1:
         raise TypeError(f"{name} requires matching dtypes", found)
@@ -37,7 +38,7 @@ def _same_dtypes(name, variables):
 
 
 def _scalar(x, dtype):
-    """Return a factor as a tensor; a constant takes ``dtype`` if that loses nothing."""
+    """Return a factor as a tensor; a constant is cast to ``dtype`` if the cast is exact."""
     x = as_tensor_variable(x)
     data = getattr(x, "data", None)
     if data is not None and x.type.dtype != dtype and data.astype(dtype) == data:
@@ -46,7 +47,7 @@ def _scalar(x, dtype):
 
 
 def _product(x, y):
-    """Return numpy's dot; a ValueError tells the shapes too."""
+    """Return numpy's dot; a ValueError contains the shapes as well."""
     try:
         return numpys_dot(x, y)
     except ValueError as e:
@@ -55,14 +56,14 @@ def _product(x, y):
 
 
 def _accumulated(name, z, product, alpha, beta, target):
-    """Return ``beta * z + alpha * product``, put into ``target``, which may be z.
+    """Write ``beta * z + alpha * product`` to ``target``, which may be z, and return it.
 
-    z is not read if beta is 0: it may hold anything then.
+    z is not read if beta is 0: it may be uninitialized.
     """
     if z.shape != product.shape:
         raise ValueError(
-            f"Incompatible shapes for {name}: the product has {product.shape}, what it is added to "
-            f"has {z.shape}"
+            f"Incompatible shapes for {name}: the product has {product.shape}, the array that "
+            f"it is added to has {z.shape}"
         )
     if alpha != 1:
         product = product * alpha
@@ -76,16 +77,17 @@ def _accumulated(name, z, product, alpha, beta, target):
 class GemmRelated(Op):
     """Base of the products of two matrices."""
 
-    __props__ = ()
+    __props__: tuple[str, ...] = ()
     #: which inputs are multiplied
     factors = (0, 1)
-    traffic = traffic.each_once
+    profile_kind = "product"
+    traffic = costs.each_once
 
     def infer_shape(self, node, shapes):
         return [shapes[0]]
 
     def flops(self, inputs, outputs):
-        """Return the multiplications and additions of the product, by the shapes of inputs."""
+        """Return the number of multiplications and additions of the product, by the shapes."""
         (m, k), (_, n) = (inputs[i] for i in self.factors)
         return 2 * m * n * k
 
@@ -93,12 +95,12 @@ class GemmRelated(Op):
 class Gemm(GemmRelated):
     """``b * z + a * dot(x, y)`` for matrices x, y and z and scalars a and b.
 
-    Inputs (z, a, x, y, b), all of one dtype, a float's or a complex one. inplace: overwrite z.
+    Inputs (z, a, x, y, b), all of one dtype, float or complex. inplace: overwrite z.
     """
 
     __props__ = ("inplace",)
     factors = (2, 3)
-    traffic = traffic.accumulates(4)
+    traffic = costs.accumulates(4)
     E_rank = "gemm only works for rank 2"
     E_scalar = "gemm requires scalar argument"
     E_z_uniq = "argument z aliased to x or y"
@@ -145,7 +147,8 @@ class Gemv(Op):
     """
 
     __props__ = ("inplace",)
-    traffic = traffic.accumulates(4)
+    profile_kind = "product"
+    traffic = costs.accumulates(4)
 
     def __init__(self, inplace):
         self.inplace = bool(inplace)
@@ -167,7 +170,7 @@ class Gemv(Op):
         return Apply(self, [y, alpha, A, x, beta], [y.type.make_variable()])
 
     def flops(self, inputs, outputs):
-        """Return the multiplications and additions of the product, by the shapes of inputs."""
+        """Return the number of multiplications and additions of the product, by the shapes."""
         m, n = inputs[2]
         return 2 * m * n
 
@@ -195,7 +198,8 @@ class Ger(Op):
     """
 
     __props__ = ("destructive",)
-    traffic = traffic.each_once
+    profile_kind = "product"
+    traffic = costs.each_once
 
     def __init__(self, destructive):
         self.destructive = bool(destructive)
@@ -213,7 +217,7 @@ class Ger(Op):
         return Apply(self, [A, alpha, x, y], [A.type.make_variable()])
 
     def flops(self, inputs, outputs):
-        """Return the multiplications and additions, by the shapes of inputs."""
+        """Return the number of multiplications and additions. inputs, outputs: their shapes."""
         m, n = inputs[0]
         return 2 * m * n
 
@@ -236,7 +240,7 @@ class Ger(Op):
 
 
 class BaseBLAS:
-    """Marks the Ops of which the C implementation calls BLAS."""
+    """Marks the Ops whose C implementation calls BLAS."""
 
 
 class CGemv(BaseBLAS, Gemv):
@@ -248,7 +252,7 @@ class CGer(BaseBLAS, Ger):
 
 
 class Dot22(GemmRelated):
-    """The product of two matrices of one dtype, a float's or a complex one."""
+    """The product of two matrices of one dtype, float or complex."""
 
     def make_node(self, x, y):
         x, y = as_tensor_variable(x), as_tensor_variable(y)
@@ -267,7 +271,7 @@ class Dot22(GemmRelated):
 
     def L_op(self, inputs, outputs, output_gradients):
         (x, y), (gz,) = inputs, output_gradients
-        return [matched(dot(gz, y.T), x), matched(dot(x.T, gz), y)]
+        return [matched(_dot(gz, y.T), x), matched(_dot(x.T, gz), y)]
 
     def R_op(self, inputs, eval_points):
         return [product_rule(self, inputs, eval_points)]
@@ -309,7 +313,8 @@ class BatchedDot(Op):
     """
 
     __props__ = ()
-    traffic = traffic.each_once
+    profile_kind = "product"
+    traffic = costs.each_once
 
     def make_node(self, *inputs):
         if len(inputs) != 2:
@@ -330,7 +335,7 @@ class BatchedDot(Op):
         return Apply(self, [x, y], [tensor_type(dtype, pattern).make_variable()])
 
     def flops(self, inputs, outputs):
-        """Return the multiplications and additions, by the shapes of inputs and outputs."""
+        """Return the number of multiplications and additions. inputs, outputs: their shapes."""
         return 2 * math.prod(outputs[0]) * inputs[0][-1]
 
     def perform(self, node, inputs, output_storage):
@@ -375,7 +380,7 @@ def _batched_outer(x, y):
 
 gemm_inplace = Gemm(inplace=True)
 gemm_no_inplace = Gemm(inplace=False)
-#: the name that old programs use
+#: a legacy name
 gemm = gemm_no_inplace
 gemv_inplace = Gemv(inplace=True)
 gemv_no_inplace = Gemv(inplace=False)

@@ -1,4 +1,4 @@
-"""PdbBreakpoint: stops a running function in Python's debugger where a condition holds."""
+"""PdbBreakpoint: stops a running function in Python's debugger if a condition holds."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__: list[str] = []
 
 
 class PdbBreakpoint(Op):
-    """Gives all inputs but the first unchanged; if the first is true, the debugger opens.
+    """Returns all inputs but the first unchanged; opens the debugger if the first one is true.
 
-    ``a, b = PdbBreakpoint("large")(T.gt(a.max(), 10), a, b)``: the condition is a scalar, the
-    values stand in the list ``monitored``, in that order and as arrays, and what is put there is
-    what the function goes on with. name: printed when it stops. The function must compute with
-    an output, or the breakpoint is not part of it.
+    ``a, b = PdbBreakpoint("large")(T.gt(a.max(), 10), a, b)``: the condition is a scalar. In the
+    debugger, the list ``monitored`` holds the values as arrays, in order; the function goes on with
+    the values that are in it then. name: printed when the function stops. The function must
+    compute with an output, otherwise the breakpoint is not part of its graph.
     """
 
     __props__ = ("name",)
@@ -39,11 +39,11 @@ class PdbBreakpoint(Op):
                 f"The breakpoint {self.name!r} monitors nothing: give it variables after the "
                 "condition, and compute with the variables that it returns."
             )
-        variables = [v if hasattr(v, "type") else as_tensor_variable(v) for v in variables]
+        monitored = [v if hasattr(v, "type") else as_tensor_variable(v) for v in variables]
         # one instance may be applied to any number of variables, and each Apply has its own views
         op = type(self)(self.name)
-        op.view_map = {i: [i + 1] for i in range(len(variables))}
-        return Apply(op, [condition, *variables], [v.type.make_variable() for v in variables])
+        op.view_map = {i: [i + 1] for i in range(len(monitored))}
+        return Apply(op, [condition, *monitored], [v.type.make_variable() for v in monitored])
 
     def perform(self, node, inputs, output_storage):
         condition, *values = inputs

@@ -1,6 +1,6 @@
 """Conversions that keep the value: between scalars and 0-d tensors, copies and views.
 
-Changes of dtype are ``opwise.tensor.elemwise.cast``.
+``opwise.tensor.elemwise.cast`` changes the dtype.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from copy import deepcopy
 import numpy as np
 
 from opwise.config import config
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.graph.variable import Variable
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar, as_scalar, get_scalar_type
 from opwise.scalar.types import constant as scalar_constant
 from opwise.tensor.elemwise import bare
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import as_tensor_variable, conversions
 
 __all__ = [
     "ScalarFromTensor",
@@ -34,7 +34,7 @@ class ScalarFromTensor(Op):
     """The number in a 0-d tensor, as a scalar variable."""
 
     __props__ = ()
-    flops, traffic = traffic.no_flops, traffic.number
+    flops, traffic = costs.no_flops, costs.number
 
     def make_node(self, x):
         x = as_tensor_variable(x)
@@ -59,7 +59,7 @@ class TensorFromScalar(Op):
     """A scalar variable as a 0-d tensor."""
 
     __props__ = ()
-    flops, traffic = traffic.no_flops, traffic.number
+    flops, traffic = costs.no_flops, costs.number
 
     def make_node(self, x):
         if not isinstance(x, Variable) or not isinstance(x.type, Scalar):
@@ -85,20 +85,21 @@ class TensorFromScalar(Op):
 
 scalar_from_tensor = ScalarFromTensor()
 tensor_from_scalar = TensorFromScalar()
+conversions.from_scalar = tensor_from_scalar
 
 #: a new array with the same elements
 tensor_copy = bare("identity")
 
 
 class ViewOp(Op):
-    """The input itself, of any type, under another name.
+    """A view of the input, of any type.
 
     Base class of Ops that change only how a graph is treated, such as those that stop gradients.
     """
 
     view_map = {0: [0]}
-    __props__ = ()
-    flops, traffic = traffic.no_flops, traffic.nothing
+    __props__: tuple[str, ...] = ()
+    flops, traffic = costs.no_flops, costs.nothing
 
     def make_node(self, x):
         return Apply(self, [x], [x.type.make_variable()])
@@ -117,7 +118,7 @@ class ViewOp(Op):
 
 
 class OutputGuard(ViewOp):
-    """A view that counts as overwriting its input: nothing after it may read or overwrite that."""
+    """A view that is declared to overwrite its input, so that no later Apply may use the input."""
 
     destroy_map = {0: [0]}
 
@@ -126,7 +127,7 @@ class DeepCopyOp(Op):
     """A copy of the input, of any type, that shares no memory with it."""
 
     __props__ = ()
-    flops, traffic = traffic.no_flops, traffic.each_once
+    flops, traffic = costs.no_flops, costs.each_once
 
     def make_node(self, x):
         return Apply(self, [x], [x.type.make_variable()])

@@ -1,6 +1,8 @@
-"""Diagonals: taking them out, putting them in, and setting them."""
+"""Diagonals: extracting them, matrices made of them, and setting them."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,13 +15,13 @@ from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.subtensor import getitem, set_subtensor
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable, constant
 
 __all__ = ["AllocDiag", "ExtractDiag", "diag", "diagonal", "fill_diagonal", "fill_diagonal_offset"]
 
 
 class _OfTwoAxes(Op):
-    """What ExtractDiag and AllocDiag share: the offset of the diagonal and its two axes."""
+    """Base of ExtractDiag and AllocDiag: the offset of the diagonal and its two axes."""
 
     def __init__(self, offset=0, axis1=0, axis2=1):
         if axis1 < 0 or axis2 < 0:
@@ -36,7 +38,7 @@ class _OfTwoAxes(Op):
 class ExtractDiag(_OfTwoAxes):
     """The diagonals of x over two axes, along a last axis that takes their place, as in numpy.
 
-    offset: how far above the main diagonal. view: whether the result shares the memory of x.
+    offset: positive above the main diagonal. view: whether the result shares the memory of x.
     """
 
     __props__ = ("offset", "axis1", "axis2", "view")
@@ -79,7 +81,7 @@ class ExtractDiag(_OfTwoAxes):
         if x.type.dtype in dtypes.DISCRETE:
             return [zero_gradient(x)]
         square = AllocDiag(self.offset, self.axis1, self.axis2)(gz)
-        # the square may exceed x, and x the square, along either axis
+        # the square of the gradient may be longer or shorter than x along either axis
         lengths = [
             elemwise("minimum")(shape_of(v)[axis], shape_of(w)[axis])
             for axis, v, w in ((self.axis1, x, square), (self.axis2, x, square))
@@ -96,7 +98,7 @@ class ExtractDiag(_OfTwoAxes):
 class AllocDiag(_OfTwoAxes):
     """Zeros with x on the diagonals over two axes, which take the place of the last axis of x.
 
-    offset: how far above the main diagonal. The two axes are of equal length.
+    offset: positive above the main diagonal. The two axes are of equal length.
     """
 
     __props__ = ("offset", "axis1", "axis2")
@@ -139,12 +141,12 @@ class AllocDiag(_OfTwoAxes):
         return [None if eval_points[0] is None else self(eval_points[0])]
 
 
-def diagonal(a, offset=0, axis1=0, axis2=1):
+def diagonal(a: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TensorVariable:
     """Return the diagonals of ``a`` over two axes, ``offset`` above the main one."""
     return ExtractDiag(offset, axis1, axis2)(a)
 
 
-def diag(v, k=0):
+def diag(v: TensorLike, k: int = 0) -> TensorVariable:
     """Return the matrix with vector ``v`` on its kth diagonal, or the kth diagonal of a matrix."""
     v = as_tensor_variable(v)
     if v.type.ndim == 1:
@@ -232,11 +234,11 @@ class FillDiagonalOffset(Op):
         if a.type.dtype in dtypes.DISCRETE:
             return [zero_gradient(a), zero_gradient(val), disconnected_type.make_variable()]
         cleared = self(gz, constant(np.zeros((), val.type.dtype)), offset)
-        # what was overwritten is what the gradient lost
+        # the elements that were overwritten have gradient 0
         return [cleared, (gz - cleared).sum(), disconnected_type.make_variable()]
 
 
-def positions_on(shape, offset):
+def positions_on(shape: Sequence[int], offset: int) -> tuple[np.ndarray, np.ndarray]:
     rows, columns = shape
     n = max(0, min(rows, rows + offset, columns, columns - offset))
     along = np.arange(n)
@@ -261,11 +263,11 @@ fill_diagonal_ = FillDiagonal()
 fill_diagonal_offset_ = FillDiagonalOffset()
 
 
-def fill_diagonal(a, val):
+def fill_diagonal(a: TensorLike, val: TensorLike) -> TensorVariable:
     """Return ``a``, of two or more dimensions, with its main diagonal set to the scalar ``val``."""
     return fill_diagonal_(a, val)
 
 
-def fill_diagonal_offset(a, val, offset):
+def fill_diagonal_offset(a: TensorLike, val: TensorLike, offset: TensorLike) -> TensorVariable:
     """Return the matrix ``a`` with the diagonal ``offset`` above its main one set to ``val``."""
     return fill_diagonal_offset_(a, val, offset)

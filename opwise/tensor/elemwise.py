@@ -1,4 +1,4 @@
-"""Elemwise: a scalar operation on every element of arrays that broadcast; and DimShuffle.
+"""Elemwise: a scalar operation on every element of arrays that broadcast.
 
 Reductions are in ``opwise.tensor.reduce``.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import weakref
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -15,137 +16,22 @@ from opwise.config import config
 from opwise.graph.apply import Apply
 from opwise.graph.null import NullType, disconnected_type, is_disconnected, is_null
 from opwise.graph.op import Op
-from opwise.profiling import traffic
+from opwise.graph.traversal import io_toposort
+from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
+from opwise.scalar.dtypes import DTypeLike
 from opwise.scalar.op import OPS, ScalarOp, cast_op
-from opwise.scalar.row import ROWS, Algebra
+from opwise.scalar.spec import ROWS, Algebra
 from opwise.scalar.types import get_scalar_type
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import Tensor, TensorLike, TensorVariable, as_tensor_variable, constant
 
-
-class DimShuffle(Op):
-    """Reorders, drops and inserts dimensions.
-
-    input_broadcastable: the broadcast pattern of the input. new_order: for each dimension of the
-    output, the index of an input's dimension, or 'x' for a new one of length 1. Only broadcastable
-    dimensions can be dropped. The output is a view of the input.
-    """
-
-    view_map = {0: [0]}
-    flops, traffic = traffic.no_flops, traffic.nothing
-
-    def __init__(self, input_broadcastable, new_order, inplace=True):
-        self.input_broadcastable = tuple(input_broadcastable)
-        self.new_order = tuple(o if o == "x" else int(o) for o in new_order)
-        self.inplace = inplace
-        ndim = len(self.input_broadcastable)
-        for o in self.new_order:
-            if o != "x" and not 0 <= o < ndim:
-                raise ValueError(
-                    f"new_order[{self.new_order.index(o)}] is {o}, but the input only has {ndim} "
-                    f"axes. (DimShuffle of {self.input_broadcastable} by {self.new_order})"
-                )
-        kept = [o for o in self.new_order if o != "x"]
-        if len(set(kept)) != len(kept):
-            raise ValueError(
-                f"The same input dimension may not appear twice in the list of output dimensions "
-                f"{self.new_order}"
-            )
-        self.shuffle = kept
-        self.drop = [i for i in range(ndim) if i not in kept]
-        for i in self.drop:
-            if not self.input_broadcastable[i]:
-                raise ValueError(
-                    f"You cannot drop a non-broadcastable dimension. ({self.input_broadcastable}, "
-                    f"{self.new_order}) Dimension {i} may be longer than 1 and is missing from "
-                    "the new order: add it, as x[None, :] does, or index or sum along it."
-                )
-        self.augment = [i for i, o in enumerate(self.new_order) if o == "x"]
-        self._transpose = tuple(self.shuffle + self.drop)
-        self._index = (
-            tuple(None if o == "x" else slice(None) for o in self.new_order)
-            + (0,) * len(self.drop)
-            + (...,)
-        )  # the ellipsis keeps a single element an array
-        self._hash = hash((DimShuffle, self.new_order, self.input_broadcastable))
-
-    def make_node(self, x):
-        x = as_tensor_variable(x)
-        if x.type.broadcastable != self.input_broadcastable:
-            if len(x.type.broadcastable) != len(self.input_broadcastable):
-                raise TypeError(
-                    "The number of dimensions and/or broadcastable pattern of the input is "
-                    f"incorrect for this op. Expected {self.input_broadcastable}, got "
-                    f"{x.type.broadcastable}."
-                )
-            for mine, its in zip(self.input_broadcastable, x.type.broadcastable, strict=True):
-                if mine and not its:
-                    raise TypeError(
-                        "The broadcastable pattern of the input is incorrect for this op. Expected "
-                        f"{self.input_broadcastable}, got {x.type.broadcastable}."
-                    )
-        pattern = tuple(o == "x" or x.type.broadcastable[o] for o in self.new_order)
-        return Apply(self, [x], [tensor_type(x.type.dtype, pattern).make_variable()])
-
-    def perform(self, node, inputs, output_storage):
-        (x,) = inputs
-        output_storage[0][0] = x.transpose(self._transpose)[self._index]
-
-    def infer_shape(self, node, shapes):
-        (shape,) = shapes
-        one = constant(np.int64(1))
-        return [tuple(one if o == "x" else shape[o] for o in self.new_order)]
-
-    def L_op(self, inputs, outputs, output_gradients):
-        (x,), (gz,) = inputs, output_gradients
-        order = ["x"] * x.type.ndim
-        for position, o in enumerate(self.new_order):
-            if o != "x":
-                order[o] = position
-        gz = as_tensor_variable(gz)
-        if gz.type.dtype in dtypes.DISCRETE or x.type.dtype in dtypes.DISCRETE:
-            return [zeros_like(x, config.floatX)]
-        return [dimshuffle(gz, order)]
-
-    def R_op(self, inputs, eval_points):
-        return [None] if eval_points[0] is None else [self(eval_points[0])]
-
-    def __eq__(self, other):
-        return self is other or (
-            type(self) is type(other)
-            and self.new_order == other.new_order
-            and self.input_broadcastable == other.input_broadcastable
-        )
-
-    def __hash__(self):
-        return self._hash
-
-    def __str__(self):
-        prefix = "InplaceDimShuffle" if self.inplace else "DimShuffle"
-        return f"{prefix}{{{','.join(map(str, self.new_order))}}}"
-
-
-@cache
-def dimshuffle_op(broadcastable, order):
-    """Return the DimShuffle of a pattern and an order; the same object for equal arguments."""
-    return DimShuffle(broadcastable, order)
-
-
-def dimshuffle(x, order):
-    """Return ``x`` with its dimensions in ``order``; x itself where that changes nothing."""
-    order = tuple(order)
-    if order == tuple(range(x.type.ndim)):
-        return x
-    return dimshuffle_op(x.type.broadcastable, order)(x)
-
-
-#: by Apply, what computes it
-_computations = weakref.WeakKeyDictionary()
+#: Apply -> the function that computes it in numpy
+_computations: weakref.WeakKeyDictionary[Apply, _Computation] = weakref.WeakKeyDictionary()
 
 
 class _Computation:
-    """Computes an Elemwise Apply in numpy, for inputs of the types that it has."""
+    """Computes an Elemwise Apply in numpy, for inputs of the Apply's types."""
 
     def __init__(self, op, node):
         self.op = op
@@ -153,7 +39,7 @@ class _Computation:
         self.compute = op.scalar_op.computation(
             [v.type.dtype for v in node.inputs], [v.type.dtype for v in node.outputs]
         )
-        #: by dimension the inputs that do not broadcast along it
+        #: for each dimension, the inputs that do not broadcast along it
         self.lengths_of = [
             [i for i, v in enumerate(node.inputs) if not v.type.broadcastable[dim]]
             for dim in range(node.outputs[0].type.ndim)
@@ -178,9 +64,9 @@ class _Computation:
         return results
 
     def shape_of(self, arrays):
-        """Return the shape of the outputs for inputs that have shapes.
+        """Return the shape of the outputs for inputs that have a ``shape``.
 
-        Raises ValueError unless lengths agree along all dimensions that do not broadcast.
+        Raises ValueError if two inputs that do not broadcast along a dimension differ in length.
         """
         if arrays:
             first = arrays[0].shape
@@ -203,13 +89,15 @@ class _Computation:
 class Elemwise(Op):
     """A scalar operation applied to every element; inputs broadcast along broadcastable dimensions.
 
-    scalar_op: what to compute. inplace_pattern: dict from an output to the input whose memory it
-    takes. There is no broadcasting at run time: a dimension that is not broadcastable must have the
-    same length in all inputs.
+    scalar_op: the operation. inplace_pattern: dict from an output to the input that it overwrites.
+    Lengths that happen to be 1 at run time do not broadcast: along a dimension, all inputs that are
+    not declared broadcastable must have the same length.
     """
 
     #: each element is read before it is overwritten, so an operand may be given twice
     destroyhandler_tolerate_same = True
+    #: only the elementwise functions of the scalar table have a name
+    __name__: str
 
     def __init__(self, scalar_op, inplace_pattern=None, name=None, nfunc_spec=None, openmp=None):
         if not isinstance(scalar_op, ScalarOp):
@@ -220,19 +108,20 @@ class Elemwise(Op):
         self.nfunc_spec = nfunc_spec
         if self.inplace_pattern:
             self.destroy_map = {o: [i] for o, i in self.inplace_pattern.items()}
-        #: the scalar row that an Apply computes, for rules; they leave what overwrites alone
+        #: the scalar row, for rules; None if it overwrites an input, which rules must not change
         row = None if self.inplace_pattern else scalar_op.row
         self.row_name = None if row is None else row.name
+        self.profile_kind = scalar_op.profile_kind
         self._hash = hash((scalar_op, tuple(sorted(self.inplace_pattern.items()))))
 
     def make_node(self, *inputs):
-        inputs = [as_tensor_variable(x) for x in inputs]
-        self.scalar_op.check_count(len(inputs))
-        ndim = max(x.type.ndim for x in inputs)
-        inputs = [x if x.type.ndim == ndim else pad_left(x, ndim) for x in inputs]
-        out_dtypes = self.scalar_op.output_dtypes([x.type.dtype for x in inputs])
+        operands = [as_tensor_variable(x) for x in inputs]
+        self.scalar_op.check_count(len(operands))
+        ndim = max(x.type.ndim for x in operands)
+        operands = [x if x.type.ndim == ndim else pad_left(x, ndim) for x in operands]
+        out_dtypes = self.scalar_op.output_dtypes([x.type.dtype for x in operands])
         if ndim:
-            patterns = [x.type.broadcastable for x in inputs]
+            patterns = [x.type.broadcastable for x in operands]
             pattern = (
                 patterns[0]
                 if len(patterns) == 1
@@ -241,9 +130,9 @@ class Elemwise(Op):
         else:
             pattern = ()
         for out, i in self.inplace_pattern.items():
-            self._check_inplace(inputs, i, out_dtypes[out], pattern)
+            self._check_inplace(operands, i, out_dtypes[out], pattern)
         outputs = [tensor_type(d, pattern).make_variable() for d in out_dtypes]
-        return Apply(self, inputs, outputs)
+        return Apply(self, operands, outputs)
 
     def _check_inplace(self, inputs, i, dtype, pattern):
         if inputs[i].type.broadcastable != pattern:
@@ -261,9 +150,11 @@ class Elemwise(Op):
         return self.scalar_op.element_cost(n_inputs)
 
     def flops(self, inputs, outputs):
-        """Return the floating-point operations, by the shapes of inputs and outputs; None where a
-        scalar operation has no exact count."""
-        count = self.scalar_op.flops(len(inputs))
+        """Return the number of floating-point operations; None if there is no exact count.
+
+        inputs, outputs: their shapes.
+        """
+        count = self.scalar_op.element_flops(len(inputs))
         return None if count is None else count * math.prod(outputs[0])
 
     def traffic(self, node, inputs, outputs):
@@ -281,8 +172,8 @@ class Elemwise(Op):
     def computation(self, node):
         """Return a function from the inputs of an Apply to its outputs.
 
-        They are in memory of their own, or where the Op works in place in that of inputs. numpy
-        may warn of NaN and infinities in it.
+        Each output has memory of its own, or the memory of the input that it overwrites. The
+        function may cause numpy's warnings about NaN and infinities.
         """
         found = _computations.get(node)
         if found is None or found.op is not self:
@@ -290,9 +181,9 @@ class Elemwise(Op):
         return found
 
     def shape_of(self, node, inputs):
-        """Return the shape of the outputs for inputs that have shapes.
+        """Return the shape of the outputs for inputs that have a ``shape``.
 
-        Raises ValueError unless lengths agree along all dimensions that do not broadcast.
+        Raises ValueError if two inputs that do not broadcast along a dimension differ in length.
         """
         return self.computation(node).shape_of(inputs)
 
@@ -309,15 +200,13 @@ class Elemwise(Op):
         return [tuple(result)] * len(node.outputs)
 
     def connection_pattern(self, node):
-        """Return whether each output is connected to each input: not through a shape alone."""
+        """Return which inputs each output depends on; a dependence on a shape does not count."""
         row = self.scalar_op.row
-        if row is not None and "ignores_first" in row.extra:
+        if row is not None and row.ignores_first:
             return [[False], [True]]
         return [[True] * len(node.outputs) for _ in node.inputs]
 
     def L_op(self, inputs, outputs, output_gradients):
-        from opwise.tensor.reduce import sum as sum_
-
         results = []
         for x, g in zip(inputs, self._gradients(inputs, outputs, output_gradients), strict=True):
             if is_null(g) or is_disconnected(g):
@@ -330,7 +219,7 @@ class Elemwise(Op):
             ]
             g = pad_left(g, outputs[0].type.ndim)
             if summed:
-                g = sum_(g, axis=summed, keepdims=True)
+                g = g.sum(axis=summed, keepdims=True)
             results.append(g)
         return results
 
@@ -348,7 +237,7 @@ class Elemwise(Op):
             raw = [None] * len(inputs)
         result = []
         for i, (x, g) in enumerate(zip(inputs, raw, strict=True)):
-            if row is not None and i == 0 and "ignores_first" in row.extra:
+            if row is not None and i == 0 and row.ignores_first:
                 result.append(disconnected_type.make_variable())
             elif isinstance(g, int):
                 zero = config.floatX if x.type.dtype in dtypes.DISCRETE else None
@@ -360,7 +249,7 @@ class Elemwise(Op):
         return result
 
     def _gradients_by_scalar_graph(self, inputs, outputs, output_gradients):
-        """Gradients of a user's scalar op or of a Composite, through its own scalar gradient."""
+        """Return the gradients of an op without a row, from its gradient on scalar variables."""
         op = self.scalar_op
         scalars = [get_scalar_type(x.type.dtype).make_variable() for x in inputs]
         scalar_outs = op.make_node(*scalars).outputs
@@ -395,7 +284,7 @@ class Elemwise(Op):
     def __eq__(self, other):
         return self is other or (
             type(self) is type(other)
-            and self.row_name == other.row_name  # tells most apart, and sooner
+            and self.row_name == other.row_name  # differs most often, and is compared fast
             and self.scalar_op == other.scalar_op
             and self.inplace_pattern == other.inplace_pattern
         )
@@ -413,9 +302,7 @@ class Elemwise(Op):
 
 
 def _lift(result, values):
-    """Return the tensor variable that a scalar graph computes once its leaves are replaced."""
-    from opwise.graph.traversal import io_toposort
-
+    """Return the tensor variable that a scalar graph computes from the tensors in ``values``."""
     values = dict(values)
     for node in io_toposort(list(values), [result]):
         args = [values[v] if v in values else constant(v.data) for v in node.inputs]
@@ -424,30 +311,30 @@ def _lift(result, values):
     return values[result] if result in values else constant(result.data)
 
 
-def pad_left(x, ndim):
+def pad_left(x: Any, ndim: int) -> Any:
     """Return ``x`` with broadcastable dimensions added on the left up to ``ndim``."""
     missing = ndim - x.type.ndim
     if missing <= 0:
         return x
-    return dimshuffle(x, ["x"] * missing + list(range(x.type.ndim)))
+    return x.dimshuffle(["x"] * missing + list(range(x.type.ndim)))
 
 
 @cache
-def bare(name):
-    """Return the Elemwise of a row as gradients make it: it prints without ``no_inplace``."""
+def bare(name: str) -> Elemwise:
+    """Return the Elemwise of a row that gradients use, which prints without ``no_inplace``."""
     return Elemwise(OPS[name])
 
 
 BARE_ALGEBRA = Algebra(lambda name, *args: bare(name)(*args))
 
 
-def second_bare(x, y):
+def second_bare(x: Variable, y: Variable) -> TensorVariable:
     """Return ``y`` broadcast to the shape of ``x``."""
     return bare("second")(x, y)
 
 
-def zeros_like(x, dtype=None):
-    """Return zeros of the shape of ``x``, of its dtype unless told."""
+def zeros_like(x: Any, dtype: DTypeLike | None = None) -> TensorVariable:
+    """Return zeros of the shape of ``x`` (default dtype: that of x)."""
     zero = constant(np.zeros((), dtype or x.type.dtype))
     return second_bare(x, zero)
 
@@ -472,20 +359,20 @@ for _row in ROWS.values():
     _define(_row)
 
 
-def elemwise(name):
+def elemwise(name: str) -> Elemwise:
     """Return the Elemwise of a row as users write it (``Elemwise{add,no_inplace}``)."""
     row = ROWS[name]
     return FUNCTIONS[row.tensor_name or row.name]
 
 
 @cache
-def cast_elemwise(dtype):
+def cast_elemwise(dtype: str) -> Elemwise:
     """Return the Elemwise that casts to ``dtype``."""
     return Elemwise(cast_op(dtype))
 
 
-def cast(x, dtype):
-    """Return ``x`` as ``dtype`` ('floatX' too); x itself if it has that dtype."""
+def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
+    """Return ``x`` as ``dtype``, a dtype or 'floatX'; x itself if it has that dtype."""
     if dtype == "floatX":
         dtype = config.floatX
     try:

@@ -1,21 +1,24 @@
-"""Cumulative sums, differences, repetition, counting, searching, and numbers of positions.
+"""Cumulative sums, differences, repetition, counting, searching, and positions as indices.
 
 Diagonals are in ``opwise.tensor.diagonal``, selection by value in ``opwise.tensor.selection``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
 from opwise.config import config
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
+from opwise.scalar.dtypes import DTypeLike
 from opwise.tensor.advanced_subtensor import (
     advanced_inc_subtensor1,
     user_zeros_like,
@@ -30,14 +33,16 @@ from opwise.tensor.diagonal import (  # noqa: F401  (names of theano.tensor.extr
     fill_diagonal_offset,
     fill_diagonal_offset_,
 )
-from opwise.tensor.elemwise import cast, dimshuffle, elemwise, zeros_like
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import cast, elemwise, zeros_like
 from opwise.tensor.join import join
+from opwise.tensor.knownvalues import get_vector_length
 from opwise.tensor.selection import compress  # noqa: F401  (a name of theano.tensor.extra_ops)
-from opwise.tensor.shape import flatten, get_vector_length, reshape, squeeze
+from opwise.tensor.shape import flatten, reshape, squeeze
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.subtensor import getitem, set_subtensor
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import Tensor, TensorLike, TensorVariable, as_tensor_variable, constant
 
 __all__ = [
     "DiffOp", "bartlett", "bincount", "cumprod", "cumsum", "fill_diagonal", "fill_diagonal_offset",
@@ -46,11 +51,11 @@ __all__ = [
 
 
 class CpuContiguous(Op):
-    """The input, copied only where its memory is not C contiguous."""
+    """The input, copied only if its memory is not C contiguous."""
 
     __props__ = ()
     view_map = {0: [0]}
-    flops, traffic = traffic.no_flops, traffic.view_or_copy
+    flops, traffic = costs.no_flops, costs.view_or_copy
 
     def make_node(self, x):
         x = as_tensor_variable(x)
@@ -76,7 +81,7 @@ cpu_contiguous = CpuContiguous()
 
 
 def _reversed(x, axis):
-    """Return ``x`` backwards along ``axis``; x must be a vector where that is None."""
+    """Return ``x`` reversed along ``axis``; None is for vectors."""
     if axis is None:
         return getitem(x, slice(None, None, -1))
     return getitem(x, (slice(None),) * (axis % x.type.ndim) + (slice(None, None, -1),))
@@ -148,9 +153,9 @@ class CumOp(Op):
         return [elemwise("switch")(elemwise("eq")(zeros_so_far, 0), before, behind)]
 
     def _around_the_first_zero(self, factors):
-        """Return what derivatives of products need that are exact with zeros, as variables.
+        """Return the parts of which derivatives of cumulative products are made, exact with zeros.
 
-        Products before the first 0 change with a factor by their value divided by the factor. All
+        The derivative of a product before the first 0 by a factor is the product divided by it. All
         others are 0 and change with that first 0 alone, by the product of their other factors.
         Returns (how many factors are 0 up to here, which is the first 0, the factors with 1 for 0,
         the products without the first 0).
@@ -167,31 +172,31 @@ class CumOp(Op):
         return f"{type(self).__name__}{{{self.axis}, {self.mode}}}"
 
 
-def cumsum(x, axis=None):
+def cumsum(x: TensorLike, axis: int | None = None) -> TensorVariable:
     """Return the cumulative sums of ``x`` along ``axis``, of its dtype; None flattens first."""
     return CumOp(axis, "add")(x)
 
 
-def cumprod(x, axis=None):
+def cumprod(x: TensorLike, axis: int | None = None) -> TensorVariable:
     """Return the cumulative products of ``x`` along ``axis``, of its dtype; None flattens first.
 
-    Gradients are exact where factors are 0. Gradients of them are not where several factors are 0.
+    Gradients are exact if factors are 0; second derivatives are not if several factors are 0.
     """
     return CumOp(axis, "mul")(x)
 
 
-def CumsumOp(axis=None):
+def CumsumOp(axis: int | None = None) -> CumOp:
     """Return the Op of cumulative sums, under its older name."""
     return CumOp(axis, "add")
 
 
-def CumprodOp(axis=None):
+def CumprodOp(axis: int | None = None) -> CumOp:
     """Return the Op of cumulative products, under its older name."""
     return CumOp(axis, "mul")
 
 
 class DiffOp(Op):
-    """The differences of neighbours along an axis, taken ``n`` times."""
+    """The nth differences of neighbours along an axis."""
 
     __props__ = ("n", "axis")
 
@@ -238,13 +243,13 @@ class DiffOp(Op):
         return [None if eval_points[0] is None else self(eval_points[0])]
 
 
-def diff(x, n=1, axis=-1):
-    """Return the differences of neighbours in ``x`` along ``axis``, taken ``n`` times."""
+def diff(x: TensorLike, n: int = 1, axis: int = -1) -> Any:
+    """Return the nth differences of neighbours in ``x`` along ``axis``."""
     return DiffOp(n=n, axis=axis)(x)
 
 
-def roll(x, shift, axis=None):
-    """Return ``x`` with its elements moved by ``shift`` along ``axis``, round its ends.
+def roll(x: TensorLike, shift: Any, axis: int | None = None) -> Tensor:
+    """Return ``x`` with its elements moved cyclically by ``shift`` along ``axis``.
 
     axis: None moves them in the flattened array.
     """
@@ -254,7 +259,7 @@ def roll(x, shift, axis=None):
             return reshape(roll(flatten(x), shift, 0), shape_of(x), ndim=x.type.ndim)
         axis = 0
     axis %= max(x.type.ndim, 1)
-    # a shift by more than the length is one by the rest of the division
+    # a shift is taken modulo the length
     cut = elemwise("neg")(elemwise("mod")(as_tensor_variable(shift), shape_of(x)[axis]))
     before = (slice(None),) * axis
     end = getitem(x, (*before, slice(cut, None)))
@@ -266,9 +271,9 @@ def roll(x, shift, axis=None):
 
 
 class RepeatOp(Op):
-    """Each element repeated as often as an integer, or each integer of a vector, says.
+    """Repeats the elements along ``axis``; None flattens first.
 
-    axis: along which; None flattens first. Inputs (x, repeats).
+    Inputs (x, repeats): repeats is an integer, or a vector with a number for each element.
     """
 
     __props__ = ("axis",)
@@ -282,7 +287,7 @@ class RepeatOp(Op):
             raise TypeError(f"repeats must be of an integer dtype below uint64, not {repeats.type}")
         if repeats.type.ndim > 1:
             raise ValueError("The dimension of repeats should not exceed 1.")
-        pattern = (False,)
+        pattern = [False]
         if self.axis is not None:
             pattern = list(x.type.broadcastable)
             pattern[self.axis] = False
@@ -291,7 +296,8 @@ class RepeatOp(Op):
         )
 
     def perform(self, node, inputs, output_storage):
-        output_storage[0][0] = np.repeat(*inputs, axis=self.axis)
+        x, repeats = inputs
+        output_storage[0][0] = np.repeat(x, repeats, axis=self.axis)
 
     def infer_shape(self, node, shapes):
         x_shape, repeats = shapes[0], cast(node.inputs[1], "int64")
@@ -316,7 +322,7 @@ class RepeatOp(Op):
         (x, repeats), (gz,) = inputs, output_gradients
         if x.type.dtype in dtypes.DISCRETE:
             return [zero_gradient(x), disconnected_type.make_variable()]
-        # the numbers of the elements, repeated alike, say where each gradient belongs
+        # the positions of the elements, repeated as they were, tell where each gradient belongs
         axis = 0 if self.axis is None else self.axis % x.type.ndim
         rows = flatten(x) if self.axis is None else x
         order = list(range(rows.type.ndim))
@@ -333,7 +339,7 @@ class RepeatOp(Op):
         return [None if eval_points[0] is None else self(eval_points[0], inputs[1])]
 
 
-def repeat(x, repeats, axis=None):
+def repeat(x: TensorLike, repeats: TensorLike, axis: int | None = None) -> Any:
     """Return ``x`` with each element along ``axis`` repeated; None flattens x first.
 
     repeats: an integer, or a vector with a number for each element.
@@ -352,18 +358,18 @@ def repeat(x, repeats, axis=None):
     axis %= x.type.ndim
     # a new axis after this one, filled by broadcasting, then merged with it
     lengths = [shape_of(x)[d] for d in range(x.type.ndim)]
-    order = list(range(x.type.ndim))
+    order: list[int | str] = list(range(x.type.ndim))
     order.insert(axis + 1, "x")
     stretched = alloc(dimshuffle(x, order), *lengths[: axis + 1], repeats, *lengths[axis + 1 :])
     lengths[axis] = lengths[axis] * repeats
     return reshape(stretched, lengths, ndim=x.type.ndim)
 
 
-def tile(x, reps, ndim=None):
-    """Return ``x`` put side by side, ``reps`` times along each dimension.
+def tile(x: TensorLike, reps: Any, ndim: int | None = None) -> Any:
+    """Return ``x`` repeated as a whole, ``reps`` times along each dimension.
 
     reps: an integer, a list of integers and scalars, or a vector. ndim: dimensions of the result,
-    at least those of x and the length of reps, which are padded on the left with 1; needed where
+    at least those of x and the length of reps, which are padded on the left with 1; needed if
     the length of reps is not known.
     """
     x = as_tensor_variable(x)
@@ -379,7 +385,7 @@ def tile(x, reps, ndim=None):
     reps = [1] * (total - len(reps)) + reps
     x = dimshuffle(x, ["x"] * (total - x.type.ndim) + list(range(x.type.ndim)))
     lengths = [shape_of(x)[d] for d in range(total)]
-    # all repetitions in front, then each moved before the dimension that it belongs to
+    # repeats in front of all dimensions, then moves each repetition before its own dimension
     spread = alloc(x, *reps, *lengths)
     order = [d for k in range(total) for d in (k, total + k)]
     return reshape(
@@ -388,7 +394,7 @@ def tile(x, reps, ndim=None):
 
 
 def _repetitions(reps, ndim):
-    """Return what tile is given as a list of integers and integer scalars."""
+    """Return the argument ``reps`` of tile as a list of integers and integer scalars."""
     if isinstance(reps, list | tuple):
         if any(as_tensor_variable(r).type.ndim for r in reps):
             raise ValueError("elements of reps must be scalars of integer dtype")
@@ -410,11 +416,16 @@ def _repetitions(reps, ndim):
 # --- counting and searching -----------------------------------------------------------------------
 
 
-def bincount(x, weights=None, minlength=None, assert_nonneg=False):
-    """Return how often each number from 0 on occurs in ``x``, a vector of integers, in its dtype.
+def bincount(
+    x: TensorLike,
+    weights: TensorLike | None = None,
+    minlength: Any = None,
+    assert_nonneg: bool = False,
+) -> TensorVariable:
+    """Return how often each number from 0 on occurs in ``x``, a vector of integers.
 
-    weights: what to add for each element instead of 1; the result then has their dtype. minlength:
-    of the result. assert_nonneg: check when running that no number is negative.
+    weights: numbers to add for each element instead of 1. minlength: of the result. assert_nonneg:
+    check at run time that no number is negative. The result has the dtype of weights, or of x.
     """
     x = as_tensor_variable(x)
     if x.type.ndim != 1:
@@ -426,7 +437,7 @@ def bincount(x, weights=None, minlength=None, assert_nonneg=False):
 
         nonnegative = elemwise("ge")(x, 0).all()
         x = Assert("Input to bincount has negative values!")(x, nonnegative)
-    # -1 for a vector without elements, which counts nothing
+    # -1 for an empty vector: the result then has length 0
     length = join(0, constant(np.array([-1])), cast(x, "int64")).max() + 1
     if minlength is not None:
         length = elemwise("maximum")(length, minlength)
@@ -436,10 +447,10 @@ def bincount(x, weights=None, minlength=None, assert_nonneg=False):
     return advanced_inc_subtensor1(zeros([length], dtype=weights.type.dtype), weights, x)
 
 
-def to_one_hot(y, nb_class, dtype=None):
-    """Return a matrix of floatX with, in each row, a 1 in the column that ``y`` names, else 0.
+def to_one_hot(y: TensorLike, nb_class: Any, dtype: DTypeLike | None = None) -> TensorVariable:
+    """Return a matrix whose row i is 1 in column ``y[i]`` and 0 elsewhere.
 
-    y: a vector of integers below ``nb_class``, the number of columns. dtype: of the result.
+    y: a vector of integers below ``nb_class``, the number of columns. dtype: (default: floatX).
     """
     y = as_tensor_variable(y)
     n = shape_of(y)[0]
@@ -448,7 +459,7 @@ def to_one_hot(y, nb_class, dtype=None):
 
 
 class SearchsortedOp(Op):
-    """Where each element of v would have to be inserted into a sorted vector x.
+    """The positions at which elements of v can be inserted into a sorted vector x.
 
     Inputs (x, v) or (x, v, sorter); side: before ('left') or after ('right') equal elements.
     """
@@ -488,8 +499,10 @@ class SearchsortedOp(Op):
         ]
 
 
-def searchsorted(x, v, side="left", sorter=None):
-    """Return where each element of ``v`` would have to be inserted into the sorted vector ``x``.
+def searchsorted(
+    x: TensorLike, v: TensorLike, side: str = "left", sorter: TensorLike | None = None
+) -> TensorVariable:
+    """Return the positions at which elements of ``v`` can be inserted into the sorted vector ``x``.
 
     side: before ('left') or after ('right') equal elements. sorter: positions that sort x.
     """
@@ -498,9 +511,9 @@ def searchsorted(x, v, side="left", sorter=None):
 
 
 class Unique(Op):
-    """The sorted different elements of x; which first, which for each, and how many, if wanted.
+    """The sorted distinct elements of x, and on demand their first positions, inverse and counts.
 
-    axis: whole parts of x along it are compared; None compares the elements of the flattened x.
+    axis: compare whole slices of x along this axis; None compares elements.
     """
 
     __props__ = ("return_index", "return_inverse", "return_counts", "axis")
@@ -513,7 +526,7 @@ class Unique(Op):
 
     def make_node(self, x):
         x = as_tensor_variable(x)
-        pattern = (False,)
+        pattern = [False]
         if self.axis is not None:
             if not -x.type.ndim <= self.axis < x.type.ndim:
                 raise RuntimeError(
@@ -539,7 +552,7 @@ class Unique(Op):
             return
         output_storage[0][0] = found[0]
         for cell, positions in zip(output_storage[1:], found[1:], strict=True):
-            # numpy gives the inverse the shape of the input, or did, by its version
+            # the shape of the inverse differs between versions of numpy
             cell[0] = positions.astype(np.int64).ravel()
 
 
@@ -547,7 +560,7 @@ class Unique(Op):
 
 
 class UnravelIndex(Op):
-    """Positions in a flattened array as positions along each of its ``ndim`` dimensions.
+    """Turns positions in a flattened array into indices along each of its ``ndim`` dimensions.
 
     Inputs (indices, dims), integers and the shape of the array; order: 'C' or 'F'.
     """
@@ -585,10 +598,10 @@ class UnravelIndex(Op):
 
 
 class RavelMultiIndex(Op):
-    """Positions along each dimension of an array as positions in it flattened.
+    """Turns indices along each dimension of an array into positions in the flattened array.
 
-    Inputs (indices of each dimension..., dims). mode: 'raise', 'wrap' or 'clip' for positions out
-    of range; order: 'C' or 'F'.
+    Inputs (indices of each dimension..., dims). mode: 'raise', 'wrap' or 'clip' indices that are
+    out of range; order: 'C' or 'F'.
     """
 
     __props__ = ("mode", "order")
@@ -636,18 +649,20 @@ def _integers(*inputs):
     return variables
 
 
-def unravel_index(indices, dims, order="C", ndim=None):
-    """Return positions in a flattened array of shape ``dims`` as a tuple of one for each dimension.
+def unravel_index(indices: TensorLike, dims: Any, order: str = "C", ndim: int | None = None) -> Any:
+    """Return positions in a flattened array of shape ``dims`` as indices, one for each dimension.
 
-    ndim: the length of dims, needed where that is not known.
+    ndim: the length of dims, needed if it is not known.
     """
     if ndim is None:
         ndim = get_vector_length(dims)
     return tuple(UnravelIndex(ndim=ndim, order=order)(indices, dims, return_list=True))
 
 
-def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
-    """Return positions along each dimension of an array as ones in it flattened.
+def ravel_multi_index(
+    multi_index: Sequence[TensorLike], dims: Any, mode: str = "raise", order: str = "C"
+) -> TensorVariable:
+    """Return indices along each dimension of an array as positions in the flattened array.
 
     dims: the shape of the array.
     """
@@ -682,6 +697,6 @@ class Bartlett(Op):
 bartlett_ = Bartlett()
 
 
-def bartlett(M):
+def bartlett(M: TensorLike) -> TensorVariable:
     """Return the Bartlett window of ``M`` points, an integer scalar."""
     return bartlett_(M)

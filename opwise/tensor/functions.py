@@ -1,20 +1,24 @@
-"""The elementwise functions under the names that users call them by.
+"""The elementwise functions under the names that users call.
 
-Each is the Elemwise of a row of the scalar table; a new row is here without another word.
+Each is the Elemwise of a row of the scalar table; new rows appear here by themselves.
 """
 
 from __future__ import annotations
 
 from functools import reduce
+from typing import Any
 
 from opwise.errors import ComplexError
 from opwise.scalar import dtypes
-from opwise.tensor.elemwise import FUNCTIONS, DimShuffle, Elemwise, cast, elemwise
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import FUNCTIONS, Elemwise, cast, elemwise
 from opwise.tensor.reduce import all as all_
 from opwise.tensor.type import TensorType
 from opwise.tensor.variable import (
     CONSTRUCTORS,
+    Tensor,
     TensorConstant,
+    TensorLike,
     TensorVariable,
     as_tensor,
     as_tensor_variable,
@@ -42,20 +46,20 @@ discrete_dtypes = list(dtypes.DISCRETE)
 continuous_dtypes = list(dtypes.CONTINUOUS)
 
 
-def true_divide(x, y):
+def true_divide(x: TensorLike, y: TensorLike) -> TensorVariable:
     """Return x / y; two integers give floatX."""
     return elemwise("true_div")(x, y)
 
 
-def power(x, y):
+def power(x: TensorLike, y: TensorLike) -> TensorVariable:
     """Return x to the power y."""
     return elemwise("pow")(x, y)
 
 
-def round(x, mode="half_to_even"):
+def round(x: TensorLike, mode: str | None = "half_to_even") -> TensorVariable:
     """Return the nearest whole number of each element.
 
-    mode: 'half_to_even' (also None) or 'half_away_from_zero' says where halves go.
+    mode: how halves are rounded, 'half_to_even' (also None) or 'half_away_from_zero'.
     """
     if mode in (None, "half_to_even"):
         return elemwise("round_half_to_even")(x)
@@ -66,12 +70,12 @@ def round(x, mode="half_to_even"):
     )
 
 
-def iround(x, mode="half_to_even"):
+def iround(x: TensorLike, mode: str | None = "half_to_even") -> Tensor:
     """Return ``round`` as int64."""
     return cast(round(x, mode), "int64")
 
 
-def mod_check(x, y):
+def mod_check(x: TensorLike, y: TensorLike) -> TensorVariable:
     """Return x % y; ComplexError for complex numbers, which have no remainder."""
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     if x.type.dtype in dtypes.COMPLEX or y.type.dtype in dtypes.COMPLEX:
@@ -82,34 +86,40 @@ def mod_check(x, y):
     return elemwise("mod")(x, y)
 
 
-def divmod(x, y):
+def divmod(x: TensorLike, y: TensorLike) -> tuple[TensorVariable, TensorVariable]:
     """Return (x // y, x % y)."""
     return elemwise("int_div")(x, y), elemwise("mod")(x, y)
 
 
-def div_proxy(x, y):
+def div_proxy(x: TensorLike, y: TensorLike) -> TensorVariable:
     """Return x // y for two integers, else x / y."""
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     whole = x.type.dtype in discrete_dtypes and y.type.dtype in discrete_dtypes
     return elemwise("int_div" if whole else "true_div")(x, y)
 
 
-def complex_from_polar(abs, angle):
-    """Return the complex numbers of given sizes and angles (in radians)."""
+def complex_from_polar(abs: Any, angle: TensorLike) -> TensorVariable:
+    """Return complex numbers by their magnitudes and angles (in radians)."""
     return elemwise("complex")(abs * elemwise("cos")(angle), abs * elemwise("sin")(angle))
 
 
-def largest(*args):
+def largest(*args: TensorLike) -> Any:
     """Return elementwise the largest of two or more arrays, which broadcast."""
     return reduce(elemwise("maximum"), args)
 
 
-def smallest(*args):
+def smallest(*args: TensorLike) -> Any:
     """Return elementwise the smallest of two or more arrays, which broadcast."""
     return reduce(elemwise("minimum"), args)
 
 
-def isclose(a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
+def isclose(
+    a: TensorLike,
+    b: TensorLike,
+    rtol: float = 1.0e-5,
+    atol: float = 1.0e-8,
+    equal_nan: bool = False,
+) -> TensorVariable:
     """Return elementwise whether |a - b| <= atol + rtol |b|, as numpy.isclose does."""
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     isinf, isnan, eq, and_, or_ = (elemwise(n) for n in ("isinf", "isnan", "eq", "and_", "or_"))
@@ -124,12 +134,18 @@ def isclose(a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
     return close
 
 
-def allclose(a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
+def allclose(
+    a: TensorLike,
+    b: TensorLike,
+    rtol: float = 1.0e-5,
+    atol: float = 1.0e-8,
+    equal_nan: bool = False,
+) -> TensorVariable:
     """Return whether ``isclose`` holds everywhere."""
     return all_(isclose(a, b, rtol, atol, equal_nan))
 
 
-def logaddexp(*xs):
+def logaddexp(*xs: TensorLike) -> TensorVariable:
     """Return log(exp(x1) + exp(x2) + ...)."""
     return elemwise("log")(elemwise("add")(*[elemwise("exp")(x) for x in xs]))
 

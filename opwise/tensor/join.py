@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from opwise.config import config
 from opwise.errors import AsTensorError, NotScalarConstantError
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import NullType, is_disconnected
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
-from opwise.tensor import variable as variable_module
-from opwise.tensor.creation import get_scalar_constant_value, zeros_like
+from opwise.tensor.creation import zeros_like
 from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.knownvalues import (
+    get_scalar_constant_value,
+    known_length,
+    vector_entries,
+    vector_rule,
+)
 from opwise.tensor.shape import (
     length,
     patternbroadcast,
     shape,
     shape_padaxis,
     shape_padleft,
-    vector_entries,
 )
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import (
+    Tensor,
+    TensorLike,
+    TensorVariable,
+    as_tensor_variable,
+    constant,
+    conversions,
+)
 
 __all__ = [
     "Join",
@@ -46,27 +59,27 @@ __all__ = [
 
 
 class MakeVector(Op):
-    """A vector of ``dtype`` that holds the inputs, numbers of no dimension.
+    """A vector of ``dtype`` whose elements are the inputs, 0-d tensors.
 
-    dtype: the upcast of the inputs' dtypes; where there is no input, any.
+    dtype: the upcast of the inputs' dtypes; any without inputs.
     """
 
     __props__ = ("dtype",)
-    flops, traffic = traffic.no_flops, traffic.each_once
+    flops, traffic = costs.no_flops, costs.each_once
 
     def __init__(self, dtype="int64"):
         self.dtype = np.dtype(dtype).name
 
     def make_node(self, *inputs):
-        inputs = [as_tensor_variable(x) for x in inputs]
-        for i, x in enumerate(inputs):
+        entries = [as_tensor_variable(x) for x in inputs]
+        for i, x in enumerate(entries):
             if x.type.ndim:
                 raise TypeError(f"MakeVector takes numbers; its input {i}, {x}, has {x.type}")
-        upcast = dtypes.upcast(*(x.type.dtype for x in inputs)) if inputs else self.dtype
+        upcast = dtypes.upcast(*(x.type.dtype for x in entries)) if entries else self.dtype
         if upcast != self.dtype:
             raise TypeError(f"{self} cannot hold the inputs, which are of {upcast} together")
-        inputs = [x if x.type.dtype == upcast else cast(x, upcast) for x in inputs]
-        return Apply(self, inputs, [tensor_type(self.dtype, (False,)).make_variable()])
+        entries = [x if x.type.dtype == upcast else cast(x, upcast) for x in entries]
+        return Apply(self, entries, [tensor_type(self.dtype, (False,)).make_variable()])
 
     def perform(self, node, inputs, output_storage):
         result = np.empty(len(inputs), dtype=self.dtype)
@@ -89,6 +102,13 @@ class MakeVector(Op):
         return self.make_node(*eval_points).outputs
 
 
+def _entry_of_list(node, i):
+    return node.inputs[i] if i < len(node.inputs) else None
+
+
+vector_rule(MakeVector, lambda node, _: len(node.inputs), _entry_of_list)
+
+
 @cache
 def _make_vector_op(dtype):
     return MakeVector(dtype)
@@ -97,7 +117,7 @@ def _make_vector_op(dtype):
 make_vector = _make_vector_op("int64")
 
 
-def vector_of(numbers):
+def vector_of(numbers: Sequence[Any]) -> TensorVariable:
     """Return the vector of a list of 0-d tensors, of the upcast of their dtypes."""
     return _make_vector_op(dtypes.upcast(*(x.type.dtype for x in numbers)))(*numbers)
 
@@ -106,7 +126,7 @@ def vector_of(numbers):
 
 
 def _known_axis(axis):
-    """Return an axis as an int where its value is known, else None; TypeError for a fraction."""
+    """Return an axis as an int if its value is known, else None; TypeError for a fraction."""
     try:
         value = get_scalar_constant_value(axis)
     except NotScalarConstantError:
@@ -117,14 +137,14 @@ def _known_axis(axis):
 
 
 class Join(Op):
-    """Tensors of one number of dimensions joined along an axis, the first input.
+    """Joins tensors with the same number of dimensions along an axis, the first input.
 
-    Except along the axis their lengths are equal. view: the position of a tensor that is the result
-    where all others are empty, which then is a view of it; -1 for none.
+    Along all other axes their lengths are equal. view: the position of a tensor of which the result
+    is a view if all others are empty; -1 for none.
     """
 
     __props__ = ("view",)
-    flops = traffic.no_flops
+    flops = costs.no_flops
 
     def __init__(self, view=-1):
         self.view = view
@@ -134,12 +154,12 @@ class Join(Op):
     def make_node(self, axis, *tensors):
         if not tensors:
             raise ValueError("there is no tensor to join: the list is empty. Give at least one.")
-        tensors = [as_tensor_variable(x) for x in tensors]
-        ndim = tensors[0].type.ndim
-        if any(x.type.ndim != ndim for x in tensors):
+        parts = [as_tensor_variable(x) for x in tensors]
+        ndim = parts[0].type.ndim
+        if any(x.type.ndim != ndim for x in parts):
             raise TypeError(
                 "only tensors of one number of dimensions can be joined; these have "
-                f"{', '.join(str(x.type.ndim) for x in tensors)}. x[None, :] or x.dimshuffle('x', "
+                f"{', '.join(str(x.type.ndim) for x in parts)}. x[None, :] or x.dimshuffle('x', "
                 "0) gives a vector a dimension more."
             )
         if ndim == 0:
@@ -152,14 +172,14 @@ class Join(Op):
         axis = as_tensor_variable(axis)
         if axis.type.ndim or axis.type.dtype not in dtypes.INTEGERS:
             raise TypeError(f"an axis is an integer; {axis} has {axis.type}")
-        dtype = dtypes.upcast(*(x.type.dtype for x in tensors))
-        output = tensor_type(dtype, _joined_pattern(known, tensors)).make_variable()
-        return Apply(self, [axis, *tensors], [output])
+        dtype = dtypes.upcast(*(x.type.dtype for x in parts))
+        output = tensor_type(dtype, _joined_pattern(known, parts)).make_variable()
+        return Apply(self, [axis, *parts], [output])
 
     def traffic(self, node, inputs, outputs):
-        """Return the bytes of the tensors and of the result; nothing where that is a view."""
+        """Return the bytes of the tensors and of the result; none if the result is a view."""
         if self.view != -1 and outputs[0].bytes == inputs[1 + self.view].bytes:
-            return traffic.nothing(self, node, inputs, outputs)
+            return costs.nothing(self, node, inputs, outputs)
         return [0, *(a.bytes for a in inputs[1:])], [outputs[0].bytes]
 
     def perform(self, node, inputs, output_storage):
@@ -238,12 +258,12 @@ def _normalized_axis(axis, ndim):
 
 
 def _is_dimension(axis, i, ndim):
-    """Return, as a variable, whether a symbolic axis, perhaps negative, is dimension ``i``."""
+    """Return a variable: whether a symbolic axis, which may be negative, is dimension ``i``."""
     return elemwise("eq")(elemwise("mod")(length(axis), length(ndim)), length(i))
 
 
 def _joined_pattern(axis, tensors):
-    """Return the broadcast pattern of tensors joined along ``axis``, None if that is not known."""
+    """Return the broadcast pattern of tensors joined along ``axis``; None if it is not known."""
     patterns = [x.type.broadcastable for x in tensors]
     if len(patterns) == 1:
         return patterns[0]
@@ -259,20 +279,38 @@ def _added(lengths):
     return lengths[0] if len(lengths) == 1 else elemwise("add")(*lengths)
 
 
+def _length_of_join(node, depth):
+    lengths = [known_length(part, depth) for part in node.inputs[1:]]
+    return None if None in lengths else sum(lengths)
+
+
+def _entry_of_join(node, i):
+    for part in node.inputs[1:]:
+        n = known_length(part)
+        if n is None:
+            return None
+        if i < n:
+            return part, i
+        i -= n
+    return None
+
+
+vector_rule(Join, _length_of_join, _entry_of_join)
 join_ = Join()
 
 
-def join(axis, *tensors_list):
-    """Return tensors of one number of dimensions joined along ``axis``, an integer or a variable.
+def join(axis: TensorLike, *tensors_list: TensorLike) -> Tensor:
+    """Return tensors joined along ``axis``, an integer or a variable.
 
-    The dtype is the upcast of theirs. A single tensor is returned as it is.
+    They have the same number of dimensions. The dtype of the result is the upcast of theirs. A
+    single tensor is returned as it is.
     """
     if len(tensors_list) == 1:
         return as_tensor_variable(tensors_list[0])
     return join_(axis, *tensors_list)
 
 
-def concatenate(tensor_list, axis=0):
+def concatenate(tensor_list: Sequence[TensorLike], axis: TensorLike = 0) -> Tensor:
     """Return the tensors of a list or tuple joined along ``axis``, an integer or a variable."""
     if not isinstance(tensor_list, list | tuple):
         raise TypeError(
@@ -282,7 +320,7 @@ def concatenate(tensor_list, axis=0):
     return join(axis, *tensor_list)
 
 
-def stack(*tensors, **kwargs):
+def stack(*tensors: Any, **kwargs: Any) -> Tensor:
     """Return tensors of equal shape joined along a new axis: ``stack(tensors, axis=0)``.
 
     axis may be negative. ``stack(x, y, ...)``, the form of old programs, joins along axis 0.
@@ -298,7 +336,7 @@ def stack(*tensors, **kwargs):
         if len(tensors) > 2:
             raise TypeError(f"stack(tensors, axis) takes two arguments, not {len(tensors)}")
         axis = tensors[1] if len(tensors) == 2 else axis
-        tensors = tensors[0]
+        tensors = tuple(tensors[0])
     if len(tensors) == 0:
         raise Exception("there is no tensor to stack: the list is empty")
     return _stacked([as_tensor_variable(x) for x in tensors], axis)
@@ -319,12 +357,12 @@ def _stacked(tensors, axis):
     return join(axis % ndim, *(shape_padaxis(x, axis) for x in tensors))
 
 
-def horizontal_stack(*args):
+def horizontal_stack(*args: TensorLike) -> Tensor:
     """Return two or more matrices side by side."""
     return join(1, *_matrices(args, "horizontal_stack"))
 
 
-def vertical_stack(*args):
+def vertical_stack(*args: TensorLike) -> Tensor:
     """Return two or more matrices on top of each other."""
     return join(0, *_matrices(args, "vertical_stack"))
 
@@ -339,7 +377,7 @@ def _matrices(args, name):
     return args
 
 
-def stacklists(arg):
+def stacklists(arg: TensorLike) -> Tensor:
     """Return nested lists of tensors as one tensor: each level of lists becomes a dimension."""
     if isinstance(arg, list | tuple):
         return stack([stacklists(item) for item in arg])
@@ -362,7 +400,7 @@ def _stack_sequence(sequence, ndim=None):
     return shape_padleft(stacked, ndim - stacked.type.ndim)
 
 
-variable_module.stack_sequence = _stack_sequence
+conversions.from_sequence = _stack_sequence
 
 
 # --- splitting ----------------------------------------------------------------------------------
@@ -399,7 +437,7 @@ class Split(Op):
         return Apply(self, [x, axis, splits], outputs)
 
     def _pattern(self, x, axis):
-        """Return the broadcast pattern of the parts: a part of a dimension of 1 may be empty."""
+        """Return the broadcast pattern of the parts, which may be empty."""
         pattern = x.type.broadcastable
         if self.len_splits == 1 or not any(pattern):
             return pattern
@@ -470,8 +508,8 @@ def _split_op(len_splits):
     return Split(len_splits)
 
 
-def split(x, splits_size, n_splits, axis=0):
-    """Return ``x`` cut into ``n_splits`` parts along ``axis``; one part alone is no list.
+def split(x: TensorLike, splits_size: TensorLike, n_splits: int, axis: TensorLike = 0) -> Any:
+    """Return ``x`` cut into ``n_splits`` parts along ``axis``: a list, or the part if it is one.
 
     splits_size: the lengths of the parts, an integer vector or a list of numbers and variables.
     """

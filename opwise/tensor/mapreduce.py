@@ -1,4 +1,4 @@
-"""MapReduce: a reduction of what a scalar operation makes of its operands, in one loop."""
+"""MapReduce: an elementwise operation and a reduction of its result, in one loop."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from opwise.tensor.elemwise import Elemwise
 class MapReduce(Op):
     """``reduction`` of the elementwise ``scalar_op`` of the inputs.
 
-    scalar_op: a ScalarOp with one output. reduction: the CAReduce that its result goes through.
-    Inputs broadcast as those of Elemwise do. The optimizer makes these where nobody else reads the
-    elementwise result.
+    scalar_op: a ScalarOp with one output. reduction: the CAReduce of its result. Inputs broadcast
+    as those of Elemwise. Fusion makes these if only the reduction reads the elementwise result.
     """
 
     __props__ = ("scalar_op", "reduction")
+    profile_kind = "fused"
 
     def __init__(self, scalar_op, reduction):
         self.scalar_op = scalar_op
@@ -33,15 +33,17 @@ class MapReduce(Op):
         return mapped, self.reduction.make_node(*mapped.outputs)
 
     def parts(self, node):
-        """Return two Applys like those that one of this Op stands for, of inputs of their own."""
+        """Return the elementwise Apply and the reduction for new inputs of an Apply's types."""
         parts = getattr(node.tag, "parts", None)
         if parts is None or [v.type for v in parts[0].inputs] != [v.type for v in node.inputs]:
             parts = node.tag.parts = self._parts([v.type.make_variable() for v in node.inputs])
         return parts
 
     def flops(self, inputs, outputs):
-        """Return the floating-point operations, by the shapes of inputs and outputs; None where a
-        scalar operation has no exact count."""
+        """Return the number of floating-point operations; None if there is no exact count.
+
+        inputs, outputs: their shapes.
+        """
         mapped = np.broadcast_shapes(*inputs)
         both = self._map.flops(inputs, [mapped]), self.reduction.flops([mapped], outputs)
         return None if None in both else sum(both)

@@ -1,59 +1,51 @@
 """The operators and methods of tensor variables, constants and shared variables.
 
-Each is a name for a function of another module; importing this one attaches them.
+Each calls a function of another module. Importing this module attaches them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import opwise.tensor.shape as shaping
 from opwise.errors import AsTensorError, ComplexError
 from opwise.scalar import dtypes
 from opwise.tensor import reduce
-from opwise.tensor import shape as shaping
 from opwise.tensor.convert import tensor_copy
-from opwise.tensor.creation import fill, get_scalar_constant_value, ones_like, zeros_like
+from opwise.tensor.creation import fill, ones_like, zeros_like
 from opwise.tensor.diagonal import diagonal
-from opwise.tensor.dot import dot
-from opwise.tensor.elemwise import FUNCTIONS, cast, dimshuffle_op, elemwise
+from opwise.tensor.dimshuffle import dimshuffle_op
+from opwise.tensor.elemwise import FUNCTIONS, cast, elemwise
 from opwise.tensor.extra_ops import cumprod, cumsum, repeat, searchsorted
 from opwise.tensor.functions import mod_check
+from opwise.tensor.knownvalues import get_scalar_constant_value, get_vector_length
+from opwise.tensor.products import dot
 from opwise.tensor.selection import choose, compress, nonzero, nonzero_values
 from opwise.tensor.sort import argsort, sort
 from opwise.tensor.subtensor import getitem, take
 from opwise.tensor.transfer import transfer
+from opwise.tensor.type import TensorType
 from opwise.tensor.variable import _tensor_py_operators as _Target
 
 __all__: list[str] = []
 
-_BINARY = {
-    "add": "add", "sub": "sub", "mul": "mul", "truediv": "true_div", "div": "true_div",
-    "floordiv": "int_div", "mod": "mod", "pow": "pow", "and": "and_", "or": "or_", "xor": "xor",
-}  # fmt: skip
-_SYMBOLS = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "div": "/", "floordiv": "//", "mod": "%",
-    "pow": "**", "and": "&", "or": "|", "xor": "^",
-}  # fmt: skip
-_UNARY = {
-    "__neg__": "neg", "__abs__": "abs_", "__invert__": "invert", "__ceil__": "ceil",
-    "__floor__": "floor", "__trunc__": "trunc",
-}  # fmt: skip
-#: elementwise functions that are methods too, for numpy's sake as well: np.exp(x) calls x.exp()
-_METHODS = """
-    arccos arccosh arcsin arcsinh arctan arctanh ceil conj cos cosh deg2rad exp exp2 expm1 floor log
-    log10 log1p log2 rad2deg sin sinh sqrt tan tanh trunc
-""".split()
-
-
-def _attach(name, function):
-    function.__name__ = name
-    function.__qualname__ = f"{_Target.__name__}.{name}"
-    setattr(_Target, name, function)
-
-
-#: what Python has beside numbers: such an operand does not know what to do with a variable either
+#: types of Python, numbers excluded, that cannot be operands of a variable
 _PLAIN = (bool, str, bytes, list, tuple, dict, set, frozenset, type(None))
 
 
-def _binary(op, name, reflected):
+_Method = Callable[..., Any]
+
+
+def _named(method, name):
+    method.__name__ = name
+    method.__qualname__ = f"{_Target.__name__}.{name}"
+    return method
+
+
+def _binary(name: str, symbol: str, op: _Method, reflected: bool = False) -> _Method:
+    """Return the method of an operator; reflected: the variable is the right operand."""
+
     def method(self, other):
         try:
             return op(other, self) if reflected else op(self, other)
@@ -65,49 +57,104 @@ def _binary(op, name, reflected):
             types = [type(self).__name__, type(other).__name__]
             left, right = reversed(types) if reflected else types
             raise TypeError(
-                f"unsupported operand type(s) for {_SYMBOLS[name]}: '{left}' and '{right}'. {error}"
+                f"unsupported operand type(s) for {symbol}: '{left}' and '{right}'. {error}"
             ) from None
 
-    return method
+    return _named(method, f"__{'r' * reflected}{name}__")
 
 
-def _comparison(op):
+def _comparison(name: str) -> _Method:
+    op = elemwise(name)
+
     def method(self, other):
         try:
             result = op(self, other)
         except AsTensorError:
             return NotImplemented
-        # the truth of a comparison would be that of the variable, always true: refuse it
+        # every variable is true: bool() of a comparison would mislead
         result._is_nonzero = False
         return result
 
-    return method
+    return _named(method, f"__{name}__")
 
 
-def _unary(op):
-    return lambda self: op(self)
+def _unary(name: str, function: str | None = None) -> _Method:
+    op = FUNCTIONS[name] if function is None else elemwise(function)
+    return _named(lambda self: op(self), name)
 
 
-def _attach_elementwise():
-    for name, function in _BINARY.items():
-        op = mod_check if name == "mod" else elemwise(function)
-        _attach(f"__{name}__", _binary(op, name, reflected=False))
-        _attach(f"__r{name}__", _binary(op, name, reflected=True))
-    for name in ("lt", "le", "gt", "ge"):
-        _attach(f"__{name}__", _comparison(elemwise(name)))
-    for name, function in _UNARY.items():
-        _attach(name, _unary(elemwise(function)))
-    for name in _METHODS:
-        _attach(name, _unary(FUNCTIONS[name]))
+class TensorMethods:
+    """The operators and methods, which are attached to the base class of tensor variables."""
 
-
-class _Methods:
-    """The methods that are not one elementwise function; each is attached to tensor variables."""
-
-    #: whether ``bool(x)`` is an answer
+    type: TensorType
+    #: False for the result of a comparison: ``bool`` of it would always be True
     _is_nonzero = True
-    #: numpy arrays leave ``array * x`` to the variable
+    #: above that of numpy arrays, which then leave ``array * x`` to the variable
     __array_priority__ = 1000
+
+    # --- operators ------------------------------------------------------------------------------
+
+    __add__ = _binary("add", "+", elemwise("add"))
+    __radd__ = _binary("add", "+", elemwise("add"), reflected=True)
+    __sub__ = _binary("sub", "-", elemwise("sub"))
+    __rsub__ = _binary("sub", "-", elemwise("sub"), reflected=True)
+    __mul__ = _binary("mul", "*", elemwise("mul"))
+    __rmul__ = _binary("mul", "*", elemwise("mul"), reflected=True)
+    __truediv__ = _binary("truediv", "/", elemwise("true_div"))
+    __rtruediv__ = _binary("truediv", "/", elemwise("true_div"), reflected=True)
+    __div__ = _binary("div", "/", elemwise("true_div"))
+    __rdiv__ = _binary("div", "/", elemwise("true_div"), reflected=True)
+    __floordiv__ = _binary("floordiv", "//", elemwise("int_div"))
+    __rfloordiv__ = _binary("floordiv", "//", elemwise("int_div"), reflected=True)
+    __mod__ = _binary("mod", "%", mod_check)
+    __rmod__ = _binary("mod", "%", mod_check, reflected=True)
+    __pow__ = _binary("pow", "**", elemwise("pow"))
+    __rpow__ = _binary("pow", "**", elemwise("pow"), reflected=True)
+    __and__ = _binary("and", "&", elemwise("and_"))
+    __rand__ = _binary("and", "&", elemwise("and_"), reflected=True)
+    __or__ = _binary("or", "|", elemwise("or_"))
+    __ror__ = _binary("or", "|", elemwise("or_"), reflected=True)
+    __xor__ = _binary("xor", "^", elemwise("xor"))
+    __rxor__ = _binary("xor", "^", elemwise("xor"), reflected=True)
+    __lt__: _Method = _comparison("lt")
+    __le__: _Method = _comparison("le")
+    __gt__: _Method = _comparison("gt")
+    __ge__: _Method = _comparison("ge")
+    __neg__ = _unary("__neg__", "neg")
+    __abs__ = _unary("__abs__", "abs_")
+    __invert__ = _unary("__invert__", "invert")
+    __ceil__ = _unary("__ceil__", "ceil")
+    __floor__ = _unary("__floor__", "floor")
+    __trunc__ = _unary("__trunc__", "trunc")
+
+    # --- elementwise functions: numpy has them as methods too, np.exp(x) calls x.exp() ------------
+
+    arccos = _unary("arccos")
+    arccosh = _unary("arccosh")
+    arcsin = _unary("arcsin")
+    arcsinh = _unary("arcsinh")
+    arctan = _unary("arctan")
+    arctanh = _unary("arctanh")
+    ceil = _unary("ceil")
+    conj = _unary("conj")
+    cos = _unary("cos")
+    cosh = _unary("cosh")
+    deg2rad = _unary("deg2rad")
+    exp = _unary("exp")
+    exp2 = _unary("exp2")
+    expm1 = _unary("expm1")
+    floor = _unary("floor")
+    log = _unary("log")
+    log10 = _unary("log10")
+    log1p = _unary("log1p")
+    log2 = _unary("log2")
+    rad2deg = _unary("rad2deg")
+    sin = _unary("sin")
+    sinh = _unary("sinh")
+    sqrt = _unary("sqrt")
+    tan = _unary("tan")
+    tanh = _unary("tanh")
+    trunc = _unary("trunc")
 
     # --- Python's protocols ---------------------------------------------------------------------
 
@@ -155,7 +202,7 @@ class _Methods:
                 "TensorType does not support iteration. Maybe you are using builtin.sum instead of "
                 "theano.tensor.sum? (Maybe .max?)"
             )
-        return iter([self[i] for i in range(shaping.get_vector_length(self))])
+        return iter([self[i] for i in range(get_vector_length(self))])
 
     def __getitem__(self, args):
         return getitem(self, args)
@@ -191,7 +238,7 @@ class _Methods:
         return cast(self, dtype)
 
     def transfer(self, target):
-        """Return the variable on a device."""
+        """Return the variable on a device, ``target``."""
         return transfer(self, target)
 
     # --- shape ----------------------------------------------------------------------------------
@@ -206,28 +253,32 @@ class _Methods:
             return self.shape[0]
         return reduce.prod(self.shape)
 
+    def _with_broadcastable(self, broadcastable):
+        """Return the variable with another broadcast pattern, for ``TensorType``."""
+        return shaping.patternbroadcast(self, broadcastable)
+
     def dimshuffle(self, *pattern):
-        """Return the dimensions in another order; 'x' makes a new one, of length 1."""
+        """Return the variable with its dimensions reordered; 'x' inserts one of length 1."""
         if len(pattern) == 1 and isinstance(pattern[0], list | tuple):
-            pattern = pattern[0]
+            pattern = tuple(pattern[0])
         return dimshuffle_op(self.type.broadcastable, tuple(pattern))(self)
 
     def transpose(self, *axes):
-        """Return the dimensions in the order ``axes``, reversed unless told."""
+        """Return the variable with its dimensions in the order ``axes`` (default: reversed)."""
         if len(axes) == 1 and isinstance(axes[0], list | tuple):
-            axes = axes[0]
+            axes = tuple(axes[0])
         return shaping.transpose(self, axes or None)
 
     def swapaxes(self, axis1, axis2):
-        """Return two dimensions exchanged."""
+        """Return the variable with two dimensions exchanged."""
         return shaping.swapaxes(self, axis1, axis2)
 
     def reshape(self, shape, ndim=None):
-        """Return the elements in another shape."""
+        """Return the elements in another shape, ``ndim`` lengths."""
         return shaping.reshape(self, shape, ndim=ndim)
 
     def flatten(self, ndim=1):
-        """Return all dimensions from ``ndim - 1`` on merged into one."""
+        """Return the variable with all dimensions from ``ndim - 1`` on merged into one."""
         return shaping.flatten(self, ndim)
 
     def ravel(self):
@@ -278,9 +329,9 @@ class _Methods:
         return reduce.ptp(self, axis=axis)
 
     def norm(self, L, axis=None, keepdims=False):
-        """Return the L-norm: the sum of the L-th powers of the sizes, to the power 1 / L.
+        """Return the L-norm: the sum of abs(x) ** L, to the power 1 / L.
 
-        Where it is 0 its gradient is 0, if L is at least 1.
+        If the norm is 0 and L >= 1, its gradient is 0.
         """
         if L == 0 or L in (float("inf"), -float("inf")):
             raise NotImplementedError(
@@ -288,7 +339,7 @@ class _Methods:
             )
         if not isinstance(L, int | float):
             raise TypeError(f"norm takes a number, not {L!r}")
-        # an even power of a real number needs no size, which has no second derivative at 0
+        # an even power of a real number needs no abs, which has no second derivative at 0
         is_even = L % 2 == 0 and self.type.dtype not in dtypes.COMPLEX
         powers = self**L if is_even else abs(self) ** L
         total = reduce.sum(powers, axis=axis, keepdims=keepdims)
@@ -313,14 +364,16 @@ class _Methods:
         return self.conj()
 
     def round(self, mode=None):
-        """Return the nearest whole numbers; mode: 'half_to_even' or 'half_away_from_zero'."""
+        """Return the nearest whole numbers. mode: 'half_to_even' or 'half_away_from_zero'."""
         mode = mode or "half_to_even"
         if mode not in ("half_to_even", "half_away_from_zero"):
-            raise Exception(f"round mode {mode} is not implemented.")  # the class it always had
+            raise Exception(
+                f"round mode {mode} is not implemented."
+            )  # the class that Theano raises
         return elemwise(f"round_{mode}")(self)
 
     def clip(self, a_min, a_max):
-        """Return the elements held between two bounds."""
+        """Return the elements clipped to two bounds."""
         return elemwise("clip")(self, a_min, a_max)
 
     def copy(self, name=None):
@@ -330,7 +383,7 @@ class _Methods:
         return copied
 
     def fill(self, value):
-        """Return ``value`` in the shape of the variable."""
+        """Return a tensor of the shape of the variable, filled with ``value``."""
         return fill(self, value)
 
     def zeros_like(self, dtype=None):
@@ -340,7 +393,7 @@ class _Methods:
         return ones_like(self, dtype=dtype)
 
     def get_scalar_constant_value(self):
-        """Return the number that the variable is known to hold, or raise NotScalarConstantError."""
+        """Return the number that all elements are known to be, or raise NotScalarConstantError."""
         return get_scalar_constant_value(self)
 
     def dot(self, right):
@@ -371,15 +424,15 @@ class _Methods:
         return nonzero_values(self)
 
     def choose(self, choices, mode="raise"):
-        """Return the elements of ``choices`` that the variable numbers."""
+        """Return, for each element, the element of the choice of that number."""
         return choose(self, choices, mode=mode)
 
     def compress(self, a, axis=None):
-        """Return the parts of ``a`` for which the variable, a vector, is not 0."""
+        """Return the slices of ``a`` for which the variable, a vector, is not 0."""
         return compress(self, a, axis=axis)
 
     def searchsorted(self, v, side="left", sorter=None):
-        """Return where ``v`` would have to be inserted into the variable, a sorted vector."""
+        """Return the positions at which ``v`` can be inserted into this sorted vector."""
         return searchsorted(self, v, side, sorter)
 
 
@@ -390,11 +443,11 @@ def _product(left, right):
         return NotImplemented
 
 
-def _attach_methods():
-    for name, value in vars(_Methods).items():
-        if name not in ("__module__", "__doc__", "__dict__", "__weakref__", "__qualname__"):
+def _attach_methods() -> None:
+    own = vars(TensorMethods).keys() - vars(type("_", (), {})).keys() - {"__annotations__"}
+    for name, value in vars(TensorMethods).items():
+        if name in own and name != "__qualname__":
             setattr(_Target, name, value)
 
 
-_attach_elementwise()
 _attach_methods()

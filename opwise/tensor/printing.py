@@ -1,4 +1,4 @@
-"""How tensor and scalar operations read in ``pprint``; importing this registers their printers."""
+"""The printers of tensor and scalar operations for ``pprint``; importing this registers them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from opwise.scalar import dtypes
 from opwise.scalar.op import OPS
 from opwise.tensor.blas import Gemm
 from opwise.tensor.creation import Alloc
+from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import FUNCTIONS, DimShuffle, cast_elemwise
+from opwise.tensor.elemwise import FUNCTIONS, cast_elemwise
 from opwise.tensor.join import Join, MakeVector
 from opwise.tensor.subtensor import Subtensor, get_idx_list
 
 __all__: list[str] = []
 
-#: precedence of an operand that needs no parentheses, and of one that something is appended to
+#: precedence of an operand that needs no parentheses, and of one that is followed by .T or [i]
 _ALONE, _TIGHT = -1000, 1000
 
 _OPERATORS = {
@@ -40,7 +41,7 @@ def _text(var, pstate, precedence):
 
 
 class DimShufflePrinter:
-    """Prints ``x.T`` for a transpose and x where only dimensions on the left are added."""
+    """Prints ``x.T`` for a transpose, and x if dimensions are only added on the left."""
 
     def process(self, output, pstate):
         (x,) = output.owner.inputs

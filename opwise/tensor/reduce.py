@@ -1,28 +1,32 @@
-"""Reductions: sums, products, extrema and what is made of them. Norms are in the operators."""
+"""Reductions: sums, products, extrema, means and variances; norms are in ``operators``."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from functools import cache, partial
+from typing import TypeAlias
 
 import numpy as np
 
 from opwise.config import config
 from opwise.errors import MethodNotDefined
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import NullType, disconnected_type, is_disconnected
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
+from opwise.scalar.dtypes import DTypeLike
 from opwise.scalar.op import OPS, BinaryScalarOp
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.creation import arange, zeros_like
-from opwise.tensor.elemwise import cast, dimshuffle, dimshuffle_op, elemwise, second_bare
+from opwise.tensor.dimshuffle import dimshuffle, dimshuffle_op
+from opwise.tensor.elemwise import cast, elemwise, second_bare
 from opwise.tensor.shape import reshape, shape
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import Tensor, TensorLike, TensorVariable, as_tensor_variable, constant
 
 __all__ = [
     "Argmax",
@@ -47,6 +51,9 @@ __all__ = [
     "var",
 ]
 
+
+#: an axis, several, or None for all
+Axis: TypeAlias = "int | Sequence[int] | np.ndarray | Variable | None"
 
 # --- axes ---------------------------------------------------------------------------------------
 
@@ -87,7 +94,7 @@ def _no_axis(axis):
 
 
 def _axes(x, axis):
-    """Return the axes of ``x`` to reduce as a sorted tuple without repetitions, None for all."""
+    """Return the axes of ``x`` to reduce as a sorted tuple without duplicates; None for all."""
     axes = _axis_list(axis)
     if axes is None:
         return None
@@ -101,17 +108,17 @@ def _axes(x, axis):
     return tuple(sorted({a % ndim for a in axes}))
 
 
-def check_and_normalize_axes(x, axis):
-    """Return ``axis`` as a sorted list of axes of ``x``, none of them negative; all for None or [].
+def check_and_normalize_axes(x: TensorLike, axis: Axis) -> list[int]:
+    """Return ``axis`` as a sorted list of axes from 0 to x.ndim-1; None and [] mean all axes.
 
-    Raises TypeError unless axis is made of integers and constants, ValueError if one is out of
+    Raises TypeError unless axis consists of integers and constants, ValueError if one is out of
     range.
     """
     x = as_tensor_variable(x)
     return list(_axes(x, axis) or range(x.type.ndim))
 
 
-def makeKeepDims(x, y, axis):
+def makeKeepDims(x: TensorLike, y: TensorLike, axis: Axis) -> TensorVariable:
     """Return ``y``, a reduction of ``x`` along ``axis``, with the reduced dimensions kept as 1."""
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     return _keep_dims(x, y, _axes(x, axis))
@@ -122,7 +129,7 @@ def _keep_dims(x, y, axes):
 
 
 def _spread(ndim, axes):
-    """Return the order of dimensions that gives a reduction its reduced dimensions back."""
+    """Return the order for a DimShuffle that inserts the reduced dimensions, with length 1."""
     kept = iter(range(ndim))
     return tuple("x" if axes is None or i in axes else next(kept) for i in range(ndim))
 
@@ -144,12 +151,12 @@ class CAReduce(Op):
     """A commutative and associative scalar operation applied along axes.
 
     scalar_op: of two inputs and one output. axis: an axis, a sequence of axes, or None for all.
-    The output has the dtype of the input, and no dimension for an axis that was reduced.
+    The output has the dtype of the input, and lacks the reduced dimensions.
     """
 
-    __props__ = ("scalar_op", "axis")
-    traffic = traffic.each_once
-    #: the result where there is no element, for operations that have none by themselves
+    __props__: tuple[str, ...] = ("scalar_op", "axis")
+    traffic = costs.each_once
+    #: the result without any element, for operations that have no identity
     of_nothing: float | None = None
 
     def __init__(self, scalar_op, axis=None):
@@ -171,7 +178,7 @@ class CAReduce(Op):
         return Apply(op, [x], [output])
 
     def _for(self, x):
-        """Return this Op with what depends on the input decided: no axis counts from the end."""
+        """Return this Op for an input: its axes do not count from the end, its dtypes are known."""
         axes = _axes(x, self.axis)
         if axes == self.axis:
             return self
@@ -190,7 +197,7 @@ class CAReduce(Op):
         return self.scalar_op.element_cost(2)
 
     def flops(self, inputs, outputs):
-        """Return how often two numbers become one, by the shapes of inputs and outputs."""
+        """Return how often the scalar operation is applied. inputs, outputs: their shapes."""
         if self.scalar_op.row is None or not self.scalar_op.row.flops:
             return None
         n = math.prod(inputs[0])
@@ -203,13 +210,13 @@ class CAReduce(Op):
             computing = self._acc_dtype(node.inputs[0].type.dtype)
             result = self._reduced(x, axes, computing) if axes else x
             dtype = node.outputs[0].type.numpy_dtype
-            # without axes the result still is the input
+            # without axes the result is the input itself, which must be copied
             output_storage[0][0] = np.array(result, dtype=dtype, copy=None if axes else True)
 
     def _reduced(self, x, axes, dtype):
         row = self.scalar_op.row
         ufunc = None if row is None else _UFUNCS.get(row.name)
-        if self.of_nothing is not None:
+        if ufunc is not None and self.of_nothing is not None:
             return ufunc.reduce(x, axis=axes, dtype=dtype, initial=self.of_nothing)
         if ufunc is None or ufunc.identity is None:
             check_not_empty(x, axes, self.scalar_op)
@@ -253,7 +260,7 @@ class CAReduce(Op):
         return f"Reduce{{{self.scalar_op}}}{_axis_text(self.axis)}"
 
 
-def check_not_empty(x, axes, operation):
+def check_not_empty(x: np.ndarray, axes: Iterable[int], operation: object) -> None:
     """Raise ValueError if there is nothing to reduce, for an operation without an identity."""
     for axis in axes:
         if x.shape[axis] == 0:
@@ -269,14 +276,14 @@ def _gradient_of_sum(x, gz, axes):
 
 
 def _gradient_of_extremum(x, extremum, gz, axes):
-    """Every element that equals the extremum gets the whole gradient."""
+    """Return the gradient: every element that equals the extremum gets all of it."""
     order = _spread(x.type.ndim, axes)
     reached = elemwise("eq")(dimshuffle(extremum, order), x)
     return elemwise("mul")(reached, dimshuffle(gz, order))
 
 
 class Supremum(CAReduce):
-    """The maximum of floats along axes; minus infinity where there is no element."""
+    """The maximum of floats along axes; minus infinity if there is no element."""
 
     __props__ = ("axis",)
     of_nothing = -math.inf
@@ -286,7 +293,7 @@ class Supremum(CAReduce):
 
 
 class _Logical(CAReduce):
-    """What All and Any share: numbers count as true unless they are 0."""
+    """Base of All and Any: a number is true unless it is 0."""
 
     __props__ = ("axis",)
 
@@ -333,14 +340,14 @@ def _dtype_name(dtype):
 
 
 class CAReduceDtype(CAReduce):
-    """A CAReduce that computes in ``acc_dtype`` and gives ``dtype``.
+    """A CAReduce that accumulates in ``acc_dtype`` and returns ``dtype``.
 
-    dtype: None stands for int64 or uint64 for integers and bool, else the dtype of the input.
-    acc_dtype: None stands for a wider dtype of the same kind: int64, uint64, float64 (float32 for
-    float16), complex128. TypeError where it would lose precision.
+    dtype: None means int64 or uint64 for integers and bool, else the dtype of the input. acc_dtype:
+    None means a wider dtype of the same kind: int64, uint64, float64 (float32 for float16),
+    complex128. Raises TypeError if it would lose precision.
     """
 
-    __props__ = ("scalar_op", "axis", "dtype", "acc_dtype")
+    __props__: tuple[str, ...] = ("scalar_op", "axis", "dtype", "acc_dtype")
 
     def __init__(self, scalar_op, axis=None, dtype=None, acc_dtype=None):
         super().__init__(scalar_op, axis)
@@ -358,7 +365,7 @@ class CAReduceDtype(CAReduce):
         both = dtypes.upcast(idtype, self.acc_dtype)
         if both != self.acc_dtype:
             raise TypeError(
-                f"{self} of {idtype} would lose precision: an accumulator holds {both} at least. "
+                f"{self} of {idtype} would lose precision: acc_dtype must be {both} at least. "
                 f"Leave acc_dtype out and give dtype='{self.acc_dtype}' for a precise result that "
                 "is rounded at the end, or cast the input"
             )
@@ -401,8 +408,8 @@ class Sum(CAReduceDtype):
 class Prod(CAReduceDtype):
     """The product of the elements along axes; see CAReduceDtype for the dtypes.
 
-    no_zeros_in_input: a promise that makes the gradient cheaper; what it is where one of the
-    elements is 0 after all, is not defined.
+    no_zeros_in_input: promises that no element is 0, which makes the gradient cheaper. The gradient
+    is undefined if the promise does not hold.
     """
 
     __props__ = ("axis", "dtype", "acc_dtype")
@@ -418,7 +425,7 @@ class Prod(CAReduceDtype):
         by_factor = mul(gz, dimshuffle(out, order))
         if self.no_zeros_in_input:
             return elemwise("true_div")(by_factor, x)
-        # a group with one zero has a gradient at that zero alone: the product of the others
+        # with a single zero, the gradient is 0 except at that zero: the product of the others
         is_zero = eq(x, 0.0)
         one_for_zero = switch(is_zero, constant(np.ones((), x.type.dtype)), x)
         without_zeros = elemwise("true_div")(by_factor, one_for_zero)
@@ -445,7 +452,7 @@ class Prod(CAReduceDtype):
 
 
 class MulWithoutZeros(BinaryScalarOp):
-    """The product of two numbers, where 0 counts as absent: the other number."""
+    """The product of two numbers; if one of them is 0, the other number."""
 
     def output_dtypes(self, in_dtypes):
         return [dtypes.upcast(*in_dtypes)]
@@ -466,7 +473,7 @@ mul_without_zeros = MulWithoutZeros(name="mul_without_zeros")
 
 
 class ProdWithoutZeros(CAReduceDtype):
-    """The product of those elements along axes that are not 0; 0 where all of them are."""
+    """The product of the nonzero elements along axes; 0 if all elements are 0."""
 
     __props__ = ("axis", "dtype", "acc_dtype")
 
@@ -481,9 +488,8 @@ class ProdWithoutZeros(CAReduceDtype):
 
     def _gradient(self, x, out, gz):
         return NullType(
-            "the product without zeros, which the gradient of a product is made of, has no "
-            "gradient where an element is 0: give prod the argument no_zeros_in_input=True if "
-            "none is"
+            "the gradient of a product has no gradient where an element is 0: give prod the "
+            "argument no_zeros_in_input=True if none is"
         ).make_variable()
 
     def __str__(self):
@@ -499,10 +505,10 @@ def _prod_without_zeros(axes, dtype, acc_dtype):
 
 
 class _Extremum(Op):
-    """What MaxAndArgmax and Argmax share: axes, and positions in them."""
+    """Base of MaxAndArgmax and Argmax: axes, and positions in them."""
 
     __props__ = ("axis",)
-    traffic = traffic.each_once
+    traffic = costs.each_once
 
     def __init__(self, axis):
         axes = _axis_list(axis)
@@ -511,7 +517,7 @@ class _Extremum(Op):
         self.axis = tuple(axes)
 
     def _prepare(self, x):
-        """Return (x as a tensor, this Op with axes of x, the pattern of what is left)."""
+        """Return (x as a tensor, this Op with axes of x, the broadcast pattern of the output)."""
         x = as_tensor_variable(x)
         axes = tuple(check_and_normalize_axes(x, self.axis)) if self.axis else ()
         op = self
@@ -536,8 +542,7 @@ class _Extremum(Op):
 class MaxAndArgmax(_Extremum):
     """The maximum along axes, and the position of the first one, counted in C order over the axes.
 
-    axis: a tuple of axes. Not-a-numbers count as larger than any number. ValueError where there is
-    no element.
+    axis: a tuple of axes. NaN is larger than any number. Raises ValueError without any element.
     """
 
     nout = 2
@@ -584,7 +589,7 @@ class MaxAndArgmax(_Extremum):
 class Argmax(_Extremum):
     """The position of the first maximum along axes, counted in C order over the axes.
 
-    axis: a tuple of axes. ValueError where there is no element.
+    axis: a tuple of axes. Raises ValueError without any element.
     """
 
     def make_node(self, x):
@@ -624,12 +629,19 @@ def _reduced(cls, x, axis, keepdims, *options):
     return _keep_dims(x, result, axes) if keepdims else result
 
 
-def sum(input, axis=None, dtype=None, keepdims=False, acc_dtype=None):
-    """Return the sum along ``axis`` (all unless told).
+def sum(
+    input: TensorLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    acc_dtype: DTypeLike | None = None,
+) -> TensorVariable:
+    """Return the sum along ``axis`` (default: all).
 
-    dtype: of the result; int64 or uint64 for integers unless told, else that of the input.
-    acc_dtype: to add up in; float64 for float32 unless told. keepdims: keep the reduced dimensions
-    with length 1. ValueError if an axis is out of range, TypeError if acc_dtype loses precision.
+    dtype: of the result (default: int64 or uint64 for integers, else that of the input). acc_dtype:
+    of the accumulator (default: a wider one, float64 for float32). keepdims: keep the reduced
+    dimensions, with length 1. Raises ValueError if an axis is out of range, TypeError if acc_dtype
+    loses precision.
     """
     x = as_tensor_variable(input)
     options = _concrete_dtypes(x, dtype, acc_dtype)
@@ -637,38 +649,52 @@ def sum(input, axis=None, dtype=None, keepdims=False, acc_dtype=None):
 
 
 def _concrete_dtypes(x, dtype, acc_dtype):
-    """Return the dtypes that a reduction of ``x`` has where None leaves them to the input's."""
+    """Return dtype and acc_dtype for a reduction of ``x``, with the defaults in place of None."""
     dtype, acc_dtype = _dtype_name(dtype), _dtype_name(acc_dtype)
     if dtype is None:
         dtype = _WIDE.get(x.type.dtype, x.type.dtype)
     return dtype, _WIDE_ACC.get(x.type.dtype, x.type.dtype) if acc_dtype is None else acc_dtype
 
 
-def prod(input, axis=None, dtype=None, keepdims=False, acc_dtype=None, no_zeros_in_input=False):
-    """Return the product along ``axis`` (all unless told).
+def prod(
+    input: TensorLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    acc_dtype: DTypeLike | None = None,
+    no_zeros_in_input: bool = False,
+) -> TensorVariable:
+    """Return the product along ``axis`` (default: all).
 
-    dtype, acc_dtype, keepdims: as in ``sum``. no_zeros_in_input: a promise that makes the gradient
-    cheaper.
+    dtype, acc_dtype, keepdims: as in ``sum``. no_zeros_in_input: promises that no element
+    is 0, which makes the gradient cheaper.
     """
     x = as_tensor_variable(input)
     options = _concrete_dtypes(x, dtype, acc_dtype)
     return _reduced(Prod, x, axis, keepdims, *options, bool(no_zeros_in_input))
 
 
-def any(x, axis=None, keepdims=False):
-    """Return whether any element along ``axis`` (all unless told) is not 0."""
+def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
+    """Return whether any element along ``axis`` (default: all) is not 0."""
     return _reduced(Any, x, axis, keepdims)
 
 
-def all(x, axis=None, keepdims=False):
-    """Return whether all elements along ``axis`` (all unless told) are not 0."""
+def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
+    """Return whether all elements along ``axis`` (default: all) are not 0."""
     return _reduced(All, x, axis, keepdims)
 
 
-def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None):
-    """Return the mean along ``axis`` (all unless told); of integers it is float64.
+def mean(
+    input: TensorLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    op: bool = False,
+    keepdims: bool = False,
+    acc_dtype: DTypeLike | None = None,
+) -> Tensor:
+    """Return the mean along ``axis`` (default: all); float64 for integers.
 
-    dtype: to sum in, and of the result if it is a float. op: accepted for old programs, without
+    dtype: of the sum, and of the result if it is a float. op: accepted for old programs, without
     effect. keepdims, acc_dtype: as in ``sum``.
     """
     x = as_tensor_variable(input)
@@ -676,7 +702,7 @@ def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None)
     result_is_half = sum_dtype == "float16" or (sum_dtype is None and x.type.dtype == "float16")
     if sum_dtype is None and result_is_half:
         sum_dtype = "float32"
-    total = sum(x, axis, sum_dtype, keepdims, acc_dtype)
+    total: Tensor = sum(x, axis, sum_dtype, keepdims, acc_dtype)
     axes = range(x.type.ndim) if axis is None else _axes_as_given(x, axis)
     divisor = "float32" if total.type.dtype in _NARROW else "float64"
     if axes:
@@ -692,23 +718,29 @@ _NARROW = ("float16", "float32", "complex64")
 
 
 def _axes_as_given(x, axis):
-    """Return the axes in the order, and with the signs, that the caller gave, each once."""
+    """Return the axes in the caller's order and with the caller's signs, without duplicates."""
     ndim = x.type.ndim
     return list({a % ndim: a for a in _axis_list(axis)}.values())
 
 
-def var(input, axis=None, ddof=0, keepdims=False, corrected=False):
-    """Return the variance along ``axis`` (all unless told), by two passes over the input.
+def var(
+    input: TensorLike,
+    axis: Axis = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    corrected: bool = False,
+) -> Tensor:
+    """Return the variance along ``axis`` (default: all), by two passes over the input.
 
-    ddof: what is subtracted from the number of elements in the divisor. corrected: subtract the
-    square of what rounding left in the mean.
+    ddof: the divisor is the number of elements minus ddof. corrected: correct the result for the
+    rounding error of the mean.
     """
     x = as_tensor_variable(input)
     axes = list(range(x.type.ndim)) if axis is None else _axes_as_given(x, axis)
     centered = elemwise("sub")(x, mean(x, axes, keepdims=True))
     two = constant(np.array(2, centered.type.dtype))
     squares = elemwise("pow")(centered, two)
-    # what the rounded mean left behind adds its own square to the mean of the squares
+    # the rounding error of the mean adds its square to the mean of the squares
     if ddof == 0:
         result = mean(squares, axes, keepdims=keepdims)
         if corrected:
@@ -733,10 +765,10 @@ def _divided(x, divisors):
 
 
 class RootOfSum(ViewOp):
-    """Gives its first input, ``x ** power``, where the second is x, a sum of powers.
+    """Returns its first input, ``x ** power``; the second is x, a sum of powers.
 
-    Its derivative by x is 0 where x is 0. The derivative of a root is infinite there and that of
-    the powers 0, so that their product would be NaN; 0 is one of the slopes of the kink.
+    The derivative by x is 0 where x is 0: that of the root is infinite there and that of the powers
+    0, so that their product would be NaN; 0 is a subgradient.
     """
 
     __props__ = ("power",)
@@ -744,7 +776,7 @@ class RootOfSum(ViewOp):
     def __init__(self, power):
         self.power = power
 
-    def make_node(self, root, x):
+    def make_node(self, root, x):  # type: ignore[override]  # a view of one of two inputs
         return Apply(self, [root, x], [root.type.make_variable()])
 
     def infer_shape(self, node, shapes):
@@ -770,10 +802,16 @@ class RootOfSum(ViewOp):
         return elemwise("mul")(power, elemwise("true_div")(root, nonzero))
 
 
-def std(input, axis=None, ddof=0, keepdims=False, corrected=False):
+def std(
+    input: TensorLike,
+    axis: Axis = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    corrected: bool = False,
+) -> TensorVariable:
     """Return the standard deviation along ``axis`` (default: all); arguments as for ``var``.
 
-    Where it is 0 its gradient is 0, one of the slopes of that kink.
+    Where it is 0, its gradient is 0, which is a subgradient.
     """
     variance = var(input, axis, ddof, keepdims, corrected)
     result = RootOfSum(0.5)(elemwise("sqrt")(variance), variance)
@@ -781,8 +819,10 @@ def std(input, axis=None, ddof=0, keepdims=False, corrected=False):
     return result
 
 
-def max_and_argmax(a, axis=None, keepdims=False):
-    """Return [maximum, position of the first maximum] along ``axis`` (all unless told).
+def max_and_argmax(
+    a: TensorLike, axis: Axis = None, keepdims: bool = False
+) -> list[TensorVariable]:
+    """Return [maximum, position of the first maximum] along ``axis`` (default: all).
 
     axis: integers or constants. Positions count in C order over the reduced axes.
     """
@@ -792,34 +832,38 @@ def max_and_argmax(a, axis=None, keepdims=False):
     return [_keep_dims(a, r, axes) for r in results] if keepdims else results
 
 
-def max(x, axis=None, keepdims=False):
-    """Return the maximum along ``axis`` (all unless told); NaN where an element is NaN.
+def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
+    """Return the maximum along ``axis`` (default: all); NaN if an element is NaN.
 
     In the gradient, all elements that equal the maximum get the whole gradient.
     """
     return max_and_argmax(x, axis, keepdims)[0]
 
 
-def argmax(x, axis=None, keepdims=False):
-    """Return the position of the first maximum along ``axis`` (in the whole array unless told)."""
+def argmax(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
+    """Return the position of the first maximum along ``axis`` (default: in the flattened array)."""
     return max_and_argmax(x, axis, keepdims)[1]
 
 
 def _turned(x):
-    """Return (``x`` with its order turned around, the function that did it, its own inverse)."""
+    """Return (``x`` by a function that reverses the order of numbers, that function).
+
+    The function is its own inverse.
+    """
     dtype = x.type.dtype
     if dtype in dtypes.COMPLEX:
         raise NotImplementedError(f"complex numbers have no minimum; {x} has dtype {dtype}")
+    turn: Callable
     if dtype in dtypes.UNSIGNED:
         turn = partial(elemwise("sub"), constant(np.iinfo(dtype).max, dtype=dtype))
     else:
-        # ~x is -1 - x: unlike -x it turns the least integer around too
+        # ~x is -1 - x: unlike -x it does not overflow for the smallest integer
         turn = elemwise("neg" if dtype in dtypes.FLOATS else "invert")
     return turn(x), turn
 
 
-def min(x, axis=None, keepdims=False):
-    """Return the minimum along ``axis`` (all unless told); NaN where an element is NaN.
+def min(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
+    """Return the minimum along ``axis`` (default: all); NaN if an element is NaN.
 
     In the gradient, all elements that equal the minimum get the whole gradient.
     """
@@ -827,13 +871,13 @@ def min(x, axis=None, keepdims=False):
     return turn(max(turned, axis, keepdims))
 
 
-def argmin(x, axis=None, keepdims=False):
-    """Return the position of the first minimum along ``axis`` (in the whole array unless told)."""
+def argmin(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> TensorVariable:
+    """Return the position of the first minimum along ``axis`` (default: in the flattened array)."""
     turned, _ = _turned(as_tensor_variable(x))
     return argmax(turned, axis, keepdims)
 
 
-def ptp(a, axis=None):
-    """Return the maximum minus the minimum along ``axis`` (all unless told)."""
+def ptp(a: TensorLike, axis: Axis = None) -> TensorVariable:
+    """Return the maximum minus the minimum along ``axis`` (default: all)."""
     a = as_tensor_variable(a)
     return elemwise("sub")(max(a, axis), min(a, axis))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from opwise.graph.apply import Apply
@@ -10,12 +12,13 @@ from opwise.graph.op import Op
 from opwise.scalar import dtypes
 from opwise.tensor.advanced_subtensor import sum_to, zero_gradient
 from opwise.tensor.creation import arange
-from opwise.tensor.elemwise import cast, dimshuffle, elemwise, pad_left
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import cast, elemwise, pad_left
 from opwise.tensor.shape import flatten
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.subtensor import getitem, take
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
 
 __all__ = [
     "Choose", "Nonzero", "PermuteRowElements", "choose", "flatnonzero", "inverse_permutation",
@@ -44,10 +47,11 @@ class Nonzero(Op):
 _nonzero = Nonzero()
 
 
-def nonzero(a, return_matrix=False):
+def nonzero(a: TensorLike, return_matrix: bool = False) -> Any:
     """Return the positions of the elements of ``a`` that are not 0, in C order.
 
-    A tuple of int64 vectors, one for each dimension; return_matrix: these as rows of a matrix.
+    The result is a tuple of int64 vectors, one for each dimension; return_matrix: a matrix with
+    these as rows.
     """
     matrix = _nonzero(a)
     if return_matrix:
@@ -55,7 +59,7 @@ def nonzero(a, return_matrix=False):
     return tuple(getitem(matrix, d) for d in range(as_tensor_variable(a).type.ndim))
 
 
-def flatnonzero(a):
+def flatnonzero(a: TensorLike) -> Any:
     """Return the positions in the flattened ``a`` of the elements that are not 0."""
     a = as_tensor_variable(a)
     if a.type.ndim == 0:
@@ -63,16 +67,16 @@ def flatnonzero(a):
     return nonzero(flatten(a))[0]
 
 
-def nonzero_values(a):
+def nonzero_values(a: TensorLike) -> Any:
     """Return the elements of ``a`` that are not 0, in C order, as a vector."""
     a = as_tensor_variable(a)
     return take(flatten(a), flatnonzero(a))
 
 
-def compress(condition, x, axis=None):
-    """Return the parts of ``x`` along ``axis`` for which ``condition``, a vector, is not 0.
+def compress(condition: TensorLike, x: TensorLike, axis: int | None = None) -> Any:
+    """Return the slices of ``x`` along ``axis`` for which ``condition``, a vector, is not 0.
 
-    axis: None takes elements of the flattened x.
+    axis: None selects elements of the flattened x.
     """
     return take(x, flatnonzero(condition), axis=axis)
 
@@ -91,8 +95,8 @@ class Choose(Op):
             raise ValueError(f"choose: the mode must be 'raise', 'wrap' or 'clip', not {mode!r}")
         self.mode = mode
 
-    def make_node(self, a, *choices):
-        a, *choices = map(as_tensor_variable, (a, *choices))
+    def make_node(self, a, *given):
+        a, *choices = map(as_tensor_variable, (a, *given))
         if a.type.dtype not in dtypes.INTEGERS:
             raise TypeError(
                 f"choose first argument must have an [u]int* dtype. Got {a.type.dtype}."
@@ -124,7 +128,7 @@ class Choose(Op):
             return [disconnected_type.make_variable(), *grads]
         (c,) = choices
         count = shape_of(c)[0]
-        # the number of the choice comes as an axis in front of all others
+        # axis 0 runs over the choices
         ndim = gz.type.ndim
         numbers = dimshuffle(arange(count), (0, *"x" * ndim))
         chosen = elemwise("eq")(pad_left(self._in_range(a, count), ndim + 1), numbers)
@@ -135,27 +139,27 @@ class Choose(Op):
         return [disconnected_type.make_variable(), gc]
 
     def _in_range(self, a, count):
-        """Return ``a`` with numbers out of range brought into it as the mode says."""
+        """Return ``a`` with numbers that are out of range clipped or wrapped, as the mode says."""
         if self.mode == "wrap":
             return a % count
         return elemwise("clip")(a, 0, count - 1) if self.mode == "clip" else a
 
     @staticmethod
     def _part(choice, chosen, gz):
-        """Return the part of a gradient that goes to a choice, where it was chosen."""
+        """Return the gradient by a choice: that of the result where the choice was taken."""
         if choice.type.dtype in dtypes.DISCRETE:
             return zero_gradient(choice)
         return sum_to(choice, elemwise("switch")(chosen, gz, 0))
 
 
-def choose(a, choices, out=None, mode="raise"):
+def choose(a: TensorLike, choices: Any, out: None = None, mode: str = "raise") -> TensorVariable:
     """Return, for each element of ``a``, the element of the choice of that number.
 
     a: integers. choices: a tensor with the choices along its first axis, or a list of tensors; all
-    broadcast together. mode: 'raise' an error out of range, 'wrap' around, or 'clip' to the range.
+    broadcast together. mode: 'raise' an error for numbers out of range, 'wrap' or 'clip' them.
     """
     if out is not None:
-        raise ValueError("choose: the argument out is not supported; use what is returned")
+        raise ValueError("choose: the argument out is not supported; use the result")
     if isinstance(choices, list | tuple) and len(choices) > 1:
         return Choose(mode)(a, *choices)
     if isinstance(choices, list | tuple):
@@ -167,8 +171,8 @@ def choose(a, choices, out=None, mode="raise"):
 class PermuteRowElements(Op):
     """Each row of x in the order of the corresponding row of y; inputs (x, y, inverse).
 
-    x and y broadcast to one shape, except along the last axis. inverse: an integer scalar, not 0 to
-    apply the inverse of the permutations.
+    x and y broadcast to one shape, except along the last axis. inverse: an integer scalar: 1 to
+    apply the inverse permutations, 0 for those given.
     """
 
     __props__ = ()
@@ -221,7 +225,7 @@ class PermuteRowElements(Op):
 _permute = PermuteRowElements()
 
 
-def permute_row_elements(x, y, inverse=0):
+def permute_row_elements(x: TensorLike, y: TensorLike, inverse: Any = 0) -> TensorVariable:
     """Return each row of ``x`` in the order of the corresponding row of ``y``.
 
     x and y broadcast, so that a vector y permutes every row. inverse: 1 for the inverse orders.
@@ -229,8 +233,8 @@ def permute_row_elements(x, y, inverse=0):
     return _permute(x, y, inverse)
 
 
-def inverse_permutation(perm):
-    """Return the inverse of each permutation in the last dimension of ``perm``, of its dtype."""
+def inverse_permutation(perm: TensorLike) -> TensorVariable:
+    """Return the inverse of each permutation along the last dimension of ``perm``."""
     perm = as_tensor_variable(perm)
     n = getitem(shape_of(perm), -1)
     return permute_row_elements(arange(n, dtype=perm.type.dtype), perm, inverse=1)

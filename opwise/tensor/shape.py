@@ -1,28 +1,39 @@
-"""Shapes: reading, changing and promising them, and what is known of a shape vector beforehand.
+"""Shapes: reading, changing and specifying them.
 
-Joining and splitting is in ``opwise.tensor.join``, squeezing of one axis and the like in
-``opwise.tensor.extra_ops``.
+What is known of a shape before a program runs is in ``opwise.tensor.knownvalues``, joining and
+splitting in ``opwise.tensor.join``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from math import prod
+from typing import Any
 
 import numpy as np
 
-from opwise.errors import NotScalarConstantError
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
-from opwise.graph.variable import Constant
-from opwise.profiling import traffic
+from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.op import Cast
-from opwise.scalar.row import ROWS
-from opwise.tensor.elemwise import Elemwise, cast, dimshuffle_op, elemwise
+from opwise.scalar.spec import ROWS
+from opwise.tensor.dimshuffle import dimshuffle_op
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
+from opwise.tensor.knownvalues import (
+    equals_input,
+    is_one,
+    known_length,
+    number_rule,
+    vector_entries,
+    vector_entry,
+    vector_rule,
+)
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable, constant
 
 __all__ = [
     "Rebroadcast",
@@ -31,7 +42,6 @@ __all__ = [
     "SpecifyShape",
     "addbroadcast",
     "flatten",
-    "get_vector_length",
     "is_flat",
     "patternbroadcast",
     "reshape",
@@ -54,10 +64,10 @@ class Shape(Op):
     """The shape of a tensor, as an int64 vector."""
 
     __props__ = ()
-    flops, traffic = traffic.no_flops, traffic.written
+    flops, traffic = costs.no_flops, costs.written
 
     def make_node(self, x):
-        # other types than TensorType have shapes too: leave variables as they are
+        # types other than TensorType have shapes as well: leave variables as they are
         if not hasattr(x, "type"):
             x = as_tensor_variable(x)
         return Apply(self, [x], [tensor_type("int64", (False,)).make_variable()])
@@ -86,7 +96,7 @@ class Shape_i(Op):
     """The length of dimension ``i`` of a tensor, as an int64 scalar."""
 
     __props__ = ("i",)
-    flops, traffic = traffic.no_flops, traffic.written
+    flops, traffic = costs.no_flops, costs.written
 
     def __init__(self, i):
         self.i = int(i)
@@ -95,9 +105,7 @@ class Shape_i(Op):
         if not hasattr(x, "type"):
             x = as_tensor_variable(x)
         if self.i >= x.type.ndim:
-            raise TypeError(
-                f"{x} has {x.type.ndim} dimensions: it has none with the number {self.i}"
-            )
+            raise TypeError(f"{x} has {x.type.ndim} dimensions: it has no dimension {self.i}")
         return Apply(self, [x], [tensor_type("int64", ()).make_variable()])
 
     def perform(self, node, inputs, output_storage):
@@ -120,15 +128,15 @@ class Shape_i(Op):
 
 
 @cache
-def shape_i_op(i):
+def shape_i_op(i: int) -> Shape_i:
     """Return the Op that gives the length of dimension ``i``; the same object each time."""
     return Shape_i(i)
 
 
-def shape_i(var, i, fgraph=None):
+def shape_i(var: Variable, i: int, fgraph: Any = None) -> Any:
     """Return the length of dimension ``i`` of ``var``.
 
-    fgraph: where it tracks shapes, what it knows of this one is returned.
+    fgraph: a graph; if it tracks shapes, the length that it knows is returned.
     """
     feature = getattr(fgraph, "shape_feature", None)
     if feature is not None:
@@ -138,8 +146,8 @@ def shape_i(var, i, fgraph=None):
     return _shape(var)[i]
 
 
-def length(n):
-    """Return a length as an int64 scalar: an int as a constant, an integer variable cast."""
+def length(n: Any) -> Any:
+    """Return a length, an int or an integer variable, as an int64 variable."""
     if isinstance(n, Constant):
         return n if n.type.dtype == "int64" else constant(np.int64(n.data))
     if hasattr(n, "type"):
@@ -147,129 +155,30 @@ def length(n):
     return constant(np.int64(n))
 
 
-# --- what is known of a vector before it is computed --------------------------------------------
+# --- what is known of lengths ----------------------------------------------------------------
 
-_DEEPEST = 30
+_MAX_DEPTH = 30
 
 
-def get_vector_length(v):
-    """Return the length of a symbolic vector, as an int.
+def is_length(entry: Any, depth: int = _MAX_DEPTH) -> bool:
+    """Return whether an entry of a shape is known to be 0 or more.
 
-    Raises TypeError unless v is a vector, ValueError if its length is not known beforehand.
+    depth: how many Applys may be looked through.
     """
-    v = as_tensor_variable(v)
-    if v.type.ndim != 1:
-        raise TypeError(f"a vector is needed, got '{v}' of {v.type}")
-    known = known_length(v)
-    if known is None:
-        raise ValueError(
-            f"length not known: {v}. Only variables of known length, such as x.shape, can be "
-            "looped over or unpacked. Compute with the whole variable (T.sum instead of sum, T.max "
-            "instead of max), or take items by an index."
-        )
-    return known
-
-
-def known_length(v, deepest=_DEEPEST):
-    """Return the length of a vector if it is known beforehand, else None."""
-    if isinstance(v, Constant):
-        return len(v.data)
-    if v.type.broadcastable[0]:
-        return 1
-    if v.owner is None or deepest == 0:
-        return None
-    if isinstance(v.owner.op, Elemwise):
-        operands = [x for x in v.owner.inputs if not x.type.broadcastable[0]]
-        lengths = (known_length(x, deepest - 1) for x in operands)
-        return next((n for n in lengths if n is not None), None)
-    rules = _vector_rules().get(type(v.owner.op))
-    return None if rules is None else rules[0](v.owner, deepest - 1)
-
-
-def vector_entry(v, i):
-    """Return entry ``i`` of an integer vector as far as it is known beforehand.
-
-    A numpy integer, a 0-d variable that is computed without the vector, or None. i may be negative.
-    """
-    casts = []
-    while True:
-        if i < 0:
-            n = known_length(v)
-            if n is None or i + n < 0:
-                return None
-            i += n
-        if isinstance(v, Constant):
-            found = v.data[i] if i < len(v.data) else None
-            break
-        if v.owner is None:
-            return None
-        op = v.owner.op
-        if isinstance(op, Elemwise) and isinstance(op.scalar_op, Cast):
-            casts.append(v.type.dtype)
-            v = v.owner.inputs[0]
-            continue
-        rules = _vector_rules().get(type(op))
-        found = None if rules is None else rules[1](v.owner, i)
-        if not isinstance(found, tuple):
-            break
-        v, i = found
-    return None if found is None else _as_dtypes(_number_of(found), reversed(casts))
-
-
-def _number_of(entry):
-    """Return the number that an entry is if it is a constant, perhaps cast; else the entry."""
-    if isinstance(entry, Constant):
-        return entry.data[()]
-    owner = getattr(entry, "owner", None)
-    if owner is not None and isinstance(owner.op, Elemwise):
-        (x, *_) = owner.inputs
-        if isinstance(owner.op.scalar_op, Cast) and isinstance(x, Constant):
-            return x.data.astype(entry.type.dtype)[()]
-    return entry
-
-
-def _as_dtypes(entry, casts):
-    for dtype in casts:
-        entry = cast(entry, dtype) if hasattr(entry, "type") else np.dtype(dtype).type(entry)
-    return entry
-
-
-def vector_entries(v, n):
-    """Return the ``n`` entries of an integer vector, as numpy integers or 0-d variables."""
-    entries = (vector_entry(v, i) for i in range(n))
-    return [v[i] if entry is None else entry for i, entry in enumerate(entries)]
-
-
-def is_one(entry):
-    """Return whether an entry, as ``vector_entry`` gives it, is known to be 1."""
-    if not hasattr(entry, "type"):
-        return entry is not None and bool(entry == 1)
-    if entry.owner is None and not isinstance(entry, Constant):
-        return False
-    from opwise.tensor.creation import get_scalar_constant_value
-
-    try:
-        return bool(get_scalar_constant_value(entry) == 1)
-    except NotScalarConstantError:
-        return False
-
-
-def is_length(entry, deepest=_DEEPEST):
-    """Return whether an entry is known not to be negative: a length, or made of lengths."""
     if not hasattr(entry, "type"):
         return bool(entry >= 0)
     if isinstance(entry, Constant):
         return bool(np.all(entry.data >= 0))
-    if entry.owner is None or deepest == 0:
+    if entry.owner is None or depth == 0:
         return False
     op, operands = entry.owner.op, entry.owner.inputs
     if isinstance(op, Elemwise):
         if not (isinstance(op.scalar_op, Cast) or op.scalar_op.row in _KEEP_SIGN):
             return False
-        return all(is_length(x, deepest - 1) for x in operands)
+        return all(is_length(x, depth - 1) for x in operands)
     if isinstance(op, Shape_i):
         return True
-    # an entry of a shape: what makes a scalar from a Shape is a Subtensor
+    # an entry of a shape: only a Subtensor makes a scalar of a Shape
     shape_owner = operands[0].owner if operands else None
     return shape_owner is not None and isinstance(shape_owner.op, Shape)
 
@@ -277,28 +186,8 @@ def is_length(entry, deepest=_DEEPEST):
 _KEEP_SIGN = tuple(ROWS[name] for name in ("add", "mul", "int_div", "maximum", "minimum"))
 
 
-@cache
-def _vector_rules():
-    """Return {class of an Op: (rule for the length, rule for an entry) of the vector it makes}.
-
-    The first gives an int or None; the second, for a position that is not negative, a number, a 0-d
-    variable, a pair of a vector and a position in it, or None. Read late: most of these modules
-    need this one.
-    """
-    from opwise.tensor.join import Join, MakeVector
-    from opwise.tensor.subtensor import Subtensor
-
-    return {
-        Shape: (lambda node, _: node.inputs[0].type.ndim, _entry_of_shape),
-        MakeVector: (lambda node, _: len(node.inputs), _entry_of_list),
-        Join: (_length_of_join, _entry_of_join),
-        Subtensor: (_length_of_slice, _entry_of_slice),
-        Rebroadcast: (_length_of_input, lambda node, i: (node.inputs[0], i)),
-    }
-
-
 def _entry_of_shape(node, i):
-    """The length of a dimension that the type, a constant or a promise tells."""
+    """Return the length of a dimension that is known from a type, constant or SpecifyShape."""
     (x,) = node.inputs
     pattern = getattr(x.type, "broadcastable", ())
     if i >= len(pattern):
@@ -312,66 +201,30 @@ def _entry_of_shape(node, i):
     return None
 
 
-def _entry_of_list(node, i):
-    return node.inputs[i] if i < len(node.inputs) else None
+vector_rule(Shape, lambda node, _: node.inputs[0].type.ndim, _entry_of_shape)
 
 
-def _length_of_input(node, deepest):
-    return known_length(node.inputs[0], deepest)
+def _entry_of_shape_i(node):
+    """Return the length of a dimension that is known beforehand, else None."""
+    return vector_entry(shape(node.inputs[0]), node.op.i)
 
 
-def _length_of_join(node, deepest):
-    lengths = [known_length(part, deepest) for part in node.inputs[1:]]
-    return None if None in lengths else sum(lengths)
-
-
-def _entry_of_join(node, i):
-    for part in node.inputs[1:]:
-        n = known_length(part)
-        if n is None:
-            return None
-        if i < n:
-            return part, i
-        i -= n
-    return None
-
-
-def _slice_positions(node):
-    """Return the positions that a Subtensor takes from a vector, or None if they are unknown."""
-    from opwise.tensor.creation import constant_index
-
-    index = constant_index(node)
-    n = known_length(node.inputs[0]) if node.inputs[0].type.ndim == 1 else None
-    if index is None or n is None or len(index) != 1 or not isinstance(index[0], slice):
-        return None
-    return range(*index[0].indices(n))
-
-
-def _length_of_slice(node, _):
-    positions = _slice_positions(node)
-    return None if positions is None else len(positions)
-
-
-def _entry_of_slice(node, i):
-    positions = _slice_positions(node)
-    if positions is None or i >= len(positions):
-        return None
-    return node.inputs[0], positions[i]
+number_rule(Shape_i, _entry_of_shape_i)
 
 
 # --- changing -----------------------------------------------------------------------------------
 
 
 class Reshape(Op):
-    """A tensor's elements, in C order, in another shape of ``ndim`` dimensions; a view if possible.
+    """The elements of a tensor, in C order, in another shape; a view if possible.
 
-    The second input is the new shape, an integer vector; one entry may be -1. Dimensions whose
-    entry is known to be 1 are broadcastable.
+    ndim: of the result. The second input is the new shape, an integer vector; one entry may be -1.
+    Dimensions whose entry is known to be 1 are broadcastable.
     """
 
     view_map = {0: [0]}
     __props__ = ("ndim",)
-    flops, traffic = traffic.no_flops, traffic.view_or_copy
+    flops, traffic = costs.no_flops, costs.view_or_copy
 
     def __init__(self, ndim, name=None):
         if name is not None:
@@ -417,7 +270,7 @@ class Reshape(Op):
         if len(others) < len(entries):
             rest = elemwise("int_div")(size, _product(others)) if others else size
             return [tuple(length(e) if hasattr(e, "type") or e >= 0 else rest for e in entries)]
-        # an entry may turn out to be -1, which then is the sign of the product of all
+        # an entry may be -1 at run time; the product of all entries then is negative
         negative = elemwise("neg")(_product(entries))
         rest = elemwise("int_div")(size, elemwise("maximum")(negative, length(1)))
         return [tuple(length(e) if is_length(e) else _length_unless(e, rest) for e in entries)]
@@ -448,7 +301,7 @@ def _product(lengths):
 
 
 def _length_unless(entry, rest):
-    """Return an entry of a new shape as a length: ``rest`` if it is -1."""
+    """Return an entry of a new shape as a length; ``rest`` if it is -1."""
     entry = length(entry)
     return elemwise("switch")(elemwise("eq")(entry, length(-1)), rest, entry)
 
@@ -458,11 +311,12 @@ def _reshape_op(ndim):
     return Reshape(ndim)
 
 
-def reshape(x, newshape, ndim=None):
-    """Return ``x`` with another shape; a view of x where that is possible.
+def reshape(x: TensorLike, newshape: TensorLike, ndim: int | None = None) -> TensorVariable:
+    """Return ``x`` with another shape; a view of x if possible.
 
-    newshape: integers and 0-d variables, or a vector; one entry may be -1, which stands for what
-    the others leave. ndim: the number of entries, needed if newshape is a vector of unknown length.
+    newshape: integers and 0-d variables, or a vector; one entry may be -1, which is
+    computed from the others. ndim: the number of entries; needed if newshape is a vector whose
+    length is not known beforehand.
     """
     newshape = as_tensor_variable(newshape)
     if ndim is None:
@@ -475,28 +329,29 @@ def reshape(x, newshape, ndim=None):
         if ndim is None:
             raise ValueError(
                 f"The length of the provided shape ({newshape}) cannot be automatically "
-                "determined, so the number of dimensions of the result is unknown: give it by the "
+                "determined, and with it the number of dimensions of the result: give it as the "
                 "argument 'ndim' of 'reshape'"
             )
     return _reshape_op(int(ndim))(x, newshape)
 
 
-def flatten(x, ndim=None, outdim=None):
+def flatten(x: TensorLike, ndim: int | None = None, outdim: int | None = None) -> Any:
     """Return ``x`` with all dimensions from ``ndim - 1`` on merged into one; a view if possible.
 
-    ndim: how many dimensions remain, 1 unless told. outdim: the same, under an older name. Raises
+    ndim: of the result (default: 1). outdim: the same, under an older name. Raises
     ValueError unless 1 <= ndim <= x.ndim.
     """
     if ndim is not None and outdim is not None:
-        raise ValueError("ndim and outdim are two names for one argument: give one of them")
+        raise ValueError("ndim and outdim are two names of one argument: give one of them")
     x = as_tensor_variable(x)
     n = ndim if ndim is not None else outdim if outdim is not None else 1
     if n < 1 or n > max(x.type.ndim, 1):
         raise ValueError(
-            f"{n} dimensions cannot remain of {x}, which has {x.type.ndim}: 1 or more can"
+            f"{x} has {x.type.ndim} dimensions: flatten can leave 1 to {max(x.type.ndim, 1)}, "
+            f"not {n}"
         )
     kept = [_shape(x)[i] for i in range(n - 1)]
-    # beside a length of 0, -1 could stand for any length
+    # if another length is 0, -1 would be ambiguous
     last = _product([_shape(x)[i] for i in range(n - 1, x.type.ndim)]) if kept else -1
     result = reshape(x, [*kept, last])
     pattern = x.type.broadcastable
@@ -504,30 +359,30 @@ def flatten(x, ndim=None, outdim=None):
     return addbroadcast(result, *(i for i, b in enumerate(merged) if b))
 
 
-def is_flat(var, ndim=None, outdim=None):
-    """Return whether ``var`` has ``ndim`` dimensions, 1 unless told (outdim: its old name)."""
+def is_flat(var: Any, ndim: int | None = None, outdim: int | None = None) -> bool:
+    """Return whether ``var`` has ``ndim`` dimensions (default: 1; outdim: a legacy name)."""
     return var.ndim == (ndim if ndim is not None else outdim if outdim is not None else 1)
 
 
-def shape_padleft(t, n_ones=1):
+def shape_padleft(t: TensorLike, n_ones: int = 1) -> TensorVariable:
     """Return ``t`` with ``n_ones`` broadcastable dimensions added on the left."""
     t = as_tensor_variable(t)
     return _reordered(t, ["x"] * n_ones + list(range(t.type.ndim)))
 
 
-def shape_padright(t, n_ones=1):
+def shape_padright(t: TensorLike, n_ones: int = 1) -> TensorVariable:
     """Return ``t`` with ``n_ones`` broadcastable dimensions added on the right."""
     t = as_tensor_variable(t)
     return _reordered(t, list(range(t.type.ndim)) + ["x"] * n_ones)
 
 
-def shape_padaxis(t, axis):
+def shape_padaxis(t: TensorLike, axis: int) -> TensorVariable:
     """Return ``t`` with a broadcastable dimension added at ``axis``, which may be negative."""
     t = as_tensor_variable(t)
     ndim = t.type.ndim + 1
     if not -ndim <= axis < ndim:
         raise IndexError(f"axis {axis} is out of bounds [-{ndim}, {ndim})")
-    order = list(range(t.type.ndim))
+    order: list[int | str] = list(range(t.type.ndim))
     order.insert(axis % ndim, "x")
     return _reordered(t, order)
 
@@ -536,8 +391,8 @@ def _reordered(x, order):
     return dimshuffle_op(x.type.broadcastable, tuple(order))(x)
 
 
-def transpose(x, axes=None):
-    """Return ``x`` with its dimensions in the order ``axes``, reversed unless told; a view."""
+def transpose(x: TensorLike, axes: Iterable[int] | None = None) -> TensorVariable:
+    """Return ``x`` with its dimensions in the order ``axes`` (default: reversed); a view."""
     x = as_tensor_variable(x)
     if axes is None:
         result = _reordered(x, range(x.type.ndim - 1, -1, -1))
@@ -553,7 +408,7 @@ def transpose(x, axes=None):
     return _reordered(x, order)
 
 
-def swapaxes(y, axis1, axis2):
+def swapaxes(y: TensorLike, axis1: int, axis2: int) -> TensorVariable:
     """Return ``y`` with two dimensions exchanged; they may be negative."""
     y = as_tensor_variable(y)
     order = list(range(y.type.ndim))
@@ -564,24 +419,24 @@ def swapaxes(y, axis1, axis2):
     return _reordered(y, order)
 
 
-def squeeze(x):
+def squeeze(x: TensorLike) -> TensorVariable:
     """Return ``x`` without its broadcastable dimensions."""
     x = as_tensor_variable(x)
     return _reordered(x, [i for i, b in enumerate(x.type.broadcastable) if not b])
 
 
-# --- promising ----------------------------------------------------------------------------------
+# --- specifying ---------------------------------------------------------------------------------
 
 
 class Rebroadcast(Op):
-    """The input, with dimensions declared broadcastable (checked when it runs) or not so.
+    """The input with other broadcastable dimensions; that their length is 1 is checked at run time.
 
-    Takes pairs (dimension, whether it is broadcastable); other dimensions stay as they are.
+    axis: pairs (dimension, whether it is broadcastable); all other dimensions stay as they are.
     """
 
     view_map = {0: [0]}
     __props__ = ("axis",)
-    flops, traffic = traffic.no_flops, traffic.nothing
+    flops, traffic = costs.no_flops, costs.nothing
 
     def __init__(self, *axis):
         pairs = sorted((int(i), flag) for i, flag in axis)
@@ -630,14 +485,22 @@ class Rebroadcast(Op):
         return f"Rebroadcast{{{','.join(flags[self.axis.get(i)] for i in range(count))}}}"
 
 
+equals_input(Rebroadcast)
+vector_rule(
+    Rebroadcast,
+    lambda node, depth: known_length(node.inputs[0], depth),
+    lambda node, i: (node.inputs[0], i),
+)
+
+
 @cache
-def rebroadcast_op(pairs):
+def rebroadcast_op(pairs: tuple[tuple[int, bool], ...]) -> Rebroadcast:
     """Return the Rebroadcast of a tuple of pairs; the same object for equal ones."""
     return Rebroadcast(*pairs)
 
 
 def _rebroadcast(x, wanted):
-    """Return ``x`` with the flags of the dict ``wanted``, through one Rebroadcast at most."""
+    """Return ``x`` with broadcastable dimensions as in a dict, by one Rebroadcast at most."""
     x = as_tensor_variable(x)
     ndim = x.type.ndim
     for i in wanted:
@@ -653,30 +516,30 @@ def _rebroadcast(x, wanted):
     return rebroadcast_op(pairs)(x) if pairs else x
 
 
-def addbroadcast(x, *axes):
-    """Return ``x`` with ``axes`` declared broadcastable; that they are 1 is checked at run time."""
+def addbroadcast(x: TensorLike, *axes: int) -> Any:
+    """Return ``x`` with ``axes`` declared broadcastable; their length is checked at run time."""
     return _rebroadcast(x, dict.fromkeys(axes, True))
 
 
-def unbroadcast(x, *axes):
+def unbroadcast(x: TensorLike, *axes: int) -> Any:
     """Return ``x`` with ``axes`` declared not broadcastable."""
     return _rebroadcast(x, dict.fromkeys(axes, False))
 
 
-def patternbroadcast(x, broadcastable):
+def patternbroadcast(x: TensorLike, broadcastable: Iterable[bool]) -> Any:
     """Return ``x`` with the broadcast pattern ``broadcastable``, a sequence of booleans."""
     return _rebroadcast(x, {i: bool(b) for i, b in enumerate(broadcastable)})
 
 
 class SpecifyShape(Op):
-    """The first input, whose shape is promised to be the second, an integer vector.
+    """The first input, whose shape must be the second, an integer vector.
 
-    The promise is checked when it runs: AssertionError if it does not hold.
+    Raises AssertionError at run time if it is not.
     """
 
     view_map = {0: [0]}
     __props__ = ()
-    flops, traffic = traffic.no_flops, traffic.nothing
+    flops, traffic = costs.no_flops, costs.nothing
 
     def make_node(self, x, shape):
         if not hasattr(x, "type"):
@@ -692,7 +555,7 @@ class SpecifyShape(Op):
     def perform(self, node, inputs, output_storage):
         x, shape = inputs
         if x.ndim != len(shape) or x.shape != tuple(shape.tolist()):
-            raise AssertionError(f"the shape is {x.shape}, where {tuple(shape)} was promised")
+            raise AssertionError(f"the shape is {x.shape}, not {tuple(shape)} as specified")
         output_storage[0][0] = x
 
     def infer_shape(self, node, shapes):

@@ -1,4 +1,4 @@
-"""Slices as values inside graphs, and slices brought into a canonical form symbolically.
+"""Slices as values in graphs, and the canonical form of slices.
 
 Indexing itself is in ``opwise.tensor.subtensor``.
 """
@@ -6,6 +6,7 @@ Indexing itself is in ``opwise.tensor.subtensor``.
 from __future__ import annotations
 
 import numbers
+from typing import Any
 
 import numpy as np
 
@@ -109,8 +110,8 @@ def _part(x):
     return x
 
 
-def slice_variable(item):
-    """Return a slice, made of integers, variables and None, as a variable."""
+def slice_variable(item: slice) -> Variable:
+    """Return a slice of integers, variables and None as a variable."""
     parts = [known_int(p) if isinstance(p, Variable) else p for p in _parts(item)]
     if all(p is not None or q is None for p, q in zip(parts, _parts(item), strict=True)):
         return SliceConstant(slicetype, slice(*parts))
@@ -124,8 +125,8 @@ def _parts(item):
 # --- whole numbers of which some are known -----------------------------------------------------
 
 
-def known_int(x):
-    """Return the value of an integer, a constant or a cast of one as an int; None if unknown."""
+def known_int(x: Any) -> int | None:
+    """Return the value of an integer or a variable as an int; None if it is not known."""
     if isinstance(x, numbers.Integral):
         return int(x)
     if isinstance(x, Constant) and np.ndim(x.data) == 0 and x.data is not None:
@@ -135,8 +136,8 @@ def known_int(x):
     return None
 
 
-def as_tensor(x):
-    """Return an integer, a scalar variable or a tensor as an integer tensor of no dimension."""
+def as_tensor(x: Any) -> Any:
+    """Return an integer, a scalar variable or a 0-d tensor as a 0-d tensor."""
     if isinstance(x, numbers.Integral):
         return constant(np.int64(x))
     if isinstance(x.type, Scalar):
@@ -178,14 +179,14 @@ def _is(x, value):
     return isinstance(x, int) and x == value
 
 
-#: no length is larger, and no bound or step beyond it picks anything else
+#: the largest length; larger bounds and steps select the same elements
 _MOST = 2**63 - 1
 
 
 def _simple(x):
-    """Return a number of which the value is known as an int, any other as a tensor.
+    """Return a known number as an int, any other as a 0-d tensor.
 
-    What is beyond all lengths is held within what an int64 and its negative are.
+    Numbers beyond all lengths are clipped so that they and their negatives fit into int64.
     """
     known = known_int(x)
     if known is not None:
@@ -197,7 +198,7 @@ def _simple(x):
 
 
 def _bound(x, length, low, high):
-    """Return the bound ``x`` of a slice counted from the front and clipped to [low, high]."""
+    """Return the bound ``x`` of a slice, counted from the front and clipped to [low, high]."""
     if isinstance(x, int):
         if x >= 0:
             return 0 if x == 0 and low == 0 else _minimum(x, high)
@@ -207,15 +208,16 @@ def _bound(x, length, low, high):
     return _minimum(_maximum(x, low), high)
 
 
-def get_canonical_form_slice(theslice, length):
+def get_canonical_form_slice(theslice: Any, length: Any) -> tuple[Any, Any]:
     """Return (canonical, direction) with ``x[theslice]`` equal to ``x[canonical][::direction]``.
 
     theslice: an integer or a slice, of Python integers, variables and None. length: that of the
-    dimension, an integer or a variable. The canonical form counts from the front: an index is not
-    negative, the bounds of a slice lie between 0 and ``length`` (its start may pass the stop, where
-    nothing is picked) and its step is positive. What is known comes out as an int. ``direction`` is
-    1 or -1, or a variable where the sign of the step is not known. An index out of range stays out
-    of range.
+    dimension, an integer or a variable.
+
+    The canonical form counts from the front: an index is not negative; the bounds of a slice are 0
+    to ``length`` (the start may exceed the stop of an empty slice), and its step is positive. Known
+    numbers are ints. ``direction`` is 1 or -1, or a variable if the sign of the step is not known.
+    An index that is out of range stays out of range.
     """
     length = _simple(length)
     if not isinstance(theslice, slice):
@@ -260,9 +262,9 @@ def _backward(start, stop, step, length):
 
 
 def _size(step, length):
-    """Return how large a step backwards is; one that is longer than all of ``length`` is cut.
+    """Return the size of a negative step, at most ``length`` + 1.
 
-    What is beyond the first element is then still beyond it, and no sum below overflows.
+    A longer step selects the same single element, but could overflow the sums below.
     """
     if isinstance(step, int) and -step < 2**31:
         return -step
@@ -271,17 +273,18 @@ def _size(step, length):
 
 
 def _steps(distance, size):
-    """Return how many steps of ``size`` start before ``distance`` is covered."""
+    """Return ceil(distance / size), 0 for a negative distance."""
     if _is(size, 1):
         return _maximum(distance, 0)
-    # not distance + size, which may be more than an int64 holds
+    # distance + size could overflow int64
     return _maximum(_add(_floor_div(_sub(distance, 1), size), 1), 0)
 
 
-def slice_length(theslice, length):
-    """Return how many elements of a dimension of ``length`` a slice picks, as an int64 tensor."""
+def slice_length(theslice: slice, length: Any) -> Any:
+    """Return how many elements of a dimension a slice selects, as an int64 tensor."""
     length = _simple(length)
-    start, stop, step = (None if p is None else _simple(p) for p in _parts(theslice))
+    bounds: list[Any] = [None if p is None else _simple(p) for p in _parts(theslice)]
+    start, stop, step = bounds
     if start is None and stop is None and step in (None, 1, -1):
         count = length
     elif step in (None, 1) and stop is None and isinstance(start, int):
@@ -301,10 +304,10 @@ def _is_natural(x):
     return isinstance(x, int) and x >= 0
 
 
-def keeps_one(theslice):
-    """Return whether a slice is known to keep the element of a dimension of length 1.
+def keeps_one(theslice: slice) -> bool:
+    """Return whether a slice is known to select the element of a dimension of length 1.
 
-    A start other than 0 or None counts as not known.
+    Only slices that start at 0 or None are looked at.
     """
     parts = [None if p is None else known_int(p) for p in _parts(theslice)]
     if any(k is None and p is not None for k, p in zip(parts, _parts(theslice), strict=True)):

@@ -1,6 +1,8 @@
-"""Sorting, the order that sorts, and the largest elements."""
+"""Sorting, sorted order and the k largest elements."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +11,7 @@ from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.graph.variable import Constant
 from opwise.scalar import dtypes
+from opwise.scalar.dtypes import DTypeLike
 from opwise.tensor.advanced_subtensor import (
     advanced_inc_subtensor,
     advanced_subtensor,
@@ -17,17 +20,18 @@ from opwise.tensor.advanced_subtensor import (
     zero_gradient,
 )
 from opwise.tensor.creation import arange
-from opwise.tensor.elemwise import cast, dimshuffle, elemwise
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.shape import flatten
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import Tensor, TensorLike, TensorVariable, as_tensor_variable
 
 __all__ = ["argsort", "argtopk", "sort", "topk", "topk_and_argtopk"]
 
 
 class _Sorting(Op):
-    """What SortOp and ArgSortOp share; inputs are the tensor and the axis, an integer scalar."""
+    """Base of SortOp and ArgSortOp; inputs are the tensor and the axis, an integer scalar."""
 
     __props__ = ("kind", "order")
 
@@ -42,6 +46,10 @@ class _Sorting(Op):
         out = tensor_type(self.out_dtype(x), x.type.broadcastable)
         return Apply(self, [x, axis], [out.make_variable()])
 
+    def out_dtype(self, x: Tensor) -> str:
+        """Return the dtype of the output for an input."""
+        raise NotImplementedError
+
     def infer_shape(self, node, shapes):
         return [shapes[0]]
 
@@ -53,7 +61,7 @@ class _Sorting(Op):
 
 
 class SortOp(_Sorting):
-    """Sorts along an axis. kind: quicksort, mergesort or heapsort. order: accepted, for records."""
+    """Sorts along an axis. kind: quicksort, mergesort or heapsort. order: has no effect."""
 
     def out_dtype(self, x):
         return x.type.dtype
@@ -95,13 +103,13 @@ class ArgSortOp(_Sorting):
 
 
 def _ranks(op, x, axis):
-    """Return the place that each element of x takes when sorted."""
+    """Return the position of each element of x in sorted order."""
     argsort_ = ArgSortOp(op.kind, op.order)
     return ArgSortOp("quicksort")(argsort_(x, axis), axis)
 
 
 def _pick(x, positions, axis):
-    """Return ``x`` with its elements along ``axis`` taken at ``positions``, an array as large."""
+    """Return the elements of ``x`` at ``positions`` along ``axis``; both have one shape."""
     ndim = x.type.ndim
     known = int(axis.data) % ndim if isinstance(axis, Constant) else None
     if known is None:
@@ -123,29 +131,34 @@ def _with_axis(a, axis):
     return (flatten(a), 0) if axis is None else (a, axis)
 
 
-def sort(a, axis=-1, kind="quicksort", order=None):
-    """Return ``a`` sorted along ``axis``, the last unless told; None sorts the flattened array.
+def sort(
+    a: TensorLike, axis: Any = -1, kind: str = "quicksort", order: Any = None
+) -> TensorVariable:
+    """Return ``a`` sorted along ``axis`` (default: the last); None sorts the flattened array.
 
-    kind: 'quicksort', 'mergesort' or 'heapsort'. Not-a-numbers come last.
+    kind: 'quicksort', 'mergesort' or 'heapsort'. NaN is sorted to the end.
     """
     a, axis = _with_axis(a, axis)
     return SortOp(kind, order)(a, axis)
 
 
-def argsort(a, axis=-1, kind="quicksort", order=None):
+def argsort(
+    a: TensorLike, axis: Any = -1, kind: str = "quicksort", order: Any = None
+) -> TensorVariable:
     """Return the int64 positions of the elements of ``a`` in sorted order along ``axis``.
 
-    None gives positions in the flattened array. Equal elements keep their order with 'mergesort'.
+    axis: None returns positions in the flattened array. With 'mergesort', equal elements keep their
+    order.
     """
     a, axis = _with_axis(a, axis)
     return ArgSortOp(kind, order)(a, axis)
 
 
 class TopKOp(Op):
-    """The kth largest elements along an axis, with their positions; the smallest if k is negative.
+    """The k largest elements along ``axis``, and their positions; the smallest if k is negative.
 
-    axis: along which. sorted: whether they come in descending order (ascending for the smallest).
-    idx_dtype: of the positions. return_values, return_indices: which of the two outputs there are.
+    sorted: whether they are in descending order (ascending for the smallest). idx_dtype: of the
+    positions. return_values, return_indices: which of the two outputs there are.
     """
 
     __props__ = ("axis", "sorted", "return_values", "return_indices", "idx_dtype")
@@ -229,22 +242,40 @@ class TopKOp(Op):
         return [gx, disconnected_type.make_variable()]
 
 
-def topk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
-    """Return the ``kth`` largest elements of ``x`` along ``axis``; the smallest if kth is negative.
+def topk(
+    x: TensorLike,
+    kth: TensorLike,
+    axis: int = -1,
+    sorted: bool = True,
+    idx_dtype: DTypeLike = "int64",
+) -> TensorVariable:
+    """Return the ``kth`` (a number k) largest elements of ``x``; the smallest if kth is negative.
 
-    axis: None takes them from the flattened array. sorted: largest first.
+    axis: None selects from the flattened array. sorted: largest first.
     """
     x, axis = _with_axis(x, axis)
     return TopKOp(axis, sorted, idx_dtype, return_indices=False)(x, kth)
 
 
-def argtopk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
+def argtopk(
+    x: TensorLike,
+    kth: TensorLike,
+    axis: int = -1,
+    sorted: bool = True,
+    idx_dtype: DTypeLike = "int64",
+) -> TensorVariable:
     """Return the positions of the ``kth`` largest elements; arguments as in topk."""
     x, axis = _with_axis(x, axis)
     return TopKOp(axis, sorted, idx_dtype, return_values=False)(x, kth)
 
 
-def topk_and_argtopk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
+def topk_and_argtopk(
+    x: TensorLike,
+    kth: TensorLike,
+    axis: int = -1,
+    sorted: bool = True,
+    idx_dtype: DTypeLike = "int64",
+) -> Any:
     """Return the ``kth`` largest elements and their positions; arguments as in topk."""
     x, axis = _with_axis(x, axis)
     return TopKOp(axis, sorted, idx_dtype)(x, kth)

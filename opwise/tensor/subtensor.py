@@ -5,16 +5,19 @@ Arrays and masks as indices are in ``opwise.tensor.advanced_subtensor``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
+from opwise.errors import NotScalarConstantError
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
 from opwise.graph.op import Op
 from opwise.graph.type import Type
-from opwise.graph.variable import Variable
-from opwise.profiling import traffic
+from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar, ScalarConstant, get_scalar_type
 from opwise.tensor.advanced_subtensor import (
@@ -44,13 +47,21 @@ from opwise.tensor.advanced_subtensor import (
 )
 from opwise.tensor.convert import scalar_from_tensor
 from opwise.tensor.creation import alloc
-from opwise.tensor.elemwise import DimShuffle, dimshuffle, elemwise
+from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.join import join
+from opwise.tensor.knownvalues import (
+    get_scalar_constant_value,
+    known_length,
+    number_rule,
+    vector_entry,
+    vector_rule,
+)
 from opwise.tensor.shape import Reshape, addbroadcast, flatten, reshape
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.slices import get_canonical_form_slice, keeps_one, slice_length
 from opwise.tensor.type import TensorType, tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable, constant
 
 __all__ = [
     "AdvancedBooleanIncSubtensor", "AdvancedBooleanSubtensor", "AdvancedIncSubtensor",
@@ -64,7 +75,7 @@ __all__ = [
 ]  # fmt: skip
 
 _NOT_INTEGER = "index must be integers or a boolean mask"
-#: dtypes of an index; a uint64 would make the arithmetic on shapes one of floats
+#: dtypes of an index; int64 and uint64 together would be computed in float64
 _INDEX_DTYPES = tuple(d for d in dtypes.INTEGERS if d != "uint64")
 
 
@@ -88,7 +99,7 @@ def _map_slice(function, item):
 
 
 def _fill(idx_list, values):
-    """Return ``idx_list`` with successive ``values`` for its types, and how many it took."""
+    """Return (``idx_list`` with successive ``values`` in place of its types, how many)."""
     taken = iter(values)
     count = 0
 
@@ -102,17 +113,17 @@ def _fill(idx_list, values):
     return tuple(map(convert, idx_list)), count
 
 
-def get_idx_list(inputs, idx_list, get_count=False):
-    """Return what an Apply indexes by: ``idx_list`` with variables of ``inputs[1:]`` for its types.
+def get_idx_list(inputs: Sequence[Any], idx_list: Iterable[Any], get_count: bool = False) -> Any:
+    """Return the index of an Apply: ``idx_list`` with ``inputs[1:]`` in place of its types.
 
-    get_count: return a pair with the number of inputs taken.
+    get_count: return a pair with the number of inputs that were used.
     """
     filled, count = _fill(idx_list, inputs[1:])
     return (filled, count) if get_count else filled
 
 
-def make_constant(items):
-    """Return indices with integers, in slices too, turned into int64 scalar constants."""
+def make_constant(items: Iterable[Any]) -> tuple[Any, ...]:
+    """Return indices with integers, also those in slices, as int64 scalar constants."""
 
     def convert(item):
         if isinstance(item, slice):
@@ -125,17 +136,17 @@ def make_constant(items):
 
 
 def _index_constant(value):
-    # what is beyond an int64 is beyond every length, and so are the ends of int64
+    # numbers beyond int64 are out of every range, as the ends of int64 are
     ends = np.iinfo(np.int64)
     return ScalarConstant(get_scalar_type("int64"), np.int64(max(ends.min, min(value, ends.max))))
 
 
 class _Indexed:
-    """What Subtensor and IncSubtensor share: the list of indices."""
+    """Base of Subtensor and IncSubtensor: the list of indices."""
 
     @staticmethod
     def collapse(idxs, cond):
-        """Return those entries of ``idxs``, and parts of its slices, for which ``cond`` holds."""
+        """Return the entries of ``idxs``, and parts of its slices, for which ``cond`` is true."""
         found = []
         for entry in idxs:
             parts = _parts(entry) if isinstance(entry, slice) else (entry,)
@@ -146,7 +157,7 @@ class _Indexed:
     def convert(entry, slice_ok=True):
         """Return an index (a variable, a type or a slice of these) as an entry of an idx_list.
 
-        Raises AdvancedIndexingError for arrays, TypeError for what is no integer.
+        Raises AdvancedIndexingError for arrays, TypeError for anything else but integers.
         """
         if isinstance(entry, slice):
             if not slice_ok:
@@ -197,7 +208,7 @@ class _Indexed:
         return ", ".join(map(text, self.idx_list))
 
 
-def scalar_index(x):
+def scalar_index(x: Any) -> Variable:
     """Return an index as a scalar variable."""
     if isinstance(x, Variable):
         return x if isinstance(x.type, Scalar) else scalar_from_tensor(x)
@@ -205,15 +216,15 @@ def scalar_index(x):
 
 
 class Subtensor(_Indexed, Op):
-    """Picks by integers and slices: ``x[idx_list]``, a view of x.
+    """Basic indexing by integers and slices: ``x[idx_list]``, a view of x.
 
     idx_list: for each of the leading dimensions the scalar type of an integer, or a slice of such
-    types and None. The integers themselves are inputs after x, in order.
+    types and None. The integers themselves are inputs, in this order after x.
     """
 
     __props__ = ("idx_list",)
     view_map = {0: [0]}
-    flops, traffic = traffic.no_flops, traffic.nothing
+    flops, traffic = costs.no_flops, costs.nothing
 
     def __init__(self, idx_list):
         self._set_indices(idx_list)
@@ -223,17 +234,17 @@ class Subtensor(_Indexed, Op):
         x = as_tensor_variable(x)
         indices = self._index_inputs(x, indices)
         filled, _ = _fill(self.idx_list, indices)
-        pattern = [
+        sliced = [
             one and keeps_one(item)
             for item, one in zip(filled, x.type.broadcastable, strict=False)
             if isinstance(item, slice)
         ]
-        pattern = (*pattern, *x.type.broadcastable[len(filled) :])
+        pattern = (*sliced, *x.type.broadcastable[len(filled) :])
         return Apply(self, [x, *indices], [tensor_type(x.type.dtype, pattern).make_variable()])
 
     def perform(self, node, inputs, output_storage):
         index, _ = _fill(self.idx_list, inputs[1:])
-        # the ellipsis makes a single element an array of no dimension, still a view
+        # with the ellipsis, a single element is a 0-d view
         output_storage[0][0] = inputs[0][(*index, ...)]
 
     def infer_shape(self, node, shapes):
@@ -271,7 +282,7 @@ class Subtensor(_Indexed, Op):
 
 
 class IncSubtensor(_Indexed, _Changes):
-    """Adds y to a part of x that integers and slices pick; y broadcasts to that part.
+    """Adds y to the part of x that integers and slices select; y broadcasts to that part.
 
     idx_list: as in Subtensor; the integers are inputs after x and y. inplace: overwrite x.
     set_instead_of_inc: set the part to y. destroyhandler_tolerate_aliased: pairs of inputs that may
@@ -339,12 +350,77 @@ class IncSubtensor(_Indexed, _Changes):
         return f"{type(self).__name__}{{{'Inplace' * self.inplace}{verb};{self._index_text()}}}"
 
 
+# --- known elements -------------------------------------------------------------------------------
+
+
+def constant_index(node: Apply) -> tuple[Any, ...] | None:
+    """Return the index of a Subtensor as a tuple of ints and slices; None if it is not known."""
+
+    def number(part):
+        if part is None or isinstance(part, int):
+            return part
+        return int(get_scalar_constant_value(part, max_recur=3))
+
+    index = []
+    try:
+        for item in get_idx_list(node.inputs, node.op.idx_list):
+            if isinstance(item, slice):
+                index.append(slice(number(item.start), number(item.stop), number(item.step)))
+            else:
+                index.append(number(item))
+    except NotScalarConstantError:
+        return None
+    return tuple(index)
+
+
+def _picked(node):
+    """Return the element that a Subtensor selects, of a constant or a vector; None if unknown."""
+    x = node.inputs[0]
+    index = constant_index(node)
+    if index is None:
+        return None
+    if isinstance(x, Constant):
+        try:
+            picked = x.data[index]
+        except IndexError:
+            return None
+        return constant(picked)
+    if x.type.ndim == 1 and node.outputs[0].type.ndim == 0:
+        return vector_entry(x, index[0])
+    return None
+
+
+def _slice_positions(node):
+    """Return the positions that a Subtensor selects of a vector; None if they are not known."""
+    index = constant_index(node)
+    n = known_length(node.inputs[0]) if node.inputs[0].type.ndim == 1 else None
+    if index is None or n is None or len(index) != 1 or not isinstance(index[0], slice):
+        return None
+    return range(*index[0].indices(n))
+
+
+def _length_of_slice(node, _):
+    positions = _slice_positions(node)
+    return None if positions is None else len(positions)
+
+
+def _entry_of_slice(node, i):
+    positions = _slice_positions(node)
+    if positions is None or i >= len(positions):
+        return None
+    return node.inputs[0], positions[i]
+
+
+number_rule(Subtensor, _picked)
+vector_rule(Subtensor, _length_of_slice, _entry_of_slice)
+
+
 # --- x[...] ---------------------------------------------------------------------------------------
 
 _subtensor = cache(lambda key: Subtensor(slice(*e) if isinstance(e, tuple) else e for e in key))
 
 
-def getitem(x, args):
+def getitem(x: Any, args: Any) -> Any:
     """Return ``x[args]``: what ``x[...]`` means for a tensor variable.
 
     args: integers, integer scalars, slices of these, None, Ellipsis, arrays or lists of integers,
@@ -443,7 +519,7 @@ def _dims_taken(item):
 
 
 def _without_ellipsis(x, items):
-    """Return the indices with full slices for the Ellipsis; IndexError where there are too many."""
+    """Return the indices with full slices for the Ellipsis; IndexError if there are too many."""
     taken = sum(map(_dims_taken, items))
     if taken > x.type.ndim:
         raise IndexError(
@@ -477,12 +553,13 @@ def _view(x, items):
 
 
 def _with_new_dimensions(items):
-    """Return the order of dimensions that inserts the Nones, and the indices without them.
+    """Return (the order for a DimShuffle that inserts the Nones, the indices without them).
 
-    Dimensions after the last index are dropped, as they always were: DimShuffle refuses that where
-    they may be longer than 1.
+    Dimensions after the last index are dropped, as in Theano; DimShuffle raises an error if they
+    are not broadcastable.
     """
-    order, rest, dim = [], [], 0
+    order: list[int | str] = []
+    rest, dim = [], 0
     for item in items:
         if item is None:
             order.append("x")
@@ -494,11 +571,11 @@ def _with_new_dimensions(items):
     return order, rest
 
 
-def take(a, indices, axis=None, mode="raise"):
+def take(a: TensorLike, indices: TensorLike, axis: int | None = None, mode: str = "raise") -> Any:
     """Return the elements of ``a`` at ``indices`` along ``axis``, or of the flattened array.
 
-    indices: integers of any shape, which takes the place of the axis in the result's. mode: what
-    happens out of range: 'raise' an IndexError, 'clip' to the range, or 'wrap' around.
+    indices: integers; their dimensions take the place of the axis. mode: 'raise' an IndexError for
+    an index that is out of range, 'clip' or 'wrap' it.
     """
     a, indices = as_tensor_variable(a), as_index_variable(indices)
     if axis is None:
@@ -530,8 +607,8 @@ def _take_vector(a, indices, axis):
     return dimshuffle(advanced_subtensor1(dimshuffle(a, order), indices), order)
 
 
-def sparse_grad(var):
-    """Return ``x[i]``, given that variable, marked for a sparse gradient; gradients stay dense."""
+def sparse_grad(var: Variable) -> TensorVariable:
+    """Return the variable ``x[i]`` marked for a sparse gradient, which still is dense."""
     if var.owner is None or not isinstance(var.owner.op, AdvancedSubtensor1):
         raise TypeError(f"Sparse gradient is only implemented for AdvancedSubtensor1, not {var}")
     return AdvancedSubtensor1(sparse_grad=True)(*var.owner.inputs)
@@ -540,21 +617,29 @@ def sparse_grad(var):
 # --- changing a part ------------------------------------------------------------------------------
 
 
-def set_subtensor(x, y, inplace=False, tolerate_inplace_aliasing=False):
+def set_subtensor(
+    x: TensorLike, y: TensorLike, inplace: bool = False, tolerate_inplace_aliasing: bool = False
+) -> TensorVariable:
     """Return the whole array of which ``x`` is a part, with that part set to ``y``.
 
-    x: the result of indexing, for example ``v[2:4]``. y: what broadcasts to it.
+    x: the result of indexing, for example ``v[2:4]``. y: a tensor that broadcasts to it.
     """
     return inc_subtensor(
         x, y, inplace, set_instead_of_inc=True, tolerate_inplace_aliasing=tolerate_inplace_aliasing
     )
 
 
-def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplace_aliasing=False):
+def inc_subtensor(
+    x: TensorLike,
+    y: TensorLike,
+    inplace: bool = False,
+    set_instead_of_inc: bool = False,
+    tolerate_inplace_aliasing: bool = False,
+) -> Any:
     """Return the whole array of which ``x`` is a part, with ``y`` added to that part.
 
-    x: the result of indexing. y: what broadcasts to it; elements that an array of indices names
-    several times receive every addition. inplace: overwrite the array. tolerate_inplace_aliasing: y
+    x: the result of indexing. y: a tensor that broadcasts to it; an element that is indexed several
+    times is incremented each time. inplace: overwrite the array. tolerate_inplace_aliasing: y
     may share memory with x although x is overwritten.
     """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
@@ -566,11 +651,11 @@ def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplac
     surplus = x.type.ndim - y.type.ndim
     for dim in range(y.type.ndim):
         if x.type.broadcastable[dim + surplus] and not y.type.broadcastable[dim]:
-            y = addbroadcast(y, dim)  # or y would change the shape of what it is put into
+            y = addbroadcast(y, dim)  # otherwise y could change the shape of x
     if x.owner is None:
         raise TypeError(
-            f"x must be the result of a subtensor operation: {x} is an input. Say which part of it "
-            f"is meant: {x}[...]."
+            f"x must be the result of a subtensor operation: {x} is an input. Index the part to "
+            f"change: {x}[...]."
         )
     return _changed(x, y, inplace, set_instead_of_inc, tolerate_inplace_aliasing)
 
@@ -602,9 +687,9 @@ _CHANGERS = {
 
 
 def _changed_shuffled(x, y, tolerate_inplace_aliasing, **how):
-    """Change a part whose dimensions were reordered, as ``x[:, i]`` does to pick along axis 1.
+    """Change a part whose dimensions were reordered, as ``x[:, i]`` does to index axis 1.
 
-    The array itself is then a reordered one too, and comes back in its own order.
+    The array was reordered as well before it was indexed; the result has its original order.
     """
     op, inner = x.owner.op, x.owner.inputs[0]
     if sorted(map(str, op.new_order)) != sorted(map(str, range(inner.type.ndim))):

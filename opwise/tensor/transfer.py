@@ -1,18 +1,22 @@
-"""Moving variables to a device: a list of functions, to which a device's package adds its own."""
+"""Transfers of variables to devices, by functions that the packages of devices register."""
 
 from __future__ import annotations
 
-from opwise.tensor.variable import as_tensor_variable
+from collections.abc import Callable
+from typing import Any
+
+from opwise.graph.variable import Variable
+from opwise.tensor.variable import TensorLike, as_tensor_variable
 
 __all__ = ["register_transfer", "transfer"]
 
 _transfers: list = []
 
 
-def transfer(var, target):
+def transfer(var: TensorLike, target: str) -> Any:
     """Return ``var`` on ``target``: 'cpu', or a device that some package has registered.
 
-    Raises ValueError for a target that nothing knows.
+    Raises ValueError for an unknown target.
     """
     if target == "cpu":
         return as_tensor_variable(var)
@@ -23,6 +27,6 @@ def transfer(var, target):
     raise ValueError(f"Can't transfer to target {target}")
 
 
-def register_transfer(fn):
-    """Add a function of (variable, target) that returns the variable moved, or None."""
+def register_transfer(fn: Callable[[TensorLike, str], Variable | None]) -> None:
+    """Register a function of (variable, target), which returns the variable there, or None."""
     _transfers.append(fn)

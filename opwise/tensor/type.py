@@ -1,4 +1,4 @@
-"""TensorType: numpy arrays of one dtype, with a fixed number of dimensions, some known to be 1."""
+"""TensorType: numpy arrays of one dtype and number of dimensions, some of which have length 1."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class TensorType(Type):
     """
 
     filter_checks_isfinite = False
+    dtype: str
 
     def __init__(self, dtype, broadcastable, name=None, sparse_grad=False):
         self.dtype = config.floatX if str(dtype) == "floatX" else np.dtype(dtype).name
@@ -54,7 +55,7 @@ class TensorType(Type):
         return TensorType(dtype, broadcastable, name=self.name, sparse_grad=self.sparse_grad)
 
     def make_variable(self, name=None):
-        """Return a new variable; the flag warn_float64 says what to do about one of float64."""
+        """Return a new variable; for float64 the flag warn_float64 may warn or raise."""
         if self.dtype == "float64" and config.warn_float64 != "ignore":
             _warn_float64()
         return self.Variable(self, name=name)
@@ -64,8 +65,8 @@ class TensorType(Type):
     def filter(self, data, strict=False, allow_downcast=None):
         """Return ``data`` as an array of this type.
 
-        Raises TypeError where the dtype would lose precision, the number of dimensions differs, or
-        a broadcastable dimension is not 1.
+        Raises TypeError if the conversion would lose precision, the number of dimensions differs,
+        or a broadcastable dimension is not 1.
         """
         if type(data) is not np.ndarray or data.dtype != self.numpy_dtype:
             data = self._convert(data, strict, allow_downcast)
@@ -199,7 +200,7 @@ class TensorType(Type):
         return bool(np.all(close))
 
     def tolerances(self):
-        """Return the relative and the absolute difference up to which values agree."""
+        """Return the relative and the absolute tolerance of ``values_eq_approx``."""
         return _tolerances(self.dtype)
 
     @staticmethod
@@ -212,7 +213,7 @@ class TensorType(Type):
         return obj.shape
 
     def get_size(self, shape_info):
-        """Return the bytes that an array of this shape takes."""
+        """Return the size of an array of a shape, in bytes."""
         return int(np.prod(shape_info, dtype=np.int64)) * self.numpy_dtype.itemsize
 
     # --- variables --------------------------------------------------------------------------------
@@ -230,9 +231,7 @@ class TensorType(Type):
                 for mine, theirs in zip(self.broadcastable, other.broadcastable, strict=True)
             )
         ):
-            from opwise.tensor.shape import patternbroadcast
-
-            return patternbroadcast(var, self.broadcastable)
+            return var._with_broadcastable(self.broadcastable)
         return None
 
     def filter_variable(self, other, allow_convert=True):
@@ -282,23 +281,23 @@ def _tolerances(dtype):
     return rtol * factor, atol * factor
 
 
-def values_eq_approx_remove_inf(a, b):
-    """Return whether two arrays agree, b holding anything where a is infinite."""
+def values_eq_approx_remove_inf(a: np.ndarray, b: np.ndarray) -> bool:
+    """Return whether two arrays agree except where a is infinite."""
     return TensorType.values_eq_approx(a, b, allow_remove_inf=True)
 
 
-def values_eq_approx_remove_nan(a, b):
-    """Return whether two arrays agree, b holding anything where a is NaN."""
+def values_eq_approx_remove_nan(a: np.ndarray, b: np.ndarray) -> bool:
+    """Return whether two arrays agree except where a is NaN."""
     return TensorType.values_eq_approx(a, b, allow_remove_nan=True)
 
 
-def values_eq_approx_remove_inf_nan(a, b):
-    """Return whether two arrays agree, b holding anything where a is infinite or NaN."""
+def values_eq_approx_remove_inf_nan(a: np.ndarray, b: np.ndarray) -> bool:
+    """Return whether two arrays agree except where a is infinite or NaN."""
     return TensorType.values_eq_approx(a, b, allow_remove_inf=True, allow_remove_nan=True)
 
 
-def values_eq_approx_always_true(a, b):
-    """Return True: the values of a variable mean nothing."""
+def values_eq_approx_always_true(a: object, b: object) -> bool:
+    """Return True, for variables whose values are arbitrary."""
     return True
 
 
@@ -321,7 +320,7 @@ def _warn_float64():
 _cache: dict[tuple, TensorType] = {}
 
 
-def tensor_type(dtype, broadcastable):
+def tensor_type(dtype: str, broadcastable: tuple[bool, ...]) -> TensorType:
     """Return a TensorType; the same object for equal arguments. dtype: a name, not 'floatX'."""
     key = (dtype, broadcastable)
     found = _cache.get(key)

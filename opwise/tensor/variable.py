@@ -1,11 +1,13 @@
-"""Tensor variables and constants, and what turns Python values into them.
+"""Tensor variables and constants, and the conversion of Python values to them.
 
-Operators and methods are attached by ``opwise.tensor.operators``.
+``opwise.tensor.operators`` attaches their operators and methods.
 """
 
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -18,15 +20,20 @@ from opwise.scalar import types as scalar_types
 from opwise.scalar.types import Scalar, autocast
 from opwise.tensor.type import TensorType, tensor_type
 
+if TYPE_CHECKING:
+    from opwise.tensor.operators import TensorMethods as _tensor_py_operators
+else:
 
-class _tensor_py_operators:
-    """Operators and methods of everything tensor-like; filled by ``opwise.tensor.operators``."""
+    class _tensor_py_operators:
+        """The operators and methods of tensor variables; ``opwise.tensor.operators`` fills it."""
 
-    __slots__ = ()
+        __slots__ = ()
 
 
 class TensorVariable(_tensor_py_operators, Variable):
     """A symbolic array."""
+
+    type: TensorType
 
     def __repr__(self):
         return super().__repr__()
@@ -34,6 +41,8 @@ class TensorVariable(_tensor_py_operators, Variable):
 
 class TensorConstant(_tensor_py_operators, Constant):
     """A constant array; ``data`` holds it and must not be written to."""
+
+    type: TensorType
 
     def signature(self):
         return TensorConstantSignature(self.type, self.data)
@@ -55,6 +64,13 @@ class TensorConstant(_tensor_py_operators, Constant):
         return self
 
 
+#: a variable whose type is a TensorType
+Tensor: TypeAlias = TensorVariable | TensorConstant
+#: what ``as_tensor_variable`` takes: a variable, an Apply of one output, an array, a number, a list
+#: of these, or any object with a method ``_as_TensorVariable``
+TensorLike: TypeAlias = Any
+
+
 def _first(data):
     return data.flat[0]
 
@@ -65,7 +81,7 @@ def _all_equal(data):
 
 
 class TensorConstantSignature:
-    """Equality of constants: type and bits. Cheap facts are compared first, all of them cached."""
+    """Compares constants by type and bits, the cheapest comparison first; the hash is kept."""
 
     __slots__ = ("_hash", "data", "type")
 
@@ -103,16 +119,30 @@ TensorType.Variable = TensorVariable
 TensorType.Constant = TensorConstant
 
 
-#: set by opwise.tensor.join: turns a list that holds variables into one variable
-stack_sequence = None
+class Conversions:
+    """The functions by which ``as_tensor_variable`` builds graphs.
+
+    The modules that define the Ops of these graphs import this one, and register them here.
+    """
+
+    #: (scalar variable) -> 0-d tensor variable; registered by ``opwise.tensor.convert``
+    from_scalar: Callable[[Variable], Tensor]
+    #: (list or tuple that holds variables, number of dimensions or None) -> tensor variable;
+    #: registered by ``opwise.tensor.join``
+    from_sequence: Callable[[Sequence, int | None], Tensor]
 
 
-def constant(x, name=None, ndim=None, dtype=None):
+conversions = Conversions()
+
+
+def constant(
+    x: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None
+) -> TensorConstant:
     """Return ``x`` as a constant tensor.
 
-    Python numbers get the smallest integer dtype, or float32 where that is exact (see
-    ``scalar.types.autocast``); arrays and lists keep numpy's. Dimensions of length 1 become
-    broadcastable. ndim: pad with dimensions on the left up to this many.
+    Python numbers get the smallest integer dtype, or float32 if that is exact (see
+    ``scalar.types.autocast``); arrays and lists keep the dtype that numpy gives them. Dimensions of
+    length 1 become broadcastable. ndim: add dimensions on the left up to this number.
     """
     if dtype is not None:
         data = np.asarray(x).astype(dtype) if not isinstance(x, float) else np.asarray(x, dtype)
@@ -135,7 +165,7 @@ def _constant_array(x):
     if isinstance(x, np.ndarray):
         return np.array(x, order="K") if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
     data = np.asarray(x)
-    # a list says nothing about its dtype only where it holds nothing
+    # an empty list has no dtype of its own
     return data if data.size or hasattr(x, "dtype") else data.astype(config.floatX)
 
 
@@ -143,10 +173,10 @@ _small: dict = {}
 
 
 def _cached_number(x):
-    """Return the constant of a small Python number; the same object each time."""
+    """Return the constant of a Python number; the same object for equal numbers."""
     key = (type(x), x, config.floatX, config.cast_policy, scalar_types.autocast_floats)
     found = _small.get(key)
-    # one that a graph owns cannot go into another: a rewrite took it there
+    # a rewrite may have put it into a graph, and no other graph can own it then
     if found is None or found.fgraph is not None:
         found = constant(x)
         if len(_small) < 1000:
@@ -154,12 +184,12 @@ def _cached_number(x):
     return found
 
 
-def as_tensor_variable(x, name=None, ndim=None):
+def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None = None) -> Tensor:
     """Return ``x`` as a tensor variable.
 
     x: a tensor variable, an Apply with one output, an array, a number, or a list of these. ndim:
-    the number of dimensions wanted; missing ones are added on the left, superfluous broadcastable
-    ones dropped. Raises AsTensorError where x cannot become a tensor.
+    the number of dimensions of the result: broadcastable ones are added, or dropped, on the left.
+    Raises AsTensorError if x cannot become a tensor, ValueError if a dimension cannot be dropped.
     """
     convert = getattr(x, "_as_TensorVariable", None)
     if convert is not None:
@@ -171,16 +201,7 @@ def as_tensor_variable(x, name=None, ndim=None):
             )
         x = x.outputs[0]
     if isinstance(x, Variable):
-        if isinstance(x.type, Scalar):
-            from opwise.tensor.convert import tensor_from_scalar
-
-            x = tensor_from_scalar(x)
-        if not isinstance(x.type, TensorType):
-            raise AsTensorError(
-                f"Variable type field must be a TensorType. {x} {x.type} Tensor functions need "
-                "tensors: make the variable with T.vector, T.matrix, ... or shared(array)."
-            )
-        return x if ndim is None or x.type.ndim == ndim else _with_ndim(x, ndim)
+        return _from_variable(x, ndim)
     if isinstance(x, bool):
         raise AsTensorError(
             "Cannot cast True or False as a tensor variable. Please use np.array(True) or "
@@ -189,7 +210,7 @@ def as_tensor_variable(x, name=None, ndim=None):
             "theano.tensor.eq(v, w) instead."
         )
     if isinstance(x, list | tuple) and _holds_variables(x):
-        return stack_sequence(x, ndim)
+        return conversions.from_sequence(x, ndim)
     if name is None and ndim is None and (type(x) is int or type(x) is float):
         if x == x and x:
             return _cached_number(x)
@@ -200,7 +221,7 @@ def as_tensor_variable(x, name=None, ndim=None):
         text = str(x)
         raise AsTensorError(
             f"Cannot convert {text[:200]} to TensorType: {type(x)} ({e}). Give a variable, a "
-            "number, or a value that numpy converts to an array of numbers."
+            "number, or a value that numpy can convert to an array of numbers."
         ) from None
 
 
@@ -214,11 +235,21 @@ def _holds_variables(sequence):
     )
 
 
-def _with_ndim(x, ndim):
-    from opwise.tensor.shape import shape_padleft
+def _from_variable(x, ndim):
+    """Return a variable of tensor or scalar type as a tensor of ``ndim`` dimensions (None: its)."""
+    if isinstance(x.type, Scalar):
+        x = conversions.from_scalar(x)
+    if not isinstance(x.type, TensorType):
+        raise AsTensorError(
+            f"Variable type field must be a TensorType. {x} {x.type} A tensor function takes "
+            "tensors: make the variable by T.vector, T.matrix, ..., or a shared one of an array."
+        )
+    return x if ndim is None or x.type.ndim == ndim else _with_ndim(x, ndim)
 
+
+def _with_ndim(x, ndim):
     if x.type.ndim < ndim:
-        return shape_padleft(x, n_ones=ndim - x.type.ndim)
+        return x.dimshuffle(["x"] * (ndim - x.type.ndim) + list(range(x.type.ndim)))
     surplus = x.type.ndim - ndim
     if not all(x.type.broadcastable[:surplus]):
         raise ValueError(
@@ -233,7 +264,7 @@ def _constructor(pattern, name):
         return tensor_type(dtype, pattern)(name)
 
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"Return a symbolic {name} of ``dtype`` (floatX unless told)."
+    make.__doc__ = f"Return a symbolic {name} of ``dtype`` (default: floatX)."
     return make
 
 
@@ -256,7 +287,8 @@ _PREFIXES = {
 class _Several:
     """A constructor of several variables at once: ``matrices(2)``, ``matrices('x', 'y')``.
 
-    A single text is a name a letter: ``matrices('xy')``; a single name gives the variable itself.
+    A single text has one letter for each name, ``matrices('xy')``; a single name makes one
+    variable, not a list.
     """
 
     def __init__(self, one):
@@ -293,7 +325,7 @@ CONSTRUCTORS = _constructors()
 globals().update(CONSTRUCTORS)
 
 
-def tensor(*args, **kwargs):
+def tensor(*args: Any, **kwargs: Any) -> TensorVariable:
     """Return a variable of ``TensorType(dtype, broadcastable)``; keyword ``name`` names it."""
     name = kwargs.pop("name", None)
     return TensorType(*args, **kwargs)(name)

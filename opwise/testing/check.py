@@ -17,7 +17,7 @@ from opwise.graph import provenance
 from opwise.graph.apply import Apply
 from opwise.graph.traversal import io_toposort
 from opwise.graph.variable import Variable
-from opwise.modes.perturbation import Perturbed, beyond
+from opwise.modes.debugging.perturbation import Perturbed, beyond
 from opwise.testing.configurations import CONFIGURATIONS, REFERENCE, mode_of
 from opwise.tuning import difference
 from opwise.tuning.candidate import Candidate

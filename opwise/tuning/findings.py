@@ -16,9 +16,12 @@ from opwise.linkers import cbuild, lowering
 from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
 from opwise.modes.recording import record
-from opwise.optimizers.rules import fusion
+from opwise.optimizers.rules.fusion import FusionOptimizer
+from opwise.optimizers.unfused import explain_fusion, named
 from opwise.profiling.profile import ApplyProfile
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.mapreduce import MapReduce
+from opwise.tensor.reduce import CAReduce
 from opwise.tuning.candidate import Candidate
 from opwise.tuning.copies import as_written, copied, maker_of
 from opwise.tuning.tips import Finding
@@ -126,7 +129,7 @@ def _not_fused(subject: Subject) -> Iterator[Finding]:
         for node in fgraph.apply_nodes
     )
     mapped = any(
-        isinstance(client.op, fusion.CAReduce | fusion.MapReduce)
+        isinstance(client.op, CAReduce | MapReduce)
         for node in fgraph.apply_nodes
         if isinstance(node.op, Elemwise)
         for var in node.outputs
@@ -139,7 +142,7 @@ def _not_fused(subject: Subject) -> Iterator[Finding]:
         yield Finding("fusion", "elementwise Applys: the rewrites of this mode do not fuse loops")
         return
     maker = maker_of(subject.function, subject.mode.excluding("fusion", "inplace"))
-    blocked = fusion.explain_fusion(maker.fgraph)
+    blocked = explain_fusion(maker.fgraph)
     sizes = _bytes(maker.create(), subject)
     most = max(sizes.values(), default=0)
     texts = [
@@ -161,7 +164,7 @@ def _fuses(function: Function) -> bool:
     stack = list(function.compile_report.rewrites.passes)
     while stack:
         record = stack.pop()
-        if record.kind == fusion.FusionOptimizer.__name__:
+        if record.kind == FusionOptimizer.__name__:
             return True
         stack.extend(record.passes)
     return False
@@ -201,7 +204,7 @@ def _most(subject: str, found: list[tuple[float, str]]) -> Iterator[Finding]:
 
 def name(node: Apply) -> str:
     """Return a short text for an Apply: its Op, and the user's line."""
-    return f"{fusion.named(node.op)}{where(node)}"
+    return f"{named(node.op)}{where(node)}"
 
 
 def _size(n: int) -> str:

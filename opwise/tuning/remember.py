@@ -17,7 +17,7 @@ from typing import Any
 
 from opwise.compile.executable import Function
 from opwise.config import change_flags, config
-from opwise.profiling.showing import show
+from opwise.profiling.streams import show
 from opwise.tuning.copies import fresh
 from opwise.tuning.progress import shown
 from opwise.tuning.tips import line_width

@@ -22,7 +22,7 @@ from opwise.linkers import resources
 from opwise.linkers.wrap import DualLinker, WrapLinker
 from opwise.modes.mode import Mode, get_mode, predefined_modes
 from opwise.optimizers.database import Query
-from opwise.optimizers.rules.fusion import named
+from opwise.optimizers.unfused import named
 from opwise.scalar.composite import Composite
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
@@ -341,7 +341,7 @@ def _of_threads(subject: Subject) -> Iterator[Variant | Finding]:
 
 def _on_the_gpu(subject: Subject) -> Iterator[Variant | Finding]:
     try:
-        importlib.import_module("opwise.gpu.device").device()
+        importlib.import_module("opwise.gpu.runtime.device").device()
     except DeviceError as error:
         yield Finding("not tried", f"GPU: {str(error).partition(':')[0]}")
         return

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from opwise.command import tables
+from opwise.profiling.machinelimits import MachineLimits, Peak
 from opwise.profiling.memory import Live, MemoryProfile
 from opwise.profiling.profile import ArrayProfile, OriginProfile, Profile
 from opwise.profiling.reports import details
-from opwise.profiling.roofline import Machine, Peak
 
-MACHINE = Machine(
+MACHINE = MachineLimits(
     1, "one", 1, 1, "none", (1 << 15,), ((1 << 14, 100.0), (1 << 20, 10.0)), ((1 << 20, 20.0),),
     (Peak("float64", False, 10.0, 10.0), Peak("float64", True, 20.0, 30.0)), 1.0, 1.0,
 )  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from opwise.command import programs
-from opwise.profiling import status
+from opwise.profiling.process import send_status
 from opwise.profiling.profile import Profile
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "openpty"), reason="the system has no terminals")
@@ -300,13 +300,13 @@ def test_processes_are_named(script):
 def test_messages_without_a_reader(monkeypatch):
     for value in ("", "no:number", "99999:1"):
         monkeypatch.setenv("OPWISE_STATUS_PIPE", value)
-        assert status.send(event="written") is None
+        assert send_status(event="written") is None
 
 
 def test_another_file_of_the_same_number_is_left_alone(tmp_path, monkeypatch):
     with (tmp_path / "mine").open("wb") as mine:
         monkeypatch.setenv("OPWISE_STATUS_PIPE", f"{mine.fileno()}:1")
-        status.send(event="written")
+        send_status(event="written")
     assert (tmp_path / "mine").read_bytes() == b""
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opwise.gpu.kernel import Layout
-from opwise.gpu.makers import implementation
+from opwise.gpu.kernels.kernel import Layout
 from opwise.graph.variable import Constant
 from opwise.tensor.type import TensorType
 
 # the modules beside this one, and the cases of the scalar table's tests
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "scalar")]
 
+from kernel_cases import made  # noqa: E402
 from simulated import DEVICE, Simulated, computed, known  # noqa: E402
 
 
@@ -23,9 +23,7 @@ class SimulatedKernels:
 
     def __init__(self, nodes, wide=False, **options):
         self.nodes = nodes
-        self.made = {name: implementation(node, **options) for name, node in nodes.items()}
-        without = {name: why for name, why in self.made.items() if isinstance(why, str)}
-        assert not without
+        self.made = {name: made(node, **options) for name, node in nodes.items()}
         kernels = [k for i in self.made.values() for k in i.kernels]
         self.simulated = Simulated([k for k in kernels if wide or not k.wide])
 
@@ -38,7 +36,7 @@ class SimulatedKernels:
         ]
 
     def run(self, name, values, order=0, **options):
-        """Return (outputs, the word for complaints) of an Apply."""
+        """Return (outputs, the error flag) of an Apply."""
         values = self.given(name, values)
         dtypes = [v.type.dtype for v in self.nodes[name].outputs]
         return computed(self.simulated, self.made[name], values, dtypes, order, **options)
@@ -108,7 +106,7 @@ def layouts():
 def _missing():
     """Return why tests cannot run on a device here, or None."""
     from opwise.errors import DeviceError
-    from opwise.gpu import device
+    from opwise.gpu.runtime import device
 
     try:
         device.device()

@@ -1,4 +1,4 @@
-// A device that is played on the CPU, for kernels compiled as C++: blocks one after the other, the
+// A device that is simulated on the CPU, for kernels compiled as C++: blocks one after the other, the
 // threads of a block as fibers that wait for each other at barriers.
 #include <ucontext.h>
 

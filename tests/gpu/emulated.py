@@ -20,7 +20,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 from simulated import _caller, _compiled
 
-from opwise.gpu import device
+from opwise.gpu.runtime import device
 from opwise.graph import hooks, target
 
 # --- memory -------------------------------------------------------------------------------------
@@ -48,17 +48,17 @@ class OutOfMemoryError(MemoryError):
 
 
 class MemoryHook:
-    """Is told of memory that is taken and given back, from ``__enter__`` on."""
+    """Is called when memory is allocated and freed, from ``__enter__`` on."""
 
     def __enter__(self):
         if any(hook.name == self.name for hook in _here.hooks):
             raise KeyError(f"memory hook {self.name} already exists")
         _here.hooks.append(self)
 
-    def malloc_postprocess(self, **told):
+    def malloc_postprocess(self, **about):
         pass
 
-    def free_postprocess(self, **told):
+    def free_postprocess(self, **about):
         pass
 
 

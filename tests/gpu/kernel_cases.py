@@ -1,13 +1,14 @@
 """Applys of every kind that has kernels: their texts are compiled, and some are golden files."""
 
 import opwise.tensor as T
-from opwise.gpu.cudatext import Program
-from opwise.gpu.kernel import Kernel
-from opwise.gpu.makers import implementation
+from opwise.gpu.kernels.cudatext import ScalarProgram
+from opwise.gpu.kernels.kernel import Implementation, Kernel
+from opwise.gpu.kernels.lowerings.indexing import lower_row_scatter
+from opwise.gpu.lowering import lower
 from opwise.scalar import dtypes
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS, cast_op
-from opwise.scalar.row import ROWS
+from opwise.scalar.spec import ROWS
 from opwise.tensor.advanced_subtensor import (
     AdvancedBooleanIncSubtensor,
     AdvancedIncSubtensor,
@@ -48,19 +49,19 @@ def tensor(dtype, pattern):
 
 def layer():
     """tanh(x + b), as a fused loop."""
-    steps = (Step(OPS["add"], (0, 1), "float32"), Step(OPS["tanh"], (2,), "float32"))
+    steps = (Instruction(OPS["add"], (0, 1), "float32"), Instruction(OPS["tanh"], (2,), "float32"))
     return Composite.from_program(("float32", "float32"), steps, (3,))
 
 
 def squares():
     """(x - m)**2, to be summed."""
-    steps = (Step(OPS["sub"], (0, 1), "float32"), Step(OPS["sqr"], (2,), "float32"))
+    steps = (Instruction(OPS["sub"], (0, 1), "float32"), Instruction(OPS["sqr"], (2,), "float32"))
     return Composite.from_program(("float32", "float32"), steps, (3,))
 
 
 def sum_of(count, dtype="float32"):
     """A sum of so many numbers."""
-    steps = (Step(OPS["add"], tuple(range(count)), dtype),)
+    steps = (Instruction(OPS["add"], tuple(range(count)), dtype),)
     return Composite.from_program((dtype,) * count, steps, (count,))
 
 
@@ -73,10 +74,10 @@ def every_row(dtype):
             (out,) = OPS[name].output_dtypes([dtype] * count)
         except TypeError:
             continue
-        step = Step(OPS[name], tuple(range(count)), out)
-        if Program((step,), (3,), (dtype,) * 3).missing() is None:
+        step = Instruction(OPS[name], tuple(range(count)), out)
+        if ScalarProgram((step,), (3,), (dtype,) * 3).missing() is None:
             steps.append(step)
-    casts = [Step(cast_op(d), (0,), d) for d in dtypes.ALL[:12] if d != dtype]
+    casts = [Instruction(cast_op(d), (0,), d) for d in dtypes.ALL[:12] if d != dtype]
     steps += casts
     return [
         Composite.from_program(
@@ -155,10 +156,13 @@ def cases():
     return {name: var.owner for name, var in made.items()}
 
 
-def made(node, **options):
-    """Return the Implementation of an Apply, which must have one."""
-    found = implementation(node, **options)
-    assert not isinstance(found, str), found
+def made(node, deterministic=True):
+    """Return the Implementation of an Apply, which must have one.
+
+    deterministic: add to rows in a fixed order, not atomically.
+    """
+    found = lower(node) if deterministic else lower_row_scatter(node, deterministic=False)
+    assert isinstance(found, Implementation), found
     return found
 
 

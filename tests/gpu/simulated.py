@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opwise.gpu.kernel import Device, Layout, arguments, module_text, on_host
+from opwise.gpu.kernels.kernel import DeviceLimits, Layout, arguments, module_text, on_host
 
 _FOLDER = Path(__file__).parent
 #: -fno-strict-aliasing: vectors are loaded from arrays of numbers
@@ -37,13 +37,13 @@ class Simulated:
         self._kernels = set(kernels)
 
     def run(self, plan, inputs, outputs, order=0):
-        """Run a plan over numpy arrays; returns the word that complaints are kept in.
+        """Run a plan over numpy arrays; return the error flag.
 
         order: 1 runs threads and blocks from the last to the first.
         """
         scratch = [np.full(n, 0x55, np.uint8) for n in plan.scratch]
         wrong = np.zeros(1, np.uint32)
-        arrays = {"in": inputs, "out": outputs, "scratch": scratch, "wrong": [wrong]}
+        arrays = {"in": inputs, "out": outputs, "scratch": scratch, "error_flag": [wrong]}
         for launch in plan.launches:
             self._launch(launch, arrays, order)
         return int(wrong[0])
@@ -62,7 +62,7 @@ class Simulated:
         assert kernel in self._kernels, f"{kernel.name} was not announced"
         assert launch.shared <= 232448 and launch.block[0] * launch.block[1] <= 1024
         assert 0 < launch.grid < 2**31
-        values = arguments(launch, lambda a: arrays[a.kind][a.index].ctypes.data + a.offset)
+        values = arguments(launch, lambda a: arrays[a.kind][a.position].ctypes.data + a.offset)
         places = [np.array(value) for value in values]
         pointers = (ctypes.c_void_p * len(places))(*(p.ctypes.data for p in places))
         barriers = any(
@@ -154,7 +154,7 @@ class Fenced:
         )
 
 
-DEVICE = Device(processors=4)
+DEVICE = DeviceLimits(processors=4)
 
 
 def known(implementation, inputs):
@@ -165,7 +165,7 @@ def known(implementation, inputs):
 
 
 def computed(simulated, implementation, inputs, dtypes, order=0, device=DEVICE):
-    """Return (the outputs of an Implementation for numpy arrays, the word for complaints)."""
+    """Return (the outputs of an Implementation for numpy arrays, the error flag)."""
     given = known(implementation, inputs)
     shapes = implementation.shapes(given)
     fenced = [Fenced(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]

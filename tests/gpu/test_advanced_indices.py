@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from simulated import DEVICE, known
 
-from opwise.gpu.kernel import Layout, position_of
-from opwise.gpu.makers import implementation
+from opwise.gpu.kernels.kernel import Layout, error_position
+from opwise.gpu.lowering import lower
 from opwise.tensor.advanced_subtensor import (
     AdvancedBooleanIncSubtensor,
     AdvancedBooleanSubtensor,
@@ -135,14 +135,14 @@ def unfit(kernels, error, name, values):
     assert str(found.value) == str(expected.value)
 
 
-def check(kernels, name, values, told=""):
+def check(kernels, name, values, layout=""):
     # the order of indices is that of C, in whatever order numpy looks at them
     expected = kernels.expected(name, [np.array(v, order="C") for v in values])
     for order in (0, 1):
         found, wrong = kernels.run(name, values, order)
         assert not wrong
         assert found[0].shape == expected[0].shape
-        np.testing.assert_array_equal(found[0], expected[0], err_msg=f"{name} {told}")
+        np.testing.assert_array_equal(found[0], expected[0], err_msg=f"{name} {layout}")
         if found[0].dtype == bool:
             assert found[0].view(np.uint8).max(initial=0) <= 1
 
@@ -151,8 +151,8 @@ def check(kernels, name, values, told=""):
 def test_pick(kernels, layouts, name):
     for lengths in (LENGTHS, (7, 6, 5, 1), (2, 3, 16, 16)):
         x, given, _ = case(name, lengths=lengths)
-        for told, values in layouts([x, *given]):
-            check(kernels, f"pick {name}", values, told)
+        for layout, values in layouts([x, *given]):
+            check(kernels, f"pick {name}", values, layout)
 
 
 @pytest.mark.parametrize("how", ["add", "set"])
@@ -161,8 +161,8 @@ def test_put(kernels, layouts, name, how):
     for places in (PLACES, (3, 1, 40)):
         x, given, part = case(name, places=places)
         y = numbers("float32", part.shape, 1)
-        for told, values in layouts([x, y, *given]):
-            check(kernels, f"{how} {name}", values, told)
+        for layout, values in layouts([x, y, *given]):
+            check(kernels, f"{how} {name}", values, layout)
         for d in range(y.ndim):  # of length 1, and repeated
             check(kernels, f"{how} {name}", [x, y[(slice(None),) * d + (slice(1),)], *given], d)
 
@@ -171,11 +171,11 @@ def test_put(kernels, layouts, name, how):
 def test_dtypes(kernels, layouts, dtype):
     x, given, part = case("two vectors", dtype, places=(50,))
     y = numbers(dtype, part.shape, 1)
-    for told, values in layouts([x, y, *given]):
-        check(kernels, f"pick-{dtype}", [values[0], *values[2:]], told)
+    for layout, values in layouts([x, y, *given]):
+        check(kernels, f"pick-{dtype}", [values[0], *values[2:]], layout)
         if dtype != "complex128":
-            check(kernels, f"add-{dtype}", values, told)
-            check(kernels, f"set-{dtype}", values, told)
+            check(kernels, f"add-{dtype}", values, layout)
+            check(kernels, f"set-{dtype}", values, layout)
 
 
 @pytest.mark.parametrize("dtype", INDICES)
@@ -258,7 +258,7 @@ def test_rows_of_large_arrays_are_numbered_in_32_bits(kernels):
         made.plan([wide, y._replace(shape=(4, 6, 1)), *index], [wide], DEVICE)
 
 
-def test_nothing_is_picked(kernels):
+def test_empty_results(kernels):
     x, given, _ = case("two vectors", places=(0,))
     check(kernels, "pick two vectors", [x, *given])
     check(kernels, "add two vectors", [x, np.zeros(0, "f"), *given])
@@ -281,39 +281,39 @@ def failing(kernels, name, values):
     for order in (0, 1):
         _, wrong = kernels.run(name, values, order)
         assert wrong
-    found = kernels.made[name].wrong(position_of(wrong), kernels.given(name, values))
+    found = kernels.made[name].wrong(error_position(wrong), kernels.given(name, values))
     assert (type(found), str(found)) == (type(expected.value), str(expected.value))
     return str(found)
 
 
 @pytest.mark.parametrize("how", ["pick", "add", "set"])
 def test_indices_out_of_range(kernels, how):
-    """The first array with such an index is told of, as by numpy; integers before all arrays."""
+    """The first array with such an index is reported, as by numpy; integers come before arrays."""
     x, given, part = case("matrix and vector")
     y = [] if how == "pick" else [part * 2]
 
-    def told(*arrays, x=x, name="matrix and vector", y=y):
+    def error(*arrays, x=x, name="matrix and vector", y=y):
         return failing(kernels, f"{how} {name}", [x, *y, *arrays])
 
     first, second = given[0].copy(), given[1].copy()
     second[[3, 4]] = 4, -9
-    assert told(first, second) == "index 4 is out of bounds for axis 1 with size 4"
+    assert error(first, second) == "index 4 is out of bounds for axis 1 with size 4"
     first[1, [2, 5]] = -4, 2**40
-    assert told(first, second) == "index -4 is out of bounds for axis 0 with size 3"
+    assert error(first, second) == "index -4 is out of bounds for axis 0 with size 3"
     first[1, 2] = 0
     second[:] = 0
-    assert told(first, second) == "index 1099511627776 is out of bounds for axis 0 with size 3"
+    assert error(first, second) == "index 1099511627776 is out of bounds for axis 0 with size 3"
 
     x, given, part = case("vector and number")
     y = y and [part]
     options = {"name": "vector and number", "x": x, "y": y}
-    assert "index 9 is out of bounds for axis 1 with size 4" in told([0] * 6, 9, **options)
-    assert "index 9 is out of bounds for axis 1" in told([7] * 6, 9, **options)
-    assert "index 7 is out of bounds for axis 0" in told([0, 7] * 3, 2, **options)
+    assert "index 9 is out of bounds for axis 1 with size 4" in error([0] * 6, 9, **options)
+    assert "index 9 is out of bounds for axis 1" in error([7] * 6, 9, **options)
+    assert "index 7 is out of bounds for axis 0" in error([0, 7] * 3, 2, **options)
     if y:
         options["y"] = [part[:0]]
-    assert "index -5 is out of bounds for axis 1" in told(np.zeros(0, int), -5, **options)
-    assert "index 0 is out of bounds for axis 0 with size 0" in told(
+    assert "index -5 is out of bounds for axis 1" in error(np.zeros(0, int), -5, **options)
+    assert "index 0 is out of bounds for axis 0 with size 0" in error(
         [0] * 6, 1, name="vector and number", x=x[:0], y=y
     )
 
@@ -323,8 +323,8 @@ def test_indices_out_of_range_where_nothing_is_picked(kernels, how):
     x, given, part = case("behind a slice", lengths=(0, 4, 5, 8))
     y = [] if how == "pick" else [part]
     given[1][3] = 5
-    told = failing(kernels, f"{how} behind a slice", [x, *y, *given])
-    assert told == "index 5 is out of bounds for axis 2 with size 5"
+    error = failing(kernels, f"{how} behind a slice", [x, *y, *given])
+    assert error == "index 5 is out of bounds for axis 2 with size 5"
 
 
 def test_indices_that_lead_into_what_comes_before(kernels):
@@ -356,7 +356,7 @@ def test_huge_arrays_have_indices_of_64_bits(kernels):
         out = np.empty(part.shape, "f") if name == "pick" else x.copy()
         given_as = known(made, inputs)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("opwise.gpu.layouts.LIMIT_32", 2)
+            patch.setattr("opwise.gpu.kernels.layouts.LIMIT_32", 2)
             plan = made.plan(given_as, [Layout.of(out)], DEVICE)
         assert any(launch.kernel.wide for launch in plan.launches)
         assert not kernels.simulated.run(plan, inputs, [out])
@@ -395,8 +395,8 @@ def masked(simulate):
 def test_where_a_mask_is_true(masked, layouts, name, how):
     x, shape, y, y_shape, ndim = MASKED[name]
     mask = np.ones(()) > 0 if ndim == 0 else numbers("bool", shape[:ndim], 2)
-    for told, values in layouts([numbers(x, shape), numbers(y, y_shape, 1), mask]):
-        check(masked, f"{how} {name}", values, told)
+    for layout, values in layouts([numbers(x, shape), numbers(y, y_shape, 1), mask]):
+        check(masked, f"{how} {name}", values, layout)
     check(masked, f"{how} {name}", [numbers(x, shape), numbers(y, y_shape, 1), ~mask])
 
 
@@ -412,21 +412,21 @@ def test_masks_that_do_not_fit(masked, how):
 # --- reasons --------------------------------------------------------------------------------------
 
 
-def test_masks_that_are_counted():
+def test_masks_that_need_a_synchronisation():
     x, mask = tensor("float32", 2), tensor("bool", 1)
     op = AdvancedBooleanIncSubtensor()
     for node, why in [
-        (op(x, tensor("float32", 2), mask).owner, "its values go to elements"),
-        (op(x, tensor("float32", 0), mask, tensor("int64", 1)).owner, "what its masks pick"),
-        (op(x, tensor("float32", 0), slice(1), mask).owner, "what its masks pick"),
-        (AdvancedBooleanSubtensor()(x, mask).owner, "what its masks pick"),
+        (op(x, tensor("float32", 2), mask).owner, "to place its values"),
+        (op(x, tensor("float32", 0), mask, tensor("int64", 1)).owner, "the number of masked"),
+        (op(x, tensor("float32", 0), slice(1), mask).owner, "the number of masked"),
+        (AdvancedBooleanSubtensor()(x, mask).owner, "output size depends"),
     ]:
-        assert implementation(node).startswith(why)
-        assert implementation(node).endswith("would be counted, and waited for")
+        assert lower(node).startswith(why)
+        assert lower(node).endswith("would need a synchronisation")
 
 
 def test_what_has_no_kernel_says_why():
     node = AdvancedIncSubtensor()(
         tensor("complex64", 2), tensor("complex64", 1), tensor("int64", 1), tensor("int64", 1)
     ).owner
-    assert implementation(node) == "kernels have no complex64"
+    assert lower(node) == "there are no kernels for complex64"

@@ -11,8 +11,8 @@ import pytest
 import opwise
 import opwise.tensor as T
 from opwise.errors import DeviceError
-from opwise.gpu import blas
-from opwise.gpu.device import Device
+from opwise.gpu.runtime import blas
+from opwise.gpu.runtime.device import Device
 from opwise.linkers import opwise_c
 from opwise.modes.mode import Mode
 from opwise.tensor.blas import Gemm, Gemv
@@ -40,8 +40,8 @@ def _part(m, more, step=1):
 
 @pytest.fixture
 def device(cupy):
-    opwise.gpu.device.device()
-    (found,) = opwise.gpu.device.opened()
+    opwise.gpu.runtime.device.device()
+    (found,) = opwise.gpu.runtime.device.opened()
     return found
 
 
@@ -206,7 +206,7 @@ def test_a_status_is_an_error():
         blas.Blas(library, 0, (0, 0))
 
 
-def test_long_lengths_are_asked_for_where_there_are_functions():
+def test_64_bit_lengths_are_used_if_cublas_has_them():
     """Since CUDA 12 the functions that take 64 bits are called."""
     library, seen = Refusing(0, []), []
     library.cublasGemmEx_64 = lambda *args: seen.append(args) or 0

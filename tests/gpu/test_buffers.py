@@ -1,12 +1,18 @@
-"""The plan that puts what was asked of memory into one piece: no overlaps, and little waste."""
+"""The plan that puts requested memory into one slab: no overlaps, and little waste."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opwise.gpu import buffers
-from opwise.gpu.buffers import ALIGNMENT, Changed, Placed, Recorder, Request
+from opwise.gpu.runtime import buffers
+from opwise.gpu.runtime.buffers import (
+    ALIGNMENT,
+    PlannedMemory,
+    Request,
+    RequestRecorder,
+    RequestsChanged,
+)
 
 
 class Piece:
@@ -15,7 +21,7 @@ class Piece:
 
 
 class Pool:
-    """Memory that was never used before, and what is held of it."""
+    """A pool that never reuses memory."""
 
     def __init__(self):
         self.end = 4096
@@ -26,7 +32,7 @@ class Pool:
 
 
 class Held:
-    """What a recorder hands out."""
+    """Memory that a recorder hands out."""
 
     def __init__(self, address, size, owner):
         self.address, self.size, self.owner = address, size, owner
@@ -47,7 +53,7 @@ def lives(draw):
 
 @settings(max_examples=300, deadline=None)
 @given(lives())
-def test_a_plan_is_one(requests):
+def test_a_plan_has_no_overlaps(requests):
     offsets, total = buffers.plan(requests)
     for k, (one, at) in enumerate(zip(requests, offsets, strict=True)):
         assert at % ALIGNMENT == 0 and 0 <= at <= at + one.size <= total
@@ -60,7 +66,7 @@ def test_a_plan_is_one(requests):
     assert total >= buffers.most_at_once(requests)
 
 
-def test_it_wastes_little():
+def test_a_plan_wastes_little():
     """Layers forward and backward, as training asks for them: within a tenth of the least."""
     random, requests, clock, kept = np.random.RandomState(2), [], 0, []
     for _ in range(200):
@@ -76,12 +82,12 @@ def test_it_wastes_little():
     assert least <= buffers.plan(requests)[1] <= 1.1 * least
 
 
-def test_nothing():
+def test_no_requests():
     assert buffers.plan([]) == ([], 0) and buffers.most_at_once([]) == 0
 
 
-def test_a_recorder_notes_who_has_what_when():
-    recorder = Recorder(Pool(), Held)
+def test_a_recorder_records_requests_and_returns():
+    recorder = RequestRecorder(Pool(), Held)
     a = recorder.allocate(100)
     b, nothing = recorder.allocate(200), recorder.allocate(0)
     assert recorder.request_at(a.address) == 0 and recorder.request_at(b.address) == 1
@@ -97,10 +103,10 @@ def test_a_recorder_notes_who_has_what_when():
     assert c.size == 300
 
 
-def test_what_is_placed_is_what_was_recorded():
-    placed = Placed([Request(5, 1), Request(6, 2)], [512, 1024], Held)
+def test_planned_memory_follows_the_recorded_requests():
+    placed = PlannedMemory([Request(5, 1), Request(6, 2)], [512, 1024], Held)
     assert (placed.allocate(5).address, placed.allocate(6).address) == (512, 1024)
-    with pytest.raises(Changed):
+    with pytest.raises(RequestsChanged):
         placed.allocate(7)
-    with pytest.raises(Changed, match="request 0 is of 6 bytes"):
-        Placed([Request(5, 1)], [512], Held).allocate(6)
+    with pytest.raises(RequestsChanged, match="request 0 is of 6 bytes"):
+        PlannedMemory([Request(5, 1)], [512], Held).allocate(6)

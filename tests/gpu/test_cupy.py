@@ -109,7 +109,7 @@ def test_views_keep_what_they_show(cupy, memory):
     assert again.base is x, "a view of a view shows the same array"
 
 
-def test_who_owns_memory_is_let_go_with_it(cupy, address):
+def test_the_owner_of_memory_is_freed_with_it(cupy, address):
     class Told(Owner):
         gone = False
 

@@ -1,4 +1,4 @@
-"""What a device can do at best: the probe's arithmetic, what is kept, and what is told of it."""
+"""Peak rates of a device: how they are measured, kept and reported."""
 
 import json
 import os
@@ -13,20 +13,21 @@ from click.testing import CliRunner
 
 import opwise
 import opwise.tensor as T
-from opwise.command import main
-from opwise.gpu import device, probe
+from opwise.command import main, measuring
+from opwise.gpu.runtime import device
+from opwise.gpu.runtime import device_peaks as probe
 from opwise.graph import target
 from opwise.hardware import cpu as host
 from opwise.modes.profilemode import ProfileMode
 from opwise.profiling import merge, roofline
-from opwise.profiling.html import data
+from opwise.profiling.html import profiledata
+from opwise.profiling.machinelimits import MachineLimits, Peak
 from opwise.profiling.profile import ArrayProfile, Profile
 from opwise.profiling.reports import details
 from opwise.profiling.reports import roofline as text
-from opwise.profiling.roofline import Machine, Peak
 
 #: 1000 GB/s, 50,000 GFLOP/s, and 2 microseconds for whatever it is
-DEVICE = Machine(
+DEVICE = MachineLimits(
     probe.VERSION, "a device", 132, 1, "", (), ((1 << 30, 1000.0),), ((1 << 30, 1000.0),),
     (Peak("float32", True, 50_000.0, 50_000.0),), 2000.0, 1.0,
 )  # fmt: skip
@@ -66,7 +67,7 @@ def measured(monkeypatch):
 # --- the probe ------------------------------------------------------------------------------------
 
 
-def test_what_is_measured():
+def test_measured_rates():
     """The clock of the emulated device goes on by a millisecond with each mark."""
     found = probe.measure(device.device(), largest=SMALL)
     each = 1e6 / probe._REPEATS
@@ -76,10 +77,10 @@ def test_what_is_measured():
     ]
     assert (found.step_ns, found.processors, found.threads) == (1e6, 4, 1)
     assert found.processor == "an emulated device"
-    assert Machine.from_json(found.to_json()) == found
+    assert MachineLimits.from_json(found.to_json()) == found
 
 
-def test_products_end_where_they_are_long(monkeypatch):
+def test_long_products_are_the_last(monkeypatch):
     monkeypatch.setattr(probe, "_LONG", 1000)
     first, _ = probe.measure(device.device(), largest=SMALL).peaks
     assert first.one == pytest.approx(2 * 8**3 / 0.5e6)
@@ -108,19 +109,22 @@ def test_the_process_that_measures(folder, measured, monkeypatch, capsys):
     monkeypatch.setattr(target, "_chosen", "cuda")
     probe.main()
     *_, told = capsys.readouterr().err.splitlines()
-    assert told == "measuring what an emulated device can do at best..." and len(measured) == 1
+    assert (
+        told == "measuring peak bandwidth and FLOP/s of an emulated device..."
+        and len(measured) == 1
+    )
     probe.main()
     assert capsys.readouterr() == ("", "") and len(measured) == 1
     monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.setattr(device, "_devices", {})
     probe.main()
-    assert "what cuda can do at best is not known: The GPU needs CuPy" in capsys.readouterr().err
+    assert "cannot measure cuda: The GPU needs CuPy" in capsys.readouterr().err
 
 
 # --- profiles -------------------------------------------------------------------------------------
 
 
-def test_a_profile_tells_what_has_been_measured(measured):
+def test_a_profile_has_measured_rates(measured):
     mode = ProfileMode("cupy", "fast_run")
     x = T.fmatrix("x")
     f = opwise.function([x], T.exp(T.dot(x, x)), mode=mode)
@@ -178,7 +182,7 @@ def test_times_against_bytes_and_operations(profile):
     assert rows["GpuFromHost(x)"].bandwidth == pytest.approx(8_000_000 / 90_000)
 
 
-def test_nothing_is_told_of_another_device(profile):
+def test_rates_of_another_device_are_not_used(profile):
     other = replace(profile, devices=(("cuda1", DEVICE),))
     assert all(row.gain is None for row in roofline.rows(other, None))
 
@@ -206,16 +210,16 @@ def test_the_text(profile):
         )
     ]
     both = text.section(profile, DEVICE, 2)
-    assert both[2].startswith("  Machine: ") and any("Device cuda0" in line for line in both)
+    assert both[2].startswith("  Hardware: ") and any("Device cuda0" in line for line in both)
 
 
 def test_the_page(profile):
-    found, told = data.limits(profile)
+    found, told = profiledata.limits(profile)
     assert {limit["position"] for limit in found} == {0, 1, 2}
     assert told == {
         "bandwidth": [], "peaks": {"cuda0, float32": 50_000.0}, "devices": {"cuda0": 1000.0}
     }  # fmt: skip
-    shown = data.of_profile(profile, found, told)["roofline"]
+    shown = profiledata.of_profile(profile, found, told)["roofline"]
     assert [value for _, value in shown["devices"]] == [1000.0]
 
 
@@ -224,8 +228,8 @@ def test_the_page(profile):
 
 @pytest.fixture
 def call(monkeypatch):
-    monkeypatch.setattr(main.probe, "known", lambda: DEVICE)
-    monkeypatch.setattr(main.probe, "machine", lambda refresh: DEVICE)
+    monkeypatch.setattr(measuring.processor, "known", lambda: DEVICE)
+    monkeypatch.setattr(measuring.processor, "limits", lambda refresh: DEVICE)
     return lambda *args: CliRunner().invoke(main.main, list(map(str, args)))
 
 
@@ -241,7 +245,7 @@ def test_report_measures_anew_where_it_is_asked_to(call, profile, tmp_path, meas
     monkeypatch.setattr(device, "_devices", {})
     profile.save(path)
     shown = call("report", "--form", "text", "--limits", path).output
-    assert "cuda0 is not measured: The GPU needs CuPy" in shown
+    assert "cannot measure cuda0: The GPU needs CuPy" in shown
     assert "  Device cuda0: a device, 132 multiprocessors\n" in shown
 
 
@@ -260,7 +264,11 @@ def test_run_has_it_measured_in_a_process_of_its_own(call, monkeypatch, tmp_path
     (tmp_path / "p.py").write_text("")
     for more in ([], ["--no-limits"]):
         call("run", *more, "--flags", flags, "-o", tmp_path / "p.json", tmp_path / "p.py")
-    probes = [set(given) for command, given in started if command[1:] == ["-m", "opwise.gpu.probe"]]
+    probes = [
+        set(given)
+        for command, given in started
+        if command[1:] == ["-m", "opwise.gpu.runtime.device_peaks"]
+    ]
     assert len(probes) == asked and len(started) == 2 + asked
     if asked:
         assert {*flags.split(","), "print_active_device=False"} <= probes[0]
@@ -268,11 +276,14 @@ def test_run_has_it_measured_in_a_process_of_its_own(call, monkeypatch, tmp_path
         assert started[0][0][0] == sys.executable
 
 
-def test_that_process(tmp_path):
+def test_the_process_that_measures_without_a_device(tmp_path):
     """It says why it cannot, and ends well: the program itself says the same where it must."""
     environment = {**os.environ, "OPWISE_FLAGS": f"device=cuda7,base_compiledir={tmp_path}"}
     done = subprocess.run(
-        [sys.executable, "-m", "opwise.gpu.probe"], env=environment, capture_output=True, text=True
+        [sys.executable, "-m", "opwise.gpu.runtime.device_peaks"],
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert "what cuda7 can do at best is not known: " in done.stderr
+    assert "cannot measure cuda7: " in done.stderr

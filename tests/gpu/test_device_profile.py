@@ -12,13 +12,13 @@ import opwise
 import opwise.tensor as T
 from opwise.command import main
 from opwise.modes.profilemode import ProfileMode
-from opwise.profiling import devices, records
+from opwise.profiling import devices, tabular
 from opwise.profiling.profile import Profile
-from opwise.profiling.reports import details, device, moved, profilestats
+from opwise.profiling.reports import details, device, profilestats, speedup
 from opwise.tensor.extra_ops import Unique
 
 X = np.random.RandomState(1).rand(6, 6).astype("float32")
-WHY = "its length would be waited for"
+WHY = "output size depends on the data: it would need a synchronisation"
 
 
 @pytest.fixture(autouse=True)
@@ -55,8 +55,8 @@ def test_times_are_those_of_events():
         assert measured == [bool(a.device) and a.total > 0 for a in f.applys]
 
 
-def test_waiting_counts_for_what_is_waited_for(monkeypatch):
-    """Results, words that complain, and the marks of what nobody else waits for."""
+def test_waiting_counts_for_the_awaited_apply(monkeypatch):
+    """Waiting for results, for error flags, and for events of work that nobody else awaits."""
     real = emulated.STREAM.synchronize
 
     def synchronize():
@@ -66,7 +66,7 @@ def test_waiting_counts_for_what_is_waited_for(monkeypatch):
     monkeypatch.setattr(emulated.STREAM, "synchronize", synchronize)
     (f,) = run("cupy").profile().functions
     waited = {a.position for a in f.applys if a.waited}
-    # the last one that may complain stands before the first result
+    # the last kernel that may report an error runs before the first result
     assert waited == {a.position for a in f.applys if a.op == "HostFromGpu"}
     assert all(a.waited >= 4 * 2_000_000 for a in f.applys if a.waited)
     mode = ProfileMode("cupy", "fast_run")
@@ -99,7 +99,7 @@ def test_the_section_on_devices():
     assert not device.section(run("c|py").profile(), 5)
 
 
-def test_it_is_kept(tmp_path):
+def test_a_profile_keeps_times_of_the_device(tmp_path):
     profile = run("cupy").profile()
     profile.save(tmp_path / "p.json")
     assert Profile.load(tmp_path / "p.json") == profile
@@ -129,7 +129,7 @@ def test_transfers_count_for_what_they_move():
     for by in ("line", "op", "class", "apply"):
         rows = devices.rows(by, cpu, gpu)
         assert sum(row.transfers for row in rows) == pytest.approx(ns)
-        assert sum(row.moved for row in rows) == pytest.approx(gpu.local_ns)
+        assert sum(row.with_device for row in rows) == pytest.approx(gpu.local_ns)
         assert sum(row.given for row in rows) == 8_000_000  # x and i, in each call
     # what sorts out stays on the host: its result goes to the device, the product comes home
     found = {row.label: row for row in devices.rows("op", cpu, gpu)}
@@ -173,7 +173,7 @@ def test_memory_of_both(flags):
 
 def test_records_and_tables_name_the_device(tmp_path):
     profile = run("cupy").profile()
-    for row, a in zip(records.records(profile), profile.applys, strict=True):
+    for row, a in zip(tabular.records(profile), profile.applys, strict=True):
         assert (row["device"], row["on_host"]) == (a.device, a.on_host)
         assert (row["seconds_asked"] > 0) == bool(a.device)
     profile.save(tmp_path / "p.json")
@@ -182,11 +182,11 @@ def test_records_and_tables_name_the_device(tmp_path):
     assert shown.count("  cuda0  ") == sum(bool(a.device) for a in profile.applys)
 
 
-def test_a_move_is_told_for_as_many_calls():
+def test_differences_are_scaled_to_equal_calls():
     """Twice the calls on the device are not half the speed."""
     cpu = run("c|py").profile()
-    few, many = (moved.sentences(cpu, run("cupy", calls).profile()) for calls in (4, 8))
+    few, many = (speedup.sentences(cpu, run("cupy", calls).profile()) for calls in (4, 8))
     # what ran on the device takes a millisecond in each call
     told = [line.split(" Applys on the GPU")[0] for line in (few[1], many[1])]
     assert told[0] == told[1]
-    assert moved.sentences(run("cupy").profile(), cpu)[0].endswith("times as fast")
+    assert speedup.sentences(run("cupy").profile(), cpu)[0].endswith("times as fast")

@@ -14,8 +14,9 @@ import opwise.tensor as T
 from opwise.command import doctor
 from opwise.config import config
 from opwise.errors import DeviceError
-from opwise.gpu import device, legacy, linker
+from opwise.gpu import legacy, linker
 from opwise.gpu.linker import CupyLinker
+from opwise.gpu.runtime import device
 from opwise.linkers.base import OpWiseCLinker
 from opwise.modes.mode import Mode, get_mode
 

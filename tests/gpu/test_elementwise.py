@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS, cast_op
 from opwise.tensor.convert import deep_copy_op
 from opwise.tensor.elemwise import Elemwise
@@ -24,10 +24,10 @@ def tensor(dtype, pattern):
 def several():
     """(x + y) * x and its sign, and x alone converted: three outputs of three dtypes."""
     steps = (
-        Step(OPS["add"], (0, 1), "float32"),
-        Step(OPS["mul"], (2, 0), "float32"),
-        Step(OPS["lt"], (3, 1), "bool"),
-        Step(cast_op("float64"), (0,), "float64"),
+        Instruction(OPS["add"], (0, 1), "float32"),
+        Instruction(OPS["mul"], (2, 0), "float32"),
+        Instruction(OPS["lt"], (3, 1), "bool"),
+        Instruction(cast_op("float64"), (0,), "float64"),
     )
     return Composite.from_program(("float32", "float32"), steps, (3, 4, 5))
 
@@ -35,14 +35,14 @@ def several():
 def mixed():
     """An int8, a float64 and a bool: what is chosen where."""
     steps = (
-        Step(OPS["mul"], (0, 1), "float64"),
-        Step(OPS["switch"], (2, 3, 1), "float64"),
+        Instruction(OPS["mul"], (0, 1), "float64"),
+        Instruction(OPS["switch"], (2, 3, 1), "float64"),
     )
     return Composite.from_program(("int8", "float64", "bool"), steps, (4,))
 
 
 def many(count):
-    steps = (Step(OPS["add"], tuple(range(count)), "float32"),)
+    steps = (Instruction(OPS["add"], tuple(range(count)), "float32"),)
     return Composite.from_program(("float32",) * count, steps, (count,))
 
 
@@ -112,14 +112,14 @@ def numbers(dtype, shape, seed=0):
     return random.integers(0, 9, shape).astype(dtype)
 
 
-def check(kernels, name, values, told="", orders=(0,)):
+def check(kernels, name, values, layout="", orders=(0,)):
     expected = kernels.expected(name, values)
     for order in orders:
         found, wrong = kernels.run(name, values, order)
         assert not wrong
         for f, e in zip(found, expected, strict=True):
-            assert f.shape == e.shape, (name, told)
-            np.testing.assert_array_equal(f, e, err_msg=f"{name} {told}")
+            assert f.shape == e.shape, (name, layout)
+            np.testing.assert_array_equal(f, e, err_msg=f"{name} {layout}")
 
 
 def operands(kernels, name, shape):
@@ -143,8 +143,8 @@ def test_layouts(kernels, layouts, ndim):
         if len(shape) != ndim:
             continue
         name = f"several-{ndim}"
-        for told, values in layouts(operands(kernels, name, shape)):
-            check(kernels, name, values, (shape, told))
+        for layout, values in layouts(operands(kernels, name, shape)):
+            check(kernels, name, values, (shape, layout))
 
 
 @pytest.mark.parametrize("name", ["mixed", "add-float16", "add-int8", "add-float64", "add-uint16",
@@ -152,15 +152,15 @@ def test_layouts(kernels, layouts, ndim):
 def test_dtypes(kernels, layouts, name):
     ndim = kernels.nodes[name].outputs[0].type.ndim
     for shape in [(7, 5, 3)[:ndim], (33, 64, 2)[:ndim]]:
-        for told, values in layouts(operands(kernels, name, shape)):
-            check(kernels, name, values, (shape, told))
+        for layout, values in layouts(operands(kernels, name, shape)):
+            check(kernels, name, values, (shape, layout))
 
 
 @pytest.mark.parametrize("name", [*PATTERNS, "second"])
 def test_broadcasting(kernels, layouts, name):
     for shape in [(1, 1), (5, 8), (8, 5), (1, 64), (64, 1), (0, 4), (70, 640)]:
-        for told, values in layouts(operands(kernels, name, shape)):
-            check(kernels, name, values, (shape, told))
+        for layout, values in layouts(operands(kernels, name, shape)):
+            check(kernels, name, values, (shape, layout))
 
 
 def test_broadcasting_of_dimensions_between_others(kernels):
@@ -187,7 +187,7 @@ def test_in_place(kernels):
     made = kernels.made["in place"]
     from simulated import DEVICE
 
-    from opwise.gpu.kernel import Layout
+    from opwise.gpu.kernels.kernel import Layout
 
     for change in (np.array, np.asfortranarray):
         own = change(y)
@@ -212,25 +212,25 @@ def test_alloc(kernels):
 
 def test_join_and_split(kernels, layouts):
     parts = [numbers("float32", (5, 4)), numbers("int8", (5, 3), 1), numbers("float32", (5, 8), 2)]
-    for told, values in layouts(parts):
-        check(kernels, "join", values, told)
+    for layout, values in layouts(parts):
+        check(kernels, "join", values, layout)
     with pytest.raises(ValueError, match="must match exactly"):
         kernels.run("join", [parts[0], parts[1], parts[2][:4]])
-    for told, (x,) in layouts([numbers("float64", (4, 9))]):
-        check(kernels, "split", [x, np.array([2, 0, 7])], told)
+    for layout, (x,) in layouts([numbers("float64", (4, 9))]):
+        check(kernels, "split", [x, np.array([2, 0, 7])], layout)
     with pytest.raises(ValueError, match="the parts have"):
         kernels.run("split", [numbers("float64", (4, 9)), np.array([2, 0, 6])])
 
 
-def test_numbers_beside_each_other(kernels):
+def test_make_vector(kernels):
     check(kernels, "vector", [np.float64(x) for x in (1.5, -2.0, 3.25)])
 
 
-def test_parts_that_are_changed(kernels, layouts):
+def test_inc_subtensor(kernels, layouts):
     x, y = numbers("float32", (9, 8)), numbers("float32", (4, 6), 1)
-    for told, (a, b) in layouts([x, y]):
-        check(kernels, "inc", [a, b, np.int64(2)], told)
-        check(kernels, "inc", [a, b, np.int64(-6)], told)
+    for layout, (a, b) in layouts([x, y]):
+        check(kernels, "inc", [a, b, np.int64(2)], layout)
+        check(kernels, "inc", [a, b, np.int64(-6)], layout)
     x, row = numbers("float32", (3, 4, 8)), numbers("float32", (1, 8))
     check(kernels, "inc row", [x, row, np.int64(-1)])
     check(kernels, "set", [numbers("float64", (9,)), numbers("float32", (9,), 1)])
@@ -242,8 +242,8 @@ def test_parts_that_are_changed(kernels, layouts):
 
 def test_diagonals(kernels, layouts):
     for shape in [(4, 7), (7, 4), (1, 1), (5, 0), (1, 9)]:
-        for told, (x,) in layouts([numbers("float32", shape)]):
-            check(kernels, "diagonal", [x], (shape, told))
+        for layout, (x,) in layouts([numbers("float32", shape)]):
+            check(kernels, "diagonal", [x], (shape, layout))
     for n in (0, 1, 6):
         check(kernels, "square", [numbers("float32", (n,))], n)
 

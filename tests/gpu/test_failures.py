@@ -7,7 +7,7 @@ import pytest
 import opwise
 import opwise.tensor as T
 from opwise.errors import DeviceError
-from opwise.gpu import device
+from opwise.gpu.runtime import device
 from opwise.graph.apply import Apply
 from opwise.modes.mode import Mode
 from opwise.tensor.extra_ops import cpu_contiguous
@@ -19,7 +19,7 @@ ONE, NINE = np.float32(1), np.float32(9)
 
 @pytest.fixture(autouse=True)
 def there(cupy):
-    """Every test runs on a device, be it an emulated one."""
+    """Run every test on a device, perhaps an emulated one."""
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_an_index_of_an_update_in_place(mode, w, kept):
     np.testing.assert_array_equal(w.get_value(), X)
 
 
-def test_an_index_that_nobody_keeps(mode):
+def test_a_bad_index_in_an_unused_value(mode):
     x, i = T.fmatrix("x"), T.lvector("i")
     f = opwise.function([x, i], T.exp(x)[i * 2] + 1, mode=mode)
     with pytest.raises(IndexError, match="index 14 is out of bounds"):
@@ -98,7 +98,7 @@ def test_an_index_that_nobody_keeps(mode):
     f(X, [1, 2])
 
 
-def test_what_fails_because_of_an_index_is_not_blamed(mode):
+def test_a_bad_index_is_reported_before_what_it_makes_fail(mode):
     x, y, i = T.fmatrix("x"), T.fmatrix("y"), T.lvector("i")
     f = opwise.function([x, y, i], T.dot(T.exp(x)[i], y), mode=mode)
     with pytest.raises(IndexError, match="index 7"):
@@ -126,7 +126,7 @@ def test_what_fails_because_of_an_index_is_not_blamed(mode):
 # --- the rest -------------------------------------------------------------------------------------
 
 
-def test_nothing_is_prepared_any_more_after_a_failure(mode, w):
+def test_a_failure_leaves_nothing_prepared(mode, w):
     v, x = opwise.shared(Y.copy(), "v"), T.fmatrix("x")
     f = opwise.function([x], updates=[(w, w + 1), (v, v + x)], mode=mode)
     with pytest.raises(ValueError, match="Dimension mismatch"):
@@ -148,7 +148,7 @@ def test_times_of_a_call_that_failed_are_not_those_of_the_next(mode):
     assert {row[0] for row in f.fn.timing()} == {1}
 
 
-def test_a_number_stays_one(mode):
+def test_numbers_keep_their_type(mode):
     x = T.fmatrix("x")
     total = T.exp(x).sum()
     f = opwise.function([x], [T.exp(x) * cpu_contiguous(total), cpu_contiguous(total)], mode=mode)
@@ -218,7 +218,7 @@ class TestEmulated:
         assert again.keys() == first.keys() and again != first
         assert {path.stat().st_mode & 0o777 for path in again} == {0o600}
 
-    def test_without_memory_the_line_is_told(self, mode, cupy):
+    def test_out_of_memory_names_the_line(self, mode, cupy):
         x = T.fmatrix("x")
         f = opwise.function([x], T.exp(x).sum(axis=0), mode=mode)
 

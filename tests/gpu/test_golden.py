@@ -10,7 +10,7 @@ from pathlib import Path
 import kernel_cases
 import pytest
 
-from opwise.gpu.kernel import module_text
+from opwise.gpu.kernels.kernel import module_text
 
 pytestmark = pytest.mark.null
 

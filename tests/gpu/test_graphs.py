@@ -1,7 +1,8 @@
-"""Stretches of Applys as CUDA graphs: what is launched, and that nothing is computed otherwise."""
+"""Capture regions as CUDA graphs: what is launched, and that results stay the same."""
 
 import gc
 import threading
+from dataclasses import replace
 
 import emulated
 import numpy as np
@@ -9,10 +10,11 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.gpu import buffers, calls, graphs, staging
-from opwise.gpu.calls import Call
+from opwise.gpu import lowering
 from opwise.gpu.linker import CupyLinker
-from opwise.gpu.transfer import GpuFromHost, HostFromGpu
+from opwise.gpu.lowering import Call
+from opwise.gpu.placement.transfers import GpuFromHost, HostFromGpu
+from opwise.gpu.runtime import buffers, graphs, staging
 from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
 from opwise.tensor.assertion import Assert
@@ -27,7 +29,7 @@ RATE = np.float32(0.1)
 
 @pytest.fixture(autouse=True)
 def there(cupy):
-    """Every test runs on a device, be it an emulated one."""
+    """Run every test on a device, perhaps an emulated one."""
 
 
 @pytest.fixture
@@ -35,17 +37,17 @@ def mode():
     return Mode("cupy")
 
 
-def stretches(f):
+def regions(f):
     return list(f.fn.stretches.values())
 
 
 def captured(f):
-    """Return how many graphs there are of each stretch."""
-    return [len(s.captured) for s in stretches(f)]
+    """Return how many graphs each region has captured."""
+    return [len(s.captured) for s in regions(f)]
 
 
 class Counts:
-    """What the device was asked for since it was made: graphs, kernels one by one, products."""
+    """What was launched since it was created: graphs, single kernels, products."""
 
     def __init__(self, cupy):
         self.before = self._now(cupy)
@@ -60,7 +62,7 @@ class Counts:
         return tuple(self._now(self.cupy) - self.before)
 
 
-played_alone = pytest.mark.parametrize("cupy", ["emulated"], indirect=True)
+emulated_only = pytest.mark.parametrize("cupy", ["emulated"], indirect=True)
 
 
 def perceptron(mode, labels=False):
@@ -96,12 +98,12 @@ def _host(value):
 # --- what is launched -----------------------------------------------------------------------------
 
 
-@played_alone
+@emulated_only
 def test_a_training_step_is_one_launch(mode, cupy):
     f, params = perceptron(mode)
-    (stretch,) = stretches(f)
-    assert stretch.stop == len(f.linked.order) - 1, "all but the result"
-    before = {type(n.op).__name__ for n in f.linked.order[: stretch.start]}
+    (region,) = regions(f)
+    assert region.stop == len(f.linked.order) - 1, "all but the result"
+    before = {type(n.op).__name__ for n in f.linked.order[: region.start]}
     assert before == {"Shape_i", "Elemwise", "GpuFromHost"}  # how many rows there are
     f(X, Y), f(X, Y)
     assert captured(f) == [1]
@@ -118,9 +120,9 @@ def test_a_training_step_computes_the_same(mode):
     compared(lambda m: (*perceptron(m), lambda k: (X + k, Y)), mode)
 
 
-@played_alone
-def test_what_may_complain_comes_before_what_overwrites(mode, cupy):
-    """A label that is out of range is known before a parameter changes: two launches."""
+@emulated_only
+def test_kernels_that_report_errors_run_before_parameters_are_overwritten(mode, cupy):
+    """A label out of range is reported before a parameter changes: two launches."""
     f, params = perceptron(mode, labels=True)
     labels = np.arange(6, dtype="int32")
     f(X, labels), f(X, labels), f(X, labels)
@@ -147,7 +149,7 @@ def test_labels(mode):
              mode)  # fmt: skip
 
 
-def test_what_the_host_does_in_between_parts(mode):
+def test_work_of_the_host_splits_a_region(mode):
     x = T.fmatrix("x")
     y = Unique()(T.exp(T.tanh(T.dot(x, x))) + 1)
     z = T.dot(T.sqr(T.dot(y, y) + x).sum(axis=0), x)
@@ -155,7 +157,7 @@ def test_what_the_host_does_in_between_parts(mode):
     assert captured(f) == [1, 1]
 
 
-@played_alone
+@emulated_only
 def test_the_flag(mode, cupy, flags):
     f, _ = perceptron(mode)
     flags({"cuda.graphs": False})
@@ -165,7 +167,7 @@ def test_the_flag(mode, cupy, flags):
     assert counts()[0] == 0 and captured(f) == [0]
 
 
-@played_alone
+@emulated_only
 def test_a_profile_has_every_launch(cupy):
     mode = ProfileMode("cupy", "fast_run")
     f, _ = perceptron(mode)
@@ -177,7 +179,7 @@ def test_a_profile_has_every_launch(cupy):
     assert all(a.count == 4 for a in told.applys)
 
 
-def test_values_that_are_kept(cupy):
+def test_without_allow_gc(cupy):
     """Without allow_gc values stay until the next call, and no longer."""
 
     def make(mode):
@@ -189,9 +191,9 @@ def test_values_that_are_kept(cupy):
     assert captured(f) == [1]
 
 
-@played_alone
-def test_a_counter_of_the_host_parts_nothing(mode, cupy):
-    """A number that is counted up, of which the device knows nothing, is no reason for copies."""
+@emulated_only
+def test_a_counter_on_the_host_splits_no_region(mode, cupy):
+    """A number that only the host counts up needs no copies."""
 
     def make(mode):
         _, (w, b) = perceptron(mode)
@@ -205,14 +207,14 @@ def test_a_counter_of_the_host_parts_nothing(mode, cupy):
         return f, (w, b, count), lambda k: (X,)
 
     f = compared(make, mode)
-    assert len(stretches(f)) == 1 and captured(f) == [1] and f.fn._total
+    assert len(regions(f)) == 1 and captured(f) == [1] and f.fn._total
     counts = Counts(cupy)
     assert f(X) == 14
     assert counts() == (1, 0, 0)
 
 
-@played_alone
-def test_a_rate_that_changes(mode, cupy):
+@emulated_only
+def test_a_learning_rate_may_change_between_launches(mode, cupy):
     """The factor of a product may be another in each call."""
 
     def make(mode):
@@ -228,12 +230,12 @@ def test_a_rate_that_changes(mode, cupy):
     assert counts() == (2, 0, 0)
 
 
-# --- what a stretch reads -------------------------------------------------------------------------
+# --- what a region reads --------------------------------------------------------------------------
 
 
-@played_alone
+@emulated_only
 def test_slices_of_data_on_the_device(mode, cupy):
-    """The loop of old programs: a number says which rows of a shared variable to take."""
+    """The loop of old programs: a number selects rows of a shared variable."""
     data = opwise.shared(RNG.rand(40, 6).astype("float32"))
     i = T.lscalar("i")
 
@@ -254,15 +256,15 @@ def test_slices_of_data_on_the_device(mode, cupy):
     assert counts() == (2, 0, 0)
 
 
-def test_large_arrays_are_not_copied(mode, monkeypatch):
-    monkeypatch.setattr(graphs, "_MOVED", 100)
+def test_large_arrays_are_not_staged(mode, monkeypatch):
+    monkeypatch.setattr(graphs, "_STAGED_BYTES", 100)
     data, i = opwise.shared(RNG.rand(9, 6, 6).astype("float32")), T.lscalar("i")
     out = T.exp(T.dot(data[i], data[i])).sum()
     f = compared(lambda m: (opwise.function([i], out, mode=m), (), lambda k: (k % 3,)), mode, 9)
     assert captured(f) == [3]
 
 
-def test_shapes_come_and_go(mode):
+def test_a_region_remembers_a_few_shapes(mode):
     x = T.fmatrix("x")
     out = T.nnet.softmax(T.dot(x, x.T) * 2).sum(axis=0)
     arguments = [X[:n] for n in range(1, 7)]
@@ -272,12 +274,11 @@ def test_shapes_come_and_go(mode):
     assert captured(f) == [6]
     for n in range(1, 40):
         np.testing.assert_allclose(f(np.ones((n, 3), "float32")).sum(), n, rtol=1e-5)
-    assert sum(captured(f)) <= graphs._KEPT
+    assert sum(captured(f)) <= graphs._CONFIGURATIONS
 
 
-def test_rows_with_gaps_are_copied_to_rows_without(mode):
-    """What is asked of memory is that of the copies: one less than for rows that BLAS cannot read,
-    of the size of what outlives the call."""
+def test_rows_with_gaps_are_staged_as_contiguous_rows(mode):
+    """Memory is requested as for the staged copies, which BLAS can read without another copy."""
     data, i = opwise.shared(RNG.rand(14, 12, 12).astype("float32")), T.lscalar("i")
     x, v = data[i][::2, ::2], np.ones((6, 2), "float32")
     outputs = [opwise.Out(y, borrow=True) for y in (T.dot(x, v), T.exp(x))]
@@ -293,8 +294,8 @@ def test_rows_with_gaps_are_copied_to_rows_without(mode):
         np.testing.assert_allclose(_host(lent), np.exp(part), rtol=1e-5)
 
 
-@played_alone
-def test_the_precision_of_products_is_part_of_what_is_captured(mode, cupy, flags):
+@emulated_only
+def test_the_flag_tf32_is_part_of_the_key(mode, cupy, flags):
     x = T.fmatrix("x")
     f = opwise.function([x], T.dot(T.exp(x), x), mode=mode)
     f(X), f(X), f(X)
@@ -304,7 +305,7 @@ def test_the_precision_of_products_is_part_of_what_is_captured(mode, cupy, flags
     assert {call[-1] for call in cupy.cublas.calls} == {77} and captured(f) == [2]
 
 
-def test_numbers_of_the_host_are_part_of_what_is_captured(mode):
+def test_numbers_of_the_host_are_part_of_the_key(mode):
     x, k = T.fmatrix("x"), T.lscalar("k")
     out = T.dot(T.exp(x)[k:], x).sum()
     f = compared(
@@ -313,7 +314,7 @@ def test_numbers_of_the_host_are_part_of_what_is_captured(mode):
     assert captured(f) == [2]
 
 
-def test_lengths_of_what_is_on_the_way(mode):
+def test_lengths_of_intermediate_values(mode):
     x, mask = T.fmatrix("x"), T.lvector("mask")
     y = T.exp(T.dot(x, x))[mask]
     out = T.dot(y.reshape((y.shape[0] * 2, -1)), y[:3, :3]).mean()
@@ -325,7 +326,7 @@ def test_lengths_of_what_is_on_the_way(mode):
 
 
 def lengths(mode, **options):
-    """A function whose stretch counts on the host."""
+    """A function whose region computes with numbers of the host."""
     x, rows = T.fmatrix("x"), T.lvector("rows")
     y = T.exp(T.dot(x, x))[rows]
     n = Unique()(rows).sum() - 5 + shape_i_op(0)(y)  # overwrites what came before
@@ -335,7 +336,7 @@ def lengths(mode, **options):
     return f, (), lambda k: (X, [0, 1, 2, 3])
 
 
-def test_what_the_host_counts_in_a_stretch(mode):
+def test_a_region_holds_numbers_of_the_host(mode):
     f = compared(lengths, mode)
     assert captured(f) == [1]
     for _ in range(3):
@@ -344,15 +345,15 @@ def test_what_the_host_counts_in_a_stretch(mode):
         length += 1  # it is the caller's
 
 
-def test_what_the_host_overwrites_in_a_capture_that_fails(mode, monkeypatch):
+def test_a_failed_capture_restores_numbers_of_the_host(mode, monkeypatch):
     def changed(*args):
-        raise buffers.Changed
+        raise buffers.RequestsChanged
 
-    monkeypatch.setattr(graphs.Stretch, "_given", changed)
+    monkeypatch.setattr(graphs.CaptureRegion, "_getter", changed)
     assert captured(compared(lengths, mode)) == [0]
 
 
-def test_results_that_are_overwritten_by_those_who_got_them(mode):
+def test_callers_may_overwrite_borrowed_results(mode):
     x = T.fvector("x")
     f = opwise.function([x], [opwise.Out(x[::-1], borrow=True), T.exp(x)], mode=mode)
     for _ in range(4):
@@ -362,8 +363,8 @@ def test_results_that_are_overwritten_by_those_who_got_them(mode):
         del lent
 
 
-def test_arguments_may_change_at_once(mode):
-    """Copies to the device go on while the caller does what it likes with its arrays."""
+def test_arguments_may_change_after_the_call(mode):
+    """The caller may overwrite its arrays while copies to the device are under way."""
     x = T.fmatrix("x")
     f = opwise.function([x], opwise.Out(T.dot(T.exp(x), x), borrow=True), mode=mode)
     expected = np.exp(X) @ X
@@ -377,7 +378,7 @@ def test_arguments_may_change_at_once(mode):
 # --- results --------------------------------------------------------------------------------------
 
 
-def test_results_stay_with_those_who_got_them(mode):
+def test_callers_keep_borrowed_results(mode):
     x = T.fmatrix("x")
     y = T.exp(T.dot(x, x) / 99)
     f = opwise.function([x], [opwise.Out(y * 2, borrow=True), y.sum(axis=0)], mode=mode)
@@ -386,7 +387,7 @@ def test_results_stay_with_those_who_got_them(mode):
         expected = np.exp((X - k) @ (X - k) / 99)
         np.testing.assert_allclose(lent.get(), expected * 2, rtol=1e-4)
         np.testing.assert_allclose(own, expected.sum(axis=0), rtol=1e-4)
-    assert captured(f) == [graphs._HOMES], "no more memory than that of a few results"
+    assert captured(f) == [graphs._OUTPUT_BUFFERS], "no more memory than that of a few results"
     lent = kept[-1][0][1:, 2:]  # a view is enough to keep them
     expected = lent.get()
     del kept
@@ -395,9 +396,9 @@ def test_results_stay_with_those_who_got_them(mode):
     np.testing.assert_array_equal(lent.get(), expected)
 
 
-@played_alone
+@emulated_only
 def test_updates_that_are_not_in_place(mode, cupy):
-    """The new value and the old change places: a few graphs for all calls."""
+    """The new value and the old swap buffers: a few graphs serve all calls."""
 
     def make(mode):
         w, v = opwise.shared(X / 9), opwise.shared(Y / 9)
@@ -422,19 +423,19 @@ def test_aliases_of_parameters(mode):
     compared(make, mode)
 
 
-def test_results_that_show_what_a_stretch_gave(mode):
-    """Their memory is no stretch's own: a slice of what the host looked at in between."""
+def test_results_that_are_views_of_an_output_of_a_region(mode):
+    """A slice, outside any region, of a value that the host reads in between."""
     x = T.fmatrix("x")
     y = T.exp(T.dot(x, x) / 9)
     f = opwise.function([x], opwise.Out(y[Unique()(y).shape[0] - 35 :], borrow=True), mode=mode)
     kept = [f(X - k) for k in range(5)]
-    assert captured(f) == [graphs._HOMES]
+    assert captured(f) == [graphs._OUTPUT_BUFFERS]
     for k, lent in enumerate(kept):
         np.testing.assert_allclose(lent.get(), np.exp((X - k) @ (X - k) / 9)[1:], rtol=1e-4)
 
 
-def test_views_of_arguments_stay_with_those_who_got_them(mode):
-    """The copy of an argument is used again, but not while a result shows it."""
+def test_callers_keep_views_of_arguments(mode):
+    """The copy of an argument is reused, but not while a result is a view of it."""
     x = T.fmatrix("x")
     outputs = [opwise.Out(x.T, borrow=True), T.dot(T.exp(x), x)]
     f = opwise.function([x], outputs, mode=mode)
@@ -446,7 +447,7 @@ def test_views_of_arguments_stay_with_those_who_got_them(mode):
         np.testing.assert_array_equal(lent.get(), (X - k).T)
 
 
-def test_nothing_at_all(mode):
+def test_empty_arrays(mode):
     x = T.fmatrix("x")
     out = opwise.Out(T.dot(T.exp(x), x.T) * 2, borrow=True)
     f = opwise.function([x], [out, T.exp(x).sum()], mode=mode)
@@ -459,10 +460,10 @@ def test_nothing_at_all(mode):
 # --- memory ---------------------------------------------------------------------------------------
 
 
-def test_memory_is_given_back(mode):
+def test_memory_is_freed(mode):
     x = T.fmatrix("x")
     f = opwise.function([x], T.exp(T.dot(T.exp(T.dot(x, x)), x)).sum(), mode=mode)
-    (device,) = opwise.gpu.device.opened()
+    (device,) = opwise.gpu.runtime.device.opened()
     gc.collect()
     before = device.allocated()[0]
     for _ in range(4):
@@ -474,28 +475,28 @@ def test_memory_is_given_back(mode):
     np.testing.assert_allclose(f(X), f(X))
 
 
-@played_alone
-def test_where_there_is_no_memory_for_a_graph(mode, cupy):
+@emulated_only
+def test_no_memory_for_a_graph(mode, cupy):
     x = T.fmatrix("x")
     f = opwise.function([x], T.exp(T.dot(T.exp(T.dot(x, x)), x)).sum(), mode=mode)
     expected = f(X)
     pool = cupy.get_default_memory_pool()
-    stretch = stretches(f)[0]
-    real = stretch.device.piece
+    region = regions(f)[0]
+    real = region.device.piece
 
     def piece(size):
         raise emulated.OutOfMemoryError(size, 0)
 
-    stretch.device.piece = piece
+    region.device.piece = piece
     try:
         np.testing.assert_allclose([f(X) for _ in range(3)], expected)
     finally:
-        stretch.device.piece = real
+        region.device.piece = real
     assert pool.limit == 0 and captured(f) == [0]
 
 
-@played_alone
-def test_where_there_is_no_memory_for_results_of_a_graph(mode, cupy, monkeypatch):
+@emulated_only
+def test_no_memory_for_results_of_a_graph(mode, cupy, monkeypatch):
     w = opwise.shared(X.copy())
     f = opwise.function([], updates=[(w, T.tanh(T.dot(w, w)))], mode=mode)
     f()
@@ -503,7 +504,7 @@ def test_where_there_is_no_memory_for_results_of_a_graph(mode, cupy, monkeypatch
     def no(*args):
         raise emulated.OutOfMemoryError(1, 0)
 
-    monkeypatch.setattr(graphs, "_Home", no)
+    monkeypatch.setattr(graphs, "_OutputBuffer", no)
     expected = np.tanh(X @ X)
     for _ in range(3):
         f()
@@ -511,9 +512,9 @@ def test_where_there_is_no_memory_for_results_of_a_graph(mode, cupy, monkeypatch
     np.testing.assert_allclose(w.get_value(), expected, rtol=1e-4)
 
 
-@played_alone
-def test_memory_of_graphs_is_no_reason_to_fail(mode, cupy):
-    """What fits without them fits beside them: they are let go, and the call is made again."""
+@emulated_only
+def test_graphs_are_dropped_before_a_call_runs_out_of_memory(mode, cupy):
+    """A call that fits without graphs succeeds: they are dropped, and it is made again."""
     x, w = T.fmatrix("x"), opwise.shared(np.zeros(64, "float32"))
     y = T.exp(T.dot(T.exp(T.dot(x, x.T)), x))
     f = opwise.function([x], y.sum(), updates=[(w, w + y.sum(axis=0))], mode=mode)
@@ -536,9 +537,9 @@ def test_memory_of_graphs_is_no_reason_to_fail(mode, cupy):
 # --- failures -------------------------------------------------------------------------------------
 
 
-@played_alone
-def test_a_launch_that_is_interrupted(mode, cupy, monkeypatch):
-    """Nothing is left of what complained before it, and of results that nobody got."""
+@emulated_only
+def test_an_interrupted_launch(mode, cupy, monkeypatch):
+    """It leaves no error flag set, and no result in use."""
     x, i = T.fmatrix("x"), T.lvector("i")
     w = opwise.shared(X.copy())
     y = T.exp(T.dot(x, x) / 9)[i]
@@ -560,28 +561,28 @@ def test_a_launch_that_is_interrupted(mode, cupy, monkeypatch):
                 f(X, rows)
         np.testing.assert_array_equal(w.get_value(), before)
         assert not f.fn.words.get().any()
-        free = [graph.is_free() for s in stretches(f) for graph in s.captured]
+        free = [graph.is_free() for s in regions(f) for graph in s.captured]
         assert free and all(free)
     for found, wanted in zip(f(X, [1, 2]), expected, strict=True):
         np.testing.assert_array_equal(_host(found), wanted)
 
 
-@played_alone
-def test_what_cannot_be_captured_is_said_once(mode, cupy, monkeypatch):
-    """If CUDA refuses, launches go one by one, and nothing is lost."""
-    make = calls._calls[SortOp]
+@emulated_only
+def test_a_refused_capture_warns_once(mode, cupy, monkeypatch):
+    """If CUDA refuses a capture, kernels are launched one by one."""
+    entry = lowering.table()[SortOp]
 
     def wrong(node):
-        call = make(node)
+        call = entry.function(node)
         return Call(call.function, call.host, call.view, call.target, True)
 
-    monkeypatch.setitem(calls._calls, SortOp, wrong)
+    monkeypatch.setitem(lowering.table(), SortOp, replace(entry, function=wrong))
     x = T.fmatrix("x")
     w = opwise.shared(X.copy())
     out = T.sort(T.exp(T.dot(x, x)), axis=0)
     f = opwise.function([x], out, updates=[(w, w + T.exp(x))], mode=mode)
     expected = f(X)
-    with pytest.warns(UserWarning, match="cannot be captured as a CUDA graph .*not permitted"):
+    with pytest.warns(UserWarning, match="CUDA graph capture failed .*not permitted"):
         np.testing.assert_array_equal(f(X), expected)
     for _ in range(3):  # a warning would be an error
         np.testing.assert_array_equal(f(X), expected)
@@ -592,24 +593,24 @@ def test_what_cannot_be_captured_is_said_once(mode, cupy, monkeypatch):
     assert captured(g) == [1]
 
 
-@played_alone
-def test_memory_that_is_asked_for_otherwise_is_recorded_again(mode, cupy, monkeypatch):
+@emulated_only
+def test_requests_that_change_are_recorded_again(mode, cupy, monkeypatch):
     f, params = perceptron(mode)
     g, theirs = perceptron(None)
     f(X, Y)
-    stretch = stretches(f)[0]
-    (recorded,) = stretch._known.values()
+    region = regions(f)[0]
+    (recorded,) = region._configurations.values()
     recorded.requests[1].size += 1
     for _ in range(5):
         f(X, Y)
-    assert captured(f) == [1] and stretch._failures == 1
+    assert captured(f) == [1] and region._failures == 1
     for _ in range(6):
         g(X, Y)
     for ours, expected in zip(params, theirs, strict=True):
         np.testing.assert_allclose(ours.get_value(), expected.get_value(), rtol=1e-4)
 
 
-def test_an_error_behind_a_launch(mode):
+def test_an_error_of_the_host_after_a_launch(mode):
     """What the host does behind a graph fails: parameters keep their values."""
     w, x = opwise.shared(X.copy()), T.fmatrix("x")
     y = T.exp(T.dot(x, w) / 9)
@@ -625,8 +626,8 @@ def test_an_error_behind_a_launch(mode):
     np.testing.assert_allclose(w.get_value(), before + np.exp(X), rtol=1e-5)
 
 
-def test_a_complaint_behind_what_overwrites(mode):
-    """What was overwritten has its values again before the call is made step by step."""
+def test_an_error_reported_after_parameters_are_overwritten(mode):
+    """Parameters are restored before the call is made again step by step."""
     v, w = opwise.shared(X.copy()), opwise.shared(Y.copy())
     x, i = T.fmatrix("x"), T.lvector("i")
     a = T.exp(T.dot(x, x) / 9)
@@ -646,14 +647,14 @@ def test_a_complaint_behind_what_overwrites(mode):
     assert not np.array_equal(v.get_value(), before[0])
 
 
-@played_alone
-def test_copies_to_the_device_that_fail(mode, cupy, monkeypatch):
-    """A few numbers that are there already are those that were sent."""
+@emulated_only
+def test_failed_copies_to_the_device(mode, cupy, monkeypatch):
+    """After a failed copy, equal numbers are sent again."""
     x = T.fvector("x")
     f = opwise.function([x], T.dot(T.exp(x), x[::-1] * 2), mode=mode)
     short, long = X[0, :3], X[0]
     expected = f(long), f(short), f(short)
-    device = stretches(f)[0].device
+    device = regions(f)[0].device
 
     def no(*args):
         raise KeyboardInterrupt
@@ -695,18 +696,18 @@ def test_threads(mode):
 # --- order and transfers --------------------------------------------------------------------------
 
 
-def test_the_order_leaves_one_stretch(mode):
+def test_the_order_makes_one_region(mode):
     """Arguments first, results last, whatever order the graph has."""
     x, y = T.fmatrices("x", "y")
     outputs = [T.exp(T.dot(x, x)).sum(), T.exp(T.dot(y, x)).sum(), T.dot(y, y) + 1]
     f = opwise.function([x, y], outputs, mode=mode)
     kinds = [type(n.op) for n in f.linked.order]
     assert kinds[:2] == [GpuFromHost] * 2 and kinds[-3:] == [HostFromGpu] * 3
-    assert not {GpuFromHost, HostFromGpu} & set(kinds[2:-3]) and len(stretches(f)) == 1
+    assert not {GpuFromHost, HostFromGpu} & set(kinds[2:-3]) and len(regions(f)) == 1
 
 
-@played_alone
-def test_nobody_waits_before_the_results(mode, cupy, monkeypatch):
+@emulated_only
+def test_a_call_waits_only_for_its_results(mode, cupy, monkeypatch):
     f, _ = perceptron(mode)
     for _ in range(3):
         f(X, Y)
@@ -724,7 +725,7 @@ def test_nobody_waits_before_the_results(mode, cupy, monkeypatch):
     assert not waits, "there are no results"
 
 
-def test_copies_outlive_the_function_that_asked_for_them(mode):
+def test_copies_outlive_the_function_that_enqueued_them(mode):
     """Pinned memory is given out again at once, while the device has yet to read it."""
     w, x = opwise.shared(X.copy()), T.fmatrix("x")
     for value in (X, Y, X):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opwise.gpu.kernel import position_of
+from opwise.gpu.kernels.kernel import error_position
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
 from opwise.tensor.type import TensorType
 
@@ -63,7 +63,7 @@ def numbers(dtype, shape, seed=0):
     return random.normal(size=shape).astype(dtype)
 
 
-def check(kernels, name, values, told="", equal=True):
+def check(kernels, name, values, layout="", equal=True):
     expected = kernels.expected(name, values)
     for order in (0, 1):
         found, wrong = kernels.run(name, values, order)
@@ -71,24 +71,24 @@ def check(kernels, name, values, told="", equal=True):
         for f, e in zip(found, expected, strict=True):
             assert f.shape == e.shape
             if equal:
-                np.testing.assert_array_equal(f, e, err_msg=f"{name} {told}")
+                np.testing.assert_array_equal(f, e, err_msg=f"{name} {layout}")
             else:
-                np.testing.assert_allclose(f, e, rtol=1e-5, atol=1e-5, err_msg=f"{name} {told}")
+                np.testing.assert_allclose(f, e, rtol=1e-5, atol=1e-5, err_msg=f"{name} {layout}")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_take(kernels, layouts, dtype):
     index = np.array([3, 0, -1, 4, 4, -5, 2])
     for columns in (1, 3, 16, 40):
-        for told, values in layouts([numbers(dtype, (5, columns)), index]):
-            check(kernels, f"take-{dtype}", values, (columns, told))
+        for layout, values in layouts([numbers(dtype, (5, columns)), index]):
+            check(kernels, f"take-{dtype}", values, (columns, layout))
     check(kernels, f"take-{dtype}", [numbers(dtype, (5, 0)), index])
     check(kernels, f"take-{dtype}", [numbers(dtype, (5, 4)), index[:0]])
 
 
 def test_take_of_other_dimensions_and_indices(kernels, layouts):
-    for told, values in layouts([numbers("float32", (6, 4, 5)), np.array([5, 1, -6])]):
-        check(kernels, "take-3", values, told)
+    for layout, values in layouts([numbers("float32", (6, 4, 5)), np.array([5, 1, -6])]):
+        check(kernels, "take-3", values, layout)
     check(kernels, "take-1", [numbers("float32", (600,)), np.arange(599, -1, -2)])
     for dtype in ("int8", "uint32", "int32"):
         check(kernels, f"take by {dtype}", [numbers("float32", (9, 8)), np.array([8, 0, 3], dtype)])
@@ -105,7 +105,7 @@ def test_units_of_16_bytes(kernels):
 
 
 def _layouts(x, index):
-    from opwise.gpu.kernel import Layout
+    from opwise.gpu.kernels.kernel import Layout
 
     made = np.empty((len(index), *x.shape[1:]), x.dtype)
     return [Layout.of(x)._replace(alignment=16), Layout.of(index)], [
@@ -129,8 +129,8 @@ def test_put(kernels, layouts, dtype, how):
         if dtype == "float16":
             y = (y * 4).round() / 4  # numpy rounds each sum: let there be nothing to round
             x = (x * 4).round() / 4
-        for told, values in layouts([x, y, index]):
-            check(kernels, f"{how}-{dtype}-2", values, (rows, count, told))
+        for layout, values in layouts([x, y, index]):
+            check(kernels, f"{how}-{dtype}-2", values, (rows, count, layout))
         check(kernels, f"{how}-{dtype}-1", [x[:, 0].copy(), y[:, 0].copy(), index])
         wide = [np.repeat(v[:, None], 4, 1) for v in (x, y)]
         check(kernels, f"{how}-{dtype}-3", [*wide, index])
@@ -166,13 +166,13 @@ def test_operands_that_are_narrower(kernels):
         kernels.run("add-float32-2", [numbers("float32", (4, 8)), single[:2], np.array([1, 1, 0])])
 
 
-def test_nothing_to_put(kernels):
+def test_no_indices(kernels):
     x = numbers("float32", (4, 3))
     check(kernels, "add-float32-2", [x, x[:0], np.zeros(0, int)])
     check(kernels, "add-float32-2", [x[:, :0], x[:2, :0], np.array([1, 2])])
 
 
-def test_additions_at_once(atomic):
+def test_atomic_additions(atomic):
     index = np.random.default_rng(1).integers(-9, 9, 400)
     for dtype in ("float32", "int64", "float64"):
         values = [numbers(dtype, (9, 5)), numbers(dtype, (400, 5), 1), index]
@@ -182,7 +182,7 @@ def test_additions_at_once(atomic):
 
 @pytest.mark.parametrize("name", ["take-float32", "add-float32-2", "set-float32-2"])
 def test_indices_out_of_range(kernels, atomic, name):
-    """The first of them is told of, and nothing is read or written out of bounds."""
+    """The first of them is reported, and nothing is read or written out of bounds."""
     x, index = numbers("float32", (5, 8)), np.zeros(3000, int)
     index[[40, 700, 2900]] = 5, -6, 2**40
     y = numbers("float32", (3000, 8), 1)
@@ -191,7 +191,7 @@ def test_indices_out_of_range(kernels, atomic, name):
     for each in all_kernels:
         for order in (0, 1):
             _, wrong = each.run(name, values, order)
-            assert position_of(wrong) == 40
+            assert error_position(wrong) == 40
     error = kernels.made[name].wrong(40, values)
     assert type(error) is IndexError
     assert "index 5 is out of bounds for axis 0 with size 5" in str(error)
@@ -199,4 +199,4 @@ def test_indices_out_of_range(kernels, atomic, name):
         kernels.expected(name, values)
     nothing = [x[:0], *values[1:]]
     _, wrong = kernels.run(name, nothing)
-    assert position_of(wrong) == 0
+    assert error_position(wrong) == 0

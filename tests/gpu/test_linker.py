@@ -8,8 +8,8 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.gpu.calls import OF_LENGTHS
-from opwise.gpu.transfer import GpuFromHost, HostFromGpu
+from opwise.gpu.lowering import SHAPE_OPS
+from opwise.gpu.placement.transfers import GpuFromHost, HostFromGpu
 from opwise.graph.apply import Apply
 from opwise.modes.mode import Mode
 from opwise.tensor.extra_ops import ravel_multi_index, searchsorted
@@ -21,7 +21,7 @@ X, Y = (RNG.rand(5, 5).astype("float32") for _ in range(2))
 
 @pytest.fixture(autouse=True)
 def there(cupy):
-    """Every test runs on a device, be it an emulated one."""
+    """Run every test on a device, perhaps an emulated one."""
 
 
 @pytest.fixture
@@ -30,12 +30,12 @@ def mode():
 
 
 def ops(f):
-    """Return what a function runs on the device, and what on the host, in order."""
+    """Return the Ops that a function runs on the device and on the host, in order."""
     placement = f.maker.fgraph.placement
-    there = [n for n in f.linked.order if n in placement.ways]
+    there = [n for n in f.linked.order if n in placement.lowered]
     transfers = [n for n in f.linked.order if isinstance(n.op, GpuFromHost | HostFromGpu)]
     here = [n for n in f.linked.order if n not in there and n not in transfers
-            and not isinstance(n.op, OF_LENGTHS)]  # fmt: skip
+            and not isinstance(n.op, SHAPE_OPS)]  # fmt: skip
     return [str(n.op) for n in there], [str(n.op) for n in here]
 
 
@@ -116,7 +116,7 @@ def test_set_value_and_get_value(mode, cupy):
     np.testing.assert_array_equal(f(), np.ones_like(X))
 
 
-def test_results_that_are_borrowed_stay_there(mode, cupy):
+def test_borrowed_results_stay_on_the_device(mode, cupy):
     x = T.fmatrix("x")
     f = opwise.function([x], [opwise.Out(x * 2, borrow=True), x * 3], mode=mode)
     lent, own = f(X)
@@ -151,7 +151,7 @@ class OnHost(opwise.Op):
         output_storage[0][0] = inputs[0][::-1].copy()
 
 
-def test_what_has_no_implementation_runs_on_the_host_and_says_why(mode):
+def test_an_op_without_an_implementation_runs_on_the_host_with_a_reason(mode):
     x = T.fmatrix("x")
     y = OnHost()(T.sort(T.dot(x, x), axis=0) * 2)
     f, g = (opwise.function([x], y, mode=m) for m in (mode, None))
@@ -163,7 +163,7 @@ def test_what_has_no_implementation_runs_on_the_host_and_says_why(mode):
     assert f.maker.fgraph.placement.why[node] == "OnHost has no implementation for the device"
 
 
-def test_an_apply_between_two_of_the_host_stays_there(mode):
+def test_an_apply_between_two_on_the_host_stays_on_the_host(mode):
     x, on_host = T.fmatrix("x"), OnHost()
     f = opwise.function([x], on_host(T.exp(on_host(x))), mode=mode)
     assert transfers(f) == (0, 0) and not ops(f)[0]
@@ -172,14 +172,14 @@ def test_an_apply_between_two_of_the_host_stays_there(mode):
     assert transfers(g) == (2, 1) and ops(g)[0] == ["Dot22"]
 
 
-def test_lengths_are_asked_without_a_copy(mode):
+def test_lengths_are_read_without_a_copy(mode):
     x, w = T.fmatrix("x"), opwise.shared(X.copy())
     f = opwise.function([x], (x + w).reshape((x.shape[1], w.shape[0])) * w.shape[0], mode=mode)
     assert transfers(f)[1] == 1
     np.testing.assert_allclose(f(X), (X + X) * 5)
 
 
-def test_numbers_for_the_host_stay_there(mode):
+def test_numbers_for_the_host_stay_on_the_host(mode):
     x, n = T.fvector("x"), T.lscalar("n")
     f = opwise.function([x, n], x[: n * 2 - 1] * 2, mode=mode)
     _, here = ops(f)
@@ -200,7 +200,7 @@ def test_numbers_for_the_host_stay_there(mode):
     lambda x, i, n: T.set_subtensor(x[i[::-1], i], x[i, 0]),
     lambda x, i, n: T.grad((x[i, i] ** 2).sum(), x),
 ])  # fmt: skip
-def test_several_indices_run_there(mode, write):
+def test_indexing_by_arrays_runs_on_the_device(mode, write):
     x, i, n = T.fmatrix("x"), T.lvector("i"), T.lscalar("n")
     y = write(T.exp(x), i, n)
     f, g = (opwise.function([x, i, n], y, mode=m, on_unused_input="ignore") for m in (mode, None))
@@ -221,7 +221,7 @@ def test_several_indices_run_there(mode, write):
     (lambda x, i: T.choose(i, x, mode="wrap"), None),
     (lambda x, i: ravel_multi_index((i, i[::-1]), x.shape), "invalid entry in coordinates array"),
 ])  # fmt: skip
-def test_positions_and_choices_run_there(mode, write, error):
+def test_positions_and_choices_run_on_the_device(mode, write, error):
     x, i = T.fmatrix("x"), T.lvector("i")
     y = write(T.exp(x), i * 2) * 2
     f, g = (opwise.function([x, i], y, mode=m, on_unused_input="ignore") for m in (mode, None))
@@ -241,12 +241,12 @@ def test_positions_and_choices_run_there(mode, write, error):
 def test_masks_stay_on_the_host(mode):
     x = T.fmatrix("x")
     f = opwise.function([x], T.exp(x)[x > 0.5] * 2, mode=mode)
-    why = "what its masks pick would be counted, and waited for"
+    why = "output size depends on the data: it would need a synchronisation"
     assert why in f.maker.fgraph.placement.why.values()
     np.testing.assert_allclose(f(X), np.exp(X)[X > 0.5] * 2, rtol=1e-6)
 
 
-def test_what_masks_set_is_not_counted(mode):
+def test_setting_by_masks_runs_on_the_device(mode):
     x, w = T.fmatrix("x"), opwise.shared(X.copy())
     updates = [(w, T.set_subtensor(w[w > 0.5], -1))]
     y = T.inc_subtensor(T.exp(x)[x[0] > 0.5], x[0])
@@ -307,7 +307,7 @@ def test_without_memory_a_call_fails_and_the_next_one_works(mode, cupy):
 def test_memory_is_counted(mode):
     x = T.fmatrix("x")
     f = opwise.function([x], T.exp(x).sum() + T.dot(x, x).sum(), mode=mode)
-    (device,) = opwise.gpu.device.opened()
+    (device,) = opwise.gpu.runtime.device.opened()
     gc.collect()
     before = device.allocated()[0]
     f(X)

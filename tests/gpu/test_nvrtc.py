@@ -6,9 +6,9 @@ import kernel_cases
 import nvrtc
 import pytest
 
-from opwise.gpu.cudatext import Program
-from opwise.gpu.elemwise import Loop
-from opwise.gpu.kernel import OPTIONS, module_text
+from opwise.gpu.kernels.cudatext import ScalarProgram
+from opwise.gpu.kernels.elemwise import ElementwiseKernels
+from opwise.gpu.kernels.kernel import OPTIONS, module_text
 
 pytestmark = pytest.mark.slow
 
@@ -79,9 +79,9 @@ def test_every_row(dtype):
     """Each expression of the scalar table is CUDA, and so is each cast."""
     texts = []
     for op in kernel_cases.every_row(dtype):
-        program = Program.of(op, [dtype] * 3, [op.slot_dtype(s) for s in op.outs])
+        program = ScalarProgram.of(op, [dtype] * 3, [op.slot_dtype(s) for s in op.outs])
         assert program.missing() is None
-        texts.append(Loop(program, 1, [(False,)] * 3).strided[False])
+        texts.append(ElementwiseKernels(program, 1, [(False,)] * 3).strided[False])
     log, _ = nvrtc.compile_text(module_text(texts), 90, OPTIONS)
     assert not log.strip()
 

@@ -10,19 +10,19 @@ from kernel_cases import cases, made
 from simulated import DEVICE, Simulated
 
 import opwise.tensor as T
-from opwise.gpu import layouts as layouts_of
-from opwise.gpu.kernel import (
+from opwise.gpu.kernels import layouts as layouts_of
+from opwise.gpu.kernels.kernel import (
     Array,
-    Device,
+    DeviceLimits,
     Kernel,
     Launch,
     Layout,
     arguments,
+    error_position,
     on_host,
-    position_of,
 )
-from opwise.gpu.makers import implementation
-from opwise.gpu.views import view_of
+from opwise.gpu.kernels.views import view_of
+from opwise.gpu.lowering import lower
 from opwise.graph.variable import Constant
 from opwise.tensor.reduce import Sum
 from opwise.tensor.type import TensorType
@@ -81,7 +81,7 @@ def test_neighbours_are_joined():
     assert layouts_of.walk((3, 0, 2), [[0, 2, 1]]).size == 0
 
 
-def test_when_32_bits_do():
+def test_sizes_that_fit_32_bits():
     def fits(*shape):
         return layouts_of.walk(shape, [layouts_of.steps_of(Layout.contiguous(shape, 4), shape)])
 
@@ -92,7 +92,7 @@ def test_when_32_bits_do():
     assert far.size == 6 and not far.fits_32()
 
 
-def test_strides_that_are_no_multiple():
+def test_strides_that_are_no_multiple_of_an_element():
     with pytest.raises(ValueError, match="stride of 6 bytes is no multiple of its elements' 4"):
         layouts_of.steps_of(Layout((3,), (6,), 4), (3,))
 
@@ -215,25 +215,25 @@ def test_large_arrays_get_wide_kernels():
     product = made(node)
     for n, wide in [(2**20, False), (2**31, True)]:
         layout = Layout.contiguous((n,), 4)
-        (launch,) = product.plan([layout, layout], [layout], Device()).launches
+        (launch,) = product.plan([layout, layout], [layout], DeviceLimits()).launches
         assert launch.kernel.wide == wide
         arguments(launch, lambda array: 16)
     node = Sum((0,))(TensorType("float32", (False, False))()).owner
     for shape in [(2**20, 2**14), (2**14, 2**20), (3, 2**31)]:
         plan = made(node).plan(
-            [Layout.contiguous(shape, 4)], [Layout.contiguous(shape[1:], 4)], Device()
+            [Layout.contiguous(shape, 4)], [Layout.contiguous(shape[1:], 4)], DeviceLimits()
         )
         assert plan.launches[0].kernel.wide
         for launch in plan.launches:
             arguments(launch, lambda array: 16)
 
 
-def test_a_position_survives():
-    assert position_of(0xFFFFFFFF - 7) == 7
+def test_an_error_flag_holds_a_position():
+    assert error_position(0xFFFFFFFF - 7) == 7
 
 
 def test_negative_lengths_are_refused():
-    alloc = implementation(T.alloc(T.fscalar(), T.lscalar()).owner)
+    alloc = lower(T.alloc(T.fscalar(), T.lscalar()).owner)
     with pytest.raises(ValueError, match="negative dimensions are not allowed"):
         alloc.shapes([Layout((), (), 4), -1])
 
@@ -284,7 +284,7 @@ def _launched(kernels, name, values):
 
 @pytest.mark.c
 def test_a_missing_barrier_is_seen():
-    """The simulated device tells kernels that forget to wait from those that do not."""
+    """On the simulated device, a kernel without barriers gives wrong results."""
     node = Sum((0,))(TensorType("float64", (False, False))()).owner
     columns = next(k for k in made(node).kernels if "columns" in k.name and not k.wide)
     hasty = Kernel(
@@ -318,7 +318,7 @@ def test_threads_that_wait_for_ever_are_seen():
         'extern "C" __global__ void stuck(int *x) { if (threadIdx.x) __syncthreads(); x[0] = 1; }\n'
     )
     kernel = Kernel("stuck", text, (), (("int *", "x"),))
-    plan = implementation(T.eye(T.lscalar()).owner).plan([1, 1, 0], [Layout((1, 1), (8, 8), 8)],
+    plan = lower(T.eye(T.lscalar()).owner).plan([1, 1, 0], [Layout((1, 1), (8, 8), 8)],
                                                          DEVICE)  # fmt: skip
     launch = Launch(kernel, 1, (64, 1), (Array("out"),), ())
     with pytest.raises(AssertionError, match="wait for each other"):

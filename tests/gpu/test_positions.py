@@ -5,8 +5,8 @@ import pytest
 from simulated import DEVICE, known
 
 import opwise.tensor as T
-from opwise.gpu.kernel import Layout, position_of
-from opwise.gpu.makers import implementation
+from opwise.gpu.kernels.kernel import Layout, error_position
+from opwise.gpu.lowering import lower
 from opwise.tensor.extra_ops import RavelMultiIndex, SearchsortedOp
 from opwise.tensor.selection import Choose
 from opwise.tensor.type import TensorType
@@ -69,12 +69,12 @@ def check(kernels, name, values, told=""):
 
 
 def failing(kernels, name, values, position):
-    """The kernel tells of the first element in C order, with the text of ``perform``."""
+    """The kernel reports the first element in C order, with the text of ``perform``."""
     with pytest.raises(ValueError) as expected:
         kernels.expected(name, values)
     for order in (0, 1):
         _, wrong = kernels.run(name, values, order)
-        assert position_of(wrong) == position
+        assert error_position(wrong) == position
     error = kernels.made[name].wrong(position, values)
     assert (type(error), str(error)) == (ValueError, str(expected.value))
 
@@ -256,7 +256,7 @@ def test_huge_arrays_have_indices_of_64_bits(kernels, monkeypatch, name):
     (expected,) = kernels.expected(name, values)
     made, values = kernels.made[name], kernels.given(name, values)
     out = np.empty_like(expected)
-    monkeypatch.setattr("opwise.gpu.layouts.LIMIT_32", 2)
+    monkeypatch.setattr("opwise.gpu.kernels.layouts.LIMIT_32", 2)
     plan = made.plan(known(made, values), [Layout.of(out)], DEVICE)
     assert all(launch.kernel.wide for launch in plan.launches)
     assert not kernels.simulated.run(plan, values, [out])
@@ -265,11 +265,11 @@ def test_huge_arrays_have_indices_of_64_bits(kernels, monkeypatch, name):
 
 @pytest.mark.parametrize(("make", "reason"), [
     (lambda: SearchsortedOp()(tensor("complex64", 1), tensor("complex64", 1)),
-     "kernels have no complex64"),
+     "there are no kernels for complex64"),
     (lambda: SearchsortedOp()(tensor("int8", 1), tensor("int8", 1), tensor("uint64", 1)),
      "numpy takes no sorter of uint64"),
     (lambda: Choose("raise")(tensor("int8", 1), tensor("complex64", 1), tensor("int8", 1)),
-     "kernels have no complex64"),
+     "there are no kernels for complex64"),
     (lambda: Choose("raise")(tensor("uint64", 1), tensor("int8", 1), tensor("int8", 1)),
      "numpy takes no uint64 as the number of a choice"),
     (lambda: Choose("raise")(tensor("int8", 1), tensor("int8", 0)),
@@ -278,4 +278,4 @@ def test_huge_arrays_have_indices_of_64_bits(kernels, monkeypatch, name):
      "it has more than 31 choices"),
 ])  # fmt: skip
 def test_what_has_no_kernel_says_why(make, reason):
-    assert implementation(make().owner) == reason
+    assert lower(make().owner) == reason

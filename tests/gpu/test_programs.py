@@ -7,9 +7,9 @@ from simulated import Simulated, computed
 import opwise.tensor as T
 from opwise.compile.function import function
 from opwise.compile.shared import shared
-from opwise.gpu import calls
-from opwise.gpu.elsewhere import ELSEWHERE
-from opwise.gpu.makers import implementation
+from opwise.gpu.host_only import HOST_ONLY
+from opwise.gpu.kernels.kernel import Implementation
+from opwise.gpu.lowering import Call, lower
 from opwise.gradient import grad
 from opwise.graph.variable import Constant
 
@@ -55,14 +55,15 @@ def test_program(program):
                      strict=True))  # fmt: skip
     assert [v.type for v in fgraph.inputs[len(given) :]] == [s.type for s, _ in updates]
     nodes = fgraph.toposort()
-    made = {node: implementation(node) for node in nodes}
-    with_kernels = [node for node in nodes if not isinstance(made[node], str)]
+    made = {node: lower(node) for node in nodes}
+    with_kernels = [node for node in nodes if isinstance(made[node], Implementation)]
     assert len(with_kernels) >= least, made
     simulated = Simulated([k for node in with_kernels for k in made[node].kernels if not k.wide])
     for node in nodes:
         values = [np.asarray(v.data) if isinstance(v, Constant) else found[v] for v in node.inputs]
-        if isinstance(made[node], str):
-            assert any(c in ELSEWHERE or c in calls._calls for c in type(node.op).__mro__)
+        if not isinstance(made[node], Implementation):
+            on_host = any(c in HOST_ONLY for c in type(node.op).__mro__)
+            assert isinstance(made[node], Call) or on_host
             storage = [[None] for _ in node.outputs]
             plain = [v if var.type.ndim or hasattr(var.type, "broadcastable") else v[()]
                      for v, var in zip(values, node.inputs, strict=True)]  # fmt: skip

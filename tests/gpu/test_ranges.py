@@ -99,7 +99,7 @@ def test_an_apply_of_the_device_that_fails(marks, cupy, monkeypatch):
     assert marks() == ranges(f)
 
 
-def test_what_a_kernel_complains_of_at_the_end(marks):
+def test_an_error_that_a_kernel_reports_at_the_end(marks):
     x, i = T.fmatrix("x"), T.lvector("i")
     f = opwise.function([x, i], T.exp(x)[i * 2] + 1, mode=Mode("cupy"), name="f")
     with pytest.raises(IndexError, match="index 14 is out of bounds"):

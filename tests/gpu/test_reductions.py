@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.reduce import All, Any, Argmax, CAReduce, MaxAndArgmax, Prod, Sum
@@ -43,7 +43,7 @@ def numbers(dtype, shape, seed=0):
 
 def scaled():
     """x * y + 1, of which y may be broadcast"""
-    steps = (Step(OPS["mul"], (0, 1), "float32"), Step(OPS["sub"], (2, 0), "float32"))
+    steps = (Instruction(OPS["mul"], (0, 1), "float32"), Instruction(OPS["sub"], (2, 0), "float32"))
     return Composite.from_program(("float32", "float32"), steps, (3,))
 
 
@@ -86,14 +86,14 @@ def kernels(simulate):
     return simulate(nodes())
 
 
-def check(kernels, name, values, told="", orders=(0, 1)):
+def check(kernels, name, values, layout="", orders=(0, 1)):
     """Compare with numpy: exactly, but for sums of floats; for a MapReduce with its parts."""
     expected = kernels.expected(name, values)
     found = [kernels.run(name, values, order)[0] for order in orders]
     for one, other in zip(*found, strict=True) if len(found) == 2 else ():
-        np.testing.assert_array_equal(one, other, err_msg=f"{name} {told}")
+        np.testing.assert_array_equal(one, other, err_msg=f"{name} {layout}")
     for f, e in zip(found[0], expected, strict=True):
-        assert (f.shape, f.dtype) == (e.shape, e.dtype), (name, told)
+        assert (f.shape, f.dtype) == (e.shape, e.dtype), (name, layout)
         if e.dtype.kind == "f" and name.startswith(("sum", "map", "4", "in")):
             size = max(1, max(v.size for v in values))
             wide = "float16" if e.dtype == np.float16 else "float32" if "in single" in name else ""
@@ -101,9 +101,9 @@ def check(kernels, name, values, told="", orders=(0, 1)):
             tolerance = eps * abs(e.astype(float)) + size * np.finfo(wide or "f8").eps * 8
             with np.errstate(invalid="ignore"):
                 close = abs(f.astype(float) - e.astype(float)) <= tolerance
-            assert np.all(close | (np.isnan(f) & np.isnan(e)) | (f == e)), (name, told, f, e)
+            assert np.all(close | (np.isnan(f) & np.isnan(e)) | (f == e)), (name, layout, f, e)
         else:
-            np.testing.assert_array_equal(f, e, err_msg=f"{name} {told}")
+            np.testing.assert_array_equal(f, e, err_msg=f"{name} {layout}")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -118,18 +118,18 @@ def test_lengths(kernels, fold, dtype):
 @pytest.mark.parametrize("ndim", SHAPES)
 def test_axes_and_layouts(kernels, layouts, ndim, fold):
     for shape, axes in itertools.product(SHAPES[ndim], every_axis(ndim)):
-        for told, values in layouts([numbers("float32", shape)]):
-            big = values[0].size > 5000 and told not in ("contiguous", "by_columns")
+        for layout, values in layouts([numbers("float32", shape)]):
+            big = values[0].size > 5000 and layout not in ("contiguous", "by_columns")
             if not big:
-                check(kernels, f"{fold}-{axes}-{ndim}", values, (shape, told), (0,))
+                check(kernels, f"{fold}-{axes}-{ndim}", values, (shape, layout), (0,))
 
 
 @pytest.mark.parametrize("kind", PATTERNS)
 def test_of_elementwise_work(kernels, layouts, kind):
     for axes, shape in itertools.product(every_axis(2), [(1, 1), (9, 8), (33, 70), (5, 2000)]):
         own = [1 if b else n for n, b in zip(shape, PATTERNS[kind], strict=True)]
-        for told, values in layouts([numbers("float32", shape), numbers("float32", own, 1)]):
-            check(kernels, f"map-{kind}-{axes}", values, (shape, told), (0,))
+        for layout, values in layouts([numbers("float32", shape), numbers("float32", own, 1)]):
+            check(kernels, f"map-{kind}-{axes}", values, (shape, layout), (0,))
 
 
 def test_others(kernels, layouts):
@@ -138,8 +138,8 @@ def test_others(kernels, layouts):
         check(kernels, "all", [truths], shape)
         check(kernels, "any", [~truths & (np.arange(shape[1]) % 3 > 0)], shape)
     check(kernels, "product", [numbers("int32", (40, 5)) % 3 - 1])
-    for told, values in layouts([numbers("float32", (3, 5, 6, 7))]):
-        check(kernels, "4", values, told)
+    for layout, values in layouts([numbers("float32", (3, 5, 6, 7))]):
+        check(kernels, "4", values, layout)
     check(kernels, "in single", [numbers("float32", (3, 9000))])
     check(kernels, "no axis", [numbers("float32", (3, 5))])
 
@@ -204,9 +204,11 @@ def test_which_kernels_are_launched(kernels):
 
 def test_the_cut_does_not_depend_on_the_device(kernels):
     """So neither do sums, to the last bit."""
-    from opwise.gpu.kernel import Device
+    from opwise.gpu.kernels.kernel import DeviceLimits
 
     x = numbers("float32", (300_001,))
     for name, values in (("sum-float32", [x]), ("sum-(0,)-2", [x[:300_000].reshape(3000, 100)])):
-        found = [kernels.run(name, values, device=Device(processors=n))[0][0] for n in (1, 4, 132)]
+        found = [
+            kernels.run(name, values, device=DeviceLimits(processors=n))[0][0] for n in (1, 4, 132)
+        ]
         assert len({f.tobytes() for f in found}) == 1

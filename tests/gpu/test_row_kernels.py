@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from simulated import DEVICE
 
-from opwise.gpu.kernel import Layout, arguments, position_of
+from opwise.gpu.kernels.kernel import Layout, arguments, error_position
 from opwise.tensor.nnet.crossentropy import (
     crossentropy_categorical_1hot,
     crossentropy_categorical_1hot_grad,
@@ -69,7 +69,7 @@ def labels_of(kernels, name, shape):
     return np.random.default_rng(9).integers(0, min(shape[1], 200), shape[0]).astype(dtype)
 
 
-def check(kernels, name, values, told=""):
+def check(kernels, name, values, layout=""):
     """Compare, in shared memory and without; every order gives the same bits."""
     expected = kernels.expected(name, values)
     for device in (DEVICE, SMALL):
@@ -80,11 +80,11 @@ def check(kernels, name, values, told=""):
             np.testing.assert_array_equal(f, a)
             assert (f.shape, f.dtype) == (e.shape, e.dtype)
             if e.dtype.kind != "f":
-                np.testing.assert_array_equal(f, e, err_msg=f"{name} {told}")
+                np.testing.assert_array_equal(f, e, err_msg=f"{name} {layout}")
                 continue
             eps = float(np.finfo(e.dtype).eps)
             np.testing.assert_allclose(
-                f, e, rtol=16 * eps, atol=16 * eps, err_msg=f"{name} {told} {device}"
+                f, e, rtol=16 * eps, atol=16 * eps, err_msg=f"{name} {layout} {device}"
             )
 
 
@@ -99,8 +99,8 @@ def test_softmax(kernels, layouts, name, dtype):
             sm = abs(numbers("float64", shape, 1))
             values.append((sm / sm.sum(axis=1, keepdims=True)).astype(dtype))
         every = list(layouts(values)) if shape[0] * shape[1] < 1000 else [("", values)]
-        for told, changed in every:
-            check(kernels, f"{name}-{dtype}", changed, (shape, told))
+        for layout, changed in every:
+            check(kernels, f"{name}-{dtype}", changed, (shape, layout))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -108,16 +108,16 @@ def test_cross_entropy(kernels, layouts, dtype):
     for shape in SHAPES:
         x, b = numbers(dtype, shape), numbers(dtype, shape[1:], 1)
         labels = labels_of(kernels, f"xent-{dtype}", shape)
-        for told, values in layouts([x, b, labels]):
-            if shape[0] * shape[1] < 1000 or not told:
-                check(kernels, f"xent-{dtype}", values, (shape, told))
+        for layout, values in layouts([x, b, labels]):
+            if shape[0] * shape[1] < 1000 or not layout:
+                check(kernels, f"xent-{dtype}", values, (shape, layout))
         g, sm = numbers(dtype, shape[:1], 2), abs(numbers(dtype, shape, 3)) + 1
-        for told, values in layouts([g, sm, labels]):
-            if shape[0] * shape[1] < 1000 or not told:
-                check(kernels, f"dx-{dtype}", values, (shape, told))
+        for layout, values in layouts([g, sm, labels]):
+            if shape[0] * shape[1] < 1000 or not layout:
+                check(kernels, f"dx-{dtype}", values, (shape, layout))
                 if dtype != "float16":
-                    check(kernels, f"1hot-grad-{dtype}", values, (shape, told))
-                    check(kernels, f"1hot-{dtype}", values[1:], (shape, told))
+                    check(kernels, f"1hot-grad-{dtype}", values, (shape, layout))
+                    check(kernels, f"1hot-{dtype}", values[1:], (shape, layout))
 
 
 def test_gradients_that_broadcast(kernels):
@@ -160,7 +160,7 @@ def test_no_rows(kernels):
 
 @pytest.mark.parametrize("name", ["xent", "dx", "1hot", "1hot-grad"])
 def test_labels_that_name_no_column(kernels, name):
-    """The first of them is told of, and nothing is read or written out of bounds."""
+    """The first of them is reported, and nothing is read or written out of bounds."""
     x, row = numbers("float32", (300, 6)), numbers("float32", (300,))
     labels = np.zeros(300, "int64")
     labels[[7, 40, 299]] = 6, -1, 99
@@ -169,8 +169,8 @@ def test_labels_that_name_no_column(kernels, name):
     made = kernels.made[f"{name}-float32"]
     for order in (0, 1):
         _, wrong = kernels.run(f"{name}-float32", values, order)
-        assert wrong and position_of(wrong) == 7
-    error = made.wrong(position_of(wrong), values)
+        assert wrong and error_position(wrong) == 7
+    error = made.wrong(error_position(wrong), values)
     with pytest.raises(ValueError, match="y_i value out of bounds: label 7 is 6, but"):
         raise error
     with pytest.raises(ValueError, match="label 7 is 6"):

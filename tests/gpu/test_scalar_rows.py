@@ -15,12 +15,12 @@ from test_rows import (
     ulps,
 )
 
-from opwise.gpu import cudatext
-from opwise.gpu.elemwise import Loop
-from opwise.gpu.kernel import Array, Layout, Plan
+from opwise.gpu.kernels import cudatext
+from opwise.gpu.kernels.elemwise import ElementwiseKernels
+from opwise.gpu.kernels.kernel import Array, Layout, Plan
 from opwise.scalar import casting, csource, dtypes
 from opwise.scalar.op import OPS, cast_op
-from opwise.scalar.row import ROWS
+from opwise.scalar.spec import ROWS
 
 pytestmark = pytest.mark.c
 
@@ -40,7 +40,7 @@ def cases():
 
 
 def program(name, ins, out):
-    return cudatext.Program.of(OPS[name], ins, [out])
+    return cudatext.ScalarProgram.of(OPS[name], ins, [out])
 
 
 CASES = cases()
@@ -52,9 +52,9 @@ class Flat:
 
     def __init__(self, scalar_op, ins, out):
         self.out = out
-        made = cudatext.Program.of(scalar_op, ins, [out])
+        made = cudatext.ScalarProgram.of(scalar_op, ins, [out])
         assert made.missing() is None, made.missing()
-        self.loop = Loop(made, 1, [(False,)] * len(ins))
+        self.loop = ElementwiseKernels(made, 1, [(False,)] * len(ins))
         self.kernel = self.loop.fast[False]
 
     def run(self, simulated, arrays):

@@ -7,10 +7,10 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.gpu import layouts as layouts_of
-from opwise.gpu import scan
-from opwise.gpu.kernel import Device, Layout
-from opwise.gpu.makers import implementation
+from opwise.gpu.kernels import layouts as layouts_of
+from opwise.gpu.kernels import scan
+from opwise.gpu.kernels.kernel import DeviceLimits, Layout
+from opwise.gpu.lowering import lower
 from opwise.modes.mode import Mode
 from opwise.scalar import dtypes
 from opwise.tensor.extra_ops import CumOp, cumprod, cumsum
@@ -57,14 +57,14 @@ def numbers(dtype, shape, mode="add"):
     return np.asarray(random.integers(-1, 2, shape), dtype)
 
 
-def check(kernels, name, values, told="", orders=(0,)):
+def check(kernels, name, values, layout="", orders=(0,)):
     expected = kernels.expected(name, values)
     for order in orders:
         found, wrong = kernels.run(name, values, order)
         assert not wrong
         for f, e in zip(found, expected, strict=True):
-            assert f.shape == e.shape, (name, told)
-            np.testing.assert_array_equal(f, e, err_msg=f"{name} {told}")
+            assert f.shape == e.shape, (name, layout)
+            np.testing.assert_array_equal(f, e, err_msg=f"{name} {layout}")
     return kernels.plan(name, values)
 
 
@@ -72,9 +72,9 @@ def check(kernels, name, values, told="", orders=(0,)):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtypes(kernels, layouts, dtype, mode):
     for shape in [(5, 7), (70, 40), (3, 300)]:
-        for told, (x,) in layouts([numbers(dtype, shape, mode)]):
+        for layout, (x,) in layouts([numbers(dtype, shape, mode)]):
             for axis in ("", "-0", "-1"):
-                check(kernels, f"{mode}-{dtype}{axis}", [x], (shape, told))
+                check(kernels, f"{mode}-{dtype}{axis}", [x], (shape, layout))
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 7, 8, 9, 64, 255, 256, 257, 2047, 2048, 2049, 8192, 8193,
@@ -97,10 +97,10 @@ def test_lengths(kernels, n):
 @pytest.mark.parametrize("ndim", [3, 4])
 def test_axes(kernels, layouts, ndim):
     for shape in [(3, 5, 4, 9), (70, 2, 9, 3), (1, 6, 1, 40), (2, 0, 3, 4), (4, 130, 3, 2)]:
-        for told, (x,) in layouts([numbers("int64", shape[:ndim])]):
-            check(kernels, f"ndim-{ndim}", [x], (shape, told))
+        for layout, (x,) in layouts([numbers("int64", shape[:ndim])]):
+            check(kernels, f"ndim-{ndim}", [x], (shape, layout))
             for axis in range(ndim):
-                check(kernels, f"ndim-{ndim}-{axis}", [x], (shape, axis, told))
+                check(kernels, f"ndim-{ndim}-{axis}", [x], (shape, axis, layout))
 
 
 def test_a_number(kernels):
@@ -143,7 +143,7 @@ def test_bits_are_the_same_on_all_devices(kernels):
     for name, values in [("add-float32-1", [x]), ("add-float32-0", [x.T[:9000].repeat(5, 1)])]:
         (first,), _ = kernels.run(name, values)
         for order, processors in [(1, 4), (0, 1), (0, 132)]:
-            (again,), _ = kernels.run(name, values, order, device=Device(processors))
+            (again,), _ = kernels.run(name, values, order, device=DeviceLimits(processors))
             np.testing.assert_array_equal(first.view("i4"), again.view("i4"))
 
 
@@ -172,9 +172,9 @@ def test_indices_of_64_bits(simulate, monkeypatch):
 def test_huge_arrays():
     for ndim, axis, shape in [(1, 0, (2**32,)), (2, 0, (2**20, 2**12)), (2, 1, (2**12, 2**20)),
                               (2, 1, (2**31, 2))]:  # fmt: skip
-        made = implementation(CumOp(axis, "add")(tensor("int8", ndim)).owner)
+        made = lower(CumOp(axis, "add")(tensor("int8", ndim)).owner)
         layout = Layout.contiguous(shape, 1)
-        plan = made.plan([layout], [layout], Device())
+        plan = made.plan([layout], [layout], DeviceLimits())
         assert all(kernel.wide for kernel in (plan.launches[0].kernel, plan.launches[-1].kernel))
         assert sum(plan.scratch) < 2**22 and all(0 < one.grid < 2**31 for one in plan.launches)
 
@@ -194,7 +194,7 @@ def test_functions(cupy):
     there = opwise.function([x], outs, mode=Mode("cupy", "fast_run"))
     assert all(
         type(way).__name__ == "Implementation"
-        for node, way in there.maker.fgraph.placement.ways.items()
+        for node, way in there.maker.fgraph.placement.lowered.items()
         if isinstance(node.op, CumOp)
     )
     here = opwise.function([x], outs, mode=Mode("py", None))

@@ -9,11 +9,11 @@ from simulated import DEVICE, Fenced, Simulated, watched
 
 import opwise
 import opwise.tensor as T
-from opwise.gpu import layouts, tiles
-from opwise.gpu.kernel import Device, Layout
-from opwise.gpu.makers import implementation
+from opwise.gpu.kernels import layouts, tiles
+from opwise.gpu.kernels.kernel import DeviceLimits, Layout
+from opwise.gpu.lowering import lower
 from opwise.modes.mode import Mode
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS, cast_op
 from opwise.tensor.convert import deep_copy_op
 from opwise.tensor.elemwise import Elemwise
@@ -34,10 +34,10 @@ def tensor(dtype, pattern):
 def several():
     """(x - y) * w in double, whether x is less, and w as an int8: three outputs."""
     steps = (
-        Step(OPS["sub"], (0, 1), "float32"),
-        Step(OPS["mul"], (3, 2), "float64"),
-        Step(OPS["lt"], (0, 1), "bool"),
-        Step(cast_op("int8"), (2,), "int8"),
+        Instruction(OPS["sub"], (0, 1), "float32"),
+        Instruction(OPS["mul"], (3, 2), "float64"),
+        Instruction(OPS["lt"], (0, 1), "bool"),
+        Instruction(cast_op("int8"), (2,), "int8"),
     )
     return Composite.from_program(("float32", "float32", "float64"), steps, (4, 5, 6))
 
@@ -91,13 +91,13 @@ def ordered(x, order):
     return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
 
 
-def check(kernels, name, values, told="", orders=(0,)):
+def check(kernels, name, values, layout="", orders=(0,)):
     expected = kernels.expected(name, values)
     for order in orders:
         found, wrong = kernels.run(name, values, order)
         assert not wrong
         for f, e in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(f, e, err_msg=f"{name} {told}")
+            np.testing.assert_array_equal(f, e, err_msg=f"{name} {layout}")
     return kernels.plan(name, values)
 
 
@@ -196,7 +196,7 @@ def test_more_operands_than_tiles(kernels):
     # with 11 of them turned, and little room, it is better to turn the twelfth, and the result
     for count, room, tiled in [(11, 49152, 11), (6, 13 * 1024, 3), (11, 13 * 1024, 1)]:
         given = [np.asfortranarray(v) if k < count else v for k, v in enumerate(values)]
-        device = Device(4, room)
+        device = DeviceLimits(4, room)
         (found,), _ = kernels.run("many", given, device=device)
         np.testing.assert_array_equal(found, expected)
         (launch,) = kernels.made["many"].plan(
@@ -317,11 +317,11 @@ def test_the_dimension_with_most_to_gain():
 
 def test_huge_arrays_get_wide_kernels():
     node = (tensor("float32", 2) - tensor("float32", 2)).owner
-    made = implementation(node)
+    made = lower(node)
     for shape, wide in [((2**14, 2**15), False), ((2**16, 2**16), True), ((2**29, 9), True)]:
         plain = Layout.contiguous(shape, 4)
         turned = Layout(shape, (4, 4 * shape[0]), 4)
-        (launch,) = made.plan([plain, turned], [plain], Device()).launches
+        (launch,) = made.plan([plain, turned], [plain], DeviceLimits()).launches
         assert "tiled" in launch.kernel.name and launch.kernel.wide == wide
         assert launch.grid == 132 * 32
 
@@ -331,7 +331,7 @@ def test_huge_arrays_get_wide_kernels():
 
 def touched(node, values, kernel):
     """Return (sectors, accesses) of the launch for these values, as warps touch them."""
-    made = implementation(node)
+    made = lower(node)
     given = list(map(Layout.of, values))
     (shape,) = made.shapes(given)
     out = aligned(np.empty(shape, node.outputs[0].type.numpy_dtype))

@@ -1,4 +1,4 @@
-"""A toy language for the tests of the graph layer: Ops on texts, which know nothing of arrays."""
+"""A toy language for the tests of the graph layer: Ops whose values are texts, not arrays."""
 
 import pytest
 
@@ -8,7 +8,10 @@ from opwise.graph.type import generic
 
 
 class Toy(Op):
-    """An Op that writes what it was called with; views and destroys what it is told."""
+    """An Op whose value is the text of its call.
+
+    views, destroys: index of the input that output 0 is a view of, or overwrites.
+    """
 
     __props__ = ("name", "outs", "views", "destroys")
 
@@ -26,8 +29,8 @@ class Toy(Op):
         return Apply(self, inputs, [generic() for _ in range(self.outs)])
 
     def perform(self, node, inputs, output_storage):
-        for i, cell in enumerate(output_storage):
-            cell[0] = f"{self.name}{i}({', '.join(map(str, inputs))})"
+        for i, storage in enumerate(output_storage):
+            storage[0] = f"{self.name}{i}({', '.join(map(str, inputs))})"
 
     def __str__(self):
         return self.name

@@ -1,4 +1,4 @@
-"""View and destroy maps: who shares memory with whom, who must run first, what is forbidden."""
+"""View and destroy maps: which variables share memory, orderings, and what is forbidden."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def chain(toy, build):
     return build(builder)
 
 
-def test_roots_go_through_views_and_overwriting(chain):
+def test_root_follows_views_and_destroyed_inputs(chain):
     of, fgraph = chain
     assert aliasing.parent(of["view"]) is of["x"]
     assert aliasing.parent(of["x"]) is aliasing.parent(of["read"]) is None
@@ -52,7 +52,7 @@ def test_roots_go_through_views_and_overwriting(chain):
     }  # fmt: skip
 
 
-def test_members_are_found_from_anywhere(chain):
+def test_members_are_the_same_from_every_member(chain):
     of, fgraph = chain
     expected = {of["x"], of["view"], of["changed"]}
     for name in ("x", "view", "changed"):
@@ -82,8 +82,8 @@ def test_readers_of_the_result_need_not_run_before(toy, build):
     aliasing.check(fgraph)
 
 
-def test_only_the_readers_of_its_own_version_are_named(toy, build):
-    """Those of earlier versions come before by way of the Applys in between: lists stay short."""
+def test_orderings_name_only_readers_of_the_same_version(toy, build):
+    """Readers of earlier versions come first because of the Applys between: lists stay short."""
     n = 3000
 
     def builder(x, y, found):
@@ -117,7 +117,7 @@ def test_a_constant_and_a_protected_input_must_not_be_destroyed(toy, build):
         aliasing.check(fgraph)
 
 
-def test_memory_is_destroyed_once_from_the_same_state(toy, build):
+def test_two_applys_must_not_destroy_the_same_variable(toy, build):
     def twice(x, y, found):
         return [toy("a", destroys=0)(x), toy("b", destroys=0)(x)]
 
@@ -187,7 +187,7 @@ def test_the_handler_checks_every_edit(toy, build):
         fgraph.replace_validate(fgraph.outputs[1], toy("r", destroys=0)(of["x"]))
     fgraph.check_integrity()
     assert fgraph.consistent()
-    # without its destroyer the graph is free of orderings again
+    # without its destroyer the graph has no orderings
     fgraph.replace_validate(fgraph.outputs[0], of["f"])
     assert not fgraph.has_destroyers and fgraph.orderings() == {}
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.null
 
 @pytest.fixture
 def drawn(toy, leaves):
-    """x, y, and k(f(x, 3), g(f)), with f destroying x and g a view."""
+    """x, y, and k(f(x, 3), g(f)), where f destroys x and g returns a view."""
     x, y = leaves("xy")
     f = toy("f", destroys=0)(x, Constant(generic, 3))
     return x, y, toy("k")(f, toy("g", views=0)(f))
@@ -99,7 +99,7 @@ def test_a_function_shows_its_updates(drawn, tmp_path):
     assert written(tmp_path, fgraph) != found
 
 
-def test_a_result_that_is_an_input_has_a_box_of_its_own(leaves, tmp_path):
+def test_an_output_that_is_an_input_has_a_second_box(leaves, tmp_path):
     x, y = leaves("xy")
     found = written(tmp_path, [x])
     assert "var0 -> result0" in found
@@ -133,7 +133,7 @@ def test_branches_of_a_condition_are_framed(toy, leaves, tmp_path):
         written(tmp_path, both, cond_highlight=True)
 
 
-def test_graphs_inside_loops_go_into_files_of_their_own(toy, leaves, tmp_path):
+def test_inner_graphs_of_loops_are_drawn_into_separate_files(toy, leaves, tmp_path):
     x, inner = leaves(["x", "inner"])
     loop = toy("loop")
     loop.inner_graph = lambda node: ([toy("step")(inner)], {inner: node.inputs[0]})
@@ -148,7 +148,7 @@ def test_the_extension_follows_the_format(drawn, tmp_path, capsys):
     assert capsys.readouterr().out == f"The output file is available at {tmp_path / 'plain.dot'}\n"
 
 
-def test_what_cannot_be_drawn(tmp_path):
+def test_drawing_another_object_raises(tmp_path):
     with pytest.raises(TypeError, match=r"pydotprint draws compiled functions.* not 3"):
         written(tmp_path, 3)
 
@@ -160,7 +160,7 @@ def test_without_graphviz_the_error_says_what_to_install(drawn, tmp_path, monkey
     assert not list(tmp_path.iterdir())
 
 
-def test_graphviz_gets_the_text_and_gives_the_picture(drawn, tmp_path, monkeypatch):
+def test_graphviz_renders_the_text(drawn, tmp_path, monkeypatch):
     program = tmp_path / "dot"
     program.write_text('#!/bin/sh\necho "picture $1 of"\nexec /bin/cat\n')
     program.chmod(0o700)
@@ -172,7 +172,7 @@ def test_graphviz_gets_the_text_and_gives_the_picture(drawn, tmp_path, monkeypat
     assert (tmp_path / "graph.png").read_bytes() == b"picture -Tpng of\n" + text
 
 
-def test_what_graphviz_says_is_told(drawn, tmp_path, monkeypatch):
+def test_errors_of_graphviz_are_shown(drawn, tmp_path, monkeypatch):
     program = tmp_path / "dot"
     program.write_text('#!/bin/sh\necho "Format: $1 not recognized." >&2\nexit 1\n')
     program.chmod(0o700)
@@ -185,7 +185,7 @@ def test_what_graphviz_says_is_told(drawn, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("format", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
 )
-def test_genuine_pictures(drawn, tmp_path, format, start):
+def test_pictures_rendered_by_graphviz(drawn, tmp_path, format, start):
     *_, k = drawn
     path = tmp_path / f"graph.{format}"
     pydotprint(k, path, format=format, print_output_file=False)
@@ -194,7 +194,7 @@ def test_genuine_pictures(drawn, tmp_path, format, start):
     assert drawn_text.count('class="node"') == 6 and drawn_text.count('class="edge"') == 6
 
 
-def test_the_former_name_warns_and_draws(drawn, tmp_path):
+def test_pydotprint_variables_warns_and_draws(drawn, tmp_path):
     *_, k = drawn
     path = tmp_path / "graph.dot"
     with pytest.warns(UserWarning, match="Use pydotprint") as caught:

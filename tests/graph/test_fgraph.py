@@ -1,4 +1,4 @@
-"""FunctionGraph: its books, edits and their undoing, features, origins, copies."""
+"""FunctionGraph: clients and members, edits and how they are undone, features, origins, copies."""
 
 import pickle
 import random
@@ -48,7 +48,7 @@ def test_clients_name_reader_and_position(graph, toy):
     fgraph.check_integrity()
 
 
-def test_a_graph_is_copied_unless_told(graph, toy, leaves):
+def test_a_graph_is_copied_unless_clone_is_false(graph, toy, leaves):
     (x,) = leaves("x")
     out = toy("f")(x)
     fgraph = FunctionGraph([x], [out])
@@ -83,17 +83,17 @@ def test_an_output_may_be_added(graph, toy):
     fgraph.check_integrity()
 
 
-def test_wrong_books_are_noticed(graph):
+def test_check_integrity_finds_wrong_clients_and_members(graph):
     x, _, f, _, fgraph = graph
     x._clients.clear()
     with pytest.raises(InconsistencyError, match="clients of x"):
         fgraph.check_integrity()
     fgraph.apply_nodes.discard(f.owner)
-    with pytest.raises(InconsistencyError, match="its books differ"):
+    with pytest.raises(InconsistencyError, match="it lacks"):
         fgraph.check_integrity()
 
 
-def test_disown_sets_all_free(graph):
+def test_disown_releases_variables_and_applys(graph):
     x, y, f, g, fgraph = graph
     fgraph.disown()
     assert x.fgraph is f.fgraph is g.owner.fgraph is None
@@ -103,7 +103,7 @@ def test_disown_sets_all_free(graph):
 # --- edits ----------------------------------------------------------------------------------------
 
 
-def test_replace_redirects_readers_and_drops_what_is_left(graph, toy):
+def test_replace_redirects_readers_and_removes_unused_applys(graph, toy):
     x, _, f, g, fgraph = graph
     h = toy("h")(x)
     fgraph.replace(f, h, reason="test")
@@ -161,7 +161,7 @@ def test_an_undeclared_leaf_is_refused_and_nothing_changes(graph, toy, leaves):
 
 
 class Refuse(Feature):
-    """Refuses graphs that hold an Op of a name."""
+    """Refuses graphs with an Op of a certain name."""
 
     def __init__(self, name):
         self.name = name
@@ -208,9 +208,9 @@ def test_checkpoints_nest(graph, toy):
     fgraph.check_integrity()
 
 
-def test_what_should_have_gone_must_be_gone(graph, toy):
+def test_replace_all_validate_remove_raises_if_an_apply_stays(graph, toy):
     _, _, f, _, fgraph = graph
-    with pytest.raises(InconsistencyError, match="should have gone"):
+    with pytest.raises(InconsistencyError, match="was to be removed"):
         fgraph.replace_all_validate_remove([(f, toy("h")(f))], [f.owner])
     assert text(fgraph) == "[g(f(x), y)]"
     fgraph.replace_all_validate_remove([(f, toy("h")(f.owner.inputs[0]))], [f.owner])
@@ -218,19 +218,19 @@ def test_what_should_have_gone_must_be_gone(graph, toy):
 
 
 def random_edit(rng, fgraph, toy):
-    """Replace a random variable by another, or by something new of others."""
+    """Replace a random variable by another, or by the result of a new Apply."""
     variables = sorted(
         (v for v in fgraph.variables if v.owner is not None), key=lambda v: v.owner.op.name
     )
     old = rng.choice(variables)
-    # what the old one does not go into, so that no cycle comes to be
+    # variables that do not depend on the old one, so that there is no cycle
     safe = [v for v in variables if old not in traversal.ancestors([v])] + fgraph.inputs
     new = toy(f"n{rng.random()}")(*rng.choices(safe, k=2))
     fgraph.replace(old, rng.choice([new, rng.choice(safe)]))
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_random_edits_keep_the_books_and_can_be_reverted(toy, seed):
+def test_random_edits_keep_the_graph_consistent_and_can_be_reverted(toy, seed):
     rng = random.Random(seed)
     pool = [generic(name) for name in "xyz"]
     inputs = list(pool)
@@ -265,7 +265,7 @@ def test_a_replacement_inherits_the_origins_of_what_it_replaces(graph, toy):
     assert set(again.owner.origins) == {f.owner, g.owner}
 
 
-def test_what_stays_keeps_its_own_origin(graph, toy):
+def test_an_apply_that_stays_keeps_its_origin(graph, toy):
     x, _, f, g, fgraph = graph
     fgraph.replace(f, toy("h")(x))
     assert g.owner.origins == (g.owner,)
@@ -275,7 +275,7 @@ def test_what_stays_keeps_its_own_origin(graph, toy):
 
 
 class Listener(Feature):
-    """Writes down what it hears."""
+    """Records the calls of its methods."""
 
     def __init__(self):
         self.heard = []
@@ -297,7 +297,7 @@ class Listener(Feature):
         self.heard.append(f"{node if node == 'output' else node.op}[{i}]: {old}->{new}")
 
 
-def test_a_feature_hears_of_every_change(graph, toy):
+def test_a_feature_is_called_for_every_change(graph, toy):
     x, _, f, g, fgraph = graph
     listener = Listener()
     fgraph.attach_feature(listener)
@@ -313,7 +313,7 @@ def test_a_feature_hears_of_every_change(graph, toy):
 
 
 def test_an_apply_may_get_another_op(graph, toy):
-    """Its variables stay; features hear of it as of an Apply that leaves and one that comes."""
+    """Its variables stay; features are called as if one Apply left and another came."""
     *_, f, g, fgraph = graph
     listener, finder = Listener(), NodeFinder()
     fgraph.attach_feature(listener)
@@ -334,7 +334,7 @@ def test_an_apply_may_get_another_op(graph, toy):
     fgraph.check_integrity()
 
 
-def test_orders_are_kept_as_long_as_they_hold(graph, toy, monkeypatch):
+def test_orders_are_cached_until_an_edit(graph, toy, monkeypatch):
     x, _, f, g, fgraph = graph
     genuine, calls = traversal.io_toposort, []
 
@@ -345,14 +345,14 @@ def test_orders_are_kept_as_long_as_they_hold(graph, toy, monkeypatch):
     monkeypatch.setattr(traversal, "io_toposort", counted)
     assert fgraph.toposort() == [f.owner, g.owner]
     fgraph.attach_feature(Listener())
-    fgraph.change_input(g.owner, 1, x)  # no Apply computes either
+    fgraph.change_input(g.owner, 1, x)  # no Apply computes either of them
     assert fgraph.toposort() == [f.owner, g.owner] and not calls, "known since the graph was made"
     fgraph.replace(f, toy("h")(x))
     assert [str(node.op) for node in fgraph.toposort()] == ["h", "g"]
-    assert len(calls) == 2  # what came, and all
+    assert len(calls) == 2  # the new Applys, and all
 
 
-def test_a_feature_may_say_that_it_is_there_already(graph):
+def test_a_feature_may_raise_already_there(graph):
     *_, fgraph = graph
     first = Listener()
     fgraph.attach_feature(first)
@@ -379,7 +379,7 @@ def test_callbacks_by_name(graph):
     assert fgraph.collect_callbacks("answer", 1) == {answers: 2}
 
 
-def test_a_feature_may_order(graph, toy):
+def test_a_feature_may_add_orderings(graph, toy):
     x, *_, fgraph = graph
     first, last = toy("first")(x), toy("last")(x)
     fgraph.add_output(first)
@@ -409,7 +409,7 @@ def test_node_finder_follows_the_graph(graph, toy):
     assert finder.get_nodes(toy("h")) == []
 
 
-def test_names_are_preserved_where_there_is_none(graph, toy):
+def test_preserve_names_names_replacements_without_a_name(graph, toy):
     x, _, f, g, fgraph = graph
     f.name, g.name = "eff", "gee"
     fgraph.attach_feature(PreserveNames())
@@ -420,7 +420,7 @@ def test_names_are_preserved_where_there_is_none(graph, toy):
     assert x.name == "x"
 
 
-def test_what_is_not_computed_keeps_its_lack_of_a_name(toy):
+def test_preserve_names_leaves_leaves_unnamed(toy):
     x = generic()
     f = toy("f")(x)
     g = toy("g")(f)
@@ -432,7 +432,7 @@ def test_what_is_not_computed_keeps_its_lack_of_a_name(toy):
     assert x.name is None
 
 
-def test_an_output_may_be_kept_from_in_place(toy, leaves):
+def test_outputs_computed_in_place_may_be_refused(toy, leaves):
     x, y = leaves("xy")
     fgraph = FunctionGraph(
         [x, y], [toy("f")(x), toy("g")(y)], clone=False,
@@ -448,7 +448,7 @@ def test_an_output_may_be_kept_from_in_place(toy, leaves):
 # --- copies ---------------------------------------------------------------------------------------
 
 
-def test_a_clone_is_apart_and_knows_its_features(graph, toy):
+def test_a_clone_is_independent_and_has_the_features(graph, toy):
     x, _, f, g, fgraph = graph
     fgraph.interface = Interface(
         mutable=frozenset([x]), shared=frozenset([x]), persistent=frozenset([x]),

@@ -24,7 +24,7 @@ def chain(n=DEEP):
 
 
 def same_graph(x, y, x2, y2):
-    """Assert that y of x and y2 of x2 are made in the same way, of no common Apply or variable."""
+    """Assert that y(x) and y2(x2) are equal computations without a common Apply or variable."""
     before, after = traversal.io_toposort([x], [y]), traversal.io_toposort([x2], [y2])
     assert [n.op for n in before] == [n.op for n in after] and len(before) >= DEEP
     assert not {*before} & {*after} and y2.type == y.type
@@ -94,7 +94,7 @@ class TestPickles:
 
 
 class Lines(io.StringIO):
-    """What was written, by the longest piece."""
+    """Records the length of the longest text written."""
 
     longest = pieces = 0
 
@@ -114,8 +114,8 @@ class TestTexts:
         assert to.pieces == text.count("\n") > DEEP and to.longest < 700
         assert text == printing.debugprint(y, file="str")
 
-    def test_indentation_ends(self):
-        """The text grows with the graph, not with its square; shallow graphs print as ever."""
+    def test_indentation_is_bounded(self):
+        """The length of the text is linear in the graph; shallow graphs print as before."""
         sizes = [len(printing.debugprint(chain(n)[1], file="str")) for n in (1000, 2000, 4000)]
         assert sizes[2] - sizes[1] < 2.3 * (sizes[1] - sizes[0])
         lines = printing.debugprint(chain(400)[1], file="str").splitlines()

@@ -208,7 +208,7 @@ def test_test_values_are_computed_while_the_graph_is_built(testing):
     assert Add(1)(Add(1)(x)).tag.test_value == 6
 
 
-def test_a_missing_test_value_is_met_as_the_flag_says(testing):
+def test_a_missing_test_value_is_reported_as_the_flag_asks(testing):
     x = number("x")
     testing("ignore")
     assert not hasattr(Add(1)(x).tag, "test_value")

@@ -50,7 +50,7 @@ def show(obj, **options):
 # --- debugprint: layout ---------------------------------------------------------------------------
 
 
-def test_the_tree_repeats_nothing_but_a_line(graph):
+def test_a_repeated_variable_is_a_single_line(graph):
     assert show(graph[-1]) == (
         "g [id A] ''   \n"
         " |f [id B] 'eff'   \n"
@@ -62,7 +62,7 @@ def test_the_tree_repeats_nothing_but_a_line(graph):
     )
 
 
-def test_blanks_stand_below_a_last_operand(toy, leaves):
+def test_lines_below_the_last_operand_start_with_blanks(toy, leaves):
     x, y = leaves("xy")
     f = toy("f")
     assert show(f(f(x, y), f(f(x), y))) == (
@@ -138,7 +138,7 @@ def test_outputs_of_one_apply_share_an_id(toy, leaves):
     assert show(second) == "t.1 [id A] ''   \n |x [id B]\n"
 
 
-def test_maps_are_shown_if_wanted(toy, leaves):
+def test_view_and_destroy_maps_are_optional(toy, leaves):
     (x,) = leaves("x")
     made = toy("d", destroys=0)(toy("v", views=0)(x))
     assert show(made) == "d [id A] ''   \n |v [id B] ''   \n   |x [id C]\n"
@@ -164,12 +164,12 @@ def test_several_things_are_printed_one_after_the_other(graph):
         (lambda x: show(x, ids="roman"), ValueError, "ids must be one of .* not 'roman'"),
     ],
 )
-def test_what_debugprint_refuses(call, error, message):
+def test_debugprint_of_another_object_raises(call, error, message):
     with pytest.raises(error, match=message):
         call(generic("x"))
 
 
-def test_where_the_text_goes(graph, capsys):
+def test_debugprint_writes_to_a_file_or_returns_the_text(graph, capsys):
     x = graph[0]
     assert debugprint(x) is None
     assert capsys.readouterr().out == "x [id A]\n"
@@ -188,7 +188,7 @@ def test_ids_and_what_was_printed_may_be_shared_between_calls(graph):
     assert done == {f.owner: "[id C]"}
 
 
-def test_depth_of_a_graph_is_no_limit(toy, leaves):
+def test_debugprint_of_deep_graphs(toy, leaves):
     (top,) = leaves("x")
     op = toy("f")
     for _ in range(3000):
@@ -205,7 +205,7 @@ def test_depth_of_a_graph_is_no_limit(toy, leaves):
 
 @pytest.fixture
 def function(toy, leaves):
-    """What debugprint needs of a compiled function of k(e(x), s(e(x))) and e(x)."""
+    """The attributes of a compiled function of k(e(x), s(e(x))) and e(x) that debugprint reads."""
     (x,) = leaves("x")
     e = toy("e")(x)
     s = toy("s")(e)
@@ -225,7 +225,7 @@ FUNCTION = (
 def test_a_function_shows_its_order(function):
     assert show(function) == FUNCTION
     assert show(function.maker.fgraph) == FUNCTION
-    # outside of the function there is no order
+    # outside the function there is no order
     assert show(function.maker.fgraph.outputs[1]) == "e [id A] ''   \n |x [id B]\n"
 
 
@@ -236,7 +236,7 @@ def test_print_storage(function):
     )
 
 
-def test_print_clients_of_what_has_several(function):
+def test_print_clients_of_variables_with_several_readers(function):
     clients = "clients:[('[id C]', 1), ('[id A]', 2), ('output', '')]"
     assert show(function, print_clients=True) == (
         f"k [id A] ''   2\n |e [id B] ''   0 {clients}\n | |x [id D]\n |s [id C] ''   1\n"
@@ -316,7 +316,7 @@ def test_loops_inside_loops_are_found(toy, leaves):
 
 @pytest.fixture
 def printer(toy):
-    """A printer that knows + and * and nothing else."""
+    """A printer for + and * only."""
     p = PPrinter()
     p.assign(toy("add"), OperatorPrinter("+", -2, "either"))
     p.assign(toy("mul"), OperatorPrinter("*", -1, "either"))
@@ -373,7 +373,7 @@ def test_leaves_and_names(toy):
     assert LeafPrinter().process(x, None) == DefaultPrinter().process(x, None) == "x"
 
 
-def test_what_decides_is_the_op_then_its_class_then_the_newest_condition(printer, toy, leaves):
+def test_printers_are_chosen_by_op_then_class_then_newest_condition(printer, toy, leaves):
     (x,) = leaves("x")
     f, g = toy("f"), toy("g")
     printer.assign(lambda state, r: r.owner is not None, FunctionPrinter("old"))
@@ -385,7 +385,7 @@ def test_what_decides_is_the_op_then_its_class_then_the_newest_condition(printer
     assert printer(f(g(x))) == "of_the_op(of_the_class(x))"
 
 
-def test_a_clone_is_apart(printer, toy, leaves):
+def test_a_clone_is_independent(printer, toy, leaves):
     (x,) = leaves("x")
     other = printer.clone_assign(toy("f"), FunctionPrinter("F"))
     other.assign(lambda state, r: r is x, LeafPrinter())
@@ -393,7 +393,7 @@ def test_a_clone_is_apart(printer, toy, leaves):
     assert not printer.printers
 
 
-def test_a_printer_of_the_user_knows_where_it_stands(printer, toy, leaves):
+def test_a_user_printer_gets_the_precedence(printer, toy, leaves):
     x, y = leaves("xy")
 
     class Own:
@@ -416,7 +416,7 @@ def test_a_printer_of_the_user_knows_where_it_stands(printer, toy, leaves):
         (lambda p, x: FunctionPrinter("f").process(x, None), TypeError, "not the result of an op"),
     ],
 )
-def test_what_pprint_refuses(printer, call, error, message):
+def test_pprint_of_another_object_raises(printer, call, error, message):
     with pytest.raises(error, match=message):
         call(printer, generic("x"))
 

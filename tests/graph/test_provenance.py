@@ -33,7 +33,7 @@ def test_an_apply_knows_the_line_that_made_it(toy):
 
 @pytest.mark.parametrize("written", [provenance, pickle, subprocess])
 def test_the_line_of_every_instruction(written):
-    """As Python itself tells it, instruction by instruction."""
+    """Lines equal those that Python reports, for every instruction."""
     todo = [compile(inspect.getsource(written), written.__file__, "exec")]
     for code in todo:
         todo += [c for c in code.co_consts if isinstance(c, types.CodeType)]
@@ -58,7 +58,7 @@ def test_the_limit_says_how_many_frames_are_kept(toy):
         config.traceback.limit = limit
 
 
-def test_what_rewrites_make_has_no_line(toy):
+def test_applys_of_rewrites_have_no_trace(toy):
     with provenance.rewriting():
         node = toy("f").make_node(generic())
         with provenance.rewriting():
@@ -71,7 +71,7 @@ def test_what_rewrites_make_has_no_line(toy):
     assert provenance.recording()
 
 
-def test_one_trace_may_be_given_to_all(toy):
+def test_located_gives_all_applys_one_trace(toy):
     mine = provenance.capture()
     with provenance.located(mine):
         node = toy("f").make_node(generic())
@@ -89,7 +89,7 @@ def test_a_trace_survives_pickling(toy):
     new = pickle.loads(pickle.dumps(x))
     assert provenance.resolve(new.made_at) == expected
     assert provenance.line_of(new.made_at) == expected[-1][:2] == provenance.line_of(x.made_at)
-    # and once more, from what is resolved already
+    # once more, from a trace that is resolved already
     assert provenance.resolve(pickle.loads(pickle.dumps(new)).made_at) == expected
 
 
@@ -113,7 +113,7 @@ def test_the_same_program_has_the_same_keys(toy):
     assert keys_of(toy, build) == keys_of(toy, build)
 
 
-def test_keys_tell_computations_apart(toy):
+def test_different_computations_have_different_keys(toy):
     def build(toy, x, y):
         f, two = toy("f"), toy("t", outs=2)
         left, right = two(x)

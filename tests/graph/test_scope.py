@@ -1,4 +1,4 @@
-"""Named scopes: which Applys belong to them, gradients and what rewrites make included."""
+"""Named scopes: which Applys belong to them, also of gradients and rewrites."""
 
 import pickle
 
@@ -14,7 +14,7 @@ def scope_of(var):
     return var.owner.context.scope if var.owner.context is not None else None
 
 
-def test_what_is_made_inside_belongs_to_it():
+def test_applys_made_inside_belong_to_the_scope():
     x = T.dvector("x")
     with opwise.scope("layer"):
         a = T.exp(x)
@@ -33,7 +33,7 @@ def test_as_a_decorator():
     assert scope_of(f(T.dscalar())) == "f"
 
 
-def test_it_ends_with_an_error():
+def test_a_scope_ends_if_an_error_is_raised():
     with pytest.raises(ZeroDivisionError), opwise.scope("a"):
         1 / 0  # noqa: B018
     assert scope_of(T.exp(T.dscalar())) is None
@@ -49,7 +49,7 @@ def all_scopes(var):
     return found
 
 
-def test_gradients_belong_to_the_scope_of_what_they_are_of():
+def test_gradients_belong_to_the_scope_of_the_forward_apply():
     x = T.dvector("x")
     with opwise.scope("one"):
         y = T.exp(x)
@@ -60,7 +60,7 @@ def test_gradients_belong_to_the_scope_of_what_they_are_of():
     assert all_scopes(g) == {"one", "one/grad", "two", "two/grad"}
 
 
-def test_gradients_of_what_has_no_scope_belong_to_that_around_grad():
+def test_gradients_without_a_forward_scope_belong_to_the_scope_around_grad():
     x = T.dvector("x")
     y = T.exp(x).sum()
     with opwise.scope("training"):
@@ -73,11 +73,11 @@ def test_a_gradient_of_a_gradient_stays_in_one_part():
     with opwise.scope("one"):
         y = T.exp(x) * T.tanh(x)
     found = all_scopes(T.grad(T.grad(y, x), x))
-    # what sums up the ways by which x matters is in no scope
+    # the sum of the gradients of x is in no scope
     assert found - {None, ""} == {"one", "one/grad"}
 
 
-def test_a_gradient_knows_the_line_it_is_the_gradient_of():
+def test_a_gradient_has_the_line_of_the_forward_apply():
     x = T.dscalar("x")
     y = T.tanh(x)
     line = provenance.user_line(y.owner)
@@ -88,12 +88,12 @@ def test_a_gradient_knows_the_line_it_is_the_gradient_of():
 
 
 @pytest.mark.parametrize(("name", "error"), [(3, TypeError), ("", ValueError), ("/", ValueError)])
-def test_what_is_no_name(name, error):
+def test_invalid_names_raise(name, error):
     with pytest.raises(error, match="name of a scope"), opwise.scope(name):
         pass
 
 
-def test_copies_and_pickles_keep_it():
+def test_copies_and_pickles_keep_the_scope():
     x = T.dvector("x")
     with opwise.scope("layer"):
         y = T.tanh(x).sum()
@@ -103,7 +103,7 @@ def test_copies_and_pickles_keep_it():
         assert provenance.gradient_line(again.owner) == provenance.gradient_line(g.owner)
 
 
-def test_a_profile_tells_the_scopes_of_what_was_fused():
+def test_a_profile_shows_the_scopes_of_fused_applys():
     x = T.dvector("x")
     with opwise.scope("a"):
         y = T.exp(x)

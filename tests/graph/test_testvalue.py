@@ -30,7 +30,7 @@ def tested(flags):
 
 @pytest.fixture
 def debugger(monkeypatch):
-    """Return a list that grows by each time the debugger would have opened."""
+    """Return a list that gets an item whenever the debugger would open."""
     import pdb
 
     opened = []
@@ -69,7 +69,7 @@ def test_off_computes_nothing(tested):
     tested("off")
     _, (cost, *_) = network()
     assert not hasattr(cost.tag, "test_value")
-    T.dot(*_unfitting()) + 1  # nobody looks
+    T.dot(*_unfitting()) + 1  # without a result
 
 
 def _unfitting():
@@ -79,7 +79,7 @@ def _unfitting():
 
 
 @pytest.mark.parametrize("action", ["ignore", "warn", "raise", "pdb"])
-def test_a_fault_is_raised_at_the_line_that_makes_it(tested, action):
+def test_an_error_is_raised_at_the_line_that_causes_it(tested, action):
     tested(action)
     x, y = _unfitting()
     with pytest.raises(ValueError, match="not aligned") as raised:
@@ -90,7 +90,7 @@ def test_a_fault_is_raised_at_the_line_that_makes_it(tested, action):
     assert "x of shape (2, 3), made at File" in text and __file__ in text
 
 
-def test_a_missing_value_is_met_as_the_flag_says(tested, debugger, capsys):
+def test_a_missing_value_is_reported_as_the_flag_asks(tested, debugger, capsys):
     x, y = T.dvectors("xy")
     y.tag.test_value = np.ones(3)
     text = r"Cannot compute test value: input 0 \(x\) of Op Elemwise.* missing default value"
@@ -106,7 +106,7 @@ def test_a_missing_value_is_met_as_the_flag_says(tested, debugger, capsys):
     tested("raise")
     with pytest.raises(ValueError, match=text) as raised:
         x + y
-    assert "x.tag.test_value = ... of TensorType(float64, vector)" in str(raised.value)
+    assert "Set x.tag.test_value to a value of TensorType(float64, vector)" in str(raised.value)
     assert 'x, y = T.dvectors("xy")' in str(raised.value)
 
 
@@ -181,7 +181,7 @@ def test_get_debug_values(tested):
 
 
 @pytest.mark.parametrize("action", ["ignore", "raise"])
-def test_faults_that_a_program_finds_itself(tested, action):
+def test_debug_messages_raise(tested, action):
     tested(action)
     with pytest.raises(ValueError, match="too large"):
         debug_error_message("too large")
@@ -190,7 +190,7 @@ def test_faults_that_a_program_finds_itself(tested, action):
     debug_assert(True)
 
 
-def test_faults_that_a_program_finds_itself_as_warnings(tested):
+def test_debug_messages_warn(tested):
     tested("warn")
     for report, text in (
         (lambda: debug_error_message("too large"), "too large"),
@@ -217,7 +217,7 @@ def test_print_test_value(flags):
 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_rewrites_have_a_flag_of_their_own(flags, action):
-    """compute_test_value is for the user's graph, compute_test_value_opt for what rewrites make."""
+    """compute_test_value is for the user's graph, compute_test_value_opt for Applys of rewrites."""
     flags(compute_test_value="raise", compute_test_value_opt=action)
     x = T.dvector("x")
     x.tag.test_value = np.ones(3)

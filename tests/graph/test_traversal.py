@@ -1,4 +1,4 @@
-"""Walks over a graph: orders, copies, equality, and that depth is no limit."""
+"""Walks over a graph: orders, copies, equality, and graphs of any depth."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_ancestors_come_nearest_first_and_stop_at_blockers(diamond):
     assert names(traversal.ancestors([k], blockers=[f])) == ["k", "g", "h", "f"]
 
 
-def test_orphans_are_what_the_inputs_lack(diamond):
+def test_orphans_are_leaves_other_than_the_inputs(diamond):
     x, y, *_, k = diamond
     assert traversal.orphans([x], [k]) == [y]
     found, missing = traversal.variables_and_orphans([x], [k])
@@ -171,7 +171,7 @@ def test_equal_computations_up_to_given_inputs(toy, leaves):
     assert traversal.equal_computations([f(x, y)], [f(z, y)], [x], [z])
     assert not traversal.equal_computations([f(x, y)], [f(z, z)], [x], [z])
     assert not traversal.equal_computations([x], [x, y])
-    # x stands for z, so it is not itself any more
+    # x counts as z, and so not as x
     assert not traversal.equal_computations([f(x)], [f(x)], [x], [z])
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from opwise.hardware import cpu
 from opwise.linkers import kernelcache, opwise_c
-from opwise.profiling.roofline import Machine
+from opwise.profiling.machinelimits import MachineLimits
 
 pytestmark = pytest.mark.null
 
@@ -52,7 +52,7 @@ def test_what_is_measured():
     assert (found.probe, found.threads) == (cpu.VERSION, opwise_c.threads())
     assert found.vectors == opwise_c.VECTORS and found.processor and found.processors >= 1
     assert list(found.caches) == sorted(found.caches)
-    assert Machine.from_json(found.to_json()) == found
+    assert MachineLimits.from_json(found.to_json()) == found
 
 
 def test_all_threads_share_what_is_large(monkeypatch):

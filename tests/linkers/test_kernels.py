@@ -13,9 +13,9 @@ from opwise.linkers.base import OpWiseCLinker
 from opwise.linkers.lowering import C_DTYPES
 from opwise.modes.mode import Mode
 from opwise.scalar import csource
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS
-from opwise.scalar.row import ROWS
+from opwise.scalar.spec import ROWS
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.type import TensorType
 
@@ -119,7 +119,7 @@ def test_casts_in_the_interpreter(run_with):
 
 
 def composite(*in_dtypes, steps, outs):
-    steps = [Step(OPS[name], tuple(args), dtype) for name, args, dtype in steps]
+    steps = [Instruction(OPS[name], tuple(args), dtype) for name, args, dtype in steps]
     return Elemwise(Composite.from_program(list(in_dtypes), steps, list(outs)))
 
 
@@ -449,9 +449,9 @@ def test_where_the_compiler_fails(monkeypatch):
 def test_a_kernel_that_neither_the_compiler_nor_the_interpreter_makes(monkeypatch):
     """It has more registers than the interpreter: ``perform`` is left."""
     x = T.dvector("x")
-    steps = [Step(OPS["add"], (k, 0), "float64") for k in range(200)]
+    steps = [Instruction(OPS["add"], (k, 0), "float64") for k in range(200)]
     op = Elemwise(Composite.from_program(["float64"], steps, [200]))
-    assert not kernels.interpretable(op.scalar_op.steps, ["float64"])
+    assert not kernels.interpretable(op.scalar_op.instructions, ["float64"])
     f = function([x], [op(x), x * x], mode=Mode("c|py", None))
     assert f.linked.in_c == (True, True)
     np.testing.assert_allclose(f([1.0, 2.0])[0], [201, 402])

@@ -193,7 +193,7 @@ def test_a_lying_infer_shape():
     f = debugged(longer(X).shape * 2)
     error = fails(errors.BadOptimization, f, ONES)
     assert "shape" in error.reason
-    assert "The rewrite believes infer_shape: look at that of Shaped" in str(error)
+    assert "The rewrite relies on infer_shape: check infer_shape of Shaped" in str(error)
     sound = Shaped(shape=lambda shape: shape, name="sound")
     np.testing.assert_array_equal(debugged(sound(X).shape * 2)(ONES), [6])
 
@@ -337,7 +337,7 @@ def test_an_input_that_is_changed_without_a_word():
     assert error.idx == 0 and error.perform == "py" and "increments" in str(error.node)
     np.testing.assert_array_equal(error.old_val, [2, 2, 2])
     np.testing.assert_array_equal(error.new_val, [3, 3, 3])
-    assert "say so, destroy_map = {<output>: [0]}" in str(error)
+    assert "declare destroy_map = {<output>: [0]}" in str(error)
 
 
 def test_an_op_that_a_rewrite_makes_go_is_looked_at_all_the_same():
@@ -355,7 +355,7 @@ def test_an_op_that_a_rewrite_makes_go_is_looked_at_all_the_same():
 def test_a_view_without_a_word(behave):
     error = fails(errors.BadViewMap, debugged(Copy(behave, "views")(X * 2) + 1), ONES)
     assert error.output_idx == 0 and error.in_alias_idx == [0]
-    assert "say so, view_map = {0: [0]}" in str(error)
+    assert "declare view_map = {0: [0]}" in str(error)
     told = Copy(behave, "told", view_map={0: [0]})
     assert debugged(told(X * 2) + 1)(ONES)[0] == 3
 

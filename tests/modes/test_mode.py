@@ -506,7 +506,7 @@ def test_one_mode_serves_many_functions():
 @pytest.mark.parametrize("method", ["including", "excluding", "requiring"])
 def test_unknown_tags_are_warned_of(method):
     mode = Mode("c|py", "fast_run")
-    with pytest.warns(UserWarning, match="'inplce', which mode.* Did you mean inpl"):
+    with pytest.warns(UserWarning, match="'inplce' given to mode.* Did you mean inpl"):
         getattr(mode, method)("inplce")
 
 

@@ -8,11 +8,11 @@ from opwise import scalar
 from opwise.compile.function import function
 from opwise.errors import BadCLinkerOutput, BadOptimization, DebugModeError
 from opwise.linkers import kernels
-from opwise.modes import perturbation
+from opwise.modes.debugging import perturbation
 from opwise.modes.debugmode import DebugMode
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.rule import rule
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS
 from opwise.tensor.assertion import Assert
 from opwise.tensor.elemwise import Elemwise
@@ -46,7 +46,7 @@ def test_roundings_are_no_fault(name, monkeypatch, no_compiler):
     f, value = debugged(name), ROUNDED[name][2]
     f(value)
     # they are not within the tolerances: without a look at roundings, this is a fault
-    monkeypatch.setattr(perturbation.Doubts, "explain", lambda *_: False)
+    monkeypatch.setattr(perturbation.Roundings, "explain", lambda *_: False)
     with pytest.raises(DebugModeError):
         f(value)
 
@@ -94,8 +94,8 @@ def _literal(x):
 
 
 def _fused_sum(x):
-    return MapReduce(Composite.from_program(["float64"], [Step(OPS["exp"], (0,), "float64")], [1]),
-                     Sum())(x)  # fmt: skip
+    exponential = Instruction(OPS["exp"], (0,), "float64")
+    return MapReduce(Composite.from_program(["float64"], [exponential], [1]), Sum())(x)
 
 
 @pytest.mark.parametrize("make", [T.exp, T.sum, _literal, _fused_sum])
@@ -105,12 +105,12 @@ def test_last_bits_of_an_apply_are_explained_and_no_more(make):
     value = RANDOM[0].astype("float64")
     right = out.eval({x: value})
     near = right * (1 + 4e-16)
-    assert perturbation.explains_alone(out.owner, [value], 0, right, near)
+    assert perturbation.roundings_explain(out.owner, [value], 0, right, near)
     for wrong in (right * (1 + 1e-9), right + 1e-9, right[..., np.newaxis]):
-        assert not perturbation.explains_alone(out.owner, [value], 0, right, wrong)
+        assert not perturbation.roundings_explain(out.owner, [value], 0, right, wrong)
 
 
 def test_what_a_rounding_makes_impossible_is_not_explained():
     checked = Assert()(D, T.eq(T.exp(T.log(D)).sum(), float(np.exp(np.log(WHOLE)).sum())))
-    doubts = perturbation.Doubts({D: WHOLE})
-    assert not doubts.explain([checked], WHOLE, WHOLE + 1)
+    roundings = perturbation.Roundings({D: WHOLE})
+    assert not roundings.explain([checked], WHOLE, WHOLE + 1)

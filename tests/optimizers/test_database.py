@@ -120,7 +120,7 @@ def test_include_require_exclude(db, tags, found):
 def test_tags_of_a_query_start_with_a_sign(db):
     with pytest.raises(ValueError, match="must start with one of the following characters"):
         db.query("fast_run")
-    with pytest.raises(TypeError, match="no tags and options beside it"):
+    with pytest.raises(TypeError, match="without tags and options"):
         db.query(Query(["a"]), "+b")
     with pytest.raises(TypeError, match="Expected a Query"):
         db.__query__("a")

@@ -14,7 +14,8 @@ from opwise.optimizers.folding import constant_folding
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.scalar.op import OPS
 from opwise.tensor.creation import alloc, arange
-from opwise.tensor.elemwise import Elemwise, cast, dimshuffle, elemwise
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant
 

@@ -28,7 +28,8 @@ from opwise.optimizers.passes import (
 )
 from opwise.optimizers.rule import rule
 from opwise.scalar.op import OPS
-from opwise.tensor.elemwise import Elemwise, cast, dimshuffle, elemwise
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant
 
@@ -392,7 +393,7 @@ def test_on_opt_error_pdb(x, monkeypatch):
             lambda node: [cast(node.inputs[0], "float32")],
             "type of the replacement must be the same",
         ),
-        (lambda node: list(node.inputs) * 2, "gave 2 replacements for the 1 outputs"),
+        (lambda node: list(node.inputs) * 2, "returned 2 replacements for the 1 outputs"),
         (lambda node: node.inputs[0], "expected a list"),
         (lambda node: [5], "returned 5 as the replacement"),
         (lambda node: [vector("stranger")], "Undeclared input: stranger"),

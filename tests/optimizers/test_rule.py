@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import threading
 
 import pytest
 
@@ -14,7 +15,8 @@ from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.pattern import OpRemove, OpSub, PatternSub
 from opwise.optimizers.rule import LocalOptGroup, LocalOptimizer, RuleIndex, local_optimizer, rule
 from opwise.scalar.op import OPS
-from opwise.tensor.elemwise import DimShuffle, Elemwise, bare, elemwise
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import Elemwise, bare, elemwise
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant
 
@@ -251,8 +253,7 @@ def test_a_group_takes_the_first_rule_that_has_something(x):
 
 
 def test_a_rule_declares_its_stages(monkeypatch):
-    monkeypatch.setattr(rules, "declared", [])
-    monkeypatch.setattr(rules, "_late", [])
+    monkeypatch.setattr(rules, "declarations", rules.Declarations())
 
     @rule(exp, stage=("canonicalize", "specialize"), tags=("fast_run", "mine"))
     def one(fgraph, node): ...
@@ -263,13 +264,44 @@ def test_a_rule_declares_its_stages(monkeypatch):
     @rule(exp)
     def three(fgraph, node): ...
 
-    assert [(d.stage, d.name, d.what, d.tags) for d in rules.declared] == [
+    assert [(d.stage, d.name, d.what, d.tags) for d in rules.declarations.waiting] == [
         ("canonicalize", "one", one, ("fast_run", "mine")),
         ("specialize", "one", one, ("fast_run", "mine")),
         ("canonicalize", "second", two, ("fast_compile",)),
         ("stabilize", "second", two, ()),
     ]
-    assert {d.module for d in rules.declared} == {__name__}
+    assert {d.module for d in rules.declarations.waiting} == {__name__}
+
+
+def declaration(name):
+    return rules.Declaration("canonicalize", name, None, (), {}, __name__)
+
+
+def test_no_declaration_is_lost_while_the_pipeline_takes_them():
+    declarations, joined = rules.Declarations(), []
+
+    def declare_many():
+        for k in range(500):
+            declarations.add(declaration(str(k)))
+
+    threads = [threading.Thread(target=declare_many) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    declarations.take(joined.append, key=lambda one: 0)
+    for thread in threads:
+        thread.join()
+    assert len(joined) == 2000 and not declarations.waiting
+
+
+def test_declarations_wait_for_a_pipeline_that_takes_them():
+    declarations, joined = rules.Declarations(), []
+    for name in "ba":
+        declarations.add(declaration(name))
+    with pytest.raises(ZeroDivisionError):
+        declarations.take(lambda one: 1 / 0, key=lambda one: ord(one.name))
+    declarations.take(joined.append, key=lambda one: ord(one.name))
+    declarations.add(declaration("0"))
+    assert [one.name for one in joined] == ["a", "b", "0"]
 
 
 # --- patterns -------------------------------------------------------------------------------------

@@ -149,7 +149,7 @@ def test_debug_mode_names_the_rewrite():
     with pytest.raises(ValueError) as raised:
         f(THREE, FOUR)
     text = str(raised.value)
-    assert "Other modes give a result here: the rewrite local_" in text
+    assert "Other modes return a result here: the rewrite local_" in text
     assert "keep_shape_checks=True" in text and "test_shapechecks.py" in text
 
 

@@ -16,7 +16,8 @@ from opwise.graph.variable import Constant
 from opwise.optimizers.check import evaluate
 from opwise.optimizers.shapefeature import ShapeFeature, ShapeOptimizer, same_shape
 from opwise.tensor.creation import alloc
-from opwise.tensor.elemwise import dimshuffle, elemwise
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.shape import Shape_i, shape_i
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant
@@ -195,10 +196,10 @@ def fails(node, shapes):
     ("says", "text"),
     [
         (fails, "ZeroDivisionError: a mistake"),
-        (lambda node, shapes: [], "gave 0 shapes for 1 outputs"),
-        (lambda node, shapes: [(1,)], "gave 1 lengths for an output of 2 dimensions"),
-        (lambda node, shapes: [(1.5, 2)], "gave 1.5 as a length"),
-        (lambda node, shapes: [(node.inputs[0], 2)], "gave x as a length"),
+        (lambda node, shapes: [], "returned 0 shapes for 1 outputs"),
+        (lambda node, shapes: [(1,)], "returned 1 lengths for an output of 2 dimensions"),
+        (lambda node, shapes: [(1.5, 2)], "returned 1.5 as a length"),
+        (lambda node, shapes: [(node.inputs[0], 2)], "returned x as a length"),
         (lambda node, shapes: [("a", 2)], "ValueError"),
     ],
 )

@@ -75,10 +75,42 @@ def test_the_time_of_a_product_counts_for_it_alone(build):
     )
     gemm = apply("Gemm", 12, op_class="<class 'opwise.tensor.blas.Gemm'>")
     loop = apply("Composite", 12, 1)
-    rows = aggregate.by_line(
-        Profile((function(replace(gemm, origins=origins), replace(loop, origins=origins)),))
+    unrecorded = Profile(
+        (function(replace(gemm, origins=origins), replace(loop, origins=origins)),)
     )
-    assert {r.label: r.ns for r in rows} == {"a.py:1": 12 + 4, "a.py:9": 8}
+    for profile_ in (unrecorded, with_kinds(unrecorded)):
+        rows = aggregate.by_line(profile_)
+        assert {r.label: r.ns for r in rows} == {"a.py:1": 12 + 4, "a.py:9": 8}
+
+
+def with_kinds(profile_):
+    """Return a profile with kinds as the recorder stores them, and names that say nothing."""
+    (f,) = profile_.functions
+    applys = tuple(
+        replace(
+            a,
+            op="f",
+            op_class="f",
+            kind="product" if a.is_product else "",
+            origins=tuple(
+                replace(o, op="f", kind="product" if o.is_product else "") for o in a.origins
+            ),
+        )
+        for a in f.applys
+    )
+    return Profile((replace(f, applys=applys),))
+
+
+def test_a_scope_within_products_of_others_has_a_row(build):
+    apply, function, _ = build
+    origins = (
+        OriginProfile("k", "dot", scope="output/grad", kind="product"),
+        OriginProfile("l", "sub", scope="updates", kind=""),
+    )
+    gemm = replace(apply("Gemm", 12), origins=origins, kind="product")
+    rows = aggregate.by_scope(Profile((function(gemm),)))
+    assert {r.label: (r.ns, r.applys) for r in rows} == {"output/grad": (12, 1), "updates": (0, 1)}
+    assert [r.label for r in aggregate.by_line(Profile((function(gemm),)))] == ["(unknown line)"]
 
 
 def test_a_fused_apply_is_split_by_the_cost_of_each_operation(build):

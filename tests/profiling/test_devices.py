@@ -6,7 +6,7 @@ import pytest
 
 from opwise.profiling import compare, devices
 from opwise.profiling.profile import Profile
-from opwise.profiling.reports import moved
+from opwise.profiling.reports import speedup
 
 A, B, C = (("net.py", line) for line in (3, 4, 7))
 SOURCES = {"net.py:3": "h = T.dot(x, w)", "net.py:4": "y = T.exp(h)", "net.py:7": "z = y[i]"}
@@ -83,14 +83,14 @@ def test_by_line_and_class(cpu, gpu):
     assert table("class", cpu, gpu)["<class 'ops.exp'>"] == (90, 3, 7, 0)
 
 
-@pytest.mark.parametrize("by", compare.WAYS)
+@pytest.mark.parametrize("by", compare.GROUPINGS)
 def test_each_time_is_in_one_row(cpu, gpu, by):
     rows = devices.rows(by, cpu, gpu)
     sums = [sum(part) for part in zip(*table(by, cpu, gpu).values(), strict=True)]
     assert sums == [950, 25, 23, 40]
-    assert sum(row.moved for row in rows) == gpu.local_ns and len({r.key for r in rows}) == len(
-        rows
-    )
+    assert sum(row.with_device for row in rows) == gpu.local_ns and len(
+        {r.key for r in rows}
+    ) == len(rows)
 
 
 def test_a_part_of_a_transfer_is_divided_as_what_it_moves(build, cpu, gpu):
@@ -129,12 +129,12 @@ def test_from_a_profile(cpu, gpu):
 def test_two_of_the_cpu_or_of_a_device(cpu, gpu):
     for one in (cpu, gpu):
         assert devices.sides(one, one) is None
-        assert devices.rows("line", one, one) == moved.section(one, one, 5) == []
+        assert devices.rows("line", one, one) == speedup.section(one, one, 5) == []
     assert devices.sides(gpu, cpu) == devices.sides(cpu, gpu) == (cpu, gpu)
 
 
 def test_the_text(cpu, gpu):
-    lines = moved.section(cpu, gpu, 2)
+    lines = speedup.section(cpu, gpu, 2)
     assert lines[:2] == ["CPU and GPU", "-----------"]
     assert lines[2:5] == [
         "0.000001 s on the CPU, 0.000000 s with the GPU: 10.80 times as fast",
@@ -148,7 +148,7 @@ def test_the_text(cpu, gpu):
         *("0.000001", "0.000000", "0.000000", "0.000000", "40x"), "net.py:3  h = T.dot(x, w)",
     ]  # fmt: skip
     assert lines[at + 3] == "  ... (2 more: 0.000000 s on the CPU, 0.000000 s with the GPU)"
-    text = "\n".join(moved.section(cpu, gpu, 20))
+    text = "\n".join(speedup.section(cpu, gpu, 20))
     assert f"0.98x  net.py:7 take: {WHY}\n" in text
     assert "-  (arguments and shared variables)\n" in text
     assert "-  GpuFromHost (arguments and shared variables)\n" in text

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import opwise.tensor as T
 from opwise.compile.function import function
-from opwise.profiling import compare, records
+from opwise.profiling import compare, tabular
 from opwise.profiling.merge import merge
+from opwise.profiling.model import whole_ns
 from opwise.profiling.profile import (
     ApplyProfile,
     ArrayProfile,
@@ -21,7 +22,6 @@ from opwise.profiling.profile import (
     FunctionProfile,
     OriginProfile,
     Profile,
-    whole,
 )
 
 pytestmark = pytest.mark.null
@@ -30,7 +30,7 @@ HERE, THERE = (OriginProfile("k", "exp", "a.py", n) for n in (1, 2))
 ORIGINS = [(), (HERE,), (THERE,), (HERE, OriginProfile("l", "dot", gradient_of=("a.py", 1)))]
 OPS = ["exp", "dot", "Sum{axis=[0]}"]
 numbers = st.integers(0, 10**6)
-seconds = st.floats(0, 1e4).map(whole)
+seconds = st.floats(0, 1e4).map(whole_ns)
 arrays = st.one_of(
     st.none(), st.builds(ArrayProfile, st.just("float64"), st.just((3,)), st.just((8,)), numbers)
 )
@@ -133,10 +133,10 @@ def test_nothing_merged():
 
 # --- differences ----------------------------------------------------------------------------------
 
-WAYS = [compare.by_apply, compare.by_op, compare.by_class]
+COMPARISONS = [compare.by_apply, compare.by_op, compare.by_class]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", COMPARISONS)
 @settings(deadline=None)
 @given(a=profiles)
 def test_a_profile_does_not_differ_from_itself(way, a):
@@ -144,7 +144,7 @@ def test_a_profile_does_not_differ_from_itself(way, a):
         assert row.ns == 0 and not row.only
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", COMPARISONS)
 @settings(deadline=None)
 @given(a=profiles, b=profiles)
 def test_the_other_way_round_is_the_negative(way, a, b):
@@ -156,7 +156,7 @@ def test_the_other_way_round_is_the_negative(way, a, b):
     )
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", COMPARISONS)
 @settings(deadline=None)
 @given(a=profiles, b=profiles)
 def test_differences_add_up(way, a, b):
@@ -170,8 +170,8 @@ def test_records():
     x = T.fmatrix("x")
     f = function([x], T.sort(T.exp(x + 1)), name="f", profile=True)
     f(np.ones((2, 3), "f"))
-    first, last = records.records(f.profile.profile())
-    assert list(first) == list(records.COLUMNS)
+    first, last = tabular.records(f.profile.profile())
+    assert list(first) == list(tabular.COLUMNS)
     assert (first["function"], first["position"], first["c"], first["calls"]) == ("f", 0, True, 1)
     assert first["line"].startswith(f"{__file__}:")
     assert (first["bytes_written"], last["bytes_read"]) == (24, 24 + 1)
@@ -185,6 +185,6 @@ def test_csv():
     f = function([x], T.exp(x), name='a "name", with a comma', profile=True)
     f(np.ones(3))
     file = io.StringIO()
-    records.write_csv(f.profile.profile(), file)
+    tabular.write_csv(f.profile.profile(), file)
     header, row = csv.reader(io.StringIO(file.getvalue()))
-    assert header == list(records.COLUMNS) and row[0] == 'a "name", with a comma'
+    assert header == list(tabular.COLUMNS) and row[0] == 'a "name", with a comma'

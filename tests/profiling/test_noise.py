@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opwise.profiling import compare, noise
-from opwise.profiling.aggregate import Row
+from opwise.profiling.aggregate import SummaryRow
 from opwise.profiling.compare import Difference
 from opwise.profiling.profile import Profile
 
@@ -43,7 +43,7 @@ def test_verdicts_agree_with_intervals(seed):
     rng = np.random.default_rng(seed)
     rows = [
         noise.Repeated(
-            Difference(k, Row(k, "", 1000), Row(k, "", 1000)),
+            Difference(k, SummaryRow(k, "", 1000), SummaryRow(k, "", 1000)),
             tuple(rng.lognormal(0, 0.2, rng.integers(4, 12))),
             tuple(factor * rng.lognormal(0, 0.2, rng.integers(4, 12))),
         )
@@ -60,7 +60,7 @@ def test_verdicts_agree_with_intervals(seed):
 
 
 def test_runs_that_are_all_alike():
-    row = Difference("k", Row("k", "", 1000), Row("k", "", 1000))
+    row = Difference("k", SummaryRow("k", "", 1000), SummaryRow("k", "", 1000))
     (found,) = noise._judged([noise.Repeated(row, (5.0,) * 5, (5.0,) * 5)])
     assert (found.verdict, found.interval()) == ("noise", (1.0, 1.0))
 
@@ -106,7 +106,7 @@ def test_other_numbers_of_calls_are_made_even(build):
 
     before = [run(1_000_000, 100, 10, k) for k in range(6)]
     after = [run(3_000_000, 100, 100, k) for k in range(6)]
-    for way in compare.WAYS.values():
+    for way in compare.GROUPINGS.values():
         rows = noise.repeated(way, before, after)
         assert rows[0].ratio == pytest.approx(3, rel=0.01)
     by_apply = {r.row.label: r.ratio for r in noise.repeated(compare.by_apply, before, after)}

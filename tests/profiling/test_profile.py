@@ -12,6 +12,7 @@ import pytest
 import opwise.tensor as T
 from opwise.compile.function import function
 from opwise.errors import ProfileFormatError
+from opwise.profiling.model import ProfileData
 from opwise.profiling.profile import FORMAT, VERSION, Profile, schema
 
 pytestmark = pytest.mark.null
@@ -42,6 +43,11 @@ def test_json_gives_an_equal_profile(sample, whole):
         assert Profile.from_json(profile.to_json()) == profile
     again = Profile.from_json(sample.to_json())
     assert again.functions[0].applys[0].lines == (("a.py", 3),)
+
+
+def test_a_profile_equals_its_data(sample):
+    same = ProfileData(**vars(sample))
+    assert sample == same and same == sample and sample != dataclasses.replace(same, message="n")
 
 
 def test_files(sample, tmp_path):
@@ -224,6 +230,34 @@ def test_figures_that_cannot_be(whole, change, message):
         Profile.from_json(hostile(json.loads(whole.to_json()), change))
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda r: r.pop("kind"), "a record of the optimizer"),
+        (lambda r: r.update(seconds="1"), "a record of the optimizer"),
+        (lambda r: r.update(passes={}), "a record of the optimizer"),
+        (lambda r: r["passes"].append(5), "a record of the optimizer"),
+        (lambda r: r["passes"][0].pop("rules"), "a record of the optimizer"),
+        (lambda r: r["passes"][0].update(rules=[{"name": "x"}]), "a record of the optimizer"),
+        (lambda r: r["passes"][0].update(counts={"rounds": 1}), "a record of the optimizer"),
+        (lambda r: deepen(r["passes"][0], 60), "nested more than 50 deep"),
+    ],
+)
+def test_records_of_the_optimizer_that_cannot_be_printed(whole, change, message):
+    data = json.loads(whole.to_json())
+    change(data["functions"][0]["rewrites"])
+    with pytest.raises(ProfileFormatError, match=f"is not a valid profile: .*{message}"):
+        Profile.from_json(json.dumps(data))
+
+
+def deepen(record, n):
+    """Put a copy of a pass into itself, n times."""
+    leaf = {**record, "passes": []}
+    for _ in range(n):
+        leaf = {**record, "passes": [leaf]}
+    record["passes"] = [leaf]
+
+
 def test_a_number_beyond_all_numbers(whole):
     with pytest.raises(ProfileFormatError, match=r"0000\.\.\. is too large"):
         Profile.from_json(hostile(json.loads(whole.to_json()), lambda d: d.update(x=10**400)))
@@ -274,6 +308,9 @@ def test_every_field_is_described():
     for one in found:
         assert set(one["required"]) <= set(one["properties"])
         assert one["description"]
+    (applys,) = [one for one in found if "op_key" in one["properties"]]
+    assert applys["properties"]["reads"]["description"].startswith("for each input the position of")
+    assert not [name for name, part in applys["properties"].items() if "description" not in part]
 
 
 def test_what_has_its_default_is_left_out_and_comes_back(whole):

@@ -200,3 +200,20 @@ def test_costs_of_what_a_loop_computes():
     assert 0 < min(products) < 0.1 * max(products)
     views = [v for o, v in costs.items() if "DimShuffle" in o]
     assert not any(views)
+
+
+def test_kinds_of_ops_are_recorded():
+    x, w = T.dmatrix("x"), T.dmatrix("w")
+    function = opwise.function(
+        [x, w], [T.dot(x, w) * 2, T.tanh(x) * x + 1, T.sort(x)], profile=True
+    )
+    applys = function.profile.profile().applys
+    found = {a.kind: a for a in applys}
+    assert set(found) == {"product", "fused", ""}
+    assert found["product"].is_product and found["fused"].is_fused
+    origins = {o.op: o.kind for a in applys for o in a.origins}
+    assert origins["dot"] == "product" and origins["Elemwise{tanh,no_inplace}"] == ""
+    # the names of profiles of earlier versions lead to the same
+    for a in applys:
+        unrecorded = replace(a, kind=None)
+        assert (unrecorded.is_product, unrecorded.is_fused) == (a.is_product, a.is_fused)

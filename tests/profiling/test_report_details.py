@@ -31,7 +31,7 @@ def test_calls_are_divided_without_a_rest(build):
     }
     shares = [float(s.rstrip("%")) for _, s, _ in list(figures.values())[1:]]
     assert sum(shares) == pytest.approx(100, abs=0.1)
-    assert lines[6] == "  first calls: 0.000006 s; later ones 3.000 us on average"
+    assert lines[6] == "  first calls: 0.000006 s; later calls: 3.000 µs on average"
 
 
 def test_a_device_works_beside_the_calls(build):
@@ -82,11 +82,11 @@ def test_applys_that_ran_once_hold_first_call_costs(build):
     assert not [x for x in details.calls(Profile((twice,))) if x.startswith(said)]
 
 
-def test_a_busy_machine_is_said_to_be(build):
+def test_busy_hardware_is_reported(build):
     apply, function, _ = build
     one = function(apply("exp", 1_000, count=2), calls=2)
     busy = {"seconds_running": 8.0, "seconds_waiting": 2.0}
-    said = "  the machine was busy: the main thread waited 2.000 s for a processor, and ran for 8"
+    said = "  the hardware was busy: the main thread waited 2.000 s for a processor and ran for 8"
     assert [x for x in details.calls(Profile((one,), "", busy)) if x.startswith(said)]
     merged = {"merged": [busy, {"seconds_running": 190.0, "seconds_waiting": 0.0}]}
     for environment in ({}, merged):
@@ -101,7 +101,7 @@ def test_a_mean_far_above_the_median_is_noticed(build):
     (line,) = [
         x for x in details.calls(Profile((function(steady, jumpy, calls=10),))) if "median" in x
     ]
-    assert line.startswith("  1 Apply with a mean far above the median (the most: id 1, 10.000 ")
+    assert line.startswith("  1 Apply with a mean far above the median (largest: id 1, 10.000 ")
 
 
 def test_the_time_of_the_whole_program(build):
@@ -132,7 +132,7 @@ def test_compiling(build):
     (line,) = details.compiling(Profile((one, cached, compiled)))
     assert line == (
         "  compiled 3 functions in 0.900 s: rewriting 0.300, linking 0.600 (C compiler 0.125, "
-        "loading 0.003); kernels of 1 function from the cache, of 1 compiled"
+        "loading 0.003); kernels cached for 1 function, compiled for 1"
     )
 
 

@@ -4,11 +4,11 @@
 
 from dataclasses import replace
 
+from opwise.profiling.machinelimits import MachineLimits, Peak
 from opwise.profiling.profile import ArrayProfile, Profile
 from opwise.profiling.reports import roofline
-from opwise.profiling.roofline import Machine, Peak
 
-MACHINE = Machine(
+MACHINE = MachineLimits(
     probe=1,
     processor="a processor",
     processors=4,
@@ -43,10 +43,10 @@ def test_every_line(build):
     assert roofline.section(sample(build), MACHINE) == [
         "Limits",
         "------",
-        "  Machine: a processor, 4 processors, 2 threads, vectors: wide",
+        "  Hardware: a processor, 4 processors, 2 threads, vectors: wide",
         "  From main memory (RAM): 10.0 GB/s, all threads 18.0",
-        "  From the L1 cache, 32KB: 100.0 GB/s",
-        "  From the L2 cache, 4096KB: 26.1 GB/s, all threads 62.4",
+        "  From the L1 cache, 32 KiB: 100.0 GB/s",
+        "  From the L2 cache, 4 MiB: 26.1 GB/s, all threads 62.4",
         "  Peak of float64, loops: 10.0 GFLOP/s, all threads 20.0",
         "  Peak of float64, products: 20.0 GFLOP/s, all threads 40.0",
         "  A step that does nothing: 50 ns",
@@ -60,7 +60,7 @@ def test_every_line(build):
         "          -   1.000000s       4     0.4    RAM        -       -          -    1   exp(x)",
         "          -   0.997000s       1       -      -        -       -          -    3   sort(x)",
         "   ... (remaining 0 Apply instances account for 0.00%(0.00s) of the runtime)",
-        "  At the machine's limit 1.979s of 4.000s would be gained (49.5%)",
+        "  At the limit of the hardware, 1.979s of 4.000s would be gained (49.5%)",
         "  2 Apply instances have no exact count of bytes or operations: 1.997s (49.9%)",
         "",
     ]
@@ -69,7 +69,7 @@ def test_every_line(build):
 def test_what_is_not_shown_is_summed(build):
     lines = roofline.section(sample(build), MACHINE, n=1)
     assert "   ... (remaining 3 Apply instances account for 50.00%(2.00s) of the runtime)" in lines
-    assert "  At the machine's limit 1.979s of 4.000s would be gained (49.5%)" in lines
+    assert "  At the limit of the hardware, 1.979s of 4.000s would be gained (49.5%)" in lines
 
 
 def test_names_are_cut_where_the_line_ends(build):
@@ -80,16 +80,16 @@ def test_names_are_cut_where_the_line_ends(build):
 
 def test_a_single_thread_and_unknown_caches(build):
     lines = roofline.machine_lines(replace(MACHINE, threads=1, processors=1, caches=()))
-    assert lines[0] == "  Machine: a processor, 1 processor, 1 thread, vectors: wide"
+    assert lines[0] == "  Hardware: a processor, 1 processor, 1 thread, vectors: wide"
     assert not [line for line in lines if "all threads" in line or "the L1" in line]
 
 
 def test_a_disturbed_probe_is_told():
     *_, last = roofline.machine_lines(replace(MACHINE, quiet=0.43))
-    assert last.startswith("  Other programs were at work") and "43%" in last
+    assert last.startswith("  Other programs ran") and "43%" in last
     assert not any("Other programs" in line for line in roofline.machine_lines(MACHINE))
 
 
 def test_a_profile_without_calls(build):
     lines = roofline.section(Profile((build[1](calls=0),)), MACHINE)
-    assert "  At the machine's limit 0.000s of 0.000s would be gained (0.0%)" in lines
+    assert "  At the limit of the hardware, 0.000s of 0.000s would be gained (0.0%)" in lines

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from opwise.profiling.machinelimits import FORMAT, MachineLimits, Peak
 from opwise.profiling.profile import ArrayProfile, Profile
-from opwise.profiling.roofline import FORMAT, Machine, Peak, attainable, rows, touched
+from opwise.profiling.roofline import attainable, rows, touched
 
 KIB, MIB = 1 << 10, 1 << 20
 
 #: GB/s are bytes in a nanosecond
-MACHINE = Machine(
+MACHINE = MachineLimits(
     probe=1,
     processor="a processor",
     processors=4,
@@ -37,11 +38,10 @@ def array(count, dtype="float64"):
     return ArrayProfile(dtype, (count,), (size,), size * count)
 
 
-def measured(an_apply, total, traffic, flops, *, key="ops.f", count=1, out=None, shares=("c",)):
+def measured(an_apply, total, traffic, flops, *, count=1, out=None, shares=("c",)):
     """An Apply with known counts, and an output that says the dtype."""
     return replace(
         an_apply("f", total, count=count),
-        op_key=key,
         traffic=traffic,
         flops=flops,
         input_arrays=(array(1),),
@@ -85,7 +85,7 @@ def test_peaks():
 
 
 def test_json_gives_an_equal_machine():
-    assert Machine.from_json(MACHINE.to_json()) == MACHINE
+    assert MachineLimits.from_json(MACHINE.to_json()) == MACHINE
 
 
 def damaged(**changes):
@@ -111,8 +111,8 @@ def damaged(**changes):
     ],
 )
 def test_what_is_no_machine_is_refused(text):
-    with pytest.raises(ValueError, match="no description of a machine"):
-        Machine.from_json(text)
+    with pytest.raises(ValueError, match="not a description of hardware limits"):
+        MachineLimits.from_json(text)
 
 
 # --- the limit ------------------------------------------------------------------------------------
@@ -132,14 +132,19 @@ def test_float32_and_products_have_peaks_of_their_own(build):
     out = array(1, "float32")
     loop = measured(build[0], 1, 8, 8000, out=out)
     assert attainable(loop, MACHINE)[0] == 8000 / 20 + 50
-    for module in ("dot.Dot dot", "blas.Gemm Gemm{inplace}"):
-        product = measured(build[0], 1, 8, 8000, out=out, key=f"opwise.tensor.{module}")
+    assert attainable(replace(loop, kind="product"), MACHINE)[0] == 8000 / 40 + 50
+    assert attainable(replace(loop, kind=""), MACHINE)[0] == 8000 / 20 + 50
+    # profiles of earlier versions have no kind
+    for name in ("dot.Dot", "blas.Gemm"):
+        product = replace(loop, op_class=f"<class 'opwise.tensor.{name}'>")
         assert attainable(product, MACHINE)[0] == 8000 / 40 + 50
 
 
 def test_a_step_is_the_limit(build):
     assert attainable(measured(build[0], 60, 80, 10), MACHINE) == (50 + 1, "overhead")
     assert attainable(measured(build[0], 60, 0, 0), MACHINE) == (50, "overhead")
+    (faster,) = rows(Profile((build[1](measured(build[0], 40, 80, 10)),)), MACHINE)
+    assert (faster.bound, faster.share, faster.gain) == ("overhead", 1.0, 0.0)
 
 
 def test_long_work_is_shared(build):

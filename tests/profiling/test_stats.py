@@ -230,7 +230,7 @@ def test_a_saved_profile_prints_the_same(shared, tmp_path):
     stats.save(tmp_path / "p.json")
     loaded = Profile.from_json((tmp_path / "p.json").read_text())
     shown = profilestats.summary(loaded).splitlines()
-    clocks = "since theano", "the machine was busy", "the process", "the rest", "  importing "
+    clocks = "since theano", "the hardware was busy", "the process", "the rest", "  importing "
     clocks += ("  building gradients", "  compiling", "  calls of functions")
 
     def still(lines):

@@ -5,9 +5,9 @@ import pytest
 
 import opwise.tensor as T
 from opwise import Mode, function, shared
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
-from opwise.profiling import traffic
 from opwise.profiling.profile import ArrayProfile
 from opwise.scalar.composite import Composite
 from opwise.scalar.op import OPS
@@ -232,4 +232,4 @@ def test_an_op_tells_of_its_traffic(op, expected):
 )
 def test_contiguous_arrays(shape, strides, expected):
     array = ArrayProfile("float64", shape, strides, 8 * int(np.prod(shape)))
-    assert traffic.is_contiguous(array) is expected
+    assert costs.is_contiguous(array) is expected

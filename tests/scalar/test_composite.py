@@ -7,7 +7,7 @@ import pytest
 
 from opwise.graph.traversal import io_toposort
 from opwise.scalar import csource
-from opwise.scalar.composite import Composite, Literal, Step
+from opwise.scalar.composite import Composite, Instruction, Literal
 from opwise.scalar.op import OPS, Cast, cast_op
 from opwise.scalar.types import constant, get_scalar_type
 
@@ -41,10 +41,13 @@ Y = np.linspace(0.5, 3.0, 7)
 def test_program():
     x, y = scalars("float64", "float32")
     op = Composite([x, y], [exp(x) * y])
-    assert op.steps == (Step(exp, (0,), "float64"), Step(mul, (2, 1), "float64"))
+    assert op.instructions == (
+        Instruction(exp, (0,), "float64"),
+        Instruction(mul, (2, 1), "float64"),
+    )
     assert (op.in_dtypes, op.outs, op.nin, op.nout) == (("float64", "float32"), (3,), 2, 1)
     assert op.slot_dtype(1) == "float32" and op.slot_dtype(3) == "float64"
-    assert op == Composite.from_program(op.in_dtypes, op.steps, op.outs)
+    assert op == Composite.from_program(op.in_dtypes, op.instructions, op.outs)
 
 
 def test_values():
@@ -85,7 +88,7 @@ def test_intermediate_dtypes_are_kept():
 def test_constants_become_literals():
     x = get_scalar_type("float64")()
     op = Composite([x], [x * constant(2.5) + 1])
-    assert [type(step.op) for step in op.steps].count(Literal) == 2
+    assert [type(step.op) for step in op.instructions].count(Literal) == 2
     np.testing.assert_allclose(op.on_arrays([X], ["float64"])[0], 2.5 * X + 1)
     assert str(op) == "Composite{((i0 * 2.5) + 1)}"
 
@@ -94,8 +97,8 @@ def test_a_composite_inside_is_flattened():
     x, y, z = scalars("float64", "float64", "float64")
     inner = Composite([x, y], [exp(x) + y])
     outer = Composite([x, y, z], [inner(z, x) * inner(x, y)])
-    assert not any(isinstance(step.op, Composite) for step in outer.steps)
-    assert len(outer.steps) == 5
+    assert not any(isinstance(step.op, Composite) for step in outer.instructions)
+    assert len(outer.instructions) == 5
     values = [X, Y, X + Y]
     (result,) = outer.on_arrays(values, ["float64"])
     np.testing.assert_allclose(result, (np.exp(X + Y) + X) * (np.exp(X) + Y))
@@ -113,7 +116,7 @@ def test_shared_steps_run_once():
     x = get_scalar_type("float64")()
     e = exp(x)
     op = Composite([x], [e * e + e])
-    assert [step.op for step in op.steps].count(exp) == 1
+    assert [step.op for step in op.instructions].count(exp) == 1
 
 
 @pytest.mark.parametrize(
@@ -224,7 +227,7 @@ def test_casts_and_literals_have_c():
     op = Composite([x], [Cast(get_scalar_type("int8"))(x) * constant(np.int8(-3))])
     slots, names = list(op.in_dtypes), ["x"]
     texts = []
-    for k, step in enumerate(op.steps):
+    for k, step in enumerate(op.instructions):
         args, ins = [names[a] for a in step.args], [slots[a] for a in step.args]
         texts.append(csource.step_c(step.op, args, ins, step.dtype))
         slots.append(step.dtype)

@@ -9,7 +9,7 @@ import pytest
 
 from opwise.scalar import csource, dtypes
 from opwise.scalar.op import OPS, UnaryScalarOp, cast_op
-from opwise.scalar.row import ROWS
+from opwise.scalar.spec import ROWS
 
 
 @pytest.mark.null

@@ -15,7 +15,7 @@ from opwise.compile.function import function
 from opwise.graph.traversal import io_toposort
 from opwise.scalar import csource, dtypes
 from opwise.scalar.op import CLASSES, OPS, SCALAR_ALGEBRA, numpy_callable
-from opwise.scalar.row import ROWS
+from opwise.scalar.spec import ROWS
 from opwise.scalar.types import get_scalar_type
 from opwise.testing.configurations import mode_of
 
@@ -133,7 +133,7 @@ class TestDtypes:
 
 
 def test_two_rows_cannot_share_a_name():
-    from opwise.scalar.row import row
+    from opwise.scalar.spec import row
 
     with pytest.raises(ValueError, match="there is a scalar operation add already"):
         row("add", "Add", 2, dtypes.upcast, np.add, "{x} + {y}")
@@ -315,9 +315,8 @@ def reference(row, arrays, in_dtypes, out):
         wide = "float64"  # scipy has nothing wider
     else:
         wide = {"float32": "float64", "float64": "longdouble"}.get(computing, computing)
-    kept = 1 if "condition" in row.extra or "ignores_first" in row.extra else 0
     wide_arrays = [
-        a if k < kept else a.astype(computing).astype(wide) for k, a in enumerate(arrays)
+        a if k < row.n_uncast else a.astype(computing).astype(wide) for k, a in enumerate(arrays)
     ]
     with np.errstate(all="ignore"):
         return numpy_callable(row)(*wide_arrays)

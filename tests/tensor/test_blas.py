@@ -194,7 +194,7 @@ def test_numbers_take_the_dtype_of_the_matrices():
         (gemm_no_inplace(x, a, y, whole_x := tensor("float64", 2, "z"), a),
          {"x": (2, 2), "y": (2, 3), "z": (2, 3)}, r"shapes \(2,3\) and \(2,3\) not aligned"),
         (gemm_no_inplace(x, a, y, whole_x, a), {"x": (3, 3), "y": (2, 3), "z": (3, 3)},
-         r"the product has \(2, 3\), what it is added to has \(3, 3\)"),
+         r"the product has \(2, 3\), the array that it is added to has \(3, 3\)"),
         (_dot22(x, y), {"x": (2, 3), "y": (2, 3)}, r"not aligned: 3 \(dim 1\) != 2 \(dim 0\)"),
         (gemv_no_inplace(v, a, x, w, a), {"v": (2,), "x": (2, 3), "w": (2,)},
          r"Incompatible shapes for gemv .* y: \(2,\), A: \(2, 3\), x: \(2,\)"),

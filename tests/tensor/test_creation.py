@@ -1,24 +1,12 @@
-"""Tensors made from shapes and numbers, and the numbers that variables are known to hold."""
+"""Tensors made from shapes and numbers."""
 
 import numpy as np
 import pytest
 
 from opwise.config import change_flags
-from opwise.errors import EmptyConstantError, NotScalarConstantError
-from opwise.gradient import grad
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.null import is_disconnected
-from opwise.scalar.op import OPS as SCALAR_OPS
-from opwise.scalar.types import constant as scalar_constant
-from opwise.scalar.types import get_scalar_type
 from opwise.tensor import operators  # noqa: F401  (the operators are attached)
-from opwise.tensor.assertion import assert_
-from opwise.tensor.convert import (
-    deep_copy_op,
-    scalar_from_tensor,
-    tensor_from_scalar,
-    view_op,
-)
 from opwise.tensor.creation import (
     Alloc,
     AllocEmpty,
@@ -28,11 +16,8 @@ from opwise.tensor.creation import (
     alloc,
     alloc_empty,
     arange,
-    constant_index,
-    extract_constant,
     eye,
     fill,
-    get_scalar_constant_value,
     identity_like,
     mgrid,
     ogrid,
@@ -44,9 +29,8 @@ from opwise.tensor.creation import (
     zeros,
     zeros_like,
 )
-from opwise.tensor.elemwise import FUNCTIONS, cast, dimshuffle
-from opwise.tensor.join import MakeVector, join
-from opwise.tensor.shape import Shape_i, addbroadcast, shape, specify_shape
+from opwise.tensor.elemwise import FUNCTIONS, cast
+from opwise.tensor.shape import shape
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant
 
@@ -304,149 +288,3 @@ def test_coordinates_of_a_grid(run, grid, numpy):
 def test_gradients_of_parts_of_a_matrix(check_forward):
     check_forward(tril, MATRIX)
     check_forward(lambda w: triu(w, 1), MATRIX)
-
-
-# ======================================================================================
-# KNOWN NUMBERS
-# ======================================================================================
-
-F = FUNCTIONS
-q = get_scalar_type("int64")("q")
-THREE = constant(3)
-
-
-@pytest.mark.parametrize(
-    "var, value",
-    [
-        (THREE, np.int8(3)),
-        (3, 3),
-        (3.5, 3.5),
-        (np.array([2]), 2),
-        (constant([2.0, 2.0]), 2.0),
-        (scalar_constant(3), np.int8(3)),
-        (zeros((2, 3)), 0.0),
-        (alloc(constant(4), n), 4),
-        (fill(x, 3), 3),
-        (zeros_like(x), 0.0),
-        (cast(THREE, "float64"), np.float64(3)),
-        (F["add"](THREE, 4), np.int8(7)),
-        (F["mul"](THREE, constant(2.5)), np.float32(7.5)),
-        (F["neg"](THREE), -3),
-        (F["int_div"](constant(7), 2), 3),
-        (F["true_div"](constant(7), 2), 3.5),
-        (F["mod"](constant(7), 2), 1),
-        (F["maximum"](constant(7), 2), 7),
-        (F["eq"](constant(7), 2), np.False_),
-        (F["switch"](constant(1), THREE, n), np.int64(3)),
-        (F["switch"](constant(0), n, 4), np.int64(4)),
-        (scalar_from_tensor(THREE), 3),
-        (tensor_from_scalar(scalar_constant(3)), 3),
-        (SCALAR_OPS["add"](scalar_constant(3), scalar_constant(4)), 7),
-        (dimshuffle(THREE, ("x", "x")), 3),
-        (F["add"](dimshuffle(THREE, ("x",)), 1), 4),
-        (addbroadcast(constant(np.array([3])), 0), 3),
-        (deep_copy_op(THREE), 3),
-        (assert_(THREE, F["eq"](THREE, 3)), 3),
-        (view_op(THREE), 3),
-        (constant([1, 2, 3])[1], 2),
-        (constant([1, 2, 3])[-1], 3),
-        (constant([[1, 2, 3]])[0, 2], 3),
-        (constant([[1, 1], [2, 2]])[1], 2),
-        (constant([1, 2, 3])[THREE - 1], 3),
-        (MakeVector("int64")(n, 5)[1], 5),
-        (join(0, [1], MakeVector("int64")(n, 5))[0], 1),
-        (join(0, MakeVector("int64")(n), [3])[1], 3),
-        (shape(row)[0], 1),
-        (Shape_i(0)(row), 1),
-        (cast(shape(row), "float64")[0], np.float64(1)),
-        (shape(constant([1, 2, 3]))[0], 3),
-        (shape(specify_shape(x, [2, 3]))[1], 3),
-    ],
-)
-def test_numbers_that_are_known(var, value):
-    found = get_scalar_constant_value(var)
-    assert isinstance(found, np.generic)
-    assert found == value
-    if isinstance(value, np.generic):
-        assert found.dtype == value.dtype
-    assert extract_constant(var) == value
-
-
-@pytest.mark.parametrize(
-    "var",
-    [
-        n,
-        constant([2, 3]),
-        np.array([5, 5]),
-        "text",
-        alloc(s, 2),
-        F["exp"](constant(0.0)),
-        F["switch"](n, 1, 2),
-        F["switch"](constant(1), n, 2),
-        F["add"](THREE, n),
-        assert_(THREE, F["eq"](n, 3)),
-        assert_(THREE, F["eq"](THREE, 4)),
-        constant([1, 2, 3])[n],
-        constant([1, 2, 3])[5],
-        MakeVector("int64")(n, 5)[0],
-        shape(x)[0],
-        shape(x),
-        x[0],
-        Shape_i(1)(row),
-        v.sum(),
-        q,
-    ],
-)
-def test_numbers_that_are_not_known(var):
-    with pytest.raises(NotScalarConstantError):
-        get_scalar_constant_value(var)
-
-
-def test_a_constant_without_elements_has_no_number():
-    for empty in (np.array([]), constant(np.zeros((2, 0)))):
-        with pytest.raises(EmptyConstantError):
-            get_scalar_constant_value(empty)
-
-
-def test_how_far_to_look():
-    total = F["add"](THREE, 4)
-    for options in ({"only_process_constants": True}, {"elemwise": False}, {"max_recur": 0}):
-        with pytest.raises(NotScalarConstantError):
-            get_scalar_constant_value(total, **options)
-    with pytest.raises(NotScalarConstantError):
-        get_scalar_constant_value(dimshuffle(THREE, ("x",)), only_process_constants=True)
-    assert get_scalar_constant_value(dimshuffle(THREE, ("x",)), elemwise=False) == 3
-
-
-def test_a_deep_graph_is_no_limit():
-    deep = THREE
-    for _ in range(5000):
-        deep = dimshuffle(dimshuffle(deep, ("x",)), ())
-    assert get_scalar_constant_value(deep) == 3
-
-
-def test_a_constant_is_searched_once():
-    big = constant(np.ones(1000))
-    assert get_scalar_constant_value(big) == 1
-    big.data = None
-    assert get_scalar_constant_value(big) == 1
-
-
-def test_what_is_not_known_comes_back():
-    assert extract_constant(n) is n
-    assert extract_constant(scalar_from_tensor(n)) is n
-    assert extract_constant(q).owner.inputs == [q]
-    assert extract_constant(THREE + 1, only_process_constants=True).owner is not None
-
-
-def test_indices_that_are_known():
-    assert constant_index(x[1, ::-1].owner) == (1, slice(None, None, -1))
-    assert constant_index(x[THREE - 1 :].owner) == (slice(2, None, None),)
-    assert constant_index(x[n].owner) is None
-
-
-def test_known_numbers_decide_gradients_of_nothing(run):
-    # a fill whose value depends on x, in a shape that does too
-    cost = (alloc(s, shape(v)[0]) * v).sum()
-    found = run(grad(cost, [s, v]), {s: 3.0, v: [1.0, 2.0]})
-    assert found[0] == 3 and found[1].tolist() == [3, 3]

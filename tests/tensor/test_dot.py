@@ -12,16 +12,9 @@ from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
 from opwise.tensor import operators  # noqa: F401  (the operators are attached)
 from opwise.tensor.blas import BatchedDot
-from opwise.tensor.dot import (
-    Dot,
-    _dot,
-    batched_dot,
-    batched_tensordot,
-    dot,
-    outer,
-    tensordot,
-)
+from opwise.tensor.dot import Dot, _dot
 from opwise.tensor.elemwise import cast
+from opwise.tensor.products import batched_dot, batched_tensordot, dot, outer, tensordot
 from opwise.tensor.type import tensor_type
 
 pytestmark = pytest.mark.null

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS
 from opwise.tensor import operators, reduce  # noqa: F401  (the operators are attached)
 from opwise.tensor.elemwise import Elemwise
@@ -23,7 +23,7 @@ def tensor(dtype="float64", pattern=(False, False), name=None):
 #: squares of differences
 DISTANCE = Composite.from_program(
     ["float64", "float64"],
-    [Step(OPS["sub"], (0, 1), "float64"), Step(OPS["sqr"], (2,), "float64")],
+    [Instruction(OPS["sub"], (0, 1), "float64"), Instruction(OPS["sqr"], (2,), "float64")],
     [3],
 )
 MATRIX = np.array([[1.5, -2.0, 0.25], [4.0, 0.5, 4.0]])

@@ -12,8 +12,8 @@ from opwise.compile.shared import shared
 from opwise.errors import UnusedInputError
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
+from opwise.modes.debugging.perturbation import Perturbed, beyond
 from opwise.modes.mode import OPT_FAST_RUN, Mode
-from opwise.modes.perturbation import Perturbed, beyond
 from opwise.optimizers.navigators import TopoOptimizer
 from opwise.optimizers.rule import Rule
 from opwise.testing import CONFIGURATIONS, CheckFailed, check, configurations

@@ -14,7 +14,7 @@ import opwise.tensor as T
 from opwise.modes.mode import OPT_FAST_RUN, Mode
 from opwise.optimizers.navigators import TopoOptimizer
 from opwise.optimizers.rule import Rule
-from opwise.scalar.row import ROWS
+from opwise.scalar.spec import ROWS
 from opwise.testing import configurations
 from opwise.testing.fuzz import __main__ as search
 from opwise.testing.fuzz.examine import examine

@@ -1,6 +1,8 @@
-"""Rules that turn products of matrices and vectors, with scales and sums, into calls of BLAS."""
+"""Rules that replace products of matrices and vectors, with scales and sums, by BLAS Ops."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from opwise.graph.variable import Constant
 from opwise.optimizers.passes import Optimizer
@@ -19,8 +21,9 @@ from opwise.tensor.blas import (
     gemm_no_inplace,
 )
 from opwise.tensor.creation import alloc_empty
+from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
 from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import DimShuffle, cast, dimshuffle, elemwise
+from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.shape import shape_i
 from opwise.tensor.variable import constant
 
@@ -42,10 +45,10 @@ def local_dot_to_dot22(fgraph, node):
 
 
 class GemmOptimizer(Optimizer):
-    """``beta L + alpha x y``, however it is written, becomes one Gemm, Gemv or Ger.
+    """Replaces ``beta L + alpha x y``, in whatever form, by one Gemm, Gemv or Ger.
 
-    A sum is read as a list of scaled terms through add, sub, neg and multiplication by scalars, as
-    far as nobody else needs the parts.
+    A sum is opened into scaled terms through add, sub, neg and multiplication by scalars, as far as
+    its parts have no other readers.
     """
 
     name = "gemm_optimizer"
@@ -58,7 +61,7 @@ class GemmOptimizer(Optimizer):
                 continue
             out = node.outputs[0]
             if _is_part_of_sum(out):
-                continue  # the sum that it is part of sees all its terms
+                continue  # the sum that contains it has all of its terms
             new = _with_product(node)
             if new is not None:
                 fgraph.replace_all([(out, new)], reason=self.name)
@@ -83,9 +86,9 @@ def _is_part_of_sum(var):
 
 
 def _terms(total):
-    """Return the terms of a sum as (scalars, sign, variable, whether nobody else reads that)."""
+    """Return the terms of a sum as (scalars, sign, variable, whether it has no other reader)."""
     found = []
-    stack = [([], 1, total)]
+    stack: list[tuple[list, Any, Any]] = [([], 1, total)]
     while stack:
         scalars, sign, var = stack.pop()
         node = var.owner
@@ -117,7 +120,7 @@ def _terms(total):
 
 
 def _split_scalars(node, out_type):
-    """Return (scalars as 0-d variables, the one other factor) of a product, or None."""
+    """Return (scalars as 0-d variables, the only other factor) of a product, or None."""
     scalars, rest = [], None
     for x in node.inputs:
         if all(x.type.broadcastable):
@@ -133,7 +136,7 @@ def _split_scalars(node, out_type):
 
 
 def _as_scalar(x, dtype):
-    """Return a variable of which all dimensions broadcast as a 0-d one of ``dtype``, or None."""
+    """Return a variable whose dimensions all have length 1 as a 0-d one of ``dtype``, or None."""
     if dtypes.upcast(x.type.dtype, dtype) != dtype:
         return None
     while x.owner is not None and isinstance(x.owner.op, DimShuffle):
@@ -146,13 +149,13 @@ def _as_scalar(x, dtype):
 
 
 def _with_product(node):
-    """Return a variable equal to a sum in which products took up another term each, or None."""
+    """Return a variable equal to a sum, with a product and another term fused, or None."""
     out = node.outputs[0]
     terms = _terms(out)
     if len(terms) < 2 or all(_product(var) is None for _, _, var, _ in terms):
         return None
     terms = _collected(terms, out.type.dtype)
-    # a term that is no product first: what is left may then take up another product
+    # terms that are no products first: the result can be fused with another product
     others = sorted(enumerate(terms), key=lambda k_term: _product(k_term[1][2]) is not None)
     for i, term in enumerate(terms):
         if not _is_lone_product(term, out):
@@ -168,7 +171,7 @@ def _with_product(node):
 
 
 def _with_more_products(total, terms, out):
-    """Return ``total`` plus the terms, having taken up those that are products one by one."""
+    """Return ``total`` plus the terms; it is fused with the products among them, one by one."""
     left = []
     for term in terms:
         new = None
@@ -186,7 +189,7 @@ def _with_more_products(total, terms, out):
 
 def _is_lone_product(term, out):
     _, _, var, alone = term
-    # one that broadcasts to the sum has not its shape
+    # a term that broadcasts does not have the shape of the sum
     return alone and var.type == out.type and _product(var) is not None
 
 
@@ -203,8 +206,8 @@ def _combined(term, other, out):
 
 
 def _collected(terms, dtype):
-    """Return the terms with those of one variable as one, where their scalars are numbers."""
-    by_variable = {}
+    """Return the terms with terms of the same variable added, if their scalars are numbers."""
+    by_variable: dict[Any, list] = {}
     for term in terms:
         scalars, _, var, _ = term
         numeric = all(isinstance(s, Constant) for s in scalars)
@@ -215,14 +218,14 @@ def _collected(terms, dtype):
             collected.append(equal[0])
             continue
         total = sum(float(_scale(scalars, sign, dtype).data) for scalars, sign, *_ in equal)
-        # the variable had several readers, but all of them are terms of this sum
+        # all readers of the variable are terms of this sum
         alone = len(var._clients) <= len(equal)
         collected.append(([constant(total, dtype=dtype)], 1, var, alone))
     return collected
 
 
 def _product(var):
-    """Return (kind, x, y) of a variable that is a product: of matrices, or of one and a vector."""
+    """Return (kind, x, y) of a product of two matrices, or of a matrix and a vector."""
     node = var.owner
     if node is None:
         return None
@@ -272,7 +275,7 @@ def _rebuilt(term, dtype):
 
 @rule("row:mul", stage="local_dot22_to_dot22scalar")
 def local_dot22_to_dot22scalar(fgraph, node):
-    """A product of matrices times scalars is one call, if nobody else needs the product."""
+    """A product of matrices times scalars is one Dot22Scalar, if only the scaling reads it."""
     out = node.outputs[0]
     if out.type.dtype not in _FLOATS or out.type.ndim != 2:
         return None
@@ -295,13 +298,13 @@ def _is_number(var, value):
 
 @rule(Gemm, Dot22, Dot, stage="local_gemm_to_gemv")
 def local_gemm_to_gemv(fgraph, node):
-    """Products of which one operand is a vector, or a matrix of one row or column, take less."""
+    """A product with a vector, or a matrix of one row or column, is a Gemv, Ger or dot."""
     if isinstance(node.op, Dot):
         return _vector_product(fgraph, *node.inputs)
     if isinstance(node.op, Dot22):
         x, y = node.inputs
         if x.type.broadcastable[1] and y.type.broadcastable[0]:
-            return [elemwise("mul")(x, y)]  # a column times a row: no sum is left
+            return [elemwise("mul")(x, y)]  # a column times a row needs no sum
         return None
     z, alpha, x, y, beta = node.inputs
     pattern = node.outputs[0].type.broadcastable

@@ -1,4 +1,4 @@
-"""Rules that give elementwise expressions one form: algebra, fills, casts, comparisons, switches.
+"""Rules that bring elementwise expressions into one form: algebra, fills, casts, switches.
 
 Reductions are in ``reductions``; shapes, joins and indexing in ``shape`` and ``subtensor``.
 """
@@ -29,14 +29,15 @@ from opwise.scalar.op import Cast
 from opwise.tensor.assertion import Assert
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.creation import alloc
+from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, elemwise
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.shape import is_length, patternbroadcast, shape_i
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant
 
 _RUN = ("fast_run",)
-#: of rules that FAST_COMPILE applies too
+#: the tags of rules that FAST_COMPILE applies as well
 _ALWAYS = ("fast_run", "fast_compile")
 
 
@@ -52,7 +53,7 @@ def local_neg_to_mul(fgraph, node):
 
 @rule("row:mul", stage="canonicalize")
 def local_mul_zero(fgraph, node):
-    """A product with a factor that is 0 everywhere is 0, whatever the other factors are."""
+    """A product with a factor that is 0 everywhere is 0, even if others are infinite or NaN."""
     for x in node.inputs:
         if number_within(x) == 0:
             out = node.outputs[0]
@@ -62,13 +63,13 @@ def local_mul_zero(fgraph, node):
 
 @rule("row:add", "row:sub", "row:neg", stage="canonicalize")
 def local_add_canonizer(fgraph, node):
-    """A sum takes one form: a number first, terms that cancel gone, sums of sums flat."""
+    """Brings sums into one form: a number first, no terms that cancel, no sums of sums."""
     return for_output(node, SUMS(node))
 
 
 @rule("row:mul", "row:true_div", "row:inv", stage="canonicalize")
 def local_mul_canonizer(fgraph, node):
-    """A product takes one form: a number first, factors that cancel gone, products flat."""
+    """Brings products into one form: a number first, no factors that cancel, no products inside."""
     return for_output(node, PRODUCTS(node))
 
 
@@ -104,7 +105,7 @@ def local_pow_canonicalize(fgraph, node):
 
 @rule("row:mul", "row:true_div", stage=("canonicalize", "stabilize"))
 def local_greedy_distributor(fgraph, node):
-    """(a / x + b) x is a + b x: a factor goes into a sum where that saves operations."""
+    """(a / x + b) x is a + b x: multiplies out a factor if that saves operations."""
     return for_output(node, distributed(node.outputs[0]))
 
 
@@ -140,7 +141,7 @@ _INVERSES = {
 
 @rule(*sorted({f"row:{outer}" for outer, _ in _INVERSES}), stage=("canonicalize", "specialize"))
 def local_func_inv(fgraph, node):
-    """A function of its inverse's result is what that was given."""
+    """f(g(x)) is x if g is the inverse of f."""
     (x,) = node.inputs
     inner = row_name(x.owner)
     if inner is None or (row_name(node), inner) not in _INVERSES:
@@ -151,9 +152,9 @@ def local_func_inv(fgraph, node):
 
 @rule("row:abs_", stage="canonicalize")
 def local_abs_lift(fgraph, node):
-    """The size of a product or quotient is the product or quotient of the sizes.
+    """abs(x y) is abs(x) abs(y), and the same for quotients.
 
-    Not of integers, whose products wrap around.
+    Not for integers, whose products wrap around.
     """
     (x,) = node.inputs
     if row_name(x.owner) not in ("mul", "true_div"):
@@ -166,7 +167,7 @@ def local_abs_lift(fgraph, node):
 
 @rule(Cast, stage=("canonicalize", "specialize"))
 def local_cast_cast(fgraph, node):
-    """A cast of a cast is one cast, or none, where the first keeps the value."""
+    """A cast of a cast is one cast, or none, if the first one keeps the value."""
     (x,) = node.inputs
     wanted = node.outputs[0].type.dtype
     if x.type.dtype == wanted:
@@ -184,10 +185,10 @@ def _is_cast(op):
 
 
 def _is_shortcut(first, middle, last):
-    """Return whether a cast from ``first`` to ``last`` gives the same without one to ``middle``."""
+    """Return whether a cast from ``first`` to ``last`` is the same with and without ``middle``."""
     if not _holds(middle, first):
         return False
-    # a float that is out of an integer's range has no defined value, but an integer wraps around
+    # integers wrap around, but floats out of the range of an integer do not
     rounds = middle in dtypes.CONTINUOUS and first in dtypes.INTEGERS and last in dtypes.INTEGERS
     return not rounds or _holds(last, first)
 
@@ -204,7 +205,7 @@ def _holds(dtype, other):
 
 @rule(ViewOp, stage={"canonicalize": _ALWAYS, "useless": _ALWAYS})
 def local_view_op(fgraph, node):
-    """An Op that gives its input, and only changed the gradient, goes."""
+    """Removes Ops that return their input: they only changed the gradient."""
     if node.op.destroy_map or node.inputs[0].type != node.outputs[0].type:
         return None
     return [node.inputs[0]]
@@ -212,20 +213,20 @@ def local_view_op(fgraph, node):
 
 @rule("row:identity", stage="canonicalize")
 def remove_tensor_copy(fgraph, node):
-    """A copy goes: nothing is overwritten that somebody else reads."""
+    """Removes copies: values that are read later are never overwritten."""
     return [node.inputs[0]]
 
 
 @rule("row:second", stage={"canonicalize": _ALWAYS, "useless": _RUN})
 def local_useless_fill(fgraph, node):
-    """Filling the shape of something with what has that shape already changes nothing."""
+    """Removes fills of a shape with a value that has that shape already."""
     _, value = node.inputs
     return for_output(node, value)
 
 
 @rule(Elemwise, stage="canonicalize")
 def local_fill_sink(fgraph, node):
-    """An operation on filled arrays is done before they are filled."""
+    """Moves fills behind elementwise operations on the filled arrays."""
     models = [x.owner.inputs[0] for x in node.inputs if row_name(x.owner) == "second"]
     if not models or len(node.outputs) > 1 or node.op.inplace_pattern:
         return None
@@ -238,10 +239,10 @@ def local_fill_sink(fgraph, node):
 
 
 def _filled_once(node):
-    """Return a fill of, or like, what is filled itself with one fill less."""
+    """Return a fill whose model or value is a fill, with one fill less."""
     model, value = node.inputs
     inner = operands(model, "second")
-    # the shape of a fill is that of what it is like, but for what its value adds
+    # a fill has the shape of its model, unless its value has more dimensions
     if inner is not None and inner[0].type.broadcastable == model.type.broadcastable:
         return [node.op(inner[0], value)]
     inner = operands(value, "second")
@@ -256,7 +257,7 @@ def _filled_once(node):
     stage={"canonicalize": _ALWAYS, "specialize": _RUN, "useless": _RUN},
 )
 def local_useless_elemwise(fgraph, node):
-    """An operation on one operand, or on equal ones, whose result is known goes."""
+    """Replaces operations on a single operand, or on equal ones, whose result is known."""
     known = _USELESS.get(row_name(node))
     return None if known is None else for_output(node, known(node))
 
@@ -318,7 +319,7 @@ _EXCHANGED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
     stage=("canonicalize", "stabilize", "specialize", "useless"),
 )
 def local_useless_elemwise_comparison(fgraph, node):
-    """Comparisons of a variable with itself, or of a length with 0 or less, are known."""
+    """Replaces comparisons of a variable with itself, or of a length with a number up to 0."""
     x, y = node.inputs
     name = row_name(node)
     (out,) = node.outputs
@@ -336,7 +337,7 @@ def local_useless_elemwise_comparison(fgraph, node):
 
 
 def _compared_length(name, n, bound, out):
-    """Return the known result of comparing a length with a constant, None if there is none."""
+    """Return the result of comparing a length with a constant; None if it is not known."""
     value = number(bound)
     if value is None or not value <= 0 or n.type.dtype not in dtypes.INTEGERS:
         return None
@@ -369,7 +370,7 @@ def _is_length(n):
     },
 )
 def local_useless_switch(fgraph, node):
-    """A switch whose condition is known, or whose branches are the same, is a branch."""
+    """Replaces a switch with a known condition, or with equal branches, by a branch."""
     condition, x, y = node.inputs
     value = number(condition)
     if value is not None:
@@ -382,7 +383,7 @@ def local_useless_switch(fgraph, node):
 
 
 def _is_guarded_length(condition, x, y):
-    """Return whether a switch gives 0 for a length that is not positive, the length otherwise."""
+    """Return whether a switch is max(length, 0)."""
     compared = operands(condition, "le")
     return (
         compared is not None
@@ -401,7 +402,7 @@ _OF_SWITCHES = """
 
 @rule(*(f"row:{name}" for name in _OF_SWITCHES), stage="canonicalize")
 def local_merge_switch_same_cond(fgraph, node):
-    """An operation on switches of one condition is a switch between the operations."""
+    """Moves an operation on switches of one condition into their branches."""
     if len(node.inputs) < 2:
         return None
     parts = []
@@ -423,7 +424,7 @@ def local_merge_switch_same_cond(fgraph, node):
 def local_mul_switch_sink(fgraph, node):
     """A product with a switch that may be 0 is a switch between 0 and the product.
 
-    So a gradient that a switch masks stays 0 where the other factors are not finite.
+    So a masked gradient is 0 even if the other factors are infinite or NaN.
     """
     if len(node.inputs) < 2:
         return None
@@ -488,7 +489,7 @@ def local_0_dot_x(fgraph, node):
 
 @rule(DimShuffle, stage=("canonicalize", "specialize"))
 def local_dimshuffle_lift(fgraph, node):
-    """Dimensions are reordered before what is computed elementwise, and once at most."""
+    """Moves DimShuffles before elementwise operations, and merges successive ones."""
     (x,) = node.inputs
     order = node.op.new_order
     inner = x.owner
@@ -507,7 +508,7 @@ def _is_dimshuffle(node):
 
 @rule(DimShuffle, stage="canonicalize")
 def local_lift_transpose_through_dot(fgraph, node):
-    """The transpose of a product is the product of the transposes, exchanged."""
+    """dot(x, y).T is dot(y.T, x.T)."""
     (x,) = node.inputs
     if node.op.new_order != (1, 0) or not is_private(x) or type(x.owner.op) is not Dot:
         return None

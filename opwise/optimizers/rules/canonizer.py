@@ -1,6 +1,6 @@
-"""The one form of sums and differences, and of products and quotients: terms above and below.
+"""The canonical form of sums and differences, and of products and quotients.
 
-Both are the same algebra with other names, so it stands here once.
+Both have the same algebra, of terms ``above`` and ``below``.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from opwise.scalar import dtypes
 from opwise.scalar.op import OPS
 from opwise.tensor.elemwise import cast, elemwise
 
-#: operands of one sum or product: more would not fit into a fused kernel with what computes them
+#: the most operands of a sum or product, so that it fits into a fused kernel
 WIDEST = 16
-#: terms that are looked at where parts that others read too are opened, as sharing may multiply
-#: them, or where each product inside a product is looked at by itself, as that takes their square
+#: the most terms that are compared if parts with other readers are opened, as sharing may multiply
+#: terms, or if products inside products are compared, which takes quadratic time
 MOST_TERMS = 32
 
 
 @dataclass
 class Terms:
-    """A sum of ``above`` minus ``below`` (or a product over a product), as far as it was opened."""
+    """A sum of ``above`` minus ``below``, or a product of ``above`` divided by ``below``."""
 
     above: list[Variable] = field(default_factory=list)
     below: list[Variable] = field(default_factory=list)
-    #: whether a reciprocal was opened inside, which the one form does without
+    #: whether it contains a reciprocal, which the canonical form does not
     inverted: bool = False
-    #: whether a part was left closed because others read it too
+    #: whether a part was not opened because it has other readers
     met_shared: bool = False
 
 
 @dataclass
 class _Form:
-    """The one form of an expression: the number that leads ``above``, and the terms."""
+    """The canonical form of an expression: a number in front, and the terms."""
 
     lead: Variable | None
     above: list[Variable]
@@ -57,16 +57,16 @@ class _Form:
 
 
 class Canonizer:
-    """Gives expressions of three rows one form: ``inverse(main(number, *above), main(*below))``.
+    """Brings expressions into the form ``inverse(main(number, *above), main(*below))``.
 
-    main: an associative row of any number of operands; inverse: the row that undoes it; reciprocal:
+    main: an associative row of any number of operands. inverse: its inverse row. reciprocal: the
     inverse with the neutral element as first operand. lone_reciprocal: whether the form without
     ``above`` is ``reciprocal(...)`` rather than ``inverse(neutral, ...)``.
 
-    Terms above and below cancel each other, whatever their value; their shape is kept. Numbers are
-    collected in one that comes first. Parts that others read too are opened only if that cancels
-    something or costs nothing. What is in that form already is left as it is, except that operands
-    of the same kind are taken in.
+    Equal terms above and below cancel, for all values; the shape is kept. Numbers are collected in
+    one, which comes first. Parts with other readers are opened only if terms cancel or nothing is
+    computed twice. An expression in this form stays as it is, except that operands of the same kind
+    are flattened.
     """
 
     def __init__(self, main, inverse, reciprocal, neutral, lone_reciprocal):
@@ -99,7 +99,7 @@ class Canonizer:
         return row_name(var.owner) in self._roles
 
     def _reader(self, out):
-        """Return the Apply that reads ``out`` alone and will open it, or None."""
+        """Return the only reader of ``out`` if it will open it, else None."""
         if not is_private(out):
             return None
         ((reader, _),) = out._clients
@@ -110,9 +110,9 @@ class Canonizer:
     # --- sums of sums -----------------------------------------------------------------------------
 
     def _wide(self, node, out, reader):
-        """Return a sum with the operands of the sums in it, or None where there are none.
+        """Return a sum with the operands of its inner sums; None if there are none.
 
-        Only sums of the same type are taken in: what broadcasts is added up before it is spread.
+        Only sums of the same type are opened: narrower ones are added before they broadcast.
         """
         if node.op.row_name != self.main:
             return None
@@ -133,7 +133,7 @@ class Canonizer:
             and reader.outputs[0].type == out.type
             and len(found) + len(reader.inputs) - 1 <= WIDEST
         ):
-            return None  # the reader will take in all of it at once
+            return None  # the reader will open all of it at once
         return node.op(*found)
 
     def _is_sum_within(self, var, out):
@@ -163,7 +163,7 @@ class Canonizer:
         return typed_like(self._built(form, out), out, terms.above + terms.below)
 
     def _is_plain(self, node, out):
-        """Return whether an Apply obviously is in the one form: no number, nothing to open."""
+        """Return whether an Apply clearly is in canonical form: no number, nothing to open."""
         row = node.op.row_name
         if row == self.reciprocal and not self.lone_reciprocal:
             return False
@@ -175,7 +175,7 @@ class Canonizer:
     def opened(self, out, shared=False, most=None):
         """Return the terms of a variable; None if they are more than ``most``.
 
-        shared: also of parts that others read too, up to MOST_TERMS.
+        shared: open parts with other readers as well, up to MOST_TERMS.
         """
         terms = Terms()
         dtype, roles = out.type.dtype, self._roles
@@ -206,7 +206,7 @@ class Canonizer:
         return terms
 
     def _form(self, terms, out):
-        """Return the one form of opened terms, and whether it differs from how they are written."""
+        """Return the canonical form of opened terms, and whether it differs from the present."""
         above, numbers_above = _split(terms.above)
         below, numbers_below = _split(terms.below)
         value = None
@@ -225,16 +225,16 @@ class Canonizer:
 
     @staticmethod
     def _is_led(terms, lead, count):
-        """Return whether one number of ``count`` leads the terms already, as ``lead`` will."""
+        """Return whether the only number of ``count`` is in front already, and is ``lead``."""
         if lead is None or count != 1 or not terms.above:
             return False
         first = terms.above[0]
         return isinstance(first, Constant) and first.type == lead.type
 
     def _collected(self, above, below, dtype):
-        """Return one number for those above and below, as computed in ``dtype``.
+        """Return one number for those above and below, computed in ``dtype``.
 
-        None where it overflows or vanishes, as their effect on a term between them need not.
+        None if it overflows or underflows: applied one by one, the numbers might not.
         """
         if len(above) == 1 and not below:
             return above[0].astype(dtype)
@@ -255,11 +255,11 @@ class Canonizer:
     # --- building ---------------------------------------------------------------------------------
 
     def expression(self, terms, out):
-        """Return terms in the one form, in the dtype of ``out``; its pattern may be narrower."""
+        """Return terms in canonical form, in the dtype of ``out``; it may have to broadcast."""
         return cast(self._built(self._form(terms, out), out), out.type.dtype)
 
     def _built(self, form, out):
-        """Return the expression of a form; its type may be narrower than that of ``out``."""
+        """Return the expression of a form; it may have to broadcast to ``out``."""
         dtype = out.type.dtype
         above = ([] if form.lead is None else [form.lead]) + form.above
         if not form.below:
@@ -276,7 +276,7 @@ class Canonizer:
         return op(above, below)
 
     def _joined(self, terms, out):
-        """Return the sum of terms, in their order but that equally narrow ones are added first."""
+        """Return the sum of terms, in order, except that narrow ones are added first."""
         if len(terms) == 1:
             return terms[0]
         terms = self._grouped(terms, out)
@@ -287,7 +287,7 @@ class Canonizer:
         return result
 
     def _grouped(self, terms, out):
-        """Return the terms with a sum in place of those that have one narrower pattern."""
+        """Return the terms; those of one narrower pattern are replaced by their sum."""
         groups: dict = {}
         for i, var in enumerate(terms):
             narrow = var.type.broadcastable != out.type.broadcastable

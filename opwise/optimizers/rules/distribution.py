@@ -1,4 +1,4 @@
-"""Factors that go into a sum: where its terms are divided by them, or sigmoids come about."""
+"""Multiplying out: factors that cancel in a sum, or make sigmoids of its terms."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from opwise.optimizers.rules.canonizer import MOST_TERMS, PRODUCTS, Terms
 from opwise.optimizers.rules.matching import is_private, number, operands, row_name, typed_like
 from opwise.scalar import dtypes
 
-#: what a division costs, in multiplications
+#: the cost of a division, in multiplications
 DIVISION = 1.5
 ABOVE, BELOW = 0, 1
 
 
-def distributed(out):
-    """Return a product with one of its factors, or divisors, inside a sum; None where none pays.
+def distributed(out: Variable) -> Variable | None:
+    """Return a product with a factor or divisor multiplied out into a sum; None if none pays.
 
-    It pays if it cancels in a term and operations are saved, counted as if nobody else read the
-    parts. Beside that, a divisor ``1 + exp(x)`` goes into every sum that has a term with
-    ``exp(x)``: their quotient is a sigmoid, where each by itself may overflow.
+    It pays if the factor cancels in a term and saves operations, counted as if the parts had no
+    other readers. A divisor ``1 + exp(x)`` is always multiplied out into a sum with a term
+    ``exp(x)``: their quotient is a sigmoid, while each alone may overflow.
     """
     if out.type.dtype not in dtypes.CONTINUOUS:
         return None
@@ -40,19 +40,19 @@ def distributed(out):
 
 @dataclass
 class _Offer:
-    """A sum, on a side of a product, with a factor in its terms that was beside it."""
+    """A product with a factor multiplied out into a sum on one of its sides."""
 
     total: Variable
     side: int
-    #: the product without the factor, but with the sum as it was
+    #: the product without the factor, with the original sum
     rest: Terms
-    #: what the terms of the sum are now, and as what
+    #: the new terms of the sum, as products and as expressions
     before: list[Terms]
     after: list[Terms]
     makes_sigmoids: bool = False
 
     def saved(self, product):
-        """Return how many multiplications less this takes."""
+        """Return how many multiplications this saves."""
         if self.makes_sigmoids:
             return float("inf")
         outside = _cost(product) - _cost(self.rest)
@@ -69,7 +69,7 @@ class _Offer:
 
 
 def _offers(product, total, side):
-    """Yield what it would be to have a factor inside a sum, for each that cancels in a term."""
+    """Yield an _Offer for each factor that cancels in a term of a sum."""
     divisors = product.below if side == ABOVE else product.above
     if not divisors and not any(map(PRODUCTS.opens, total.owner.inputs)):
         return  # a factor only cancels in a quotient
@@ -89,19 +89,19 @@ def _offers(product, total, side):
                 ]
                 yield _Offer(total, side, rest, before, after)
             elif divides and side == ABOVE and _makes_sigmoids(factor, before):
-                # the divisor stays visible: it is not multiplied by those that the terms have
+                # the divisor must stay visible: it is not multiplied with divisors of the terms
                 after = [Terms([term], [factor]) for term in total.owner.inputs]
                 yield _Offer(total, side, rest, before, after, makes_sigmoids=True)
 
 
 def _spreads(factor, total):
-    """Return whether a sum would have to be computed in more elements with the factor in it."""
+    """Return whether the sum has more elements with the factor than without it."""
     pairs = zip(factor.type.broadcastable, total.type.broadcastable, strict=True)
     return any(one and not its for its, one in pairs)
 
 
 def _versions(term, dtype):
-    """Return a term of a sum as a product, and as one in which parts that others read are open."""
+    """Return a term of a sum as products, without and with parts opened that others read."""
     if term.type.dtype != dtype:
         return [Terms([term])]
     closed = PRODUCTS.opened(term) if is_private(term) else Terms([term], met_shared=True)
@@ -110,7 +110,7 @@ def _versions(term, dtype):
 
 
 def _cancelling(factor, divides, versions):
-    """Return the first version of a term in which a factor, or divisor, cancels; None if none."""
+    """Return the first version of a term in which a factor, or divisor, cancels, or None."""
     return next((t for t in versions if factor in (t.above if divides else t.below)), None)
 
 
@@ -129,7 +129,7 @@ def _without(terms, factor, is_below):
 
 
 def _cost(product):
-    """Return what the operations of a product cost, in multiplications."""
+    """Return the cost of a product, in multiplications."""
     above = sum(number(var) != 1 for var in product.above)
     below = len(product.below)
     return max(above - 1, 0) + (below - 1 + DIVISION if below else 0)

@@ -1,35 +1,38 @@
-"""Fusion: elementwise Applys that follow each other become one Composite, one loop over memory; and
-a reduction takes in the elementwise Apply that it alone reads."""
+"""Fusion: several elementwise Applys, or one and a reduction, become one loop over memory.
+
+Why Applys were not fused is in ``opwise.optimizers.unfused``.
+"""
 
 from __future__ import annotations
 
 import heapq
+from typing import Any
 
 from opwise.config import config
-from opwise.graph import traversal
+from opwise.graph.apply import Apply
+from opwise.graph.variable import Variable
 from opwise.optimizers.passes import Optimizer
 from opwise.scalar import csource, loops
-from opwise.scalar.composite import Composite, Step
+from opwise.scalar.composite import Composite, Instruction, append_inlined
 from opwise.scalar.op import Cast
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.reduce import CAReduce
 
-#: operands of a Composite, its output included: what a kernel takes
+#: the most operands of a Composite, its output included, that a kernel takes
 MAX_OPERANDS = 32
-MAX_STEPS = 80
-#: operands of a Composite with several outputs: more take longer to compile than they save
+MAX_INSTRUCTIONS = 80
+#: the most operands of a Composite with several outputs: more take longer to compile than they
+#: save
 MAX_STREAMS = 16
-#: nanoseconds an element that may be spent again for each reader of a result
+#: the most nanoseconds an element that each reader of a result may spend to compute it again
 MAX_FREE_COST = 1.5
-#: characters of the name of an Op
-_LONG = 60
-#: what C steps can walk over
+#: the most dimensions of a loop in C
 MAX_DIMENSIONS = 8
 
 
 class AddMulFusion(Optimizer):
-    """Sums of sums, and products of products, become one Apply with all the terms."""
+    """Flattens sums of sums, and products of products, into one Apply with all the terms."""
 
     name = "local_add_mul_fusion"
 
@@ -46,9 +49,9 @@ class AddMulFusion(Optimizer):
 
     @staticmethod
     def _flat(node):
-        """Return the terms of a node with those of operands that only it reads in their place."""
+        """Return the terms of a node, with those of an operand that only it reads in its place."""
         out = node.outputs[0].type
-        flat = []
+        flat: list[Variable] = []
         for x in node.inputs:
             inner = x.owner
             if (
@@ -76,12 +79,12 @@ def _is_associative(node):
 
 
 class FusionOptimizer(Optimizer):
-    """Elementwise Applys of one broadcast pattern that stand together become one loop.
+    """Fuses connected elementwise Applys of one broadcast pattern into one loop each.
 
-    One pass over a fixed order, from the last Apply to the first: each takes in those whose results
-    it reads, with all their readers that come before it. Those that come after it then read the
-    loop, which may have several outputs; no cycle can arise. Only Applys with a C expression join,
-    so that no other falls back to Python.
+    Goes once over a fixed order, from the last Apply to the first. Each Apply takes in those that
+    it reads, together with all of their readers that come before it. Readers that come after it
+    then read the loop, which may have several outputs. So no cycle can arise. Only Applys with a C
+    expression are fused: one without would make the whole loop run in Python.
     """
 
     name = "composite_elemwise_fusion"
@@ -91,14 +94,16 @@ class FusionOptimizer(Optimizer):
             self.fuse(fgraph)
 
     def fuse(self, fgraph, grown=lambda group: None):
-        """Edit the graph. grown: called with each group of Applys that become one loop, also with
-        those that are a single Apply; returns the loops, {Apply: that which it became}."""
+        """Fuse a graph; return {Apply: the loop that it became part of}.
+
+        grown: called with each group of Applys that become one loop, or stay a single Apply.
+        """
         order, patterns, position = _plan(fgraph)
         taken = {}
         for node in reversed(order):
             if node in taken or node not in patterns or node not in fgraph.apply_nodes:
                 continue
-            group = _Group(node, position, patterns)
+            group = Group(node, position, patterns)
             group.grow()
             grown(group)
             if len(group.members) + len(group.copies) > 1:
@@ -112,22 +117,24 @@ class FusionOptimizer(Optimizer):
 
 
 def _plan(fgraph):
-    """Return (the order against which fusion decides, the patterns of the Applys that may join, the
-    positions in that order)."""
+    """Return (order, patterns, positions): the order that fusion is decided against.
+
+    patterns: the broadcast pattern of each Apply that may be fused. positions: in the order.
+    """
     order = fgraph.toposort()
     # an Apply that must read memory before another overwrites it stays where it is
     bound = {node for earlier in fgraph.orderings().values() for node in earlier}
-    patterns = {n: _pattern(n) for n in order if n not in bound and _joins(n)}
+    patterns = {n: _pattern(n) for n in order if n not in bound and joins(n)}
     if not bound:
         order = _loops_first(order, patterns)
     return order, patterns, {node: k for k, node in enumerate(order)}
 
 
 def _loops_first(order, patterns):
-    """Return an order of a graph in which what can be part of a loop comes as early as it can, and
-    what reads it, but cannot, comes after all that can and does not need that.
+    """Return an order in which the Applys that can be fused come as early as possible.
 
-    patterns: holds the Applys that can. One that goes into a reduction counts as part of that.
+    Their other readers come after all that can be fused without them. patterns: has the Applys that
+    can be fused as keys. One that a reduction takes in counts as part of the reduction.
     """
     round_of: dict = {}
     loops_of = {node for node in patterns if not _is_reduced(node)}
@@ -138,30 +145,32 @@ def _loops_first(order, patterns):
     return sorted(order, key=lambda node: (round_of[node], node in loops_of))
 
 
-class _Group:
-    """Applys that one loop is to compute: ``root``, the last of them, and those that it takes in.
-
-    position: of each Apply in a fixed order; patterns: of those that may join. members: those in
-    whose place the loop comes; copies: those that it computes for itself alone, since others still
-    read them; results: the members' outputs that somebody outside reads.
-    """
+class Group:
+    """The Applys of one loop: ``root``, the last of them, and those that it takes in."""
 
     def __init__(self, root, position, patterns):
+        #: of each Apply in a fixed order
         self.position = position
+        #: the broadcast pattern of each Apply that may be fused
         self.patterns = patterns
         self.root = root
+        #: the Applys that the loop replaces
         self.members = {root}
+        #: the Applys that the loop computes again, since others still read them
         self.copies = set()
+        #: the outputs of members that are read outside
         self.results = {root.outputs[0]}
-        self.refused = {}
+        #: Apply -> (kind of obstacle, what is in the way), for those that the loop did not take in
+        self.refused: dict[Apply, tuple[str, Any]] = {}
+        self._obstacle: tuple[str, Any] = ("", None)
         # a loop that ends in a reduction has no other result
         self._only_root = _is_reduced(root)
         self._operands = set(root.inputs)
-        self._steps = _n_steps(root)
+        self._n_instructions = _n_instructions(root)
         self._pattern = patterns[root]
 
     def grow(self):
-        waiting = []
+        waiting: list[tuple[int, int, Apply]] = []
 
         def offer(nodes):
             for node in nodes:
@@ -170,7 +179,7 @@ class _Group:
                         heapq.heappush(waiting, (-self.position[var.owner], id(var), var.owner))
 
         offer([self.root])
-        while waiting:  # the latest first: its readers have had their turn
+        while waiting:  # the latest first: all of its readers were offered before it
             node = heapq.heappop(waiting)[2]
             if node in self.members or node in self.copies or not self.may_join(node):
                 continue
@@ -187,13 +196,13 @@ class _Group:
                 self.refused[node] = self._obstacle
 
     def read(self):
-        """Return the Applys outside whose results the loop reads."""
+        """Return the Applys outside the loop that it reads."""
         inside = self.members | self.copies
         owners = [var.owner for node in inside for var in node.inputs if var.owner is not None]
         return [node for node in dict.fromkeys(owners) if node not in inside]
 
     def may_join(self, node):
-        """Return whether the loop goes over the elements of an Apply's output as they come."""
+        """Return whether the loop goes over the elements of an Apply's output in their order."""
         return self.patterns.get(node) == self._pattern
 
     def _with_readers(self, node):
@@ -202,7 +211,7 @@ class _Group:
         pending = [node]
         while pending:
             clients = pending.pop().outputs[0]._clients
-            if len(joining) + self._steps > MAX_STEPS or len(clients) > MAX_STEPS:
+            if max(len(joining) + self._n_instructions, len(clients)) > MAX_INSTRUCTIONS:
                 self._obstacle = "size", None
                 return None
             for client, _ in clients:
@@ -223,9 +232,9 @@ class _Group:
         return any(c not in self.members and c not in joining for c, _ in clients)
 
     def _take(self, members, copies):
-        """Add Applys if the loop can have so many more operands and steps; return whether."""
+        """Add Applys unless the loop becomes too large; return whether they were added."""
         new = [node for node in (*members, *copies) if node not in self.copies]
-        steps = self._steps + sum(map(_n_steps, new))
+        n_instructions = self._n_instructions + sum(map(_n_instructions, new))
         operands = self._operands.union(*(node.inputs for node in new))
         operands.difference_update(node.outputs[0] for node in new)
         results = {
@@ -234,13 +243,13 @@ class _Group:
             if self._is_read_outside(var.owner, members)
         }
         most = MAX_OPERANDS if len(results) == 1 else MAX_STREAMS
-        if steps > MAX_STEPS:
+        if n_instructions > MAX_INSTRUCTIONS:
             self._obstacle = "size", None
             return False
         if len(operands) + len(results) > most:
             self._obstacle = "operands", (len(operands) + len(results), most)
             return False
-        self._steps, self._operands, self.results = steps, operands, results
+        self._n_instructions, self._operands, self.results = n_instructions, operands, results
         self.members.update(members)
         self.copies.update(copies)
         self.copies.difference_update(members)
@@ -248,7 +257,7 @@ class _Group:
 
 
 class MapReduceOptimizer(Optimizer):
-    """A reduction and the elementwise Apply that only it reads become one loop over memory."""
+    """Fuses each reduction with the elementwise Apply that only it reads."""
 
     name = "map_reduce_fusion"
 
@@ -256,20 +265,20 @@ class MapReduceOptimizer(Optimizer):
         if not config.tensor.local_elemwise_fusion:
             return
         for node in fgraph.toposort():
-            if _maps(node):
+            if maps(node):
                 mapped = node.inputs[0].owner
                 new = MapReduce(mapped.op.scalar_op, node.op)(*mapped.inputs)
                 fgraph.replace_all([(node.outputs[0], new)], reason=self.name)
 
 
-def _maps(node):
-    """Return whether an Apply is a reduction that takes in the elementwise Apply it reads."""
-    mapped = node.inputs[0].owner if _reduces_in_c(node) else None
-    return mapped is not None and _joins(mapped) and (_is_reduced(mapped) or _is_free(mapped))
+def maps(node: Apply) -> bool:
+    """Return whether an Apply is a reduction that can be fused with the Apply that it reads."""
+    mapped = node.inputs[0].owner if reduces_in_c(node) else None
+    return mapped is not None and joins(mapped) and (_is_reduced(mapped) or _is_free(mapped))
 
 
-def _reduces_in_c(node):
-    """Return whether a loop can do the reduction, and has something to reduce."""
+def reduces_in_c(node: Apply) -> bool:
+    """Return whether an Apply is a reduction, along some axis, that a loop in C can compute."""
     op = node.op
     if not isinstance(op, CAReduce) or op.scalar_op.row is None or op.axis == ():
         return False
@@ -283,24 +292,28 @@ def _reduces_in_c(node):
 
 
 def _is_reduced(node):
-    """Return whether a reduction, that a loop can do, is all that reads an Apply's output."""
+    """Return whether only one reduction, which a loop in C can compute, reads an Apply."""
     clients = node.outputs[0]._clients
-    return len(clients) == 1 and all(c != "output" and _reduces_in_c(c) for c, _ in clients)
+    return len(clients) == 1 and all(c != "output" and reduces_in_c(c) for c, _ in clients)
 
 
 def _is_free(node):
-    """Return whether to compute an Apply in each loop that reads its output takes less time than
-    to write and read that: it does little, from one array, and only loops read it."""
+    """Return whether recomputing an Apply in each loop that reads it is faster than storing it.
+
+    It is, if the Apply does little, reads one array, and only loops read it.
+    """
     op, out = node.op.scalar_op, node.outputs[0]
     pattern = _pattern(node)
-    steps = op.steps if isinstance(op, Composite) else [Step(op, (), out.type.dtype)]
+    program = (
+        op.instructions if isinstance(op, Composite) else [Instruction(op, (), out.type.dtype)]
+    )
     return (
-        loops.is_cheap(steps)
-        and sum(s.op.row.cost for s in steps if s.op.row is not None) <= MAX_FREE_COST
+        loops.is_cheap(program)
+        and sum(one.op.row.cost for one in program if one.op.row is not None) <= MAX_FREE_COST
         and sum(v.type.broadcastable == pattern for v in node.inputs) <= 1
         and all(
             client != "output"
-            and (_reduces_in_c(client) or (_joins(client) and _pattern(client) == pattern))
+            and (reduces_in_c(client) or (joins(client) and _pattern(client) == pattern))
             for client, _ in out._clients
         )
     )
@@ -310,18 +323,18 @@ def _pattern(node):
     return node.outputs[0].type.broadcastable
 
 
-def _joins(node):
-    """Return whether an Apply can be part of a loop."""
-    return isinstance(node.op, Elemwise) and _why_alone(node) is None
+def joins(node: Apply) -> bool:
+    """Return whether an Apply can be fused with others."""
+    return isinstance(node.op, Elemwise) and why_alone(node) is None
 
 
-def _why_alone(node):
-    """Return why an elementwise Apply can be part of no loop with others, or None if it can."""
+def why_alone(node: Apply) -> str | None:
+    """Return why an elementwise Apply cannot be fused with any other; None if it can."""
     if node.op.inplace_pattern:
         return "overwrites its operand"
     if len(node.outputs) > 1:
         return "has several results already"
-    if len(node.inputs) > MAX_OPERANDS + MAX_STEPS:
+    if len(node.inputs) > MAX_OPERANDS + MAX_INSTRUCTIONS:
         return f"has {len(node.inputs)} operands, more than a loop can have"
     if not _has_c(node.op.scalar_op, node):
         types = dict.fromkeys(v.type.dtype for v in (*node.inputs, *node.outputs))
@@ -341,24 +354,25 @@ def _has_c(op, node):
     return row is not None and row.c_expression(row.compute_dtype(dtypes, out)) is not None
 
 
-def _n_steps(node):
+def _n_instructions(node):
     op = node.op.scalar_op
-    return len(op.steps) if isinstance(op, Composite) else 1
+    return len(op.instructions) if isinstance(op, Composite) else 1
 
 
 def _composite(results, group):
     """Return the outputs of a group's Composite; operands in the order in which they are read."""
-    operands = {}
-    visited = set()
+    operands: dict[Variable, int] = {}
+    visited: set[Apply] = set()
     for var in results:
         _operands_in_order(var.owner, group, operands, visited)
     inputs = list(operands)
     n = len(inputs)
     slots = dict(operands)
-    steps = []
+    program: list[Instruction] = []
     for var in results:
-        _emit(var.owner, group, slots, steps, n)
-    op = Composite.from_program([v.type.dtype for v in inputs], steps, [slots[v] for v in results])
+        _emit(var.owner, group, slots, program, n)
+    outs = [slots[v] for v in results]
+    op = Composite.from_program([v.type.dtype for v in inputs], program, outs)
     return Elemwise(op)(*inputs, return_list=True)
 
 
@@ -384,8 +398,8 @@ def _operands_in_order(root, group, operands, visited):
             operands[var] = len(operands)
 
 
-def _emit(root, group, slots, steps, n):
-    """Add the steps of the group in an order in which each comes after those it reads."""
+def _emit(root, group, slots, program, n):
+    """Append the instructions of ``root`` and of what it reads in the group, which comes first."""
     stack = [root]
     while stack:
         node = stack[-1]
@@ -399,97 +413,4 @@ def _emit(root, group, slots, steps, n):
             continue
         stack.pop()
         args = [slots[v] for v in node.inputs]
-        op = node.op.scalar_op
-        if isinstance(op, Composite):
-            offset = n + len(steps) - op.nin
-            for step in op.steps:
-                moved = tuple(args[a] if a < op.nin else a + offset for a in step.args)
-                steps.append(Step(step.op, moved, step.dtype))
-            at = op.outs[0]
-            slots[out] = args[at] if at < op.nin else at + offset
-        else:
-            steps.append(Step(op, tuple(args), out.type.dtype))
-            slots[out] = n + len(steps) - 1
-
-
-# --- what was not fused, and why ------------------------------------------------------------------
-
-
-def explain_fusion(fgraph):
-    """Fuse the elementwise Applys of a graph, and return [(reader, Apply, why)] for each Apply that
-    still reads what an elementwise Apply wrote to memory, and is one itself or a reduction.
-
-    fgraph: what all rewrites before fusion made; nothing overwrites memory yet. why: a sentence in
-    which ``it`` is what is read.
-    """
-    AddMulFusion().apply(fgraph)
-    kept_apart = []
-
-    def note(group):
-        for node in group.read():
-            why = _why_apart(group, node)
-            if why is not None:
-                kept_apart.append((group.root, node, why))
-
-    became = FusionOptimizer().fuse(fgraph, note)
-    found = [(became.get(a, a), became.get(b, b), why) for a, b, why in kept_apart]
-    for reader in fgraph.toposort():
-        read = {v.owner: None for v in reader.inputs if v.owner is not None}
-        mapped = [node for node in read if isinstance(node.op, Elemwise)]
-        if isinstance(reader.op, Elemwise) and not _joins(reader) and len(reader.outputs) == 1:
-            found += [(reader, node, f"its reader {_why_alone(reader)}") for node in mapped]
-        elif mapped and isinstance(reader.op, CAReduce) and not _maps(reader):
-            found.append((reader, mapped[0], _why_not_mapped(reader, mapped[0])))
-    return found
-
-
-def named(op):
-    """Return an Op in few words."""
-    text = str(op.scalar_op if isinstance(op, Elemwise) else op)
-    return text if len(text) <= _LONG else f"{text[: _LONG - 3]}..."
-
-
-def _why_apart(group, node):
-    """Return why a group reads what an elementwise Apply wrote, or None if it is no such Apply."""
-    if not isinstance(node.op, Elemwise):
-        return None
-    if node not in group.patterns:
-        return f"it {_why_alone(node) or 'must read memory before another Apply overwrites it'}"
-    if not group.may_join(node):
-        return "its result is broadcast: the loop would compute it again for each element"
-    return _told(group, node)
-
-
-def _told(group, node):
-    """Return a sentence about what kept an Apply out of a group that it might have joined."""
-    kind, what = group.refused[node]
-    if kind == "size":
-        return f"a loop has at most {MAX_STEPS} operations"
-    if kind == "operands":
-        return f"the loop would have {what[0]} operands and results, and {what[1]} are the limit"
-    if kind == "outside":
-        return f"a loop that ends in a reduction gives nothing else, and {_reads(what)}"
-    needed = {var.owner for var in traversal.ancestors(group.root.inputs)}
-    direct = [client for client, _ in node.outputs[0]._clients if client != "output"]
-    for client in (what, *direct):
-        if client in needed and not group.may_join(client):
-            return f"{named(client.op)} comes between: it needs the one, and the other needs it"
-    return f"{named(what.op)} needs it too, and runs before the other"
-
-
-def _why_not_mapped(reduction, mapped):
-    """Return why a reduction does not take in the elementwise Apply that it reads."""
-    if len(mapped.outputs) > 1:
-        return "it has other results, and a loop that ends in a reduction gives nothing else"
-    if not _joins(mapped):
-        return f"it {_why_alone(mapped)}"
-    if not _reduces_in_c(reduction):
-        return "the reduction has no loop for these dtypes"
-    other = next(c for c, _ in mapped.outputs[0]._clients if c is not reduction)
-    return f"{_reads(other)}, so it must be written down"
-
-
-def _reads(client):
-    if client == "output":
-        return "it is a result of the function"
-    return f"{named(client.op)} reads it too"
+        (slots[out],) = append_inlined(program, n, node.op.scalar_op, args, out.type.dtype)

@@ -1,8 +1,8 @@
-"""Overwriting: results take the memory of operands that nobody needs any more.
+"""In-place rewrites: results overwrite operands that are not read later.
 
-An operand may be overwritten by an Apply if, in one fixed order of the graph, everybody else who
-reads its memory comes before. All decisions are made against that order, so no cycle can arise and
-one pass suffices.
+An Apply may overwrite an operand if all other readers of the memory come before it in one fixed
+order of the graph. All decisions are made against that order, so no cycle can arise and one pass
+suffices.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from opwise.tensor.subtensor import IncSubtensor
 class InplacePass(Optimizer):
     """Goes once through the graph and lets Applys overwrite operands.
 
-    classes: of the Ops that it looks at. candidates(node): yields (output index, input index), the
-    best first; overwriting(op, pairs): returns the Op as one that does so, pairs: a dict from
-    outputs to inputs.
+    classes: the Op classes that it is tried on. candidates(node): yields (output index, input
+    index), the best first. overwriting(op, pairs): returns the in-place variant of an Op, where
+    pairs is a dict from outputs to inputs.
     """
 
     classes: tuple[type, ...] = ()
@@ -65,9 +65,9 @@ class InplacePass(Optimizer):
 
 
 def _late_updates(fgraph, order):
-    """Return the order with what only makes an update moved to the end.
+    """Return the order with Applys that only compute updates moved to the end.
 
-    There most others have read the old value, and it can be overwritten.
+    There, most readers of the old value come before them, so that it can be overwritten.
     """
     if not fgraph.interface.mutable:
         return order
@@ -78,20 +78,20 @@ def _late_updates(fgraph, order):
         if all(client == "output" for out in node.outputs for client, _ in out._clients)
         and any(aliasing.root(v) in fgraph.interface.mutable for v in node.inputs)
     }
-    # what must come before one of them (it overwrites memory already) stays before
+    # an Apply that must run before one of them, since it overwrites memory, stays before it
     late.difference_update(*fgraph.orderings().values())
     return [n for n in order if n not in late] + [n for n in order if n in late]
 
 
 class _Books:
-    """Who reads the memory behind each variable, and when; kept while Applys are replaced."""
+    """The readers of each variable's memory in order, kept up to date as Applys are replaced."""
 
     def __init__(self, fgraph, order):
         self.fgraph = fgraph
         self.position = {node: k for k, node in enumerate(order)}
         self.roots = roots = aliasing.groups(fgraph, order)
-        #: the variables that share memory with each root, where there are others than itself
-        self.members = {}
+        #: root -> the variables that share its memory, if there are others
+        self.members: dict = {}
         for var, root in roots.items():
             if var is not root:
                 self.members.setdefault(root, [root]).append(var)
@@ -112,7 +112,7 @@ class _Books:
             return False
         if self.last[root] > self.position[node]:
             return False
-        # the Apply itself may read the memory again only as the very same variable, elementwise
+        # the Apply itself may read the memory twice only if it is elementwise, and as one variable
         same = isinstance(node.op, Elemwise)
         return all(
             j == i or self.roots[other] is not root or (same and other is var)
@@ -133,7 +133,7 @@ class _Books:
 
 
 class InplaceElemwiseOptimizer(InplacePass):
-    """An elementwise result takes the memory of an operand of its dtype and shape."""
+    """Lets elementwise results overwrite an operand of their dtype and shape."""
 
     name = "inplace_elemwise_optimizer"
     classes = (Elemwise,)
@@ -160,14 +160,14 @@ class InplaceElemwiseOptimizer(InplacePass):
 
 
 def _computes_all(op):
-    """Return whether no output of a scalar op is just an input, which must not be overwritten."""
+    """Return whether no output of a scalar op is an input itself, which must be kept."""
     return isinstance(op, Composite) and all(slot >= op.nin for slot in op.outs)
 
 
 @lru_cache(maxsize=256)
 def _overwriting(op, pairs):
     """Return an Elemwise as one whose outputs overwrite inputs, by pairs (output, input)."""
-    # a rewrite prints the class (Elemwise{Add}[(0, 0)]), what a user makes the operation
+    # rewrites print the class (Elemwise{Add}[(0, 0)]), users' Ops the name of the operation
     label = op.scalar_op.row.cls if op.scalar_op.row is not None else str(op.scalar_op)
     return Elemwise(op.scalar_op, dict(pairs), name=f"Elemwise{{{label}}}{list(pairs)}")
 
@@ -183,7 +183,7 @@ def _updated_input(out):
 
 
 class InplaceBlas(InplacePass):
-    """BLAS adds into the array that it is given."""
+    """Lets the Ops of BLAS accumulate in place."""
 
     name = "InplaceBlasOpt"
 
@@ -203,7 +203,7 @@ class InplaceBlas(InplacePass):
 
 
 def _separate_empties(fgraph):
-    """Give every reader of uninitialised memory memory of its own, so that it can overwrite it."""
+    """Give each reader of an AllocEmpty one of its own, so that it can overwrite it."""
     if not any(isinstance(op, AllocEmpty) for op in fgraph.ops().values()):
         return
     for node in fgraph.toposort():
@@ -215,7 +215,7 @@ def _separate_empties(fgraph):
 
 
 class InplaceSubtensor(InplacePass):
-    """Setting or adding to a part of an array overwrites it."""
+    """Sets and increments parts of arrays in place."""
 
     name = "local_inplace_setsubtensor"
     classes = (IncSubtensor, AdvancedIncSubtensor1, BaseAdvancedIncSubtensor)

@@ -1,47 +1,53 @@
-"""What rules on elementwise algebra share: reading an expression, and making what replaces it."""
+"""What rules on elementwise algebra share: reading expressions, and making replacements."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import numpy as np
 
-from opwise.graph.variable import Constant
-from opwise.tensor.creation import Alloc, constant_number
-from opwise.tensor.elemwise import DimShuffle, cast, dimshuffle_op, elemwise
+from opwise.graph.apply import Apply
+from opwise.graph.variable import Constant, Variable
+from opwise.tensor.creation import Alloc
+from opwise.tensor.dimshuffle import DimShuffle, dimshuffle_op
+from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.knownvalues import constant_number
 from opwise.tensor.type import tensor_type
 
 # --- reading --------------------------------------------------------------------------------------
 
 
-def row_name(node):
+def row_name(node: Apply | None) -> Any:
     """Return the name of the scalar row that an Apply computes elementwise; None for other Applys.
 
-    An Apply that overwrites an operand is another one.
+    It is None for an Apply that overwrites an operand, too.
     """
     return None if node is None else getattr(node.op, "row_name", None)
 
 
-def operands(var, name):
+def operands(var: Variable, name: str) -> list[Any] | None:
     """Return the operands of the scalar row ``name`` that computes ``var``, or None."""
     return var.owner.inputs if row_name(var.owner) == name else None
 
 
-def is_private(var):
-    """Return whether a computed variable is read once only, so that it goes with its reader."""
+def is_private(var: Variable) -> bool:
+    """Return whether a computed variable has a single reader, so that it is removed with it."""
     return var.owner is not None and len(var._clients or ()) == 1
 
 
-def number(var):
-    """Return the number that all elements of a constant are, as a numpy scalar; None if not so."""
+def number(var: Any) -> Any:
+    """Return the number that all elements of a constant are, as a numpy scalar, or None."""
     return constant_number(var) if isinstance(var, Constant) else None
 
 
-def number_filled(var):
-    """Return the number that all elements of ``var`` are: as ``number``, and of a fill."""
+def number_filled(var: Any) -> Any:
+    """Return ``number`` of a constant, or of the value of a fill."""
     return _number_through(var, _REORDERS)
 
 
-def number_within(var):
-    """Return the number that all elements of ``var`` are: as ``number``, and of a fill or Alloc."""
+def number_within(var: Any) -> Any:
+    """Return ``number`` of a constant, or of the value of a fill or Alloc."""
     return _number_through(var, _REPEATS)
 
 
@@ -64,18 +70,18 @@ def _number_through(var, repeating):
 # --- making ---------------------------------------------------------------------------------------
 
 
-def number_like(var, value):
-    """Return a constant of the dtype and number of dimensions of ``var``, one element ``value``."""
-    # not np.full: -1 as an unsigned integer is the largest one
+def number_like(var: Any, value: Any) -> Any:
+    """Return a constant with the dtype and ndim of ``var``, and the only element ``value``."""
+    # np.full would refuse -1 as an unsigned integer, which is the largest one
     data = np.array(value).astype(var.type.dtype).reshape((1,) * var.type.ndim)
     return tensor_type(var.type.dtype, (True,) * var.type.ndim).make_constant(data)
 
 
-def typed_like(value, out, models):
-    """Return ``value`` with the type of ``out``, whose elements it has; None where that fails.
+def typed_like(value: Any, out: Any, models: Iterable[Any]) -> Any:
+    """Return ``value``, whose elements are those of ``out``, with the type of out, or None.
 
-    It is cast, and filled into the shape of as few of ``models`` as do; those that are computed
-    come last, as the others cost nothing.
+    It is cast, and filled into the shape of as few ``models`` as necessary; models that are inputs
+    come first, since they cost nothing.
     """
     if value.type.dtype != out.type.dtype:
         value = cast(value, out.type.dtype)
@@ -93,28 +99,28 @@ def typed_like(value, out, models):
     return value
 
 
-def filled(out, value, models):
+def filled(out: Any, value: Any, models: Iterable[Any]) -> Any:
     """Return ``value`` as a variable of the type of ``out``, in the shape of ``models``."""
     return typed_like(number_like(out, value), out, models)
 
 
-def for_output(node, new):
-    """Return what a rule gives as the only output of an Apply; None for None, or another type."""
+def for_output(node: Apply, new: Variable | None) -> list[Variable] | None:
+    """Return the replacement list for the only output of an Apply; None if the type differs."""
     return [new] if new is not None and new.type == node.outputs[0].type else None
 
 
-def combined(op, terms, out, models):
-    """Return ``op`` of terms (a single one itself) typed like ``out``; None if in another dtype."""
+def combined(op: Any, terms: Sequence[Any], out: Any, models: Iterable[Any]) -> Any:
+    """Return ``op`` of terms (a single term itself) with the type of ``out``, or None."""
     if len(terms) == 1:
         return typed_like(terms[0], out, models)
     new = op(*terms)
     return typed_like(new, out, models) if new.type.dtype == out.type.dtype else None
 
 
-def shuffled(x, order):
-    """Return ``x`` with its dimensions in ``order`` ('x': a new one), by at most one DimShuffle.
+def shuffled(x: Any, order: Sequence[Any]) -> Any:
+    """Return ``x`` with its dimensions in ``order``, by at most one DimShuffle.
 
-    A dimension of length 1 that is dropped and made again where it was counts as kept.
+    A dimension of length 1 that is dropped and inserted at the same place counts as kept.
     """
     while x.owner is not None and isinstance(x.owner.op, DimShuffle):
         inner = x.owner.op.new_order
@@ -122,7 +128,7 @@ def shuffled(x, order):
         (x,) = x.owner.inputs
     unchanged = tuple(range(x.type.ndim))
     if len(order) == len(unchanged) and all(o in ("x", d) for d, o in enumerate(order)):
-        # what became 'x' can only have been dropped, so it broadcasts
+        # a dimension that became 'x' was dropped, so it is broadcastable
         order = unchanged
     if order == unchanged:
         return x

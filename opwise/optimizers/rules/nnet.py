@@ -1,4 +1,4 @@
-"""Rules for softmax and the cross entropy of classes: one Op for both, its gradient, logarithms.
+"""Rules for softmax and cross entropy: one Op for both, its gradient, and logarithms.
 
 Sigmoids and other elementwise functions are in ``stabilize``.
 """
@@ -23,12 +23,13 @@ from opwise.optimizers.rules.matching import (
     typed_like,
 )
 from opwise.optimizers.rules.terms import factors, product, signed_terms, without
-from opwise.optimizers.shapefeature import same_length, same_shape
+from opwise.optimizers.shapefeature import same_length, same_shape, tracked_shapes
 from opwise.scalar import dtypes
 from opwise.scalar.op import Cast
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 from opwise.tensor.creation import Alloc, ARange, alloc
-from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, elemwise
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.nnet.crossentropy import (
     CrossentropyCategorical1Hot,
     CrossentropyCategorical1HotGrad,
@@ -53,13 +54,13 @@ from opwise.tensor.subtensor import Subtensor
 from opwise.tensor.type import TensorType
 from opwise.tensor.variable import constant
 
-#: FAST_COMPILE applies these too
+#: the tags of rules that FAST_COMPILE applies as well
 _QUICK = ("fast_run", "fast_compile_gpu")
 _neg = elemwise("neg")
 
 
 def _is(var, *op_classes):
-    """Return whether one of these classes of Ops computes a variable."""
+    """Return whether an Op of one of these classes computes a variable."""
     return var.owner is not None and isinstance(var.owner.op, op_classes)
 
 
@@ -67,7 +68,7 @@ def _is(var, *op_classes):
 
 
 def _with_bias(x):
-    """Return (matrix, vector) where ``x`` is a matrix plus a vector along its rows, else None."""
+    """Return (matrix, vector) if ``x`` is a matrix plus a vector for each row, else None."""
     terms = operands(x, "add")
     if terms is None or x.type.broadcastable[0]:
         return None
@@ -82,17 +83,17 @@ def _with_bias(x):
 
 
 def _matrix_and_bias(fgraph, x):
-    """Return (matrix, vector) that add up to ``x``; the vector is 0 where x is no such sum."""
+    """Return (matrix, vector) whose sum is ``x``; the vector is 0 if x is no such sum."""
     return _with_bias(x) or (x, _no_bias(fgraph, x))
 
 
 def _no_bias(fgraph, x):
-    # made by shape, not from a row of x: there may be no row
+    # made from the shape: x may have no row to take it from
     return alloc(constant(np.zeros((), x.type.dtype)), shape_i(x, 1, fgraph))
 
 
 def _operands_of_softmax(fgraph, sm):
-    """Return (matrix, bias) of which ``sm`` is the softmax, or None."""
+    """Return (matrix, bias) whose softmax is ``sm``, or None."""
     if _is(sm, Softmax):
         return _matrix_and_bias(fgraph, sm.owner.inputs[0])
     if _is(sm, SoftmaxWithBias):
@@ -104,7 +105,7 @@ def _operands_of_softmax(fgraph, sm):
 
 @rule(Softmax, stage="specialize", tags=_QUICK)
 def local_softmax_with_bias(fgraph, node):
-    """The softmax of a matrix plus a vector adds the vector itself, if only it reads the sum."""
+    """softmax(x + b) is a SoftmaxWithBias, if only the softmax reads the sum."""
     (x,) = node.inputs
     parts = _with_bias(x) if is_private(x) else None
     return None if parts is None else for_output(node, softmax_with_bias(*parts))
@@ -115,7 +116,7 @@ def local_softmax_with_bias(fgraph, node):
 
 @rule("row:log", stage="specialize", tags=("fast_run", "fast_compile", "stabilize"))
 def local_logsoftmax(fgraph, node):
-    """log(softmax(x)) is computed at once: a softmax that is 0 has a logarithm all the same."""
+    """log(softmax(x)) is a LogSoftmax, which is finite even where the softmax underflows to 0."""
     sm = node.inputs[0]
     if _is(sm, Softmax):
         (x,) = sm.owner.inputs
@@ -124,7 +125,7 @@ def local_logsoftmax(fgraph, node):
         x = elemwise("add")(x, shuffled(bias, ("x", 0)))
     else:
         return None
-    # the softmax of one column warns, and its logarithm is 0 in any case
+    # the softmax of one column warns, and its logarithm is 0
     return None if x.type.broadcastable[1] else for_output(node, logsoftmax_op(x))
 
 
@@ -148,10 +149,10 @@ def local_logsoftmax_grad(fgraph, node):
 
 
 def _cross_entropy(node, parts, labels, sm, change=lambda nll: nll):
-    """Return the replacements where the output of an Apply is made of a cross entropy, or None.
+    """Return the replacements for an output that is a function of a cross entropy, or None.
 
-    parts: (matrix, bias) of the softmax, which ``sm`` is if it is not None: it comes from the same
-    Op then. change: function from the cross entropy to what replaces the output.
+    parts: (matrix, bias) of the softmax. sm: the softmax, which the same Op then computes, or None.
+    change: function from the cross entropy to the replacement of the output.
     """
     nll, softmax, _ = crossentropy_softmax_argmax_1hot_with_bias(*parts, labels)
     new = change(nll)
@@ -160,7 +161,7 @@ def _cross_entropy(node, parts, labels, sm, change=lambda nll: nll):
         return None
     if sm is None or softmax.type != sm.type or _depends(labels, sm):
         return [new]
-    # in this order: with the output, the last reader of the softmax may go
+    # in this order: the softmax may lose its last reader with the output
     return {sm: softmax, out: new}
 
 
@@ -179,7 +180,7 @@ def _depends(var, other):
 
 @rule(CrossentropyCategorical1Hot, stage=("stabilize", "specialize"), tags=_QUICK)
 def crossentropy_to_crossentropy_with_softmax_with_bias(fgraph, node):
-    """The cross entropy of a softmax with bias is computed with it."""
+    """Fuses the cross entropy of a softmax with bias and the softmax."""
     sm, labels = node.inputs
     if not _is(sm, SoftmaxWithBias):
         return None
@@ -188,7 +189,7 @@ def crossentropy_to_crossentropy_with_softmax_with_bias(fgraph, node):
 
 @rule(CrossentropyCategorical1Hot, stage="crossentropy_to_crossentropy_with_softmax", tags=())
 def crossentropy_to_crossentropy_with_softmax(fgraph, node):
-    """The cross entropy of a softmax is computed with it."""
+    """Fuses the cross entropy of a softmax and the softmax."""
     sm, labels = node.inputs
     parts = _operands_of_softmax(fgraph, sm)
     if parts is None:
@@ -198,7 +199,7 @@ def crossentropy_to_crossentropy_with_softmax(fgraph, node):
 
 @rule(AdvancedSubtensor, "row:log", stage="specialize", tags=_QUICK)
 def local_advanced_indexing_crossentropy_onehot(fgraph, node):
-    """log(softmax(x))[arange(n), labels] is minus the cross entropy; where log comes last too."""
+    """log(softmax(x))[arange(n), labels] is minus the cross entropy; so is the log of the part."""
     is_log = row_name(node) == "log"
     picked = node.inputs[0].owner if is_log else node
     if picked is None or type(picked.op) is not AdvancedSubtensor or len(picked.inputs) != 3:
@@ -210,7 +211,7 @@ def local_advanced_indexing_crossentropy_onehot(fgraph, node):
             return None
         (p,) = inside
     if _is(p, LogSoftmax):
-        # the logarithm of which has no such form
+        # its logarithm has no such form
         parts = None if is_log else _matrix_and_bias(fgraph, p.owner.inputs[0])
         sm = None
     else:
@@ -244,12 +245,12 @@ def _is_length_of(fgraph, n, x):
         first = number(index[0]) if index else entry
         if not isinstance(entry, slice) and first == 0:
             return _is_as_long(fgraph, shape.owner.inputs[0], x)
-    feature = getattr(fgraph, "shape_feature", None)
+    feature = tracked_shapes(fgraph)
     return feature is not None and same_length(n, feature.get_shape(x, 0))
 
 
 def _is_as_long(fgraph, x, y):
-    """Return whether two variables are known to have as many rows."""
+    """Return whether two variables are known to have equally many rows."""
     if _is(x, Alloc) and _is_length_of(fgraph, x.owner.inputs[1], y):
         return True
     return x is y or same_shape(fgraph, x, y, 0, 0)
@@ -289,10 +290,10 @@ def local_advanced_indexing_crossentropy_onehot_grad(fgraph, node):
 
 
 def _picked_gradient(fgraph, dy, sm):
-    """Return (gradient by the cross entropy, labels) where ``dy`` is such a gradient by ``sm``.
+    """Return (gradient by the cross entropy, labels) if ``dy`` is its gradient by ``sm``, or None.
 
-    That is zeros with g / sm[arange(n), labels] at [arange(n), labels], or with g there and divided
-    by sm afterwards; the result is -g.
+    dy is zero except at [arange(n), labels]: there it is g / sm, divided before or after it was put
+    into the zeros. The gradient by the cross entropy is -g.
     """
     above, below = factors(dy, is_private)
     changed = next((x for x in above if _is(x, AdvancedIncSubtensor)), None)
@@ -343,7 +344,7 @@ def _of_rows(x):
 def _gradient_of_picked_logsoftmax(fgraph, node):
     """Return (gradient by the cross entropy, softmax, labels) of g - sum(g) softmax, or None.
 
-    g are zeros with a gradient at [arange(n), labels].
+    g is zero except at [arange(n), labels].
     """
     (out,) = node.outputs
     if not is_float(out, 2):
@@ -384,7 +385,7 @@ def _is_softmax(x):
 
 @rule(CrossentropySoftmax1HotWithBiasDx, stage=("canonicalize", "stabilize", "specialize"))
 def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(fgraph, node):
-    """A gradient that is the same for all rows is not spread over them first."""
+    """Passes a gradient that is the same for all rows as one number."""
     dy, sm, labels = node.inputs
     if _is(dy, Alloc):
         value = dy.owner.inputs[0]
@@ -394,7 +395,7 @@ def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(fgraph, node):
         return None
     if value.type.ndim and not value.type.broadcastable[0]:
         return None
-    # the Op checks that there are as many as rows, unless there is one
+    # the Op checks that there is one for each row, unless there is only one
     if not any(_is_as_long(fgraph, dy, x) for x in (labels, sm)):
         return None
     if not value.type.ndim:
@@ -409,7 +410,7 @@ def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(fgraph, node):
     Softmax, SoftmaxWithBias, CrossentropySoftmaxArgmax1HotWithBias, stage="specialize", tags=_QUICK
 )
 def graph_merge_softmax_with_crossentropy_softmax(fgraph, node):
-    """A softmax that is computed with a cross entropy too is taken from there."""
+    """Replaces a softmax by the output of a cross entropy that computes it as well."""
     if isinstance(node.op, CrossentropySoftmaxArgmax1HotWithBias):
         together = [node]
     else:
@@ -425,7 +426,7 @@ def graph_merge_softmax_with_crossentropy_softmax(fgraph, node):
 
 
 def _readers(x, *op_classes):
-    """Return the Applys of classes of Ops that read a variable as their first input."""
+    """Return the Applys of some Op classes that read a variable as their first input."""
     return [
         reader
         for reader, i in x._clients
@@ -434,7 +435,7 @@ def _readers(x, *op_classes):
 
 
 def _has_bias(node, bias):
-    """Return whether a softmax adds a bias, if only one of zeros."""
+    """Return whether a softmax adds a bias, which may be zero."""
     if isinstance(node.op, Softmax):
         return number_within(bias) == 0
     return equal_computations([node.inputs[1]], [bias])

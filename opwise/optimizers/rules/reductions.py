@@ -16,7 +16,8 @@ from opwise.optimizers.rules.matching import (
 )
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS
-from opwise.tensor.elemwise import DimShuffle, cast, elemwise
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.join import Join
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, SoftmaxWithBias
 from opwise.tensor.reduce import (
@@ -65,7 +66,7 @@ def local_reduce_broadcastable(fgraph, node):
     (x,) = node.inputs
     axes = _axes(node)
     reduced = [a for a in axes if not x.type.broadcastable[a]]
-    # along all axes, it makes no difference how many there are
+    # a reduction along all axes stays one
     if len(reduced) == len(axes) or (reduced and node.op.axis is None):
         return None
     (out,) = node.outputs
@@ -79,7 +80,7 @@ def local_reduce_broadcastable(fgraph, node):
 
 @rule(Sum, Prod, stage="canonicalize")
 def local_sum_prod_all_to_none(fgraph, node):
-    """A sum or product along all axes says so by None."""
+    """A sum or product along all axes gets axis=None."""
     (x,) = node.inputs
     if not node.op.axis or len(node.op.axis) < x.type.ndim:
         return None
@@ -88,7 +89,7 @@ def local_sum_prod_all_to_none(fgraph, node):
 
 @rule(CAReduce, stage="canonicalize")
 def local_op_of_op(fgraph, node):
-    """A sum of sums is one sum along the axes of both; so is any reduction of the same kind."""
+    """A sum of sums is one sum along the axes of both; the same for other reductions."""
     (x,) = node.inputs
     if not is_private(x) or not _continues(node.op, x.owner.op):
         return None
@@ -101,7 +102,7 @@ def local_op_of_op(fgraph, node):
 
 
 def _continues(outer, inner):
-    """Return whether a reduction goes on as the inner one began: same operation, same dtypes."""
+    """Return whether a reduction has the operation and the dtypes of the inner one."""
     if type(outer) is not type(inner) or outer.scalar_op != inner.scalar_op:
         return False
     row = outer.scalar_op.row
@@ -114,9 +115,9 @@ def _continues(outer, inner):
 
 @rule(CAReduce, stage=("canonicalize", "uncanonicalize"))
 def local_reduce_join(fgraph, node):
-    """Reducing tensors that were only joined for it is the operation on them.
+    """Replaces the reduction of joined tensors by the operation on the tensors.
 
-    On two of them, or for a sum or product on any number.
+    There may be two of them; for a sum or product, any number.
     """
     (x,) = node.inputs
     row = node.op.scalar_op.row
@@ -137,7 +138,7 @@ def local_reduce_join(fgraph, node):
 
 # --- what does not vary along the axes ------------------------------------------------------------
 #
-# Only of sums. From a product would come a power of the factor, which may overflow where the
+# Only for sums: a product would become a power of the factor, which may overflow where the
 # product does not.
 
 
@@ -170,7 +171,7 @@ def local_sum_prod_mul_by_scalar(fgraph, node):
     rest = [factor for factor in x.owner.inputs if not all(factor.type.broadcastable)]
     if not numbers or not rest:
         return None
-    if len(rest) > 1:  # their product is rounded as it was, in the dtype that the numbers gave it
+    if len(rest) > 1:  # their product is rounded as before, in the same dtype
         rest[0] = cast(rest[0], x.type.dtype)
     terms = rest[0] if len(rest) == 1 else elemwise("mul")(*rest)
     total = _along(node.op, node.op.axis, terms)
@@ -180,7 +181,7 @@ def local_sum_prod_mul_by_scalar(fgraph, node):
 def _may_go_out(node):
     """Return whether factors may be taken out of a sum: all of it is computed in one kind of dtype.
 
-    Integers wrap around in the same way only if all is computed in the same dtype.
+    Integers wrap around in the same way only in the same dtype.
     """
     inside = node.inputs[0].type.dtype
     dtype = node.outputs[0].type.dtype
@@ -190,7 +191,7 @@ def _may_go_out(node):
 
 
 def _beside(node, factor):
-    """Return a factor in the sum's terms, without the axes of the sum, in the dtype of the sum."""
+    """Return a factor of a sum's terms without the reduced axes, in the dtype of the sum."""
     axes = _axes(node)
     kept = tuple(d for d in range(factor.type.ndim) if d not in axes)
     return cast(shuffled(factor, kept), node.outputs[0].type.dtype)
@@ -201,7 +202,7 @@ def _beside(node, factor):
 
 @rule(MaxAndArgmax, stage="uncanonicalize")
 def local_max_and_argmax(fgraph, node):
-    """Where only the maximum or only its position is read, only that is computed."""
+    """Replaces MaxAndArgmax by the maximum or the position, if only that is read."""
     (x,) = node.inputs
     maximum, position = node.outputs
     if not position._clients:
@@ -213,13 +214,13 @@ def local_max_and_argmax(fgraph, node):
     return None
 
 
-#: rows that grow with their operand, wherever it is
+#: rows that are increasing functions
 _GROWING = ("exp", "exp2", "expm1", "tanh", "scalar_sigmoid", "scalar_softplus")
 
 
 @rule(MaxAndArgmax, stage="specialize", tags=("fast_run", "fast_compile_gpu"))
 def local_argmax_pushdown(fgraph, node):
-    """The largest element stays where it is under a function that grows, or a softmax."""
+    """argmax(f(x)) is argmax(x) for increasing functions and for softmax."""
     (x,) = node.inputs
     maximum, _ = node.outputs
     if maximum._clients or x.owner is None:
@@ -240,7 +241,7 @@ def local_argmax_pushdown(fgraph, node):
 
 @rule("row:neg", "row:invert", "row:sub", stage="uncanonicalize")
 def local_max_to_min(fgraph, node):
-    """The maximum of what was turned around, turned back, is the minimum."""
+    """-max(-x) is min(x)."""
     turned = _turned(node)
     if turned is None:
         return None
@@ -264,13 +265,13 @@ def local_max_to_min(fgraph, node):
 
 
 def _turned(node):
-    """Return the operand whose order an Apply turns around, or None."""
+    """Return the operand whose order an Apply reverses, or None."""
     name = row_name(node)
     if name == "neg" and node.inputs[0].type.dtype not in dtypes.FLOATS:
-        return None  # the least integer has no negative
+        return None  # the smallest integer has no negative
     if name != "sub":
         return node.inputs[0]
-    # unsigned integers have no negatives: they are counted from the largest one down
+    # unsigned integers have no negatives: they are subtracted from the largest one
     largest, x = node.inputs
     if x.type.dtype not in dtypes.UNSIGNED or number(largest) is None:
         return None

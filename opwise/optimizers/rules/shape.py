@@ -1,36 +1,38 @@
-"""Rules on shapes: lengths read without computing, allocations, reshapes, joins and splits.
+"""Rules on shapes: lengths, allocations, reshapes, joins and splits.
 
-Indexing is in ``subtensor``, fills that change nothing and reordered dimensions in
-``canonicalize``.
+Indexing is in ``subtensor``; useless fills and DimShuffles are in ``canonicalize``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
-from opwise.graph.variable import Constant
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.matching import is_private, number, shuffled
-from opwise.optimizers.shapefeature import same_length
+from opwise.optimizers.shapefeature import same_length, tracked_shapes
 from opwise.scalar import dtypes
 from opwise.tensor.assertion import Assert
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.creation import Alloc, alloc
-from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle, elemwise
+from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.join import Join, MakeVector, Split, join, make_vector, vector_of
+from opwise.tensor.knownvalues import known_length, vector_entry
 from opwise.tensor.reduce import CAReduce, Prod, Sum
 from opwise.tensor.shape import (
     Rebroadcast,
     Reshape,
     Shape,
     Shape_i,
-    known_length,
     length,
     patternbroadcast,
     reshape,
-    vector_entry,
 )
 from opwise.tensor.slices import known_int
 from opwise.tensor.variable import constant
@@ -42,34 +44,34 @@ _THRICE = ("canonicalize", "stabilize", "specialize")
 # --- what rules on shapes share -------------------------------------------------------------------
 
 
-def lengths_of(fgraph, var):
+def lengths_of(fgraph: FunctionGraph | None, var: Variable) -> Any:
     """Return a variable's shape as a tuple of 0-d int64 variables; None if it is not tracked."""
-    feature = getattr(fgraph, "shape_feature", None)
+    feature = tracked_shapes(fgraph)
     return None if feature is None else feature.shape_of[var]
 
 
-def are_lengths(lengths, known):
-    """Return whether as many lengths, integer variables or integers, are known to be ``known``."""
+def are_lengths(lengths: Sequence[Any], known: Sequence[Variable]) -> bool:
+    """Return whether lengths, integer variables or integers, are known to equal ``known``."""
     return len(lengths) == len(known) and all(
         same_length(length(n), m) for n, m in zip(lengths, known, strict=True)
     )
 
 
-def as_type(var, type_):
-    """Return a variable of the dtype and number of dimensions of a type with its pattern too."""
+def as_type(var: Any, type_: Any) -> Any:
+    """Return a variable of a type's dtype and ndim with the broadcast pattern of the type."""
     return var if var.type == type_ else patternbroadcast(var, type_.broadcastable)
 
 
-def is_read_once(var):
-    """Return whether one reader needs the values of a computed variable, not its shape alone."""
+def is_read_once(var: Any) -> bool:
+    """Return whether only one reader needs the values of a computed variable."""
     if var.owner is None:
         return False
     readers = [client for client, _ in var.clients]
     return sum(c == "output" or not isinstance(c.op, Shape | Shape_i) for c in readers) == 1
 
 
-def is_plain_unary(node):
-    """Return whether an Apply computes one output elementwise from one input, in new memory."""
+def is_plain_unary(node: Any) -> bool:
+    """Return whether an Apply is elementwise, with one input and one output, and not in place."""
     return (
         node is not None
         and isinstance(node.op, Elemwise)
@@ -84,7 +86,7 @@ def is_plain_unary(node):
 
 @rule(Shape, stage=_TWICE)
 def local_shape_to_shape_i(fgraph, node):
-    """A shape is the vector of the lengths, each of which is known or read by itself."""
+    """Replaces a shape by a vector of lengths, each known or a Shape_i."""
     lengths = lengths_of(fgraph, node.inputs[0])
     if lengths is None:
         return None
@@ -101,7 +103,7 @@ def _vector(entries):
 
 @rule(Shape_i, stage=_TWICE)
 def local_track_shape_i(fgraph, node):
-    """A length is computed from the lengths of inputs, so that the array need not be."""
+    """Computes a length from the lengths of inputs, without computing the array."""
     (x,) = node.inputs
     lengths = lengths_of(fgraph, x)
     if lengths is None:
@@ -112,13 +114,13 @@ def local_track_shape_i(fgraph, node):
     return [known]
 
 
-#: what a reduction of a list of numbers is, by the row that reduces
+#: row of a reduction -> function of a list of numbers
 _OF_NUMBERS = ("add", "mul", "maximum", "minimum", "and_", "or_")
 
 
 @rule(CAReduce, stage=_TWICE)
 def local_reduce_make_vector(fgraph, node):
-    """A reduction of a vector that is put together of numbers is the operation on the numbers."""
+    """Replaces the reduction of a vector of numbers by the operation on the numbers."""
     maker = node.inputs[0].owner
     row = node.op.scalar_op.row
     if maker is None or type(maker.op) is not MakeVector or not maker.inputs:
@@ -138,14 +140,14 @@ def local_reduce_make_vector(fgraph, node):
 
 @rule(TensorFromScalar, stage=_TWICE)
 def local_tensor_scalar_tensor(fgraph, node):
-    """A tensor made a scalar and a tensor again is the tensor."""
+    """tensor_from_scalar(scalar_from_tensor(x)) is x."""
     inner = node.inputs[0].owner
     return inner.inputs if inner is not None and isinstance(inner.op, ScalarFromTensor) else None
 
 
 @rule(ScalarFromTensor, stage=_TWICE)
 def local_scalar_tensor_scalar(fgraph, node):
-    """A scalar made a tensor and a scalar again is the scalar."""
+    """scalar_from_tensor(tensor_from_scalar(x)) is x."""
     inner = node.inputs[0].owner
     return inner.inputs if inner is not None and isinstance(inner.op, TensorFromScalar) else None
 
@@ -155,7 +157,7 @@ def local_scalar_tensor_scalar(fgraph, node):
 
 @rule("row:second", stage=("stabilize", "specialize", "local_fill_to_alloc"))
 def local_fill_to_alloc(fgraph, node):
-    """A value filled into the shape of something is allocated in that shape: its values go."""
+    """Replaces a fill by an Alloc, so that the values of the model are not computed."""
     value = node.inputs[1]
     (out,) = node.outputs
     if node.op.inplace_pattern:
@@ -169,7 +171,7 @@ def local_fill_to_alloc(fgraph, node):
 
 
 def _without_left_ones(x):
-    """Return ``x`` without dimensions that were added on the left, or are 1 in a constant."""
+    """Return ``x`` without the dimensions of length 1 that were added on the left."""
     if isinstance(x, Constant) and x.type.ndim and x.type.broadcastable[0]:
         ones = x.type.broadcastable
         first = ones.index(False) if False in ones else len(ones)
@@ -184,7 +186,7 @@ def _without_left_ones(x):
 
 @rule(Alloc, stage=_THRICE)
 def local_useless_alloc(fgraph, node):
-    """An allocation in the shape that its value has is the value."""
+    """Removes an Alloc in the shape of its value."""
     value, *lengths = node.inputs
     (out,) = node.outputs
     if value.type.ndim != out.type.ndim:
@@ -197,14 +199,14 @@ def local_useless_alloc(fgraph, node):
 
 @rule(Alloc, stage=_THRICE)
 def local_canonicalize_alloc(fgraph, node):
-    """Dimensions of length 1 that an allocation adds on the left are added by a DimShuffle."""
+    """Adds dimensions of length 1 on the left by a DimShuffle instead of an Alloc."""
     value, *lengths = node.inputs
     (out,) = node.outputs
     added = 0
     while added < len(lengths) - value.type.ndim and out.type.broadcastable[added]:
         added += 1
     if not added or any(c != "output" and isinstance(c.op, Alloc) for c, _ in out.clients):
-        return None  # an allocation of an allocation becomes one
+        return None  # an Alloc of an Alloc becomes one
     inner = alloc(value, *lengths[added:]) if len(lengths) > added else value
     new = dimshuffle(inner, ["x"] * added + list(range(inner.type.ndim)))
     return [as_type(new, out.type)]
@@ -212,7 +214,7 @@ def local_canonicalize_alloc(fgraph, node):
 
 @rule(Alloc, stage=_THRICE)
 def local_merge_alloc(fgraph, node):
-    """An allocation of an allocation is one, where the lengths agree or are 1."""
+    """An Alloc of an Alloc is one, if the lengths agree or are 1."""
     value, *lengths = node.inputs
     inner = value.owner
     if inner is None or type(inner.op) is not Alloc:
@@ -227,7 +229,7 @@ def local_merge_alloc(fgraph, node):
 
 @rule(Elemwise, stage="specialize")
 def local_alloc_unary(fgraph, node):
-    """An operation on values that are allocated is done before they are."""
+    """Moves an Alloc behind an elementwise operation on its result."""
     allocated = _allocated_values(fgraph, node)
     if allocated is None or len(node.outputs) > 1:
         return None
@@ -260,9 +262,9 @@ def local_alloc_unary(fgraph, node):
     tags=(*_RUN, "local_alloc_elemwise"),
 )
 def local_elemwise_alloc(fgraph, node):
-    """Operands that are allocated in the shape of others broadcast instead.
+    """Removes the Alloc of an operand in the shape of others: it broadcasts instead.
 
-    Where the shapes are not known to agree, an Assert takes over to check that.
+    If the shapes are not known to agree, an Assert checks that.
     """
     allocated = _allocated_values(fgraph, node)
     if allocated is None:
@@ -277,7 +279,7 @@ def local_elemwise_alloc(fgraph, node):
 
 
 def _allocated_values(fgraph, node):
-    """Return what is allocated to make each operand, see below; None where there is no such one."""
+    """Return the allocated value of each operand, see below; None if there is none."""
     if node.op.inplace_pattern or not any(map(_allocation, node.inputs)):
         return None
     allocated = [_allocated_value(fgraph, x) for x in node.inputs]
@@ -285,7 +287,7 @@ def _allocated_values(fgraph, node):
 
 
 def _allocation(x):
-    """Return the Alloc that makes ``x``, its dimensions reordered or not; else None."""
+    """Return the Alloc of ``x``, perhaps below a DimShuffle, or None."""
     node = x.owner
     if node is not None and type(node.op) is DimShuffle:
         node = node.inputs[0].owner
@@ -293,7 +295,7 @@ def _allocation(x):
 
 
 def _allocated_value(fgraph, x):
-    """Return what is allocated to make ``x``, with as many dimensions; None if that is not so."""
+    """Return the allocated value of ``x``, with the dimensions of x, or None."""
     node = _allocation(x)
     if node is None:
         return None
@@ -303,7 +305,7 @@ def _allocated_value(fgraph, x):
     added = len(lengths) - value.type.ndim
     known = lengths_of(fgraph, value)
     if known is None or not are_lengths([lengths[d + added] for d in own], [known[d] for d in own]):
-        return None  # the value may be repeated along a dimension of its own
+        return None  # the value may be repeated along one of its own dimensions
     padded = ("x",) * added + tuple(range(value.type.ndim))
     return shuffled(value, padded if order is None else _composed(order, padded))
 
@@ -313,7 +315,7 @@ def _composed(order, inner):
 
 
 class _Unallocated:
-    """Finds out which operands of an elementwise Apply need not be allocated."""
+    """Finds the operands of an elementwise Apply that need not be allocated."""
 
     def __init__(self, fgraph, operands, values):
         self.fgraph = fgraph
@@ -322,7 +324,7 @@ class _Unallocated:
         self.checks = {}
 
     def inputs(self):
-        """Return the operands without superfluous allocations, None if there are none."""
+        """Return the operands without superfluous Allocs; None if there are none."""
         new = list(self.operands)
         kept = [k for k, value in enumerate(self.values) if value is None]
         for k, value in enumerate(self.values):
@@ -339,7 +341,7 @@ class _Unallocated:
         return new
 
     def _is_covered(self, k, value, kept):
-        """Return whether others have all the dimensions along which an operand is repeated."""
+        """Return whether other operands have the lengths along which an operand is repeated."""
         x = self.operands[k]
         repeated = [
             d
@@ -364,14 +366,14 @@ class _Unallocated:
 
 @rule(Sum, Prod, stage="specialize")
 def local_opt_alloc(fgraph, node):
-    """A sum of one number repeated is a product, a product a power."""
+    """A sum of equal numbers is a product, and a product of equal numbers is a power."""
     inner = node.inputs[0].owner
     if inner is None or type(inner.op) is not Alloc:
         return None
     value, *lengths = inner.inputs
     repeated = number(value)
     if repeated is None or not np.isfinite(repeated):
-        return None  # infinity times no element is not 0
+        return None  # infinity times 0 elements would be NaN
     (out,) = node.outputs
     axes = range(len(lengths)) if node.op.axis is None else node.op.axis
     new = _repeated(node.op, repeated, [length(lengths[a]) for a in axes], out.type.dtype)
@@ -393,13 +395,13 @@ def _repeated(op, value, lengths, dtype):
     if value.data == 1:
         return cast(value, dtype)
     if wide != "float64":
-        return None  # a power of integers wraps around in its own way
+        return None  # powers of integers wrap around differently
     return cast(elemwise("pow")(value, cast(count, wide)), dtype)
 
 
 @rule(Alloc, stage="uncanonicalize")
 def local_alloc_dimshuffle(fgraph, node):
-    """Dimensions that are added on the left to what is allocated need not be added."""
+    """Removes dimensions that are added on the left of the value of an Alloc."""
     value, *lengths = node.inputs
     inner = _without_left_ones(value)
     if inner is value:
@@ -409,7 +411,7 @@ def local_alloc_dimshuffle(fgraph, node):
 
 @rule(DimShuffle, stage="uncanonicalize")
 def local_dimshuffle_alloc(fgraph, node):
-    """Dimensions that are added on the left of an allocation are allocated with it."""
+    """Lets an Alloc make the dimensions that are added on its left."""
     (x,) = node.inputs
     if x.owner is None or type(x.owner.op) is not Alloc or not is_private(x):
         return None
@@ -426,7 +428,7 @@ def local_dimshuffle_alloc(fgraph, node):
 
 @rule(Reshape, stage=("canonicalize", "stabilize"))
 def local_useless_reshape(fgraph, node):
-    """A reshape to the shape that a tensor has is the tensor."""
+    """Removes a reshape to the shape that the tensor has."""
     x, shp = node.inputs
     (out,) = node.outputs
     if x.type.ndim != out.type.ndim:
@@ -463,9 +465,9 @@ def _reshaped(x, shp, type_):
 
 @rule(Reshape, stage="canonicalize")
 def local_reshape_to_dimshuffle(fgraph, node):
-    """A reshape leaves it to a DimShuffle to add dimensions of length 1.
+    """Lets a DimShuffle add the dimensions of length 1 of a reshape.
 
-    Where only such dimensions come and go, nothing else remains.
+    If the reshape does nothing else, it is removed.
     """
     x, shp = node.inputs
     (out,) = node.outputs
@@ -484,7 +486,7 @@ def local_reshape_to_dimshuffle(fgraph, node):
 
 
 def _with_ones(x, dims, type_):
-    """Return ``x`` with its dimensions ``dims`` where a type does not broadcast, 1 elsewhere."""
+    """Return ``x`` with its dimensions ``dims`` at those that a type does not broadcast."""
     dims = iter(dims)
     order = tuple("x" if one else next(dims) for one in type_.broadcastable)
     return as_type(shuffled(x, order), type_)
@@ -504,24 +506,24 @@ def _reshape_of_dimshuffle(fgraph, node):
 
 @rule(Reshape, stage="canonicalize")
 def local_useless_dimshuffle_in_reshape(fgraph, node):
-    """Dimensions of length 1 need not be added to, dropped from or moved in what is reshaped."""
+    """Removes DimShuffles that only add, drop or move dimensions of length 1 before a reshape."""
     return _reshape_of_dimshuffle(fgraph, node)
 
 
 @rule(Reshape, stage="uncanonicalize")
 def local_reshape_dimshuffle(fgraph, node):
-    """Dimensions of length 1 that were moved out of reshapes are left to them again."""
+    """Lets a reshape make dimensions of length 1 again, which a DimShuffle added behind it."""
     return _reshape_of_dimshuffle(fgraph, node)
 
 
 @rule(
     Reshape,
-    # Flatten, which the second name speaks of, is a Reshape
+    # Flatten, of the second name, is a Reshape
     stage=("canonicalize", "stabilize"),
     tags=(*_RUN, "local_flatten_lift"),
 )
 def local_reshape_lift(fgraph, node):
-    """An operation on one tensor, and on numbers, that is then reshaped is done afterwards."""
+    """Moves a reshape before an elementwise operation on one tensor and numbers."""
     x, shp = node.inputs
     inner = x.owner
     if inner is None or not isinstance(inner.op, Elemwise) or len(inner.outputs) > 1:
@@ -544,7 +546,7 @@ def local_reshape_lift(fgraph, node):
 
 @rule(Rebroadcast, stage=_TWICE)
 def local_useless_rebroadcast(fgraph, node):
-    """A promise of the pattern that a tensor has is dropped."""
+    """Removes a Rebroadcast to the pattern that the tensor has."""
     (x,) = node.inputs
     (out,) = node.outputs
     if x.type == out.type:
@@ -557,7 +559,7 @@ def local_useless_rebroadcast(fgraph, node):
 
 @rule(Rebroadcast, stage=_TWICE)
 def local_rebroadcast_lift(fgraph, node):
-    """A promise is made before what is computed elementwise, and promises become one."""
+    """Moves Rebroadcasts before elementwise operations, and merges successive ones."""
     (x,) = node.inputs
     (out,) = node.outputs
     inner = x.owner
@@ -573,7 +575,7 @@ def local_rebroadcast_lift(fgraph, node):
 
 @rule(Join, stage=_TWICE)
 def local_join_1(fgraph, node):
-    """One tensor joined to nothing is the tensor."""
+    """Removes a Join of a single tensor."""
     if len(node.inputs) != 2:
         return None
     return [as_type(node.inputs[1], node.outputs[0].type)]
@@ -581,7 +583,7 @@ def local_join_1(fgraph, node):
 
 @rule(Join, stage=_TWICE)
 def local_join_empty(fgraph, node):
-    """Tensors without elements along the axis are not joined."""
+    """Removes tensors of length 0 along the axis from a Join."""
     axis, *parts = node.inputs
     axis = known_int(axis)
     if axis is None:
@@ -602,18 +604,18 @@ def _is_empty(fgraph, x, axis):
     return lengths is not None and known_int(lengths[axis]) == 0
 
 
-#: a longer constant is not taken apart to be joined to single numbers
+#: the longest constant that is taken apart to be joined to single numbers
 _LONGEST = 16
 
 
 @rule(Join, stage=_TWICE)
 def local_join_make_vector(fgraph, node):
-    """Vectors of numbers that are joined are one vector of numbers."""
+    """Replaces a Join of vectors of numbers by one MakeVector."""
     axis, *parts = node.inputs
     (out,) = node.outputs
     if out.type.ndim != 1 or len(parts) < 2:
         return None
-    groups = []
+    groups: list = []
     for x in parts:
         numbers = _numbers(x)
         if numbers is not None and groups and groups[-1][1] is not None:
@@ -627,7 +629,7 @@ def local_join_make_vector(fgraph, node):
 
 
 def _numbers(x):
-    """Return the numbers that a vector is put together of, None if it is none of these."""
+    """Return the numbers of a MakeVector or of a short constant, or None."""
     if isinstance(x, Constant) and 0 < len(x.data) <= _LONGEST:
         return [constant(n) for n in x.data]
     if x.owner is not None and type(x.owner.op) is MakeVector and x.owner.inputs:
@@ -637,7 +639,7 @@ def _numbers(x):
 
 @rule(Split, stage=_TWICE)
 def local_useless_split(fgraph, node):
-    """A tensor split into one part is the tensor, if the part is as long."""
+    """Removes a Split into one part, with a check that the part is the whole."""
     if node.op.len_splits != 1:
         return None
     x, axis, splits = node.inputs

@@ -1,6 +1,6 @@
-"""Rules that choose the elementwise form that is fastest to compute, of canonical expressions.
+"""Rules that bring canonical expressions into the form that is fastest to compute.
 
-What concerns single functions (softplus, log1p and the like) is in ``stabilize``.
+Rules about single functions, such as softplus and log1p, are in ``stabilize``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from opwise.optimizers.rules.matching import (
 from opwise.scalar import dtypes
 from opwise.tensor.elemwise import cast, elemwise
 
-#: integer powers beyond this are left to pow, whose error does not grow with the exponent
+#: the largest integer power that is multiplied out; the error of pow does not grow with it
 LARGEST_POWER = 512
 
 
@@ -30,7 +30,7 @@ LARGEST_POWER = 512
 
 @rule("row:add", stage="specialize")
 def local_add_specialize(fgraph, node):
-    """Terms that are 0 are dropped from a sum."""
+    """Removes terms that are 0 from sums."""
     terms = [x for x in node.inputs if number(x) != 0]
     if len(terms) == len(node.inputs):
         return None
@@ -63,7 +63,9 @@ def local_neg_div_neg(fgraph, node):
         return None
     dividend, divisor = parts
     turned = operands(dividend, "neg")
-    if turned is not None and dividend.type.dtype in dtypes.CONTINUOUS:  # -x may be no integer
+    if (
+        turned is not None and dividend.type.dtype in dtypes.CONTINUOUS
+    ):  # -x of integers may overflow
         new = quotient.owner.op(turned[0], divisor)
     elif number(dividend) is not None and dividend.type.dtype in dtypes.CONTINUOUS:
         new = quotient.owner.op(dividend.type.make_constant(-dividend.data), divisor)
@@ -77,7 +79,7 @@ def local_neg_div_neg(fgraph, node):
 
 @rule("row:mul", stage="specialize")
 def local_mul_specialize(fgraph, node):
-    """Of a product, factors 1 and pairs of signs go; a sign with one factor is a negation."""
+    """Removes factors 1 and pairs of signs; a sign and one factor are a negation."""
     (out,) = node.outputs
     factors, minus, negative, opened = [], None, False, False
     for x in node.inputs:
@@ -110,14 +112,14 @@ def local_mul_specialize(fgraph, node):
 
 @rule("row:mul", stage="specialize")
 def local_mul_to_sqr(fgraph, node):
-    """A factor that occurs twice is squared."""
+    """A factor that occurs twice is a square."""
     (out,) = node.outputs
     counts = Counter(node.inputs)
     if len(counts) == len(node.inputs):
         return None
     factors = []
     for x, count in counts.items():
-        # in a narrower dtype the square might not fit
+        # in a narrower dtype the square might overflow
         pairs = count // 2 if x.type.dtype == out.type.dtype else 0
         if pairs:
             factors += [elemwise("sqr")(x)] * pairs
@@ -129,7 +131,7 @@ def local_mul_to_sqr(fgraph, node):
 
 @rule("row:mul", "row:true_div", stage="specialize")
 def local_abs_merge(fgraph, node):
-    """A product of sizes is the size of the product, a quotient of sizes that of the quotient."""
+    """abs(x) abs(y) is abs(x y), and the same for quotients."""
     inside = [operands(x, "abs_") for x in node.inputs]
     found = [part[0] for part in inside if part is not None]
     if len(found) < 2 or any(x.type.dtype not in dtypes.CONTINUOUS for x in found):
@@ -137,7 +139,7 @@ def local_abs_merge(fgraph, node):
     rest = [x for x, part in zip(node.inputs, inside, strict=True) if part is None]
     merged = node.op(*found)
     if merged.type.dtype != node.outputs[0].type.dtype:
-        return None  # the product of the narrower ones would be rounded, and might not fit
+        return None  # the product in a narrower dtype would be rounded, and might overflow
     new = elemwise("abs_")(merged)
     if rest:
         new = node.op(*rest, new)
@@ -156,7 +158,7 @@ def local_div_to_inv(fgraph, node):
 
 # --- powers ---------------------------------------------------------------------------------------
 
-#: what computes a power, by the exponent: the rows to apply, the first first
+#: exponent -> the rows that compute the power, in order
 _POWERS = {
     2: ("sqr",),
     0.5: ("sqrt",),
@@ -179,7 +181,7 @@ def local_pow_specialize(fgraph, node):
     if exponent == 1:
         return for_output(node, typed_like(x, out, [y]))
     rows = _POWERS.get(exponent.item())
-    # of an integer, an inverse would not be one
+    # the inverse of an integer is no integer
     if rows is None or (out.type.dtype in dtypes.DISCRETE and rows != ("sqr",)):
         return None
     x = cast(x, out.type.dtype)

@@ -1,6 +1,6 @@
-"""Rules for expressions that overflow, vanish or cancel where their value is an ordinary number.
+"""Rules for expressions that overflow, underflow or cancel although their value is a normal number.
 
-Softmax and cross entropies of classes are in ``nnet``.
+Softmax and cross entropies are in ``nnet``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from opwise.optimizers.rules.terms import (
 )
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS
-from opwise.tensor.elemwise import DimShuffle, cast, elemwise
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, logsoftmax_op, softmax_op
 from opwise.tensor.nnet.sigm import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
 from opwise.tensor.reduce import CAReduce, MaxAndArgmax, Sum, Supremum
@@ -50,8 +51,8 @@ def _is_float(node):
 
 
 def _typed(node, new):
-    """Return what a rule gives for the only output of an elementwise Apply."""
-    # what computes the inputs comes first: a rule is there to do without the inputs themselves
+    """Return the replacement list for the only output of an elementwise Apply."""
+    # the owners' inputs come first as models: the rule removes the inputs themselves
     models = [y for x in node.inputs if x.owner is not None for y in x.owner.inputs]
     return for_output(node, typed_like(new, node.outputs[0], models + node.inputs))
 
@@ -87,9 +88,9 @@ def local_expm1(fgraph, node):
 
 @rule("row:log", stage=("stabilize", "specialize"))
 def local_log_add(fgraph, node):
-    """log(exp(x) + exp(y)) is the larger of both plus the softplus of minus their distance.
+    """log(exp(x) + exp(y)) is max(x, y) + softplus(-abs(x - y)).
 
-    Of more terms, all exponents are shifted by the largest.
+    With more terms, the largest exponent is subtracted from all of them.
     """
     (out,) = node.outputs
     (x,) = node.inputs
@@ -104,7 +105,7 @@ def local_log_add(fgraph, node):
     largest = reduce(_maximum, exponents)
     if len(exponents) == 2:
         x, y = exponents
-        # two equal infinities have no distance
+        # the difference of equal infinities would be NaN
         below = _switch(elemwise("eq")(x, y), number_like(largest, 0), _neg(_abs(_sub(x, y))))
         return _typed(node, _add(largest, softplus(below)))
     if _are_shifted(exponents):
@@ -114,22 +115,22 @@ def local_log_add(fgraph, node):
 
 
 def _are_shifted(exponents):
-    """Return whether the same is subtracted from all exponents: by the user, or by a rule."""
+    """Return whether the user, or a rule, already subtracts one term from all exponents."""
     shifts = {x.owner.inputs[1] if row_name(x.owner) == "sub" else None for x in exponents}
     return len(shifts) == 1 and None not in shifts
 
 
 def _finite(largest):
-    """Return the largest exponent where it is finite, else 0.
+    """Return the largest exponent if it is finite, else 0.
 
-    Nothing can be taken away from an infinity: the sum is 0, infinite or NaN as it stands.
+    An infinite one must not be subtracted: the sum is 0, infinite or NaN without it.
     """
     return _switch(elemwise("isinf")(largest), number_like(largest, 0), largest)
 
 
 @rule("row:log", stage="local_log_sum_exp")
 def local_log_sum_exp(fgraph, node):
-    """log(sum(exp(x))) is computed of x less its maximum, so that one of the terms is 1."""
+    """log(sum(exp(x))) is m + log(sum(exp(x - m))) with the maximum m of x."""
     order, (summed,) = None, node.inputs
     if summed.owner is not None and isinstance(summed.owner.op, DimShuffle):
         order, (summed,) = summed.owner.op.new_order, summed.owner.inputs
@@ -147,14 +148,13 @@ def local_log_sum_exp(fgraph, node):
 
 
 def _shift(x, axis):
-    """Return what to subtract from exponents that are summed along ``axis``: by sum, and by
-    exponent."""
+    """Return the shift of exponents that are summed along ``axis``: for each sum, each exponent."""
     shift = _finite(Supremum(axis)(x))
     return shift, shuffled(shift, _order_beside(x, axis))
 
 
 def _order_beside(x, axis):
-    """Return how the dimensions of a reduction of ``x`` are laid out to stand beside it."""
+    """Return the order for a DimShuffle that lets a reduction of ``x`` broadcast against x."""
     axes = range(x.type.ndim) if axis is None else axis
     kept = iter(range(x.type.ndim))
     return ["x" if d in axes else next(kept) for d in range(x.type.ndim)]
@@ -162,7 +162,7 @@ def _order_beside(x, axis):
 
 @rule("row:true_div", "row:mul", stage="local_log_sum_exp")
 def local_exp_over_sum_exp(fgraph, node):
-    """exp(x) over its sum is computed of x less its maximum, as is the logarithm of the sum."""
+    """Subtracts the maximum of x in exp(x) / sum(exp(x)), and in the logarithm of the sum."""
     (out,) = node.outputs
     if not _is_float(node):
         return None
@@ -182,7 +182,7 @@ def local_exp_over_sum_exp(fgraph, node):
 
 @rule("row:true_div", "row:mul", stage=("canonicalize", "stabilize"))
 def softmax_simplifier(fgraph, node):
-    """exp(x) over the sum of its row is the softmax of the row, which does not overflow."""
+    """exp(x) / sum(exp(x)) along rows is the softmax, which does not overflow."""
     (out,) = node.outputs
     if not _is_float(node):
         return None
@@ -197,7 +197,7 @@ def softmax_simplifier(fgraph, node):
 
 
 def _summed_by_row(divisor):
-    """Return the exponentials whose sums by row a column holds, or None."""
+    """Return the exponentials whose sums over rows are a column, or None."""
     column = divisor.owner
     if column is None or not isinstance(column.op, DimShuffle) or column.op.new_order != (0, "x"):
         return None
@@ -208,12 +208,12 @@ def _summed_by_row(divisor):
     inside = operands(e, "exp")
     if inside is None or inside[0].type != e.type or e.type.dtype not in dtypes.FLOATS:
         return None
-    # the softmax of a row of one element warns, and it is 1 anyway
+    # the softmax of rows of one element warns, and it is 1
     return None if e.type.ndim != 2 or e.type.broadcastable[1] else e
 
 
 def _summed_beside(divisor):
-    """Return the exponentials whose sum, along any axes, stands beside them; None if shifted."""
+    """Return the exponentials whose sum, along any axes, ``x`` is; None if they are shifted."""
     if divisor.owner is None or not isinstance(divisor.owner.op, DimShuffle):
         return None
     reduction = divisor.owner.inputs[0].owner
@@ -239,7 +239,7 @@ def _is_maximum(x):
 
 @rule("row:sub", stage="stabilize")
 def log_softmax_simplifier(fgraph, node):
-    """x less the logarithm of the sum of exp(x) in its row is the logarithm of its softmax."""
+    """x - log(sum(exp(x))) along rows is log(softmax(x))."""
     (out,) = node.outputs
     if not _is_float(node):
         return None
@@ -259,7 +259,7 @@ def log_softmax_simplifier(fgraph, node):
 
 @rule(Softmax, LogSoftmax, stage=("canonicalize", "stabilize"))
 def local_softmax_of_shifted(fgraph, node):
-    """A softmax takes the maximum of a row away itself."""
+    """Removes the subtraction of the row's maximum before a softmax, which does it itself."""
     difference = operands(node.inputs[0], "sub")
     if difference is None:
         return None
@@ -300,7 +300,7 @@ def _is_number(x):
 
 
 def _with_sigmoids(node, above, below):
-    """Return a quotient with sigmoids for divisors that are 1 plus an exponential, or None."""
+    """Return a quotient with sigmoids in place of divisors 1 + exp(x), or None."""
     if not _is_float(node):
         return None
     dtype = node.outputs[0].type.dtype
@@ -320,9 +320,9 @@ def _with_sigmoids(node, above, below):
 
 
 def _without_exponentials(above, arguments, dtype):
-    """Return (factors without those exp(x) for which sigmoid(-x) is one too, their sigmoid(x)).
+    """Return (factors without exp(x) if sigmoid(-x) is a factor, the arguments of the sigmoids).
 
-    arguments: of the sigmoids before; the result has those after.
+    arguments: of the sigmoids among the factors; exp(x) sigmoid(-x) is sigmoid(x).
     """
     arguments = list(arguments)
     for i, argument in enumerate(arguments):
@@ -336,7 +336,7 @@ def _without_exponentials(above, arguments, dtype):
 
 
 def _cancelled(above, below):
-    """Return (above, below) without what is a sigmoid of one argument in both."""
+    """Return (above, below) without sigmoids of the same argument in both."""
     divisors = {_sigmoid_of(x): x for x in below}
     exponentials = {_divides_as_sigmoid_of(x): x for x in above}
     for factor in above:
@@ -351,7 +351,7 @@ def _cancelled(above, below):
 
 
 def _sigmoid_of(x):
-    """Return a value that tells the argument where ``x`` is a sigmoid, else None."""
+    """Return a key for the argument of ``x`` if it is a sigmoid, else None."""
     inside = operands(x, "scalar_sigmoid")
     if inside is not None:
         return _value(inside[0], 1)
@@ -371,7 +371,7 @@ def _value(x, sign):
 
 @rule("row:mul", "row:true_div", stage="stabilize")
 def local_sigmoid_distributor(fgraph, node):
-    """(a / s + b) s is a + b s, where s is a sigmoid: it may be 0."""
+    """(a / s + b) s is a + b s for a sigmoid s, which may underflow to 0."""
     if not _is_float(node):
         return None
     (out,) = node.outputs
@@ -393,7 +393,7 @@ def local_sigmoid_distributor(fgraph, node):
 
 
 def _divided_by(above, below):
-    """Return the arguments of the sigmoids that factors over others are divided by."""
+    """Return the arguments of the sigmoids among the divisors of a quotient."""
     found = set(map(_sigmoid_of, below)) | set(map(_divides_as_sigmoid_of, above))
     return found - {None}
 
@@ -417,7 +417,7 @@ def local_sigm_times_exp(fgraph, node):
 
 @rule("row:add", "row:sub", stage="stabilize")
 def local_1msigmoid(fgraph, node):
-    """1 - sigmoid(x) is sigmoid(-x), if nobody else reads the sigmoid."""
+    """1 - sigmoid(x) is sigmoid(-x), if it is the only reader of the sigmoid."""
     if not _is_float(node):
         return None
     (out,) = node.outputs
@@ -430,7 +430,7 @@ def local_1msigmoid(fgraph, node):
 
 @rule("row:true_div", stage="stabilize")
 def local_sigmoid_quotient(fgraph, node):
-    """Sigmoids above and below cancel; a divisor 1 - sigmoid(x) is sigmoid(-x)."""
+    """Cancels sigmoids in quotients; a divisor 1 - sigmoid(x) is sigmoid(-x)."""
     if not _is_float(node):
         return None
     (out,) = node.outputs
@@ -500,13 +500,13 @@ def _minus_softplus(node, x, change=lambda x: x):
 
 @rule("row:scalar_sigmoid", stage="uncanonicalize", tags=())
 def local_ultra_fast_sigmoid(fgraph, node):
-    """A sigmoid becomes an approximation off by up to 0.1; only where this is asked for."""
+    """Replaces sigmoids by an approximation with errors up to 0.1; only on demand."""
     return for_output(node, ultra_fast_sigmoid(node.inputs[0]))
 
 
 @rule("row:scalar_sigmoid", stage="uncanonicalize", tags=())
 def local_hard_sigmoid(fgraph, node):
-    """A sigmoid becomes three straight lines; only where this is asked for."""
+    """Replaces sigmoids by three straight lines; only on demand."""
     return for_output(node, hard_sigmoid(node.inputs[0]))
 
 
@@ -514,7 +514,7 @@ def local_hard_sigmoid(fgraph, node):
 
 _erf, _erfc = elemwise("erf"), elemwise("erfc")
 
-#: sums that cancel for large or small x, and what they are; by name, and another name if there is
+#: sums that cancel for large or small x, with their replacements and the names of the rules
 _ERF = {
     "local_one_minus_erf": ((_sub, 1, (_erf, "x")), (_erfc, "x")),
     "local_one_minus_erf2": ((_add, 1, (_mul, -1, (_erf, "x"))), (_erfc, "x")),
@@ -538,13 +538,13 @@ for _names, (_pattern, _result) in _ERF.items():
     for _stage in ("canonicalize", "stabilize", "specialize"):
         declare(_stage, _rule, "fast_run", *_others, module=__name__)
 
-#: where erfc comes close to the smallest normal number of a dtype
+#: dtype -> the x where erfc(x) is close to the smallest normal number
 _SMALL_ERFC = {"float64": 26.0, "float32": 9.0}
 
 
 @rule("row:log", stage=("stabilize", "specialize"))
 def local_log_erfc(fgraph, node):
-    """log(erfc(x)) for large x, where erfc is 0, comes from its asymptotic series."""
+    """Computes log(erfc(x)) by its asymptotic series for large x, where erfc underflows."""
     (out,) = node.outputs
     (argument,) = node.inputs
     inside = operands(argument, "erfc")
@@ -561,7 +561,7 @@ def local_log_erfc(fgraph, node):
 
 @rule("row:true_div", stage=("stabilize", "specialize"))
 def local_grad_log_erfc_neg(fgraph, node):
-    """exp(-x x) / erfc(x) for large x, where both are 0, comes from the asymptotic series."""
+    """Computes exp(-x x) / erfc(x) by its asymptotic series for large x, where both underflow."""
     (out,) = node.outputs
     bound = _SMALL_ERFC.get(out.type.dtype)
     if bound is None:
@@ -592,9 +592,9 @@ def _number(x, value):
 
 
 def _split(x, bound):
-    """Return (x held below a bound, x held above it): each for one branch of a switch.
+    """Return (min(x, bound), max(x, bound)), for the two branches of a switch.
 
-    So the other branch meets neither an infinity nor, once more, the rule that made it.
+    No branch is infinite where it is not chosen, and the rule does not apply to it again.
     """
     bound = _number(x, bound)
     return _minimum(x, bound), _maximum(x, bound)

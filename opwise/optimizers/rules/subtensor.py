@@ -1,14 +1,16 @@
-"""Rules on indexing: parts of what is computed, parts of parts, parts that are set or increased.
+"""Rules on indexing: parts of results, parts of parts, parts that are set or incremented.
 
-A part that is out of range raises an IndexError as before, unless a rule says otherwise.
+An index that is out of range raises IndexError as before, unless a rule says otherwise.
 """
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 
+from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.matching import is_private, number, number_within, operands, shuffled
@@ -24,11 +26,13 @@ from opwise.tensor.advanced_subtensor import (
 )
 from opwise.tensor.assertion import Assert
 from opwise.tensor.creation import Alloc, ARange, alloc
+from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
 from opwise.tensor.dot import Dot
-from opwise.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle, elemwise
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.join import MakeVector, vector_of
+from opwise.tensor.knownvalues import vector_entry
 from opwise.tensor.reduce import all as all_
-from opwise.tensor.shape import Rebroadcast, length, vector_entry
+from opwise.tensor.shape import Rebroadcast, length
 from opwise.tensor.slices import as_tensor, known_int, slice_length
 from opwise.tensor.subtensor import IncSubtensor, Subtensor, get_idx_list, getitem
 from opwise.tensor.variable import constant
@@ -43,10 +47,10 @@ _INCREMENTS = (IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor)
 _WHOLE = slice(None)
 
 
-def index_of(node):
+def index_of(node: Apply) -> Any:
     """Return the index of an Apply of Subtensor or IncSubtensor, for each dimension of the array.
 
-    Numbers in it are ints where they are known, otherwise scalar variables.
+    Known numbers in it are ints, others are scalar variables.
     """
     inputs = node.inputs if isinstance(node.op, Subtensor) else node.inputs[1:]
     index = [
@@ -61,8 +65,8 @@ def _known(part):
     return part if known is None else known
 
 
-def part_of(x, index):
-    """Return ``x[index]``; x itself where that is all of it."""
+def part_of(x: Any, index: Any) -> Any:
+    """Return ``x[index]``; x itself if that is all of it."""
     index = list(index)
     while index and _is_whole(index[-1]):
         index.pop()
@@ -78,7 +82,7 @@ def _is_reversal(item):
 
 
 def _takes_all(index):
-    """Return whether an index only picks all elements, perhaps in reversed order."""
+    """Return whether an index selects all elements, perhaps in reversed order."""
     return all(_is_whole(i) or _is_reversal(i) for i in index)
 
 
@@ -103,7 +107,7 @@ def _is_same(a, b):
 
 
 def _without_defaults(item):
-    """Return start, stop and step of a slice, None where they say what is understood."""
+    """Return start, stop and step of a slice, with None for the defaults."""
     start, stop, step = item.start, item.stop, item.step
     if step is None or (isinstance(step, int) and step > 0):
         start = None if isinstance(start, int) and start == 0 else start
@@ -114,7 +118,7 @@ def _without_defaults(item):
 
 
 def _with_whole_slices(fgraph, x, index):
-    """Return an index with full slices for others that pick all; None if there is none of these."""
+    """Return an index with slices that select all elements replaced by ``:``, or None."""
     partial = [d for d, i in enumerate(index) if isinstance(i, slice) and not _is_whole(i)]
     lengths = lengths_of(fgraph, x) if partial else None
     if lengths is None:
@@ -124,7 +128,7 @@ def _with_whole_slices(fgraph, x, index):
 
 
 def _picks_all(item, n):
-    """Return whether a slice is known to pick all elements of a dimension of length ``n``."""
+    """Return whether a slice is known to select all elements of a dimension of length ``n``."""
     size = known_int(n)
     known = all(p is None or isinstance(p, int) for p in (item.start, item.stop, item.step))
     if known and size is not None:
@@ -139,7 +143,7 @@ def _picks_all(item, n):
 
 @rule(Subtensor, IncSubtensor, stage=_TWICE)
 def local_useless_slice(fgraph, node):
-    """Slices that pick all elements of their dimension say so, and go at the end of an index."""
+    """Replaces slices that select all elements by ``:``; at the end of an index, removes them."""
     index = index_of(node)
     x = node.inputs[0]
     simple = _with_whole_slices(fgraph, x, index)
@@ -163,7 +167,7 @@ def local_useless_slice(fgraph, node):
 
 @rule(Subtensor, AdvancedSubtensor1, stage=_TWICE)
 def local_useless_subtensor(fgraph, node):
-    """A part that is all of a tensor is the tensor."""
+    """Removes indexing that selects all elements."""
     x = node.inputs[0]
     (out,) = node.outputs
     if isinstance(node.op, AdvancedSubtensor1):
@@ -176,7 +180,7 @@ def local_useless_subtensor(fgraph, node):
 
 
 def _counts_rows(fgraph, x, indices):
-    """Return whether a vector of integers is known to name every row of ``x`` once, in order."""
+    """Return whether a vector of integers is known to be 0, 1, 2, ... up to the rows of ``x``."""
     lengths = lengths_of(fgraph, x)
     if lengths is None:
         return False
@@ -193,14 +197,14 @@ def _counts_rows(fgraph, x, indices):
 
 @rule(Subtensor, stage=_TWICE)
 def local_subtensor_remove_broadcastable_index(fgraph, node):
-    """The one element along a dimension of length 1 is picked by dropping the dimension."""
+    """Replaces indexing by 0 along dimensions of length 1 by a DimShuffle that drops them."""
     x = node.inputs[0]
     kept = _kept_without_ones(x, index_of(node))
     return None if kept is None else [dimshuffle(x, kept)]
 
 
 def _kept_without_ones(x, index):
-    """Return the dimensions that are left where an index only drops ones of length 1, else None."""
+    """Return the remaining dimensions if an index only drops some of length 1, else None."""
     kept = [d for d, item in enumerate(index) if _is_whole(item)]
     for item, one in zip(index, x.type.broadcastable, strict=True):
         if not _is_whole(item) and not (one and isinstance(item, int) and item in (0, -1)):
@@ -213,7 +217,7 @@ def _kept_without_ones(x, index):
 
 @rule(Subtensor, stage=_TWICE)
 def local_subtensor_merge(fgraph, node):
-    """A part of a part is a part, where that is known without computing the bounds."""
+    """Merges x[i][j] into one Subtensor, if its bounds need no further computation."""
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, Subtensor):
         return None
@@ -235,10 +239,10 @@ def local_subtensor_merge(fgraph, node):
 
 
 def _composed(first, then, size):
-    """Return what picks by a slice ``first`` and then by ``then`` from a dimension, at once.
+    """Return the index that selects what ``first``, a slice, and then ``then`` select.
 
-    then: a number or a slice. size: the length of the dimension, None if it is not known. None
-    where it cannot be said, or would raise an IndexError for other lengths than both together.
+    then: a number or a slice. size: the length of the dimension, None if it is not known. Returns
+    None if there is no such index, or if it would raise IndexError for other lengths.
     """
     parts = [first.start, first.stop, first.step]
     parts += [then.start, then.stop, then.step] if isinstance(then, slice) else [then]
@@ -272,7 +276,7 @@ def _number_of_slice(first, i):
         return -1 - i if (first.start, stop, step) == (None, None, -1) else None
     if i >= 0:
         position = start + step * i
-        # a stop that counts from the end is below 0, hence not above the position
+        # a stop that counts from the end is negative
         return position if start >= 0 and (stop is None or position < stop) else None
     if step > 1:
         return None
@@ -293,19 +297,19 @@ def _slice_of_slice(first, then):
     if (stop is None or stop >= 0) and (end is None or end >= 0):
         ends = [e for e in (stop, None if end is None else start + step * end) if e is not None]
         return _forward(start + step * begin, min(ends, default=None), pace)
-    # an end that counts from the end: both do, or one of them is all there is
+    # both ends count from the end, or one of them is the default
     if step > 1 or (stop is not None and stop >= 0) or (end is not None and end >= 0):
         return None
     return _forward(start + begin, (stop or 0) + (end or 0), pace)
 
 
 def _forward(start, stop, step):
-    """Return a slice that goes forward, without what is understood."""
+    """Return a slice with a positive step, with None for defaults."""
     return slice(start or None, stop, None if step == 1 else step)
 
 
 def _slice_from_end(first, then):
-    """A slice of the last elements that takes the last, or all but the last, of these."""
+    """Return the last elements, or all but the last, of a slice of last elements, as a slice."""
     start, begin = first.start or 0, then.start or 0
     if first.stop is not None or start >= 0 or any((s.step or 1) != 1 for s in (first, then)):
         return None
@@ -331,7 +335,7 @@ def _slice_of_reversed(first, then):
 
 @rule(Subtensor, stage="canonicalize", tags=(*_RUN, "fast_compile"))
 def local_subtensor_lift(fgraph, node):
-    """Only that part of an elementwise result is computed that somebody reads."""
+    """Moves indexing before elementwise operations: only the part that is read is computed."""
     x = node.inputs[0]
     inner = x.owner
     if inner is None:
@@ -350,12 +354,12 @@ def local_subtensor_lift(fgraph, node):
 
 
 def _share(operand, x, index):
-    """Return the share that an elementwise operand of ``x`` has in ``x[index]``."""
+    """Return the part of an elementwise operand that ``x[index]`` depends on."""
     own = []
     for item, one, whole in zip(
         index, operand.type.broadcastable, x.type.broadcastable, strict=True
     ):
-        # along a dimension of its own length 1 an operand gives its one element to all
+        # an operand that broadcasts along a dimension keeps its only element
         own.append(item if whole or not one else _WHOLE if isinstance(item, slice) else 0)
     kept = _kept_without_ones(operand, own)
     return part_of(operand, own) if kept is None else shuffled(operand, kept)
@@ -375,7 +379,7 @@ def _part_of_promise(node, inner):
     stage={"canonicalize": (*_RUN, "fast_compile_gpu"), "specialize": _RUN},
 )
 def local_subtensor_make_vector(fgraph, node):
-    """Entries of a vector of which each is known are these, without the vector."""
+    """Replaces entries of a vector that are known by the entries."""
     x = node.inputs[0]
     if x.type.ndim != 1 or x.owner is None:
         return None
@@ -391,14 +395,14 @@ def local_subtensor_make_vector(fgraph, node):
 
 
 def _as_number(entry, dtype):
-    """Return an entry of a vector, as ``vector_entry`` gives it, as a 0-d variable."""
+    """Return an entry of a vector, see ``vector_entry``, as a 0-d variable."""
     if hasattr(entry, "type"):
         return cast(entry, dtype)
     return constant(np.asarray(entry).astype(dtype))
 
 
 def _entries(x, picked, out):
-    """Return the entries of a MakeVector that a slice or a list of positions picks."""
+    """Return the entries of a MakeVector that a slice or a list of positions selects."""
     if picked is None or type(x.owner.op) is not MakeVector:
         return None
     numbers = x.owner.inputs
@@ -420,7 +424,7 @@ def _entries(x, picked, out):
 
 @rule(Subtensor, stage=_TWICE)
 def local_subtensor_of_alloc(fgraph, node):
-    """A part of an allocation is allocated alone, or is a part of the value."""
+    """Replaces a part of an Alloc by a smaller Alloc, or by a part of its value."""
     x = node.inputs[0]
     if x.owner is None or type(x.owner.op) is not Alloc or not is_read_once(x):
         return None
@@ -435,7 +439,7 @@ def local_subtensor_of_alloc(fgraph, node):
         repeated = d < added or value.type.broadcastable[d - added]
         if not repeated and not _is_whole(item):
             if not same_length(length(n), value_lengths[d - added]):
-                return None  # the value may be repeated after all
+                return None  # the value may have length 1, and be repeated
         if isinstance(item, slice):
             new_lengths.append(length(n) if _is_whole(item) else slice_length(item, n))
         elif repeated and not _is_below(item, known_int(n)):
@@ -448,7 +452,7 @@ def local_subtensor_of_alloc(fgraph, node):
 
 @rule(Subtensor, stage=_THRICE)
 def local_subtensor_of_dot(fgraph, node):
-    """A part of a product is the product of parts."""
+    """dot(x, y)[i, j] is dot(x[i], y[:, j])."""
     x = node.inputs[0]
     if x.owner is None or type(x.owner.op) is not Dot or not is_read_once(x):
         return None
@@ -464,7 +468,7 @@ def local_subtensor_of_dot(fgraph, node):
 
 @rule(DimShuffle, stage="uncanonicalize")
 def local_dimshuffle_subtensor(fgraph, node):
-    """Dimensions of length 1 of a part are dropped by picking their element."""
+    """Indexes dimensions of length 1 by 0, instead of dropping them by a DimShuffle."""
     x = node.inputs[0]
     if x.owner is None or not isinstance(x.owner.op, Subtensor) or not is_private(x):
         return None
@@ -485,7 +489,7 @@ def local_dimshuffle_subtensor(fgraph, node):
 
 
 def _whole(fgraph, y, like):
-    """Return ``y`` as it broadcasts to the shape of ``like``, in its dtype; None if that fails."""
+    """Return ``y`` broadcast to the shape and dtype of ``like``, or None."""
     if y.type.dtype in dtypes.COMPLEX and like.type.dtype not in dtypes.COMPLEX:
         return None
     lengths = lengths_of(fgraph, like)
@@ -499,7 +503,7 @@ def _whole(fgraph, y, like):
 
 @rule(Subtensor, stage=_TWICE)
 def local_subtensor_inc_subtensor(fgraph, node):
-    """A part that was just set is what it was set to, even where its index is out of range."""
+    """Replaces a part that was just set by the value; an index out of range raises no error."""
     x = node.inputs[0]
     if x.owner is None or not isinstance(x.owner.op, IncSubtensor):
         return None
@@ -513,7 +517,7 @@ def local_subtensor_inc_subtensor(fgraph, node):
 
 @rule(IncSubtensor, stage=_TWICE)
 def local_useless_inc_subtensor(fgraph, node):
-    """Setting all of a tensor, or increasing all zeros, makes what it is set to."""
+    """Replaces setting all elements, or incrementing zeros as a whole, by the value."""
     x, y = node.inputs[:2]
     if not all(isinstance(i, slice) for i in node.op.idx_list):
         return None
@@ -524,13 +528,13 @@ def local_useless_inc_subtensor(fgraph, node):
     if not _takes_all(index):
         return None
     new = _whole(fgraph, y, x)
-    # what is reversed twice is as before
+    # reversing twice restores the order
     return None if new is None else [as_type(part_of(new, index), x.type)]
 
 
 @rule(*_INCREMENTS, stage=_THRICE)
 def local_useless_inc_subtensor_alloc(fgraph, node):
-    """What a part is set to or increased by broadcasts, and need not be allocated for it."""
+    """Removes the Alloc of a value that a part is set to or incremented by: it broadcasts."""
     x, y, *indices = node.inputs
     if y.owner is None or type(y.owner.op) is not Alloc:
         return None
@@ -557,7 +561,7 @@ def local_useless_inc_subtensor_alloc(fgraph, node):
     tags=(*_RUN, "local_incsubtensor_of_allocs"),
 )
 def local_incsubtensor_of_zeros(fgraph, node):
-    """Zeros are not added, and an index out of range for them goes unnoticed."""
+    """Removes increments by zeros; an index out of range raises no error."""
     if node.op.set_instead_of_inc or number_within(node.inputs[1]) != 0:
         return None
     return [node.inputs[0]]
@@ -565,7 +569,7 @@ def local_incsubtensor_of_zeros(fgraph, node):
 
 @rule(IncSubtensor, stage=_TWICE)
 def local_incsubtensor_of_zeros_to_setsubtensor(fgraph, node):
-    """A part of constant zeros is set, not increased."""
+    """Sets parts of constant zeros instead of incrementing them."""
     if node.op.set_instead_of_inc or node.op.inplace or number(node.inputs[0]) != 0:
         return None
     return [IncSubtensor(node.op.idx_list, set_instead_of_inc=True)(*node.inputs)]
@@ -577,7 +581,7 @@ def local_incsubtensor_of_zeros_to_setsubtensor(fgraph, node):
     tags=(*_RUN, "local_setsubtensor_of_allocs"),
 )
 def local_setsubtensor_of_constants(fgraph, node):
-    """A part is not set to the number that all elements are, nor is its index checked."""
+    """Removes setting a part to the number that all elements are; indices are not checked."""
     if not node.op.set_instead_of_inc:
         return None
     new = number_within(node.inputs[1])
@@ -587,9 +591,9 @@ def local_setsubtensor_of_constants(fgraph, node):
 
 @rule(IncSubtensor, AdvancedIncSubtensor1, stage="canonicalize")
 def local_set_to_inc_subtensor(fgraph, node):
-    """A part that is set to itself plus something is increased by that.
+    """Replaces setting a part to itself plus a term by an increment.
 
-    By a list of rows only where no row occurs twice: increments add up.
+    A list of rows must not contain a row twice: increments add up.
     """
     x, y, *indices = node.inputs
     if not node.op.set_instead_of_inc or node.op.inplace or y.type.dtype != x.type.dtype:
@@ -606,7 +610,7 @@ def local_set_to_inc_subtensor(fgraph, node):
 
 
 def _is_part(part, node):
-    """Return whether ``part`` is the part of an array that ``node`` sets, each element once."""
+    """Return whether ``part`` is the part that ``node`` sets, with each element once."""
     picked = part.owner
     if picked is None or picked.inputs[0] is not node.inputs[0]:
         return False
@@ -619,7 +623,7 @@ def _is_part(part, node):
 
 
 def _are_unlike(rows):
-    """Return whether no row occurs twice in a vector of indices, as far as is known."""
+    """Return whether a vector of indices is known to contain no row twice."""
     if isinstance(rows, Constant):
         of_one_sign = (rows.data >= 0).all() or (rows.data < 0).all()
         return bool(of_one_sign) and len(np.unique(rows.data)) == len(rows.data)
@@ -631,9 +635,9 @@ def _are_unlike(rows):
 
 @rule(AdvancedSubtensor1, stage=("canonicalize", "stabilize"))
 def local_adv_sub1_adv_inc_sub1(fgraph, node):
-    """Rows that were just set are what they were set to, where no row occurs twice.
+    """Replaces rows that were just set by the value, if no row occurs twice.
 
-    An Assert takes over to check the indices.
+    An Assert checks the indices.
     """
     changed, rows = node.inputs
     setter = changed.owner
@@ -658,9 +662,9 @@ def local_adv_sub1_adv_inc_sub1(fgraph, node):
 
 @rule("row:add", stage=("pre_local_IncSubtensor_serialize", "canonicalize"))
 def local_IncSubtensor_serialize(fgraph, node):
-    """A sum of arrays that were increased in parts is the sum of the arrays, increased in turn.
+    """Turns a sum of incremented arrays into successive increments of their sum.
 
-    So each increment can overwrite the result of the one before.
+    Then each increment can overwrite the previous result.
     """
     (out,) = node.outputs
     increased = [x for x in node.inputs if _is_increment(x, out.type)]
@@ -679,9 +683,9 @@ def local_IncSubtensor_serialize(fgraph, node):
 
 @rule("row:mul", "row:neg", "row:true_div", stage=_TWICE)
 def local_scaled_increment(fgraph, node):
-    """Zeros that were increased in parts, times a number, are zeros increased by that times it.
+    """Moves factors of an increment of zeros to the value.
 
-    So the gradient of a few rows of a table costs what they cost, and not what the table does.
+    Then the gradient of a few rows of a table costs no operation on the whole table.
     """
     (out,) = node.outputs
     x, *factors = sorted(node.inputs, key=lambda v: not _is_of_zeros(v, out.type))
@@ -696,7 +700,7 @@ def local_scaled_increment(fgraph, node):
 
 @rule("row:sub", stage=_TWICE)
 def local_subtracted_increment(fgraph, node):
-    """An array less zeros that were increased in parts is the array, its parts decreased."""
+    """Replaces the subtraction of an increment of zeros by an increment by the negative value."""
     (out,) = node.outputs
     a, x = node.inputs
     if a.type != out.type or not _is_of_zeros(x, out.type) or number_within(a) is not None:
@@ -727,7 +731,7 @@ def _is_increment(x, type_):
 
 @rule(IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor, stage="specialize")
 def local_incsubtensor_of_its_dtype(fgraph, node):
-    """A value that is set or added has the dtype of the array, so that C can take it as it is."""
+    """Casts the value of an increment to the dtype of the array, as C needs it."""
     x, y, *indices = node.inputs
     if x.type.dtype == y.type.dtype or not all(map(_is_real, (x, y))):
         return None

@@ -1,11 +1,13 @@
-"""Expressions read as sums of signed terms and as products of factors, in whatever form they are.
+"""Opens expressions in any form into sums of signed terms and products of factors.
 
-Nothing here edits a graph; what one of the two forms becomes is in the modules of rules.
+Nothing here edits a graph.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from opwise.graph.variable import Constant
 from opwise.optimizers.rules.matching import (
@@ -18,7 +20,7 @@ from opwise.optimizers.rules.matching import (
 from opwise.scalar import dtypes
 from opwise.tensor.elemwise import Elemwise, cast, elemwise
 
-#: what has more terms or factors than this is taken for one: sharing may multiply them
+#: an expression with more terms or factors counts as one: sharing may multiply them
 MOST = 32
 
 
@@ -28,10 +30,10 @@ MOST = 32
 _SIGNED = frozenset(("add", "sub", "neg", "mul"))
 
 
-def signed_terms(var):
-    """Return (sign, term) pairs that add up to ``var``; ``[(1, var)]`` for what is no sum.
+def signed_terms(var: Any) -> list[tuple[int, Any]]:
+    """Return (sign, term) pairs that add up to ``var``; ``[(1, var)]`` if it is no sum.
 
-    Sums, differences, negatives and products of -1 with one factor are opened. Not those of
+    Sums, differences, negatives and products of -1 and a factor are opened, but not those of
     integers, which wrap around.
     """
     found, stack = [], [(1, var)]
@@ -58,14 +60,14 @@ def signed_terms(var):
 
 
 def _without_sign(product):
-    """Return y where a product is -1 times y, else None."""
+    """Return y if a product is -1 times y, else None."""
     if len(product.owner.inputs) != 2:
         return None
     a, b = product.owner.inputs
     return b if number(a) == -1 else a if number(b) == -1 else None
 
 
-def total(terms, dtype):
+def total(terms: Sequence[tuple[int, Any]], dtype: str) -> Any:
     """Return the sum of one or more (sign, term) pairs, all cast to ``dtype``."""
     above = [cast(x, dtype) for sign, x in terms if sign > 0]
     below = [cast(x, dtype) for sign, x in terms if sign < 0]
@@ -78,8 +80,8 @@ def _sum(terms):
     return terms[0] if len(terms) == 1 else elemwise("add")(*terms)
 
 
-def rest_beside(var, value):
-    """Return the terms of a sum beside the number ``value``; None where that is no term of it."""
+def rest_beside(var: Any, value: Any) -> Any:
+    """Return the other terms of a sum with the term ``value``, a number, or None."""
     if row_name(var.owner) not in ("add", "sub"):
         return None
     if not any(map(_may_hold_number, var.owner.inputs)):
@@ -93,7 +95,7 @@ def rest_beside(var, value):
 
 
 def _may_hold_number(var):
-    """Return whether an operand of a sum may be a number, or a fill with one, or hold one."""
+    """Return whether an operand of a sum may be a number, a fill with one, or a sum with one."""
     node = var.owner
     if node is None:
         return isinstance(var, Constant)
@@ -105,10 +107,10 @@ def _may_hold_number(var):
 _NUMBERED = _SIGNED | {"second"}
 
 
-def function_beside(var, value, sign, name):
-    """Return x where ``var`` is the number ``value`` plus or minus (``sign``) row ``name`` of x.
+def function_beside(var: Any, value: Any, sign: int, name: str) -> Any:
+    """Return x if ``var`` is ``value + sign * f(x)`` with the row ``name`` as f, else None.
 
-    None where it is not so.
+    value: a number. sign: 1 or -1.
     """
     rest = rest_beside(var, value)
     if rest is None or len(rest) != 1 or rest[0][0] != sign:
@@ -119,18 +121,19 @@ def function_beside(var, value, sign, name):
 
 # --- products -------------------------------------------------------------------------------------
 
-#: how often a row takes its operand as a factor
+#: row -> how often its operand is a factor
 _POWERS = {"sqr": 2}
 _FACTORED = frozenset(("mul", "true_div", "inv", "neg", "pow", *_POWERS))
 
 
-def factors(var, opens=None):
-    """Return (above, below): factors of ``var`` and of what it is divided by.
+def factors(var: Any, opens: Callable[[Any], bool] | None = None) -> tuple[list[Any], list[Any]]:
+    """Return (above, below): the factors and the divisors of ``var``.
 
-    opens: function of a variable that says whether a product inside may be opened; all unless told.
-    Squares and whole powers count as repeated factors, a sign as the factor -1.
+    opens: function of a variable that returns whether an inner product may be opened (default: all
+    are). Squares and integer powers count as repeated factors, a sign as the factor -1.
     """
-    above, below = [], []
+    above: list = []
+    below: list = []
     stack = [(var, above)]
     while stack:
         x, side = stack.pop()
@@ -175,7 +178,7 @@ def _power(x):
     return (base, int(n)) if n is not None and n in range(2, MOST) else None
 
 
-def product(above, below):
+def product(above: Sequence[Any], below: Sequence[Any]) -> Any:
     """Return the product of factors over the product of others; None for the number 1."""
     if not above:
         return elemwise("inv")(_product(below)) if below else None
@@ -186,7 +189,7 @@ def _product(terms):
     return terms[0] if len(terms) == 1 else elemwise("mul")(*terms)
 
 
-def without(terms, *dropped):
+def without(terms: Iterable[Any], *dropped: Any) -> list[Any]:
     """Return a list of variables without one occurrence of each of ``dropped``."""
     left = list(terms)
     for x in dropped:
@@ -197,14 +200,16 @@ def without(terms, *dropped):
 # --- comparing ------------------------------------------------------------------------------------
 
 
-def linear_form(var):
-    """Return ``var`` as {product of variables: coefficient}; sums of equal variables are equal.
+def linear_form(var: Any) -> Any:
+    """Return ``var`` as {product of variables: coefficient}; equal sums have equal results.
 
-    A product is a hashable value; that of nothing, whose coefficient is a plain number, is empty.
+    A product is a hashable value; the empty product has the constant term as coefficient.
     """
     form: Counter = Counter()
     for sign, term in signed_terms(var):
-        coefficient, above, below = sign, Counter(), Counter()
+        coefficient: Any = sign
+        above: Counter = Counter()
+        below: Counter = Counter()
         for side, found in zip((above, below), factors(term), strict=True):
             for x in found:
                 n = number(x)
@@ -219,15 +224,15 @@ def linear_form(var):
     return {key: coefficient for key, coefficient in form.items() if coefficient}
 
 
-def are_opposite(x, y):
-    """Return whether two expressions are known to be each other's negative."""
+def are_opposite(x: Any, y: Any) -> bool:
+    """Return whether two expressions are known to be negatives of each other."""
     if negative_of(x) is y or negative_of(y) is x:
         return True
     return linear_form(x) == {key: -c for key, c in linear_form(y).items()}
 
 
-def negative_of(x):
-    """Return y where ``x`` is -y, else None."""
+def negative_of(x: Any) -> Any:
+    """Return y if ``x`` is -y, else None."""
     if x.type.dtype not in dtypes.FLOATS:
         return None
     name = row_name(x.owner)
@@ -236,7 +241,7 @@ def negative_of(x):
     return _without_sign(x) if name == "mul" else None
 
 
-def negative(x):
+def negative(x: Any) -> Any:
     """Return -x; y for -(-y)."""
     y = negative_of(x)
     return y if y is not None and y.type == x.type else elemwise("neg")(x)

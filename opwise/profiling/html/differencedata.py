@@ -1,29 +1,41 @@
-"""What the page of a difference shows: the figures of both sides, and rows that others made."""
+"""The data of the page of a difference: the figures of both sides, and tables of rows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from opwise.profiling import compare, devices, noise
 from opwise.profiling.aggregate import NO_SCOPE
-from opwise.profiling.html.data import Texts, finite
-from opwise.profiling.reports import moved
+from opwise.profiling.compare import Difference
+from opwise.profiling.devices import DeviceDifference
+from opwise.profiling.environments import Triple
+from opwise.profiling.html.profiledata import Data, Texts, finite
+from opwise.profiling.jsonreports import ONLY
+from opwise.profiling.model import ProfileData
+from opwise.profiling.noise import Repeated
+from opwise.profiling.reports import speedup
 
-#: what the rows of a table may say of how the two sides belong together, and of the difference
+#: {what a row is: rows}
+Tables = dict[str, list[Data]]
+
+#: what a row may have as ``relation``: how the two sides belong together
 RELATIONS = ("", "only before", "only after", "fused", "split", "regrouped", "similar")
+#: what a row may have as ``verdict`` about the difference
 VERDICTS = ("", "slower", "faster", "noise")
 
 _TIMES = ("before_ns", "after_ns", "difference_ns")
 
 
-def tables(before, after):
+def tables(before: Sequence[ProfileData], after: Sequence[ProfileData]) -> Tables:
     """Return the rows of the difference of some runs to others, as ``of_difference`` takes them.
 
-    before, after: the Profiles of the runs. With one of each, times are those of all calls; with
-    several, the medians of a call, and verdicts say what is noise.
+    before, after: the profiles of the runs. With one of each, times are those of all calls; with
+    several, they are medians of a call, and verdicts tell noise apart.
     """
     runs = noise.Runs(before, after)
-    found = {}
-    for name, way in compare.WAYS.items():
-        rows = [_row(r, runs.several) for r in runs.rows(way)[1:]]
+    found: Tables = {}
+    for name, comparison in compare.GROUPINGS.items():
+        rows = [_row(r, runs.several) for r in runs.rows(comparison)[1:]]
         if name != "scope" or any(row["label_before"] != NO_SCOPE for row in rows):
             found[_TITLES[name]] = rows
     return found
@@ -35,19 +47,18 @@ _TITLES = {
 }  # fmt: skip
 
 
-def _row(repeated, several):
+def _row(repeated: Repeated, several: bool) -> Data:
     row = repeated.row
     mine, theirs = repeated.before, repeated.after
     if not several:
         mine, theirs = (side.ns if side else None for side in (row.mine, row.theirs))
-    only = {"self": "only before", "other": "only after", "": ""}[row.only]
     return {
         "before_ns": mine,
         "after_ns": theirs,
         "difference_ns": (theirs or 0) - (mine or 0),
         "ratio": repeated.ratio,
         "p": repeated.p,
-        "relation": row.relation or only,
+        "relation": row.relation or ONLY[row.only],
         "verdict": repeated.verdict,
         "label_before": row.mine.label if row.mine else None,
         "label_after": row.theirs.label if row.theirs else None,
@@ -55,18 +66,23 @@ def _row(repeated, several):
     }
 
 
-def of_difference(before, after, tables, about=(), title=""):
-    """Return what the page of two Profiles shows, as plain data for JSON.
+def of_difference(
+    before: ProfileData,
+    after: ProfileData,
+    tables: Tables,
+    about: Sequence[Triple] = (),
+    title: str = "",
+) -> Data:
+    """Return the data of the page of two profiles, as plain data for JSON.
 
-    tables: {what a row is: rows}; a row is a dict with before_ns, after_ns (None where that side
-    has nothing), difference_ns, ratio and p (None where there is none), relation (of RELATIONS),
-    verdict (of VERDICTS), label_before, label_after, lines (texts ``file:line``). about: triples of
-    texts (what, before, after) that say what was compared. Raises ValueError for another relation
-    or verdict.
+    A row of tables is a dict with before_ns, after_ns (None if that side has nothing),
+    difference_ns, ratio and p (or None), relation (of RELATIONS), verdict (of VERDICTS),
+    label_before, label_after, lines (texts ``file:line``). about: what was compared. Raises
+    ValueError for another relation or verdict.
     """
     texts = Texts()
     sources = {**after.sources, **before.sources}
-    data = {
+    data: Data = {
         "kind": "difference",
         "relations": RELATIONS,
         "verdicts": VERDICTS,
@@ -83,45 +99,47 @@ def of_difference(before, after, tables, about=(), title=""):
     return data
 
 
-def _moved(before, after, texts, places):
-    """Return the sentences and tables on a move between CPU and device, None where there is none.
+def _moved(before: ProfileData, after: ProfileData, texts: Texts, places: set[str]) -> Data | None:
+    """Return the sentences and tables about a move between CPU and device, None without one.
 
-    Lines that are named are added to ``places``.
+    Adds the lines that they name to ``places``.
     """
-    sentences = moved.sentences(before, after)
+    sentences = speedup.sentences(before, after)
     if not sentences:
         return None
     return {
         "sentences": [texts(sentence.strip()) for sentence in sentences],
         "tables": [
             [texts(_TITLES[by]), _moved_columns(by, devices.rows(by, before, after), texts, places)]
-            for by in moved.WAYS
+            for by in speedup.GROUPINGS
         ],
     }
 
 
-def _moved_columns(by, rows, texts, places):
-    rows = [r for r in rows if r.cpu or r.moved]
+def _moved_columns(
+    by: str, rows: Sequence[DeviceDifference], texts: Texts, places: set[str]
+) -> Data:
+    rows = [r for r in rows if r.cpu or r.with_device]
     lines = [_line(by, r.difference) for r in rows]
     places.update(lines)
     times = {"cpu": "cpu", "device": "device", "transfers": "transfers", "host": "left"}
     return {
         **{name: [round(getattr(r, of)) for r in rows] for name, of in times.items()},
         "speedup": [finite(r.speedup) for r in rows],
-        "label": [texts(moved.label(by, r)) for r in rows],
+        "label": [texts(speedup.label(by, r)) for r in rows],
         "line": list(map(texts, lines)),
         "why": [texts("; ".join(r.why)) for r in rows],
     }
 
 
-def _line(by, row):
-    """Return the ``file:line`` that a row is about, "" where it is about none."""
+def _line(by: str, row: Difference) -> str:
+    """Return the ``file:line`` that a row is about, "" if it is about none."""
     if by == "line":
         return row.label if row.key is not None else ""
     return next((f"{file}:{line}" for file, line in row.lines), "")
 
 
-def _side(profile, texts):
+def _side(profile: ProfileData, texts: Texts) -> Data:
     functions = profile.functions
     calls = sum(f.calls for f in functions)
     call_ns = sum(f.call_ns for f in functions)
@@ -140,7 +158,7 @@ def _side(profile, texts):
     }
 
 
-def _columns(rows, texts):
+def _columns(rows: Sequence[Data], texts: Texts) -> Data:
     for row in rows:
         for name, known in (("relation", RELATIONS), ("verdict", VERDICTS)):
             if row[name] not in known:
@@ -156,5 +174,5 @@ def _columns(rows, texts):
     }
 
 
-def _whole(ns):
+def _whole(ns: float | None) -> int | None:
     return None if ns is None else round(ns)

@@ -1,25 +1,31 @@
-"""Where the Applys of a graph stand on a page: in rows, what is read above what reads it.
+"""The layout of a graph on a page: rows of Applys, each below what it reads.
 
-Every step is linear in Applys and edges, but for sorting rows; equal graphs get equal places.
+Every step but sorting rows takes time linear in Applys and edges; equal graphs get equal layouts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isqrt
 
-#: how often all rows are put in order anew
+#: for each Apply, the Applys above it or below it
+_Edges = list[list[int]]
+#: the Applys of each row
+_Rows = list[list[int]]
+
+#: how often all rows are sorted
 SWEEPS = 8
 
 
-def layered(reads):
-    """Return (columns, rows): two lists with a place for each Apply.
+def layered(reads: Sequence[Sequence[int]]) -> tuple[list[float], list[int]]:
+    """Return (column, row) of each Apply, as two lists.
 
-    reads: for each Apply the numbers of those that it reads; what is no earlier Apply counts for
-    nothing. Rows are whole numbers from 0, and what is read is in an earlier row. Columns of one
-    row are at least 1 apart.
+    reads: for each Apply the numbers of those that it reads; ignores all but earlier Applys. Rows
+    are whole numbers from 0, and an Apply is in a later row than what it reads. Columns in a row
+    are at least 1 apart.
     """
     above = [sorted({r for r in mine if 0 <= r < k}) for k, mine in enumerate(reads)]
-    below: list[list[int]] = [[] for _ in above]
+    below: _Edges = [[] for _ in above]
     for k, mine in enumerate(above):
         for r in mine:
             below[r].append(k)
@@ -35,10 +41,10 @@ def layered(reads):
     return [round(x - left, 2) for x in columns], number
 
 
-def _layers(above, below):
-    """Return lists of Applys: each as far down as its readers allow, the others by what they read.
+def _layers(above: _Edges, below: _Edges) -> _Rows:
+    """Return layers of Applys: each as far down as its readers allow, or else by what it reads.
 
-    So an Apply that only makes ready what a late one needs stands by that.
+    So an Apply that prepares an operand of a late one is close to it.
     """
     depth = [0] * len(above)
     for k, mine in enumerate(above):
@@ -46,14 +52,14 @@ def _layers(above, below):
     for k in reversed(range(len(above))):
         if below[k]:
             depth[k] = min(depth[r] for r in below[k]) - 1
-    layers: list[list[int]] = [[] for _ in range(max(depth, default=-1) + 1)]
+    layers: _Rows = [[] for _ in range(max(depth, default=-1) + 1)]
     for k, d in enumerate(depth):
         layers[d].append(k)
     return [layer for layer in layers if layer]
 
 
-def _from_below(layers, below):
-    """Return first columns: from the last layer up, each Apply near its readers."""
+def _from_below(layers: _Rows, below: _Edges) -> list[float]:
+    """Return initial columns: from the last layer up, each Apply near its readers."""
     columns = [0.0] * len(below)
     for layer in reversed(layers):
         middle = (len(layer) - 1) / 2
@@ -65,8 +71,8 @@ def _from_below(layers, below):
     return columns
 
 
-def _narrow(layers, columns, most):
-    """Return the layers with those of more than ``most`` Applys dealt out to several rows."""
+def _narrow(layers: _Rows, columns: list[float], most: int) -> _Rows:
+    """Return the layers, those of more than ``most`` Applys divided among several rows."""
     rows = []
     for layer in layers:
         several = -(-len(layer) // most)
@@ -78,9 +84,9 @@ def _narrow(layers, columns, most):
     return rows
 
 
-def _sweep(rows, columns, above, below):
+def _sweep(rows: _Rows, columns: list[float], above: _Edges, below: _Edges) -> None:
+    """Move Applys near their neighbours: those above and below in turn, at the end both."""
     for k in range(SWEEPS):
-        # Down and up in turn brings the order about; at the end both sides pull.
         last = k >= SWEEPS - 2
         for row in rows if k % 2 == 0 else reversed(rows):
             wanted = []
@@ -90,17 +96,17 @@ def _sweep(rows, columns, above, below):
             _place(row, wanted, columns)
 
 
-def _mean(columns, nodes):
+def _mean(columns: list[float], nodes: list[int]) -> float:
     return sum(columns[n] for n in nodes) / len(nodes)
 
 
-def _place(row, wanted, columns):
-    """Put a row in the order of wanted columns, and as near to them as a distance of 1 allows.
+def _place(row: list[int], wanted: list[float], columns: list[float]) -> None:
+    """Sort a row by wanted columns, and set columns as near to them as a distance of 1 allows.
 
-    Near is by the sum of squares: neighbours that want the same place share their distance to it.
+    Minimises the sum of squares: neighbours that want the same column share their distance to it.
     """
     order = sorted(range(len(row)), key=lambda i: (wanted[i], columns[row[i]], row[i]))
-    blocks = []  # [sum of wanted columns less the place in the row, how many]
+    blocks: list[list[float]] = []  # [sum of wanted columns less the place in the row, how many]
     for place, i in enumerate(order):
         blocks.append([wanted[i] - place, 1])
         while len(blocks) > 1 and blocks[-2][0] * blocks[-1][1] > blocks[-1][0] * blocks[-2][1]:
@@ -110,6 +116,6 @@ def _place(row, wanted, columns):
     row[:] = [row[i] for i in order]
     place = 0
     for total, count in blocks:
-        for _ in range(count):
+        for _ in range(int(count)):
             columns[row[place]] = total / count + place
             place += 1

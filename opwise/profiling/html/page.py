@@ -1,6 +1,6 @@
-"""From a Profile, or from the difference of two, to one HTML file that needs no network.
+"""The page of a profile, or of a difference: one HTML file that needs no network.
 
-The page may run the scripts that are named by their hashes in it, and nothing else.
+Its policy allows the scripts in it, by their hashes, and nothing else.
 """
 
 from __future__ import annotations
@@ -8,48 +8,68 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from opwise.profiling import compared
+from opwise.profiling.environments import Triple, describe_sides
 from opwise.profiling.files import write_whole
-from opwise.profiling.html import data, differencedata
+from opwise.profiling.html import differencedata, profiledata
 from opwise.profiling.memory import readable
 from opwise.profiling.merge import merge
+from opwise.profiling.model import ProfileData
 
 _HERE = Path(__file__).parent
 
-#: in this order they are one script
+#: our scripts of a kind of page, which become one script in this order
 _SCRIPTS = {
     "profile": ("text", "model", "tables", "graph", "charts", "cards", "details", "report"),
     "difference": ("text", "tables", "charts", "difference"),
 }
 
 
-def write(profile, path):
-    """Write the page of a Profile to a file, which is replaced as a whole. Raises OSError."""
-    write_whole(path, page(profile, *data.limits(profile)))
+def write(profile: ProfileData, path: str | Path) -> None:
+    """Write the page of a profile to a file, replacing the file as a whole. Raises OSError."""
+    write_whole(path, page(profile, *profiledata.limits(profile)))
 
 
-def write_difference(before, after, path, names=("", "")):
+def write_difference(
+    before: Sequence[ProfileData],
+    after: Sequence[ProfileData],
+    path: str | Path,
+    names: tuple[str, str] = ("", ""),
+) -> None:
     """Write the page of the difference of some runs to others to a file. Raises OSError.
 
-    before, after: the Profiles of the runs. names: the files, or folders, that they are from.
+    before, after: the profiles of the runs. names: their files or folders.
     """
     tables = differencedata.tables(before, after)
-    about = compared.rows(before, after, names)
+    about = describe_sides(before, after, names)
     write_whole(path, difference_page(merge(before), merge(after), tables, about))
 
 
-def page(profile, limits=None, machine=None):
-    """Return the page of a Profile as text."""
-    shown = data.of_profile(profile, limits, machine)
+def page(
+    profile: ProfileData,
+    limits: Sequence[profiledata.Data] | None = None,
+    machine: profiledata.Data | None = None,
+) -> str:
+    """Return the page of a profile as text; arguments as of ``profiledata.of_profile``."""
+    shown = profiledata.of_profile(profile, limits, machine)
     return _page("profile", shown, " · ".join(_names(profile)) or "Profile", brief(profile))
 
 
-def difference_page(before, after, tables, about=None):
-    """Return the page of a difference as text. about: ``compared.rows`` of the two sides."""
-    about = compared.rows([before], [after]) if about is None else about
+def difference_page(
+    before: ProfileData,
+    after: ProfileData,
+    tables: differencedata.Tables,
+    about: Sequence[Triple] | None = None,
+) -> str:
+    """Return the page of a difference as text.
+
+    about: what was compared (default: ``describe_sides`` of both).
+    """
+    about = describe_sides([before], [after]) if about is None else about
     sides = [" · ".join(_names(profile)) for profile in (before, after)]
     title = " → ".join(dict.fromkeys(filter(None, sides)))
     shown = differencedata.of_difference(before, after, tables, about, title)
@@ -57,15 +77,17 @@ def difference_page(before, after, tables, about=None):
     return _page("difference", shown, title, brief(before) + brief(after))
 
 
-def _names(profile):
-    """Return what tells a Profile from others: its name, and that of its program."""
-    return list(dict.fromkeys(filter(None, (data.name(profile), data.program(profile)))))
+def _names(profile: ProfileData) -> list[str]:
+    """Return the name of a profile and that of its program."""
+    names = profiledata.name(profile), profiledata.program(profile)
+    return list(dict.fromkeys(filter(None, names)))
 
 
-def brief(profile, rows=10):
+def brief(profile: ProfileData, rows: int = 10) -> str:
     """Return the main figures and the slowest Applys as a piece of HTML without scripts."""
     applys = sorted(profile.applys, key=lambda apply: -apply.total)
-    return _environment().get_template("brief.html.j2").render(
+    return _render(
+        "brief.html.j2",
         profile=profile,
         calls=sum(f.calls for f in profile.functions),
         call_ns=sum(f.call_ns for f in profile.functions),
@@ -73,10 +95,10 @@ def brief(profile, rows=10):
         peak=max((f.memory.peak for f in profile.functions if f.memory), default=None),
         applys=applys[:rows],
         rest=len(applys[rows:]),
-    )  # fmt: skip
+    )
 
 
-def _page(kind, shown, title, brief_html):
+def _page(kind: str, shown: profiledata.Data, title: str, brief_html: str) -> str:
     import markupsafe
 
     scripts = [
@@ -84,7 +106,8 @@ def _page(kind, shown, title, brief_html):
         _asset("vendor/tabulator.min.js"),
         _own_script(kind),
     ]
-    return _environment().get_template(f"{kind}.html.j2").render(
+    return _render(
+        f"{kind}.html.j2",
         title=title,
         hashes=" ".join(f"'sha256-{_sha256(script)}'" for script in scripts),
         styles=[markupsafe.Markup(_asset(name)) for name in
@@ -98,8 +121,13 @@ def _page(kind, shown, title, brief_html):
     )  # fmt: skip
 
 
-def embedded(value):
-    """Return plain data as JSON that may stand inside an element ``script``."""
+def _render(template: str, **values: Any) -> str:
+    """Return a template with values filled in; jinja2 escapes them."""
+    return str(_environment().get_template(template).render(**values))
+
+
+def embedded(value: object) -> str:
+    """Return plain data as JSON that is safe inside an element ``script``."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -107,21 +135,21 @@ def embedded(value):
 
 
 @cache
-def _asset(name):
+def _asset(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
-def _own_script(kind):
+def _own_script(kind: str) -> str:
     parts = [_asset(f"assets/{name}.js") for name in _SCRIPTS[kind]]
     return '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
 
 
-def _sha256(script):
+def _sha256(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 @cache
-def _environment():
+def _environment() -> Any:
     import jinja2  # slow to import
 
     environment = jinja2.Environment(
@@ -135,8 +163,8 @@ def _environment():
     return environment
 
 
-def duration(ns):
-    """Return nanoseconds as people read them."""
+def duration(ns: float) -> str:
+    """Return nanoseconds as text with three digits, such as ``1.5 ms``."""
     for unit, factor in (("ns", 1), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)):
         if ns < 999.5 * factor or unit == "s":
             return f"{ns / factor:.3g} {unit}" if ns < 999.5e9 else f"{ns / 1e9:.0f} s"

@@ -1,15 +1,19 @@
-"""What a device did: its times beside the host's, transfers, and what did not run there."""
+"""The text about a device: its times beside the host's, transfers, and what did not run there."""
 
 from __future__ import annotations
 
-from opwise.profiling.memory import readable
+from collections.abc import Iterable
 
-#: nanoseconds that a device's clock can tell apart
+from opwise.profiling.memory import readable
+from opwise.profiling.model import ApplyProfile, ProfileData
+from opwise.profiling.reports.wording import short
+
+#: resolution of a device's clock in nanoseconds
 RESOLUTION = 500
 
 
-def section(profile, n):
-    """Return the lines on devices, with up to n Applys; none where nothing ran on one."""
+def section(profile: ProfileData, n: int) -> list[str]:
+    """Return the lines about devices, with up to n Applys; [] if nothing ran on one."""
     applys = [a for a in profile.applys if a.device]
     if not applys:
         return []
@@ -31,58 +35,59 @@ def section(profile, n):
         name = f"{f.name}: " if several else ""
         lines.append(
             "  %10.6f  %10.6f  %10.6f    %s%s%s"
-            % (*_times(a), name, _cut(a.text), _note(a))
+            % (*_times(a), name, short(a.text, 100), _note(a))
         )  # fmt: skip
     return [*lines, *_on_host(profile, n)]
 
 
-def _graphs(profile):
-    """Return what happens to launches where nothing is profiled."""
+def _graphs(profile: ProfileData) -> list[str]:
+    """Return a line about CUDA graphs, which launch Applys together in calls without a profile."""
     graphs = [(k, a.graph) for k, f in enumerate(profile.functions) for a in f.applys if a.graph]
     if not graphs:
         return []
     n = len(set(graphs))
     launches = "1 launch of a CUDA graph" if n == 1 else f"{n} launches of CUDA graphs"
     return [
-        "  To be timed, Applys are launched one by one; without a profile "
+        "  profiling launches Applys one by one; without a profile "
         f"{len(graphs)} of them {'is' if len(graphs) == 1 else 'are'} {launches}"
     ]
 
 
-def _sums(applys, transfers):
+#: seconds of the device, of the host launching, of the host waiting
+_Times = tuple[float, float, float]
+
+
+def _sums(applys: Iterable[ApplyProfile], transfers: bool) -> _Times:
     those = [_times(a) for a in applys if a.transfer is transfers]
-    return tuple(map(sum, zip(*those, strict=True))) or (0, 0, 0)
+    device, launching, waiting = map(sum, zip(*those, strict=True)) if those else (0, 0, 0)
+    return device, launching, waiting
 
 
-def _times(a):
+def _times(a: ApplyProfile) -> _Times:
     return a.total * 1e-9, a.asked * 1e-9, a.waited * 1e-9
 
 
-def _rate(count, seconds):
+def _rate(count: int, seconds: float) -> str:
     return f", {count / seconds * 1e-9:.3g} GB/s" if seconds and count else ""
 
 
-def _note(a):
+def _note(a: ApplyProfile) -> str:
     if a.shares and set(a.shares) == {"v"}:
         return " (a view)"
     if a.total < RESOLUTION * a.count:
-        return f" (shorter than the device's clock can tell, {RESOLUTION} ns)"
+        return f" (below the resolution of the device's clock, {RESOLUTION} ns)"
     if a.transfer and a.traffic:
         return f" ({_rate(a.traffic // 2 * a.count, a.total * 1e-9).lstrip(', ')})"
     return ""
 
 
-def _on_host(profile, n):
-    """Return what stayed on the host beside a device, and why."""
+def _on_host(profile: ProfileData, n: int) -> list[str]:
+    """Return which Applys ran on the host while others ran on a device, and why."""
     rows = [a for a in profile.applys if a.on_host and a.count]
     rows.sort(key=lambda a: -a.total)
     if not rows:
         return []
     return [
         "  Still on the host: <seconds> <Apply>: <why>",
-        *("  %10.6f  %s: %s" % (a.total * 1e-9, _cut(a.text), a.on_host) for a in rows[:n]),
+        *("  %10.6f  %s: %s" % (a.total * 1e-9, short(a.text, 100), a.on_host) for a in rows[:n]),
     ]
-
-
-def _cut(text, most=100):
-    return text if len(text) <= most else f"{text[: most - 3]}..."

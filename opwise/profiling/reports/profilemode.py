@@ -1,15 +1,20 @@
 """The text of ProfileMode: Apply-wise, Op-wise and Type-Op-wise summaries, and their differences.
 
-Programs parse this form: every format string of it is here. What newer forms add follows the
+Programs parse this form: all its format strings are here. The sections that opwise adds follow the
 legend.
 """
 
 from __future__ import annotations
 
-from opwise.profiling import aggregate, compare
-from opwise.profiling.reports import details, moved
+from collections.abc import Callable, Sequence
 
-#: how many rows at most what follows the classic form has
+from opwise.profiling import aggregate, compare
+from opwise.profiling.aggregate import SummaryRow
+from opwise.profiling.compare import Difference
+from opwise.profiling.model import ProfileData
+from opwise.profiling.reports import details, speedup
+
+#: limit of the rows of the sections that opwise adds
 _DETAILS = 10
 _LEGEND = "(*) Op is running a c implementation"
 _APPLY_HEADER = (
@@ -31,16 +36,16 @@ _OP_REST = "   ... (remaining %i Ops account for %.2f of the runtime)"
 _TYPE_REST = "   ... (remaining %i Op types account for %.2f of the runtime)"
 
 
-def _title(method):
+def _title(method: str) -> list[str]:
     title = f"ProfileMode.{method}()"
     return ["", title, "-" * len(title), ""]
 
 
-def summary(profile, n_apply, n_ops):
-    """Return the text of a profile.
+def summary(profile: ProfileData, n_apply: int, n_ops: int) -> str:
+    """Return the text of a profile, which ends with a newline.
 
     n_apply, n_ops: how many rows are shown of Applys, and of Ops and types. Fractions are of the
-    time in all Applys. The text ends with a newline.
+    time in all Applys.
     """
     local = profile.local_ns
     lines = _title("print_summary")
@@ -64,18 +69,24 @@ def summary(profile, n_apply, n_ops):
     return "\n".join(lines) + "\n"
 
 
-def _star(c):
+def _star(c: bool) -> str:
     return "*" if c else " "
 
 
-def _rows(rows, limit, total, text, rest):
+def _rows(
+    rows: Sequence[SummaryRow],
+    limit: int,
+    total: int,
+    text: Callable[[SummaryRow], str],
+    rest: str,
+) -> list[str]:
     share = [r.ns / total if total else 0.0 for r in rows]
     lines = ["\t%.3f\t%s" % (s, text(r)) for s, r in zip(share[:limit], rows[:limit], strict=True)]
     return [*lines, rest % (max(0, len(rows) - limit), sum(share[limit:]))]
 
 
-def _functions(profile):
-    """Return what the classic form lacks: where the rest of the time of calls went."""
+def _functions(profile: ProfileData) -> list[str]:
+    """Return the lines about functions, which Theano does not print."""
     lines = [
         "",
         "Functions: <seconds in calls> <of which in thunks> <calls> <microseconds a call> "
@@ -95,11 +106,11 @@ def _functions(profile):
     return lines
 
 
-def difference(mine, theirs, n_apply, n_ops):
+def difference(mine: ProfileData, theirs: ProfileData, n_apply: int, n_ops: int) -> str:
     """Return the text of the difference of two profiles: the first minus the second.
 
-    Seconds, and the ratio of the second to the first, for every Apply, Op and type of Op; a row
-    that one side lacks says so. Rows are sorted by the size of the difference.
+    Has seconds, and the ratio of the second to the first, for every Apply, Op and type of Op. Rows
+    are sorted by the size of the difference; a row that only one side has says so.
     """
     lines = _title("print_diff_summary")
     lines.append(
@@ -110,28 +121,30 @@ def difference(mine, theirs, n_apply, n_ops):
     if all(row.only for row in applys):
         lines.append("Nothing matches: self and other share no Apply")
     columns = "<self - other, seconds> <self> <other> <other / self>"
-    for title, rows, limit, what in (
-        (f"Apply-wise difference: {columns} (<Apply position>, <Apply Op name>)",
-         applys, n_apply, "Apply instances"),
-        (f"Op-wise difference: {columns} <Op name>",
-         compare.by_op(mine, theirs), n_ops, "Ops"),
-        (f"Type-Op-wise difference: {columns} <Op type name>",
-         compare.by_class(mine, theirs), n_ops, "Op types"),
-    ):  # fmt: skip
-        lines.append(title)
-        rows = sorted(rows, key=lambda r: (abs(r.ns), r.position, r.label), reverse=True)
-        lines += [_difference_row(r) for r in rows[:limit]]
-        lines.append(
-            "   ... (remaining %i %s account for a difference of %.3es)"
-            % (max(0, len(rows) - limit), what, sum(r.ns for r in rows[limit:]) * 1e-9)
-        )
-    lines.append("(*) Op is running a c implementation (first: self, second: other)")
-    across = moved.section(mine, theirs, max(n_apply, n_ops))
+    lines += [
+        f"Apply-wise difference: {columns} (<Apply position>, <Apply Op name>)",
+        *_difference_rows(applys, n_apply, "Apply instances"),
+        f"Op-wise difference: {columns} <Op name>",
+        *_difference_rows(compare.by_op(mine, theirs), n_ops, "Ops"),
+        f"Type-Op-wise difference: {columns} <Op type name>",
+        *_difference_rows(compare.by_class(mine, theirs), n_ops, "Op types"),
+        "(*) Op is running a c implementation (first: self, second: other)",
+    ]
+    across = speedup.section(mine, theirs, max(n_apply, n_ops))
     lines += ["", *across] if across else []
     return "\n".join(lines) + "\n"
 
 
-def _difference_row(r):
+def _difference_rows(rows: Sequence[Difference], limit: int, what: str) -> list[str]:
+    rows = sorted(rows, key=lambda r: (abs(r.ns), r.position, r.label), reverse=True)
+    return [
+        *(_difference_row(r) for r in rows[:limit]),
+        "   ... (remaining %i %s account for a difference of %.3es)"
+        % (max(0, len(rows) - limit), what, sum(r.ns for r in rows[limit:]) * 1e-9),
+    ]
+
+
+def _difference_row(r: Difference) -> str:
     mine, theirs = (row.ns if row else 0 for row in (r.mine, r.theirs))
     ratio = "%8.3gx" % (theirs / mine) if mine and theirs else "        -"
     stars = "".join(_star(row is not None and row.c) for row in (r.mine, r.theirs))

@@ -1,13 +1,20 @@
 """The text of ProfileStats: what Theano 0.6 to 1.0 print of a function, section by section.
 
-Programs parse this form: every format string of it is here. What it lacked follows the tips.
+Programs parse this form: all its format strings are here. The sections that opwise adds follow the
+tips.
 """
 
 from __future__ import annotations
 
-from opwise.profiling import aggregate, tips
-from opwise.profiling.memory import Peaks
-from opwise.profiling.reports import details, rewrites
+from collections.abc import Callable, Iterable, Sequence
+
+from opwise.graph.costs import is_contiguous
+from opwise.profiling import aggregate
+from opwise.profiling.aggregate import SummaryRow
+from opwise.profiling.memory import MemoryProfile, Peaks
+from opwise.profiling.model import ApplyProfile, ArrayProfile, FunctionProfile, ProfileData
+from opwise.profiling.reports import details, rewrites, theanotips
+from opwise.profiling.reports.wording import percent
 
 _CLASS_HEADER = "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Class name>"
 _OP_HEADER = "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Op name>"
@@ -17,24 +24,35 @@ _TIPS_HEADER = [
     "                 (if you think of new ones, suggest them on the mailing list).",
     "                 Test them first, as they are not guaranteed to always provide a speedup.",
 ]
-#: how many rows at most what follows the tips has
+#: limit of the rows of the sections that opwise adds
 _DETAILS = 10
 _NO_TIMES = "  No execution time accumulated (hint: try config profiling.time_thunks=1)"
 
 
-def summary(profile, n_ops=20, n_apply=20, line_width=512, min_memory_size=1024):
-    """Return the text of a profile: the classic form, and the details that it lacked.
+def summary(
+    profile: ProfileData,
+    n_ops: int = 20,
+    n_apply: int = 20,
+    line_width: int = 512,
+    min_memory_size: int = 1024,
+) -> str:
+    """Return the text of a profile, which ends with a newline: Theano's form, then our sections.
 
     n_ops, n_apply: how many rows are shown of Ops and of Applys. line_width: where names are cut.
-    min_memory_size: bytes; the section on memory shows no Apply with less. The text ends with a
-    newline.
+    min_memory_size: the section about memory shows Applys with outputs of at least so many bytes.
     """
     lines = classic(profile, n_ops, n_apply, line_width, min_memory_size)
     return "\n".join([*lines, *details.sections(profile, min(n_apply, _DETAILS))]) + "\n"
 
 
-def classic(profile, n_ops=20, n_apply=20, line_width=512, min_memory_size=1024):
-    """Return the lines of the classic form; the arguments are those of ``summary``."""
+def classic(
+    profile: ProfileData,
+    n_ops: int = 20,
+    n_apply: int = 20,
+    line_width: int = 512,
+    min_memory_size: int = 1024,
+) -> list[str]:
+    """Return the lines of Theano's form; the arguments are those of ``summary``."""
     lines = [*function_section(profile), *globals_section(profile)]
     if profile.local_ns > 0:
         lines += class_section(profile, n_ops, line_width)
@@ -50,7 +68,7 @@ def classic(profile, n_ops=20, n_apply=20, line_width=512, min_memory_size=1024)
 _CALLS = ("calls", "failed", "call_ns")
 
 
-def function_section(profile):
+def function_section(profile: ProfileData) -> list[str]:
     """Return the lines about calls and compilation."""
     functions = profile.functions
     calls, failed, call_ns = (sum(getattr(f, n) for f in functions) for n in _CALLS)
@@ -73,9 +91,9 @@ def function_section(profile):
     return [*lines, ""]
 
 
-def _compile_lines(functions):
-    def total(part):
-        return sum(getattr(f.compile, part) for f in functions)
+def _compile_lines(functions: Sequence[FunctionProfile]) -> list[str]:
+    def total(part: str) -> float:
+        return float(sum(getattr(f.compile, part) for f in functions))
 
     slowest = sorted((s for f in functions for s in f.compile.slowest), key=lambda s: -s[1])[:5]
     return [
@@ -91,7 +109,7 @@ def _compile_lines(functions):
     ]
 
 
-def globals_section(profile):
+def globals_section(profile: ProfileData) -> list[str]:
     """Return the lines about the process."""
     about = profile.environment
     return [
@@ -100,7 +118,7 @@ def globals_section(profile):
     ]
 
 
-def class_section(profile, n, line_width=512):
+def class_section(profile: ProfileData, n: int, line_width: int = 512) -> list[str]:
     """Return the lines about classes of Ops."""
     rows = aggregate.by_class(profile)
     for row in rows:
@@ -108,17 +126,20 @@ def class_section(profile, n, line_width=512):
     return ["Class", "---", *_summed(rows, n, _CLASS_HEADER, " %4d  ", "Classes", line_width)]
 
 
-def op_section(profile, n, line_width=512):
+def op_section(profile: ProfileData, n: int, line_width: int = 512) -> list[str]:
     """Return the lines about Ops."""
     rows = aggregate.by_op(profile)
     return ["Ops", "---", *_summed(rows, n, _OP_HEADER, "  %4d  ", "Ops", line_width)]
 
 
-def _summed(rows, n, header, count_format, what, line_width):
-    """Return the rows of Ops or classes, the largest first, and what the others come to."""
+def _summed(
+    rows: Iterable[SummaryRow], n: int, header: str, count_format: str, what: str, line_width: int
+) -> list[str]:
+    """Return the lines of Ops or classes, the largest first, and the sum of those not shown."""
+    rows = list(rows)
     local = sum(r.ns for r in rows)
     rows = sorted(rows, key=lambda r: (r.ns, r.calls, r.applys), reverse=True)
-    lines, cumulative = [header], 0
+    lines, cumulative = [header], 0.0
     for r in rows[:n]:
         cumulative += r.ns
         head = " ".join(
@@ -133,13 +154,13 @@ def _summed(rows, n, header, count_format, what, line_width):
     rest = sum(r.ns for r in rows[n:])
     lines.append(
         "   ... (remaining %i %s account for %6.2f%%(%.2fs) of the runtime)"
-        % (max(0, len(rows) - n), what, _percent(rest, local), rest * 1e-9)
+        % (max(0, len(rows) - n), what, percent(rest, local), rest * 1e-9)
     )
     return [*lines, ""]
 
 
-def apply_section(profile, n, line_width=512):
-    """Return the lines about Applys; the number before a name is the place in its function."""
+def apply_section(profile: ProfileData, n: int, line_width: int = 512) -> list[str]:
+    """Return the lines about Applys; the number before a name is the position in its function."""
     local = profile.local_ns
     with_memory = any(f.memory for f in profile.functions)
     header = _APPLY_HEADER
@@ -167,12 +188,12 @@ def apply_section(profile, n, line_width=512):
         header,
         *lines,
         "   ... (remaining %i Apply instances account for %.2f%%(%.2fs) of the runtime)"
-        % (max(0, len(applys) - n), _percent(rest, local), rest * 1e-9),
+        % (max(0, len(applys) - n), percent(rest, local), rest * 1e-9),
         "",
     ]
 
 
-def _flops(apply):
+def _flops(apply: ApplyProfile) -> tuple[str, str]:
     """Return the columns of millions of operations, and of billions a second."""
     if not apply.flops or not apply.total:
         return " " * 8, " " * 10
@@ -180,25 +201,16 @@ def _flops(apply):
     return "%8.1f" % (apply.flops / 1e6), "%10.1f" % (apply.flops / seconds / 1e9)
 
 
-def _arrays(what, arrays):
+def _arrays(what: str, arrays: Sequence[ArrayProfile | None]) -> list[str]:
     return [
         "    %s %d: dtype=%s, shape=%s, strides=%s"
         % (
             (what, i, "no dtype", "no shape", "no strides")
             if a is None
-            else (what, i, a.dtype, a.shape, "c" if _is_contiguous(a) else a.strides)
+            else (what, i, a.dtype, a.shape, "c" if is_contiguous(a) else a.strides)
         )
         for i, a in enumerate(arrays)
     ]
-
-
-def _is_contiguous(array):
-    expected = array.bytes
-    for n, step in zip(array.shape, array.strides, strict=True):
-        expected //= max(n, 1)
-        if n > 1 and step != expected:
-            return False
-    return True
 
 
 # --- memory ---------------------------------------------------------------------------------------
@@ -207,59 +219,24 @@ def _is_contiguous(array):
 _NO_MEMORY = Peaks(0, 0, 0, 0, 0)
 
 
-def memory_section(profile, n=20, min_memory_size=1024):
-    """Return the lines about memory; none where it was not measured."""
+def memory_section(profile: ProfileData, n: int = 20, min_memory_size: int = 1024) -> list[str]:
+    """Return the lines about memory; [] if it was not measured."""
     memories = [f.memory for f in profile.functions if f.memory]
     if not memories:
         return []
     several = len(profile.functions) > 1
-    lines = [
+    return [
         "Memory Profile (the max between all functions in that profile)"
         if several
         else "Memory Profile",
         "(Sparse variables are ignored)",
         "(For values in brackets, it's for linker = c|py",
         "---",
-    ]
-
-    def block(title, value, bracket=None):
-        def told(part):
-            text = "%dKB" % _kb(max(value(part(m)) for m in memories))
-            if bracket is not None:
-                text += " (%dKB)" % _kb(max(bracket(part(m)) for m in memories))
-            return text
-
-        return [
-            f"    {title}",
-            f"        CPU: {told(lambda m: m.host or m)}",
-            f"        GPU: {told(lambda m: m.device or _NO_MEMORY)}",
-            f"        CPU + GPU: {told(lambda m: m)}",
-        ]
-
-    lines += block(
-        "Max peak memory with current setting", lambda m: m.peak, lambda m: m.peak_toposort
-    )
-    lines += block(
-        "Max peak memory with current setting and Theano flag optimizer_excluding=inplace",
-        lambda m: m.copying,
-        lambda m: m.copying_toposort,
-    )
-    lines += block(
-        "Max peak memory if allow_gc=False (linker don't make a difference)", lambda m: m.total
-    )
-    lines.append("---")
-    least = [m for m in memories if m.least is not None]
-    if least:
-        sure = "" if all(m.least_is_sure for m in least) else "at most "
-        lines += [
-            "    Minimum peak from all valid apply node order is %s%dKB(took %.3fs to compute)"
-            % (sure, _kb(max(m.least for m in least)), sum(m.least_seconds for m in least)),
-            "---",
-        ]
-    lines += _classic_memory(memories)
-    if several:
-        lines.append("    This list is based on all functions in the profile")
-    lines += [
+        *_peaks(memories),
+        "---",
+        *_least_peak(memories),
+        *_classic_memory(memories),
+        *(["    This list is based on all functions in the profile"] if several else []),
         "",
         "    <Sum apply outputs (bytes)> <Apply outputs shape> <created/inplace/view> <Apply node>",
         "",
@@ -269,13 +246,67 @@ def memory_section(profile, n=20, min_memory_size=1024):
         "reported here. If you use DebugMode, warnings will be emitted in those cases.",
         "",
     ]
-    return lines
 
 
-def _classic_memory(memories):
-    """Return the lines that older releases had: what sharing and freeing memory save.
+#: the figures of all memory, or of one of host and device
+_Figures = MemoryProfile | Peaks
+_Figure = Callable[[_Figures], int]
 
-    These are maxima over all functions; what is saved is the difference of two of them.
+
+def _peaks(memories: Sequence[MemoryProfile]) -> list[str]:
+    """Return the lines about the largest peaks of all functions."""
+    setting = "Max peak memory with current setting"
+    return [
+        *_peak(memories, setting, lambda m: m.peak, lambda m: m.peak_toposort),
+        *_peak(
+            memories, f"{setting} and Theano flag optimizer_excluding=inplace",
+            lambda m: m.copying, lambda m: m.copying_toposort,
+        ),
+        *_peak(
+            memories, "Max peak memory if allow_gc=False (linker don't make a difference)",
+            lambda m: m.total,
+        ),
+    ]  # fmt: skip
+
+
+def _peak(
+    memories: Sequence[MemoryProfile], title: str, value: _Figure, bracket: _Figure | None = None
+) -> list[str]:
+    """Return the lines about one figure, for the host, the device, and both together.
+
+    bracket: the figure in brackets, if there is one.
+    """
+
+    def kilobytes(parts: Sequence[_Figures]) -> str:
+        text = "%dKB" % _kb(max(map(value, parts)))
+        return text if bracket is None else text + " (%dKB)" % _kb(max(map(bracket, parts)))
+
+    return [
+        f"    {title}",
+        f"        CPU: {kilobytes([m.host or m for m in memories])}",
+        f"        GPU: {kilobytes([m.device or _NO_MEMORY for m in memories])}",
+        f"        CPU + GPU: {kilobytes(memories)}",
+    ]
+
+
+def _least_peak(memories: Sequence[MemoryProfile]) -> list[str]:
+    """Return the lines about the lowest peak of any order; [] unless it was asked for."""
+    known = [m for m in memories if m.least is not None]
+    if not known:
+        return []
+    sure = "" if all(m.least_is_sure for m in known) else "at most "
+    least = max(m.least or 0 for m in known)
+    return [
+        "    Minimum peak from all valid apply node order is %s%dKB(took %.3fs to compute)"
+        % (sure, _kb(least), sum(m.least_seconds for m in known)),
+        "---",
+    ]
+
+
+def _classic_memory(memories: Sequence[MemoryProfile]) -> list[str]:
+    """Return the lines of older Theano releases: what sharing and freeing memory save.
+
+    These are maxima over all functions; the memory saved is the difference of two of them.
     """
     apart, copying, total, vm, c_py = (
         max(getattr(m, name) for m in memories)
@@ -295,7 +326,7 @@ def _classic_memory(memories):
     ]
 
 
-def _memory_rows(profile, n, min_memory_size):
+def _memory_rows(profile: ProfileData, n: int, min_memory_size: int) -> list[str]:
     sized = [(sum(a.bytes for a in x.output_arrays if a), x) for x in profile.applys]
     sized.sort(key=lambda pair: -pair[0])
     shown = [pair for pair in sized[:n] if pair[0] >= min_memory_size]
@@ -310,7 +341,7 @@ def _memory_rows(profile, n, min_memory_size):
         for size, apply in shown
     ]
     rest, total = sum(size for size, _ in sized[len(shown) :]), sum(size for size, _ in sized)
-    share = "(%.2f%%)" % _percent(rest, total) if total else "0%"
+    share = "(%.2f%%)" % percent(rest, total) if total else "0%"
     lines.append(
         "   ... (remaining %i Apply account for %4dB/%dB (%s) of the Apply with dense outputs "
         "sizes)" % (len(sized) - len(shown), rest, total, share)
@@ -323,32 +354,28 @@ def _memory_rows(profile, n, min_memory_size):
     return lines
 
 
-def _kb(count):
+def _kb(count: float) -> int:
     return round(count / 1024)
 
 
 # --- columns --------------------------------------------------------------------------------------
 
 
-def _times(ns, calls, cumulative, local):
+def _times(ns: float, calls: int, cumulative: float, local: float) -> list[str]:
     return [
-        "  %4.1f%% " % _percent(ns, local),
-        " %5.1f%% " % _percent(cumulative, local),
+        "  %4.1f%% " % percent(ns, local),
+        " %5.1f%% " % percent(cumulative, local),
         "   %7.3fs " % (ns * 1e-9),
         "     %8.2es " % (ns * 1e-9 / calls if calls else 0.0),
     ]
 
 
-def _percent(part, whole):
-    return 100 * part / whole if whole else 0.0
-
-
-def _cut(name, header, line_width):
-    """Return a name without what stands beyond the width of a line as long as its header."""
+def _cut(name: str, header: str, line_width: int) -> str:
+    """Return a name cut at the width of a line; it starts at the last column of the header."""
     return name[: max(line_width - header.rindex("<"), 0)]
 
 
-def tips_section(profile):
+def tips_section(profile: ProfileData) -> list[str]:
     """Return the lines with tips."""
-    found = [f"  - {tip}" for tip in tips.tips(profile)]
+    found = [f"  - {tip}" for tip in theanotips.tips(profile)]
     return [*_TIPS_HEADER, *(found or ["  Sorry, no tip for today."])]

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
+from opwise.profiling.model import FunctionProfile, ProfileData
+
+#: the record of a pass, or of a rule
+Record = dict[str, Any]
+
 _TITLE = ["Optimizer Profile", "-----------------"]
 
 
-def section(profile):
-    """Return the lines about the rewrites of each function that they were recorded for."""
-    lines = []
+def section(profile: ProfileData) -> list[str]:
+    """Return the lines about the rewrites of each function that has them recorded."""
+    lines: list[str] = []
     for function in profile.functions:
         if function.rewrites:
-            lines += [*_TITLE, *_whole(function), ""]
+            lines += [*_TITLE, *_whole(function, function.rewrites), ""]
     return lines
 
 
-def _whole(function):
-    record = function.rewrites
+def _whole(function: FunctionProfile, record: Record) -> list[str]:
     return [
         " %s  %s  time %.3fs for %d/%d nodes before/after optimization"
         % (record["kind"], record["name"], record["seconds"], record["nodes_before"],
@@ -26,9 +33,9 @@ def _whole(function):
     ]  # fmt: skip
 
 
-def _passes(records, indent):
+def _passes(records: Iterable[Record], indent: str) -> list[str]:
     """Return the lines of some passes, the slowest first."""
-    lines = []
+    lines: list[str] = []
     for record in sorted(records, key=lambda r: -r["seconds"]):
         about = tuple(record[k] for k in ("name", "kind", "index", "nodes_before", "nodes_after"))
         lines.append(f"{indent}{record['seconds']:f}s - {about} - {record['validate']:.3f}s")
@@ -36,25 +43,11 @@ def _passes(records, indent):
     return lines
 
 
-def _details(record, indent):
+def _details(record: Record, indent: str) -> list[str]:
     counts, lines = record["counts"], []
     if record["failed"]:
         lines.append(f"{indent}it failed, and the graph was put back")
-    if "rounds" in counts:
-        lines += [
-            "%s%s      %s" % (indent, record["kind"], record["name"]),
-            "%s  time %.3fs for %d passes" % (indent, record["seconds"], counts["rounds"]),
-            "%s  nb nodes (start, end,  max) %d %d %d"
-            % (indent, record["nodes_before"], record["nodes_after"], counts["most_nodes"]),
-        ]
-    elif "merged" in counts:
-        lines += [
-            indent + record["kind"],
-            "%s  nb fail=%5d merged=%5d constant=%5d"
-            % (indent, counts["failures"], counts["merged"], counts["constants"]),
-        ]
-    elif counts:
-        lines += [f"{indent}{name} {value}" for name, value in counts.items()]
+    lines += _counts(record, indent)
     lines += _rules(record["rules"], indent + "  ")
     if "rounds" in counts and record["passes"]:
         lines.append(f"{indent}Global, final and clean up optimizers")
@@ -65,8 +58,28 @@ def _details(record, indent):
     return lines
 
 
-def _rules(rules, indent):
+def _counts(record: Record, indent: str) -> list[str]:
+    """Return the lines of the counts of a pass, which depend on its kind."""
+    counts = record["counts"]
+    if "rounds" in counts:
+        return [
+            "%s%s      %s" % (indent, record["kind"], record["name"]),
+            "%s  time %.3fs for %d passes" % (indent, record["seconds"], counts["rounds"]),
+            "%s  nb nodes (start, end,  max) %d %d %d"
+            % (indent, record["nodes_before"], record["nodes_after"], counts["most_nodes"]),
+        ]
+    if "merged" in counts:
+        return [
+            indent + record["kind"],
+            "%s  nb fail=%5d merged=%5d constant=%5d"
+            % (indent, counts["failures"], counts["merged"], counts["constants"]),
+        ]
+    return [f"{indent}{name} {value}" for name, value in counts.items()]
+
+
+def _rules(rules: Iterable[Record], indent: str) -> list[str]:
     """Return the lines about rules: those that did something, then those that took time."""
+    rules = list(rules)
     used = sorted((r for r in rules if r["applied"]), key=lambda r: (-r["seconds"], -r["applied"]))
     idle = sorted((r for r in rules if not r["applied"]), key=lambda r: -r["seconds"])
     lines = []

@@ -1,8 +1,15 @@
-"""The text of a profile against the machine's limit: what each Apply could gain, and why."""
+"""The text of a profile against the limits of the hardware: what each Apply could gain, and why."""
 
 from __future__ import annotations
 
-from opwise.profiling import roofline
+from collections.abc import Iterator
+
+from opwise.profiling import machinelimits, roofline
+from opwise.profiling.machinelimits import MachineLimits
+from opwise.profiling.memory import readable
+from opwise.profiling.model import ProfileData
+from opwise.profiling.reports.wording import counted, percent
+from opwise.profiling.roofline import RooflineRow
 
 _HEADER = (
     "<gain> <apply time> <#call> <GB/s> <from> <GFLOP/s> <share of limit> <bound by> <id> "
@@ -15,10 +22,12 @@ _LEGEND = (
 )
 
 
-def section(profile, machine, n=20, line_width=512):
-    """Return the lines about what Applys take beyond what a machine needs for them.
+def section(
+    profile: ProfileData, machine: MachineLimits | None, n: int = 20, line_width: int = 512
+) -> list[str]:
+    """Return the lines about what Applys take beyond the least time that the hardware needs.
 
-    machine: a ``roofline.Machine``, or None. n: how many Applys are shown, those with most to gain
+    machine: the limits of the host, or None. n: how many Applys are shown, those with most to gain
     first. line_width: where names are cut.
     """
     found = roofline.rows(profile, machine)
@@ -36,51 +45,48 @@ def section(profile, machine, n=20, line_width=512):
     ]
 
 
-def machine_lines(machine):
-    """Return the lines that tell what a machine can do at best."""
-    _, memory = machine.one[-1]
-    threads = machine.threads
+def machine_lines(machine: MachineLimits) -> list[str]:
+    """Return the lines about the peak rates of a processor."""
+    processors, threads = counted(machine.processors, "processor"), machine.threads
     lines = [
-        "  Machine: %s, %s, %s, vectors: %s"
-        % (
-            machine.processor,
-            _counted(machine.processors, "processor"),
-            _counted(threads, "thread"),
-            machine.vectors,
-        ),
-        "  From main memory (RAM): %.1f GB/s%s" % (memory, _with_all(machine.all[-1][1], threads)),
+        "  Hardware: %s, %s, %s, vectors: %s"
+        % (machine.processor, processors, counted(threads, "thread"), machine.vectors),
+        *_bandwidths(machine),
     ]
-    for level, size in enumerate(machine.caches, 1):
-        fits = size // 2
-        at_once = machine.bandwidth(fits, threads) if fits >= machine.all[0][0] else None
-        lines.append(
-            "  From the L%d cache, %dKB: %.1f GB/s%s"
-            % (level, size >> 10, machine.bandwidth(fits), _with_all(at_once, threads))
-        )
     for peak in machine.peaks:
+        what = "products" if peak.fused else "loops"
         lines.append(
             "  Peak of %s, %s: %.1f GFLOP/s%s"
-            % (
-                peak.dtype,
-                "products" if peak.fused else "loops",
-                peak.one,
-                _with_all(peak.all, threads),
-            )
+            % (peak.dtype, what, peak.one, _with_all(peak.all, threads))
         )
     lines.append("  A step that does nothing: %.0f ns" % machine.step_ns)
-    if machine.quiet < roofline.QUIET:
+    if machine.quiet < machinelimits.QUIET:
         lines.append(
-            "  Other programs were at work when this was measured, which got %.0f%% of the "
-            "processors: limits may be too low" % (100 * machine.quiet)
+            "  Other programs ran during the measurement, which got %.0f%% of the processors: "
+            "limits may be too low" % (100 * machine.quiet)
         )
     return lines
 
 
-def device_lines(name, machine):
-    """Return the lines that tell what a device can do at best."""
+def _bandwidths(machine: MachineLimits) -> Iterator[str]:
+    """Yield a line for main memory, then for each cache, the nearest first."""
+    threads = machine.threads
+    together = _with_all(machine.all[-1][1], threads)
+    yield "  From main memory (RAM): %.1f GB/s%s" % (machine.one[-1][1], together)
+    for level, size in enumerate(machine.caches, 1):
+        fits = size // 2
+        at_once = machine.bandwidth(fits, threads) if fits >= machine.all[0][0] else None
+        yield (
+            "  From the L%d cache, %s: %.1f GB/s%s"
+            % (level, readable(size), machine.bandwidth(fits), _with_all(at_once, threads))
+        )
+
+
+def device_lines(name: str, machine: MachineLimits) -> list[str]:
+    """Return the lines about the peak rates of a device."""
     return [
         "  Device %s: %s, %s"
-        % (name, machine.processor, _counted(machine.processors, "multiprocessor")),
+        % (name, machine.processor, counted(machine.processors, "multiprocessor")),
         "  Copies in its memory: %.1f GB/s" % machine.one[-1][1],
         *(
             "  Peak of %s, products: %.1f GFLOP/s" % (peak.dtype, peak.one)
@@ -90,16 +96,12 @@ def device_lines(name, machine):
     ]
 
 
-def _counted(count, what):
-    return f"{count} {what}{'s' if count != 1 else ''}"
-
-
-def _with_all(rate, threads):
-    """Return what to add where all threads together were measured too."""
+def _with_all(rate: float | None, threads: int) -> str:
+    """Return the suffix with the rate of all threads together, "" if there is only one."""
     return "" if rate is None or threads <= 1 else ", all threads %.1f" % rate
 
 
-def _line(row):
+def _line(row: RooflineRow) -> str:
     return " ".join(
         [
             _cell("%10.6fs", row.gain),
@@ -116,25 +118,21 @@ def _line(row):
     )
 
 
-def _cell(form, value):
-    """Return a column, with a dash in the place of what is not known."""
+def _cell(form: str, value: float | None) -> str:
+    """Return a column, a dash for None."""
     return form % value if value is not None else "-".rjust(len(form % 0.0))
 
 
-def _sums(found, n):
+def _sums(found: list[RooflineRow], n: int) -> list[str]:
     rest = found[n:]
     total, unknown = sum(r.total for r in found), [r for r in found if r.gain is None]
     gain = sum(r.gain for r in found if r.gain is not None)
     without = sum(r.total for r in unknown)
     return [
         "   ... (remaining %i Apply instances account for %.2f%%(%.2fs) of the runtime)"
-        % (len(rest), _percent(sum(r.total for r in rest), total), sum(r.total for r in rest)),
-        "  At the machine's limit %.3fs of %.3fs would be gained (%.1f%%)"
-        % (gain, total, _percent(gain, total)),
+        % (len(rest), percent(sum(r.total for r in rest), total), sum(r.total for r in rest)),
+        "  At the limit of the hardware, %.3fs of %.3fs would be gained (%.1f%%)"
+        % (gain, total, percent(gain, total)),
         "  %i Apply instances have no exact count of bytes or operations: %.3fs (%.1f%%)"
-        % (len(unknown), without, _percent(without, total)),
+        % (len(unknown), without, percent(without, total)),
     ]
-
-
-def _percent(part, whole):
-    return 100 * part / whole if whole else 0.0

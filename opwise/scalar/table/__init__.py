@@ -1,4 +1,4 @@
-"""The table of scalar operations, by family. Importing this fills ``opwise.scalar.row.ROWS``."""
+"""The table of scalar operations, by family. Importing this fills ``opwise.scalar.spec.ROWS``."""
 
 from opwise.scalar.table import (  # noqa: F401  (imported for the rows that they add)
     arithmetic,

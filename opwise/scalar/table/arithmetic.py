@@ -3,7 +3,7 @@
 import numpy as np
 
 from opwise.scalar import dtypes as d
-from opwise.scalar.row import row
+from opwise.scalar.spec import row
 
 
 def _sum(*xs):
@@ -84,7 +84,7 @@ def _real_abs(dtype):
 row(
     "add", "Add", -1, d.upcast, _sum, "{x} + {y}",
     lambda F, *a: tuple(a[-1] for _ in a[:-2]),
-    label="add", infix="+", commutative=True, associative=True, identity=0, flops=1,
+    label="add", infix="+", commutative=True, associative=True, flops=1,
     doc="Sum of the operands.",
 )  # fmt: skip
 row(
@@ -93,7 +93,7 @@ row(
         a[-1] if len(a) == 3 else F.mul(a[-1], *(x for j, x in enumerate(a[:-2]) if j != i))
         for i in range(len(a) - 2)
     ),
-    label="mul", infix="*", commutative=True, associative=True, identity=1, flops=1,
+    label="mul", infix="*", commutative=True, associative=True, flops=1,
     doc="Product of the operands.",
 )  # fmt: skip
 row(
@@ -213,13 +213,13 @@ row(
 row(
     "switch", "Switch", 3, lambda c, x, y: d.upcast(x, y), np.where, "({x} ? {y} : {w})",
     lambda F, c, x, y, z, g: (0, F.switch(c, g, 0), F.switch(c, 0, g)),
-    compute=None, extra={"condition": True},
+    compute=None, first_is_condition=True,
     doc="The second operand where the first is not 0, else the third.",
 )  # fmt: skip
 row(
     "second", "Second", 2, lambda x, y: y, _second, "{y}",
     lambda F, x, y, z, g: (0, g),
-    label="second", flops=0, extra={"ignores_first": True},
+    label="second", flops=0, ignores_first=True,
     doc="The second operand, with the shape of both.",
 )  # fmt: skip
 row(

@@ -1,11 +1,17 @@
 """Comparisons and tests, which give bool and have no gradient."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from opwise.scalar import dtypes as d
-from opwise.scalar.row import row
+from opwise.scalar.spec import row
 
-_NO_GRADIENT = {1: lambda F, x, z, g: 0, 2: lambda F, x, y, z, g: (0, 0)}
+_NO_GRADIENT: dict[int, Callable[..., Any]] = {
+    1: lambda F, x, z, g: 0,
+    2: lambda F, x, y, z, g: (0, 0),
+}
 
 
 def _compare(name, cls, numpy, operator, commutative=False):

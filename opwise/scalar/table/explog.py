@@ -3,7 +3,7 @@
 import numpy as np
 
 from opwise.scalar import dtypes as d
-from opwise.scalar.row import row
+from opwise.scalar.spec import row
 
 
 def _sigmoid(x):

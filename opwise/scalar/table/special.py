@@ -1,4 +1,4 @@
-"""Special functions, computed by C's mathematics library or, where it has none, by scipy.
+"""Special functions, from C's math library if it has them, otherwise from scipy.
 
 scipy is imported when one of them first runs.
 """
@@ -6,7 +6,7 @@ scipy is imported when one of them first runs.
 import numpy as np
 
 from opwise.scalar import dtypes as d
-from opwise.scalar.row import row
+from opwise.scalar.spec import row
 
 _TWO_OVER_SQRT_PI = float(2 / np.sqrt(np.pi))
 _HALF_SQRT_PI = float(np.sqrt(np.pi) / 2)

@@ -1,8 +1,9 @@
-"""Batch normalisation, as expressions of elementwise functions, means and variances."""
+"""Batch normalisation, made of elementwise functions, means and variances."""
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -10,11 +11,12 @@ from opwise.scalar import dtypes
 from opwise.scalar.composite import Composite
 from opwise.scalar.op import OPS
 from opwise.scalar.types import get_scalar_type
-from opwise.tensor.elemwise import Elemwise, cast, dimshuffle, elemwise
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.reduce import mean as mean_
 from opwise.tensor.reduce import prod, var
 from opwise.tensor.shape import addbroadcast, shape
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable, constant
 
 __all__ = [
     "BNComposite",
@@ -25,18 +27,20 @@ __all__ = [
 
 
 @cache
-def BNComposite(dtype):
+def BNComposite(dtype: str) -> Any:
     """Return the scalar op (x - mean) / std * gamma + beta on five numbers of ``dtype``."""
     x, mean, std, gamma, beta = (get_scalar_type(dtype).make_variable() for _ in range(5))
     normalised = OPS["true_div"](OPS["sub"](x, mean), std)
     return Composite([x, mean, std, gamma, beta], [OPS["add"](OPS["mul"](normalised, gamma), beta)])
 
 
-def batch_normalization(inputs, gamma, beta, mean, std, mode="low_mem"):
+def batch_normalization(
+    inputs: Any, gamma: Any, beta: Any, mean: Any, std: Any, mode: str = "low_mem"
+) -> TensorVariable:
     """Return (inputs - mean) / std * gamma + beta.
 
-    All broadcast against each other. mode: 'low_mem' for one elementwise operation, 'high_mem' for
-    several, with gamma / std computed first.
+    All arguments broadcast. mode: 'low_mem' makes one elementwise operation; 'high_mem' makes
+    several, and computes gamma / std first.
     """
     if mode == "low_mem":
         operands = [as_tensor_variable(v) for v in (inputs, mean, std, gamma, beta)]
@@ -49,25 +53,25 @@ def batch_normalization(inputs, gamma, beta, mean, std, mode="low_mem"):
 
 
 def batch_normalization_train(
-    inputs,
-    gamma,
-    beta,
-    axes="per-activation",
-    epsilon=1e-4,
-    running_average_factor=0.1,
-    running_mean=None,
-    running_var=None,
-):
+    inputs: Any,
+    gamma: Any,
+    beta: Any,
+    axes: Any = "per-activation",
+    epsilon: float = 1e-4,
+    running_average_factor: float = 0.1,
+    running_mean: TensorLike | None = None,
+    running_var: TensorLike | None = None,
+) -> tuple[Any, ...]:
     """Return inputs normalised by their own mean and variance, scaled and shifted; and statistics.
 
-    axes: those that means are taken over: 'per-activation' (the first), 'spatial' (all but the
-    second), or a sequence of integers. gamma, beta, running_mean, running_var: of inputs' shape,
-    with the axes of length 1 or left out. epsilon: added to the variance, at least 1e-5.
+    axes: the axes to average over: 'per-activation' (the first), 'spatial' (all but the second), or
+    a sequence of integers. gamma, beta, running_mean, running_var: of the shape of inputs, with
+    these axes of length 1 or left out. epsilon: added to the variance, at least 1e-5.
 
     The results are the normalised inputs, the mean, 1 / sqrt(variance + epsilon), and, if running
     averages are given, these moved by running_average_factor towards the mean and towards the
-    unbiased variance. Statistics have the dimensions of gamma. Raises ValueError for axes, numbers
-    of dimensions or an epsilon that do not fit.
+    unbiased variance. Statistics have the dimensions of gamma. Raises ValueError if axes,
+    numbers of dimensions or epsilon are invalid.
     """
     inputs, gamma, beta = map(as_tensor_variable, (inputs, gamma, beta))
     axes = _axes(axes, inputs.type.ndim)
@@ -100,7 +104,15 @@ def batch_normalization_train(
     return (out, *map(layout.contracted, results))
 
 
-def batch_normalization_test(inputs, gamma, beta, mean, var, axes="per-activation", epsilon=1e-4):
+def batch_normalization_test(
+    inputs: Any,
+    gamma: Any,
+    beta: Any,
+    mean: Any,
+    var: Any,
+    axes: Any = "per-activation",
+    epsilon: float = 1e-4,
+) -> TensorVariable:
     """Return inputs normalised by a given mean and variance, scaled and shifted.
 
     Arguments as for ``batch_normalization_train``; mean and var have the dimensions of gamma.
@@ -135,14 +147,14 @@ def _axes(axes, ndim):
 
 
 def _checked_epsilon(epsilon):
-    # cuDNN takes no smaller one, and a graph must give the same on every device
+    # cuDNN accepts no smaller one, and results must not depend on the device
     if not np.asarray(epsilon) >= 1e-5:
         raise ValueError(f"epsilon must be at least 1e-5, got {epsilon}")
     return float(epsilon)
 
 
 class _Layout:
-    """How parameters with or without the axes of normalisation fit to the inputs."""
+    """The dimensions of parameters, which may lack the axes of normalisation."""
 
     def __init__(self, inputs, axes, gamma, beta):
         self.ndim = inputs.type.ndim
@@ -172,7 +184,7 @@ class _Layout:
         return dimshuffle(param, ["x" if a in self.axes else next(kept) for a in range(self.ndim)])
 
     def contracted(self, statistic):
-        """Return a statistic of all dimensions with as many as the parameters have."""
+        """Return a statistic with the dimensions of the parameters."""
         if self.params_ndim == self.ndim:
             return statistic
         return dimshuffle(statistic, [a for a in range(self.ndim) if a not in self.axes])

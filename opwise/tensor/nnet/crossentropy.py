@@ -1,13 +1,15 @@
-"""Cross entropies: Ops on a class for each row (softmax included), and functions built of them."""
+"""Cross entropies: Ops for one label per row, also fused with softmax, and functions."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type, is_disconnected
 from opwise.graph.op import Op
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
 from opwise.tensor.creation import arange, zeros
 from opwise.tensor.elemwise import elemwise, zeros_like
@@ -24,7 +26,7 @@ from opwise.tensor.reduce import max_and_argmax
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.subtensor import inc_subtensor, set_subtensor
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
 
 __all__ = [
     "CrossentropyCategorical1Hot",
@@ -66,7 +68,7 @@ def _check_labels(labels, rows, name):
 
 
 def _picked(x, labels):
-    """Return the element of each row that its label names, as a vector."""
+    """Return the vector of the elements ``x[row, label of the row]``."""
     return x[arange(labels.shape[0]), labels]
 
 
@@ -74,7 +76,7 @@ def _picked(x, labels):
 
 
 class CrossentropySoftmaxArgmax1HotWithBias(Op):
-    """Softmax of x + b, its cross entropy with labels, and the predicted class, in one go.
+    """Computes softmax(x + b), its cross entropy with labels, and the predicted class.
 
     x: matrix of floats; b: vector, an element for each column; y_idx: vector of integers, a class
     for each row. Outputs: -log(softmax(x + b)[row, label]) for each row; the softmax; the column
@@ -82,7 +84,7 @@ class CrossentropySoftmaxArgmax1HotWithBias(Op):
     """
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin = nout = 3
 
     def __init__(self, **kwargs):
@@ -153,7 +155,7 @@ class CrossentropySoftmax1HotWithBiasDx(Op):
     """
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin, nout = 3, 1
 
     def make_node(self, dy, sm, y_idx):
@@ -203,25 +205,31 @@ def _no_bias(x):
     return zeros((x.shape[1],), x.type.dtype)
 
 
-def crossentropy_softmax_1hot_with_bias(x, b, y_idx, **kwargs):
+def crossentropy_softmax_1hot_with_bias(
+    x: TensorLike, b: TensorLike, y_idx: TensorLike, **kwargs: Any
+) -> Any:
     """Return the cross entropy of softmax(x + b) with labels, a vector, and the softmax."""
     return crossentropy_softmax_argmax_1hot_with_bias(x, b, y_idx, **kwargs)[:2]
 
 
-def crossentropy_softmax_1hot(x, y_idx, **kwargs):
+def crossentropy_softmax_1hot(x: TensorLike, y_idx: TensorLike, **kwargs: Any) -> Any:
     """Return the cross entropy of softmax(x) with labels, a vector, and the softmax."""
     x = as_tensor_variable(x)
     return crossentropy_softmax_1hot_with_bias(x, _no_bias(x), y_idx, **kwargs)
 
 
-def crossentropy_softmax_max_and_argmax_1hot_with_bias(x, b, y_idx, **kwargs):
-    """Return cross entropy, softmax of x + b, and the maximum and its column in each row of it."""
+def crossentropy_softmax_max_and_argmax_1hot_with_bias(
+    x: TensorLike, b: TensorLike, y_idx: TensorLike, **kwargs: Any
+) -> Any:
+    """Return cross entropy and softmax(x + b), and the maximum of each row and its column."""
     nll, sm = crossentropy_softmax_1hot_with_bias(x, b, y_idx, **kwargs)
     return [nll, sm, *max_and_argmax(sm, axis=-1)]
 
 
-def crossentropy_softmax_max_and_argmax_1hot(x, y_idx, **kwargs):
-    """Return cross entropy, softmax of x, and the maximum and its column in each row of it."""
+def crossentropy_softmax_max_and_argmax_1hot(
+    x: TensorLike, y_idx: TensorLike, **kwargs: Any
+) -> Any:
+    """Return cross entropy and softmax(x), and the maximum of each row and its column."""
     x = as_tensor_variable(x)
     return crossentropy_softmax_max_and_argmax_1hot_with_bias(x, _no_bias(x), y_idx, **kwargs)
 
@@ -230,7 +238,7 @@ def crossentropy_softmax_max_and_argmax_1hot(x, y_idx, **kwargs):
 
 
 class CrossentropyCategorical1Hot(Op):
-    """-log of the probability that each row of a matrix gives to its label, as a vector."""
+    """-log of the probability of each row's label, as a vector."""
 
     __props__ = ()
 
@@ -238,7 +246,7 @@ class CrossentropyCategorical1Hot(Op):
         coding, labels = as_tensor_variable(coding_dist), as_tensor_variable(true_one_of_n)
         if coding.type.ndim != 2:
             raise TypeError("matrix required for argument: coding_dist")
-        # no narrower integers: a program that runs here runs under Theano too
+        # narrower integers are refused, as in Theano
         if labels.type.ndim != 1 or labels.type.dtype not in ("int32", "int64"):
             raise TypeError(
                 "integer vector required for argument: true_one_of_n"
@@ -275,7 +283,7 @@ class CrossentropyCategorical1Hot(Op):
 
 
 class CrossentropyCategorical1HotGrad(Op):
-    """The gradient of ``CrossentropyCategorical1Hot`` by the probabilities, given that by y."""
+    """The gradient of ``CrossentropyCategorical1Hot`` by the probabilities, from that by y."""
 
     __props__ = ()
 
@@ -311,12 +319,12 @@ crossentropy_categorical_1hot = CrossentropyCategorical1Hot()
 crossentropy_categorical_1hot_grad = CrossentropyCategorical1HotGrad()
 
 
-def categorical_crossentropy(coding_dist, true_dist):
+def categorical_crossentropy(coding_dist: TensorLike, true_dist: TensorLike) -> TensorVariable:
     """Return the cross entropy of distributions along the last dimension with the true ones.
 
     coding_dist: probabilities. true_dist: probabilities of the same shape, or, with one dimension
     less (a vector of integers), the class of each row. The result lacks the last dimension.
-    TypeError for other ranks.
+    Raises TypeError for other ranks.
     """
     coding_dist, true_dist = as_tensor_variable(coding_dist), as_tensor_variable(true_dist)
     if true_dist.type.ndim == coding_dist.type.ndim:
@@ -330,14 +338,14 @@ def categorical_crossentropy(coding_dist, true_dist):
     )
 
 
-def binary_crossentropy(output, target):
+def binary_crossentropy(output: Any, target: Any) -> TensorVariable:
     """Return the cross entropy, elementwise, of probabilities ``output`` with ``target``."""
     output, target = as_tensor_variable(output), as_tensor_variable(target)
     log = elemwise("log")
     return -(target * log(output) + (1.0 - target) * log(1.0 - output))
 
 
-def sigmoid_binary_crossentropy(output, target):
+def sigmoid_binary_crossentropy(output: TensorLike, target: TensorLike) -> TensorVariable:
     """Return binary_crossentropy(sigmoid(output), target), accurate for large outputs."""
     output, target = as_tensor_variable(output), as_tensor_variable(target)
     return target * softplus(-output) + (1.0 - target) * softplus(output)

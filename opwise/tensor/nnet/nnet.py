@@ -1,9 +1,11 @@
-"""Activation functions and other expressions of neural networks, with the names of the Ops.
+"""Activation functions and other expressions of neural networks.
 
 Softmax is in ``rowsoftmax``, cross entropies in ``crossentropy``, sigmoids in ``sigm``.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +15,8 @@ from opwise.scalar import dtypes
 from opwise.scalar.op import CLASSES, OPS
 from opwise.tensor.blas import batched_dot
 from opwise.tensor.creation import arange
-from opwise.tensor.dot import dot, tensordot
-from opwise.tensor.elemwise import cast, dimshuffle, elemwise
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.extra_ops import Unique
 from opwise.tensor.join import concatenate
 from opwise.tensor.nnet import crossentropy, rowsoftmax
@@ -22,10 +24,11 @@ from opwise.tensor.nnet.crossentropy import *  # noqa: F403
 from opwise.tensor.nnet.rowsoftmax import *  # noqa: F403
 from opwise.tensor.nnet.rowsoftmax import softmax
 from opwise.tensor.nnet.sigm import sigmoid, softplus
+from opwise.tensor.products import dot, tensordot
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.shape import reshape
 from opwise.tensor.type import tensor_type
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
 
 __all__ = [
     *crossentropy.__all__,
@@ -55,7 +58,7 @@ scalar_softsign = OPS["scalar_softsign"]
 softsign = elemwise("scalar_softsign")
 
 
-def relu(x, alpha=0):
+def relu(x: Any, alpha: Any = 0) -> TensorVariable:
     """Return x where it is positive and ``alpha`` times x elsewhere, elementwise.
 
     alpha: a number or a tensor that broadcasts against x. The derivative at 0 is the mean of both
@@ -69,7 +72,7 @@ def relu(x, alpha=0):
     return 0.5 * (1 + alpha) * x + 0.5 * (1 - alpha) * size
 
 
-def elu(x, alpha=1):
+def elu(x: Any, alpha: Any = 1) -> TensorVariable:
     """Return x where it is positive and ``alpha`` (exp(x) - 1) elsewhere, elementwise."""
     x = as_tensor_variable(x)
     below = x
@@ -78,7 +81,7 @@ def elu(x, alpha=1):
     return elemwise("switch")(x > 0, x, alpha * elemwise("expm1")(below))
 
 
-def selu(x):
+def selu(x: Any) -> TensorVariable:
     """Return the scaled elu whose outputs keep mean 0 and variance 1 (Klambauer et al., 2017)."""
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
@@ -154,11 +157,11 @@ prepend_1_to_each_row = Prepend_scalar_constant_to_each_row(1.0)
 # --- outputs of a classifier ----------------------------------------------------------------------
 
 
-def confusion_matrix(actual, pred):
-    """Return how often each class was taken for each other, and the classes, sorted.
+def confusion_matrix(actual: TensorLike, pred: TensorLike) -> list[TensorVariable]:
+    """Return how often each class was predicted as each other class, and the sorted classes.
 
     actual, pred: vectors of labels. The first result is a matrix of int64: rows are the actual
-    classes, columns the predicted ones. ValueError unless both are vectors.
+    classes, columns the predicted ones. Raises ValueError unless both are vectors.
     """
     actual, pred = as_tensor_variable(actual), as_tensor_variable(pred)
     for labels, name in ((actual, "actual"), (pred, "pred")):
@@ -173,14 +176,23 @@ def confusion_matrix(actual, pred):
 
 
 def h_softmax(
-    x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, W2, b2, target=None
-):
-    """Return the probabilities of a softmax in two levels: of a class, then of an output in it.
+    x: TensorLike,
+    batch_size: Any,
+    n_outputs: int,
+    n_classes: int,
+    n_outputs_per_class: int,
+    W1: Any,
+    b1: Any,
+    W2: Any,
+    b2: Any,
+    target: TensorLike | None = None,
+) -> Any:
+    """Return the probabilities of a two-level softmax: over classes, then over outputs of a class.
 
     x: matrix (batch_size, features). W1, b1: (features, n_classes), (n_classes,). W2, b2:
-    (n_classes, features, n_outputs_per_class), (n_classes, n_outputs_per_class). target: vector
-    of one output for each row; the result then is the vector of their probabilities, for which
-    only one class a row is computed. Without it: the matrix of all n_outputs probabilities.
+    (n_classes, features, n_outputs_per_class), (n_classes, n_outputs_per_class). target: a
+    vector of one output for each row; the result then is the vector of their probabilities, and
+    only one class per row is computed. Without it, the result is the matrix of all probabilities.
     """
     x = as_tensor_variable(x)
     class_probs = softmax(dot(x, W1) + b1)
@@ -196,7 +208,7 @@ def h_softmax(
     target_class = target // n_outputs_per_class
     target_output = target % n_outputs_per_class
     W2, b2 = as_tensor_variable(W2), as_tensor_variable(b2)
-    # one product of a row with a matrix for each row of x
+    # for each row of x, the product with the matrix of its class
     activations = batched_dot(dimshuffle(x, (0, "x", 1)), W2[target_class])[:, 0, :]
     output_probs = softmax(activations + b2[target_class])
     rows = arange(batch_size)

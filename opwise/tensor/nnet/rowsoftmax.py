@@ -1,19 +1,21 @@
-"""The softmax of the rows of a matrix, with a bias, as logarithm; and its gradient."""
+"""The softmax of the rows of a matrix, also with a bias or as logarithm, and its gradient."""
 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.graph.variable import Variable
-from opwise.profiling import traffic
 from opwise.scalar import dtypes
-from opwise.tensor.elemwise import dimshuffle, elemwise
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.reduce import sum as sum_
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
 
 __all__ = [
     "LogSoftmax",
@@ -34,12 +36,12 @@ __all__ = [
 
 
 def is_float(x: Variable, *ndims: int) -> bool:
-    """Return whether a tensor holds floating-point numbers and has one of these dimensions."""
+    """Return whether a tensor is of floats and has one of these numbers of dimensions."""
     return x.type.dtype in dtypes.FLOATS and x.type.ndim in ndims
 
 
 def _as_rows(x, name: str) -> Variable:
-    """Return ``x`` as a matrix; a vector becomes its one row. ValueError for anything else."""
+    """Return ``x`` as a matrix; a vector becomes a single row. Raises ValueError for others."""
     x = as_tensor_variable(x)
     if not is_float(x, 1, 2):
         raise ValueError(
@@ -60,7 +62,7 @@ def as_column(x: Variable) -> Variable:
 
 
 def check_bias(x: np.ndarray, b: np.ndarray) -> None:
-    """Raise ValueError unless a bias has an element for each column: it is not broadcast."""
+    """Raise ValueError unless a bias has an element for each column: it does not broadcast."""
     if b.shape[0] != x.shape[1]:
         raise ValueError(f"b has {b.shape[0]} elements, but x has {x.shape[1]} columns: {x.shape}")
 
@@ -69,7 +71,7 @@ def check_bias(x: np.ndarray, b: np.ndarray) -> None:
 
 
 def below_zero(x: np.ndarray) -> np.ndarray:
-    """Return ``x`` less the maximum of each row, so that exp cannot overflow; no float16."""
+    """Return ``x`` minus the maximum of each row, at least in float32: exp cannot overflow."""
     if x.dtype == np.float16:
         x = x.astype(np.float32)
     return x - x.max(axis=1, keepdims=True, initial=-np.inf)
@@ -85,10 +87,10 @@ def softmax_of_rows(x: np.ndarray) -> np.ndarray:
 
 
 class Softmax(Op):
-    """exp(x) over the sum of exp(x) in each row of a matrix of floats; a vector is one row."""
+    """exp(x) divided by its sum over each row of a matrix of floats; a vector is one row."""
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin = nout = 1
 
     def make_node(self, x):
@@ -107,7 +109,7 @@ class Softmax(Op):
         return [softmax_grad(output_gradients[0], outputs[0])]
 
     def R_op(self, inputs, eval_points):
-        # the matrix of derivatives of a row is symmetric
+        # the Jacobian of a row is symmetric
         if eval_points[0] is None:
             return [None]
         return [softmax_grad(eval_points[0], self(inputs[0]))]
@@ -117,7 +119,7 @@ class SoftmaxWithBias(Op):
     """The softmax of each row of x + b: x a matrix of floats, b a vector of floats."""
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin, nout = 2, 1
 
     def make_node(self, x, b):
@@ -146,8 +148,8 @@ class SoftmaxWithBias(Op):
         return [None if point is None else softmax_grad(point, self(*inputs))]
 
 
-def sum_of_points(x, of_x, of_b):
-    """Return the direction in which x + b moves, as a matrix like x; None for no direction."""
+def sum_of_points(x: Any, of_x: Any, of_b: Any) -> Any:
+    """Return the direction of x + b as a matrix, from those of x and b; None without any."""
     if of_b is None:
         return of_x
     of_b = elemwise("second")(x, dimshuffle(of_b, ("x", 0)))
@@ -155,10 +157,10 @@ def sum_of_points(x, of_x, of_b):
 
 
 class SoftmaxGrad(Op):
-    """The gradient by x of a softmax with output ``sm``, given that by the output, ``dy``."""
+    """The gradient by x of a softmax with output ``sm``, from the gradient ``dy`` by sm."""
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin, nout = 2, 1
 
     def make_node(self, dy, sm):
@@ -199,7 +201,7 @@ class LogSoftmax(Op):
     """The logarithm of the softmax of each row, without the underflow of log(softmax(x))."""
 
     __props__ = ()
-    traffic = traffic.each_once
+    traffic = costs.each_once
     nin = nout = 1
 
     def make_node(self, x):
@@ -233,20 +235,20 @@ softmax_grad = SoftmaxGrad()
 logsoftmax_op = LogSoftmax()
 
 
-def softmax(c):
-    """Return the softmax of each row of a matrix of floats; that of a vector is a matrix too."""
+def softmax(c: TensorLike) -> TensorVariable:
+    """Return the softmax of each row of a matrix of floats; a vector is a matrix of one row."""
     return softmax_op(c)
 
 
-def logsoftmax(c):
-    """Return the logarithm of the softmax of each row of a matrix; of a vector, as a matrix."""
+def logsoftmax(c: TensorLike) -> TensorVariable:
+    """Return the logarithm of the softmax of each row; a vector is a matrix of one row."""
     return logsoftmax_op(c)
 
 
-def softmax_graph(c):
-    """Return the softmax over the last dimension, of any tensor, as an expression that overflows.
+def softmax_graph(c: Any) -> TensorVariable:
+    """Return the softmax over the last dimension as an expression, which may overflow.
 
-    Rewriting turns that of a matrix into ``Softmax``.
+    Rewrites replace it by ``Softmax`` for matrices.
     """
     e = elemwise("exp")(c)
     return e / sum_(e, axis=-1, keepdims=True)

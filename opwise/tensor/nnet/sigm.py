@@ -1,11 +1,13 @@
-"""Sigmoids and softplus, as elementwise functions. The rules that make them are elsewhere."""
+"""Sigmoids and softplus, as elementwise functions."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from opwise.scalar import dtypes
 from opwise.scalar.op import CLASSES, OPS
 from opwise.tensor.elemwise import Elemwise, elemwise
-from opwise.tensor.variable import as_tensor_variable, constant
+from opwise.tensor.variable import TensorVariable, as_tensor_variable, constant
 
 __all__ = [
     "ScalarSigmoid",
@@ -39,8 +41,8 @@ ultra_fast_sigmoid_inplace = Elemwise(
 )
 
 
-def hard_sigmoid(x):
-    """Return 0.2 x + 0.5 held between 0 and 1, an approximation of the sigmoid."""
+def hard_sigmoid(x: Any) -> TensorVariable:
+    """Return 0.2 x + 0.5 clipped to 0 and 1, an approximation of the sigmoid."""
     x = as_tensor_variable(x)
     dtype = dtypes.to_float(x.type.dtype)
     line = x * constant(0.2, dtype=dtype) + constant(0.5, dtype=dtype)

@@ -12,7 +12,7 @@ from opwise.compile.function import function
 from opwise.compile.io import In
 from opwise.config import change_flags
 from opwise.graph.variable import Variable
-from opwise.modes.perturbation import Perturbed, beyond
+from opwise.modes.debugging.perturbation import Perturbed, beyond
 from opwise.testing.configurations import mode_of
 from opwise.testing.fuzz.grow import Fault
 from opwise.testing.fuzz.program import Leaf, RandomProgram

@@ -18,7 +18,7 @@ import opwise.tensor as T
 from opwise import gradient
 from opwise.compile.shared import shared
 from opwise.config import change_flags
-from opwise.modes.perturbation import beyond
+from opwise.modes.debugging.perturbation import beyond
 from opwise.tensor import extra_ops, selection
 from opwise.testing.configurations import REFERENCE
 from opwise.testing.fuzz.layouts import LAYOUTS

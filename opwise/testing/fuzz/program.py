@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from opwise.modes.perturbation import Perturbed
+from opwise.modes.debugging.perturbation import Perturbed
 from opwise.testing.fuzz.layouts import Array, array_text, laid_out
 
 _NAME = re.compile(r"\bv\d+\b")

@@ -13,8 +13,8 @@ import numpy as np
 
 import opwise.scalar.table  # noqa: F401  (fills ROWS)
 import opwise.tensor as T
-from opwise.modes.perturbation import EXACT_ROWS
-from opwise.scalar.row import ROWS
+from opwise.modes.debugging.rounding import EXACT_ROWS
+from opwise.scalar.spec import ROWS
 from opwise.tensor.creation import how_many
 from opwise.testing.configurations import REFERENCE
 from opwise.testing.fuzz.grow import LARGEST_LEAF, Fault, Grower, Rejected

@@ -15,7 +15,8 @@ from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.passes import SeqOptimizer
 from opwise.optimizers.stages import optdb
-from opwise.tensor.elemwise import DimShuffle, Elemwise
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.type import tensor_type
 
 # test_every_rule finds its cases beside it

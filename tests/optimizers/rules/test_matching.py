@@ -19,7 +19,8 @@ from opwise.optimizers.rules.matching import (
     shuffled,
     typed_like,
 )
-from opwise.tensor.elemwise import DimShuffle, Elemwise, elemwise
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.elemwise import Elemwise, elemwise
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant
 

@@ -16,7 +16,8 @@ from opwise.optimizers.navigators import EquilibriumOptimizer
 from opwise.optimizers.rule import Rule
 from opwise.optimizers.rules import canonicalize, reductions, specialize
 from opwise.optimizers.stages import optdb
-from opwise.tensor.elemwise import cast, dimshuffle, elemwise
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.type import tensor_type
 
 pytestmark = pytest.mark.null

@@ -135,7 +135,7 @@ def test_other_tables_lead_to_their_applys(look, sample):
     assert "model.py:10" in cells(view, "label")[0]
     view.locator(".table:not([hidden]) .tabulator-row").first.click()
     assert "Slowest Applys in it" in details(view)
-    view.get_by_role("button", name="Show them in the table").click()
+    view.get_by_role("button", name="Show these Applys in the table").click()
     assert view.locator("#chosen").inner_text().startswith("line: model.py:10")
     assert len(cells(view, "op")) == 5
     view.get_by_role("button", name="Show all Applys").click()

@@ -1,4 +1,4 @@
-// The cards at the top: where the time of calls and of compilation went, memory, what is in Python.
+// The cards at the top: time of calls and of compilation, memory, and what runs in Python.
 
 function card(label, value, note, more) {
   return el("article", { class: "card" },
@@ -6,7 +6,7 @@ function card(label, value, note, more) {
     el("p", { class: "note" }, ...[note].flat()), more);
 }
 
-/** Sums over the Applys that are shown: nanoseconds by where they were, bytes that were copied. */
+/** Sums over the Applys that are shown: nanoseconds by place, bytes that were copied. */
 function deviceSums() {
   const sums = { there: 0, copies: 0, host: 0, moved: 0, asked: 0, waited: 0, left: 0, names: new Set() };
   for (let id = 0; id < APPLYS; id += 1) {
@@ -22,7 +22,7 @@ function deviceSums() {
   return sums;
 }
 
-/** Where the CPU's time of calls went. What a device does, it does beside that. */
+/** How the CPU's time in calls is divided. A device works in parallel. */
 function callParts() {
   const timer = sumOf("timing_ns");
   const [vm, all, once] = [sumOf("fn_ns"), sumOf("call_ns"), sumOf("once_ns")];
@@ -52,7 +52,7 @@ function firstCard() {
   const first = f.first_call_ns / f.first_calls;
   const later = (f.call_ns - f.first_call_ns) / (f.calls - f.first_calls);
   const of = parts.length > 1 ? [el("span", { class: "cut", title: f.label }, `of ${f.label}`)] : [];
-  return card("A later call", figureNode(later, TIMES),
+  return card("Later calls", figureNode(later, TIMES),
     [`the first: ${time(first)}, ${digits(first / Math.max(later, 1))}\u202f×`, ...of]);
 }
 
@@ -70,11 +70,11 @@ const compileParts = (functions) => COMPILE.map(([name, k, seconds]) =>
   [name, functions.reduce((sum, f) => sum + Math.max(seconds(f.compile), 0) * 1e9, 0), k]);
 
 function cacheText(functions) {
-  const told = functions.map((f) => f.compile.cached).filter((cached) => cached !== null);
-  if (!told.length) return "no kernels were generated";
-  const hits = told.filter(Boolean).length;
-  if (hits === told.length) return "kernels from the cache";
-  return hits ? `kernels of ${hits} of ${told.length} functions from the cache` : "kernels compiled anew";
+  const cached = functions.map((f) => f.compile.cached).filter((hit) => hit !== null);
+  if (!cached.length) return "no kernels were generated";
+  const hits = cached.filter(Boolean).length;
+  if (hits === cached.length) return "kernels from the cache";
+  return hits ? `kernels of ${hits} of ${cached.length} functions from the cache` : "kernels compiled";
 }
 
 function compileCard() {
@@ -102,10 +102,10 @@ function memoryCard() {
   const { memory } = f;
   const owner = f.start + memory.at;
   return card("Peak memory", figureNode(memory.peak, SIZES),
-    memory.at >= 0 && owner < f.end ? applyLink(owner) : "nothing was created",
+    memory.at >= 0 && owner < f.end ? applyLink(owner) : "no allocations",
     memory.peak ? el("p", { class: "note" },
       memory.device ? `device ${size(memory.device.peak)} · CPU ${size(memory.host.peak)}`
-        : `of ${size(memory.total)} created · ${size(memory.kept)} kept`) : null);
+        : `of ${size(memory.total)} allocated · ${size(memory.kept)} kept`) : null);
 }
 
 function pythonCard() {
@@ -146,7 +146,7 @@ function slowestCard() {
     ids.length > 3 ? el("p", { class: "note" }, `the slowest three: ${percent(three / total)}`) : null);
 }
 
-/** Where the time of the whole program went; of all functions together. */
+/** How the time of the whole program is divided; only for all functions together. */
 function programCard() {
   if (!D.whole.length || state.part) return null;
   const [[what, all], ...parts] = D.whole;

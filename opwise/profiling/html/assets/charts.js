@@ -1,9 +1,9 @@
-// Charts: made when they come into sight, made anew in the other colours, as wide as their element.
+// Charts: drawn when they come into view, redrawn in other colours and when their element is resized.
 
 const FONT = "system-ui, sans-serif";
 
 /**
- * Keep a chart in an element. option: a function that returns what ECharts is to draw; click: called
+ * Keep a chart in an element. option: a function that returns the option of ECharts; click: called
  * with what was clicked. Returns {update, chart}.
  */
 function keepChart(host, option, click) {
@@ -14,7 +14,7 @@ function keepChart(host, option, click) {
     },
     update() {
       if (!chart) return;
-      chart.clear(); // or custom series keep parts of what they drew before
+      chart.clear(); // or custom series keep parts of their last drawing
       chart.setOption({ ...base(), ...option() }, { notMerge: true });
     },
   };
@@ -30,7 +30,7 @@ function keepChart(host, option, click) {
       start();
     }
   }, { rootMargin: "300px" }).observe(host);
-  // On paper all is in sight.
+  // On paper everything is in view.
   window.addEventListener("beforeprint", () => host.clientWidth && start());
   new ResizeObserver(() => {
     if (chart && host.clientWidth) {
@@ -43,8 +43,8 @@ function keepChart(host, option, click) {
 }
 
 /**
- * A text as ECharts may have it. It keeps the widths of texts in a plain object: one that is called
- * as what every object has, `__proto__` or `constructor`, would change all objects of the page.
+ * A text that is safe for ECharts, which keeps the widths of texts in a plain object: a text such as
+ * `__proto__` or `constructor` would change all objects of the page.
  */
 const drawn = (label) => (label in {} ? `\u200b${label}` : label);
 
@@ -77,7 +77,7 @@ function axis(more = {}) {
   };
 }
 
-/** A box from one place to another on two axes, with its text cut to fit; for custom series. */
+/** A box between two points on a row, with its text cut to fit; for custom series. */
 function boxItem(api, [x1, x2, row], height, style, label) {
   const [left, top] = api.coord([x1, row]);
   const right = api.coord([x2, row])[0];
@@ -86,7 +86,7 @@ function boxItem(api, [x1, x2, row], height, style, label) {
     type: "rect",
     shape: { x: left, y: top - height / 2, width: w > 3 ? w - 1 : w, height: height - 1, r: w > 6 ? 2 : 0 },
     style,
-    // ECharts draws a box anew with what it finds here, and keeps the text of a box without any.
+    // ECharts reuses a box: without a text here, it would keep its old one.
     textContent: {
       ignore: w <= 40 || !label,
       style: {

@@ -1,10 +1,10 @@
-// The panel beside the table: all that is known of one Apply, or of a row of another table.
+// The panel beside the table: details of one Apply, or of a row of another table.
 
 function showDetails() {
   const host = byId("details");
   if (state.group) host.replaceChildren(...groupDetails(state.group));
   else if (state.apply !== null) host.replaceChildren(...applyDetails(state.apply));
-  else host.replaceChildren(el("p", { class: "nothing" }, "A click on a row or a node shows all of it here."));
+  else host.replaceChildren(el("p", { class: "nothing" }, "Click a row or a node to see its details here."));
   host.scrollTop = 0;
 }
 
@@ -17,7 +17,7 @@ const chip = (label, kind, title) => el("span", { class: `chip ${kind ?? ""}`, t
 function applyDetails(id) {
   const f = functionOf(id);
   const isCalled = A.count[id] > 0;
-  // what a transfer moves is told by itself
+  // the bytes of a transfer have a row of their own
   const [flops, bytes] = [gflops(id), isTransfer(id) ? null : gbs(id)];
   return [
     heading(opText(id),
@@ -48,7 +48,7 @@ function applyDetails(id) {
   ].filter(Boolean);
 }
 
-/** What the CPU did for an Apply of a device, and what a transfer moved. */
+/** What the CPU did for an Apply on a device, and what a transfer moved. */
 function deviceFacts(id) {
   if (!deviceOf(id)) return [];
   const [asked, waited, moved] = [DEVICES.asked[id], DEVICES.waited[id], DEVICES.moved[id]];
@@ -69,14 +69,14 @@ function limitFact(id) {
   ].filter(Boolean).join(" · ")];
 }
 
-/** Bars of how many calls took how long, on a logarithmic axis of time. */
+/** A histogram of the times of calls, on a logarithmic axis. */
 function histogram(id) {
   const pairs = D.histograms[id];
   if (!pairs || pairs.length < 4) return null;
   const low = pairs[0];
   const high = pairs[pairs.length - 2];
   const buckets = new Map();
-  // Some fifty bars at most: neighbours are joined.
+  // At most fifty bars or so: neighbours are joined.
   const step = Math.max(1, Math.ceil((high - low + 1) / 48));
   for (let k = 0; k < pairs.length; k += 2) {
     const at = Math.floor((pairs[k] - low) / step);
@@ -93,7 +93,7 @@ function histogram(id) {
     }));
   }
   return el("figure", { class: "histogram" },
-    el("div", { class: "bars", role: "img", ariaLabel: "How many calls took how long" }, ...bars),
+    el("div", { class: "bars", role: "img", ariaLabel: "Histogram of the times of calls" }, ...bars),
     el("figcaption", {}, el("span", {}, time(D.buckets[low])), el("span", {}, "calls by time"),
       el("span", {}, time(D.buckets[high + 1] ?? D.buckets.at(-1)))));
 }
@@ -119,7 +119,7 @@ function arraysBlock(id) {
   const f = functionOf(id);
   const from = (k) => {
     const r = A.reads[id][k];
-    return r >= 0 && f.start + r < id ? ["from ", applyLink(f.start + r)] : ["given"];
+    return r >= 0 && f.start + r < id ? ["from ", applyLink(f.start + r)] : ["an argument or a shared variable"];
   };
   const shares = text(A.shares[id]);
   const users = readers(id);
@@ -160,7 +160,7 @@ function groupDetails(group) {
       row.gradient ? ["gradient", `${time(row.gradient)} · ${percent(row.gradient / Math.max(row.ns, 1))} of it`] : null,
       ["runs", whole(row.calls)],
     ]),
-    el("p", {}, el("button", { type: "button", on: { click: () => showOnly(group) } }, "Show them in the table")),
+    el("p", {}, el("button", { type: "button", on: { click: () => showOnly(group) } }, "Show these Applys in the table")),
     el("section", {}, el("h3", {}, "Slowest Applys in it"),
       el("ol", { class: "applys" }, ...ids.slice(0, 25).map((id) => el("li", {},
         applyLink(id), el("span", { class: "soft" }, ` ${time(A.ns[id])}`))))),

@@ -22,7 +22,7 @@ const signed = (ns) => (known(ns) ? `${ns > 0 ? "+" : ns < 0 ? "−" : ""}${time
 const times = (ratio) => (known(ratio) ? `${digits(ratio)}\u202f×` : "–");
 const side = (ns) => (ns > 0 ? "is-slower" : "is-faster");
 
-/** What was compared: a table of both sides, in which what differs stands out. */
+/** What was compared: a table of both sides, with differences highlighted. */
 function showCompared() {
   byId("compared").append(el("table", { class: "plain" },
     el("thead", {}, el("tr", {}, el("th", {}), el("th", {}, "before"), el("th", {}, "after"))),
@@ -69,7 +69,7 @@ const largestChart = keepChart(byId("largest-chart"), () => {
   const most = Math.max(...rows.map((row) => Math.abs(row.difference)), 1);
   const room = byId("largest-chart").clientWidth;
   const wide = Math.min(420, room * 0.4);
-  const end = most * (room < 500 ? 1.9 : 1.18); // beyond a bar is its figure
+  const end = most * (room < 500 ? 1.9 : 1.18); // room for the figure beside a bar
   return {
     grid: { left: wide + 12, right: 20, top: 4, bottom: 26 },
     xAxis: axis({ type: "value", min: -end, max: end, axisLabel: { formatter: signed, hideOverlap: true, showMinLabel: false, showMaxLabel: false } }),
@@ -97,7 +97,7 @@ const largestChart = keepChart(byId("largest-chart"), () => {
 
 // --- tables ---------------------------------------------------------------------------------------
 
-/** A bar from the middle: to the right what takes longer after than before. */
+/** A bar from the middle: to the right if it takes longer after than before. */
 function diverging(ns, most, isNoise) {
   const share = 50 * Math.min(Math.abs(ns) / most, 1);
   return el("span", { class: `diverging ${isNoise ? "is-noise" : ""}` },
@@ -126,14 +126,14 @@ function differenceTable({ name, rows }) {
     name, rows, sort: "weight", choose,
     columns: [
       numeric("weight", "difference", "after less before; sorted by size", (v, row) => diverging(row.difference, most, row.verdict === "noise"), { width: 150 }),
-      numeric("ratio", "ratio", "of the time of one run, after to before", (v) => el("span", {}, known(v) ? times(v) : ""), { width: 78 }),
+      numeric("ratio", "ratio", "time after by time before", (v) => el("span", {}, known(v) ? times(v) : ""), { width: 78 }),
       some("line") ? textual("line", "line", "where it was written", (v) => el("span", { class: "line-cell", title: `${v}\n${SOURCES.get(v) ?? ""}` }, el("span", { class: "place" }, baseName(v)), " ", el("code", {}, SOURCES.get(v) ?? "")), { width: 230 }) : null,
       textual("label", name.toLowerCase(), "what it is, before and after", (v, row) => labels(row), some("line") ? { width: 240 } : { minWidth: 260, widthGrow: 3 }),
       some("verdict") ? textual("verdict", "verdict", "whether the difference is more than noise", (v) => chip(v, KINDS[v]), { width: 84 }) : null,
-      some("relation") ? textual("relation", "relation", "how the two sides belong together", (v) => chip(v, "is-scope"), { width: 112 }) : null,
+      some("relation") ? textual("relation", "relation", "how the Applys of the two sides match", (v) => chip(v, "is-scope"), { width: 112 }) : null,
       numeric("before", "before", "time in all calls, before; with several runs the median of a call", timeNode, { width: 92 }),
       numeric("after", "after", "time in all calls, after; with several runs the median of a call", timeNode, { width: 92 }),
-      some("p") ? numeric("p", "p", "how likely so large a difference is by chance: Mann-Whitney test on the runs, corrected for the number of rows", (v) => el("span", {}, known(v) ? (v < 0.001 ? "<0.001" : v.toFixed(3)) : ""), { width: 72 }) : null,
+      some("p") ? numeric("p", "p", "probability of so large a difference by chance: Mann-Whitney test on the runs, corrected for the number of rows", (v) => el("span", {}, known(v) ? (v < 0.001 ? "<0.001" : v.toFixed(3)) : ""), { width: 72 }) : null,
     ].filter(Boolean),
   };
 }
@@ -260,6 +260,6 @@ function start() {
   document.documentElement.dataset.ready = "yes";
 }
 
-// For whoever looks at the page with a program.
+// For programs that read the page.
 window.opwise = { data: D };
 start();

@@ -1,6 +1,6 @@
 // The graph of a function on a canvas: 10 000 nodes are too many for elements and chart libraries.
 
-/** Edges over more rows are pale: of thousands, nobody can follow one. */
+/** Edges over more rows than this are pale: nobody can follow one of thousands. */
 const FAR = 12;
 const BOX = { width: 168, height: 40, across: 186, down: 66 };
 
@@ -120,7 +120,7 @@ function makeGraph(host, choose) {
     }
   }
 
-  /** From near two lines, from afar the Op alone, in letters that can still be read. */
+  /** Zoomed in, two lines; zoomed out, the Op alone in readable letters. */
   function paintLabel(id, left, top, ink) {
     const isNear = view.scale > 0.62;
     pen.fillStyle = ink;
@@ -142,7 +142,7 @@ function makeGraph(host, choose) {
 
   const fittedTexts = { true: new Map(), false: new Map() };
 
-  /** A text cut to a width in the pen's font; measured once from near and once from afar. */
+  /** A text cut to a width in the pen's font; measured once zoomed in and once zoomed out. */
   function fitted(string, most, isNear) {
     const texts = fittedTexts[isNear];
     let found = texts.get(string);
@@ -163,7 +163,7 @@ function makeGraph(host, choose) {
     return found;
   }
 
-  // --- the small map, where not all is in sight ----------------------------------------------------
+  // --- the small map, if not all is in view ----------------------------------------------------
 
   let mapScale = [1, 1];
   let mapImage = null;
@@ -256,13 +256,13 @@ function makeGraph(host, choose) {
     draw();
   }
 
-  /** Where a graph begins so that there is no more than a margin beyond its ends. */
+  /** The offset of the graph, clamped to leave only a margin beyond its ends. */
   function within(begin, room, length) {
     if (length <= room) return (room - length) / 2;
     return Math.min(Math.max(begin, room - length - 28), 28);
   }
 
-  /** Bring a node into sight, moving no more than is needed. */
+  /** Scroll to a node, as little as needed. */
   function reveal(id) {
     const left = x(id) * view.scale + view.x;
     const top = y(id) * view.scale + view.y;
@@ -353,7 +353,7 @@ function makeGraph(host, choose) {
     }
   }
 
-  /** The node that an arrow key leads to: along an edge, or beside the chosen one. */
+  /** The node that an arrow key moves to: along an edge, or beside the chosen one. */
   function neighbour(key) {
     const nearest = (ids) => ids.reduce((best, id) =>
       (best === null || Math.abs(x(id) - x(chosen)) < Math.abs(x(best) - x(chosen)) ? id : best), null);
@@ -394,7 +394,7 @@ function makeGraph(host, choose) {
     canvas.height = Math.round(height * ratio);
     mapImage = null;
     if (isFirst) start();
-    // At once: an empty canvas would flash until the next frame.
+    // Draw at once: an empty canvas would flash until the next frame.
     if (f) paint();
   }
   new ResizeObserver(resize).observe(host);
@@ -405,7 +405,7 @@ function makeGraph(host, choose) {
   });
   readColors();
 
-  /** A graph that is readable as a whole is shown so; of another one the chosen node. */
+  /** Show the whole graph if it is readable, else the chosen node. */
   function start() {
     if (!f || !width) return;
     if (fitScale() >= 0.34 || chosen === null) fit();
@@ -413,7 +413,7 @@ function makeGraph(host, choose) {
   }
 
   return {
-    /** Show a function, with an Apply chosen in it; ids: a Set to set off from the others. */
+    /** Show a function with an Apply chosen in it; ids: a Set of Applys to highlight. */
     show(wanted, id, ids) {
       const isOther = wanted !== f;
       chosen = id;
@@ -439,7 +439,7 @@ function makeGraph(host, choose) {
     zoom,
     fit,
     reveal,
-    /** Where the middle of a node is on the page. */
+    /** The middle of a node in coordinates of the page. */
     place(id) {
       const box = canvas.getBoundingClientRect();
       return [

@@ -1,4 +1,4 @@
-// What the page shows of a profile, by the number of an Apply among all Applys of all functions.
+// The data of a profile, by the number of an Apply among all Applys of all functions.
 
 const A = D.applys;
 const APPLYS = A.ns ? A.ns.length : 0;
@@ -16,7 +16,7 @@ for (const f of FUNCTIONS) {
   for (let id = f.start; id < f.end; id += 1) f.peakNs = Math.max(f.peakNs, A.ns[id]);
 }
 
-/** What the page is about: part 0 is all functions, part k the k-th, where there are several. */
+/** What the page shows: part 0 is all functions, part k the k-th if there are several. */
 const state = { part: 0, apply: null, group: null };
 
 const functionsOf = (part) =>
@@ -28,7 +28,7 @@ const opText = (id) => text(D.ops.text[A.op[id]]);
 const each = (id) => (A.count[id] ? A.ns[id] / A.count[id] : null);
 const functionOf = (id) => FUNCTIONS[A.function[id]];
 
-/** The Applys that one reads, those that it is given left out. */
+/** The Applys whose outputs an Apply reads. */
 function reads(id) {
   const f = functionOf(id);
   const found = new Set();
@@ -37,7 +37,7 @@ function reads(id) {
 }
 
 const READERS = new Map();
-/** The Applys that read one. */
+/** The Applys that read the outputs of an Apply. */
 function readers(id) {
   const f = functionOf(id);
   if (!READERS.has(f)) {
@@ -56,11 +56,11 @@ function lineText(line) {
 const linePath = (line) => (line < 0 ? "" : `${text(D.lines.file[line])}:${D.lines.line[line]}`);
 const lineSource = (line) => (line < 0 ? "" : text(D.lines.source[line]));
 
-/** The lines where the user's Applys in one were written, each once. */
+/** The lines of the user's Applys that an Apply computes, each once. */
 const linesOf = (id) =>
   [...new Set(A.origins[id].map((o) => D.origins.line[o]))].filter((line) => line >= 0);
 const scopesOf = (id) => [...new Set(A.origins[id].map((o) => text(D.origins.scope[o])))].filter(Boolean);
-/** The line that an origin's time is counted for. */
+/** The line that the time of an origin counts for. */
 const costLine = (o) => (D.origins.of[o] >= 0 ? D.origins.of[o] : D.origins.line[o]);
 
 /** Whether an Apply belongs to a row of another table. */
@@ -81,11 +81,11 @@ function idsOf(group) {
   return found.sort((a, b) => A.ns[b] - A.ns[a]);
 }
 
-/** What is told of devices, by Apply; null where nothing ran on one. */
+/** Columns about devices, by Apply; null if nothing ran on one. */
 const DEVICES = D.devices;
 const deviceOf = (id) => (DEVICES ? text(DEVICES.name[id]) : "");
 const isTransfer = (id) => DEVICES !== null && DEVICES.transfer[id] === 1;
-/** Why an Apply ran on the CPU where others ran on a device. */
+/** Why an Apply ran on the CPU while others ran on a device. */
 const whyOnHost = (id) => (DEVICES ? text(DEVICES.on_host[id]) : "");
 
 function slowest() {
@@ -96,7 +96,7 @@ function slowest() {
   return best;
 }
 
-/** GFLOP/s and GB/s of an Apply: measured against the limits where they are given. */
+/** GFLOP/s and GB/s of an Apply: those of the roofline if it has them. */
 const LIMIT_OF = new Map((D.roofline?.apply ?? []).map((id, k) => [id, k]));
 function rate(id, name, amount) {
   const limit = LIMIT_OF.get(id);

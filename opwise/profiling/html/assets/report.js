@@ -12,7 +12,7 @@ function kindNode(c, row) {
   return chip(c === 2 ? "C, Py" : "Py", "is-python", row.why ?? "runs in Python");
 }
 
-/** Least to most as a line, the median as a stroke, on a logarithmic axis that all rows share. */
+/** Shortest to longest call as a line, the median as a stroke; all rows share a logarithmic axis. */
 function spreadNode(id, [low, high]) {
   const at = (ns) => `${(100 * (Math.log(Math.max(ns, 1)) - low)) / Math.max(high - low, 1e-9)}%`;
   if (!A.count[id]) return el("span");
@@ -62,7 +62,7 @@ function sourceNode(line, others = 0) {
     " ", el("code", {}, lineSource(line)));
 }
 
-/** The shapes of what an Apply reads and makes, each in brackets. */
+/** The shapes of the inputs and outputs of an Apply, each in brackets. */
 function shapesOf(id) {
   return [...A.inputs[id], ...A.outputs[id]]
     .map((array) => /^\S+ ([\d×]+),/.exec(text(array))?.[1]).filter(Boolean).map((shape) => `(${shape})`);
@@ -100,7 +100,7 @@ function applyTable() {
       numeric("p95", "p95", "95 % of the calls took no longer, within 7 %", timeNode, { width: 84 }),
       numeric("least", "min", "the shortest call", timeNode, { width: 84 }),
       numeric("most", "max", "the longest call", timeNode, { width: 84 }),
-      textual("id", "spread", "shortest to longest call, 95 % of them strong, the median a stroke; logarithmic", (id) => spreadNode(id, range), { width: 120, headerSort: false }),
+      textual("id", "spread", "shortest to longest call on a logarithmic axis; bold up to 95 % of the calls, a stroke at the median", (id) => spreadNode(id, range), { width: 120, headerSort: false }),
       some("flops") ? numeric("flops", "flop", "floating-point operations of a call", (v) => el("span", {}, known(v) ? count(v) : ""), { width: 76 }) : null,
       some("gflops") ? numeric("gflops", "GFLOP/s", "10⁹ floating-point operations a second", (v) => el("span", {}, known(v) ? digits(v) : ""), { width: 84 }) : null,
       some("gbs") ? numeric("gbs", "GB/s", "10⁹ bytes a second that it must read and write; behind it the nearest memory that holds them (L1, L2, L3: caches; RAM)", (v, row) => el("span", {}, known(v) ? digits(v) : "", row.level ? el("span", { class: "unit" }, ` ${row.level}`) : null), { width: 92 }) : null,
@@ -126,7 +126,7 @@ function groupTable(title) {
   const longest = rows.reduce((m, r) => Math.max(m, r.ns), 1);
   const isShared = kind === "line" || kind === "scope";
   const label = kind === "line"
-    ? textual("label", "line", "the line and its text; a gradient counts for the line that it is of; a fused Apply's time is split among its source operations by their rough cost", (v, row) => (row.key < 0 ? el("span", { class: "soft" }, v) : sourceNode(row.key)), { widthGrow: 4, minWidth: 300 })
+    ? textual("label", "line", "the line and its text; a gradient counts for the line that it is the gradient of; a fused Apply's time is split among its source operations by their rough cost", (v, row) => (row.key < 0 ? el("span", { class: "soft" }, v) : sourceNode(row.key)), { widthGrow: 4, minWidth: 300 })
     : textual("label", title.toLowerCase(), title, code, { widthGrow: 4, minWidth: 260 });
   const places = DEVICES ? [
     ...PLACES.map(([name, help]) => numeric(name, PLACE_TITLES[name], `time ${help}`, (v) => (v ? timeNode(v) : nothingNode()), { width: 88 })),
@@ -251,7 +251,7 @@ function makeGraphPanel() {
     byId("graph-panel").classList.toggle("is-large", is);
     large.setAttribute("aria-pressed", String(is));
     large.textContent = is ? "Small" : "Large";
-    // Once it has its new size.
+    // After the layout with the new size.
     const later = (steps) => requestAnimationFrame(() => (steps ? later(steps - 1) : graph.reveal(state.apply)));
     if (state.apply !== null) later(2);
   };
@@ -281,7 +281,7 @@ function flameRoot() {
   return all[5].length === 1 && all[5][0][0] === "function" ? all[5][0] : all;
 }
 
-/** Lay the tree out below the part that is looked at; what leads there spans the whole width. */
+/** Lay out the tree below the part that is zoomed in; its ancestors span the whole width. */
 function layFlame() {
   const top = flame.path.at(-1);
   const boxes = flame.path.slice(0, -1).map((part, depth) => ({ part, depth, from: 0, to: top[3], above: true }));
@@ -372,7 +372,7 @@ function chooseFromFlame([kind, , key]) {
 }
 
 function openFlame(path) {
-  // A leaf has nothing to look into: what it is in stays.
+  // A leaf has no parts: the view stays at its parent.
   flame.path = path.at(-1)[5].length ? path : path.slice(0, -1);
   if (!flame.path.length) flame.path = [flameRoot()];
   layFlame();
@@ -390,8 +390,8 @@ function showFlame() {
   const legend = [["function", "function"], ["scope", "scope"], ["line", "line"], ["Op", "op"]];
   byId("flame-legend").replaceChildren(
     ...legend.map(([name, kind]) => el("span", {}, el("i", { class: `dot f-${kind}` }), name)),
-    D.flames[state.part][4] ? el("span", {}, el("i", { class: "dot f-op-gradient" }), "mostly gradients, at the line that they are of") : "",
-    el("span", { class: "soft" }, "A fused Apply's time is split among the source operations in it, by the rough cost of each. A click looks into a part."));
+    D.flames[state.part][4] ? el("span", {}, el("i", { class: "dot f-op-gradient" }), "mostly gradients, at the line that they are the gradient of") : "",
+    el("span", { class: "soft" }, "A fused Apply's time is split among the source operations in it, by the rough cost of each. Click a part to zoom in."));
 }
 
 // --- memory ---------------------------------------------------------------------------------------
@@ -402,7 +402,7 @@ const memoryChart = keepChart(byId("memory-chart"), () => {
   const { memory } = f;
   const points = memory.timeline.map((bytes, k) => [k, bytes]);
   const most = memory.timeline.reduce((m, bytes) => Math.max(m, bytes), 1);
-  // Ticks at halves and powers of two, as sizes are.
+  // Ticks at powers of two, as for sizes.
   const step = 2 ** Math.ceil(Math.log2(most / 5));
   const chosen = state.apply !== null && functionOf(state.apply) === f ? state.apply - f.start : null;
   return {
@@ -411,7 +411,7 @@ const memoryChart = keepChart(byId("memory-chart"), () => {
     yAxis: axis({ type: "value", min: 0, max: step * Math.ceil((1.14 * most) / step), interval: step, axisLabel: { formatter: (v) => size(v) } }),
     tooltip: tooltip(([point]) => {
       const id = f.start + point.value[0];
-      return tipBody(`#${A.position[id]} ${opText(id)}`, [["lives", size(point.value[1])], ["time", time(A.ns[id])]]);
+      return tipBody(`#${A.position[id]} ${opText(id)}`, [["live", size(point.value[1])], ["time", time(A.ns[id])]]);
     }, { trigger: "axis", axisPointer: { lineStyle: { color: color("soft") } } }),
     series: [{
       type: "line", step: "middle", symbol: "none", data: points, sampling: "max",
@@ -449,22 +449,22 @@ function showMemory() {
   const f = withMemory();
   byId("memory-body").hidden = !f;
   if (!f) {
-    byId("memory-note").textContent = "was not recorded; the flag profile_memory, or ProfileMode.profile_memory, records it.";
+    byId("memory-note").textContent = "not recorded; set the flag profile_memory or ProfileMode.profile_memory to record it.";
     return;
   }
   const { memory } = f;
   const name = FUNCTIONS.length > 1 ? ` of ${cut(f.label, 40)}` : "";
-  byId("memory-note").textContent = `what Applys create and still need, in the last call${name}`;
+  byId("memory-note").textContent = `what Applys allocate and still need, in the last call${name}`;
   const most = memory.live.reduce((m, one) => Math.max(m, one[1]), 1);
   byId("memory-list").replaceChildren(
     facts([
       ["peak", el("b", {}, size(memory.peak))],
       memory.device ? ["of the device's memory", size(memory.device.peak)] : null,
       memory.host ? ["of the CPU's", size(memory.host.peak)] : null,
-      ["if nothing were overwritten", size(memory.copying)],
+      ["without in-place operations", size(memory.copying)],
       ["in the order of the graph", size(memory.peak_toposort)],
       known(memory.least) ? [memory.least_is_sure ? "lowest of any order" : "lowest order found", size(memory.least)] : null,
-      ["all that is created", size(memory.total)],
+      ["all allocations", size(memory.total)],
       ["kept between calls", size(memory.kept)],
     ]),
     el("h3", {}, "Live at the peak"),
@@ -551,11 +551,11 @@ function showCalls() {
   byId("calls").hidden = !rows.length;
   if (!rows.length) return;
   const name = FUNCTIONS.length > 1 ? ` of ${cut(f.label, 40)}` : "";
-  byId("calls-note").textContent = `the first calls${name} and the slowest, Apply by Apply in their order`;
+  byId("calls-note").textContent = `the first calls${name} and the slowest, Apply by Apply in order of execution`;
   byId("calls-chart").style.height = `${rows.length * 24 + 36}px`;
   byId("calls-legend").replaceChildren(
     ...calls.classes.map((kind, k) => el("span", { title: text(kind) }, el("i", { class: `dot s${k + 1}` }), className(kind))),
-    el("span", { class: "soft" }, el("i", { class: "dot s8" }), "others, and what is too small to draw"));
+    el("span", { class: "soft" }, el("i", { class: "dot s8" }), "others, and Applys too small to draw"));
   callsChart.update();
 }
 
@@ -570,8 +570,8 @@ function shownLimits() {
   return found;
 }
 
-/** What memory of each size gives: the fastest and the slowest curve, for small and large arrays;
- * and that of devices, with what the names of their peaks begin with. */
+/** Bandwidths as [label, GB/s, prefix of peaks]: the fastest and the slowest, for small and large
+ * arrays; those of devices have the prefix of the names of their peaks. */
 function bandwidths() {
   const curve = D.roofline.bandwidth.filter(([bytes, gb]) => bytes > 0 && gb > 0).sort((a, b) => a[0] - b[0]);
   const devices = D.roofline.devices.map(([name, gb]) => [`${digits(gb)} GB/s, ${text(name)}`, gb, `${text(name)}, `]);
@@ -592,7 +592,7 @@ const rooflineChart = keepChart(byId("roofline-chart"), () => {
   const top = Math.max(...peaks.map(([, value]) => value), ...ks.map((k) => rates[k]), 1);
   const memory = bandwidths();
   const owners = memory.map(([, , owner]) => owner).filter(Boolean);
-  /** The highest peak of what memory belongs to: a device, or the CPU. */
+  /** The highest peak of the owner of a memory: a device, or the CPU. */
   const topOf = (owner) => {
     const own = peaks.filter(([name]) => owners.find((each) => text(name).startsWith(each)) === owner);
     return own.length ? Math.max(...own.map(([, value]) => value)) : top;
@@ -655,10 +655,10 @@ function showRoofline() {
     .sort((a, b) => gain[b[1]] - gain[a[1]]).slice(0, 12);
   const without = apply.filter((id) => isIn(id)).length - shownLimits().length;
   byId("roofline-list").replaceChildren(
-    el("p", { class: "legend" }, ...boundsShown().map((b, k) => el("span", {}, el("i", { class: `dot s${(k % 8) + 1}` }), `bound by ${text(b) || "nothing known"}`))),
+    el("p", { class: "legend" }, ...boundsShown().map((b, k) => el("span", {}, el("i", { class: `dot s${(k % 8) + 1}` }), text(b) ? `bound by ${text(b)}` : "limit unknown"))),
     el("h3", {}, "Most to gain"),
     barList(rows.map(([id, k]) => [applyLink(id), gain[k] * 1e9]), rows.length ? gain[rows[0][1]] * 1e9 : 1, TIMES),
-    ...(without > 0 ? [el("p", { class: "soft" }, `${plural(without, "Apply")} without a count of floating-point operations: not in the picture.`)] : []));
+    ...(without > 0 ? [el("p", { class: "soft" }, `${plural(without, "Apply")} without a count of floating-point operations: not in the chart.`)] : []));
   rooflineChart.update();
 }
 
@@ -673,7 +673,7 @@ function showCompile() {
     f.compile.slowest.length ? el("details", {}, el("summary", {}, "Applys that took longest to prepare"),
       el("table", { class: "plain" }, ...f.compile.slowest.map(([name, seconds]) =>
         el("tr", {}, el("td", {}, time(seconds * 1e9)), el("td", {}, code(text(name))))))) : null)),
-    ...(functions.length > 12 ? [el("p", { class: "soft" }, `and ${functions.length - 12} functions more`)] : []));
+    ...(functions.length > 12 ? [el("p", { class: "soft" }, `and ${functions.length - 12} more functions`)] : []));
 }
 
 // --- all of it ------------------------------------------------------------------------------------
@@ -697,7 +697,7 @@ function showPart(part) {
   showCompile();
 }
 
-/** The title of the tab: which function of which program. */
+/** Set the title of the tab: the function and the program. */
 function titled() {
   const part = state.part ? FUNCTIONS[state.part - 1].label : text(D.title);
   document.title = [...new Set([part, text(D.program)])].filter(Boolean).join(" · ").concat(" · opwise");
@@ -725,10 +725,10 @@ function start() {
   document.documentElement.dataset.ready = "yes";
 }
 
-// For the console, and for whoever looks at the page with a program.
+// For the console, and for programs that read the page.
 window.opwise = {
   data: D, choose, chooseGroup, state, place: (id) => graph.place(id),
-  /** The labels of the flame chart, as they are drawn; null before it is. */
+  /** The labels of the flame chart as drawn; null before that. */
   flameLabels: () => flameChart.chart?.getZr().storage.getDisplayList(true)
     .filter((one) => one.type === "tspan" && !one.ignore).map((one) => one.style.text) ?? null,
 };

@@ -1,4 +1,4 @@
-// Tables: sorted by a click on a column, filtered, chosen by click or arrow keys. Cells are nodes.
+// Tables: click a column to sort, click a row or use arrow keys to choose it. Cells are nodes.
 
 const byValue = (a, b) =>
   typeof a === "string" ? a.localeCompare(b) : (a ?? -Infinity) - (b ?? -Infinity);
@@ -34,7 +34,7 @@ function barred(node, share, kind = "") {
     el("span", { class: `bar-fill ${kind}`, style: { width: `${100 * Math.min(share, 1)}%` } }), node);
 }
 
-/** Where the time of a row was: on the device, in transfers, on the CPU. */
+/** How the time of a row is divided: on the device, in transfers, on the CPU. */
 const PLACES = [["device", "on the device", 4], ["transfers", "in transfers", 6], ["host", "on the CPU", 8]];
 const PLACE_TITLES = { device: "device", transfers: "transfers", host: "CPU" };
 const nothingNode = () => el("span", { class: "soft" }, "–");
@@ -47,7 +47,7 @@ function placesNode(_, row) {
 
 /**
  * Make a table. name: what its rows are; rows: objects with id and search, a function that returns
- * {field: what it is found by}; choose: called with a row that was clicked.
+ * {field: searchable texts}; choose: called with a row that was clicked.
  */
 function makeTable(host, about) {
   const { name, columns, rows, sort, choose } = about;
@@ -61,7 +61,7 @@ function makeTable(host, about) {
   const table = new tabulator.Tabulator(inner, {
     data: rows, columns, index: "id", height: "100%", layout: "fitDataStretch", rowHeight: 28,
     initialSort: [{ column: sort, dir: "desc" }], columnDefaults: { minWidth: 40, maxInitialWidth: 420 },
-    placeholder: el("p", { class: "nothing" }, "No row is left by the filter."),
+    placeholder: el("p", { class: "nothing" }, "No rows match the filter."),
   });
   const made = { shell, table, name, rows, shown: rows.length, onShown: () => {} };
   const refresh = () => {
@@ -88,7 +88,7 @@ function makeTable(host, about) {
     marked?.setAttribute("aria-selected", "true");
   };
   let chosen = null;
-  /** Mark a row and bring it into sight. */
+  /** Mark a row and scroll to it. */
   made.choose = (id) => {
     chosen = id;
     wanted = id;
@@ -132,14 +132,14 @@ function makeTable(host, about) {
   return made;
 }
 
-/** Shapes as they are searched: `50×200`, `(50, 200)` and `(50,200,)` all as `(50x200)`. */
+/** Normalise shapes for search: `50×200`, `(50, 200)` and `(50,200,)` become `(50x200)`. */
 function plainShapes(words) {
   return words
     .replace(/(\d)\s*×\s*(?=\d)/g, "$1x")
     .replace(/\(\s*(\d+(?:\s*,\s*\d+)*)\s*,?\s*\)/g, (_, lengths) => `(${lengths.replace(/\s*,\s*/g, "x")})`);
 }
 
-/** The words of a filter as [field, text]; `op:tanh` is searched in one field, others in all. */
+/** The words of a filter as [field, text]; `op:tanh` searches one field, other words all. */
 function termsOf(words, rows) {
   const fields = rows.length ? Object.keys(fieldsOf(rows[0])) : [];
   return plainShapes(words.toLowerCase()).split(/\s+/).filter(Boolean).map((word) => {
@@ -163,14 +163,14 @@ function searched(row, field) {
   return field ? fields[field] ?? "" : row.everything;
 }
 
-/** Say in the input of a filter which fields it searches, and how one of them is named. */
+/** Show in the input of a filter which fields it searches, and how to name one. */
 function nameFields(input, table) {
   const fields = table?.rows.length ? Object.keys(fieldsOf(table.rows[0])) : [];
   input.placeholder = fields.length ? `Filter: ${fields.join(", ")}` : "Filter";
   input.title = fields.length ? `Searches ${fields.join(", ")}. One of them alone: ${fields[0]}:word` : "";
 }
 
-/** The rows of a table on paper: the largest, with the first columns that are no pictures. */
+/** The rows of a table on paper: the largest, with the first columns except pictures. */
 const ON_PAPER = 40;
 const PAPER_COLUMNS = 8;
 function paperTable({ name, columns, rows, sort }) {
@@ -186,7 +186,7 @@ function paperTable({ name, columns, rows, sort }) {
     more > 0 ? el("p", { class: "soft" }, `and ${plural(more, "row")} more`) : null);
 }
 
-/** Put the tables of tabs on paper while the page is printed, and what is folded. */
+/** Print the tables of all tabs, and folded elements unfolded. */
 function printTables(host, entries) {
   const paper = el("div", { class: "paper" });
   host.after(paper);

@@ -1,11 +1,11 @@
-// The data of the page, how figures are written, and how elements are made: text stays text.
+// The data of the page, formats of figures, and elements: a text is never read as HTML.
 
 const D = JSON.parse(document.getElementById("data").textContent);
 
 const text = (number) => D.texts[number] ?? "";
 const byId = (id) => document.getElementById(id);
 
-/** Make an element. Properties are set as such, but for class, style, data and on (listeners). */
+/** Make an element with properties; class, style, data and on (listeners) are special. */
 function el(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -24,7 +24,7 @@ function el(tag, properties = {}, ...children) {
 const GROUPED = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const whole = (value) => GROUPED.format(value).replaceAll(",", "\u202f");
 
-/** Three digits of a number, two of one below 1; large ones are whole, with thin spaces. */
+/** A number with three digits, two below 1; large ones whole, with thin spaces. */
 function digits(value) {
   const size = Math.abs(value);
   if (size >= 99.95) return whole(value);
@@ -74,9 +74,9 @@ function figureNode(value, units) {
 
 const baseName = (path) => path.slice(path.lastIndexOf("/") + 1);
 
-/** The text of an Op without what every elementwise one has around it. */
+/** The text of an Op, without the frame that all elementwise Ops have in common. */
 function shortOp(op) {
-  if (op.includes("} + ") || op.includes(" + Elemwise{")) return op; // the names of several
+  if (op.includes("} + ") || op.includes(" + Elemwise{")) return op; // names of several Ops
   const found = /^Elemwise\{([^]*?)(,no_inplace)?\}(\[[^\]]*\])?$/.exec(op);
   return (found ? found[1] : op).replace(/^Composite\{([^]*)\}$/, "$1");
 }
@@ -91,7 +91,7 @@ const isDark = () => darkScheme.matches && !document.documentElement.classList.c
 window.addEventListener("beforeprint", () => onPaper(true));
 window.addEventListener("afterprint", () => onPaper(false));
 
-/** Have something drawn anew where colours change: in the other scheme, and on paper, which is light. */
+/** Redraw when colours change: in the other scheme, and on paper, which is light. */
 function onColors(draw) {
   darkScheme.addEventListener("change", draw);
   for (const moment of ["beforeprint", "afterprint"]) window.addEventListener(moment, draw);
@@ -104,7 +104,7 @@ const HEAT = {
   dark: [[43, 51, 66], [98, 70, 50], [170, 88, 38], [235, 118, 52], [255, 190, 96]],
 };
 
-/** The colour of a share of the largest time: small ones are told apart too. */
+/** The colour of a share of the largest time; small shares differ too. */
 function heat(share) {
   const stops = isDark() ? HEAT.dark : HEAT.light;
   const at = Math.min(Math.max(share, 0), 1) ** 0.45 * (stops.length - 1);

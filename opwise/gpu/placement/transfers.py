@@ -1,0 +1,64 @@
+"""The Ops that copy arrays between host and device; ``PlaceOnDevice`` inserts them.
+
+Their outputs have the types of their inputs: a type does not say where a value lies.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opwise.errors import DeviceError
+from opwise.graph import costs
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
+from opwise.graph.variable import Variable
+from opwise.tensor.variable import as_tensor_variable
+
+
+class _Transfer(Op):
+    """Base of the two: a copy of its input on the other side."""
+
+    __props__ = ()
+    flops, traffic = costs.no_flops, costs.each_once
+    #: part of its key in profiles, so that it differs from the Apply whose value it copies
+    moves = ""
+
+    def make_node(self, x: Any) -> Apply:
+        x = as_tensor_variable(x)
+        return Apply(self, [x], [x.type.make_variable()])
+
+    def perform(self, node: Apply, inputs: list[Any], output_storage: list[list[Any]]) -> None:
+        raise DeviceError(f"{self} runs only under the linker cupy")
+
+    def infer_shape(self, node: Apply, shapes: list[Any]) -> list[Any]:
+        return shapes
+
+    def R_op(
+        self, inputs: list[Variable], eval_points: list[Variable | None]
+    ) -> list[Variable | None]:
+        return [None if eval_points[0] is None else self(eval_points[0])]
+
+    def __str__(self) -> str:
+        return type(self).__name__
+
+
+class GpuFromHost(_Transfer):
+    """A copy in the memory of the device."""
+
+    moves = ">device"
+
+    def grad(self, inputs: list[Variable], output_gradients: list[Variable]) -> list[Variable]:
+        return [host_from_gpu(output_gradients[0])]
+
+
+class HostFromGpu(_Transfer):
+    """A copy in the memory of the host; it waits for the device's work before it."""
+
+    moves = ">host"
+
+    def grad(self, inputs: list[Variable], output_gradients: list[Variable]) -> list[Variable]:
+        return [gpu_from_host(output_gradients[0])]
+
+
+gpu_from_host = GpuFromHost()
+host_from_gpu = HostFromGpu()

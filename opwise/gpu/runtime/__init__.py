@@ -1,0 +1,1 @@
+"""What runs on a device: memory, launches, CUDA graphs, cuBLAS, copies. ``device`` imports CuPy."""

@@ -1,0 +1,1 @@
+"""Parts of DebugMode: the VM that checks each Apply, the replay of rewrites, and the findings."""

@@ -1,0 +1,303 @@
+"""How much rounding can change the values of a graph: its results are perturbed by a few ulp.
+
+A rewrite or another implementation may round each Apply differently. A difference from the plain
+run is no fault if it is no larger than those among runs with random roundings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.traversal import io_toposort
+from opwise.graph.type import Type
+from opwise.graph.variable import Constant, Variable
+from opwise.linkers.storage import Storage
+from opwise.modes.debugging.rounding import adds, is_exact, rounds
+from opwise.optimizers.folding import params
+from opwise.scalar.composite import Composite, Literal
+from opwise.tensor.elemwise import Elemwise, cast
+from opwise.tensor.mapreduce import MapReduce
+from opwise.tensor.variable import constant
+
+#: {dtype character: the most quarters in a number that counts as exact}; sums and products of a
+#: few such numbers are exact too
+_LIMITS = {"e": 256, "f": 2**15, "d": 2**30, "F": 2**15, "D": 2**30}
+
+
+class Perturbed:
+    """The values of a graph: as ``perform`` computes them, and in runs with random roundings.
+
+    values: those of the inputs. runs: how many runs have random roundings. ulps: how far a
+    rounding moves a result. Values are computed when they are needed, and kept.
+    """
+
+    def __init__(
+        self, values: Mapping[Variable, Any], runs: int = 3, ulps: float = 2.0, seed: int = 0
+    ) -> None:
+        #: the values of the plain run
+        self.values = dict(values)
+        #: which values no rounding changes
+        self.exact = {var: _is_whole(value) for var, value in self.values.items()}
+        self.random = np.random.default_rng(seed)
+        self.ulps = ulps
+        #: the values of each run with random roundings
+        self.perturbed = [dict(self.values) for _ in range(runs)]
+
+    def add(self, var: Variable, value: Any) -> None:
+        """Set the value of a further input."""
+        self.values[var] = value
+        self.exact[var] = _is_whole(value)
+        for run in self.perturbed:
+            run[var] = value
+
+    def compute(self, outputs: Iterable[Variable]) -> list[Any]:
+        """Return the plain values of variables; raises what a ``perform`` raises."""
+        outputs = list(outputs)
+        new = [var for var in outputs if var not in self.values]
+        done = []
+        for node in io_toposort(list(self.values), new) if new else ():
+            if all(out in self.values for out in node.outputs):
+                continue
+            results = _performed(node, self.values)
+            exact = all(map(self._is_exact, node.inputs)) and is_exact(node.op)
+            for out, value in zip(node.outputs, results, strict=True):
+                self.values[out] = value
+                self.exact[out] = exact and _is_whole(value)
+            done.append(node)
+        for run in self.perturbed:
+            for node in done:
+                self._run_perturbed(node, run)
+        return [_known(self.values, var) for var in outputs]
+
+    def spread(self, var: Variable) -> np.ndarray:
+        """Return the largest distance of each element from its plain value, as float64.
+
+        The distance is inf if one of the two is NaN or infinite and the other is not, and for every
+        element if the shape differs in some run.
+        """
+        plain = _known(self.values, var)
+        widest = np.zeros(np.shape(plain))
+        for run in self.perturbed:
+            widest = np.maximum(widest, _distance(plain, _known(run, var)))
+        return widest
+
+    def allowed(self, var: Variable) -> np.ndarray:
+        """Return how far from the plain value each element of another implementation may lie.
+
+        This is 16 times the spread of the element, plus a quarter of the largest spread in the
+        array, plus 8 ulp of the element. It is 0 for integers and bools that roundings did not
+        change.
+        """
+        plain = np.asarray(_known(self.values, var))
+        if not isinstance(plain.dtype.type(), np.inexact):
+            return self.spread(var)
+        spread = self.spread(var)
+        finite = spread[np.isfinite(spread)]
+        widest = float(finite.max()) if finite.size else 0.0
+        allowed: np.ndarray = 16 * spread + widest / 4 + 8 * _ulp(plain)
+        return allowed
+
+    def _is_exact(self, var: Variable) -> bool:
+        if var in self.exact:
+            return self.exact[var]
+        return isinstance(var, Constant) and _is_whole(var.data)
+
+    def _run_perturbed(self, node: Apply, run: dict[Variable, Any]) -> None:
+        """Compute an Apply, with perturbed inputs and perturbed results."""
+        known = {var: _known(run, var) for var in node.inputs}
+        if rounds(node.op):
+            eps = max((_eps(out.type) for out in node.outputs), default=0.0)
+            for var in known:
+                if not self._is_exact(var):
+                    known[var] = self._moved(known[var], eps or None)
+        with np.errstate(all="ignore"):
+            results = _performed(node, known)
+        for out, value in zip(node.outputs, results, strict=True):
+            if rounds(node.op) and not self.exact[out]:
+                value = self._moved(value, None, self._sum_error(node, out))
+            run[out] = value
+
+    def _sum_error(self, node: Apply, out: Variable) -> float:
+        """Return the rounding error of a sum of which some terms cancel: eps times all terms."""
+        if not _eps(out.type) or not adds(node.op):
+            return 0.0
+        sizes = [np.asarray(_known(self.values, v)) for v in node.inputs if _is_number(v)]
+        sizes = [np.abs(s[np.isfinite(s)].astype(complex)) for s in sizes]
+        total = [float(s.sum()) for s in sizes if s.size]
+        most = float(np.prod(total)) if not isinstance(node.op, Elemwise) else max(total, default=0)
+        return most * _eps(out.type)
+
+    def _moved(self, value: Any, eps: float | None = None, more: float = 0.0) -> Any:
+        """Return a value with each float moved up or down at random, by ``ulps`` steps.
+
+        A step is one ulp, or ``eps`` of the float's size if that is given, and ``more``.
+        """
+        if not isinstance(value, np.ndarray | np.generic):
+            return value
+        value = np.asarray(value)
+        if value.dtype.kind not in "fc" or not value.size:
+            return value
+        signs = self.random.integers(0, 2, value.shape) * 2.0 - 1
+        with np.errstate(all="ignore"):
+            step = _ulp(value) if eps is None else eps * np.abs(value).astype(np.float64)
+            step = np.where((value == 0) | ~np.isfinite(value), 0.0, step) + more
+            moved = np.where(np.isfinite(value), value + step * self.ulps * signs, value)
+            return np.asarray(moved).astype(value.dtype)
+
+
+def _known(run: Mapping[Variable, Any], var: Variable) -> Any:
+    """Return the value of a variable in a run; constants need no entry."""
+    return var.data if isinstance(var, Constant) and var not in run else run[var]
+
+
+def _is_number(var: Variable) -> bool:
+    return np.dtype(getattr(var.type, "dtype", "object")).kind in "biufc"
+
+
+def _eps(type_: Type) -> float:
+    """Return the machine epsilon of a type's floats; 0 for other types."""
+    dtype = getattr(type_, "dtype", "")
+    return float(np.finfo(dtype).eps) if dtype.startswith(("float", "complex")) else 0.0
+
+
+def _performed(node: Apply, known: Mapping[Variable, Any]) -> list[Any]:
+    """Return what ``perform`` of an Apply computes from known values, which are not overwritten."""
+    destroyed = {i for indices in node.op.destroy_map.values() for i in indices}
+    inputs = []
+    for i, var in enumerate(node.inputs):
+        value = _known(known, var)
+        inputs.append(value.copy() if i in destroyed else value)
+    storages: list[Storage] = [[None] for _ in node.outputs]
+    node.op.perform(node, inputs, storages, *params(node))
+    return [storage[0] for storage in storages]
+
+
+def _is_whole(value: Any) -> bool:
+    """Return whether all floats in a value are small multiples of 1/4, or of 1 for float16."""
+    if not isinstance(value, np.ndarray | np.generic):
+        return True
+    value = np.asarray(value)
+    limit = _LIMITS.get(value.dtype.char)
+    if limit is None:
+        return value.dtype.kind not in "fc"
+    parts = [value.real, value.imag] if value.dtype.kind == "c" else [value]
+    quarters = 1.0 if value.dtype.char == "e" else 4.0
+    for part in parts:
+        scaled = part[np.isfinite(part)].astype(np.float64) * quarters
+        if scaled.size and (np.abs(scaled).max() > limit or (scaled != np.rint(scaled)).any()):
+            return False
+    return True
+
+
+def _ulp(value: np.ndarray) -> np.ndarray:
+    """Return the spacing of floats at the size of each element; 0 if that is not finite."""
+    with np.errstate(all="ignore"):
+        unit = np.spacing(np.abs(value)).astype(np.float64)
+    return np.where(np.isfinite(unit), unit, 0.0)
+
+
+def _distance(a: Any, b: Any) -> np.ndarray:
+    """Return the distance of each two elements; inf if only one of them is NaN or infinite."""
+    if not isinstance(a, np.ndarray | np.generic):
+        return np.zeros(())
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape:
+        return np.full(a.shape, np.inf)
+    if a.dtype.kind not in "fc":
+        return np.where(a == b, 0.0, np.inf)
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        distance = np.abs(a.astype(wide) - b.astype(wide))
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    return np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
+
+
+def beyond(expected: Any, found: Any, allowed: np.ndarray) -> str | None:
+    """Return a text on how two values differ by more than is allowed, or None.
+
+    Shape, dtype, and the places of NaN and infinities must be the same, apart from elements with
+    an infinite allowance.
+    """
+    if not isinstance(expected, np.ndarray | np.generic):
+        return None if expected == found else f"{found!r} instead of {expected!r}"
+    expected, found = np.asarray(expected), np.asarray(found)
+    if expected.dtype != found.dtype:
+        return f"the dtype is {found.dtype} instead of {expected.dtype}"
+    if expected.shape != found.shape:
+        if np.all(np.isinf(allowed)) and np.size(allowed):
+            return None
+        return f"the shape is {found.shape} instead of {expected.shape}"
+    distance = _distance(expected, found)
+    wrong = distance > allowed
+    if not wrong.any():
+        return None
+    at = np.unravel_index(int(np.argmax(np.where(wrong, distance, -1.0))), wrong.shape)
+    place = f" at {tuple(map(int, at))}" if at else ""
+    return (
+        f"{int(wrong.sum())} of {wrong.size} elements differ{place}: {found[at]} instead of "
+        f"{expected[at]}"
+    )
+
+
+# --- whether roundings explain a difference -------------------------------------------------------
+
+
+class Roundings:
+    """Decides whether roundings explain differences within one call of a graph.
+
+    values: those of the graph's inputs.
+    """
+
+    def __init__(self, values: Mapping[Variable, Any]) -> None:
+        self._values = values
+        self._perturbed: Perturbed | None = None
+
+    def explain(self, variables: Sequence[Variable], expected: Any, found: Any) -> bool:
+        """Return whether roundings before ``variables`` may turn ``expected`` into ``found``.
+
+        variables: variables of the graph that all stand for the same value.
+        """
+        if self._perturbed is None:
+            self._perturbed = Perturbed(self._values, runs=16, ulps=4.0)
+        try:
+            self._perturbed.compute(variables)
+        except Exception:  # a perform may refuse perturbed inputs
+            return False
+        allowed = [self._perturbed.allowed(var) for var in variables]
+        return any(beyond(expected, found, most) is None for most in allowed)
+
+
+def roundings_explain(
+    node: Apply, values: Sequence[Any], k: int, expected: Any, found: Any
+) -> bool:
+    """Return whether roundings within one Apply may turn its output ``expected`` into ``found``.
+
+    values: those of its inputs, which are exact. k: the index of the output.
+    """
+    inputs = [var.type.make_variable() for var in node.inputs]
+    out = unfused(node, inputs)[k]
+    known = {var: np.array(v) if isinstance(v, np.ndarray) else v
+             for var, v in zip(inputs, values, strict=True)}  # fmt: skip
+    return Roundings(known).explain([out], expected, found)
+
+
+def unfused(node: Apply, inputs: Sequence[Variable]) -> list[Variable]:
+    """Return the outputs of an Apply on other inputs, with an Apply for each of its roundings."""
+    op = node.op
+    if isinstance(op, MapReduce):
+        mapped, reduced = op.parts(node)
+        return list(reduced.clone_with_new_inputs(unfused(mapped, inputs)).outputs)
+    if not isinstance(op, Elemwise) or not isinstance(op.scalar_op, Composite):
+        return list(node.clone_with_new_inputs(inputs).outputs)
+    slots = list(inputs)
+    for instruction in op.scalar_op.instructions:
+        if isinstance(instruction.op, Literal):
+            slots.append(constant(instruction.op.value, dtype=instruction.dtype))
+            continue
+        out = Elemwise(instruction.op)(*(slots[a] for a in instruction.args))
+        slots.append(cast(out, instruction.dtype))
+    return [slots[s] for s in op.scalar_op.outs]

@@ -1,0 +1,125 @@
+"""The process as a whole: its times, its garbage collection, and messages to what started it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# --- times ----------------------------------------------------------------------------------------
+
+_imported = [time.perf_counter()]
+_importing = [0.0]
+_grad = [0.0]
+_depth = [0]
+
+
+def since_import() -> float:
+    """Return the seconds since opwise was imported."""
+    return time.perf_counter() - _imported[0]
+
+
+def note_import(start: float) -> None:
+    """Note that the import of opwise, which began at ``start`` by ``perf_counter``, has ended."""
+    _importing[0] = time.perf_counter() - start
+
+
+def importing() -> float:
+    """Return the seconds that importing opwise took; 0.0 in a forked process."""
+    return _importing[0]
+
+
+def system_times() -> dict[str, float]:
+    """Return what Linux knows of the process, in seconds; {} on other systems.
+
+    seconds_of_process: since it started. seconds_running, seconds_waiting: how long its main thread
+    ran, and waited for a processor that was busy.
+    """
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            started = int(file.read().rpartition(b")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+        with open(f"/proc/self/task/{os.getpid()}/schedstat", "rb") as file:
+            running, waiting = (int(ns) * 1e-9 for ns in file.read().split()[:2])
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
+    except (OSError, ValueError, IndexError, AttributeError):  # no Linux, or a restricted /proc
+        return {}
+    return {
+        "seconds_of_process": round(max(0.0, now - started), 3),
+        "seconds_running": round(running, 6),
+        "seconds_waiting": round(waiting, 6),
+    }
+
+
+def grad_seconds() -> float:
+    """Return the seconds spent building gradients."""
+    return _grad[0]
+
+
+def reset_times() -> None:
+    """Begin anew, as if opwise were imported now."""
+    _imported[0] = time.perf_counter()
+    _grad[0] = _importing[0] = 0.0
+
+
+@contextmanager
+def building_gradients() -> Iterator[None]:
+    """Count the time of a block as spent building gradients; nested blocks count once."""
+    start = time.perf_counter()
+    _depth[0] += 1
+    try:
+        yield
+    finally:
+        _depth[0] -= 1
+        if not _depth[0]:
+            _grad[0] += time.perf_counter() - start
+
+
+# --- garbage collection ---------------------------------------------------------------------------
+
+
+@contextmanager
+def pause_garbage_collection() -> Iterator[None]:
+    """Pause garbage collection while building long-lived data.
+
+    The collector would walk through all graphs of the process again and again, which would take
+    most of the time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+# --- messages to the command that started the process ---------------------------------------------
+
+#: environment variable that names the pipe of the command ``opwise``: its number in the process,
+#: and its inode
+_PIPE = "OPWISE_STATUS_PIPE"
+#: most letters of a value: a few messages fit into what a pipe takes at once
+_MOST = 200
+
+
+def status_environment(pipe: int) -> dict[str, str]:
+    """Return the environment variables for a process that inherits the end of a status pipe."""
+    return {_PIPE: f"{pipe}:{os.fstat(pipe).st_ino}"}
+
+
+def send_status(**message: str) -> None:
+    """Send a message to the command that started this process; does nothing without one."""
+    number, _, inode = os.environ.get(_PIPE, "").partition(":")
+    try:
+        pipe = int(number)
+        # the number may by now be that of another file, as in a process without that pipe
+        if os.fstat(pipe).st_ino != int(inode):
+            return
+        import json  # not needed without a pipe
+
+        short = {name: value[:_MOST] for name, value in message.items()}
+        os.write(pipe, json.dumps({"process": os.getpid(), **short}).encode() + b"\n")
+    except (ValueError, OSError):
+        return

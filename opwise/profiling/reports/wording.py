@@ -1,0 +1,50 @@
+"""Names, places and numbers as reports print them."""
+
+from __future__ import annotations
+
+import os
+
+from opwise.profiling.aggregate import SummaryRow
+from opwise.profiling.model import ApplyProfile
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number with the word for what is counted."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def short(name: str, most: int = 120) -> str:
+    """Return a name, cut to ``most`` characters."""
+    return name if len(name) <= most else f"{name[: most - 3]}..."
+
+
+def percent(part: float, whole: float) -> float:
+    """Return a part of a whole in percent; 0.0 of nothing."""
+    return 100 * part / whole if whole else 0.0
+
+
+def short_path(file: str) -> str:
+    """Return a path relative to the current folder if the file is below it, else as it is."""
+    try:
+        inside = os.path.relpath(file)
+    except (OSError, ValueError):  # the folder is gone; another drive
+        return file
+    return file if inside.startswith(os.pardir) else inside
+
+
+def line_of(apply: ApplyProfile) -> str:
+    """Return ``file:line`` of an Apply with a short path; "" if unknown."""
+    return f"{short_path(apply.lines[0][0])}:{apply.lines[0][1]}" if apply.lines else ""
+
+
+def place_of(row: SummaryRow) -> str:
+    """Return what a row of ``aggregate.by_line`` or ``by_scope`` is about, with a short path."""
+    if isinstance(row.key, tuple):
+        return f"{short_path(row.key[0])}:{row.key[1]}"
+    return row.label
+
+
+def name_and_place(apply: ApplyProfile) -> str:
+    """Return the name of an Apply, its id and its line, for a sentence."""
+    line = f", {line_of(apply)}" if apply.lines else ""
+    return f"{short(apply.text)} (id {apply.position}{line})"

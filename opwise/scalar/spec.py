@@ -1,0 +1,194 @@
+"""The rows of the scalar table, and the algebra in which their gradients are written.
+
+From a row come the op and its legacy class, the tensor function, C and CUDA text in fused kernels,
+gradients, flop counts, documentation and tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opwise.graph.variable import Constant
+from opwise.scalar import dtypes
+
+#: name -> row, in the order of definition
+ROWS: dict[str, ScalarSpec] = {}
+
+#: a text, one for each kind of dtype, or None if the operation has none
+CText = str | dict[str, str] | None
+
+
+@dataclass(frozen=True, eq=False)
+class ScalarSpec:
+    """One scalar operation: a row of the scalar table."""
+
+    #: the name of the instance, and of the tensor function unless ``tensor_name`` is given
+    name: str
+    #: the legacy class name
+    cls: str
+    #: the number of inputs; -1: any number from 1
+    nin: int
+    #: (dtype of each input) -> dtype of the output; raises TypeError if it is not defined for them
+    out: Callable[..., str]
+    #: function of arrays of the computing dtype, or "module:name" to import it when first needed
+    numpy: Callable[..., Any] | str
+    #: C expression of {x}, {y}, {w} (or {0}, {1}, ...), with {T} the C type, {S} its short name and
+    #: {f} the suffix of the math library's names; a dict: by the kind of dtype (b, i, u, f)
+    c: CText
+    #: (algebra, inputs, output, output gradient) -> a gradient for each input (None: undefined,
+    #: 0: zero); None if the operation has no gradient
+    grad: Callable[..., Any] | None = None
+    #: (dtype of each input) -> the dtype to compute in, to which inputs are cast (default: out's)
+    compute: Callable[..., str | None] | None = None
+    #: how it prints inside a Composite (default: the class name)
+    label: str | None = None
+    #: the operator that is printed between operands
+    infix: str | None = None
+    #: CUDA expression, as ``c`` (default: the same)
+    cuda: CText = None
+    #: functions of ``csupport/scalar.h`` that the expression calls
+    c_support: tuple[str, ...] = ()
+    #: math functions that the expression, or a function of ``c_support``, calls
+    libm: tuple[str, ...] = ()
+    #: x op y = y op x
+    commutative: bool = False
+    #: (x op y) op z = x op (y op z)
+    associative: bool = False
+    #: the floating-point operations for one element; None if there is no exact count
+    flops: int | None = None
+    #: roughly how many nanoseconds one element takes, to decide on threads
+    cost: float = 0.3
+    #: the kinds of dtypes for which it is defined: bool, signed, unsigned, float, complex
+    kinds: str = "biufc"
+    #: the interval of test values for each input
+    domain: tuple[tuple[float, float], ...] = ((-3.0, 3.0),)
+    #: the name of the tensor function, if it differs from ``name``
+    tensor_name: str | None = None
+    #: the docstring of the class and of the tensor function
+    doc: str = ""
+    #: the first input is a condition: it is true or false, and not cast to the computing dtype
+    first_is_condition: bool = False
+    #: only the shape of the first input matters
+    ignores_first: bool = False
+
+    @property
+    def n_uncast(self) -> int:
+        """How many inputs, from the first, are not cast to the computing dtype."""
+        return 1 if self.first_is_condition or self.ignores_first else 0
+
+    def compute_dtype(self, in_dtypes, out_dtype):
+        """Return the dtype in which the operation runs on inputs of ``in_dtypes``."""
+        return self.compute(*in_dtypes) if self.compute is not None else out_dtype
+
+    def c_expression(self, dtype, cuda=False):
+        """Return the C template for a computing dtype, or that for CUDA; None if there is none."""
+        text = self.cuda if cuda and self.cuda is not None else self.c
+        if isinstance(text, dict):
+            return text.get(dtypes.kind(dtype))
+        return text if dtypes.kind(dtype) != "c" else None
+
+
+def row(
+    name: str,
+    cls: str,
+    nin: int,
+    out: Callable[..., str],
+    numpy: Callable[..., Any] | str,
+    c: CText,
+    grad: Callable[..., Any] | None = None,
+    **more: Any,
+) -> None:
+    """Add a row to the table."""
+    if name in ROWS:
+        raise ValueError(f"there is a scalar operation {name} already")
+    ROWS[name] = ScalarSpec(name, cls, nin, out, numpy, c, grad, **more)
+
+
+class Expression:
+    """A variable in the formula of a gradient; Python's operators apply rows of the table."""
+
+    __slots__ = ("algebra", "var")
+
+    def __init__(self, algebra, var):
+        self.algebra = algebra
+        self.var = var
+
+    @property
+    def dtype(self):
+        return self.var.type.dtype
+
+    def never(self, number):
+        """Return whether this is a constant that does not contain ``number``."""
+        var = self.var
+        while var.owner is not None and len(var.owner.inputs) == 1 and var.owner.op.view_map:
+            var = var.owner.inputs[0]  # a reshaped constant
+        return isinstance(var, Constant) and not np.any(np.equal(var.data, number))
+
+    def like(self, number):
+        """Return ``number`` in this variable's dtype: a Python float might widen the result."""
+        return np.dtype(self.dtype).type(number)
+
+    def __add__(self, other):
+        return self.algebra.add(self, other)
+
+    def __radd__(self, other):
+        return self.algebra.add(other, self)
+
+    def __sub__(self, other):
+        return self.algebra.sub(self, other)
+
+    def __rsub__(self, other):
+        return self.algebra.sub(other, self)
+
+    def __mul__(self, other):
+        return self.algebra.mul(self, other)
+
+    def __rmul__(self, other):
+        return self.algebra.mul(other, self)
+
+    def __truediv__(self, other):
+        return self.algebra.true_div(self, other)
+
+    def __rtruediv__(self, other):
+        return self.algebra.true_div(other, self)
+
+    def __pow__(self, other):
+        return self.algebra.pow(self, other)
+
+    def __neg__(self):
+        return self.algebra.neg(self)
+
+
+class Algebra:
+    """The functions in formulas of gradients: ``F.exp(x)`` applies row ``exp``.
+
+    apply: function of a row's name and variables that makes an Apply and returns its output.
+    """
+
+    def __init__(self, apply):
+        self._apply = apply
+
+    def __getattr__(self, name):
+        if name not in ROWS:
+            raise AttributeError(name)
+
+        def make(*args):
+            plain = [a.var if isinstance(a, Expression) else a for a in args]
+            return Expression(self, self._apply(name, *plain))
+
+        self.__dict__[name] = make
+        return make
+
+    def gradients(self, row_, inputs, output, output_gradient):
+        """Return the gradient by each input, as variables; None where undefined, 0 where zero."""
+        if row_.grad is None:
+            return [None] * len(inputs)
+        arguments = [Expression(self, v) for v in (*inputs, output, output_gradient)]
+        result = row_.grad(self, *arguments)
+        if not isinstance(result, tuple):
+            result = (result,)
+        return [r.var if isinstance(r, Expression) else r for r in result]

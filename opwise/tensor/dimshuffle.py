@@ -1,0 +1,140 @@
+"""DimShuffle: reorders the dimensions of a tensor, drops some and inserts others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from opwise.config import config
+from opwise.graph import costs
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
+from opwise.scalar import dtypes
+from opwise.tensor.elemwise import zeros_like
+from opwise.tensor.knownvalues import equals_input
+from opwise.tensor.type import tensor_type
+from opwise.tensor.variable import as_tensor_variable, constant
+
+__all__ = ["DimShuffle"]
+
+
+class DimShuffle(Op):
+    """Reorders, drops and inserts dimensions.
+
+    input_broadcastable: the broadcast pattern of the input. new_order: for each dimension of the
+    output, a dimension of the input, or 'x' for a new one of length 1. Only broadcastable
+    dimensions can be dropped. The output is a view of the input.
+    """
+
+    view_map = {0: [0]}
+    flops, traffic = costs.no_flops, costs.nothing
+
+    def __init__(self, input_broadcastable, new_order, inplace=True):
+        self.input_broadcastable = tuple(input_broadcastable)
+        self.new_order = tuple(o if o == "x" else int(o) for o in new_order)
+        self.inplace = inplace
+        ndim = len(self.input_broadcastable)
+        for o in self.new_order:
+            if o != "x" and not 0 <= o < ndim:
+                raise ValueError(
+                    f"new_order[{self.new_order.index(o)}] is {o}, but the input only has {ndim} "
+                    f"axes. (DimShuffle of {self.input_broadcastable} by {self.new_order})"
+                )
+        kept = [o for o in self.new_order if o != "x"]
+        if len(set(kept)) != len(kept):
+            raise ValueError(
+                f"The same input dimension may not appear twice in the list of output dimensions "
+                f"{self.new_order}"
+            )
+        self.shuffle = kept
+        self.drop = [i for i in range(ndim) if i not in kept]
+        for i in self.drop:
+            if not self.input_broadcastable[i]:
+                raise ValueError(
+                    f"You cannot drop a non-broadcastable dimension. ({self.input_broadcastable}, "
+                    f"{self.new_order}) Dimension {i} may be longer than 1 and is missing from "
+                    "the new order: add it, as x[None, :] does, or index or sum along it."
+                )
+        self.augment = [i for i, o in enumerate(self.new_order) if o == "x"]
+        self._transpose = tuple(self.shuffle + self.drop)
+        self._index = (
+            tuple(None if o == "x" else slice(None) for o in self.new_order)
+            + (0,) * len(self.drop)
+            + (...,)
+        )  # with the ellipsis, a single element stays an array
+        self._hash = hash((DimShuffle, self.new_order, self.input_broadcastable))
+
+    def make_node(self, x):
+        x = as_tensor_variable(x)
+        if x.type.broadcastable != self.input_broadcastable:
+            if len(x.type.broadcastable) != len(self.input_broadcastable):
+                raise TypeError(
+                    "The number of dimensions and/or broadcastable pattern of the input is "
+                    f"incorrect for this op. Expected {self.input_broadcastable}, got "
+                    f"{x.type.broadcastable}."
+                )
+            for mine, its in zip(self.input_broadcastable, x.type.broadcastable, strict=True):
+                if mine and not its:
+                    raise TypeError(
+                        "The broadcastable pattern of the input is incorrect for this op. Expected "
+                        f"{self.input_broadcastable}, got {x.type.broadcastable}."
+                    )
+        pattern = tuple(o == "x" or x.type.broadcastable[o] for o in self.new_order)
+        return Apply(self, [x], [tensor_type(x.type.dtype, pattern).make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        (x,) = inputs
+        output_storage[0][0] = x.transpose(self._transpose)[self._index]
+
+    def infer_shape(self, node, shapes):
+        (shape,) = shapes
+        one = constant(np.int64(1))
+        return [tuple(one if o == "x" else shape[o] for o in self.new_order)]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (x,), (gz,) = inputs, output_gradients
+        order: list[int | str] = ["x"] * x.type.ndim
+        for position, o in enumerate(self.new_order):
+            if o != "x":
+                order[o] = position
+        gz = as_tensor_variable(gz)
+        if gz.type.dtype in dtypes.DISCRETE or x.type.dtype in dtypes.DISCRETE:
+            return [zeros_like(x, config.floatX)]
+        return [dimshuffle(gz, order)]
+
+    def R_op(self, inputs, eval_points):
+        return [None] if eval_points[0] is None else [self(eval_points[0])]
+
+    def __eq__(self, other):
+        return self is other or (
+            type(self) is type(other)
+            and self.new_order == other.new_order
+            and self.input_broadcastable == other.input_broadcastable
+        )
+
+    def __hash__(self):
+        return self._hash
+
+    def __str__(self):
+        prefix = "InplaceDimShuffle" if self.inplace else "DimShuffle"
+        return f"{prefix}{{{','.join(map(str, self.new_order))}}}"
+
+
+@cache
+def dimshuffle_op(broadcastable: tuple[bool, ...], order: tuple[int | str, ...]) -> DimShuffle:
+    """Return the DimShuffle of a pattern and an order; the same object for equal arguments."""
+    return DimShuffle(broadcastable, order)
+
+
+def dimshuffle(x: Any, order: Iterable[int | str]) -> Any:
+    """Return ``x`` with its dimensions in ``order``; x itself if they are in it already."""
+    order = tuple(order)
+    if order == tuple(range(x.type.ndim)):
+        return x
+    return dimshuffle_op(x.type.broadcastable, order)(x)
+
+
+equals_input(DimShuffle)

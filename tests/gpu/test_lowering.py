@@ -1,0 +1,108 @@
+"""Every Op has a lowering: kernels, a call of CuPy, or the reason why it runs on the host."""
+
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import opwise.tensor as T
+from opwise.gpu.host_only import HOST_ONLY
+from opwise.gpu.lowering import Target, lower, runs_on_host, table
+from opwise.graph.op import Op
+from opwise.linkers import csteps, lowering  # noqa: F401  (the latter registers)
+from opwise.scalar.op import OPS, ScalarOp
+from opwise.tensor.dot import Dot
+from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.extra_ops import Unique
+from opwise.tensor.reduce import CAReduce, Prod, mul_without_zeros
+from opwise.tensor.type import TensorType
+
+pytestmark = pytest.mark.null
+
+
+def tensor_ops():
+    """Return the classes of Ops on tensors, but for bases."""
+    found = set()
+    for module in pkgutil.walk_packages(T.__path__, "opwise.tensor."):
+        for _, cls in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if issubclass(cls, Op) and not issubclass(cls, ScalarOp) and cls is not Op:
+                if cls.__module__.startswith("opwise.tensor") and not cls.__name__.startswith("_"):
+                    found.add(cls)
+    return found
+
+
+def covered(cls):
+    return any(c in table() for c in cls.__mro__)
+
+
+def test_every_op_is_covered():
+    bases = {"GemmRelated", "BaseAdvancedSubtensor", "BaseAdvancedIncSubtensor"}
+    assert sorted({cls.__name__ for cls in tensor_ops() if not covered(cls)} - bases) == []
+
+
+def test_ops_with_c_are_covered():
+    assert [c.__name__ for c in lowering._lowerings if not covered(c)] == []
+
+
+def test_an_op_has_one_lowering():
+    assert {entry.target for entry in table().values()} == set(Target)
+    for cls in (Dot, Elemwise, Unique):
+        with pytest.raises(ValueError, match=f"{cls.__name__} has a lowering already"):
+            runs_on_host({cls: "another reason"})
+
+
+def test_reasons_are_phrases():
+    for cls, reason in HOST_ONLY.items():
+        assert reason and not reason.endswith("."), cls
+
+
+def tensor(dtype, ndim=2):
+    return TensorType(dtype, (False,) * ndim)()
+
+
+@pytest.mark.parametrize(("make", "reason"), [
+    (lambda: tensor("complex64") + tensor("complex64"), "there are no kernels for complex64"),
+    (lambda: T.psi(tensor("float32")), "psi has no CUDA expression for float32"),
+    (lambda: T.jv(tensor("float32"), tensor("float64")), "jv has no CUDA expression for float32, "
+                                                         "float64"),
+    (lambda: CAReduce(OPS["xor"], (0,))(tensor("int8")), "kernels do not reduce by"),
+    (lambda: CAReduce(mul_without_zeros, (0,))(tensor("float32")), "kernels do not reduce by"),
+    (lambda: Prod((0,), "complex64", "complex64")(tensor("complex64")),
+     "there are no kernels for complex"),
+    (lambda: CAReduce(OPS["add"], (0,))(tensor("bool")), "kernels do not reduce bool by add"),
+    (lambda: T.nnet.softmax_grad(tensor("float32"), tensor("float64")),
+     "its inputs are of float32, float64 and not all of float64"),
+    (lambda: T.inc_subtensor(tensor("int8")[1:], tensor("float32")),
+     "float32 is narrowed to int8"),
+])  # fmt: skip
+def test_reasons(make, reason):
+    found = lower(make().owner)
+    assert isinstance(found, str) and found.startswith(reason)
+
+
+def test_a_scalar_op_of_a_user_has_a_reason():
+    class Mine(ScalarOp):
+        nin = 1
+
+        def impl(self, x):
+            return x
+
+    assert lower(Elemwise(Mine())(tensor("float32")).owner) == (
+        "Mine has no CUDA expression for float32"
+    )
+
+
+def test_an_op_of_a_user_has_a_reason():
+    class Mine(Op):
+        def make_node(self, x):
+            from opwise.graph.apply import Apply
+
+            return Apply(self, [x], [x.type()])
+
+    assert lower(Mine()(tensor("float32")).owner) == "Mine has no implementation for the device"
+
+
+def test_many_operands_have_a_reason():
+    many = Elemwise(OPS["add"])(*(tensor("float32", 1) for _ in range(80)))
+    assert lower(many.owner) == "it has more than 64 operands"

@@ -1,0 +1,98 @@
+"""Loop fission: short loops that, one after the other, compute what a long one does."""
+
+import random
+
+import numpy as np
+import pytest
+
+from opwise.scalar import fission
+from opwise.scalar.composite import Composite, Instruction
+from opwise.scalar.op import OPS, cast_op
+
+pytestmark = pytest.mark.null
+
+CHEAP, FUNCTIONS = ["add", "mul", "sub", "maximum"], ["tanh", "exp", "scalar_sigmoid", "erf"]
+
+
+def program(seed):
+    """Return a random (steps, outs, in_dtypes)."""
+    rng = random.Random(seed)
+    dtypes = [rng.choice(["float32", "float64"]) for _ in range(rng.randint(1, 4))]
+    n = len(dtypes)
+    steps = []
+    for _ in range(rng.randint(1, 25)):
+        dtype = rng.choice(["float32", "float64"])
+        same = [s for s, d in enumerate(dtypes) if d == dtype]
+        if not same or rng.random() < 0.1:
+            step = Instruction(cast_op(dtype), (rng.randrange(len(dtypes)),), dtype)
+        elif rng.random() < 0.4:
+            step = Instruction(OPS[rng.choice(FUNCTIONS)], (rng.choice(same),), dtype)
+        else:
+            step = Instruction(OPS[rng.choice(CHEAP)], (rng.choice(same), rng.choice(same)), dtype)
+        steps.append(step)
+        dtypes.append(dtype)
+    made = range(n, len(dtypes))
+    return steps, rng.sample(made, min(len(made), rng.randint(1, 3))), dtypes[:n]
+
+
+def run(steps, outs, in_dtypes, values):
+    with np.errstate(all="ignore"):
+        return Composite.from_program(in_dtypes, steps, outs).on_arrays(values, None)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_sub_loops_compute_what_the_program_does(seed):
+    steps, outs, in_dtypes = program(seed)
+    rng = np.random.RandomState(seed)
+    values = [rng.uniform(-1, 1, 5).astype(d) for d in in_dtypes]
+    parts = fission.split(steps, outs, in_dtypes)
+    dtypes, places = fission.buffers(parts, len(in_dtypes))
+    memory = [None] * len(dtypes)
+    for part in parts:
+        taken = [values[s] if s < len(values) else memory[places[s]] for s in part.takes]
+        assert [v.dtype.name for v in taken] == list(part.in_dtypes)
+        results = run(part.instructions, part.outs, part.in_dtypes, taken)
+        if part is not parts[-1]:
+            for slot, result in zip(part.gives, results, strict=True):
+                assert result.dtype.name == dtypes[places[slot]]
+                memory[places[slot]] = result
+    for found, expected in zip(results, run(steps, outs, in_dtypes, values), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_sub_loop_has_one_function_at_most(seed):
+    steps, outs, in_dtypes = program(seed)
+    parts = fission.split(steps, outs, in_dtypes)
+    functions = [sum(s.op.row is not None and s.op.row.name in FUNCTIONS for s in p.instructions)
+                 for p in parts]  # fmt: skip
+    assert max(functions) <= 1
+    assert len(parts) == max(1, sum(functions))
+    assert sum(len(p.instructions) for p in parts) == len(steps)
+
+
+def test_a_program_without_functions_is_one_sub_loop():
+    steps = [Instruction(OPS["add"], (k, k), "float64") for k in range(50)]
+    (part,) = fission.split(steps, [50], ["float64"])
+    assert part.instructions == tuple(steps) and part.outs == (50,) and part.gives == (50,)
+
+
+def test_repetitions_are_equal_sub_loops():
+    """h = tanh(h * w), again and again: but for the first and the last, they are the same."""
+    steps, h = [], 0
+    for k in range(20):
+        steps += [
+            Instruction(OPS["mul"], (h, 1), "float64"),
+            Instruction(OPS["tanh"], (2 + 2 * k,), "float64"),
+        ]
+        h = 3 + 2 * k
+    parts = fission.split(steps, [h], ["float64", "float64"])
+    assert len(parts) == 20
+    assert len({(p.instructions, p.outs, p.in_dtypes) for p in parts}) <= 3
+
+
+def test_buffers_are_used_again():
+    steps = [Instruction(OPS["tanh"], (k,), "float64") for k in range(40)]
+    parts = fission.split(steps, [40], ["float64"])
+    dtypes, places = fission.buffers(parts, 1)
+    assert len(dtypes) == 2 and len(places) == 39
