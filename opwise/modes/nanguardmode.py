@@ -85,31 +85,8 @@ class NanGuardMode(Mode):
         if var._tag is not None and not getattr(var.tag, "nan_guard_mode_check", True):
             return
         found = self._faults(value)
-        if not found:
-            return
-        trace = next((n.trace for n in node.origins if n.trace), None) if node else var.made_at
-        if node is None:
-            what = "NanGuardMode found an error in an input of the graph."
-            advice = f"Check where the value of {var} comes from."
-        else:
-            what = "NanGuardMode found an error in the output of a node in this variable:\n"
-            what += debugprint(var, file="str")
-            advice = (
-                "The inputs of this Apply contain no such value, so this Apply produces it: look "
-                "for a division by 0, the logarithm of a number that is not positive, or the exp "
-                "of a large number. To allow it, set tag.nan_guard_mode_check = False on the "
-                "variable."
-            )
-        message = "\n".join([*found, what, advice])
-        if trace:
-            message += "\nBacktrace when that variable is created:\n\n" + provenance.format_trace(
-                trace
-            )
-        if config.NanGuardMode.action == "warn":
-            _log.error(message)
-            return
-        if config.NanGuardMode.action == "pdb":
-            print(message)
+        if found:
+            _report("\n".join([*found, _explanation(var, node)]) + _backtrace(var, node))
 
 
 def _explanation(var: Variable, node: Apply | None) -> str:
