@@ -172,8 +172,8 @@ def _compared(
     for k, name in enumerate(graph.names):
         expected, allowed = graph.expected(k)
         if isinstance(found, Exception):
-            how = f"raises {type(found).__name__}: {found}"
-            yield Result(configuration, name, math.inf, math.inf, 0.0, how)
+            raised = f"raises {type(found).__name__}: {found}"
+            yield Result(configuration, name, math.inf, math.inf, 0.0, raised)
             continue
         apart = difference.of(expected, found[k])
         how = beyond(expected, found[k], allowed)
@@ -232,7 +232,9 @@ class _Written:
 
     def first_wrong(self, k: int, configuration: str) -> Divergence | None:
         """Return the Divergence of an output: the deepest Apply that is wrong even alone."""
-        node, how = self.outputs[k].owner, self._wrong_alone(self.outputs[k].owner, configuration)
+        node = self.outputs[k].owner
+        assert node is not None, "outputs that are inputs are unreachable"
+        how = self._wrong_alone(node, configuration)
         if how is None:
             return None
         while True:

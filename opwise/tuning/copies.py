@@ -216,6 +216,7 @@ class _Retyping:
         for old, out, type_ in zip(node.outputs, outputs, wanted, strict=True):
             self.new[old] = _cast(out, type_)
             for made in (out, self.new[old]):
+                assert made.owner is not None
                 made.owner._origins = node.origins
 
     def _outputs(self, node: Apply, inputs: list[Variable], wanted: list[Type]) -> list[Variable]:
