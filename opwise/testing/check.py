@@ -172,8 +172,8 @@ def _compared(
     for k, name in enumerate(graph.names):
         expected, allowed = graph.expected(k)
         if isinstance(found, Exception):
-            how = f"raises {type(found).__name__}: {found}"
-            yield Result(configuration, name, math.inf, math.inf, 0.0, how)
+            raised = f"raises {type(found).__name__}: {found}"
+            yield Result(configuration, name, math.inf, math.inf, 0.0, raised)
             continue
         apart = difference.of(expected, found[k])
         far = beyond(expected, found[k], allowed)
