@@ -371,9 +371,7 @@ class DeviceVM(PlainVM):
                 }
             else:
                 why = self.placement.why.get(thunk.node)
-                found[k] = {
-                    "on_host": why or _TRANSFERS_COST_MORE
-                }
+                found[k] = {"on_host": why or _TRANSFERS_COST_MORE}
         return found
 
     def _note_layouts(self, slots: Iterable[int]) -> None:
