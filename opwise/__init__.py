@@ -40,17 +40,9 @@ from opwise.graph.printing import pp
 from opwise.graph.provenance import scope
 from opwise.graph.type import Generic, Type, generic
 from opwise.graph.variable import Constant, Variable
-from opwise.legacy.module import (
-    Component,
-    ComponentDict,
-    ComponentList,
-    Composite,
-    External,
-    FancyModule,
-    Member,
-    Method,
-    Module,
-)
+from opwise.legacy.components import Component, External, Member, Method
+from opwise.legacy.module import FancyModule, Module
+from opwise.legacy.structures import ComponentDict, ComponentList, Composite
 from opwise.linkers.base import (
     CLinker,
     Linker,

@@ -23,7 +23,7 @@ from theano.updates import OrderedUpdates  # noqa: E402, F401
 
 
 def __getattr__(name):
-    """Raise an AttributeError that names similar attributes, or the list of what is missing."""
+    """Raise an AttributeError that names similar attributes, or says that opwise lacks this one."""
     raise AttributeError(
         _aliases.lacks(f"{__name__}.{name}", [n for n in globals() if not n.startswith("_")]),
         name=name,

@@ -73,7 +73,7 @@ class Trial:
         if flag:
             self.error_flag[...] = 0
             assert isinstance(self.thunk, KernelThunk)
-            raise self.thunk.complaint(flag)
+            raise self.thunk.reported_error(flag)
 
     def _on_host(self, storages: list[list[Any]]) -> list[Any]:
         values = [storage[0] for storage in storages]

@@ -1,33 +1,35 @@
 """Costs of Ops: the bytes that an Apply must move, for Ops with an exact count.
 
-Functions to be used as the methods ``traffic`` and ``flops`` of Ops, see ``Op.traffic``.
+Ops use these functions as their methods ``traffic`` and ``flops``; see ``Op``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 
 class ArrayLayout(Protocol):
-    """What a count depends on: the layout of an operand in memory."""
+    """The layout of an operand in memory, on which its traffic depends."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Lengths."""
+        """Length of each dimension."""
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Distances between neighbours along each dimension, in bytes."""
+        """Distance of neighbours along each dimension, in bytes."""
 
     @property
     def bytes(self) -> int:
-        """Size of all elements together."""
+        """Size of all elements, in bytes."""
 
 
-#: the layouts of operands, None for an operand that is no array
+#: the shapes of operands; None for an operand that is not an array
+Shapes = Sequence[tuple[int, ...] | None]
+#: the layouts of operands; None for an operand that is not an array
 Layouts = Sequence[ArrayLayout | None]
-#: bytes read of each input, and bytes written of each output; None without an exact count
+#: (bytes read of each input, bytes written of each output); None if not known exactly
 Traffic = tuple[list[int], list[int]] | None
 
 
@@ -45,7 +47,7 @@ def nothing(op: Any, node: Any, inputs: Layouts, outputs: Layouts) -> Traffic:
 
 
 def number(op: Any, node: Any, inputs: Layouts, outputs: Layouts) -> Traffic:
-    """``traffic`` of an Op between an array of one number and a value that is no array."""
+    """``traffic`` of an Op between an array of one number and a value that is not an array."""
     array = inputs[0] or outputs[0]
     return None if array is None else ([array.bytes], [array.bytes])
 
@@ -66,10 +68,10 @@ def view_or_copy(op: Any, node: Any, inputs: Layouts, outputs: Layouts) -> Traff
     return nothing(op, node, inputs, outputs)
 
 
-def accumulates(factor: int) -> Callable[[Any, Any, Layouts, Layouts], Traffic]:
-    """Return the ``traffic`` of an Op that adds to its first input times input ``factor``.
+def accumulates(factor: int) -> Any:
+    """Return the ``traffic`` of an Op that adds to the product of its inputs 0 and ``factor``.
 
-    It does not read the first input if the factor is a constant 0. There is no count if the factor
+    The Op does not read input 0 if the factor is a constant 0. The traffic is unknown if the factor
     is not a constant.
     """
 
@@ -90,7 +92,7 @@ def no_flops(op: Any, inputs: Any, outputs: Any) -> int:
 
 
 def is_contiguous(array: ArrayLayout) -> bool:
-    """Return whether the elements of an array lie side by side in C order."""
+    """Return whether the elements of an array are contiguous, in C order."""
     expected = array.bytes
     if expected == 0:
         return True

@@ -67,8 +67,6 @@ class FunctionGraph:
 
     # Upper layers set these; until then, reading one raises AttributeError.
 
-    #: the feature that computes shapes; set by optimizers.shapefeature
-    shape_feature: Any
     #: the value of ``edits`` when equal Applys were last merged; set by optimizers.merge
     merged_at: int
     #: which Applys run on the device; set by gpu.place
@@ -113,6 +111,8 @@ class FunctionGraph:
         self.validate_seconds = 0.0
         #: the attached ShapeFeature, as legacy programs read it; the feature sets it
         self.shape_feature: Any = None
+        #: the attached Placement, which says what runs on a device, and why not; None on the CPU
+        self.placement: Any = None
         #: names of the passes that are running, the outermost first
         self.passes: list[str] = []
         #: the profile of the compiled function, if it has one

@@ -10,7 +10,7 @@ from typing import Any
 
 from opwise.config import config
 from opwise.errors import MethodNotDefined
-from opwise.graph import testvalue
+from opwise.graph import costs, testvalue
 from opwise.graph.apply import Apply
 from opwise.graph.variable import get_test_value
 
@@ -30,8 +30,8 @@ class Op:
     destroy_map: Mapping[int, Sequence[int]] = {}
     #: index of the output that a call returns; None: the only output, or the list of all
     default_output: int | None = None
-    #: what profiles need to know of the Op besides its name: "product" for a product of matrices,
-    #: "fused" for one loop over several operations, "" for any other
+    #: how profiles group the Op: "product" for a product of matrices, "fused" for a loop over
+    #: several operations, "" for any other
     profile_kind: str = ""
 
     def make_node(self, *inputs: Any) -> Apply:
@@ -107,23 +107,24 @@ class Op:
         """Return whether to compute an Apply of constants when the function is compiled."""
         return True
 
-    def flops(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> int | None:
-        """Return the number of floating-point operations; None if there is no exact count.
+    def flops(self, inputs: costs.Shapes, outputs: costs.Shapes) -> int | None:
+        """Return the number of floating-point operations; None if it is not known exactly.
 
-        inputs, outputs: their shapes, None for a value that is no array.
+        inputs, outputs: their shapes; None for a value that is not an array.
         """
         return None
 
-    def traffic(self, node: Apply, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
-        """Return (bytes read of each input, bytes written of each output).
+    def traffic(
+        self, node: Apply, inputs: costs.Layouts, outputs: costs.Layouts, /
+    ) -> costs.Traffic:
+        """Return (bytes read of each input, bytes written of each output); None if not known.
 
-        inputs, outputs: ``costs.ArrayLayout``, None for a value that is no array. Return None if
-        there is no exact count.
+        inputs, outputs: their layouts in memory; None for a value that is not an array.
         """
         return None
 
     def element_cost(self, n_inputs: int) -> float:
-        """Return a rough estimate of the nanoseconds per element."""
+        """Return the approximate time per element in nanoseconds."""
         return 1.0
 
     def get_params(self, node: Apply) -> Any:

@@ -142,6 +142,7 @@ def _inputs_described(node: Apply, values: Sequence[Any], storage: Footprint | N
     """Return lines that name each input, its shape, and where it was made."""
     shared = {var for var, _, is_shared in storage or () if is_shared}
     lines = []
+    made: list[Apply | Variable]
     for i, (var, value) in enumerate(zip(node.inputs, values, strict=True)):
         if isinstance(var, Constant):
             continue

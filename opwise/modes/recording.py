@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -39,7 +38,7 @@ def record(
     time_thunks: bool = True,
     ignore_first_call: bool = False,
     memory: bool = False,
-    rewrites: Mapping[str, Any] | None = None,
+    rewrites: dict[str, Any] | None = None,
 ) -> Recorder:
     """Start to time the calls of a function, and return its Recorder.
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, MutableSet
+from collections.abc import Iterable, Mapping, MutableSet
+from typing import Any
 
 from opwise.config import config
 from opwise.optimizers.navigators import EquilibriumOptimizer, TopoOptimizer
@@ -61,13 +62,13 @@ class Query:
 
     def __init__(
         self,
-        include,
-        require=None,
-        exclude=None,
-        subquery=None,
-        position_cutoff=math.inf,
-        extra_optimizations=None,
-    ):
+        include: Iterable[str],
+        require: Iterable[str] | None = None,
+        exclude: Iterable[str] | None = None,
+        subquery: Mapping[str, Query] | None = None,
+        position_cutoff: float | None = math.inf,
+        extra_optimizations: Iterable[Any] | None = None,
+    ) -> None:
         self.include = OrderedSet(include)
         self.require = OrderedSet(require or ())
         self.exclude = OrderedSet(exclude or ())
@@ -77,7 +78,13 @@ class Query:
         #: its name in profiles, which derived queries inherit
         self.name: str | None = None
 
-    def _changed(self, include=(), require=(), exclude=(), extra=()):
+    def _changed(
+        self,
+        include: Iterable[str] = (),
+        require: Iterable[str] = (),
+        exclude: Iterable[str] = (),
+        extra: Iterable[Any] = (),
+    ) -> Query:
         new = Query(
             [*self.include, *include],
             [*self.require, *require],
@@ -89,35 +96,35 @@ class Query:
         new.name = self.name
         return new
 
-    def including(self, *tags):
+    def including(self, *tags: str) -> Query:
         """Return a query that also selects the objects with one of ``tags``."""
         return self._changed(include=tags)
 
-    def excluding(self, *tags):
+    def excluding(self, *tags: str) -> Query:
         """Return a query that selects no object with one of ``tags``."""
         return self._changed(exclude=tags)
 
-    def requiring(self, *tags):
+    def requiring(self, *tags: str) -> Query:
         """Return a query that selects only objects with all of ``tags``."""
         return self._changed(require=tags)
 
-    def register(self, *optimizations):
+    def register(self, *optimizations: Any) -> Query:
         """Return a query that adds (pass, position) pairs to the sequence."""
         return self._changed(extra=optimizations)
 
-    def until(self, cutoff):
+    def until(self, cutoff: float) -> Query:
         """Return a query that selects only objects before a position."""
         query = self._changed()
         query.position_cutoff = cutoff
         return query
 
-    def inside(self):
+    def inside(self) -> Query:
         """Return the query for nested databases, which have positions of their own."""
         if not self.extra_optimizations and self.position_cutoff == math.inf:
             return self
         return Query(self.include, self.require, self.exclude, self.subquery)
 
-    def key(self):
+    def key(self) -> tuple[Any, ...]:
         """Return a hashable value; queries with equal keys select the same."""
         return (
             frozenset(self.include),
@@ -226,7 +233,7 @@ class DB:
         for tag in all_tags:
             self._tags.setdefault(tag, {})[name] = None
 
-    def vocabulary(self):
+    def vocabulary(self) -> set[str]:
         """Return the set of names and tags, those of nested databases included."""
         self._filled()
         words = {*self._objects, *self._tags}
@@ -308,7 +315,7 @@ class DB:
             raise TypeError("Expected a Query.", query)
         return OrderedSet(self.select(query).values())
 
-    def query(self, *tags, **subqueries):
+    def query(self, *tags: Any, **subqueries: Any) -> Any:
         """Return the answer to a Query, or to tags that start with '+', '&' or '-'.
 
         The answer to the same query is the same object, until a database changes.

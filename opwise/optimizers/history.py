@@ -7,6 +7,7 @@ Apply had when it was imported, and a pair of variables for a replacement.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from opwise.graph.apply import Apply
 from opwise.graph.features import Feature
@@ -63,7 +64,7 @@ class Event:
 class Trace(Feature):
     """Records the events of a graph."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.events: list[Event] = []
 
     def on_import(self, fgraph, node, reason):
@@ -79,7 +80,7 @@ class Trace(Feature):
         """Return a feature for a copy of the graph, which has a history of its own."""
         return type(self)()
 
-    def differences(self, other, number=0, other_number=1):
+    def differences(self, other: Trace, number: int = 0, other_number: int = 1) -> Any:
         """Return a text on where two traces differ; '' if they are equal."""
         lines = [
             f"non-equal optimization events {other_number} : {k}\n    {a}\n    {b}"
@@ -109,7 +110,7 @@ class RewriteHistory(Trace):
     whose two values differ, both computed from Applys as they were imported, is wrong.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         #: every Apply that was ever in the graph -> (Op, inputs) when it was imported; each comes
         #: after the Applys that it reads
@@ -146,12 +147,12 @@ class RewriteHistory(Trace):
         else:
             self.replacements.append(Replacement(old, new, str(reason), _stage(fgraph)))
 
-    def reason_of(self, node):
+    def reason_of(self, node: Apply) -> Any:
         """Return the last NewOp of an Apply, or None."""
         found = next((one for one in reversed(self.new_ops) if one.node is node), None)
         return found if found is not None and found.reason != "undo" else None
 
-    def made_by(self, node):
+    def made_by(self, node: Apply) -> Any:
         """Return the replacement that brought an Apply in, or None if the user wrote it."""
         at = self._before.get(node, len(self.replacements))
         return self.replacements[at] if at < len(self.replacements) else None

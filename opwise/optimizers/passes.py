@@ -67,7 +67,7 @@ class PassRecord:
     #: whether it raised an exception, so that the graph was restored
     failed: bool = False
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """Return the record as plain dicts and lists."""
         return asdict(self)
 

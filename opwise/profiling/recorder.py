@@ -12,7 +12,7 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Protocol
@@ -141,7 +141,7 @@ class Recorder:
         no_compiler: str = "",
         with_memory: bool = False,
         with_least_memory: bool = False,
-        rewrites: Mapping[str, Any] | None = None,
+        rewrites: dict[str, Any] | None = None,
     ) -> None:
         self.name = name
         self.order = linked.order
@@ -169,12 +169,12 @@ class Recorder:
         self._static: list[dict[str, Any]] | None = None
 
     @property
-    def called(self):
-        """How often the function was called, whether that failed or not."""
+    def called(self) -> int:
+        """How often the function was called, including calls that failed."""
         return self.calls.calls + self.calls.failed
 
-    def snapshot(self):
-        """Return what has been recorded up to now, as a FunctionProfile."""
+    def snapshot(self) -> FunctionProfile:
+        """Return what has been recorded so far."""
         times = self.vm.timing() or [(0, 0, 0, 0, ())] * len(self.order)
         if self._static is None:
             self._static = self._describe()
@@ -208,18 +208,18 @@ class Recorder:
             memory=self._memory(applys) if self.with_memory and arrays else None,
         )
 
-    def _first_call(self, detail):
-        """Return the times of the Applys in the first call of all; () where they are not known."""
+    def _first_call(self, detail: Sequence[CallProfile]) -> tuple[int, ...]:
+        """Return the times of the Applys in the first call of all; () if they are not known."""
         if not self.calls.first_ns or self.inherited:  # forgotten; made before a fork
             return ()
         return next((call.apply_ns for call in detail if call.number == 1), ())
 
-    def _arrays(self):
-        """Return {position: what ApplyProfile tells of the arrays of the last call}."""
+    def _arrays(self) -> dict[int, dict[str, Any]]:
+        """Return {position: the fields of ApplyProfile about the arrays of the last call}."""
         layouts = self.vm.layouts()
-        seen = {}
+        seen: dict[int, ArrayProfile | None] = {}
 
-        def array(slot):
+        def array(slot: int) -> ArrayProfile | None:
             if slot not in seen:
                 seen[slot] = _array(self.program.variables[slot], layouts[slot])
             return seen[slot]
@@ -236,7 +236,7 @@ class Recorder:
             }
         return found
 
-    def _memory(self, applys):
+    def _memory(self, applys: Sequence[ApplyProfile]) -> Any:
         sizes = {
             var: array.bytes if array is not None else 0
             for node, apply in zip(self.order, applys, strict=True)
@@ -256,12 +256,12 @@ class Recorder:
             return found
         return memory.parted(found, fgraph, self.order, sizes, placement.on_device)
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget the calls up to now."""
         self.vm.reset_timing()
         self.calls.reset_calls()
 
-    def _compile(self):
+    def _compile(self) -> CompileProfile:
         if self.inherited:
             return CompileProfile()
         report, kernels = self.report, self.report.kernels
@@ -276,17 +276,17 @@ class Recorder:
             cached=kernels.hit if kernels is not None else None,
             slowest=tuple(
                 (_apply_text(node), report.thunks[node])
-                for node in heapq.nlargest(SLOWEST, report.thunks, key=report.thunks.get)
+                for node in heapq.nlargest(SLOWEST, report.thunks, key=report.thunks.__getitem__)
             ),
         )
 
-    def _describe(self):
-        """Return what of each Apply does not change while it runs."""
+    def _describe(self) -> list[dict[str, Any]]:
+        """Return, for each Apply, the fields of ApplyProfile that no call changes."""
         keys = provenance.Keys()
         text = keys.text
 
         @cache
-        def origin(node, moves=""):
+        def origin(node: Apply, moves: str = "") -> OriginProfile:
             file, line = provenance.user_line(node) or ("", 0)
             scope = node.context.scope if node.context is not None else ""
             of = provenance.gradient_line(node)
@@ -300,7 +300,7 @@ class Recorder:
         position = {node: k for k, node in enumerate(self.order)}
         for k, node in enumerate(self.order):
             op, op_class = text(node.op), type(node.op)
-            moves = getattr(node.op, "moves", "")  # a transfer is no other Apply
+            moves = getattr(node.op, "moves", "")  # a transfer counts for the Apply that it moves
             described.append(
                 {
                     "position": k,
@@ -310,7 +310,9 @@ class Recorder:
                     "text": _apply_text(node),
                     "inputs": tuple([text(v.type) for v in node.inputs]),
                     "outputs": tuple([text(v.type) for v in node.outputs]),
-                    "reads": tuple([position.get(v.owner, -1) for v in node.inputs]),
+                    "reads": tuple(
+                        [position.get(v.owner, -1) if v.owner else -1 for v in node.inputs]
+                    ),
                     "origins": tuple([origin(each, moves) for each in node.origins]),
                     "c": bool(self.in_c[k]),
                     "why": "" if self.in_c[k] else self.why_not_in_c[k],
@@ -320,11 +322,11 @@ class Recorder:
         return described
 
 
-def _times(row, first):
-    """Return what an ApplyProfile holds of the times of an Apply.
+def _times(row: tuple[Any, ...], first: int) -> dict[str, Any]:
+    """Return the fields of ApplyProfile about the times of an Apply.
 
-    first: nanoseconds of its first run. What that took beyond the mean of the later ones is no time
-    of the Apply's own.
+    first: nanoseconds of its first run. What that took beyond the mean of later runs goes into the
+    field ``once``, and is subtracted from the total.
     """
     count, total, *_ = row
     later = count - 1
@@ -337,25 +339,25 @@ def _times(row, first):
 _OF_NUMBERS = 0.01
 
 
-def _cost(node):
-    """Return roughly how many nanoseconds an Apply of the user's takes for an element."""
+def _cost(node: Apply) -> float:
+    """Return a rough estimate of the nanoseconds per element of one of the user's Applys."""
     op = node.op
     if len(op.view_map) == len(node.outputs):
         return 0.0
     cost = op.element_cost(len(node.inputs))
     sizes = [getattr(v.type, "broadcastable", (False,)) for v in (*node.inputs, *node.outputs)]
-    return cost * _OF_NUMBERS if all(map(all, sizes)) else cost
+    return float(cost * _OF_NUMBERS) if all(map(all, sizes)) else cost
 
 
-def _apply_text(node):
-    """Return what an Apply prints as, or as much of it as prints."""
+def _apply_text(node: Apply) -> str:
+    """Return what an Apply prints as; if a user's class raises, the parts that do print."""
     try:
         return str(node)
     except Exception:  # as text_of: what a user's Op raises
         return f"{text_of(node.op)}({', '.join(map(text_of, node.inputs))})"
 
 
-def _array(var, layout):
+def _array(var: Variable, layout: Any) -> ArrayProfile | None:
     dtype = getattr(var.type, "numpy_dtype", None)
     if dtype is None or layout is None:
         return None
@@ -363,16 +365,23 @@ def _array(var, layout):
     return ArrayProfile(var.type.dtype, shape, strides, dtype.itemsize * math.prod(shape))
 
 
-def _flops(node, inputs, outputs):
-    """Return how many floating-point operations an Apply does on such arrays, if that is exact."""
+def _flops(
+    node: Apply,
+    inputs: Sequence[ArrayProfile | None],
+    outputs: Sequence[ArrayProfile | None],
+) -> int | None:
+    """Return the floating-point operations of an Apply; None if there is no exact count."""
     try:
-        return node.op.flops(*([a and a.shape for a in arrays] for arrays in (inputs, outputs)))
+        count: int | None = node.op.flops(
+            *([a and a.shape for a in arrays] for arrays in (inputs, outputs))
+        )
+        return count
     except Exception:  # a user's Op may raise anything; a profile is not lost for that
         return None
 
 
-def environment():
-    """Return what describes the machine and the process, for the record."""
+def environment() -> dict[str, Any]:
+    """Return what a profile says about the process and the computer."""
     return {
         "program": " ".join(map(text_of, sys.argv)),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -393,16 +402,16 @@ def environment():
     }
 
 
-def _process_name():
-    """Return the name that multiprocessing gave to this process, if it started it."""
+def _process_name() -> dict[str, str]:
+    """Return {"process_name": name} if multiprocessing started this process, else {}."""
     process = sys.modules.get("multiprocessing.process")
     if process is None or process.parent_process() is None:
         return {}
     return {"process_name": text_of(process.current_process().name)}
 
 
-def _flags():
-    """Return the flags that somebody set, but for those that say what is profiled."""
+def _flags() -> str:
+    """Return the flags that were set, except those that only choose what is profiled."""
     own = ("profile", "profiling.", "ProfileMode.", "tuning.")
     return ",".join(
         f"{flag.fullname}={text_of(flag.__get__())}"
@@ -411,25 +420,26 @@ def _flags():
     )
 
 
-def _environment_of(recorders):
+def _environment_of(recorders: Sequence[Recorder]) -> dict[str, Any]:
     about = environment()
     reason = next((r.no_compiler for r in recorders if r.no_compiler), "")
     return {**about, "no_compiler": reason} if reason else about
 
 
-def profile_of(recorders, message=""):
-    """Return a Profile of several recorders, as of now."""
+def profile_of(recorders: Sequence[Recorder], message: str | None = "") -> Profile:
+    """Return a Profile of what several recorders have recorded so far."""
     with pause_garbage_collection():
         functions = tuple(r.snapshot() for r in recorders)
         machine = next((r.limits() for r in recorders if r.limits is not None), None)
-        devices = {r.device_limits() for r in recorders if r.device_limits is not None} - {None}
+        measured = {r.device_limits() for r in recorders if r.device_limits is not None}
+        devices = [each for each in measured if each is not None]
         return Profile(
             functions, text_of(message), _environment_of(recorders), _sources(functions), machine,
             devices=tuple(sorted(devices, key=repr)),
         )  # fmt: skip
 
 
-def _sources(functions):
+def _sources(functions: Iterable[FunctionProfile]) -> dict[str, str]:
     """Return {``file:line``: text} of the user's lines that functions come from."""
     origins = {o for f in functions for a in f.applys for o in a.origins}
     places = {(o.file, o.line) for o in origins if o.file}

@@ -6,7 +6,7 @@ gradients, flop counts, documentation and tests.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,7 +80,7 @@ class ScalarSpec:
         """How many inputs, from the first, are not cast to the computing dtype."""
         return 1 if self.first_is_condition or self.ignores_first else 0
 
-    def compute_dtype(self, in_dtypes, out_dtype):
+    def compute_dtype(self, in_dtypes: Sequence[str], out_dtype: Any) -> Any:
         """Return the dtype in which the operation runs on inputs of ``in_dtypes``."""
         return self.compute(*in_dtypes) if self.compute is not None else out_dtype
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -17,7 +18,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.null import NullType, disconnected_type, is_disconnected, is_null
 from opwise.graph.op import Op
 from opwise.graph.traversal import io_toposort
-from opwise.graph.variable import Variable
+from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
 from opwise.scalar.op import OPS, ScalarOp, cast_op
@@ -99,7 +100,14 @@ class Elemwise(Op):
     #: only the elementwise functions of the scalar table have a name
     __name__: str
 
-    def __init__(self, scalar_op, inplace_pattern=None, name=None, nfunc_spec=None, openmp=None):
+    def __init__(
+        self,
+        scalar_op: ScalarOp,
+        inplace_pattern: Mapping[int, int] | None = None,
+        name: str | None = None,
+        nfunc_spec: Any = None,
+        openmp: Any = None,
+    ) -> None:
         if not isinstance(scalar_op, ScalarOp):
             raise TypeError(f"Elemwise needs a scalar op, not {scalar_op!r}")
         self.scalar_op = scalar_op
@@ -305,7 +313,9 @@ def _lift(result, values):
     """Return the tensor variable that a scalar graph computes from the tensors in ``values``."""
     values = dict(values)
     for node in io_toposort(list(values), [result]):
-        args = [values[v] if v in values else constant(v.data) for v in node.inputs]
+        args: list[Any] = []
+        for var in node.inputs:
+            args.append(constant(var.data) if isinstance(var, Constant) else values[var])
         for old, new in zip(node.outputs, Elemwise(node.op)(*args, return_list=True), strict=True):
             values.setdefault(old, new)
     return values[result] if result in values else constant(result.data)

@@ -24,6 +24,7 @@ from opwise.tensor.advanced_subtensor import (
     user_zeros_like,
     zero_gradient,
 )
+from opwise.tensor.assertion import Assert
 from opwise.tensor.creation import alloc, arange, zeros
 from opwise.tensor.diagonal import (  # noqa: F401  (names of theano.tensor.extra_ops)
     FillDiagonal,
@@ -433,8 +434,6 @@ def bincount(
     if x.type.dtype not in dtypes.INTEGERS:
         raise TypeError(f"index must be integers: {x} has dtype {x.type.dtype}")
     if assert_nonneg:
-        from opwise.tensor.assertion import Assert
-
         nonnegative = elemwise("ge")(x, 0).all()
         x = Assert("Input to bincount has negative values!")(x, nonnegative)
     # -1 for an empty vector: the result then has length 0

@@ -124,7 +124,7 @@ def get_scalar_constant_value(
             v = _through_elemwise(v, scalar_op, elemwise, max_recur)
         else:
             rule = _number_rules.get(type(op))
-            found = None if rule is None else rule(v.owner)
+            found = None if rule is None or v.owner is None else rule(v.owner)
             if found is None:
                 raise NotScalarConstantError(v)
             v = found
@@ -273,7 +273,7 @@ def vector_entry(v: Variable, i: int) -> Entry:
             v = v.owner.inputs[0]
             continue
         rule = _vector_rules.get(type(op))
-        found = None if rule is None else rule.entry(v.owner, i)
+        found = None if rule is None or v.owner is None else rule.entry(v.owner, i)
         if not isinstance(found, tuple):
             break
         v, i = found

@@ -32,7 +32,7 @@ class MapReduce(Op):
         mapped = self._map.make_node(*inputs)
         return mapped, self.reduction.make_node(*mapped.outputs)
 
-    def parts(self, node):
+    def parts(self, node: Apply) -> tuple[Apply, Apply]:
         """Return the elementwise Apply and the reduction for new inputs of an Apply's types."""
         parts = getattr(node.tag, "parts", None)
         if parts is None or [v.type for v in parts[0].inputs] != [v.type for v in node.inputs]:

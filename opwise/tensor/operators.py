@@ -443,10 +443,14 @@ def _product(left, right):
         return NotImplemented
 
 
+class _Empty:
+    annotated: int
+
+
 def _attach_methods() -> None:
-    own = vars(TensorMethods).keys() - vars(type("_", (), {})).keys() - {"__annotations__"}
+    """Attach the methods, without what every class has in every version of Python."""
     for name, value in vars(TensorMethods).items():
-        if name in own and name != "__qualname__":
+        if name not in vars(_Empty):
             setattr(_Target, name, value)
 
 

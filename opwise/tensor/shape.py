@@ -329,7 +329,7 @@ def reshape(x: TensorLike, newshape: TensorLike, ndim: int | None = None) -> Ten
         if ndim is None:
             raise ValueError(
                 f"The length of the provided shape ({newshape}) cannot be automatically "
-                "determined, and with it the number of dimensions of the result: give it as the "
+                "determined, so the number of dimensions of the result is unknown: give it as the "
                 "argument 'ndim' of 'reshape'"
             )
     return _reshape_op(int(ndim))(x, newshape)

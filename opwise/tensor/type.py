@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from opwise.graph import provenance
 from opwise.graph.type import Type
 from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
+from opwise.scalar.dtypes import DTypeLike
 from opwise.scalar.types import get_scalar_type
 
 _NAMES = {
@@ -32,7 +35,13 @@ class TensorType(Type):
     filter_checks_isfinite = False
     dtype: str
 
-    def __init__(self, dtype, broadcastable, name=None, sparse_grad=False):
+    def __init__(
+        self,
+        dtype: DTypeLike,
+        broadcastable: Sequence[bool],
+        name: str | None = None,
+        sparse_grad: bool = False,
+    ) -> None:
         self.dtype = config.floatX if str(dtype) == "floatX" else np.dtype(dtype).name
         if self.dtype not in dtypes.ALL:
             raise TypeError(
@@ -54,7 +63,7 @@ class TensorType(Type):
             broadcastable = self.broadcastable
         return TensorType(dtype, broadcastable, name=self.name, sparse_grad=self.sparse_grad)
 
-    def make_variable(self, name=None):
+    def make_variable(self, name: str | None = None) -> Any:
         """Return a new variable; for float64 the flag warn_float64 may warn or raise."""
         if self.dtype == "float64" and config.warn_float64 != "ignore":
             _warn_float64()
@@ -157,7 +166,7 @@ class TensorType(Type):
             'calling "shared".'
         )
 
-    def is_valid_value(self, a):
+    def is_valid_value(self, a: Any) -> bool:
         try:
             self.filter(a, strict=True)
             return True
@@ -177,8 +186,13 @@ class TensorType(Type):
 
     @staticmethod
     def values_eq_approx(
-        a, b, allow_remove_inf=False, allow_remove_nan=False, rtol=None, atol=None
-    ):
+        a: Any,
+        b: Any,
+        allow_remove_inf: bool = False,
+        allow_remove_nan: bool = False,
+        rtol: float | None = None,
+        atol: float | None = None,
+    ) -> bool:
         """Return whether two arrays are equal up to rounding of their dtype.
 
         The tolerance is relative 1e-5 and absolute 1e-8 for float64, wider for narrower dtypes.
@@ -199,7 +213,7 @@ class TensorType(Type):
             close |= np.isnan(a)
         return bool(np.all(close))
 
-    def tolerances(self):
+    def tolerances(self) -> tuple[float, float]:
         """Return the relative and the absolute tolerance of ``values_eq_approx``."""
         return _tolerances(self.dtype)
 

@@ -241,8 +241,8 @@ def _from_variable(x, ndim):
         x = conversions.from_scalar(x)
     if not isinstance(x.type, TensorType):
         raise AsTensorError(
-            f"Variable type field must be a TensorType. {x} {x.type} A tensor function takes "
-            "tensors: make the variable by T.vector, T.matrix, ..., or a shared one of an array."
+            f"Variable type field must be a TensorType. {x} {x.type} Tensor functions need "
+            "tensors: make the variable with T.vector, T.matrix, ... or shared(array)."
         )
     return x if ndim is None or x.type.ndim == ndim else _with_ndim(x, ndim)
 

@@ -172,13 +172,13 @@ def _compared(
     for k, name in enumerate(graph.names):
         expected, allowed = graph.expected(k)
         if isinstance(found, Exception):
-            how = f"raises {type(found).__name__}: {found}"
-            yield Result(configuration, name, math.inf, math.inf, 0.0, how)
+            raised = f"raises {type(found).__name__}: {found}"
+            yield Result(configuration, name, math.inf, math.inf, 0.0, raised)
             continue
         apart = difference.of(expected, found[k])
-        how = beyond(expected, found[k], allowed)
+        far = beyond(expected, found[k], allowed)
         yield Result(
-            configuration, name, apart.ulp, apart.relative, _relative(allowed, expected), how
+            configuration, name, apart.ulp, apart.relative, _relative(allowed, expected), far
         )
 
 
@@ -232,8 +232,9 @@ class _Written:
 
     def first_wrong(self, k: int, configuration: str) -> Divergence | None:
         """Return the Divergence of an output: the deepest Apply that is wrong even alone."""
-        node, how = self.outputs[k].owner, self._wrong_alone(self.outputs[k].owner, configuration)
-        if how is None:
+        node = self.outputs[k].owner
+        how = None if node is None else self._wrong_alone(node, configuration)
+        if node is None or how is None:
             return None
         while True:
             for parent in dict.fromkeys(v.owner for v in node.inputs if v.owner is not None):

@@ -216,7 +216,8 @@ class _Retyping:
         for old, out, type_ in zip(node.outputs, outputs, wanted, strict=True):
             self.new[old] = _cast(out, type_)
             for made in (out, self.new[old]):
-                made.owner._origins = node.origins
+                if made.owner is not None:
+                    made.owner._origins = node.origins
 
     def _outputs(self, node: Apply, inputs: list[Variable], wanted: list[Type]) -> list[Variable]:
         """Return the outputs of the copy of an Apply, which may still have the old dtypes."""
@@ -224,7 +225,7 @@ class _Retyping:
         if same and wanted == [v.type for v in node.outputs]:
             return node.clone_with_new_inputs(inputs).outputs
         if isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Cast):
-            return [cast_elemwise(wanted[0].dtype).make_node(*inputs).outputs[0]]
+            return [cast_elemwise(wanted[0].dtype)(*inputs)]
         try:
             made = self._op(node.op).make_node(*inputs)
             if self.note is not None and any(

@@ -190,7 +190,8 @@ def _applys(function: Function, subject: Subject) -> tuple[ApplyProfile, ...]:
     candidate.results()
     recorder.reset()
     candidate.results()
-    return recorder.snapshot().applys
+    profiles: tuple[ApplyProfile, ...] = recorder.snapshot().applys
+    return profiles
 
 
 def _most(subject: str, found: list[tuple[float, str]]) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ import pytest
 import opwise
 import opwise.tensor as T
 from opwise.profiling.profile import Profile
-from opwise.profiling.reports import profilestats
+from opwise.profiling.reports import details, profilestats
 
 pytestmark = pytest.mark.null
 
@@ -193,3 +193,18 @@ def test_the_same_lines_as_theano():
     assert "VM overhead: allocation" in details
     expected = LEGACY.replace("theano.tensor.elemwise", "opwise.tensor.elemwise")
     assert masked(shown) == masked(expected)
+
+
+def test_our_sections_fit_the_width(build):
+    """Rows with names are cut, sentences and headers are wrapped, other rows stay as they are."""
+    an_apply, a_function, _ = build
+    long = an_apply("o" * 300, 90_000, count=9, lines=[("a.py", 1)])
+    profile = Profile((a_function(long, calls=9),))
+    whole, lines = details.sections(profile, 5), details.sections(profile, 5, 80)
+    (row,) = [line for line in lines if "ooo" in line]
+    assert len(row) == 80 and any(line.startswith(row) for line in whole)
+    (sentence,) = [line for line in whole if line.startswith("By line")]
+    start = next(k for k, line in enumerate(lines) if line.startswith("By line"))
+    assert " ".join(lines[start : start + 2]).split() == sentence.split()
+    (figures,) = [line for line in whole if line.endswith("  Applys")]
+    assert figures in details.sections(profile, 5, 20)

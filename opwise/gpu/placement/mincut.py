@@ -80,9 +80,11 @@ class _Network:
         self.edges: list[tuple[int, int, int]] = []
         shared = [v for v in fgraph.inputs if v in fgraph.interface.persistent]
         #: number of each node of the network
-        self.numbers: dict[Apply | Variable, int] = {
-            thing: self._new_node() for thing in (*order, *shared)
-        }
+        self.numbers: dict[Apply | Variable, int] = {}
+        for node in order:
+            self.numbers[node] = self._new_node()
+        for var in shared:
+            self.numbers[var] = self._new_node()
         for node in order:
             self._add_apply(node)
         for var in shared:

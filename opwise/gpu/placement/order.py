@@ -69,7 +69,7 @@ def _kinds(order: Sequence[Apply], placement: Placement) -> dict[Apply, _Kind]:
         elif lowered is None or isinstance(node.op, SHAPE_OPS):
             kinds[node] = _Kind.HOST
         elif _is_host_view(lowered) and not any(
-            kinds.get(v.owner) is _Kind.DEVICE for v in node.inputs
+            v.owner is not None and kinds.get(v.owner) is _Kind.DEVICE for v in node.inputs
         ):
             kinds[node] = _Kind.VIEW
         else:

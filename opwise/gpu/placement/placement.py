@@ -27,11 +27,10 @@ class Placement(Feature):
     resident: set[Variable] = field(default_factory=set)
 
     def on_attach(self, fgraph: FunctionGraph) -> None:
-        # the linker reads it by this name
-        fgraph.placement = self  # type: ignore[attr-defined]
+        fgraph.placement = self
 
     def on_detach(self, fgraph: FunctionGraph) -> None:
-        fgraph.placement = None  # type: ignore[attr-defined]
+        fgraph.placement = None
 
     def clone(self) -> Feature:
         """Return a feature that does nothing: a copy of the graph is placed anew."""

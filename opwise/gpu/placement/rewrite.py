@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from opwise.gpu.lowering import SHAPE_OPS, lower
 from opwise.gpu.placement.mincut import device_side, is_number
 from opwise.gpu.placement.placement import Placement
@@ -90,7 +92,9 @@ class _Transfers:
             elif k not in fgraph.interface.borrowed:
                 self._read("output", k, var, False)
 
-    def _read(self, client: Apply | str, i: int, var: Variable, on_device: bool) -> None:
+    def _read(
+        self, client: Apply | Literal["output"], i: int, var: Variable, on_device: bool
+    ) -> None:
         """Let input ``i`` of a client be a variable on the device, or on the host."""
         if isinstance(var, Constant) and (on_device or client == "output"):
             return  # the linker copies constants to the device

@@ -548,7 +548,3 @@ class _OutputBuffer:
 
 class _LaunchToken:
     """Lives as long as some result of one launch does."""
-
-
-#: the VM calls it by this name
-stretches = capture_regions

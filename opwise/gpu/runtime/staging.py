@@ -108,7 +108,7 @@ class Download(_Staged):
         super().__init__(device)
         self._copy: np.ndarray | None = None
 
-    def ask(self, array: DeviceArray) -> None:
+    def enqueue(self, array: DeviceArray) -> None:
         """Enqueue the copy of an array of the device, behind the work that was enqueued before."""
         array = self.device.compact(array)
         if array.nbytes > LIMIT:
@@ -118,7 +118,7 @@ class Download(_Staged):
         self.device.fetch(room, array)
         self._copy = room.view(array.dtype).reshape(array.shape)
 
-    def land(self) -> np.ndarray:
+    def result(self) -> np.ndarray:
         """Return the copy as a numpy array, after the device has made it."""
         copy, self._copy = self._copy, None
         assert copy is not None

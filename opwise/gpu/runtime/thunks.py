@@ -116,12 +116,14 @@ class KernelThunk(DeviceThunk):
         device: Device,
         implementation: Implementation,
         functions: Callable[[Kernel], Function],
-        word: DeviceArray | None,
+        error_flag: DeviceArray | None,
     ) -> None:
-        """functions: from a kernel to its compiled function. word: the error flag, an array of the
-        device, or None if the kernels cannot fail."""
+        """functions: from a kernel to its compiled function. error_flag: an array of one element on
+        the device, or None if the kernels cannot report an error."""
         super().__init__(node, inputs, outputs, device)
-        self.implementation, self.functions, self.word = implementation, functions, word
+        self.implementation, self.functions = implementation, functions
+        #: an array of one element on the device, where kernels report errors; None if they cannot
+        self.error_flag = error_flag
         self.dtypes = [out.type.numpy_dtype for out in node.outputs]
         #: by output, the input whose memory it overwrites
         self.inplace = {k: inputs[0] for k, inputs in node.op.destroy_map.items()}
@@ -130,8 +132,8 @@ class KernelThunk(DeviceThunk):
         self.plans: dict[tuple, _Planned] = {}
         self.ready: _Ready | None = None
         #: the inputs of the last call, as ``Implementation.wrong`` takes them
-        self.asked: list[Any] | None = None
-        self.preparable = word is None
+        self.last_inputs: list[Any] | None = None
+        self.preparable = error_flag is None
 
     def __call__(self) -> None:
         if self.ready is None:
@@ -156,13 +158,13 @@ class KernelThunk(DeviceThunk):
             planned = self._plan(key, shapes, out_layouts)
         _, _, launches, scratch_bytes = planned
         scratch = [self.device.empty((n,), np.uint8) for n in scratch_bytes]
-        arrays = {"in": values, "out": outputs, "scratch": scratch, "error_flag": [self.word]}
+        arrays = {"in": values, "out": outputs, "scratch": scratch, "error_flag": [self.error_flag]}
         copies = [(values[i], outputs[k]) for k, i in self.copies]
         # keeps the arrays until the launches are enqueued
         self.ready = copies, [self._ready(launch, arrays) for launch in launches], arrays
-        if self.word is not None:
+        if self.error_flag is not None:
             needed = self.implementation.error_inputs
-            self.asked = [x if i in needed else key[i] for i, x in enumerate(values)]
+            self.last_inputs = [x if i in needed else key[i] for i, x in enumerate(values)]
         for storage, value in zip(self.outputs, outputs, strict=True):
             storage[0] = value
 
@@ -201,18 +203,18 @@ class KernelThunk(DeviceThunk):
         self.device.allow(function, launch.shared)
         return function, launch.grid, launch.block, arguments(launch, address), launch.shared
 
-    def complaint(self, word: int) -> Exception:
+    def reported_error(self, word: int) -> Exception:
         """Return the error that an error flag other than 0 reports, about the last inputs."""
-        assert self.asked is not None and self.implementation.wrong is not None
+        assert self.last_inputs is not None and self.implementation.wrong is not None
         inputs = [
             self.device.download(x) if i in self.implementation.error_inputs else x
-            for i, x in enumerate(self.asked)
+            for i, x in enumerate(self.last_inputs)
         ]
         return self.implementation.wrong(error_position(word), inputs)
 
     def forget(self) -> None:
         """Drop the arrays of a call."""
-        self.ready = self.asked = None
+        self.ready = self.last_inputs = None
 
 
 def _is_contiguous(array: Layout | DeviceArray) -> bool:
@@ -243,7 +245,7 @@ class ToDevice(DeviceThunk):
 
 
 class ToHost(DeviceThunk):
-    """Enqueues the copy of an array to the host; ``land`` sets the output."""
+    """Enqueues the copy of an array to the host; ``set_output`` puts it into the output."""
 
     def __init__(
         self,
@@ -260,19 +262,19 @@ class ToHost(DeviceThunk):
     def prepare(self) -> None:
         """Do nothing: the memory of the host is there."""
 
-    def ask(self) -> None:
+    def enqueue(self) -> None:
         """Enqueue the copy."""
-        self.download.ask(self.inputs[0][0])
+        self.download.enqueue(self.inputs[0][0])
 
     def __call__(self) -> None:
-        self.ask()
+        self.enqueue()
         if self.waits:
             self.device.synchronize()
-            self.land()
+            self.set_output()
 
-    def land(self) -> None:
+    def set_output(self) -> None:
         """Set the output, after the device has made the copy."""
-        self.outputs[0][0] = self.download.land()
+        self.outputs[0][0] = self.download.result()
 
     def forget(self) -> None:
         """Drop the arrays of a call."""

@@ -60,7 +60,9 @@ class _Offer:
 
     def built(self, out, product):
         """Return the expression."""
-        op = self.total.owner.op
+        node = self.total.owner
+        assert node is not None
+        op = node.op
         inside = op(*(PRODUCTS.expression(term, self.total) for term in self.after))
         rest = _without(self.rest, self.total, self.side)
         (rest.above, rest.below)[self.side].insert(0, inside)

@@ -28,7 +28,8 @@ def row_name(node: Apply | None) -> Any:
 
 def operands(var: Variable, name: str) -> list[Any] | None:
     """Return the operands of the scalar row ``name`` that computes ``var``, or None."""
-    return var.owner.inputs if row_name(var.owner) == name else None
+    node = var.owner
+    return node.inputs if node is not None and row_name(node) == name else None
 
 
 def is_private(var: Variable) -> bool:

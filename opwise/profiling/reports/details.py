@@ -5,6 +5,7 @@ Each section is a list of lines, empty if there is nothing to report.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from opwise.profiling.reports import device, roofline
 from opwise.profiling.reports.theanotips import without_compiler
 from opwise.profiling.reports.wording import (
     counted,
+    fitted,
     name_and_place,
     percent,
     place_of,
@@ -39,14 +41,19 @@ _READINGS = 10
 _WORTH = 0.001
 
 
-def sections(profile: ProfileData, n: int) -> list[str]:
-    """Return the lines of all sections, with up to n rows each, an empty line before each."""
-    found = (
-        calls(profile), program(profile), device.section(profile, n), spread(profile, n),
-        lines(profile, n), scopes(profile, n), fused(profile, n), in_python(profile, n),
-        peak(profile), limits(profile, n),
+def sections(profile: ProfileData, n: int, line_width: int = sys.maxsize) -> list[str]:
+    """Return the lines of all sections, with up to n rows each, an empty line before each.
+
+    line_width: where sentences are wrapped, and names cut.
+    """
+    without_names = calls(profile), program(profile)
+    with_names = (
+        device.section(profile, n), spread(profile, n), lines(profile, n), scopes(profile, n),
+        fused(profile, n), in_python(profile, n), peak(profile), limits(profile, n),
     )  # fmt: skip
-    return [line for section in found if section for line in ("", *section)]
+    found = [fitted(section, line_width, cut_rows=False) for section in without_names]
+    found += [fitted(section, line_width) for section in with_names]
+    return [line for section in map(list, found) if section for line in ("", *section)]
 
 
 # --- calls ----------------------------------------------------------------------------------------

@@ -42,7 +42,8 @@ def summary(
     min_memory_size: the section about memory shows Applys with outputs of at least so many bytes.
     """
     lines = classic(profile, n_ops, n_apply, line_width, min_memory_size)
-    return "\n".join([*lines, *details.sections(profile, min(n_apply, _DETAILS))]) + "\n"
+    lines += details.sections(profile, min(n_apply, _DETAILS), line_width)
+    return "\n".join(lines) + "\n"
 
 
 def classic(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
 
 from opwise.profiling.aggregate import SummaryRow
 from opwise.profiling.model import ApplyProfile
@@ -16,6 +19,24 @@ def counted(n: int, what: str) -> str:
 def short(name: str, most: int = 120) -> str:
     """Return a name, cut to ``most`` characters."""
     return name if len(name) <= most else f"{name[: most - 3]}..."
+
+
+#: the start of a row of a table: columns of figures, or a deep indent below such a row
+_ROW = re.compile(r" +[-\d.]+[s%]?( {2}| +[-\d.])| {10}")
+
+
+def fitted(lines: Iterable[str], width: int, cut_rows: bool = True) -> Iterator[str]:
+    """Yield lines that fit a width: sentences and headers are wrapped, rows of tables are cut.
+
+    cut_rows: False to leave rows as they are.
+    """
+    for line in lines:
+        if len(line) <= width:
+            yield line
+        elif not _ROW.match(line):
+            yield from textwrap.wrap(line, width, subsequent_indent="    ", break_on_hyphens=False)
+        else:
+            yield line[:width] if cut_rows else line
 
 
 def percent(part: float, whole: float) -> float:

@@ -254,8 +254,8 @@ class Grower:
         leaf = Leaf(name, declaration, value, layout, kind)
         with change_flags(compute_test_value="off"):
             if kind == "shared":
-                var = shared(leaf.argument(), name, borrow=True, **(
-                    {"broadcastable": tuple(pattern)} if shape else {}))  # fmt: skip
+                options: dict[str, Any] = {"broadcastable": tuple(pattern)} if shape else {}
+                var = shared(leaf.argument(), name, borrow=True, **options)
             else:
                 var = T.TensorType(dtype, tuple(pattern))(name)
         self.program.leaves[name] = leaf
