@@ -253,7 +253,7 @@ def _table_of_runs(
     found: list[Repeated], by: str, rest: list[Repeated], sources: dict[str, str]
 ) -> tables.Table:
     """Return the table of differences of several runs; the arguments are those of ``_table``."""
-    columns = ("before us", 2), ("after us", 2), ("difference us", 4), ("ratio", 0)
+    columns = ("before µs", 2), ("after µs", 2), ("difference µs", 4), ("ratio", 0)
     table = tables.Table(_columns(by, *columns, ("interval", 3), ("verdict", 0), ("p", 5)))
     for r in found:
         known = r.ratio is not None

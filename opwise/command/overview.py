@@ -126,7 +126,7 @@ def _columns(with_limits: bool, several: bool, sort: str) -> list[tables.Column]
         tables.Column("time ms"),
         tables.Column("share", 1),
         tables.Column("runs", 6),
-        tables.Column("us a run", 3),
+        tables.Column("µs a run", 3),
         tables.Column("median", 7),
         tables.Column("95 %", 8),
         *(

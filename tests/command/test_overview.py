@@ -60,7 +60,7 @@ def section(lines, title):
 def test_applys(shown):
     heading, *rows = section(shown(), "Applys")
     assert " ".join(heading) == (
-        "time ms share runs us a run median 95 % GB/s from GFLOP/s of limit gain ms in id line "
+        "time ms share runs µs a run median 95 % GB/s from GFLOP/s of limit gain ms in id line "
         "Apply"
     )
     rows, legend = rows[:3], [" ".join(row) for row in rows[3:]]
