@@ -142,8 +142,12 @@ class ScalarSharedVariable(_tensor_py_operators, SharedVariable):
 #: called as (value, name, strict, allow_downcast, **kwargs); raises TypeError to refuse
 Constructor = Callable[..., SharedVariable]
 
-#: the registered constructors, the last one tried first
-_constructors: list[Constructor] = []
+
+def _constructors() -> list[Constructor]:
+    """Return the registered constructors, of which the last is tried first."""
+    # Theano's name for the list, which programs may replace
+    found: list[Constructor] = shared.constructors  # type: ignore[attr-defined]
+    return found
 
 
 def shared_constructor(ctor: Constructor, remove: bool = False) -> Constructor:
@@ -153,9 +157,9 @@ def shared_constructor(ctor: Constructor, remove: bool = False) -> Constructor:
     another kind. remove: remove it from the list instead. Usable as a decorator.
     """
     if remove:
-        _constructors.remove(ctor)
+        _constructors().remove(ctor)
     else:
-        _constructors.append(ctor)
+        _constructors().append(ctor)
     return ctor
 
 
@@ -181,7 +185,7 @@ def shared(
             f"a value, for example {value}.eval()."
         )
     refusals = []
-    for ctor in reversed(_constructors):
+    for ctor in reversed(_constructors()):
         try:
             return ctor(value, name=name, strict=strict, allow_downcast=allow_downcast, **kwargs)
         except TypeError as refusal:
@@ -194,8 +198,7 @@ def shared(
     )
 
 
-# Theano's name for the list
-shared.constructors = _constructors  # type: ignore[attr-defined]
+shared.constructors = []  # type: ignore[attr-defined]
 
 
 @shared_constructor

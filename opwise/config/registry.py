@@ -123,6 +123,8 @@ class TheanoConfigParser(ConfigGroup):
     """
 
     compute_test_value = _ThreadFlag("compute_test_value")
+    on_opt_error = _ThreadFlag("on_opt_error")
+    optimizer_verbose = _ThreadFlag("optimizer_verbose")
     warn_float64 = _ThreadFlag("warn_float64")
 
     def unused(self) -> list[ConfigParam]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-from opwise.config import change_flags, config
+from opwise.config import config, thread_flags
 from opwise.errors import (  # noqa: F401  (legacy programs import them from here)
     BadCLinkerOutput,
     BadDestroyMap,
@@ -89,7 +89,7 @@ class DebugMode(Mode):
         record = super().optimize(fgraph)
         if as_written is not None:
             # the first run has reported errors and printed what the user asked for
-            with change_flags(on_opt_error="ignore", optimizer_verbose=False):
+            with thread_flags(on_opt_error="ignore", optimizer_verbose=False):
                 self._optimize_again(as_written, history)
         return record
 

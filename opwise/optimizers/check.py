@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opwise.config import change_flags
+from opwise.config import thread_flags
 from opwise.errors import BadOptimization
 from opwise.graph import provenance
 from opwise.graph.fgraph import FunctionGraph
@@ -56,7 +56,7 @@ def check_rewrite(
     fgraph = FunctionGraph(inputs, outputs)
     if not isinstance(rewrite, Optimizer):
         rewrite = EquilibriumOptimizer([rewrite])
-    with provenance.rewriting(), change_flags(on_opt_error="raise"):
+    with provenance.rewriting(), thread_flags(on_opt_error="raise"):
         rewrite.optimize(fgraph)
     fgraph.check_integrity()
     found = evaluate(fgraph.outputs, dict(zip(fgraph.inputs, values, strict=True)))

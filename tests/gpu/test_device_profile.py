@@ -85,7 +85,7 @@ def test_the_section_on_devices():
     numbers = [a.graph for a in profile.applys if a.graph]
     assert set(numbers) == {1, 2}, "before and behind what stays on the host"
     assert told == (
-        "  To be timed, Applys are launched one by one; without a profile "
+        "  profiling launches Applys one by one; without a profile "
         f"{len(numbers)} of them are 2 launches of CUDA graphs"
     )
     assert title.startswith("On the device: ")
