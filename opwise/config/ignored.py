@@ -67,7 +67,7 @@ IGNORED: tuple[tuple[Any, ...], ...] = (
      "opwise's own kernels always do"),
     ("assert_no_cpu_op", EnumStr("ignore", "warn", "raise", "pdb"),
      "What to do when a graph for the GPU holds an Op that runs on the CPU.",
-     "fgraph.placement says which Applys stay on the CPU, and why"),
+     "profiles say which Applys stay on the CPU, and why"),
     # running
     ("vm.lazy", MaybeParam("None"),
      "Run Applys only when they are needed; None: if an Op asks for it.", "opwise has no lazy Ops"),

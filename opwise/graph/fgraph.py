@@ -69,8 +69,6 @@ class FunctionGraph:
 
     #: the value of ``edits`` when equal Applys were last merged; set by optimizers.merge
     merged_at: int
-    #: which Applys run on the device; set by gpu.place
-    placement: Any
 
     def __init__(
         self,
@@ -111,8 +109,6 @@ class FunctionGraph:
         self.validate_seconds = 0.0
         #: the attached ShapeFeature, as legacy programs read it; the feature sets it
         self.shape_feature: Any = None
-        #: the attached Placement, which says what runs on a device, and why not; None on the CPU
-        self.placement: Any = None
         #: names of the passes that are running, the outermost first
         self.passes: list[str] = []
         #: the profile of the compiled function, if it has one

@@ -93,7 +93,7 @@ def test_old_names_leave_variables_as_they_are(cupy):
 
 
 def test_without_cupy(nothing):
-    with pytest.raises(DeviceError, match="pip install 'opwise\\[gpu\\]'"):
+    with pytest.raises(DeviceError, match=r"pip install 'cupy-cuda13x\[ctk\]'"):
         compiled(Mode("cupy"))
     assert legacy.cuda_available is False and legacy.theano_allocated() == (0, 0)
 

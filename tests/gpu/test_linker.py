@@ -9,6 +9,7 @@ import pytest
 import opwise
 import opwise.tensor as T
 from opwise.gpu.lowering import SHAPE_OPS
+from opwise.gpu.placement.placement import Placement
 from opwise.gpu.placement.transfers import GpuFromHost, HostFromGpu
 from opwise.graph.apply import Apply
 from opwise.modes.mode import Mode
@@ -31,7 +32,7 @@ def mode():
 
 def ops(f):
     """Return the Ops that a function runs on the device and on the host, in order."""
-    placement = f.maker.fgraph.placement
+    placement = f.maker.fgraph.find_feature(Placement)
     there = [n for n in f.linked.order if n in placement.lowered]
     transfers = [n for n in f.linked.order if isinstance(n.op, GpuFromHost | HostFromGpu)]
     here = [n for n in f.linked.order if n not in there and n not in transfers
@@ -160,14 +161,17 @@ def test_an_op_without_an_implementation_runs_on_the_host_with_a_reason(mode):
     assert transfers(f) == (1, 1)
     np.testing.assert_allclose(f(X), g(X), rtol=1e-6)
     (node,) = (n for n in f.linked.order if str(n.op) in here)
-    assert f.maker.fgraph.placement.why[node] == "OnHost has no implementation for the device"
+    assert (
+        f.maker.fgraph.find_feature(Placement).why[node]
+        == "OnHost has no implementation for the device"
+    )
 
 
 def test_an_apply_between_two_on_the_host_stays_on_the_host(mode):
     x, on_host = T.fmatrix("x"), OnHost()
     f = opwise.function([x], on_host(T.exp(on_host(x))), mode=mode)
     assert transfers(f) == (0, 0) and not ops(f)[0]
-    assert "" in f.maker.fgraph.placement.why.values()
+    assert "" in f.maker.fgraph.find_feature(Placement).why.values()
     g = opwise.function([x], on_host(T.dot(on_host(x), x)), mode=mode)
     assert transfers(g) == (2, 1) and ops(g)[0] == ["Dot22"]
 
@@ -242,7 +246,7 @@ def test_masks_stay_on_the_host(mode):
     x = T.fmatrix("x")
     f = opwise.function([x], T.exp(x)[x > 0.5] * 2, mode=mode)
     why = "output size depends on the data: it would need a synchronisation"
-    assert why in f.maker.fgraph.placement.why.values()
+    assert why in f.maker.fgraph.find_feature(Placement).why.values()
     np.testing.assert_allclose(f(X), np.exp(X)[X > 0.5] * 2, rtol=1e-6)
 
 

@@ -11,6 +11,7 @@ from opwise.gpu.kernels import layouts as layouts_of
 from opwise.gpu.kernels import scan
 from opwise.gpu.kernels.kernel import DeviceLimits, Layout
 from opwise.gpu.lowering import lower
+from opwise.gpu.placement.placement import Placement
 from opwise.modes.mode import Mode
 from opwise.scalar import dtypes
 from opwise.tensor.extra_ops import CumOp, cumprod, cumsum
@@ -194,7 +195,7 @@ def test_functions(cupy):
     there = opwise.function([x], outs, mode=Mode("cupy", "fast_run"))
     assert all(
         type(way).__name__ == "Implementation"
-        for node, way in there.maker.fgraph.placement.lowered.items()
+        for node, way in there.maker.fgraph.find_feature(Placement).lowered.items()
         if isinstance(node.op, CumOp)
     )
     here = opwise.function([x], outs, mode=Mode("py", None))

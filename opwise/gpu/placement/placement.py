@@ -8,7 +8,6 @@ from opwise.gpu.lowering import Lowered, lower
 from opwise.gpu.placement.transfers import gpu_from_host
 from opwise.graph.apply import Apply
 from opwise.graph.features import Feature
-from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Variable
 
 
@@ -25,12 +24,6 @@ class Placement(Feature):
     why: dict[Apply, str] = field(default_factory=dict)
     #: inputs of the graph that lie on the device
     resident: set[Variable] = field(default_factory=set)
-
-    def on_attach(self, fgraph: FunctionGraph) -> None:
-        fgraph.placement = self
-
-    def on_detach(self, fgraph: FunctionGraph) -> None:
-        fgraph.placement = None
 
     def clone(self) -> Feature:
         """Return a feature that does nothing: a copy of the graph is placed anew."""
