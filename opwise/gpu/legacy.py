@@ -79,5 +79,5 @@ def __getattr__(name: str) -> bool:
     if name == "cuda_enabled":
         from opwise.gpu.runtime import device
 
-        return device.asked_for() != "cpu" and __getattr__("cuda_available")
+        return device.requested_name() != "cpu" and __getattr__("cuda_available")
     raise AttributeError(f"opwise has no theano.sandbox.cuda.{name}")

@@ -65,7 +65,9 @@ class CupyLinker(Linker):
 
     def c_step(self, node: Apply, kernels: Kernels | None) -> CStep | None:
         placement = self._placement
-        if placement.way(node) is not None or isinstance(node.op, GpuFromHost | HostFromGpu):
+        if placement.lowered_for(node) is not None or isinstance(
+            node.op, GpuFromHost | HostFromGpu
+        ):
             return None
         if isinstance(node.op, SHAPE_OPS) and placement.on_device(node.inputs[0]):
             return None
@@ -100,7 +102,7 @@ def is_in_use() -> bool:
 
     DeviceError in that case if force_device is set.
     """
-    name = devices.asked_for()
+    name = devices.requested_name()
     if name == "cpu":
         return False
     try:
@@ -134,7 +136,7 @@ class _Thunks:
         self.program, self.storages, self.device = program, storages, device
         self.functions = Functions(device)
         #: by step, how the device runs it; None on the host
-        self.lowered = [placement.way(step.node) for step in program.steps]
+        self.lowered = [placement.lowered_for(step.node) for step in program.steps]
         flagged = [
             k for k, way in enumerate(self.lowered) if getattr(way, "wrong", None) is not None
         ]

@@ -17,7 +17,7 @@ def trials_of(nodes: Iterable[Apply]) -> dict[Apply, Trial]:
     """Return {Apply: Trial} of those that the requested device can run; {} if that is the CPU."""
     if not is_in_use():
         return {}
-    device = devices.device(devices.index_of(devices.asked_for()))
+    device = devices.device(devices.index_of(devices.requested_name()))
     found, functions = {}, Functions(device)
     with device.active():
         for node in nodes:

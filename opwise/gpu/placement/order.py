@@ -61,7 +61,7 @@ def _before(node: Apply, orderings: Mapping[Apply, Sequence[Apply]]) -> list[App
 def _kinds(order: Sequence[Apply], placement: Placement) -> dict[Apply, _Kind]:
     kinds: dict[Apply, _Kind] = {}
     for node in order:
-        lowered = placement.way(node)
+        lowered = placement.lowered_for(node)
         if isinstance(node.op, GpuFromHost):
             kinds[node] = _Kind.UPLOAD
         elif isinstance(node.op, HostFromGpu):

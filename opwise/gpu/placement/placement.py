@@ -35,7 +35,7 @@ class Placement(Feature):
             return var in self.resident
         return var.owner in self.lowered or var.owner.op is gpu_from_host
 
-    def way(self, node: Apply) -> Lowered | None:
+    def lowered_for(self, node: Apply) -> Lowered | None:
         """Return how the device runs an Apply, or None if the host runs it.
 
         The device also runs an Apply that came into the graph after the placement, if all of its

@@ -68,19 +68,19 @@ def device(index: int = 0) -> Device:
         if found is None:
             found = _devices[index] = Device(_cupy(), index)
             hooks.to_host = as_host
-            if config.print_active_device and asked_for() != "cpu":
+            if config.print_active_device and requested_name() != "cpu":
                 print(f"Using cuda{index}: {found.name}", file=sys.stderr)
         return found
 
 
-def asked_for() -> str:
+def requested_name() -> str:
     """Return the name of the device that the program or the flag device requests, or ``cpu``."""
     return target.device_name()
 
 
 def default_name() -> str:
     """Return the name of the requested device; ``cuda`` if the CPU is requested."""
-    name = asked_for()
+    name = requested_name()
     return name if name != "cpu" else "cuda"
 
 

@@ -176,7 +176,7 @@ def _read(path: Path, name: str) -> MachineLimits | None:
 
 def main() -> None:
     """Measure the device that the flags name, unless that was done; report if it cannot be used."""
-    name = devices.asked_for()
+    name = devices.requested_name()
     if name == "cpu":
         return
     try:
