@@ -1,5 +1,5 @@
-"""Linkers: from an optimized graph to something that runs.
+"""Linkers: from an optimized graph to a VM that runs it.
 
-A linker is a row (``linkers.base``): the makers of thunks that it tries in order, the machine that
-runs them, and the rewrites that it needs or cannot digest.
+A linker (``linkers.base``) lowers each Apply to a step in C, or runs its ``perform``; freezes the
+graph into a Program; and gives both to a VM: the compiled one, or the plain one in Python.
 """

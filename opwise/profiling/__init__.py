@@ -1,1 +1,1 @@
-"""Profiles: what machines recorded, as plain data; sums, differences and reports made from it."""
+"""Profiles: what VMs recorded, as plain data; sums, differences and reports made from it."""
