@@ -85,8 +85,9 @@ class MethodNotDefined(Exception):
 _WHAT_METHODS_DO = {
     "perform": "Define perform(self, node, inputs, output_storage), which puts each result into "
     "output_storage[i][0].",
-    "grad": "Define grad(self, inputs, output_gradients), which returns the gradient by each "
-    "input; or stop the gradient at it with consider_constant or disconnected_grad.",
+    "grad": "Define grad(self, inputs, output_gradients), which returns the gradient with "
+    "respect to each input; or stop the gradient there with consider_constant or "
+    "disconnected_grad.",
     "R_op": "Define R_op(self, inputs, eval_points), which returns the derivative of each output "
     "in that direction.",
     "impl": "Define impl(self, *inputs), which returns the value for numbers.",
@@ -227,7 +228,11 @@ def lacks(name: str, known: Iterable[str] = (), hint: bool = True) -> str:
     if MISSING.isdisjoint(name.split(".")):
         return f"opwise has no {name}.{similar(name.rpartition('.')[2], known)}"
     text = f"opwise does not have {name} yet."
-    return f"{text} To list all names that a program lacks: opwise doctor PROGRAM" if hint else text
+    return (
+        f"{text} To list all names that a program uses and opwise lacks: opwise doctor PROGRAM"
+        if hint
+        else text
+    )
 
 
 def with_message(error: BaseException, text: str, note: str) -> BaseException:

@@ -104,8 +104,8 @@ def _variables(given, what: str) -> list[Variable]:
 
 def _no_variable(given, what):
     return TypeError(
-        f"Expected Variable, got {given} of type {type(given)} as {what}. Give a variable that was "
-        "computed with, not its name or value."
+        f"Expected Variable, got {given} of type {type(given)} as {what}. Pass the variable "
+        "itself, not its name or value."
     )
 
 
@@ -232,7 +232,7 @@ def grad(
         elif is_null(result) and null_gradients == "raise":
             raise NullTypeGradError(
                 f"tensor.grad encountered a NaN. {result.type.why_null} "
-                f"(met in the gradient with respect to {var}) Stop the gradient at it with "
+                f"(met in the gradient with respect to {var}). Stop the gradient there with "
                 "consider_constant or disconnected_grad, or define the gradient of the Op; with "
                 "null_gradients='return', grad returns such gradients instead of raising."
                 + (f"\n{result.type.where}" if result.type.where else "")
@@ -296,7 +296,7 @@ def _check_ndim(var, g, what: str, where: str = "") -> None:
     if wanted is not None and got is not None and wanted != got:
         raise ValueError(
             f"{what} has {got} dimensions, but {wanted} are required. A gradient has the "
-            f"shape of the variable that it is taken by.{where}"
+            f"shape of the variable that it is taken with respect to.{where}"
         )
 
 
@@ -562,8 +562,8 @@ def _call_L_op(node, output_gradients):
         raise
     if terms is None or not isinstance(terms, Iterable):
         raise TypeError(
-            f"{node.op}.grad returned {type(terms).__name__}, expected iterable: a list with the "
-            f"gradient by each input. {_where(node)}"
+            f"{node.op}.grad returned {type(terms).__name__}, expected iterable: return a list "
+            f"with one gradient for each input. {_where(node)}"
         )
     terms = list(terms)
     if len(terms) != len(node.inputs):

@@ -50,15 +50,15 @@ def options(command: Command) -> Command:
                      help="Group the rows. shapes: by Op and the shapes of its inputs."),
         click.option("-n", "--rows", type=click.IntRange(1), default=20, show_default=True,
                      help="Show at most this many rows."),
-        click.option("--html", type=files.OUT, help="Write a page to FILE too."),
+        click.option("--html", type=files.OUT, help="Also write an HTML page to FILE."),
         click.option("--fail-above", type=click.FloatRange(min=0, min_open=True), metavar="RATIO",
                      callback=_finite,
                      help="Exit with status 1 if a row, or the sum of all rows, takes more than "
                           "RATIO times as long as before, or if no row matches. A row within noise "
                           "does not count. With too few runs to estimate noise, a row counts if "
-                          "each run after took longer than every run before."),
+                          "every run of AFTER was slower than every run of BEFORE."),
         click.option("--floor", type=click.FloatRange(min=0), metavar="SECONDS", callback=_finite,
-                     help="Ignore rows that differ by less than SECONDS in --fail-above (default: "
+                     help="In --fail-above, ignore rows that differ by less than SECONDS (default: "
                           "1 % of the total time before)."),
     ]):  # fmt: skip
         command = option(command)

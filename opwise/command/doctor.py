@@ -23,7 +23,7 @@ from opwise.linkers.trusted import Refused
 from opwise.profiling.files import printable, read_limited
 
 
-@click.command(short_help="Show what opwise finds here, and what a program lacks.")
+@click.command(short_help="Show what opwise finds here, and which names of a program it lacks.")
 @click.argument("paths", metavar="[FILES]...", nargs=-1, type=files.PROFILES)
 def doctor(paths: tuple[Path, ...]) -> None:
     """Show the compiler, BLAS, processors, cache and GPU that opwise finds.

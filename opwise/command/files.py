@@ -22,7 +22,7 @@ PROFILES: click.Path = click.Path(exists=True, path_type=Path)
 #: the option that selects functions of a profile
 FUNCTION = click.option(
     "--function", "functions", multiple=True, metavar="NAME",
-    help="Show only the function NAME; give it several times for several functions.",
+    help="Include only the function NAME; repeat the option for several functions.",
 )  # fmt: skip
 #: the type of an argument: a file to write
 OUT: click.Path = click.Path(dir_okay=False, path_type=Path)

@@ -101,7 +101,7 @@ def _headline(profile: Profile) -> Iterator[str]:
     call_ns = sum(f.call_ns for f in profile.functions)
     title = f"{profile.message}: " if profile.message else ""
     yield printable(
-        f"{title}{counts(profile)}, {call_ns * 1e-9:.6f} s in them, "
+        f"{title}{counts(profile)}, {call_ns * 1e-9:.6f} s in calls, "
         f"{profile.local_ns * 1e-9:.6f} s in Applys"
     )
     about = profile.environment

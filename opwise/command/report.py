@@ -31,9 +31,13 @@ _TEXT_WIDTH = 512
 )  # fmt: skip
 @click.option(
     "--sort", type=click.Choice(overview.SORTS), default="time", show_default=True,
-    help="Sort the table by time taken, or by the time that a perfect implementation would gain.",
+    help="Sort the table by time taken, or by the time that a perfect implementation would save.",
 )  # fmt: skip
-@click.option("--html", type=files.OUT, help="Write a page to FILE instead; it works offline.")
+@click.option(
+    "--html",
+    type=files.OUT,
+    help="Write an HTML page to FILE instead of printing; it works offline.",
+)
 @click.option(
     "-n", "--rows", type=click.IntRange(1), default=20, show_default=True,
     help="Show at most this many rows of each table.",

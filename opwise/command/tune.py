@@ -31,7 +31,7 @@ from opwise.command.programs import PythonProgram
 def tune(functions: int, budget: float, flags: str, program: PythonProgram) -> None:
     """Run SCRIPT with ARGS, as python would, then print what makes it faster.
 
-    Each change is tried on a copy of the function, with the arguments of a late call. The advice
+    Each change is tried on a copy of the function, with the arguments of a recent call. The advice
     shows the measured gain and how much the results differ; it also lists the changes that did not
     help. It is printed on stdout, after the output of the program. The exit status is the
     program's. Ctrl-C ends the program; Ctrl-C again ends the trials. What was measured up to then

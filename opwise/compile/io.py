@@ -190,7 +190,8 @@ def as_input(spec: Any) -> In:
         )
     if isinstance(spec, Constant):
         raise TypeError(
-            f"Constants not allowed in param list: {spec}. A constant has its value: leave it out."
+            f"Constants not allowed in param list: {spec}. A constant already has a value: remove "
+            "it from the inputs."
         )
     if isinstance(spec, Variable):
         return In(spec)

@@ -47,8 +47,8 @@ _VALUES = (
     ("pickle_test_value", BoolParam(True),
      "Keep tag.test_value when a variable is pickled."),
     ("tensor.cmp_sloppy", IntParam(0, up_to(2)),
-     "How far two values may differ and still be approximately equal: 0 a little, 1 ten times and "
-     "2 a hundred times as far.", LOCKED),
+     "The tolerance of comparisons for approximate equality: 0 the usual one, 1 ten times and "
+     "2 a hundred times as large.", LOCKED),
 )
 
 _DEVICE = (
@@ -128,10 +128,10 @@ _COMPILED_CODE = (
 
 _DEBUGGING = (
     ("compute_test_value", EnumStr(*_TEST_VALUE),
-     "Compute the graph on tag.test_value while it is built; the value says what to do about an "
-     "input that has none."),
+     "Compute test values while the graph is built; the flag says what to do about an "
+     "input without tag.test_value."),
     ("compute_test_value_opt", EnumStr(*_TEST_VALUE),
-     "The same for what rewrites build."),
+     "As compute_test_value, for the variables that rewrites create."),
     ("print_test_value", BoolParam(False),
      "Show the test value in the repr of a variable."),
     ("exception_verbosity", EnumStr("low", "high"),
@@ -154,7 +154,7 @@ _DEBUGGING = (
      "Kinds of output storage to try: initial, previous, c_contiguous, f_contiguous, strided, "
      "wrong_size, ALL, separated by colons."),
     ("DebugMode.check_preallocated_output_ndim", IntParam(4, at_least(0)),
-     "The number of last dimensions for which all combinations of strides are tried."),
+     "On how many trailing dimensions to try all combinations of strides."),
     ("NanGuardMode.nan_is_error", BoolParam(True),
      "Treat NaN as an error."),
     ("NanGuardMode.inf_is_error", BoolParam(True),
@@ -162,7 +162,7 @@ _DEBUGGING = (
     ("NanGuardMode.big_is_error", BoolParam(True),
      "Treat a value beyond 1e10 as an error."),
     ("NanGuardMode.action", EnumStr("raise", "warn", "pdb"),
-     "What to do about such an error."),
+     "What to do when NanGuardMode finds such a value: NaN, infinity or a big value."),
 )
 
 _PROFILING = (
@@ -185,7 +185,7 @@ _PROFILING = (
     ("profiling.min_memory_size", IntParam(1024, at_least(0)),
      "The size in bytes from which a memory profile shows an Apply's outputs."),
     ("profiling.min_peak_memory", BoolParam(False),
-     "Add the order of Applys with the lowest peak memory to memory profiles."),
+     "Add the lowest peak memory that any order of the Applys can reach to memory profiles."),
     ("profiling.destination", StrParam("stdout"),
      "Where profiles are printed when the process ends: stdout, stderr or the name of a file."),
     ("profiling.debugprint", BoolParam(False),
@@ -197,7 +197,7 @@ _PROFILING = (
     ("profiling.nvtx_library", StrParam(""),
      "The path of the NVTX library (default: the installed one)."),
     ("tuning.functions", IntParam(0, at_least(0)),
-     "How many functions, those that took the most time, to try tips on when the process ends."),
+     "Try tips on this many functions, the slowest ones, when the process ends (0: none)."),
     ("tuning.budget", FloatParam(20),
      "The time in seconds for trying tips on all these functions."),
     ("ProfileMode.n_apply_to_print", IntParam(15, at_least(0)),

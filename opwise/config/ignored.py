@@ -33,9 +33,9 @@ _VERSIONS = (
 # Reasons that several flags share.
 _NO_SCAN = "opwise has no scan"
 _NO_CONVOLUTION = "opwise has no convolutions"
-_NO_CYCLES = "in-place Applys are chosen against one fixed order, in which no cycle can arise"
-_KEPT_LINES = "what a rewrite makes always keeps the user's lines of what it replaces"
-_OWN_CACHE = "opwise keeps compiled kernels by their text; see compiledir_bytes"
+_NO_CYCLES = "opwise chooses in-place Applys for one fixed order, so no cycle can arise"
+_KEPT_LINES = "a variable that a rewrite creates always keeps the source lines of what it replaces"
+_OWN_CACHE = "opwise caches compiled kernels by a hash of their source; see compiledir_bytes"
 _NO_WAITING = "processes that share that folder do not wait for each other"
 _NUMPY_KEPT = "opwise leaves numpy's settings as the program set them"
 _CUPY = "opwise uses GPUs through CuPy, not through libgpuarray"
@@ -64,7 +64,7 @@ IGNORED: tuple[tuple[Any, ...], ...] = (
      "the flag device names one GPU for all functions", LOCKED),
     ("deterministic", EnumStr("default", "more"),
      "Prefer slower kernels that give the same bits in each run.",
-     "opwise's own kernels always do"),
+     "opwise's own kernels always give the same bits"),
     ("assert_no_cpu_op", EnumStr("ignore", "warn", "raise", "pdb"),
      "What to do when a graph for the GPU holds an Op that runs on the CPU.",
      "profiles say which Applys stay on the CPU, and why"),
@@ -94,19 +94,19 @@ IGNORED: tuple[tuple[Any, ...], ...] = (
     ("check_stack_trace", EnumStr("off", "log", "warn", "raise"),
      "What to do when a rewrite loses the user's lines.", _KEPT_LINES),
     ("traceback.compile_limit", IntParam(0),
-     "How many frames the variables that rewrites make remember.", _KEPT_LINES),
+     "How many stack frames a variable that a rewrite creates records.", _KEPT_LINES),
     ("experimental.local_alloc_elemwise", BoolParam(True),
      "Remove an alloc before an elementwise Op.",
      "exclude the rewrite local_elemwise_alloc instead"),
     ("experimental.local_alloc_elemwise_assert", BoolParam(True),
-     "Check the shape when such an alloc is removed.",
+     "Check the shape when an alloc before an elementwise Op is removed.",
      "shapes that are not known to agree are always checked"),
     ("metaopt.verbose", IntParam(0),
      "How much to print while convolutions are chosen by timing.", _NO_CONVOLUTION),
     ("metaopt.optimizer_excluding", StrParam(""),
-     "Tags of convolutions that are left out of this choice.", _NO_CONVOLUTION),
+     "Tags of convolutions to leave out when they are chosen by timing.", _NO_CONVOLUTION),
     ("metaopt.optimizer_including", StrParam(""),
-     "Tags of convolutions that are added to this choice.", _NO_CONVOLUTION),
+     "Tags of convolutions to add when they are chosen by timing.", _NO_CONVOLUTION),
     # the C compiler and libraries
     ("nocleanup", BoolParam(False),
      "Keep sources that do not compile.", "the error contains the source"),
@@ -129,7 +129,7 @@ IGNORED: tuple[tuple[Any, ...], ...] = (
     ("compile.wait", IntParam(5),
      "Seconds between two attempts to lock the folder of compiled code.", _NO_WAITING, LOCKED),
     ("compile.timeout", IntParam(120),
-     "Seconds after which such a lock is broken.", _NO_WAITING, LOCKED),
+     "Seconds after which a lock on the folder of compiled code is broken.", _NO_WAITING, LOCKED),
     ("blas.ldflags", StrParam(""),
      "Linker flags for BLAS.", "opwise uses scipy's BLAS"),
     ("blas.check_openmp", BoolParam(True),
@@ -150,7 +150,7 @@ IGNORED: tuple[tuple[Any, ...], ...] = (
      "The seed of Theano's own tests, or random.", "opwise has its own tests"),
     # warnings of old bugs
     ("warn.ignore_bug_before", EnumStr("0.9", "None", "all", *_VERSIONS),
-     "The version of Theano whose older bugs bring no warning.", _NO_SUCH_BUG, LOCKED),
+     "Do not warn of bugs that were fixed before this version of Theano.", _NO_SUCH_BUG, LOCKED),
     ("warn.argmax_pushdown_bug", BoolParam(False),
      "Warn of a bug in argmax of softmax.", _NO_SUCH_BUG),
     ("warn.gpusum_01_011_0111_bug", BoolParam(False),

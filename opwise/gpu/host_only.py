@@ -13,9 +13,9 @@ from opwise.tensor.slices import MakeSlice
 HOST_ONLY = {
     Shape: "the host knows shapes without the elements",
     Shape_i: "the host knows shapes without the elements",
-    ScalarFromTensor: "the host needs its number, and must wait for it",
-    TensorFromScalar: "its number is on the host",
-    MakeSlice: "a slice is no array",
+    ScalarFromTensor: "the host needs this value, and must wait for it",
+    TensorFromScalar: "its input is a number on the host",
+    MakeSlice: "a slice is not an array",
     PdbBreakpoint: "a debugger runs on the host",
     Bartlett: "it computes only a few numbers",
     AdvancedBooleanSubtensor: "output size depends on the data: it would need a synchronisation",

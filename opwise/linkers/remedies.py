@@ -44,8 +44,8 @@ def _called(node: Apply, i: int) -> str:
 
 
 _EARLIER = (
-    "To raise this error at the line that builds the graph, give the inputs a tag.test_value and "
-    "set the flag compute_test_value=raise."
+    "To get this error at the line that builds the graph, set tag.test_value on each input, and "
+    "set the flag compute_test_value=raise before that line."
 )
 
 
@@ -56,7 +56,7 @@ def remedy(exception: BaseException, node: Apply, values: Values) -> str | None:
     """
     for var, value in zip(node.inputs, values, strict=True):
         if value is None and hasattr(var.type, "numpy_dtype"):
-            return f"Give {var} a value: an array of {var.type}. It has none, or the value None."
+            return f"{var} has no value, or its value is None. Give it an array of {var.type}."
     if isinstance(exception, MemoryError):
         return "Check the shapes: use smaller arrays, or process them in parts."
     if isinstance(exception, MethodNotDefined):
@@ -144,7 +144,7 @@ def _product(exception: BaseException, node: Apply, values: Values) -> str | Non
     summed = left[-1], right[max(0, len(right) - 2)]
     if summed[0] == summed[1]:
         return (
-            f"The product is computed; the array that it is added to has another shape. {_EARLIER}"
+            f"The product is valid, but the array that is added to it has another shape. {_EARLIER}"
         )
     text = (
         f"The last dimension of {x} ({summed[0]}) must equal the "
@@ -174,7 +174,7 @@ def _index(exception: BaseException, node: Apply, values: Values) -> str | None:
                 "of length n must be in -n to n-1."
             )
         if length:
-            return f"Indices into {_called(node, 0)} must be in {-length} to {length - 1} here."
+            return f"Indices into {_called(node, 0)} must be from {-length} to {length - 1}."
         return f"{_called(node, 0)} is empty: no index is valid."
     if "step" in str(exception):
         return "Use a step other than 0."
@@ -211,13 +211,18 @@ def _split(exception: BaseException, node: Apply, values: Values) -> str | None:
 
 def _top(exception: BaseException, node: Apply, values: Values) -> str | None:
     shape = np.shape(values[0])
-    return f"k must be at most the length along that axis of {_called(node, 0)}, of shape {shape}."
+    return (
+        f"k must be at most the length of {_called(node, 0)} along that axis; its shape is {shape}."
+    )
 
 
 def _alloc(exception: BaseException, node: Apply, values: Values) -> str | None:
     if "negative" in str(exception):
         return "Lengths must not be negative: check how the shape is computed."
-    return f"Each dimension of {_called(node, 0)} must have the length of the result, or 1."
+    return (
+        f"Each dimension of {_called(node, 0)} must have length 1, or the length that it has in "
+        "the result."
+    )
 
 
 def _arange(exception: BaseException, node: Apply, values: Values) -> str | None:
@@ -226,7 +231,10 @@ def _arange(exception: BaseException, node: Apply, values: Values) -> str | None
 
 def _reduction(exception: BaseException, node: Apply, values: Values) -> str | None:
     if "zero-size" in str(exception) or "empty" in str(exception):
-        return f"{_called(node, 0)} is empty, and an empty array has no maximum."
+        return (
+            f"{_called(node, 0)} is empty, so it has no maximum or minimum: pass at least one "
+            "element."
+        )
     return _elementwise(exception, node, values) if hasattr(node.op, "scalar_op") else None
 
 
@@ -257,8 +265,8 @@ def _softmax(exception: BaseException, node: Apply, values: Values) -> str | Non
 def _assert(exception: BaseException, node: Apply, values: Values) -> str | None:
     failed = [_called(node, i) for i, v in enumerate(values) if i and not np.all(v)]
     return (
-        f"The program asserts that {' and '.join(failed)} is true of {_called(node, 0)}: check "
-        "the arguments and the condition."
+        f"A condition asserted for {_called(node, 0)} is false: {', '.join(failed)}. Check the "
+        "arguments and the condition."
     )
 
 
@@ -269,7 +277,10 @@ def _print(exception: BaseException, node: Apply, values: Values) -> str | None:
 def _own_op(exception: BaseException, node: Apply) -> str | None:
     text, name = str(exception), type(node.op).__name__
     if "did not compute its output" in text:
-        return f"{name}.perform must put each result into output_storage[i][0]; it returns nothing."
+        return (
+            f"{name}.perform must store each result in output_storage[i][0]; its return value is "
+            "ignored."
+        )
     if text.startswith("expected an array of dtype"):
         return (
             f"The result of {name}.perform must have the type that make_node declared, "

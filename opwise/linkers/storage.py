@@ -81,8 +81,8 @@ class Container:
     def data(self, value: Any) -> None:
         if self.readonly:
             raise Exception(
-                f"Cannot set readonly storage: {self.name}. It is a constant: a variable can "
-                "change."
+                f"Cannot set readonly storage: {self.name}. It is a constant; a member that is a "
+                "variable can change."
             )
         if value is not None:
             # types of old programs take fewer arguments: only what was asked for is passed on

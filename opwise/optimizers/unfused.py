@@ -83,13 +83,16 @@ def _why_refused(group, node):
     if kind == "operands":
         return f"the loop would have {what[0]} operands and results, and {what[1]} are the limit"
     if kind == "outside":
-        return f"a loop that ends in a reduction has no other result, and {_reads(what)}"
+        return f"a loop that ends in a reduction stores nothing else, and {_reads(what)}"
     needed = {var.owner for var in traversal.ancestors(group.root.inputs)}
     direct = [client for client, _ in node.outputs[0]._clients if client != "output"]
     for client in (what, *direct):
         if client in needed and not group.may_join(client):
-            return f"{named(client.op)} must run between the two: it reads the one for the other"
-    return f"{named(what.op)} reads it too, and runs before the other"
+            return (
+                f"{named(client.op)} must run between the two: it reads the first and computes an "
+                "operand of the second"
+            )
+    return f"{named(what.op)} reads it too, and must run before this loop"
 
 
 def _why_not_mapped(reduction, mapped):

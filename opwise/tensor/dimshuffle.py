@@ -56,7 +56,7 @@ class DimShuffle(Op):
                 raise ValueError(
                     f"You cannot drop a non-broadcastable dimension. ({self.input_broadcastable}, "
                     f"{self.new_order}) Dimension {i} may be longer than 1 and is missing from "
-                    "the new order: add it, as x[None, :] does, or index or sum along it."
+                    "the new order: keep it, as x[None, :] does, or remove it by an index or a sum."
                 )
         self.augment = [i for i, o in enumerate(self.new_order) if o == "x"]
         self._transpose = tuple(self.shuffle + self.drop)

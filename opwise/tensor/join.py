@@ -158,12 +158,12 @@ class Join(Op):
         ndim = parts[0].type.ndim
         if any(x.type.ndim != ndim for x in parts):
             raise TypeError(
-                "only tensors of one number of dimensions can be joined; these have "
+                "tensors to join must have the same number of dimensions; these have "
                 f"{', '.join(str(x.type.ndim) for x in parts)}. x[None, :] or x.dimshuffle('x', "
-                "0) gives a vector a dimension more."
+                "0) adds a dimension to a vector."
             )
         if ndim == 0:
-            raise TypeError("tensors of 0 dimensions have no axis to be joined along: use stack")
+            raise TypeError("scalars have no axis to join along: use T.stack")
         known = _known_axis(axis)
         if known is not None:
             given, known = known, _normalized_axis(known, ndim)
@@ -350,9 +350,9 @@ def _stacked(tensors, axis):
         return vector_of(tensors)
     if any(x.type.ndim != ndim - 1 for x in tensors):
         raise TypeError(
-            "only tensors of one number of dimensions can be stacked; these have "
+            "tensors to stack must have the same number of dimensions; these have "
             f"{', '.join(str(x.type.ndim) for x in tensors)}. x[None, :] or x.dimshuffle('x', 0) "
-            "gives a vector a dimension more."
+            "adds a dimension to a vector."
         )
     return join(axis % ndim, *(shape_padaxis(x, axis) for x in tensors))
 

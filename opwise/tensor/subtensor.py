@@ -484,8 +484,8 @@ def _slice_part(part):
         if getattr(part.type, "ndim", None) == 0 and part.type.dtype in _INDEX_DTYPES:
             return scalar_index(part)
         raise TypeError(
-            f"Expected an integer, got {part} of {part.type} in a slice: its bounds are scalars of "
-            "integers, or left out"
+            f"Expected an integer, got {part} of {part.type} in a slice: slice bounds must be "
+            "integer scalars, or left out"
         )
     if isinstance(part, np.ndarray) and part.ndim == 0:
         part = part[()]
@@ -646,7 +646,8 @@ def inc_subtensor(
     if y.type.ndim > x.type.ndim:
         raise TypeError(
             f"Trying to increment a {x.type.ndim}-dimensional subtensor with a "
-            f"{y.type.ndim}-dimensional value. Give one of the shape of that part, or a scalar."
+            f"{y.type.ndim}-dimensional value. Give a value with the shape of that part, or a "
+            "scalar."
         )
     surplus = x.type.ndim - y.type.ndim
     for dim in range(y.type.ndim):

@@ -53,7 +53,10 @@ def explained(a: Any, b: Any, tolerance: float) -> str | None:
         if n := int(np.sum(test(a) != test(b))):
             elements = "element is" if n == 1 else "elements are"
             return f"differs: {n} {elements} {name} in one result only"
-    return f"differs by {apart.relative:.1e} (relative; rounding explains {tolerance:.0e})"
+    return (
+        f"differs by {apart.relative:.1e} (relative error; rounding explains at most "
+        f"{tolerance:.0e})"
+    )
 
 
 def of(a: Any, b: Any) -> ResultDifference:

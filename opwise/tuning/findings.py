@@ -50,7 +50,7 @@ def _about_calls(subject: Subject) -> Iterator[Finding]:
     if subject.calls_back:
         yield Finding(
             "call",
-            "its mode calls functions of yours; measured without them, under the linker c|py",
+            "its mode calls your own Python functions; measured without them, with the linker c|py",
         )
     if any(isinstance(node.op, Print) for node in as_written(subject.function)):
         yield Finding("call", "it prints; measured without printing")

@@ -136,7 +136,8 @@ def advised(functions: Sequence[Remembered], budget: float) -> Iterator[str]:
                     advice = trial(f, args, kwargs, share, progress=progress, stopped=stopped)
                     text = f"{f.seconds:.3f} s in calls of {advice.text(width)}"
                 except Exception as error:  # of the user's own Ops: the other functions remain
-                    text = f"{f.name}: cannot be called again: {type(error).__name__}: {error}"
+                    why = f"{type(error).__name__}: {error}"
+                    text = f"{f.name}: no advice, because calling it again failed: {why}"
                 left.pop(0)
                 yield text
     except KeyboardInterrupt:  # before any trial on this function

@@ -108,7 +108,7 @@ def _lines(advice: Advice) -> Iterator[_Line]:
     if advice.tips:
         yield from _table("Tips", rows[: len(advice.tips)], widths)
     else:
-        yield "  No tip: none of these changes makes it faster.", 4
+        yield "  No tip: no change that was tried makes it faster.", 4
     if advice.rejected:
         yield from _table("Did not help", rows[len(advice.tips) :], widths)
     if rows:

@@ -274,12 +274,17 @@ def _of_dtypes(subject: Subject) -> Iterator[Variant | Finding]:
     if "float64" in types:
         how = "OPWISE_FLAGS=floatX=float32, and T.matrix, not T.dmatrix"
         if config.floatX == "float32":
-            how = "floatX is float32 already"
+            how = "floatX is float32 already: declare these variables with T.matrix, not T.dmatrix"
         yield _retyped(subject, "float64", "float32", how)
     else:
         yield Finding("not tried", "float32: nothing in the function is float64")
     if "float16" in types:
-        yield _retyped(subject, "float16", "float32", "no loop in C computes in float16")
+        yield _retyped(
+            subject,
+            "float16",
+            "float32",
+            "declare the variables float32: C loops do not compute in float16",
+        )
 
 
 def _types(function: Function) -> set[str]:

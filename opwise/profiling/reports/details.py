@@ -28,7 +28,7 @@ from opwise.profiling.reports.wording import (
 #: how the time of a fused Apply is divided
 SPLIT = "a fused Apply's time is split among the source operations in it, by the rough cost of each"
 #: label of the time of first runs
-ONCE = "first runs, beyond later ones (cold code and memory)"
+ONCE = "extra time of first runs (cold code and memory)"
 #: the hardware was busy if a thread waited for a processor for this share of its time
 _BUSY = 0.05
 #: an Apply has slow outliers if it has so many runs and a mean so far above the median ...
@@ -354,7 +354,7 @@ def scopes(profile: ProfileData, n: int) -> list[str]:
         return []
     title = "By scope: <seconds> <share> <of which in gradients> <scope>"
     if not all(r.ns for r in found):
-        title += "; matrix products do the work of scopes without time"
+        title += "; scopes without time were merged into matrix products"
     return [title, *_rows(found, profile, n, lambda row: row.label)]
 
 
@@ -410,8 +410,8 @@ def at_peak(
     apply = {a.position: a for a in function.applys}
     title = (
         f"Memory at its peak: {readable(memory.peak)} while {function.name} ran "
-        f"{name_and_place(apply[memory.at])}; with the scratch memory of Applys at most "
-        f"{readable(max(memory.timeline))}. Live there:"
+        f"{name_and_place(apply[memory.at])}; including scratch memory, at most "
+        f"{readable(max(memory.timeline))}. Live at that point:"
     )
     rows: list[tuple[int, ApplyProfile | None, str]] = [
         (live.bytes, apply.get(live.position), "scratch of the Apply itself")

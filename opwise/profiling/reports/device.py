@@ -48,8 +48,8 @@ def _graphs(profile: ProfileData) -> list[str]:
     n = len(set(graphs))
     launches = "1 launch of a CUDA graph" if n == 1 else f"{n} launches of CUDA graphs"
     return [
-        "  profiling launches Applys one by one; without a profile "
-        f"{len(graphs)} of them {'is' if len(graphs) == 1 else 'are'} {launches}"
+        "  profiling launches Applys one by one; without profiling, "
+        f"{len(graphs)} of them {'takes' if len(graphs) == 1 else 'take'} {launches}"
     ]
 
 

@@ -16,9 +16,9 @@ _HEADER = (
     "<Apply name>"
 )
 _LEGEND = (
-    "  <GB/s>: bytes that must be read and written, by the time; <from>: the nearest memory that",
-    "  holds them; <share of limit>: the least time that this hardware needs, by the time taken;",
-    "  <bound by>: what sets that limit; <gain>: the time beyond it",
+    "  <GB/s>: bytes that must be read and written, divided by the time; <from>: the nearest",
+    "  memory that holds them; <share of limit>: the least time that this hardware needs, divided",
+    "  by the time taken; <bound by>: what sets that limit; <gain>: the time beyond it",
 )
 
 
@@ -59,10 +59,10 @@ def machine_lines(machine: MachineLimits) -> list[str]:
             "  Peak of %s, %s: %.1f GFLOP/s%s"
             % (peak.dtype, what, peak.one, _with_all(peak.all, threads))
         )
-    lines.append("  A step that does nothing: %.0f ns" % machine.step_ns)
+    lines.append("  Overhead of one Apply (an empty step): %.0f ns" % machine.step_ns)
     if machine.quiet < machinelimits.QUIET:
         lines.append(
-            "  Other programs ran during the measurement, which got %.0f%% of the processors: "
+            "  Other programs ran during the measurement, so it got only %.0f%% of the processors: "
             "limits may be too low" % (100 * machine.quiet)
         )
     return lines
@@ -87,12 +87,12 @@ def device_lines(name: str, machine: MachineLimits) -> list[str]:
     return [
         "  Device %s: %s, %s"
         % (name, machine.processor, counted(machine.processors, "multiprocessor")),
-        "  Copies in its memory: %.1f GB/s" % machine.one[-1][1],
+        "  Memory bandwidth (copy on the device): %.1f GB/s" % machine.one[-1][1],
         *(
             "  Peak of %s, products: %.1f GFLOP/s" % (peak.dtype, peak.one)
             for peak in machine.peaks
         ),
-        "  A copy of one number: %.0f ns" % machine.step_ns,
+        "  Overhead of one kernel (a copy of one element): %.0f ns" % machine.step_ns,
     ]
 
 
@@ -131,7 +131,7 @@ def _sums(found: list[RooflineRow], n: int) -> list[str]:
     return [
         "   ... (remaining %i Apply instances account for %.2f%%(%.2fs) of the runtime)"
         % (len(rest), percent(sum(r.total for r in rest), total), sum(r.total for r in rest)),
-        "  At the limit of the hardware, %.3fs of %.3fs would be gained (%.1f%%)"
+        "  At the limit of the hardware, %.3fs of %.3fs would be saved (%.1f%%)"
         % (gain, total, percent(gain, total)),
         "  %i Apply instances have no exact count of bytes or operations: %.3fs (%.1f%%)"
         % (len(unknown), without, percent(without, total)),

@@ -37,8 +37,8 @@ def section(mine: ProfileData, theirs: ProfileData, n: int) -> list[str]:
     return [
         *lines,
         "",
-        "speed-up: CPU seconds by the sum of the next three columns; a transfer counts for the "
-        "Apply that made the value",
+        "speed-up: CPU seconds divided by the sum of the next three columns; a transfer counts for "
+        "the Apply that computed the value",
     ]
 
 

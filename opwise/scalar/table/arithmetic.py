@@ -70,7 +70,8 @@ def _float_only(dtype):
     if dtype in d.FLOATS:
         return dtype
     raise TypeError(
-        f"only float type are supported, got {dtype}: whole numbers need no rounding, or cast first"
+        f"only float type are supported, got {dtype}: integers need no rounding; otherwise cast to "
+        "a float dtype first"
     )
 
 

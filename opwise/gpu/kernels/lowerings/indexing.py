@@ -138,7 +138,7 @@ def lower_masked_scatter(node: Apply) -> Implementation | str:
         return "the number of masked elements depends on the data: it would need a synchronisation"
     rest = x.ndim - mask.ndim
     if y.ndim > rest + 1 or (y.ndim > rest and not y.broadcastable[0]):
-        return "to place its values, masked elements are counted: it would need a synchronisation"
+        return "it must count the masked elements first: that would need a synchronisation"
     adds = not node.op.set_instead_of_inc
     program = _masked_program(x.dtype, y.dtype, adds)
     reason = program.missing()
@@ -229,9 +229,9 @@ def lower_choose(node: Apply) -> Implementation | str:
         return reason
     (out,), stacked = node.outputs, len(node.inputs) == 2
     if node.inputs[0].type.dtype == "uint64":
-        return "numpy takes no uint64 as the number of a choice"
+        return "numpy does not accept uint64 indices in choose"
     if stacked and node.inputs[1].type.ndim == 0:
-        return "a number holds no choices"
+        return "choices must be an array, not a scalar"
     if len(node.inputs) - 1 > MAX_CHOICES:
         return f"it has more than {MAX_CHOICES} choices"
     used = dtypes_of((*node.inputs, out))

@@ -162,7 +162,7 @@ function movedTable(host, name, columns) {
     columns: [
       numeric("cpu", "CPU", "time on the CPU alone", share, { width: 104 }),
       numeric("weight", "with GPU", "time on the device, in transfers and still on the CPU; sorted by the longer of both sides", (v, row) => share(row.together), { width: 104 }),
-      numeric("speedup", "speed-up", "CPU by the time with the GPU", speed, { width: 96 }),
+      numeric("speedup", "speed-up", "CPU time divided by the time with the GPU", speed, { width: 96 }),
       textual("places", "", "where the time with the GPU was", placesNode, { width: 72, headerSort: false }),
       ...PLACES.map(([field, help]) => numeric(field, { ...PLACE_TITLES, device: "GPU", host: "still on CPU" }[field], `time ${help}, with the GPU`, (v) => (v ? timeNode(v) : nothingNode()), { width: field === "host" ? 104 : 88 })),
       textual("label", name.toLowerCase(), "what it is", nameNode, isLine ? {} : { width: 270 }),
