@@ -35,7 +35,7 @@ def test_a_clean_program_raises_no_alarm():
     for _ in range(2):
         f(X, [0, 3, 3])
     assert emulated.STREAM.launches > launches + 10
-    tried = [step.trial is not None for step in f.fn.steps]
+    tried = [step.trial is not None for step in f.fn.applys]
     assert sum(tried) > len(tried) / 2
 
 
@@ -70,4 +70,4 @@ def test_an_index_out_of_range_is_the_users_error():
 
 def test_without_a_device_nothing_is_tried(monkeypatch):
     monkeypatch.setattr(target, "_chosen", None)
-    assert not any(step.trial for step in compiled().fn.steps)
+    assert not any(step.trial for step in compiled().fn.applys)

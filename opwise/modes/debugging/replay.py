@@ -281,7 +281,9 @@ class Pair:
         self.agree = comparison(self.new, self.old)
         stabilizes = not STABILIZING.isdisjoint((self.reason, *self.stage.split("/")))
         #: the comparison that the tags of variables do not relax
-        self.strict = comparison(self.old.type.make_variable())
+        untagged = self.old.clone()
+        untagged._tag = None
+        self.strict = comparison(untagged)
         self.may_repair = stabilizes or self.new._tag is not None
         if stabilizes:
             self.agree = _allowing_repairs(self.old.type, self.agree)
