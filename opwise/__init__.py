@@ -40,9 +40,6 @@ from opwise.graph.printing import pp
 from opwise.graph.provenance import scope
 from opwise.graph.type import Generic, Type, generic
 from opwise.graph.variable import Constant, Variable
-from opwise.legacy.components import Component, External, Member, Method
-from opwise.legacy.module import FancyModule, Module
-from opwise.legacy.structures import ComponentDict, ComponentList, Composite
 from opwise.linkers.base import (
     CLinker,
     Linker,
@@ -149,12 +146,27 @@ _sys.modules[f"{__name__}.printing"] = printing
 _process.note_import(_start)
 
 
+#: names of Theano's Module system, by the module that has them
+_LEGACY = {
+    **dict.fromkeys(("Component", "External", "Member", "Method"), "components"),
+    **dict.fromkeys(("FancyModule", "Module"), "module"),
+    **dict.fromkeys(("ComponentDict", "ComponentList", "Composite"), "structures"),
+}
+
+
 def __getattr__(name):
-    """Import ``opwise.testing`` when somebody asks for it: most programs never do."""
+    """Import ``opwise.testing`` and ``opwise.legacy`` when they are first used: most programs never
+    use them."""
     if name == "testing":
         import opwise.testing
 
         return opwise.testing
+    if name in _LEGACY:
+        import importlib
+
+        found = getattr(importlib.import_module(f"opwise.legacy.{_LEGACY[name]}"), name)
+        globals()[name] = found
+        return found
     raise AttributeError(
         errors.lacks(f"{__name__}.{name}") if name in errors.MISSING
         else f"module {__name__!r} has no attribute {name!r}",

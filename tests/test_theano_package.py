@@ -351,7 +351,9 @@ def test_missing_names_lead_to_the_list(text):
     lacking = r"opwise does not have .* yet"
     with pytest.raises((AttributeError, ImportError), match=lacking) as error:
         exec(text, {})
-    assert "To list all names that a program lacks: opwise doctor PROGRAM" in str(error.value)
+    assert "To list all names that a program uses and opwise lacks: opwise doctor PROGRAM" in str(
+        error.value
+    )
     readme = (Path(__file__).parents[1] / "README.md").read_text()
     assert "### What is missing" in readme
 

@@ -29,7 +29,7 @@ Pairs = Mapping[Any, Any] | Iterable[Sequence[Any]]
 Updates = dict[Container, tuple[SharedVariable, Variable]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Construction:
     """The graph of a function, and the options of its inputs and outputs.
 

@@ -40,7 +40,7 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Optimized:
     """A graph after the rewrites of a mode."""
 

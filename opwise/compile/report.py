@@ -10,7 +10,7 @@ from opwise.linkers.cbuild import BuildReport
 from opwise.optimizers.passes import OptimizationProfile
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class CompileReport:
     """Where the time of a compilation went, in seconds, and its results."""
 

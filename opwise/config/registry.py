@@ -96,22 +96,21 @@ class ConfigGroup:
         return prefix + name
 
 
-class _ThreadFlag:
-    """A flag that ``thread_flags`` can change for one thread; otherwise as the group stores it."""
+#: the values that a thread has set for itself, by flag; None: the value of the process
+_of_thread: dict[str, ContextVar[Any]] = {}
 
-    def __init__(self, name: str):
-        self.name = name
-        #: the value in this thread, None for that of the process
-        self.changed: ContextVar[Any] = ContextVar(f"opwise_{name}", default=None)
 
-    def __get__(self, group: ConfigGroup | None, owner: type | None = None) -> Any:
-        value = self.changed.get()
-        if value is not None or group is None:
-            return self if group is None else value
-        return group.__dict__[self.name]
+def _thread_flag(name: str) -> property:
+    """Return a flag that ``thread_flags`` can change for one thread; it costs little to read."""
+    changed: ContextVar[Any] = ContextVar(f"opwise_{name}", default=None)
+    _of_thread[name] = changed
+    get = changed.get
 
-    def __set__(self, group: ConfigGroup, value: Any) -> None:
-        raise AssertionError("ConfigGroup.__setattr__ sets flags")
+    def read(group: ConfigGroup) -> Any:
+        value = get()
+        return group.__dict__[name] if value is None else value
+
+    return property(read)
 
 
 class TheanoConfigParser(ConfigGroup):
@@ -122,10 +121,10 @@ class TheanoConfigParser(ConfigGroup):
     ``~/.theanorc``), the default in the table.
     """
 
-    compute_test_value = _ThreadFlag("compute_test_value")
-    on_opt_error = _ThreadFlag("on_opt_error")
-    optimizer_verbose = _ThreadFlag("optimizer_verbose")
-    warn_float64 = _ThreadFlag("warn_float64")
+    compute_test_value = _thread_flag("compute_test_value")
+    on_opt_error = _thread_flag("on_opt_error")
+    optimizer_verbose = _thread_flag("optimizer_verbose")
+    warn_float64 = _thread_flag("warn_float64")
 
     def unused(self) -> list[ConfigParam]:
         """Return the flags that opwise accepts and ignores, in the order of the table.
@@ -171,8 +170,7 @@ def AddConfigVar(name: str, doc: str, configparam: ConfigParam, in_c_key: bool =
     """
     section, dot, short = name.rpartition(".")
     group = _group_at(section + dot)
-    inherited = vars(type(group)).get(short, getattr(type(group), short, None))
-    is_taken = inherited is not None and not isinstance(inherited, _ThreadFlag)
+    is_taken = hasattr(type(group), short) and name not in _of_thread
     if name in options or short in group.__dict__ or is_taken:
         raise AttributeError(f"This name is already taken: {name}. Choose another for the flag.")
     configparam.fullname = name
@@ -250,12 +248,9 @@ class change_flags:
 def thread_flags(**values: Any) -> Iterator[None]:
     """Set flags within a ``with`` block for this thread alone, whatever others read meanwhile.
 
-    Only flags that are a ``_ThreadFlag`` of ``TheanoConfigParser`` can be given.
+    Only flags that are a ``_thread_flag`` of ``TheanoConfigParser`` can be given.
     """
-    changes = [
-        (TheanoConfigParser.__dict__[name].changed, options[name].filter(value))
-        for name, value in values.items()
-    ]
+    changes = [(_of_thread[name], options[name].filter(value)) for name, value in values.items()]
     tokens = [(changed, changed.set(value)) for changed, value in changes]
     try:
         yield

@@ -34,6 +34,8 @@ Trace = Sequence[Any]
 
 #: False while rewrites run: the Applys that they make inherit the origins of those they replace
 _recording: ContextVar[bool] = ContextVar("opwise_recording", default=True)
+#: recording() -> whether what is made gets a trace of its own: True unless rewrites run
+recording = _recording.get
 #: the trace of all Applys that one call makes; None: each records its own
 _common_trace: ContextVar[Trace | None] = ContextVar("opwise_common_trace", default=None)
 
@@ -52,11 +54,6 @@ def is_internal(code: CodeType) -> bool:
             "<frozen "
         )
     return known
-
-
-def recording() -> bool:
-    """Return whether new variables and Applys get a trace: True unless rewrites run."""
-    return _recording.get()
 
 
 def capture() -> Trace:

@@ -14,7 +14,7 @@ from opwise.linkers.storage import Container
 from opwise.linkers.vm import AnyVM, Thunk
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Linked:
     """A graph that is ready to run."""
 

@@ -108,7 +108,7 @@ def test_a_profile_of_nothing(call, tmp_path):
     Profile().save(tmp_path / "p.json")
     result = call("report", tmp_path / "p.json")
     assert (result.exit_code, result.output) == (
-        0, "0 functions, 0 calls, 0.000000 s in them, 0.000000 s in Applys\n"
+        0, "0 functions, 0 calls, 0.000000 s in calls, 0.000000 s in Applys\n"
     )  # fmt: skip
 
 

@@ -191,9 +191,9 @@ def test_the_text(profile):
     lines = details.limits(profile, 2)
     assert lines[2:6] == [
         "  Device cuda0: a device, 132 multiprocessors",
-        "  Copies in its memory: 1000.0 GB/s",
+        "  Memory bandwidth (copy on the device): 1000.0 GB/s",
         "  Peak of float32, products: 50000.0 GFLOP/s",
-        "  A copy of one number: 2000 ns",
+        "  Overhead of one kernel (a copy of one element): 2000 ns",
     ]
     assert next(line for line in lines if "Dot22(x)" in line).split() == [
         *(

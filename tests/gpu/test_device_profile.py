@@ -85,8 +85,8 @@ def test_the_section_on_devices():
     numbers = [a.graph for a in profile.applys if a.graph]
     assert set(numbers) == {1, 2}, "before and behind what stays on the host"
     assert told == (
-        "  profiling launches Applys one by one; without a profile "
-        f"{len(numbers)} of them are 2 launches of CUDA graphs"
+        "  profiling launches Applys one by one; without profiling, "
+        f"{len(numbers)} of them take 2 launches of CUDA graphs"
     )
     assert title.startswith("On the device: ")
     assert float(computing.split()[0]) == pytest.approx(0.004 * (n - len(crossing) - 1))

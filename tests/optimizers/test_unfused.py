@@ -63,15 +63,15 @@ def test_it_fuses_as_the_passes_do(x, y):
 def test_an_apply_that_comes_between_is_named(x):
     e = T.exp(x)
     assert reasons([x], e / e.sum()) == [
-        "exp | true_div | Sum{acc_dtype=float64} must run between the two: it reads the one for "
-        "the other",
+        "exp | true_div | Sum{acc_dtype=float64} must run between the two: it reads the "
+        "first and computes an operand of the second",
         "exp | Sum{acc_dtype=float64} | true_div reads it too, so it must be stored",
     ]
 
 
 def test_a_reduction_gives_nothing_else(x, y):
     e = T.exp(x)
-    why = "a loop that ends in a reduction has no other result, and it is a result of the function"
+    why = "a loop that ends in a reduction stores nothing else, and it is a result of the function"
     assert reasons([x, y], [(e * y).sum(), e]) == [f"exp | mul | {why}"]
     (text,) = reasons([x, y], [(e * y).sum(), T.sort(e)])
     assert text.endswith("and SortOp{quicksort, None} reads it too")

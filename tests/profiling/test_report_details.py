@@ -202,8 +202,8 @@ def test_the_peak_has_an_owner(build):
     one = function(apply("exp", 1, lines=[("/far/a.py", 3)]), apply("dot", 1, 1))
     lines = details.peak(Profile((replace(one, memory=memory),)))
     assert lines[0] == (
-        "Memory at its peak: 2.441 KiB while f ran dot(x) (id 1); with the scratch memory of "
-        "Applys at most 2.93 KiB. Live there: <bytes> <made by>"
+        "Memory at its peak: 2.441 KiB while f ran dot(x) (id 1); including scratch "
+        "memory, at most 2.93 KiB. Live at that point: <bytes> <made by>"
     )
     assert [line.split(maxsplit=1) for line in lines[1:]] == [
         ["1500", "exp(x) (id 0, /far/a.py:3)"],

@@ -49,18 +49,18 @@ def test_every_line(build):
         "  From the L2 cache, 4 MiB: 26.1 GB/s, all threads 62.4",
         "  Peak of float64, loops: 10.0 GFLOP/s, all threads 20.0",
         "  Peak of float64, products: 20.0 GFLOP/s, all threads 40.0",
-        "  A step that does nothing: 50 ns",
+        "  Overhead of one Apply (an empty step): 50 ns",
         "",
-        "  <GB/s>: bytes that must be read and written, by the time; <from>: the nearest memory that",
-        "  holds them; <share of limit>: the least time that this hardware needs, by the time taken;",
-        "  <bound by>: what sets that limit; <gain>: the time beyond it",
+        "  <GB/s>: bytes that must be read and written, divided by the time; <from>: the nearest",
+        "  memory that holds them; <share of limit>: the least time that this hardware needs, divided",
+        "  by the time taken; <bound by>: what sets that limit; <gain>: the time beyond it",
         "<gain> <apply time> <#call> <GB/s> <from> <GFLOP/s> <share of limit> <bound by> <id> <Apply name>",
         "  1.977778s   2.000000s       4     0.2    RAM      0.0    1.1%     memory    0   add(x)",
         "  0.000950s   0.003000s    1000     0.3     L1      6.7   68.3% arithmetic    2   poly(x)",
         "          -   1.000000s       4     0.4    RAM        -       -          -    1   exp(x)",
         "          -   0.997000s       1       -      -        -       -          -    3   sort(x)",
         "   ... (remaining 0 Apply instances account for 0.00%(0.00s) of the runtime)",
-        "  At the limit of the hardware, 1.979s of 4.000s would be gained (49.5%)",
+        "  At the limit of the hardware, 1.979s of 4.000s would be saved (49.5%)",
         "  2 Apply instances have no exact count of bytes or operations: 1.997s (49.9%)",
         "",
     ]
@@ -69,7 +69,7 @@ def test_every_line(build):
 def test_what_is_not_shown_is_summed(build):
     lines = roofline.section(sample(build), MACHINE, n=1)
     assert "   ... (remaining 3 Apply instances account for 50.00%(2.00s) of the runtime)" in lines
-    assert "  At the limit of the hardware, 1.979s of 4.000s would be gained (49.5%)" in lines
+    assert "  At the limit of the hardware, 1.979s of 4.000s would be saved (49.5%)" in lines
 
 
 def test_names_are_cut_where_the_line_ends(build):
@@ -92,4 +92,4 @@ def test_a_disturbed_probe_is_told():
 
 def test_a_profile_without_calls(build):
     lines = roofline.section(Profile((build[1](calls=0),)), MACHINE)
-    assert "  At the limit of the hardware, 0.000s of 0.000s would be gained (0.0%)" in lines
+    assert "  At the limit of the hardware, 0.000s of 0.000s would be saved (0.0%)" in lines

@@ -88,7 +88,7 @@ def test_prints_and_callbacks_are_reported(x, advised, capsys):
     linker = opwise.VM_Linker(callback=lambda **kwargs: print("called"))
     g = opwise.function([x], x * 2, mode=opwise.Mode(linker, "fast_run"))
     (text,) = texts(advised(g, V), "call")
-    assert "calls functions of yours" in text
+    assert "calls your own Python functions" in text
     assert capsys.readouterr().out == ""
 
 

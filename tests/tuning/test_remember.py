@@ -118,7 +118,7 @@ def test_a_function_that_cannot_be_called_again_does_not_hide_the_others(kept, c
     w.set_value(np.ones(4))
     remember._at_end()
     out = capsys.readouterr().out
-    assert "broken: cannot be called again: ValueError: " in out
+    assert "broken: no advice, because calling it again failed: ValueError: " in out
     assert "in calls of whole: " in out
 
 
