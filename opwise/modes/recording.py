@@ -15,13 +15,13 @@ from opwise.profiling import recorder
 from opwise.profiling.recorder import Calls, CompileTimes, Recorder
 
 
-class TimedVM(recorder.VM, Protocol):
+class TimedVM(recorder.RecordedVM, Protocol):
     """A VM that can time its steps."""
 
     def start_timing(self, ignore_first_call: bool = False) -> None: ...
 
 
-class Function(Calls, Protocol):
+class Recordable(Calls, Protocol):
     """The parts of a compiled function that a Recorder reads."""
 
     name: str | None
@@ -34,7 +34,7 @@ class Function(Calls, Protocol):
 
 
 def record(
-    function: Function,
+    function: Recordable,
     time_thunks: bool = True,
     ignore_first_call: bool = False,
     memory: bool = False,
@@ -53,7 +53,7 @@ def record(
     device = getattr(linked.vm, "device", None)
     return Recorder(
         name=function.name,
-        linked=cast(recorder.Linked, linked),
+        linked=cast(recorder.RecordedLink, linked),
         calls=function,
         report=function.compile_report,
         limits=cpu.known,

@@ -40,7 +40,7 @@ from opwise.tensor.type import TensorType
 
 
 @dataclass(frozen=True)
-class Condition:
+class LengthCondition:
     """Two lengths that an Apply needs to be equal."""
 
     node: Apply
@@ -54,7 +54,7 @@ class Condition:
 # --- what each Op checks --------------------------------------------------------------------------
 
 
-def conditions(node: Apply, shapes: Sequence[Any]) -> Iterator[Condition]:
+def conditions(node: Apply, shapes: Sequence[Any]) -> Iterator[LengthCondition]:
     """Yield the Conditions of an Apply. shapes: of its inputs, tuples of lengths or None."""
     for cls, function in _CHECKS.items():
         if isinstance(node.op, cls):
@@ -65,7 +65,7 @@ def _equal(node, shapes, i, dim_i, j, dim_j):
     """Yield the condition that two dimensions of inputs ``i`` and ``j`` have equal lengths."""
     x, y = node.inputs[i], node.inputs[j]
     dim_i, dim_j = dim_i % x.type.ndim, dim_j % y.type.ndim
-    yield Condition(
+    yield LengthCondition(
         node, shapes[i][dim_i], shapes[j][dim_j],
         f"dimension {dim_i} of {_called(x)} has length {{}} and dimension {dim_j} of "
         f"{_called(y)} has length {{}}",
@@ -131,7 +131,7 @@ def _fits(node, part, shapes):
         at = len(part) - y.type.ndim + dim
         if not y.type.broadcastable[dim] and at >= 0:
             what = f"dimension {dim} of {_called(y)} has length {{}} and the part that it is put "
-            yield Condition(node, shapes[1][dim], part[at], f"{what}into has length {{}}")
+            yield LengthCondition(node, shapes[1][dim], part[at], f"{what}into has length {{}}")
 
 
 def _part(node, shapes):
@@ -151,7 +151,7 @@ def _alloc(node, shapes):
     for dim in range(value.type.ndim):
         if not value.type.broadcastable[dim]:
             what = f"dimension {dim} of {_called(value)} has length {{}} and is to fill {{}}"
-            yield Condition(node, shapes[0][dim], length(lengths[added + dim]), what)
+            yield LengthCondition(node, shapes[0][dim], length(lengths[added + dim]), what)
 
 
 def _reshape(node, shapes):
@@ -159,7 +159,7 @@ def _reshape(node, shapes):
     entries = [vector_entry(new, i) for i in range(node.op.ndim)]
     if None not in entries and all(map(_is_a_length, entries)):
         what = f"{_called(x)} has {{}} elements and gets a shape for {{}}"
-        yield Condition(node, _product(shapes[0]), _product(entries), what)
+        yield LengthCondition(node, _product(shapes[0]), _product(entries), what)
 
 
 def _is_a_length(entry):
@@ -192,7 +192,7 @@ def _ones(node, shapes):
     for dim, one in enumerate(node.outputs[0].type.broadcastable):
         if one and not x.type.broadcastable[dim]:
             what = f"dimension {dim} of {_called(x)} has length {{}} and must have {{}}"
-            yield Condition(node, shapes[0][dim], length(1), what)
+            yield LengthCondition(node, shapes[0][dim], length(1), what)
 
 
 def _bias(node, shapes):
@@ -220,7 +220,7 @@ _CHECKS = {
 }  # fmt: skip
 
 
-def all_conditions(fgraph: FunctionGraph) -> list[Condition]:
+def all_conditions(fgraph: FunctionGraph) -> list[LengthCondition]:
     """Return the Conditions of all Applys of a graph, in the order of the graph."""
     feature = fgraph.find_feature(ShapeFeature)
     if feature is not None:
@@ -234,7 +234,7 @@ def all_conditions(fgraph: FunctionGraph) -> list[Condition]:
 
 
 def _all_conditions(fgraph, feature):
-    found: list[Condition] = []
+    found: list[LengthCondition] = []
     for node in fgraph.toposort():
         if isinstance(node.op, LengthsAgree) or not any(isinstance(node.op, c) for c in _CHECKS):
             continue

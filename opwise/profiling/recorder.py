@@ -43,7 +43,7 @@ from opwise.version import __version__
 SLOWEST = 5
 
 
-class VM(Protocol):
+class RecordedVM(Protocol):
     """The times of the steps that a VM ran; see ``opwise.linkers.vm.PlainVM``."""
 
     @property
@@ -56,7 +56,7 @@ class VM(Protocol):
     def reset_timing(self) -> None: ...
 
 
-class Step(Protocol):
+class RecordedStep(Protocol):
     """One Apply of a program, and the slots that it reads and writes."""
 
     @property
@@ -67,7 +67,7 @@ class Step(Protocol):
     def outputs(self) -> tuple[int, ...]: ...
 
 
-class Program(Protocol):
+class RecordedProgram(Protocol):
     """What a VM runs; see ``opwise.linkers.program.Program``."""
 
     @property
@@ -75,16 +75,16 @@ class Program(Protocol):
     @property
     def variables(self) -> Sequence[Variable]: ...
     @property
-    def steps(self) -> Sequence[Step]: ...
+    def steps(self) -> Sequence[RecordedStep]: ...
 
 
-class Linked(Protocol):
+class RecordedLink(Protocol):
     """A graph that is ready to run; see ``opwise.linkers.linked.Linked``."""
 
     @property
-    def vm(self) -> VM: ...
+    def vm(self) -> RecordedVM: ...
     @property
-    def program(self) -> Program: ...
+    def program(self) -> RecordedProgram: ...
     @property
     def order(self) -> Sequence[Apply]: ...
     @property
@@ -133,7 +133,7 @@ class Recorder:
         self,
         *,
         name: str | None,
-        linked: Linked,
+        linked: RecordedLink,
         calls: Calls,
         report: CompileTimes,
         limits: Callable[[], Any] | None = None,

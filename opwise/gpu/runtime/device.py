@@ -40,7 +40,7 @@ _devices: dict[int, Device] = {}
 _lock = threading.Lock()
 
 
-class Function(Protocol):
+class DeviceFunction(Protocol):
     """A compiled kernel, as CuPy gives it."""
 
     max_dynamic_shared_size_bytes: int
@@ -342,7 +342,7 @@ class Device:
 
     # --- kernels ----------------------------------------------------------------------------------
 
-    def functions(self, kernels: Iterable[kernel.Kernel]) -> dict[str, Function]:
+    def functions(self, kernels: Iterable[kernel.Kernel]) -> dict[str, DeviceFunction]:
         """Return the compiled functions of kernels by name; compile them unless they are cached.
 
         Raises DeviceError if CuPy cannot compile.
@@ -377,13 +377,13 @@ class Device:
             kernelcache.keep(name, key, binary)
         return kernelcache.as_file(name, binary)
 
-    def allow(self, function: Function, shared: int) -> None:
+    def allow(self, function: DeviceFunction, shared: int) -> None:
         """Let a kernel use ``shared`` bytes of shared memory in a block."""
         if shared > _DEFAULT_SHARED and function.max_dynamic_shared_size_bytes < shared:
             function.max_dynamic_shared_size_bytes = shared
 
     def launch(
-        self, function: Function, grid: int, block: tuple[int, int], args: Iterable[Any],
+        self, function: DeviceFunction, grid: int, block: tuple[int, int], args: Iterable[Any],
         shared: int = 0,
     ) -> None:  # fmt: skip
         """Launch a kernel; ``allow`` must have been called for its shared memory."""

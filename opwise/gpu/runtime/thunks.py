@@ -21,7 +21,7 @@ from opwise.gpu.kernels.kernel import (
     on_host,
 )
 from opwise.gpu.lowering import Call
-from opwise.gpu.runtime.device import Device, DeviceArray, Function
+from opwise.gpu.runtime.device import Device, DeviceArray, DeviceFunction
 from opwise.gpu.runtime.staging import Download, Upload
 from opwise.graph.apply import Apply
 from opwise.linkers.vm import Thunk
@@ -115,7 +115,7 @@ class KernelThunk(DeviceThunk):
         outputs: list[Storage],
         device: Device,
         implementation: Implementation,
-        functions: Callable[[Kernel], Function],
+        functions: Callable[[Kernel], DeviceFunction],
         error_flag: DeviceArray | None,
     ) -> None:
         """functions: from a kernel to its compiled function. error_flag: an array of one element on
