@@ -416,7 +416,7 @@ def test_masks_that_need_a_synchronisation():
     x, mask = tensor("float32", 2), tensor("bool", 1)
     op = AdvancedBooleanIncSubtensor()
     for node, why in [
-        (op(x, tensor("float32", 2), mask).owner, "to place its values"),
+        (op(x, tensor("float32", 2), mask).owner, "it must count the masked elements"),
         (op(x, tensor("float32", 0), mask, tensor("int64", 1)).owner, "the number of masked"),
         (op(x, tensor("float32", 0), slice(1), mask).owner, "the number of masked"),
         (AdvancedBooleanSubtensor()(x, mask).owner, "output size depends"),
