@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: shares of the time from which a row is yellow, and red
 _MUCH, _MOST = 0.1, 0.25
-#: what the rows of Applys can be sorted by: the time taken, or the time that there is to gain
+#: what the rows of Applys can be sorted by: the time taken, or the possible gain
 SORTS = ("time", "gain")
 
 

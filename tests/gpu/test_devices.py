@@ -99,7 +99,7 @@ def test_without_cupy(nothing):
 
 
 def test_a_device_that_is_not_there(cupy):
-    with pytest.raises(DeviceError, match="no device cuda7; those that there are: cuda0"):
+    with pytest.raises(DeviceError, match="no device cuda7; existing devices: cuda0"):
         compiled(Mode(CupyLinker("cuda7")))
     with pytest.raises(DeviceError, match="device=opencl0:0: opwise runs on cpu, cuda"):
         compiled(Mode(CupyLinker("opencl0:0")))

@@ -223,7 +223,7 @@ def random_edit(rng, fgraph, toy):
         (v for v in fgraph.variables if v.owner is not None), key=lambda v: v.owner.op.name
     )
     old = rng.choice(variables)
-    # variables that do not depend on the old one, so that there is no cycle
+    # variables that do not depend on the old one: a cycle cannot form
     safe = [v for v in variables if old not in traversal.ancestors([v])] + fgraph.inputs
     new = toy(f"n{rng.random()}")(*rng.choices(safe, k=2))
     fgraph.replace(old, rng.choice([new, rng.choice(safe)]))

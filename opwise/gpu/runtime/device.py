@@ -117,7 +117,7 @@ class Device:
             count = xp.cuda.runtime.getDeviceCount()
             if not 0 <= index < count:
                 known = ", ".join(f"cuda{k}" for k in range(count)) or "none"
-                raise DeviceError(f"There is no device cuda{index}; those that there are: {known}")
+                raise DeviceError(f"There is no device cuda{index}; existing devices: {known}")
             self._handle = xp.cuda.Device(index)
             with self._handle:
                 self.stream = xp.cuda.Stream()

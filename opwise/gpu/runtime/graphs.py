@@ -474,7 +474,7 @@ class _Configuration:
     graphs: list[CapturedGraph] = field(default_factory=list)
 
     def free_graph(self) -> CapturedGraph | None:
-        """Return a graph whose earlier results nobody holds, or None."""
+        """Return a graph whose earlier results have been released, or None."""
         return next((graph for graph in self.graphs if graph.is_free()), None)
 
 
@@ -495,7 +495,7 @@ class CapturedGraph:
     outputs: tuple[tuple[list[Any], Callable[[], Any]], ...]
 
     def is_free(self) -> bool:
-        """Return whether nobody holds results of earlier launches."""
+        """Return whether the results of earlier launches have been released."""
         return all(buffer.is_free() for buffer in self.output_buffers)
 
     def launch(self) -> None:
@@ -520,7 +520,7 @@ class CapturedGraph:
 
 
 class _OutputBuffer:
-    """Memory for a result that outlives a call: free when nobody holds an array in it."""
+    """Memory for a result that outlives a call: free after every array in it is released."""
 
     def __init__(self, device: Device, size: int) -> None:
         self.device, self.size = device, size

@@ -395,7 +395,7 @@ def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(fgraph, node):
         return None
     if value.type.ndim and not value.type.broadcastable[0]:
         return None
-    # the Op checks that there is one for each row, unless there is only one
+    # the Op requires that dy has one entry for each row, or a single one
     if not any(_is_as_long(fgraph, dy, x) for x in (labels, sm)):
         return None
     if not value.type.ndim:
