@@ -17,44 +17,29 @@ def _as_list(variables: Variable | Iterable[Variable]) -> list[Variable]:
 def ancestors(
     variables: Variable | Iterable[Variable], blockers: Iterable[Variable] | None = None
 ) -> list[Variable]:
-    """Return ``variables`` and every variable that they depend on, nearest first.
+    """Return ``variables`` and every variable that they depend on, depth first.
+
+    The last of ``variables`` comes first, and the first operand of an Apply before its others: the
+    order of Theano, in which programs number their parameters.
 
     blockers: variables whose ancestors are left out.
     """
     blockers = frozenset(blockers or ())
-    seen: dict[Variable, None] = {}
-    queue = deque(_as_list(variables))
-    while queue:
-        var = queue.popleft()
-        if var in seen:
-            continue
-        seen[var] = None
-        if var.owner is not None and var not in blockers:
-            queue.extend(var.owner.inputs)
-    return list(seen)
+
+    def operands(var: Variable) -> Iterable[Variable]:
+        return () if var.owner is None or var in blockers else reversed(var.owner.inputs)
+
+    return _search(_as_list(variables), operands, breadth_first=False)
 
 
 def inputs(
     variables: Variable | Iterable[Variable], blockers: Iterable[Variable] | None = None
 ) -> list[Variable]:
-    """Return the variables without an owner that ``variables`` depend on, in depth-first order.
+    """Return the variables without an owner that ``variables`` depend on, in ``ancestors``' order.
 
-    blockers: variables that count as having no owner.
+    blockers: variables whose ancestors are left out.
     """
-    blockers = frozenset(blockers or ())
-    found: list[Variable] = []
-    seen: set[Variable] = set()
-    stack = list(reversed(_as_list(variables)))
-    while stack:
-        var = stack.pop()
-        if var in seen:
-            continue
-        seen.add(var)
-        if var.owner is None or var in blockers:
-            found.append(var)
-        else:
-            stack.extend(reversed(var.owner.inputs))
-    return found
+    return [var for var in ancestors(variables, blockers) if var.owner is None]
 
 
 def stack_search(
@@ -65,24 +50,43 @@ def stack_search(
 ) -> Any:
     """Return the nodes that ``expand`` reaches from ``start``.
 
-    mode: 'bfs', breadth first (the default), or 'dfs', depth first. build_inv: also return a dict
-    from each node to those that led to it.
+    mode: 'bfs', breadth first (default), or 'dfs', depth first, from the last node of ``start``.
+    build_inv: also return a dict from each node to those that led to it.
     """
     if mode not in ("bfs", "dfs"):
         raise ValueError(f"mode should be bfs or dfs, not {mode!r}")
+    led_to: dict[Any, list[Any]] | None = {} if build_inv else None
+    found = _search(start, expand, mode == "bfs", led_to)
+    return (found, led_to) if build_inv else found
+
+
+def _search(
+    start: Iterable[Any],
+    expand: Callable[[Any], Iterable[Any] | None],
+    breadth_first: bool,
+    led_to: dict[Any, list[Any]] | None = None,
+) -> list[Any]:
+    """Return the nodes that ``expand`` reaches, in the order in which they are taken.
+
+    led_to: gets {node: the nodes that led to it}.
+    """
     queue = deque(start)
+    take = queue.popleft if breadth_first else queue.pop
     seen: dict[Any, None] = {}
-    inverse: dict[Any, list[Any]] = {}
     while queue:
-        node = queue.popleft() if mode == "bfs" else queue.pop()
+        node = take()
         if node in seen:
             continue
         seen[node] = None
-        for child in expand(node) or ():
-            if build_inv:
-                inverse.setdefault(child, []).append(node)
-            queue.append(child)
-    return (list(seen), inverse) if build_inv else list(seen)
+        nodes = expand(node)
+        if not nodes:
+            continue
+        if led_to is not None:
+            nodes = list(nodes)
+            for child in nodes:
+                led_to.setdefault(child, []).append(node)
+        queue.extend(nodes)
+    return list(seen)
 
 
 def io_toposort(
@@ -129,33 +133,51 @@ def io_toposort(
 
 
 def general_toposort(
-    outputs: Any,
-    deps: Callable[[Any], Iterable[Any] | None],
-    compute_deps_cache: Any = None,
-    deps_cache: Any = None,
-    clients: Any = None,
+    outputs: Sequence[Any],
+    deps: Callable[[Any], Sequence[Any] | None] | None,
+    debug_print: bool = False,
+    compute_deps_cache: Callable[[Any], Sequence[Any] | None] | None = None,
+    deps_cache: dict[Any, Sequence[Any] | None] | None = None,
+    clients: dict[Any, list[Any]] | None = None,
 ) -> list[Any]:
     """Return all items that ``deps`` reaches from ``outputs``, each after those it depends on.
 
-    The last three arguments are Theano's and have no effect. Raises ValueError for a cycle.
+    deps: returns the items on which an item depends, in an order that never changes. clients: gets
+    {item: the items that depend on it}. compute_deps_cache, deps_cache: Theano's way to give
+    ``deps`` that keeps its results in a dict; used if ``deps`` is None. debug_print: has no effect.
+    Raises ValueError for a cycle.
     """
+    find = deps or compute_deps_cache
+    if find is None:
+        raise TypeError("general_toposort() needs deps or compute_deps_cache")
+    waits: dict[Any, list[Any]] = {}
+
+    def expand(item: Any) -> list[Any]:
+        found = find(item) or ()
+        if isinstance(found, set | frozenset):
+            raise TypeError(
+                f"deps returned a {type(found).__name__} for {item}, whose order may change; "
+                "return a list"
+            )
+        return waits.setdefault(item, list(found))
+
+    led_to: dict[Any, list[Any]] = {}
+    reached = _search(outputs, expand, breadth_first=False, led_to=led_to)
+    if clients is not None:
+        clients.update(led_to)
+    ready = deque(item for item in reached if not waits[item])
     done: dict[Any, None] = {}
-    stack: list[Any] = list(reversed(_as_list(outputs)))
-    opened: set[Any] = set()
-    while stack:
-        item = stack[-1]
+    while ready:
+        item = ready.popleft()
         if item in done:
-            stack.pop()
             continue
-        pending = [d for d in deps(item) or () if d not in done]
-        if not pending:
-            stack.pop()
-            done[item] = None
-        elif item in opened:
-            raise ValueError("graph contains cycles")
-        else:
-            opened.add(item)
-            stack.extend(reversed(pending))
+        done[item] = None
+        for client in led_to.get(item, ()):
+            waits[client] = [other for other in waits[client] if other is not item]
+            if not waits[client]:
+                ready.append(client)
+    if len(done) != len(reached):
+        raise ValueError("graph contains cycles")
     return list(done)
 
 
@@ -168,21 +190,32 @@ list_of_nodes = ops
 
 
 def variables(graph_inputs: Iterable[Variable], outputs: Iterable[Variable]) -> list[Variable]:
-    """Return every variable of the graph between inputs and outputs, including these."""
-    return ancestors(_as_list(outputs), blockers=graph_inputs)
+    """Return every variable of the graph between inputs and outputs, including these.
+
+    All results of an Apply are included, in the order of ``ancestors``.
+    """
+    given = frozenset(graph_inputs)
+
+    def around(var: Variable) -> Iterable[Variable]:
+        if var.owner is None or var in given:
+            return ()
+        return reversed([*var.owner.inputs, *var.owner.outputs])
+
+    return _search(outputs, around, breadth_first=False)
 
 
 def orphans(graph_inputs: Iterable[Variable], outputs: Iterable[Variable]) -> list[Variable]:
     """Return the variables without an owner, other than ``graph_inputs``, that outputs need."""
-    given = set(graph_inputs)
-    return [v for v in inputs(outputs, blockers=graph_inputs) if v not in given]
+    return variables_and_orphans(graph_inputs, outputs)[1]
 
 
 def variables_and_orphans(
     graph_inputs: Iterable[Variable], outputs: Iterable[Variable]
 ) -> tuple[list[Variable], list[Variable]]:
     """Return (variables, orphans) of a graph."""
-    return variables(graph_inputs, outputs), orphans(graph_inputs, outputs)
+    given = frozenset(graph_inputs)
+    found = variables(given, outputs)
+    return found, [var for var in found if var.owner is None and var not in given]
 
 
 def is_in_ancestors(node: Apply, candidate: Apply) -> bool:
@@ -224,18 +257,19 @@ def clone_get_equiv(
     memo = {} if memo is None else memo
     for var in graph_inputs:
         memo.setdefault(var, var.clone() if copy_inputs else var)
-    for var in orphans(graph_inputs, outputs):
-        memo.setdefault(var, var.clone() if copy_orphans else var)
     for node in io_toposort(graph_inputs, outputs):
         if node in memo:
             continue
-        new = node.clone_with_new_inputs([memo.setdefault(v, v) for v in node.inputs])
+        for var in node.inputs:
+            if var not in memo:
+                memo[var] = var.clone() if copy_orphans else var
+        new = node.clone_with_new_inputs([memo[v] for v in node.inputs])
         memo[node] = new
         for old_out, new_out in zip(node.outputs, new.outputs, strict=True):
             memo.setdefault(old_out, new_out)
     for out in outputs:
         if out not in memo:
-            memo[out] = out.clone()
+            memo[out] = out.clone() if copy_orphans or out.owner is not None else out
     return memo
 
 

@@ -28,13 +28,17 @@ def test_inputs_are_the_leaves_in_order(diamond):
     x, y, f, *_, k = diamond
     assert traversal.inputs([k]) == [x, y]
     assert traversal.inputs(k) == [x, y]
-    assert traversal.inputs([k], blockers=[f]) == [f]
+    assert traversal.inputs([k], blockers=[f]) == []
+    assert traversal.inputs([f, y], blockers=[f]) == [y]
+    # the last of several comes first, as in Theano
+    assert traversal.inputs([x, y]) == [y, x]
+    assert traversal.inputs(reversed([x, k, y])) == [x, y]
 
 
-def test_ancestors_come_nearest_first_and_stop_at_blockers(diamond):
+def test_ancestors_come_depth_first_and_stop_at_blockers(diamond):
     *_, f, _, _, k = diamond
-    assert names(traversal.ancestors([k])) == ["k", "g", "h", "f", "x", "y"]
-    assert names(traversal.ancestors([k], blockers=[f])) == ["k", "g", "h", "f"]
+    assert names(traversal.ancestors([k])) == ["k", "g", "f", "x", "y", "h"]
+    assert names(traversal.ancestors([k], blockers=[f])) == ["k", "g", "f", "h"]
 
 
 def test_orphans_are_leaves_other_than_the_inputs(diamond):
@@ -64,6 +68,8 @@ def test_a_cycle_is_refused(diamond):
         traversal.io_toposort([x, y], [k], {f.owner: [g.owner]})
     with pytest.raises(ValueError, match="contains cycles"):
         traversal.general_toposort([1], {1: [2], 2: [1]}.get)
+    with pytest.raises(TypeError, match="deps returned a set for 1, whose order may change"):
+        traversal.general_toposort([1], {1: {2}, 2: ()}.get)
 
 
 def test_general_toposort_and_stack_search():
