@@ -308,7 +308,7 @@ class LocalOptGroup(LocalOptimizer):
 def looks_at(tracked: Tracked, op: Op) -> bool:
     """Return whether a rule that tracks ``tracked`` is tried on an Op."""
     if isinstance(tracked, str):
-        scalar_row = op.scalar_op.row if isinstance(op, Elemwise) else None
+        scalar_row = op.scalar_op.plain_row if isinstance(op, Elemwise) else None
         return scalar_row is not None and f"row:{scalar_row.name}" == tracked
     if isinstance(tracked, type):
         if isinstance(op, tracked):

@@ -27,10 +27,16 @@ class ScalarOp(Op):
     row: ScalarSpec | None = None
     nin = -1
     nout = 1
+    output_types_preference: Callable[..., Any] | None = None
 
     def __init__(self, output_types_preference=None, name=None):
         self.output_types_preference = output_types_preference
         self.name = name
+
+    @property
+    def plain_row(self) -> ScalarSpec | None:
+        """The row, for rules; None if a user chose the output's dtype, which they would change."""
+        return self.row if self.output_types_preference is None else None
 
     def make_node(self, *inputs):
         operands = [as_scalar(x) for x in inputs]
@@ -77,7 +83,7 @@ class ScalarOp(Op):
         if row is None:
             return lambda arrays: self._one_by_one(arrays, out_dtypes)
         out = out_dtypes[0]
-        computing: Any = out if row.compute is None else row.compute(*in_dtypes)
+        computing = row.compute_dtype(in_dtypes, out)
         others = [i for i, d in enumerate(in_dtypes) if i >= row.n_uncast and d != computing]
         function, dtype = numpy_callable(row), np.dtype(out)
 

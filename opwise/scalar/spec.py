@@ -80,9 +80,21 @@ class ScalarSpec:
         """How many inputs, from the first, are not cast to the computing dtype."""
         return 1 if self.first_is_condition or self.ignores_first else 0
 
-    def compute_dtype(self, in_dtypes: Sequence[str], out_dtype: Any) -> Any:
-        """Return the dtype in which the operation runs on inputs of ``in_dtypes``."""
-        return self.compute(*in_dtypes) if self.compute is not None else out_dtype
+    def compute_dtype(self, in_dtypes: Sequence[str], out_dtype: str) -> Any:
+        """Return the dtype in which the operation runs on inputs of ``in_dtypes``.
+
+        It is that of the output, unless the output's dtype was chosen by a user and cannot hold the
+        result: then the operation runs in its own dtype, and the result is cast.
+        """
+        if self.compute is not None:
+            return self.compute(*in_dtypes)
+        try:
+            own = self.out(*in_dtypes)
+        except TypeError:  # the user chose the output's dtype for inputs that the row does not take
+            return out_dtype
+        either = own in dtypes.CONTINUOUS and all(d in dtypes.DISCRETE for d in in_dtypes)
+        holds = out_dtype in dtypes.CONTINUOUS if either else dtypes.upcast(out_dtype, own) == out_dtype
+        return out_dtype if holds else own
 
     def c_expression(self, dtype, cuda=False):
         """Return the C template for a computing dtype, or that for CUDA; None if there is none."""

@@ -117,7 +117,7 @@ class Elemwise(Op):
         if self.inplace_pattern:
             self.destroy_map = {o: [i] for o, i in self.inplace_pattern.items()}
         #: the scalar row, for rules; None if it overwrites an input, which rules must not change
-        row = None if self.inplace_pattern else scalar_op.row
+        row = None if self.inplace_pattern else scalar_op.plain_row
         self.row_name = None if row is None else row.name
         self.profile_kind = scalar_op.profile_kind
         self._hash = hash((scalar_op, tuple(sorted(self.inplace_pattern.items()))))
