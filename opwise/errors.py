@@ -7,7 +7,7 @@ of old programs keep working.
      +-- InconsistencyError            a graph edit would break the graph
      +-- MissingInputError             a function needs a variable that is not among its inputs
      +-- UnusedInputError              a function does not need one of its inputs
-     +-- AliasedMemoryError            two mutable arguments share memory
+     +-- AliasedMemoryError            values of a function that is pickled share memory
      +-- MethodNotDefined              an Op does not define a method that the caller needs
      +-- AllocationError               a Module has no storage for a variable
      +-- NotScalarConstantError        the value of a variable is not known before running
@@ -65,7 +65,7 @@ class UnusedInputError(Exception):
 
 
 class AliasedMemoryError(Exception):
-    """Two arguments of a call share memory although one of them may be overwritten."""
+    """Values of a function that is pickled share memory, and the function forbids that."""
 
 
 class MethodNotDefined(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy as copying
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,7 +13,7 @@ from opwise.compile.io import In
 from opwise.compile.report import CompileReport
 from opwise.compile.shared import SharedVariable
 from opwise.errors import AliasedMemoryError, similar, with_message
-from opwise.graph.provenance import format_trace
+from opwise.graph.provenance import format_trace, warn
 from opwise.graph.variable import Variable
 from opwise.linkers.linked import Linked
 from opwise.linkers.opwise_c import Argument, CallPath, Claim
@@ -35,6 +36,9 @@ class Function(CallPath):
     and applies its updates. ``f[name]`` and ``f[shared]`` read and set the values that it keeps.
     ``fn`` is the VM that runs it.
     """
+
+    #: what pickling does if values that the function keeps share memory: 'warn', 'ignore', 'raise'
+    pickle_aliased_memory_strategy = "warn"
 
     def __init__(
         self,
@@ -168,7 +172,7 @@ class Function(CallPath):
                 raise TypeError(f"Missing required input: {name}. {self._usage()}")
             if restored:  # the storage holds the default value, or one that f[name] = value set
                 values[i] = copying.copy(self.input_storage[i].storage[0])
-        self._refuse_aliases(values)
+        self._separate_aliases(values)
         storages = [container.storage for container in self.input_storage]
         result = self.run_with(
             [(storages[i], value) for i, value in values.items()],
@@ -297,20 +301,24 @@ class Function(CallPath):
             )
         return i
 
-    def _refuse_aliases(self, values: Mapping[int, Any]) -> None:
-        """Raise AliasedMemoryError if a mutable argument shares memory with another input."""
+    def _separate_aliases(self, values: dict[int, Any]) -> None:
+        """Copy arguments so that no mutable one shares memory with another input.
+
+        Of two arguments the later one is copied, as in Theano. A mutable argument is copied if it
+        shares memory with a value that the function keeps.
+        """
         specs = self.construction.inputs
-        mutable = [i for i in values if specs[i].mutable]
-        if not mutable:
-            return
-        everything = {i: c.storage[0] for i, c in enumerate(self.input_storage)} | dict(values)
-        for i in mutable:
-            for j, value in everything.items():
-                if i != j and specs[i].variable.type.may_share_memory(values[i], value):
-                    raise AliasedMemoryError(
-                        f"Inputs {i} and {j} of the function share memory, and one of them may be "
-                        "overwritten: pass a copy."
-                    )
+        for i in [i for i in values if specs[i].mutable]:
+            share = specs[i].variable.type.may_share_memory
+            if any(
+                share(values[i], container.storage[0])
+                for j, container in enumerate(self.input_storage)
+                if j not in values
+            ):
+                values[i] = copying.copy(values[i])
+            for j in values:
+                if i != j and share(values[i], values[j]):
+                    values[max(i, j)] = copying.copy(values[max(i, j)])
 
     # --- kept values ------------------------------------------------------------------------------
 
@@ -365,7 +373,27 @@ class Function(CallPath):
         """Do nothing; in Theano it waits for devices. Results are complete when a call returns."""
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        self._report_aliases()
         return self.maker.recipe(self)
+
+    def _report_aliases(self) -> None:
+        """Warn, or raise AliasedMemoryError, if values that the function keeps share memory."""
+        if self.pickle_aliased_memory_strategy == "ignore":
+            return
+        kept = [
+            (spec.name or str(spec.variable), container.storage[0])
+            for spec, container in zip(self.construction.inputs, self.input_storage, strict=True)
+            if isinstance(container.storage[0], np.ndarray)
+        ]
+        for (a, first), (b, second) in itertools.combinations(kept, 2):
+            if first is second or np.shares_memory(first, second):
+                text = f"{a} and {b} share memory; after unpickling they do not."
+                if self.pickle_aliased_memory_strategy == "raise":
+                    raise AliasedMemoryError(
+                        f"{text} Set pickle_aliased_memory_strategy='warn' to pickle the function "
+                        "nevertheless."
+                    )
+                warn(text)
 
     def __copy__(self) -> Function:
         return self.copy()

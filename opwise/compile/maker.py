@@ -195,6 +195,7 @@ class FunctionMaker:
         arguments = self.construction.arguments
         return _rebuild, (
             arguments, self.mode, self.name, self.output_none, kept, self.accept_inplace,
+            function.trust_input,
         )  # fmt: skip
 
     @collector_paused()
@@ -240,7 +241,7 @@ class FunctionMaker:
 @collector_paused()
 def _rebuild(
     arguments: dict[str, Any], mode: Any, name: str | None, output_none: bool,
-    kept: Sequence[Any], accept_inplace: bool,
+    kept: Sequence[Any], accept_inplace: bool, trust_input: bool,
 ) -> Function:  # fmt: skip
     """Compile a function from the arguments of ``FunctionMaker.recipe``."""
     with thread_flags(**_BUILT_BEFORE):
@@ -248,7 +249,9 @@ def _rebuild(
             construct(**arguments), mode, name=name, accept_inplace=accept_inplace,
             output_none=output_none,
         )  # fmt: skip
-    return maker.create(kept)
+    function = maker.create(kept)
+    function.trust_input = trust_input
+    return function
 
 
 def _graph_of(construction: Construction) -> FunctionGraph:

@@ -92,8 +92,10 @@ class ScalarSpec:
             own = self.out(*in_dtypes)
         except TypeError:  # the user chose the output's dtype for inputs that the row does not take
             return out_dtype
-        either = own in dtypes.CONTINUOUS and all(d in dtypes.DISCRETE for d in in_dtypes)
-        holds = out_dtype in dtypes.CONTINUOUS if either else dtypes.upcast(out_dtype, own) == out_dtype
+        if own in dtypes.CONTINUOUS and all(d in dtypes.DISCRETE for d in in_dtypes):
+            holds = out_dtype in dtypes.CONTINUOUS  # any of them: integers have no precision
+        else:
+            holds = dtypes.upcast(out_dtype, own) == out_dtype
         return out_dtype if holds else own
 
     def c_expression(self, dtype, cuda=False):

@@ -178,6 +178,34 @@ def test_pickles_and_deep_copies_have_a_state_of_their_own(counter, duplicate):
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda f: pickle.loads(pickle.dumps(f))])
+@pytest.mark.parametrize("trust", [False, True])
+def test_pickles_and_deep_copies_trust_arguments_as_the_function_does(counter, duplicate, trust):
+    counter.trust_input = trust
+    assert duplicate(counter).trust_input is trust
+
+
+def test_a_deep_copy_belongs_to_the_shared_variables_copied_with_it():
+    s = shared(1.0)
+    f = function([], s * 2, mode=QUICK)
+    twin, twin_of_s = copy.deepcopy([f, s])
+    twin_of_s.set_value(5.0)
+    assert [f(), twin()] == [2, 10]
+
+
+def test_pickling_values_that_share_memory(a):
+    value = np.zeros(3)
+    s, t = shared(value, "s", borrow=True), shared(value[1:], "t", borrow=True)
+    f = function([a], a + s[1:] + t, mode=QUICK)
+    with pytest.warns(UserWarning, match="s and t share memory; after unpickling they do not"):
+        assert pickle.loads(pickle.dumps(f))(1).tolist() == [1, 1]
+    f.pickle_aliased_memory_strategy = "raise"
+    with pytest.raises(AliasedMemoryError, match="s and t share memory"):
+        pickle.dumps(f)
+    f.pickle_aliased_memory_strategy = "ignore"
+    assert pickle.loads(pickle.dumps(f))(1).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda f: pickle.loads(pickle.dumps(f))])
 def test_copies_of_functions_with_everything(duplicate, a, b):
     given = T.dscalar("given")
     f = function(
@@ -394,15 +422,23 @@ def test_read_only_results_of_perform_are_not_overwritten(mode, a):
 def test_arguments_that_share_memory(mode, x):
     y = T.dvector("y")
     f = function([In(x, mutable=True), y], T.exp(x) * 2 + y, mode=mode)
-    value = np.zeros(4)
-    with pytest.raises(AliasedMemoryError, match="Inputs 0 and 1 of the function share memory"):
-        f(value, value[::-1])
-    assert value.tolist() == [0, 0, 0, 0]
-    assert f(value[:2], value[2:]).tolist() == [2, 2]
+    value = np.array([0.0, 1.0, 2.0])
+    expected = np.exp(value) * 2 + value[::-1]
+    np.testing.assert_allclose(f(value, value[::-1]), expected)
+    assert f(np.zeros(4)[:2], np.zeros(4)[2:]).tolist() == [2, 2]
+    # a copy is overwritten, not the argument that comes first and is not mutable
+    value = np.array([0.0, 1.0, 2.0])
+    swapped = function([y, In(x, mutable=True)], T.exp(x) * 2 + y, mode=mode)
+    np.testing.assert_allclose(swapped(value[::-1], value), expected)
+    assert value.tolist() == [0, 1, 2]
+    both = function([In(x, mutable=True), In(y, mutable=True)], T.dot(x * 2, x + y), mode=mode)
+    assert both(value, value) == np.dot(np.array([0, 2, 4]), np.array([0, 2, 4]))
+
+
+def test_a_mutable_argument_that_shares_memory_with_a_shared_variable(mode, x):
     s = shared(np.ones(2), borrow=True)
-    g = function([In(x, mutable=True)], T.exp(x) * 2 + s, mode=mode)
-    with pytest.raises(AliasedMemoryError, match="Inputs 0 and 1 of the function share memory"):
-        g(s.get_value(borrow=True))
+    f = function([In(x, mutable=True)], T.exp(x) * 2 + s, mode=mode)
+    np.testing.assert_allclose(f(s.get_value(borrow=True)), 2 * np.exp([1, 1]) + 1)
     assert s.get_value().tolist() == [1, 1]
 
 
