@@ -90,6 +90,9 @@ PIPELINE = [
           "Fuses a product and its scale factor into Dot22Scalar.", within="BlasOpt"),
     Stage("local_gemm_to_gemv", 15, "equilibrium", "fast_run",
           "Turns products with one row or column into gemv, ger or dot.", within="BlasOpt"),
+    Stage("use_c_blas", 20, "in_to_out", "fast_run c_blas",
+          "Lets gemv and ger call BLAS directly, under the names that Theano's C code had.",
+          within="BlasOpt"),
     Stage("specialize", 2, "equilibrium", "fast_run fast_compile_gpu",
           "Brings expressions into the form that is fastest to compute."),
     Stage("crossentropy_to_crossentropy_with_softmax", 2.01, "in_to_out",
@@ -111,6 +114,8 @@ PIPELINE = [
           "fast_run fusion", "Fuses a reduction with the elementwise Apply that only it reads.",
           within="elemwise_fusion"),
     Stage("merge2", 49, "merge", "fast_run merge", "Merges Applys that have become equal."),
+    Stage("local_alloc_empty_to_zeros", 49.3, "in_to_out", "alloc_empty_to_zeros",
+          "Replaces memory of any content by zeros, if requested."),
     Stage("add_destroy_handler", 49.5, "opwise.optimizers.passes:AddDestroyHandler",
           "fast_run inplace",
           "Attaches the DestroyHandler: Ops may overwrite their inputs from here on."),
@@ -141,6 +146,7 @@ RULE_MODULES = [
     "opwise.optimizers.rules.specialize",
     "opwise.optimizers.rules.nnet",
     "opwise.optimizers.rules.blas",
+    "opwise.optimizers.rules.requested",
     "opwise.optimizers.rules.fusion",
     "opwise.optimizers.rules.inplace",
 ]
@@ -195,9 +201,12 @@ def _join(made, declaration):
         )
     database, tags = made[stage.name], declaration.tags
     if stage.kind in ("in_to_out", "out_to_in"):
-        tags = dict.fromkeys((*tags, *stage.tags.split()))
-    # a rule that is a stage of its own has the name of the stage, which cannot be a tag as well
-    as_tag = stage.kind == "equilibrium" and stage.within is None
+        within = (stage.within,) if stage.within else ()
+        tags = dict.fromkeys((*tags, *stage.tags.split(), *within))
+    # A rule that is a stage of its own has the name of the stage, which cannot be a tag as well.
+    # The name of a stage does not select rules that run only if they are named themselves.
+    requested = not {"fast_run", "fast_compile"} & set(tags)
+    as_tag = stage.kind == "equilibrium" and stage.within is None and not requested
     database.register(
         declaration.name,
         declaration.what,

@@ -11,14 +11,20 @@ from opwise.optimizers.rules.canonizer import WIDEST
 from opwise.optimizers.rules.matching import row_name
 from opwise.scalar import dtypes
 from opwise.tensor.blas import (
+    CGemv,
+    CGer,
     Dot22,
     Dot22Scalar,
     Gemm,
+    Gemv,
+    Ger,
     _dot22,
     _dot22scalar,
     cgemv_no_inplace,
     cger_no_inplace,
     gemm_no_inplace,
+    gemv_no_inplace,
+    ger,
 )
 from opwise.tensor.creation import alloc_empty
 from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
@@ -200,7 +206,7 @@ def _combined(term, other, out):
     alpha = _scale(scalars, sign, out.type.dtype)
     beta = _scale(its_scalars, its_sign, out.type.dtype)
     kind, x, y = _product(var)
-    combine = gemm_no_inplace if kind == "mm" else cgemv_no_inplace
+    combine = gemm_no_inplace if kind == "mm" else gemv_no_inplace
     new = combine(its_var, alpha, x, y, beta)
     return new if new.type == out.type else None
 
@@ -310,12 +316,12 @@ def local_gemm_to_gemv(fgraph, node):
     pattern = node.outputs[0].type.broadcastable
     if x.type.broadcastable == (False, True) and y.type.broadcastable == (True, False):
         if _is_number(beta, 1.0):
-            return [cger_no_inplace(z, alpha, dimshuffle(x, (0,)), dimshuffle(y, (1,)))]
+            return [ger(z, alpha, dimshuffle(x, (0,)), dimshuffle(y, (1,)))]
     elif pattern == (False, True) and y.type.broadcastable[1]:
-        new = cgemv_no_inplace(dimshuffle(z, (0,)), alpha, x, dimshuffle(y, (0,)), beta)
+        new = gemv_no_inplace(dimshuffle(z, (0,)), alpha, x, dimshuffle(y, (0,)), beta)
         return [dimshuffle(new, (0, "x"))]
     elif pattern == (True, False) and x.type.broadcastable[0]:
-        new = cgemv_no_inplace(
+        new = gemv_no_inplace(
             dimshuffle(z, (1,)), alpha, dimshuffle(y, (1, 0)), dimshuffle(x, (1,)), beta
         )
         return [dimshuffle(new, ("x", 0))]
@@ -331,5 +337,14 @@ def _vector_product(fgraph, x, y):
         x, y = dimshuffle(y, (1, 0)), x
     elif (x.type.ndim, y.type.ndim) != (2, 1):
         return None
-    new = cgemv_no_inplace(alloc_empty(dtype)(shape_i(x, 0, fgraph)), one, x, y, zero)
+    new = gemv_no_inplace(alloc_empty(dtype)(shape_i(x, 0, fgraph)), one, x, y, zero)
     return [new]
+
+
+@rule(Gemv, Ger, stage="use_c_blas", tags=("fast_run", "c_blas"))
+def use_c_blas(fgraph, node):
+    """Gemv is a CGemv, and Ger a CGer."""
+    if isinstance(node.op, CGemv | CGer) or node.op.destroy_map:
+        return None
+    op = cgemv_no_inplace if isinstance(node.op, Gemv) else cger_no_inplace
+    return [op(*node.inputs)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from opwise.errors import NotScalarConstantError
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.matching import (
     combined,
@@ -19,7 +20,9 @@ from opwise.optimizers.rules.matching import (
     typed_like,
 )
 from opwise.scalar import dtypes
+from opwise.tensor.assertion import Assert
 from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.knownvalues import get_scalar_constant_value
 
 #: the largest integer power that is multiplied out; the error of pow does not grow with it
 LARGEST_POWER = 512
@@ -211,3 +214,23 @@ def local_pow_specialize_device(fgraph, node):
     if exponent < 0:
         new = elemwise("inv")(new)
     return for_output(node, typed_like(new, out, [y]))
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+@rule(Assert, stage="specialize")
+def local_remove_useless_assert(fgraph, node):
+    """Removes conditions that are known to hold from an Assert, and an Assert without others."""
+    value, *conditions = node.inputs
+    unknown = [c for c in conditions if not _holds(c)]
+    if len(unknown) == len(conditions):
+        return None
+    return [node.op(value, *unknown) if unknown else value]
+
+
+def _holds(condition):
+    try:
+        return bool(get_scalar_constant_value(condition))
+    except NotScalarConstantError:
+        return False

@@ -38,7 +38,7 @@ from opwise.scalar.op import OPS
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, logsoftmax_op, softmax_op
-from opwise.tensor.nnet.sigm import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
+from opwise.tensor.nnet.sigm import sigmoid, softplus
 from opwise.tensor.reduce import CAReduce, MaxAndArgmax, Sum, Supremum
 
 _exp, _log, _neg, _abs = map(elemwise, ("exp", "log", "neg", "abs_"))
@@ -493,21 +493,6 @@ def _minus_softplus(node, x, change=lambda x: x):
         return None
     x = cast(x, node.outputs[0].type.dtype)
     return _typed(node, _neg(softplus(change(x))))
-
-
-# --- approximations that are asked for ------------------------------------------------------------
-
-
-@rule("row:scalar_sigmoid", stage="uncanonicalize", tags=())
-def local_ultra_fast_sigmoid(fgraph, node):
-    """Replaces sigmoids by an approximation with errors up to 0.1; only on demand."""
-    return for_output(node, ultra_fast_sigmoid(node.inputs[0]))
-
-
-@rule("row:scalar_sigmoid", stage="uncanonicalize", tags=())
-def local_hard_sigmoid(fgraph, node):
-    """Replaces sigmoids by three straight lines; only on demand."""
-    return for_output(node, hard_sigmoid(node.inputs[0]))
 
 
 # --- the error function ---------------------------------------------------------------------------

@@ -8,7 +8,10 @@ import numpy as np
 import opwise.tensor as T
 from opwise.gradient import grad
 from opwise.scalar.op import OPS
+from opwise.tensor.assertion import Assert
+from opwise.tensor.blas import gemm, gemv
 from opwise.tensor.convert import view_op
+from opwise.tensor.creation import alloc_empty
 from opwise.tensor.elemwise import elemwise
 from opwise.tensor.nnet import crossentropy_softmax_1hot_with_bias_dx, softmax_op
 from opwise.tensor.reduce import CAReduce
@@ -720,6 +723,26 @@ RULES = {
     "local_hard_sigmoid": (
         lambda x: sigmoid(x),
         lambda x: T.tanh(x),
+        "",
+    ),
+    "local_remove_all_assert": (
+        lambda x: Assert("negative")(x, T.all(x >= 0)) * 2,
+        lambda x: x * 2,
+        "",
+    ),
+    "local_remove_useless_assert": (
+        lambda x, p: Assert("never")(x, T.constant(True), p.sum() > 0) * 2,
+        lambda x: Assert("always")(x, T.constant(False)) * 2,
+        "",
+    ),
+    "local_alloc_empty_to_zeros": (
+        lambda x: alloc_empty("float64")(2, 3) + x,
+        lambda x: T.alloc(1.0, 2, 3) + x,
+        "",
+    ),
+    "use_c_blas": (
+        lambda v, x: gemv(v, 2.0, x, v, 1.0),
+        lambda x: gemm(x, 2.0, x, x, 1.0),
         "",
     ),
     "local_pow_specialize_device": (
