@@ -168,7 +168,5 @@ def __getattr__(name):
         globals()[name] = found
         return found
     raise AttributeError(
-        errors.lacks(f"{__name__}.{name}") if name in errors.MISSING
-        else f"module {__name__!r} has no attribute {name!r}",
-        name=name, obj=_sys.modules[__name__],
-    )  # fmt: skip
+        f"module {__name__!r} has no attribute {name!r}", name=name, obj=_sys.modules[__name__]
+    )

@@ -31,6 +31,8 @@ of old programs keep working.
      +-- NullTypeGradError             an undefined gradient was needed
     NotImplementedError
      +-- ComplexError                  an operation has no meaning for complex numbers
+     +-- MissingFeatureError           a program uses a name of Theano that opwise lacks;
+                                       this is an AttributeError too
 
 A failing Apply raises the class that its implementation raised, with the Apply, its inputs and the
 line of the user's program added to the text (``linkers/errors.py``).
@@ -198,6 +200,19 @@ class NullTypeGradError(TypeError):
     """A gradient that is undefined or not implemented was needed."""
 
 
+class MissingFeatureError(NotImplementedError, AttributeError):
+    """A program uses a name of Theano that opwise lacks.
+
+    ``name`` and ``obj``: those of an AttributeError. It is one so that ``hasattr`` of what stands
+    for the name returns False.
+    """
+
+    def __init__(self, *args: object, name: str | None = None, obj: object = None):
+        super().__init__(*args)
+        self.name = name
+        self.obj = obj
+
+
 def similar(name: str, known: Iterable[str]) -> str:
     """Return a question that names those of ``known`` spelled like ``name``, or an empty text."""
     import difflib  # only wrong names need it
@@ -205,34 +220,6 @@ def similar(name: str, known: Iterable[str]) -> str:
     folded = {each.lower(): each for each in reversed([*known])}
     close = difflib.get_close_matches(name.lower(), folded, n=2)
     return f" Did you mean {' or '.join(folded[each] for each in close)}?" if close else ""
-
-
-#: names of Theano, or parts of dotted names, that opwise does not have yet (listed in README)
-MISSING = frozenset(
-    """
-    scan scan_module scan_op scan_checkpoints map reduce foldl foldr ifelse until jacobian hessian
-    conv conv2d conv3d conv3d2d conv2d_transpose abstract_conv corr corr3d pool downsample pool_2d
-    max_pool_2d signal neighbours images2neibs shared_randomstreams raw_random RandomStreams
-    MRG_RandomStreams rng_mrg multinomial sparse nlinalg slinalg fft fourier OpFromGraph builders
-    as_op blocksparse ctc Conv3D ConvOp dnn
-    """.split()
-)
-
-
-def lacks(name: str, known: Iterable[str] = (), hint: bool = True) -> str:
-    """Return the message for a dotted name of Theano that opwise does not have.
-
-    ``known``: the names in the same module, among which one spelled alike is looked for. ``hint``:
-    add how to find all such names of a program.
-    """
-    if MISSING.isdisjoint(name.split(".")):
-        return f"opwise has no {name}.{similar(name.rpartition('.')[2], known)}"
-    text = f"opwise does not have {name} yet."
-    return (
-        f"{text} To list all names that a program uses and opwise lacks: opwise doctor PROGRAM"
-        if hint
-        else text
-    )
 
 
 def with_message(error: BaseException, text: str, note: str) -> BaseException:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from opwise.config import config
-from opwise.errors import DisconnectedInputError, MethodNotDefined, NullTypeGradError, lacks
+from opwise.errors import DisconnectedInputError, MethodNotDefined, NullTypeGradError
 from opwise.graph import hooks, provenance
 from opwise.graph.apply import Apply
 from opwise.graph.null import (
@@ -1159,10 +1159,3 @@ def _without_debug(mode):
     mode = config.mode if mode is None else mode
     name = mode if isinstance(mode, str) else type(mode).__name__
     return "FAST_RUN" if "debug" in name.lower() else mode
-
-
-def __getattr__(name):
-    """Raise AttributeError; for ``jacobian`` and ``hessian`` it says that opwise lacks them."""
-    raise AttributeError(
-        lacks(f"{__name__}.{name}", [n for n in globals() if not n.startswith("_")]), name=name
-    )

@@ -1,23 +1,13 @@
-"""The table of legacy module names, and the code that makes modules from it.
-
-A legacy module that opwise has under another name is the same module. Any other one is made of the
-names of several modules of opwise. A name that opwise does not have raises an error that says so.
-"""
+"""The tables of legacy names: which modules of opwise have the names of which module of Theano."""
 
 from __future__ import annotations
-
-import importlib
-import sys
-import types
-
-import numpy as np
-
-from opwise.errors import MISSING, lacks
 
 _GRAPH = ("variable", "apply", "op", "type", "fgraph", "features", "traversal", "null", "testvalue")
 _OPTIMIZERS = ("rule", "database", "passes", "navigators", "pattern", "merge", "stages")
 _TENSOR_RULES = ("rule", "stages", "passes", "shapefeature", "folding", "rules.blas",
-                 "rules.fusion", "rules.inplace")  # fmt: skip
+                 "rules.canonicalize", "rules.fusion", "rules.inplace", "rules.reductions",
+                 "rules.shape", "rules.specialize", "rules.stabilize", "rules.subtensor")  # fmt: skip
+_NNET_RULES = ("rules.nnet", "rules.reductions", "rules.stabilize")
 
 
 def _all(package, names):
@@ -42,25 +32,23 @@ _COMPILE = (
     "opwise.errors",
 )
 
-#: the same module under another name
-SAME = {
-    "theano.errors": "opwise.errors",
-    "theano.gradient": "opwise.gradient",
-    "theano.scalar": "opwise.scalar",
-    "theano.sandbox.cuda": "opwise.gpu.legacy",
-    "theano.sandbox.cuda.basic_ops": "opwise.gpu.legacy",
-    "theano.gpuarray": "opwise.gpu.legacy",
-    "theano.compile.debugmode": "opwise.modes.debugmode",
-    "theano.compile.mode": "opwise.modes.mode",
-    "theano.compile.module": "opwise.legacy.module",
-    "theano.compile.monitormode": "opwise.modes.monitormode",
-    "theano.compile.nanguardmode": "opwise.modes.nanguardmode",
-    "theano.compile.profilemode": "opwise.modes.profilemode",
-    "theano.compile.profiling": "opwise.profiling.stats",
-}
-
-#: modules made of others: name -> the modules with its names; of equal names the first one counts
+#: modules of theano: name -> the modules with its names; of equal names the first one counts
 MADE = {
+    "theano": ("opwise",),
+    "theano.errors": ("opwise.errors",),
+    "theano.gradient": ("opwise.gradient",),
+    "theano.scalar": ("opwise.scalar",),
+    "theano.sandbox.cuda": ("opwise.gpu.legacy",),
+    "theano.sandbox.cuda.basic_ops": ("opwise.gpu.legacy",),
+    "theano.gpuarray": ("opwise.gpu.legacy",),
+    "theano.compile.debugmode": ("opwise.modes.debugmode",),
+    "theano.compile.mode": ("opwise.modes.mode",),
+    "theano.compile.module": ("opwise.legacy.module", "opwise.legacy.components",
+                              "opwise.legacy.structures"),
+    "theano.compile.monitormode": ("opwise.modes.monitormode",),
+    "theano.compile.nanguardmode": ("opwise.modes.nanguardmode",),
+    "theano.compile.profilemode": ("opwise.modes.profilemode",),
+    "theano.compile.profiling": ("opwise.profiling.stats",),
     "theano.compat": ("theano._py2",),
     "theano.compat.python2x": ("theano._py2",),
     "theano.compat.six": ("theano._py2",),
@@ -91,7 +79,7 @@ MADE = {
     "theano.gof.utils": _GOF,
     "theano.gof.vm": _GOF,
     "theano.misc": (),
-    "theano.misc.safe_asarray": ("theano._aliases",),
+    "theano.misc.safe_asarray": ("theano._safe_asarray",),
     "theano.printing": ("opwise.graph.printing", "opwise.graph.drawing", "opwise.tensor.printing"),
     "theano.sandbox": (),
     "theano.scalar.basic": ("opwise.scalar",),
@@ -106,11 +94,13 @@ MADE = {
     "theano.tensor.elemwise": ("opwise.tensor.elemwise", "opwise.tensor.dimshuffle",
                                "opwise.tensor.reduce"),
     "theano.tensor.extra_ops": ("opwise.tensor.extra_ops", "opwise.tensor"),
-    "theano.tensor.inplace": (),
+    "theano.tensor.inplace": ("theano._inplace",),
     "theano.tensor.nnet": ("opwise.tensor.nnet",),
     "theano.tensor.nnet.bn": ("opwise.tensor.nnet.bn", "opwise.tensor.nnet"),
-    "theano.tensor.nnet.nnet": ("opwise.tensor.nnet.nnet", "opwise.tensor.nnet"),
-    "theano.tensor.nnet.sigm": ("opwise.tensor.nnet.sigm", "opwise.tensor.nnet", "opwise.scalar"),
+    "theano.tensor.nnet.nnet": ("opwise.tensor.nnet.nnet", "opwise.tensor.nnet",
+                                *_all("optimizers", _NNET_RULES)),
+    "theano.tensor.nnet.sigm": ("opwise.tensor.nnet.sigm", "opwise.tensor.nnet", "opwise.scalar",
+                                "opwise.optimizers.rules.stabilize"),
     "theano.tensor.opt": (*_all("optimizers", _TENSOR_RULES), "opwise.tensor.creation",
                           "opwise.tensor.knownvalues", "opwise.tensor.join",
                           "opwise.tensor.assertion", "opwise.tensor.shape"),
@@ -127,79 +117,42 @@ MADE = {
     "theano.tests.breakpoint": ("opwise.tensor.breakpoint",),
     "theano.tests.unittest_tools": ("theano._unittest_tools",),
     "theano.updates": ("opwise.compile.updates",),
+    "theano.version": ("theano._release",),
 }  # fmt: skip
 
 
 #: modules that are not attributes of their parent, which has a function of the same name
-HIDDEN = ("theano.compile.function", "theano.tensor.sort", "theano.tensor.var")
-
-
-class _Made(types.ModuleType):
-    """A module made of the names of others; they are copied when the first one is read."""
-
-    def __getattr__(self, name):
-        if name.startswith("__") and name != "__all__":
-            raise AttributeError(name)
-        _fill(self)
-        if name == "__all__":
-            return [known for known in vars(self) if not known.startswith("_")]
-        try:
-            return vars(self)[name]
-        except KeyError:
-            sources = MADE[self.__name__]
-            text = lacks(f"{self.__name__}.{name}", [n for n in vars(self) if n[0] != "_"])
-            if sources and name not in MISSING:
-                text += f" It would be in {' or '.join(sources)}."
-            raise AttributeError(text, name=name, obj=self) from None
-
-    def __dir__(self):
-        _fill(self)
-        return list(vars(self))
-
-
-def _fill(module):
-    """Copy the names of its sources into a module.
-
-    This is not a method, whose name could hide that of a source.
+HIDDEN = frozenset(
     """
-    own = vars(module)
-    for source in MADE[module.__name__]:
-        for name, value in vars(importlib.import_module(source)).items():
-            if not name.startswith("__"):
-                own.setdefault(name, value)
+    theano.compile.function theano.compile.pfunc theano.d3viz.d3viz theano.sandbox.linalg.kron
+    theano.sandbox.scan_module.scan theano.scan_module.scan theano.scan_module.scan_checkpoints
+    theano.tensor.inc_code theano.tensor.nnet.Conv3D theano.tensor.nnet.ConvGrad3D
+    theano.tensor.nnet.ConvTransp3D theano.tensor.sort theano.tensor.var theano.tests.main
+    """.split()
+)
 
+#: single names that opwise has elsewhere or spells differently
+NAMES = {
+    "theano._asarray": "theano._safe_asarray._asarray",
+    "theano.compile.pfunc": "opwise.compile.function.function",
+    "theano.compile.pfunc.pfunc": "opwise.compile.function.function",
+    "theano.gradient.tensor": "theano.tensor",
+}
 
-class _Missing:
-    """The last of Python's finders: its error says which modules of theano opwise does not have.
-
-    The error has no ``name``: ``from theano import scan`` would replace an error with that name by
-    one that says less.
-    """
-
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name.startswith("theano.") and not MISSING.isdisjoint(name.split(".")):
-            raise ModuleNotFoundError(lacks(name))
-        return None
-
-
-def install(package):
-    """Make every module of the table importable, and an attribute of its parent."""
-    sys.meta_path.append(_Missing)
-    modules = {name: importlib.import_module(own) for name, own in SAME.items()}
-    for name in MADE:
-        modules[name] = _Made(name, f"The names of Theano's module {name}, from opwise.")
-        modules[name].__path__ = []
-    modules["theano"] = package
-    for name, module in modules.items():
-        sys.modules[name] = module
-        parent, _, child = name.rpartition(".")
-        if parent and name not in HIDDEN:
-            setattr(modules[parent], child, module)
-
-
-def _asarray(a, dtype, order=None):
-    """Return ``a`` as an array of ``dtype``, which may be 'floatX'; copies only if necessary."""
-    from opwise.config import config
-
-    return np.asarray(a, dtype=config.floatX if str(dtype) == "floatX" else dtype, order=order)
+#: modules and names of Python 2, and where today's Python has them
+PYTHON_2 = {
+    "ConfigParser": "configparser",
+    "StringIO": "io",
+    "__builtin__": "builtins",
+    "__builtin__.unicode": "builtins.str",
+    "__builtin__.xrange": "builtins.range",
+    "__builtin__.long": "builtins.int",
+    "cPickle": "pickle",
+    "cStringIO": "io",
+    "copy_reg": "copyreg",
+    "itertools.ifilter": "builtins.filter",
+    "itertools.imap": "builtins.map",
+    "itertools.izip": "builtins.zip",
+    "six": "theano._py2",
+    "six.moves": "theano._py2",
+}

@@ -15,9 +15,10 @@ from pathlib import Path
 import click
 import numpy as np
 
-from opwise.command import files
+from opwise.command import coverage, files
+from opwise.command.coverage import covered
 from opwise.config import config
-from opwise.errors import DeviceError, lacks
+from opwise.errors import DeviceError
 from opwise.linkers import blasload, blasthreads, cbuild, kernelcache, opwise_c, resources
 from opwise.linkers.trusted import Refused
 from opwise.profiling.files import printable, read_limited
@@ -25,12 +26,20 @@ from opwise.profiling.files import printable, read_limited
 
 @click.command(short_help="Show what opwise finds here, and which names of a program it lacks.")
 @click.argument("paths", metavar="[FILES]...", nargs=-1, type=files.PROFILES)
-def doctor(paths: tuple[Path, ...]) -> None:
+@click.option(
+    "--coverage", metavar="[MODULE]", is_flag=False, flag_value=coverage.EVERY,
+    help="Count the names of Theano that work, for each of its modules, or list those of MODULE.",
+)  # fmt: skip
+def doctor(paths: tuple[Path, ...], coverage: str | None) -> None:
     """Show the compiler, BLAS, processors, cache and GPU that opwise finds.
 
     With FILES (programs, or folders of programs), also list the names of theano that they use and
-    opwise lacks; the exit status is 1 if there are any.
+    opwise lacks; the exit status is 1 if there are any. With --coverage, show which names of Theano
+    1.0.5 and of all its releases since 0.6.0 work, and why the others raise.
     """
+    if coverage is not None:
+        click.echo("\n".join(covered(coverage)))
+        return
     for name, value in machine().items():
         click.echo(f"{name:12}{value}")
     programs = _programs(paths)
@@ -68,8 +77,8 @@ def _examined(script: Path, is_named: bool) -> bool | None:
     if not used and not is_named:
         return None
     click.echo(f"{name}: {len(used)} names of theano, {len(missing)} missing")
-    for lacking, line in missing:
-        click.echo(f"  {name}:{line}: {lacks(lacking, hint=False)}")
+    for what, line in missing:
+        click.echo(f"  {name}:{line}: {what}")
     return not missing
 
 
@@ -137,7 +146,7 @@ def scripts(folder: Path) -> list[Path]:
 
 
 def names(script: Path) -> tuple[set[str], list[tuple[str, int]]]:
-    """Return (the names of theano that a script uses, (name, line) of those that are missing).
+    """Return (the names of theano that a script uses, (text, line) of those that opwise lacks).
 
     Raises SyntaxError if the script does not parse, and OSError if it cannot be read.
     """
@@ -150,7 +159,9 @@ def names(script: Path) -> tuple[set[str], list[tuple[str, int]]]:
         found.visit(tree)
     except (ValueError, RecursionError, MemoryError) as error:  # null bytes; nested too deep
         raise SyntaxError(str(error) or type(error).__name__) from None
-    missing = [(name, line) for name, line in found.used.items() if not _exists(name)]
+    lacking = importlib.import_module("theano._coverage").lacking
+    texts = {(lacking(name), line) for name, line in found.used.items()}
+    missing = [(text, line) for text, line in texts if text is not None]
     return set(found.used), sorted(missing, key=lambda pair: (pair[1], pair[0]))
 
 
@@ -194,21 +205,3 @@ class _Names(ast.NodeVisitor):
         if not isinstance(node, ast.Name) or node.id not in self.known:
             return None
         return ".".join([self.known[node.id], *reversed(parts)])
-
-
-def _exists(name: str) -> bool:
-    """Return whether opwise has a dotted name of theano.
-
-    Attributes of an object that is not a module or class count as existing: only running the
-    program would tell.
-    """
-    parts = name.split(".")
-    value: object = importlib.import_module(parts[0])
-    for k, part in enumerate(parts[1:], 2):
-        if not hasattr(value, part):
-            try:
-                importlib.import_module(".".join(parts[:k]))
-            except ImportError:
-                return not isinstance(value, type(ast) | type)
-        value = getattr(value, part, None)
-    return True

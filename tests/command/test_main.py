@@ -360,7 +360,7 @@ def test_doctor_finds_what_a_program_lacks(call, tmp_path):
     script.write_text(
         "import numpy\n"
         "import theano, theano.tensor as T\n"
-        "from theano.tensor.signal import downsample\n"
+        "from theano.tensor.signal.downsample import max_pool_2d\n"
         "from theano import config as c\n"
         "x = T.matrix()\n"
         "y = T.nnet.sigmoid(x).no_such_method + T.nnet.no_such_function(x)\n"
@@ -371,10 +371,27 @@ def test_doctor_finds_what_a_program_lacks(call, tmp_path):
     assert result.exit_code == 1
     missing = [line.split(": ")[1] for line in result.output.splitlines() if f"{script}:" in line
                and line.startswith("  ")]  # fmt: skip
-    assert "opwise has no theano.tensor.nnet.no_such_function." in missing
-    assert "opwise does not have theano.tensor.signal.downsample yet.\n" in result.output
+    assert "opwise has no theano.tensor.nnet.no_such_function, nor had Theano." in missing
+    pooling = (
+        f"  {script}:3: opwise does not have theano.tensor.signal.downsample.max_pool_2d (a "
+        "function of Theano 0.6.0 to 0.8.2): opwise has no convolution and no pooling yet. "
+    )
+    assert pooling in result.output
     assert not any("no_such_method" in name or "numpy" in name for name in missing)
     assert f"  {script}:6: opwise has no theano.tensor.nnet.no_such_function" in result.output
+
+
+def test_doctor_counts_the_names_of_theano(call):
+    lines = call("doctor", "--coverage").output.splitlines()
+    (row,) = [line.split() for line in lines if line.startswith("theano.gof.fg ")]
+    names, work, names_since, work_since = map(int, row[1:5])
+    assert 0 < work <= names <= names_since and work <= work_since <= names_since
+    assert lines[-1] == "missing: 0" and lines[-2].startswith("all modules")
+    listed = call("doctor", "--coverage", "theano.gof.fg").output
+    assert "theano.gof.fg: " in listed and " FunctionGraph " in listed
+    wrong = call("doctor", "--coverage", "theano.gof.fgg")
+    assert wrong.exit_code == 1
+    assert "Theano has no module theano.gof.fgg. Did you mean theano.gof.fg" in wrong.output
 
 
 def test_doctor_of_a_program_that_lacks_nothing(call, script):
