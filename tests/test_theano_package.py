@@ -77,8 +77,6 @@ LACKING = {
     "theano.ifelse.ifelse": "lazy conditions",
     "theano.tensor.nnet.conv2d": "convolutions",
     "theano.tensor.nnet.conv.conv2d": "convolutions",
-    "theano.sandbox.rng_mrg.MRG_RandomStreams": "random streams",
-    "theano.tensor.shared_randomstreams.RandomStreams": "random streams",
     "theano.map": "loops",
     "theano.scan_module.until": "loops",
     "theano.tensor.jacobian": "loops",
@@ -341,7 +339,7 @@ def test_printing_is_a_module_of_opwise_too():
     [
         "import theano; theano.scan", "from theano import scan", "import theano.sparse",
         "from theano.tensor import nlinalg", "import theano.tensor as T; T.nlinalg",
-        "from theano.sandbox.rng_mrg import MRG_RandomStreams", "from theano.ifelse import ifelse",
+        "from theano.ifelse import ifelse",
         "import theano.tensor.signal.pool", "from theano.compile.ops import as_op",
         "import theano; theano.gradient.jacobian", "import opwise; opwise.scan",
         "import theano.tensor as T; T.nnet.conv2d",

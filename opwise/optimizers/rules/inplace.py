@@ -28,6 +28,8 @@ from opwise.tensor.blas import (
 )
 from opwise.tensor.creation import AllocEmpty
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.random.mrg import mrg_uniform_base
+from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.subtensor import IncSubtensor
 
 
@@ -230,3 +232,29 @@ class InplaceSubtensor(InplacePass):
                 destroyhandler_tolerate_aliased=op.destroyhandler_tolerate_aliased,
             )  # fmt: skip
         return type(op)(inplace=True, set_instead_of_inc=op.set_instead_of_inc)
+
+
+class InplaceRandom(InplacePass):
+    """Lets draws from numpy's generators advance these, not copies."""
+
+    name = "random_make_inplace"
+    classes = (RandomFunction,)
+
+    def candidates(self, node):
+        return [] if node.op.inplace else [(0, 0)]
+
+    def overwriting(self, op, pairs):
+        return RandomFunction(op.fn, op.outtype, inplace=True, ndim_added=op.ndim_added)
+
+
+class InplaceStreams(InplacePass):
+    """Lets draws from random streams advance the states in place."""
+
+    name = "random_make_inplace_mrg"
+    classes = (mrg_uniform_base,)
+
+    def candidates(self, node):
+        return [] if node.op.inplace else [(0, 0)]
+
+    def overwriting(self, op, pairs):
+        return type(op)(op.output_type, inplace=True)
