@@ -20,7 +20,7 @@ from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
 from opwise.tensor.knownvalues import get_vector_length, is_one, vector_entries, vector_entry
 from opwise.tensor.type import TensorType
-from opwise.tensor.variable import as_tensor_variable
+from opwise.tensor.variable import as_tensor_variable, constant
 
 # The legacy names of the generator's parameters. A step computes
 #   x[n] = (2^22 x[n-2] + (2^7 + 1) x[n-3]) mod M1
@@ -237,7 +237,8 @@ class mrg_uniform(mrg_uniform_base):
 
         ndim: the length of ``size`` (default: the known one).
         """
-        size = as_tensor_variable(size)
+        none = isinstance(size, tuple | list) and not size
+        size = constant([], dtype="int64") if none else as_tensor_variable(size)
         if ndim is None:
             ndim = get_vector_length(size)
         return cls(TensorType(dtype, (False,) * ndim))(rstate, size)

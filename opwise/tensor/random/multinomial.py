@@ -101,6 +101,8 @@ class ChoiceFromUniform(MultinomialFromUniform):
         super().__init__(odtype)
         self.replace = replace
 
+    __str__ = Op.__str__
+
     def out_dtype(self, pvals):
         return "int64" if self.odtype == "auto" else self.odtype
 
