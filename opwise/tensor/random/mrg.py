@@ -19,6 +19,7 @@ from opwise.graph.op import Op
 from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
 from opwise.tensor.knownvalues import get_vector_length, is_one, vector_entries, vector_entry
+from opwise.tensor.shape import length
 from opwise.tensor.type import TensorType
 from opwise.tensor.variable import as_tensor_variable, constant
 
@@ -288,7 +289,8 @@ class mrg_uniform(mrg_uniform_base):
         return shape
 
     def infer_shape(self, node, shapes):
-        return [shapes[0], tuple(vector_entries(node.inputs[1], self.output_type.ndim))]
+        entries = vector_entries(node.inputs[1], self.output_type.ndim)
+        return [shapes[0], tuple(map(length, entries))]
 
 
 def guess_n_streams(size: Any, warn: bool = False) -> int:

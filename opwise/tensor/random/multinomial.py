@@ -52,10 +52,11 @@ class MultinomialFromUniform(Op):
 
     def perform(self, node, inputs, output_storage):
         pvals, unis, n = inputs
+        n = int(n)
         self.check(pvals, unis, n)
         counts = np.zeros(pvals.shape, dtype=node.outputs[0].type.dtype)
         cumulated = pvals.cumsum(1, dtype="float64")
-        for numbers in unis.reshape(int(n), len(pvals)):
+        for numbers in unis.reshape(n, len(pvals)):
             rows, outcomes = _drawn(cumulated, numbers)
             counts[rows, outcomes] += 1
         output_storage[0][0] = counts
@@ -108,10 +109,11 @@ class ChoiceFromUniform(MultinomialFromUniform):
 
     def perform(self, node, inputs, output_storage):
         pvals, unis, n = inputs
+        n = int(n)
         self.check(pvals, unis, n)
         outcomes_left = pvals.copy()
-        chosen = np.full((len(pvals), int(n)), -1).astype(node.outputs[0].type.dtype)
-        for c, numbers in enumerate(unis.reshape(int(n), len(pvals))):
+        chosen = np.full((len(pvals), n), -1).astype(node.outputs[0].type.dtype)
+        for c, numbers in enumerate(unis.reshape(n, len(pvals))):
             cumulated = outcomes_left.cumsum(1, dtype="float64")
             rows, outcomes = _drawn(cumulated, numbers)
             chosen[rows, c] = outcomes

@@ -8,7 +8,6 @@ it is an integer vector; ``ndim`` is its length, if that is not known.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import add
@@ -27,8 +26,9 @@ from opwise.scalar import dtypes
 from opwise.tensor.elemwise import cast
 from opwise.tensor.join import stack
 from opwise.tensor.knownvalues import get_vector_length, vector_entries
-from opwise.tensor.random.state import RandomStateType, random_state_type
+from opwise.tensor.random.state import RandomStateType, copied, random_state_type
 from opwise.tensor.selection import permute_row_elements
+from opwise.tensor.shape import length
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import (
     Tensor,
@@ -106,7 +106,8 @@ class RandomFunction(Op):
         shape = node.inputs[1]
         if self.ndim_added or (isinstance(shape, Constant) and not len(shape.data)):
             raise ShapeError(f"the arguments of {self} decide the shape")
-        return [None, tuple(vector_entries(shape, node.outputs[1].type.ndim))]
+        entries = vector_entries(shape, node.outputs[1].type.ndim)
+        return [None, tuple(map(length, entries))]
 
     def perform(self, node, inputs, output_storage):
         state, lengths, *args = inputs
@@ -119,7 +120,7 @@ class RandomFunction(Op):
                 f"and {self.ndim_added} more make {len(shape) + self.ndim_added}"
             )
         if not self.inplace:
-            state = copy.deepcopy(state)  # a shallow copy would share the numbers to come
+            state = copied(state)
         numbers = np.asarray(self.exec_fn(state, *args, shape)).astype(out.dtype, copy=False)
         if shape is None and numbers.ndim == 0:
             numbers = numbers.reshape([1] * out.ndim)

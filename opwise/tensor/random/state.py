@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -44,3 +46,25 @@ class RandomStateType(SingletonType):
 
 
 random_state_type = RandomStateType()
+
+
+def copied(generator: Any) -> Any:
+    """Return a generator that will draw the same numbers."""
+    state = generator.get_state(legacy=False)
+    if state["bit_generator"] != "MT19937":
+        return copy.deepcopy(generator)
+    # a deep copy and seeding take longer than all this, and a shallow copy shares the numbers
+    new = np.random.RandomState(np.random.MT19937(_no_seed()))
+    new.set_state(state)
+    return new
+
+
+@cache
+def _no_seed() -> Any:
+    """Return a seed of zeros, for generators whose state is set next."""
+
+    class Zeros(np.random.bit_generator.ISeedSequence):
+        def generate_state(self, n_words, dtype=np.uint32):
+            return np.zeros(n_words, dtype)
+
+    return Zeros()

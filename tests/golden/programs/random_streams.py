@@ -371,7 +371,7 @@ def states(theano, T, np):
         one, other = cls(3), cls(4)
         f, g = (_drawer(theano, s.uniform((2,))) for s in (one, other))
         f()
-        for mine, its in zip(one.state_updates, other.state_updates):
+        for mine, its in zip(one.state_updates, other.state_updates):  # noqa: B905
             its[0].set_value(mine[0].get_value())
         return [bits(f()), bits(g()), bits(g())]
 
@@ -556,7 +556,7 @@ def tutorial(theano, T, np):
     def copy_random_state(g1, g2):
         if isinstance(g1.rng, MRG_RandomStreams):
             g2.rng.rstate = g1.rng.rstate
-        for su1, su2 in zip(g1.rng.state_updates, g2.rng.state_updates):
+        for su1, su2 in zip(g1.rng.state_updates, g2.rng.state_updates):  # noqa: B905
             su2[0].set_value(su1[0].get_value())
 
     g1, g2 = Graph(seed=123), Graph(seed=987)
