@@ -23,6 +23,8 @@ from opwise.graph.null import (
     DisconnectedType,
     NullType,
     disconnected_type,
+    grad_not_implemented,
+    grad_undefined,
     is_disconnected,
     is_null,
 )
@@ -781,31 +783,6 @@ def _call_R_op(node, points):
             f"{_where(node)}"
         )
     return results
-
-
-# --- gradients that are none ----------------------------------------------------------------------
-
-
-def grad_not_implemented(op: object, x_pos: int, x: object, comment: str = "") -> Variable:
-    """Return the gradient by input ``x_pos`` of an Op that does not implement it.
-
-    A gradient that depends on it raises NullTypeGradError with ``comment``.
-    """
-    return NullType(
-        f"This variable is Null because the grad method for input {x_pos} ({x}) of the {op} op is "
-        f"not implemented. {comment}"
-    ).make_variable()
-
-
-def grad_undefined(op: object, x_pos: int, x: object, comment: str = "") -> Variable:
-    """Return the gradient by input ``x_pos`` of an Op for which it is mathematically undefined.
-
-    A gradient that depends on it raises NullTypeGradError with ``comment``.
-    """
-    return NullType(
-        f"This variable is Null because the grad method for input {x_pos} ({x}) of the {op} op is "
-        f"mathematically undefined. {comment}"
-    ).make_variable()
 
 
 # --- Ops that change only the gradient ------------------------------------------------------------

@@ -78,8 +78,6 @@ LACKING = {
     "theano.ifelse.ifelse": "lazy conditions",
     "theano.tensor.nnet.conv2d": "convolutions",
     "theano.tensor.nnet.conv.conv2d": "convolutions",
-    "theano.sandbox.rng_mrg.MRG_RandomStreams": "random streams",
-    "theano.tensor.shared_randomstreams.RandomStreams": "random streams",
     "theano.map": "loops",
     "theano.scan_module.until": "loops",
     "theano.tensor.jacobian": "loops",

@@ -6,7 +6,7 @@ _GRAPH = ("variable", "apply", "op", "type", "fgraph", "features", "traversal", 
 _OPTIMIZERS = ("rule", "database", "passes", "navigators", "pattern", "merge", "stages")
 _TENSOR_RULES = ("rule", "stages", "passes", "shapefeature", "folding", "rules.blas",
                  "rules.canonicalize", "rules.fusion", "rules.inplace", "rules.reductions",
-                 "rules.shape", "rules.specialize", "rules.stabilize", "rules.subtensor")  # fmt: skip
+                 "rules.requested", "rules.shape", "rules.specialize", "rules.stabilize", "rules.subtensor")  # fmt: skip
 _NNET_RULES = ("rules.nnet", "rules.reductions", "rules.stabilize")
 
 
@@ -82,6 +82,8 @@ MADE = {
     "theano.misc.safe_asarray": ("theano._safe_asarray",),
     "theano.printing": ("opwise.graph.printing", "opwise.graph.drawing", "opwise.tensor.printing"),
     "theano.sandbox": (),
+    "theano.sandbox.multinomial": ("opwise.tensor.random.multinomial",),
+    "theano.sandbox.rng_mrg": ("opwise.tensor.random.mrg", "opwise.compile.mrg_streams"),
     "theano.scalar.basic": ("opwise.scalar",),
     "theano.scalar.basic_scipy": ("opwise.scalar",),
     "theano.scalar.basic_sympy": ("opwise.scalar",),
@@ -100,10 +102,14 @@ MADE = {
     "theano.tensor.nnet.nnet": ("opwise.tensor.nnet.nnet", "opwise.tensor.nnet",
                                 *_all("optimizers", _NNET_RULES)),
     "theano.tensor.nnet.sigm": ("opwise.tensor.nnet.sigm", "opwise.tensor.nnet", "opwise.scalar",
-                                "opwise.optimizers.rules.stabilize"),
+                                "opwise.optimizers.rules.stabilize",
+                                "opwise.optimizers.rules.requested"),
     "theano.tensor.opt": (*_all("optimizers", _TENSOR_RULES), "opwise.tensor.creation",
                           "opwise.tensor.knownvalues", "opwise.tensor.join",
                           "opwise.tensor.assertion", "opwise.tensor.shape"),
+    "theano.tensor.randomstreams": ("opwise.compile.streams",),
+    "theano.tensor.raw_random": ("opwise.tensor.random.raw_random",),
+    "theano.tensor.shared_randomstreams": ("opwise.compile.streams",),
     "theano.tensor.sharedvar": ("opwise.compile.shared",),
     "theano.tensor.sort": ("opwise.tensor.sort",),
     "theano.tensor.subtensor": ("opwise.tensor.subtensor", "opwise.tensor.advanced_subtensor",

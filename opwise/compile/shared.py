@@ -16,6 +16,7 @@ from opwise.graph.type import Type, generic
 from opwise.graph.variable import Variable
 from opwise.linkers.storage import Container
 from opwise.scalar import dtypes
+from opwise.tensor.random.state import random_state_type
 from opwise.tensor.type import TensorType, tensor_type
 from opwise.tensor.variable import _tensor_py_operators
 
@@ -208,6 +209,27 @@ def generic_constructor(
     """Return a shared variable that holds any object."""
     return SharedVariable(
         type=generic, value=value, name=name, strict=strict, allow_downcast=allow_downcast
+    )
+
+
+class RandomStateSharedVariable(SharedVariable):
+    """A shared generator of random numbers."""
+
+
+@shared_constructor
+def randomstate_constructor(
+    value: Any, name: str | None = None, strict: bool = False, allow_downcast: bool | None = None,
+    borrow: bool = False,
+) -> SharedVariable:  # fmt: skip
+    """Return a shared variable that holds a ``numpy.random.RandomState``."""
+    if not isinstance(value, np.random.RandomState):
+        raise TypeError(f"not a generator but {type(value)}")
+    return RandomStateSharedVariable(
+        type=random_state_type,
+        value=value if borrow else copy.deepcopy(value),
+        name=name,
+        strict=strict,
+        allow_downcast=allow_downcast,
     )
 
 

@@ -7,6 +7,9 @@ from opwise.tensor.advanced_subtensor import AdvancedBooleanSubtensor
 from opwise.tensor.breakpoint import PdbBreakpoint
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.extra_ops import Bartlett, Unique
+from opwise.tensor.random.mrg import DotModulo, mrg_uniform_base
+from opwise.tensor.random.multinomial import MultinomialFromUniform
+from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.shape import Shape, Shape_i
 from opwise.tensor.slices import MakeSlice
 
@@ -19,6 +22,10 @@ HOST_ONLY = {
     PdbBreakpoint: "a debugger runs on the host",
     Bartlett: "it computes only a few numbers",
     AdvancedBooleanSubtensor: "output size depends on the data: it would need a synchronisation",
+    RandomFunction: "numpy's generators draw one number after the other, on the host",
+    DotModulo: "it computes six numbers",
+    mrg_uniform_base: "there is no kernel for random streams",
+    MultinomialFromUniform: "there is no kernel for outcomes of uniform numbers",
     Unique: "output size depends on the data: it would need a synchronisation",
 }
 

@@ -82,3 +82,30 @@ if TYPE_CHECKING:
 def is_null(var: Variable) -> TypeGuard[NullVariable]:
     """Return whether a gradient is undefined."""
     return isinstance(var.type, NullType)
+
+
+def grad_not_implemented(op: object, x_pos: int, x: object, comment: str = "") -> Variable:
+    """Return the gradient by input ``x_pos`` of an Op that does not implement it.
+
+    A gradient that depends on it raises NullTypeGradError with ``comment``.
+    """
+    return _null(
+        f"This variable is Null because the grad method for input {x_pos} ({x}) of the {op} op is "
+        f"not implemented. {comment}"
+    )
+
+
+def grad_undefined(op: object, x_pos: int, x: object, comment: str = "") -> Variable:
+    """Return the gradient by input ``x_pos`` of an Op for which it is mathematically undefined.
+
+    A gradient that depends on it raises NullTypeGradError with ``comment``.
+    """
+    return _null(
+        f"This variable is Null because the grad method for input {x_pos} ({x}) of the {op} op is "
+        f"mathematically undefined. {comment}"
+    )
+
+
+def _null(why: str) -> Variable:
+    variable: Variable = NullType(why).make_variable()
+    return variable

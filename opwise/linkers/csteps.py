@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -28,6 +29,8 @@ from opwise.tensor.nnet.crossentropy import (
     CrossentropySoftmaxArgmax1HotWithBias,
 )
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias
+from opwise.tensor.random.mrg import M1, mrg_uniform
+from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
 from opwise.tensor.reduce import Argmax, CAReduce, MaxAndArgmax
 from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i
 from opwise.tensor.subtensor import IncSubtensor, Subtensor
@@ -403,3 +406,40 @@ def one_hot_grad(node: Apply, kernels: Kernels) -> CStep | None:
     if not _rows(node, 2) or node.inputs[0].type.ndim > 1:
         return None
     return CStep("onehot_grad")
+
+
+# --- random numbers -----------------------------------------------------------------------------
+
+
+@c_lowering(mrg_uniform)
+def mrg_uniform_(node: Apply, kernels: Kernels) -> CStep | None:
+    (rstate, size), numbers = node.inputs, node.outputs[1]
+    if rstate.type.ndim != 2 or rstate.type.dtype != "int32":
+        return None
+    if numbers.type.dtype not in _BLAS_DTYPES:
+        return None
+    inplace = int(node.op.inplace)
+    if not isinstance(size, Constant):
+        return CStep("mrg_uniform_sized", (inplace,))
+    shape = tuple(map(int, size.data))
+    fits = len(shape) == numbers.type.ndim and min(shape, default=0) >= 0
+    return CStep("mrg_uniform", (inplace, *shape)) if fits and math.prod(shape) <= M1 else None
+
+
+def _outcomes(node: Apply) -> bool:
+    pvals, unis, n = node.inputs
+    return (
+        all(v.type.dtype in _BLAS_DTYPES for v in (pvals, unis))
+        and _integers([n])
+        and (node.outputs[0].type.dtype in _BLAS_DTYPES or _integers(node.outputs))
+    )
+
+
+@c_lowering(MultinomialFromUniform)
+def multinomial(node: Apply, kernels: Kernels) -> CStep | None:
+    return CStep("multinomial") if _outcomes(node) else None
+
+
+@c_lowering(ChoiceFromUniform)
+def choice(node: Apply, kernels: Kernels) -> CStep | None:
+    return CStep("choice", (int(node.op.replace),)) if _outcomes(node) else None

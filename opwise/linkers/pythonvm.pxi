@@ -1,13 +1,41 @@
 # PythonVM: base of the VMs that are written in Python. Included by opwise_c.pyx.
 
+cdef inline bint _is_generator(object value):
+    """Return whether a value is a ``numpy.random.RandomState``, without importing that."""
+    return type(value).__name__ == "RandomState"
+
+
+def saved(value):
+    """Return what restores an input that is about to be overwritten: a copy, or its state.
+
+    A copy of a generator takes several times as long as its state.
+    """
+    if isinstance(value, np.ndarray):
+        return np.array(value)
+    if _is_generator(value):
+        return value.get_state(legacy=False)
+    return copy.deepcopy(value)
+
+
+cdef bint _restored(object value, object before) except -1:
+    """Restore an overwritten value from what ``saved`` returned, or return False if it cannot."""
+    if isinstance(value, np.ndarray):
+        value[...] = before
+    elif _is_generator(value):
+        value.set_state(before)
+    else:
+        return False
+    return True
+
+
 cdef class PythonVM:
     """Base of the VMs that are written in Python; a subclass defines ``call()``.
 
     What must happen however a call ends happens here, in C, where no signal handler can run in
     between. The subclass says in ``call`` what that is:
 
-    overwritten: (storage, value, copy of it) of each input that may be overwritten from now on. If
-    the call fails, the value is put back: into the array itself, or as another object.
+    overwritten: (storage, value, ``saved(value)``) of each input that may be overwritten from now
+    on. If the call fails, the value is put back: into the object itself, or as another object.
     intermediate, temporary: storages that are emptied if the call fails, and in any case.
     restored: (storage, value), put back in any case, after that.
     """
@@ -38,9 +66,7 @@ cdef class PythonVM:
     cpdef undo(self):
         """Give inputs the values that they had before the call, and forget intermediate ones."""
         for storage, value, before in self.overwritten:
-            if isinstance(value, np.ndarray):
-                value[...] = before
-            else:
+            if not _restored(value, before):
                 (<list>storage)[0] = before
         self.forget()
 

@@ -14,11 +14,6 @@ cdef inline bint _read_only(object value):
     return isinstance(value, cnp.ndarray) and not PyArray_ISWRITEABLE(value)
 
 
-cdef object _copied(value):
-    """Return a copy of an input that is about to be overwritten."""
-    return np.array(value) if isinstance(value, np.ndarray) else copy.deepcopy(value)
-
-
 def _address(function):
     """Return the address of a C function of ctypes."""
     import ctypes
@@ -525,7 +520,7 @@ cdef class VM:
             for k in range(self.commit, self.nsteps):
                 self._step(k, True, False)
         else:
-            copies = [(i, _copied(self._array(i))) for i in self.destroyed]
+            copies = [(i, saved(self._array(i))) for i in self.destroyed]
         try:
             self._run_range(self.commit, self.nsteps, not self.atomic)
         except BaseException:
@@ -535,15 +530,14 @@ cdef class VM:
         return 0
 
     cdef _put_back(self, list copies):
-        """Give inputs the values that they had before: arrays in place, other objects as copies."""
+        """Give inputs the values that they had before: in place, or other objects as copies."""
         cdef int j
-        for i, saved in copies:
-            if isinstance(saved, np.ndarray):
-                self._array(i)[...] = saved
+        for i, before in copies:
+            if _restored(self._array(i), before):
                 continue
             for j in range(self.ninputs):
                 if self.input_slot[j] == i:
-                    (<list>self.input_storage[j])[0] = saved
+                    (<list>self.input_storage[j])[0] = before
 
     cdef int _finish(self) except -1:
         """Hand the outputs over and forget the inputs."""

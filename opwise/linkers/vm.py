@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -246,7 +245,7 @@ class PlainVM(PythonVM):
     def _save(self) -> None:
         """Keep copies of the inputs that the steps from here on overwrite."""
         storages = [self.storages[slot] for slot in self.program.destroyed]
-        self.overwritten = [(s, s[0], copy.deepcopy(s[0])) for s in storages]
+        self.overwritten = [(s, s[0], opwise_c.saved(s[0])) for s in storages]
 
     def free(self) -> None:
         """Forget every value between inputs and outputs."""

@@ -20,6 +20,8 @@ from opwise.tensor import blas
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar, deep_copy_op, view_op
 from opwise.tensor.creation import alloc_empty
 from opwise.tensor.mapreduce import MapReduce
+from opwise.tensor.random import mrg
+from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
 from opwise.tensor.reduce import All, Any, Argmax, CAReduce, Prod, Sum
 from opwise.tensor.shape import shape_i_op
 from opwise.tensor.type import TensorType
@@ -485,6 +487,63 @@ case("ger", *GERS, name="cger_inplace", mutable=(0,))(_ger(blas.cger_inplace))
 def elemwise(dtype):
     x, y = var(dtype, 2), var(dtype, 2)
     return [x, y], [x + y, x * y - x]
+
+
+def streams(dtype):
+    """Yield states of a few and of many streams, rows of the bits of numbers."""
+    for n in (1, 2, 7, 300):
+        yield mrg.substreams(np.array([7, 11, 13, 17, 19, n], "int32"), n)
+
+
+def _draw(dtype, states, size, inplace=False):
+    return mrg.mrg_uniform(TensorType(dtype, (False,) * 2), inplace)(states, size)
+
+
+@case("mrg_uniform", make=lambda dtype: [[s] for s in streams(dtype)])
+def mrg_uniform(dtype):
+    states = var("int32", 2)
+    return [states], _draw(dtype, states, (41, 25))
+
+
+@case("mrg_uniform_sized",
+      make=lambda dtype: [[s, np.array(size)] for s in streams(dtype)
+                          for size in ([41, 25], [0, 3], [2, 2], [1, 300])])  # fmt: skip
+def mrg_uniform_sized(dtype):
+    states, size = var("int32", 2), var("int64", 1)
+    return [states, size], _draw(dtype, states, size)
+
+
+@case("mrg_uniform", make=lambda dtype: [[s] for s in streams(dtype)], mutable=(0,))
+def mrg_uniform_inplace(dtype):
+    states = var("int32", 2)
+    return [states], _draw(dtype, states, (41, 25), inplace=True)
+
+
+def distributions(dtype):
+    """Return a few distributions in rows, and uniform numbers, 3 for each."""
+    rng = np.random.RandomState(3)
+    weights = rng.rand(7, 5).astype(dtype)
+    some = weights / weights.sum(1, keepdims=True)
+    return [
+        [some, rng.rand(21).astype(dtype)],
+        [some / 2, rng.rand(21).astype(dtype)],
+        [some[:0], rng.rand(0).astype(dtype)],
+    ]
+
+
+@case("multinomial", make=distributions)
+def multinomial(dtype):
+    pvals, unis = var(dtype, 2), var(dtype, 1)
+    return [pvals, unis], [MultinomialFromUniform(to)(pvals, unis, 3) for to in ("auto", "int8")]
+
+
+@case("choice", make=distributions)
+def choice(dtype):
+    pvals, unis = var(dtype, 2), var(dtype, 1)
+    return [pvals, unis], [
+        ChoiceFromUniform("auto")(pvals, unis, 3),
+        ChoiceFromUniform("float32", replace=True)(pvals, unis, 3),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,7 @@ def test_stages_stand_at_the_positions_that_programs_know():
         ("InplaceBlasOpt", 70),
         ("inplace_elemwise_opt", 75),
         ("random_make_inplace", 99),
+        ("random_make_inplace_mrg", 99),
         ("merge3", 100),
         ("place_on_device", 101),
     ]
@@ -225,6 +226,7 @@ def test_stabilize_stops_after_its_stage():
                 "InplaceBlasOpt",
                 "inplace_elemwise_opt",
                 "random_make_inplace",
+                "random_make_inplace_mrg",
             },
         ),
         ("inplace_elemwise_opt", {"inplace_elemwise_opt"}),

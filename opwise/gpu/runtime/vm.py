@@ -6,7 +6,6 @@ arrays, in the same storages.
 
 from __future__ import annotations
 
-import copy
 import gc
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +21,7 @@ from opwise.gpu.runtime.device import Device, DeviceArray
 from opwise.gpu.runtime.staging import Download
 from opwise.gpu.runtime.thunks import DeviceThunk, KernelThunk, ToDevice, ToHost
 from opwise.graph import hooks
+from opwise.linkers import opwise_c
 from opwise.linkers.compiled import OnError
 from opwise.linkers.program import Program
 from opwise.linkers.storage import Storage
@@ -244,7 +244,7 @@ class DeviceVM(PlainVM):
         self._prepare(self.program.commit, len(self.thunks))
 
     def _copied(self, value: Any) -> Any:
-        return value.copy() if self.device.holds(value) else copy.deepcopy(value)
+        return value.copy() if self.device.holds(value) else opwise_c.saved(value)
 
     def _finish(self) -> None:
         if self._flagged:

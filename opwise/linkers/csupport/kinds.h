@@ -6,6 +6,7 @@
 #include "elemwise.h"
 #include "index.h"
 #include "nnet.h"
+#include "random.h"
 #include "reduce.h"
 #include "view.h"
 
@@ -54,6 +55,10 @@ static const ow_kind ow_kinds[] = {
     {"xent_dx", ow_xent_dx_prep, ow_xent_dx_run, OW_STATIC},
     {"onehot", ow_onehot_prep, ow_onehot_run, OW_STATIC},
     {"onehot_grad", ow_onehot_grad_prep, ow_onehot_grad_run, OW_STATIC},
+    {"mrg_uniform", ow_mrg_prep, ow_mrg_run, OW_STATIC | OW_TOTAL},
+    {"mrg_uniform_sized", ow_mrg_sized_prep, ow_mrg_run, 0},
+    {"multinomial", ow_multinomial_prep, ow_multinomial_run, OW_STATIC},
+    {"choice", ow_choice_prep, ow_choice_run, 0},
     {NULL, NULL, NULL, 0},
 };
 

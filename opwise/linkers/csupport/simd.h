@@ -35,6 +35,16 @@ typedef void (*ow_gemm_fn)(const ow_product *q, int64_t i0, int64_t i1, int64_t 
 /* Copy all of y to `to`, which has room for k rows of `pack_columns` elements; n must not be more. */
 typedef void (*ow_pack_fn)(const ow_product *q, char *to);
 
+/* Advance the states of streams `first` to `end` as often as they come up among `total` numbers, of
+ * which number k is from stream k % streams, and write these numbers. */
+typedef struct ow_mrg_job {
+    char *state;                /* six int32 for each stream */
+    int64_t streams, total;
+    int64_t row, column;        /* strides of `state` in bytes */
+    char *numbers;              /* side by side */
+} ow_mrg_job;
+typedef void (*ow_mrg_fn)(const ow_mrg_job *j, int64_t first, int64_t end);
+
 /* What probe_body.h computes. */
 typedef int64_t (*ow_rate_fn)(double *values, int64_t n);
 
@@ -49,6 +59,7 @@ typedef struct ow_simd {
     ow_pack_fn pack[2];
     int wide[2];          /* columns of a tile of gemm */
     int pack_columns[2];
+    ow_mrg_fn mrg[2];     /* for float and double */
     /* what the hardware is measured with */
     void (*probe_add)(double *z, const double *x, const double *y, int64_t n);
     ow_rate_fn probe_rate[2][2];  /* for float and double; rounded twice, rounded once */

@@ -61,6 +61,8 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #undef OW_S
 #undef OW_RATE
 
+#include "mrg_rows.h"
+
 #define OW_SUM_BLOCK 256 /* terms of a sum for which a panel of y stays in the first cache */
 #define OW_PANELS 8      /* panels that are copied together, and stay in the second cache */
 
@@ -96,6 +98,7 @@ const ow_simd OW_TABLE = {
     OW_BOTH(ow_onehot_grad), OW_BOTH(ow_gemm),         OW_BOTH(ow_pack_all),
     {2 * OW_VECTOR / (int)sizeof(float), 2 * OW_VECTOR / (int)sizeof(double)},
     {OW_PANELS * 2 * OW_VECTOR / (int)sizeof(float), OW_PANELS * 2 * OW_VECTOR / (int)sizeof(double)},
+    OW_BOTH(ow_mrg),
     ow_probe_add,
     {{ow_rate_f32, ow_fused_rate_f32}, {ow_rate_f64, ow_fused_rate_f64}},
 };

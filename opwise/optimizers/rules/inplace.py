@@ -28,6 +28,8 @@ from opwise.tensor.blas import (
 )
 from opwise.tensor.creation import AllocEmpty
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.random.mrg import mrg_uniform_base
+from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.subtensor import IncSubtensor
 
 
@@ -230,3 +232,39 @@ class InplaceSubtensor(InplacePass):
                 destroyhandler_tolerate_aliased=op.destroyhandler_tolerate_aliased,
             )  # fmt: skip
         return type(op)(inplace=True, set_instead_of_inc=op.set_instead_of_inc)
+
+
+class InplaceDraws(InplacePass):
+    """Base of passes that let draws of random numbers advance the states in place.
+
+    A state that is an input of the graph is overwritten only if no Apply reads the numbers. Applys
+    that read them would have to run after all others, and on copies of all inputs that the call
+    overwrites, which a call that fails must leave as they were.
+    """
+
+    def candidates(self, node):
+        state, numbers = node.inputs[0], node.outputs[1]
+        is_read = any(client != "output" for client, _ in numbers._clients)
+        if node.op.inplace or (is_read and aliasing.root(state).owner is None):
+            return []
+        return [(0, 0)]
+
+
+class InplaceRandom(InplaceDraws):
+    """Lets draws from numpy's generators advance these, not copies."""
+
+    name = "random_make_inplace"
+    classes = (RandomFunction,)
+
+    def overwriting(self, op, pairs):
+        return RandomFunction(op.fn, op.outtype, inplace=True, ndim_added=op.ndim_added)
+
+
+class InplaceStreams(InplaceDraws):
+    """Lets draws from random streams advance the states in place."""
+
+    name = "random_make_inplace_mrg"
+    classes = (mrg_uniform_base,)
+
+    def overwriting(self, op, pairs):
+        return type(op)(op.output_type, inplace=True)

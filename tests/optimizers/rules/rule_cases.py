@@ -14,6 +14,8 @@ from opwise.tensor.convert import view_op
 from opwise.tensor.creation import alloc_empty
 from opwise.tensor.elemwise import elemwise
 from opwise.tensor.nnet import crossentropy_softmax_1hot_with_bias_dx, softmax_op
+from opwise.tensor.random import raw_random
+from opwise.tensor.random.mrg import mrg_uniform
 from opwise.tensor.reduce import CAReduce
 from opwise.tensor.shape import shape_i_op
 from opwise.tensor.subtensor import inc_subtensor, set_subtensor
@@ -22,6 +24,8 @@ sigmoid, softplus, softmax, zeros = T.nnet.sigmoid, T.nnet.softplus, T.nnet.soft
 second, switch, inv, neg, identity = map(elemwise, "second switch inv neg identity".split())
 lt, le, gt, ge, eq, neq = map(elemwise, "lt le gt ge eq neq".split())
 add, mul, sub, true_div, int_div = map(elemwise, "add mul sub true_div int_div".split())
+
+GENERATOR = raw_random.random_state_type.make_constant(np.random.RandomState(1))
 
 #: name of a rule -> (a graph in which it fires, a lookalike, stages and rewrites that run before)
 RULES = {
@@ -754,6 +758,16 @@ RULES = {
 
 #: name of a pass -> (a graph that it changes, one that it leaves, what runs before)
 PASSES = {
+    "random_make_inplace": (
+        lambda x: raw_random.uniform(raw_random.uniform(GENERATOR, x.shape)[0], x.shape),
+        lambda x: raw_random.uniform(GENERATOR, x.shape),
+        "",
+    ),
+    "random_make_inplace_mrg": (
+        lambda j: mrg_uniform.new(j + j, 1, "float64", (3,)),
+        lambda j: mrg_uniform.new(j, 1, "float64", (3,)),
+        "",
+    ),
     "local_add_mul_fusion": (
         lambda x, y, z: (x + y) + z,
         lambda x, y, z: (x + y) * z,

@@ -1,0 +1,79 @@
+/* Numbers of MRG31k3p (see tensor/random/mrg.py), several streams side by side.
+ *
+ * The states of a block of streams are copied into six arrays. A step needs x[n-2] and x[n-3], y[n-1]
+ * and y[n-3]; what it computes takes the place of x[n-3] and y[n-3], so that states move in turns
+ * through the arrays, and never from one to another.
+ */
+#define OW_MRG_BLOCK 256
+
+/* y, or y - m if y as an unsigned number is not less than m: exact for the wrapped sums below */
+OW_WITHIN uint32_t ow_mrg_reduced(uint32_t y, uint32_t m)
+{
+    const uint32_t less = y - m;
+    return y < less ? y : less;
+}
+
+/* The next integer of a state, between 1 and 2^31 - 1. */
+OW_WITHIN int32_t ow_mrg_step(int32_t x2, int32_t *x3, int32_t y1, int32_t *y3)
+{
+    const uint32_t m1 = 2147483647, m2 = 2147462579;
+    const int32_t from_x = ((x2 & 511) << 22) + (x2 >> 9) + ((*x3 & 16777215) << 7) + (*x3 >> 24);
+    const uint32_t x = ow_mrg_reduced(ow_mrg_reduced((uint32_t)from_x, m1) + (uint32_t)*x3, m1);
+    const uint32_t first =
+        ow_mrg_reduced((uint32_t)(((y1 & 65535) << 15) + 21069 * (y1 >> 16)), m2);
+    const uint32_t third =
+        ow_mrg_reduced((uint32_t)(((*y3 & 65535) << 15) + 21069 * (*y3 >> 16)), m2);
+    const uint32_t y =
+        ow_mrg_reduced(ow_mrg_reduced(third + (uint32_t)*y3, m2) + first, m2);
+    *x3 = (int32_t)x;
+    *y3 = (int32_t)y;
+    const int32_t z = (int32_t)(x - y);
+    return z + ((int32_t)x <= (int32_t)y ? (int32_t)m1 : 0);
+}
+
+#define OW_MRG(T, S, NORM)                                                                         \
+    OW_WITHIN void ow_mrg_turn_##S(const int32_t *restrict x2, int32_t *restrict x3,               \
+                                   const int32_t *restrict y1, int32_t *restrict y3,               \
+                                   T *restrict to, int64_t n)                                      \
+    {                                                                                              \
+        for (int64_t k = 0; k < n; k++)                                                            \
+            to[k] = (T)ow_mrg_step(x2[k], &x3[k], y1[k], &y3[k]) * NORM;                           \
+    }                                                                                              \
+                                                                                                   \
+    /* `turns` numbers of each of n streams, n <= OW_MRG_BLOCK; those of a turn lie side by side */ \
+    static void ow_mrg_block_##S(const ow_mrg_job *j, char *state, T *to, int64_t n, int64_t turns) \
+    {                                                                                              \
+        int32_t s[6][OW_MRG_BLOCK];                                                                \
+        for (int64_t k = 0; k < n; k++)                                                            \
+            for (int c = 0; c < 6; c++)                                                            \
+                s[c][k] = *(int32_t *)(state + k * j->row + c * j->column);                        \
+        int at = 2; /* where x[n-3] and y[n-3] are */                                              \
+        for (int64_t t = 0; t < turns; t++, to += j->streams) {                                    \
+            const int before = at ? at - 1 : 2, after = at == 2 ? 0 : at + 1;                      \
+            ow_mrg_turn_##S(s[before], s[at], s[3 + after], s[3 + at], to, n);                     \
+            at = before;                                                                           \
+        }                                                                                          \
+        for (int64_t k = 0; k < n; k++)                                                            \
+            for (int c = 0; c < 3; c++) {                                                          \
+                const int from = (at + 1 + c) % 3;                                                 \
+                *(int32_t *)(state + k * j->row + c * j->column) = s[from][k];                     \
+                *(int32_t *)(state + k * j->row + (3 + c) * j->column) = s[3 + from][k];           \
+            }                                                                                      \
+    }                                                                                              \
+                                                                                                   \
+    static void ow_mrg_##S(const ow_mrg_job *j, int64_t first, int64_t end)                        \
+    {                                                                                              \
+        const int64_t turns = j->total / j->streams, rest = j->total % j->streams;                 \
+        T *to = (T *)j->numbers;                                                                   \
+        for (int64_t k = first; k < end; k += OW_MRG_BLOCK) {                                      \
+            const int64_t n = end - k < OW_MRG_BLOCK ? end - k : OW_MRG_BLOCK;                     \
+            char *state = j->state + k * j->row;                                                   \
+            ow_mrg_block_##S(j, state, to + k, n, turns);                                          \
+            if (rest > k) /* the last turn is that of the first streams only */                    \
+                ow_mrg_block_##S(j, state, to + turns * j->streams + k, rest - k < n ? rest - k : n, \
+                                 1);                                                               \
+        }                                                                                          \
+    }
+OW_MRG(float, f32, 4.6566126e-10f)
+OW_MRG(double, f64, 4.656612873077392578125e-10)
+#undef OW_MRG

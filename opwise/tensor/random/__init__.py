@@ -1,0 +1,1 @@
+"""Operations that draw random numbers; the streams that keep their states are in ``compile``."""

@@ -1,0 +1,497 @@
+"""Draws from numpy's legacy generator: an Op that calls one of its methods, and distributions.
+
+Each distribution is a function of the state and the size, and returns the state after the draw and
+the numbers. ``size`` is a tuple or list of lengths, which may be variables; -1 stands for the
+length that an argument has along the dimension; None for the shape to which arguments broadcast. Or
+it is an integer vector; ``ndim`` is its length, if that is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from opwise.config import config
+from opwise.errors import ShapeError
+from opwise.graph import provenance
+from opwise.graph.apply import Apply
+from opwise.graph.null import grad_undefined
+from opwise.graph.op import Op
+from opwise.graph.variable import Constant, Variable
+from opwise.scalar import dtypes
+from opwise.tensor.elemwise import cast
+from opwise.tensor.join import stack
+from opwise.tensor.knownvalues import get_vector_length, vector_entries
+from opwise.tensor.random.state import RandomStateType, copied, random_state_type
+from opwise.tensor.selection import permute_row_elements
+from opwise.tensor.shape import length
+from opwise.tensor.type import tensor_type
+from opwise.tensor.variable import (
+    Tensor,
+    TensorLike,
+    TensorVariable,
+    as_tensor_variable,
+    constant,
+)
+
+__all__ = [
+    "RandomFunction",
+    "RandomStateType",
+    "RandomStreamsBase",
+    "binomial",
+    "choice",
+    "choice_helper",
+    "multinomial",
+    "multinomial_helper",
+    "normal",
+    "permutation",
+    "permutation_helper",
+    "poisson",
+    "random_integers",
+    "random_integers_helper",
+    "random_state_type",
+    "uniform",
+]
+
+
+class RandomFunction(Op):
+    """Draws numbers by a method of ``numpy.random.RandomState``.
+
+    fn: name of the method, or a function ``(state, *arguments, shape)``. outtype: type of the
+    numbers. ndim_added: how many dimensions the numbers have besides those of the shape. inplace:
+    advance the state itself, not a copy. Inputs are the state, the shape (an integer vector; one
+    without entries leaves the shape to the arguments) and the arguments; outputs are the state
+    after the draw and the numbers.
+    """
+
+    __props__ = ("fn", "outtype", "inplace", "ndim_added")
+
+    def __init__(self, fn, outtype, inplace=False, ndim_added=0):
+        self.fn = fn
+        self.outtype = outtype
+        self.inplace = inplace
+        self.ndim_added = ndim_added
+        if inplace:
+            self.destroy_map = {0: [0]}
+
+    @property
+    def exec_fn(self) -> Callable[..., Any]:
+        """The function that is called."""
+        if isinstance(self.fn, str):
+            method: Callable[..., Any] = getattr(np.random.RandomState, self.fn)
+            return method
+        return self.fn
+
+    def __str__(self):
+        return f"RandomFunction{{{self.exec_fn.__name__}}}"
+
+    def make_node(self, r, shape, *args):
+        if not isinstance(r, Variable):
+            raise TypeError(f"The state must be a variable of {random_state_type}, not {r!r}")
+        if not isinstance(r.type, RandomStateType):
+            provenance.warn(f"RandomState instances should be in RandomStateType: {r} has {r.type}")
+        if isinstance(shape, tuple | list) and not shape:
+            shape = constant([], dtype="int64")
+        shape = as_tensor_variable(shape, ndim=1)
+        if shape.type.dtype not in ("int64", "int32"):
+            raise AssertionError(f"The shape must be a vector of int64 or int32: {shape.type}")
+        inputs = [r, shape, *map(as_tensor_variable, args)]
+        return Apply(self, inputs, [r.type.make_variable(), self.outtype.make_variable()])
+
+    def infer_shape(self, node, shapes):
+        shape = node.inputs[1]
+        if self.ndim_added or (isinstance(shape, Constant) and not len(shape.data)):
+            raise ShapeError(f"the arguments of {self} decide the shape")
+        entries = vector_entries(shape, node.outputs[1].type.ndim)
+        return [None, tuple(map(length, entries))]
+
+    def perform(self, node, inputs, output_storage):
+        state, lengths, *args = inputs
+        # numpy takes None for: the shape that the arguments have
+        shape = tuple(map(int, lengths)) or None
+        out = node.outputs[1].type
+        if shape is not None and out.ndim != len(shape) + self.ndim_added:
+            raise ValueError(
+                f"Shape mismatch: the numbers have {out.ndim} dimensions, but the shape {shape} "
+                f"and {self.ndim_added} more make {len(shape) + self.ndim_added}"
+            )
+        if not self.inplace:
+            state = copied(state)
+        numbers = np.asarray(self.exec_fn(state, *args, shape)).astype(out.dtype, copy=False)
+        if shape is None and numbers.ndim == 0:
+            numbers = numbers.reshape([1] * out.ndim)
+        if numbers.ndim != out.ndim:
+            raise ValueError(
+                f"Shape mismatch: {self} should draw {out.ndim} dimensions, but the arguments make "
+                f"{numbers.ndim}"
+            )
+        if shape is not None and numbers.shape[: len(shape)] != shape:
+            raise ValueError(
+                f"Shape mismatch: {self} should draw the shape {shape}, but drew {numbers.shape}"
+            )
+        output_storage[0][0] = state
+        output_storage[1][0] = numbers
+
+    def L_op(self, inputs, outputs, output_gradients):
+        why = "No gradient defined through raw random numbers op"
+        return [grad_undefined(self, k, x, why) for k, x in enumerate(inputs)]
+
+    def R_op(self, inputs, eval_points):
+        return [None, None]
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+def _infer_ndim_bcast(
+    ndim: int | None, shape: Any, *args: Any
+) -> tuple[int, Tensor, tuple[bool, ...]]:
+    """Return (number of dimensions, shape as an int64 vector, broadcastable dimensions) of a draw.
+
+    ndim, shape: as given for a distribution. args: the arguments that broadcast.
+    """
+    if isinstance(shape, tuple | list):
+        if ndim is not None and ndim != len(shape):
+            raise ValueError(
+                f"ndim should be equal to len(shape), but ndim = {ndim}, len(shape) = "
+                f"{len(shape)}, shape = {shape}"
+            )
+        ndim = len(shape)
+        entries = [_length(entry, i, ndim, args) for i, entry in enumerate(shape)]
+        vector = stack([n for n, _ in entries]) if entries else constant([], dtype="int64")
+        pattern = tuple(one for _, one in entries)
+    elif shape is None:
+        if not args:
+            raise TypeError("_infer_ndim_bcast cannot infer shape without either shape or args")
+        template = reduce(add, args)
+        vector, pattern, ndim = template.shape, template.type.broadcastable, template.type.ndim
+    else:
+        vector = as_tensor_variable(shape)
+        if vector.type.ndim != 1:
+            raise TypeError(f"shape must be a vector or list of scalar, got '{vector}'")
+        ndim = get_vector_length(vector) if ndim is None else ndim
+        pattern = (False,) * ndim
+    if vector.type.dtype not in dtypes.INTEGERS:
+        raise TypeError(f"shape must be an integer vector or list, not one of {vector.type.dtype}")
+    needed = max((x.type.ndim for x in args), default=0)
+    if needed > ndim:
+        raise ValueError(
+            "ndim should be at least as big as required by args value: the size has "
+            f"{ndim} dimensions, the arguments have {needed}"
+        )
+    return ndim, cast(vector, "int64"), pattern
+
+
+def _length(entry, i, ndim, args):
+    """Return (length, whether it is known to be 1) for entry ``i`` of a shape."""
+    if hasattr(entry, "type"):
+        return entry, False
+    if entry >= 0:
+        return as_tensor_variable(entry), bool(entry == 1)
+    if entry != -1:
+        raise ValueError(f"negative shape: entry {i} is {entry}")
+    overlapping = [(x, i + x.type.ndim - ndim) for x in args if i + x.type.ndim >= ndim]
+    if not overlapping:
+        raise ValueError(
+            "Auto-shape of -1 must overlap with the shape of one of the broadcastable inputs: "
+            f"none has dimension {i}"
+        )
+    for x, d in overlapping:
+        if not x.type.broadcastable[d]:
+            return x.shape[d], False
+    return as_tensor_variable(1), True
+
+
+def _generate_broadcasting_indices(out_shape: Sequence[int], *shapes: Sequence[int]) -> list[Any]:
+    """Return the indices of each element of ``out_shape``, and those from which it broadcasts.
+
+    Further dimensions of ``shapes`` on the right are ignored. Raises ValueError for a length that
+    is neither 1 nor that of ``out_shape``.
+    """
+    for shape in shapes:
+        for d, (n, wanted) in enumerate(zip(shape, out_shape, strict=False)):
+            if n not in (1, wanted):
+                raise ValueError(
+                    f"shape[{d}] ({n}) should be equal to out_shape[{d}] ({wanted}) or to 1"
+                )
+    at = list(np.ndindex(*out_shape))
+    limits = [np.asarray(shape[: len(out_shape)], dtype=int) != 1 for shape in shapes]
+    return [at, *([tuple(map(int, keep * index)) for index in at] for keep in limits)]
+
+
+def _padded(x, ndim, name):
+    """Return an argument with ``ndim`` dimensions."""
+    if x.ndim > ndim:
+        raise ValueError(f"{name} has {x.ndim} dimensions, more than the size, which has {ndim}")
+    return x.reshape((1,) * (ndim - x.ndim) + x.shape)
+
+
+def _sized(size, *shapes):
+    """Return a size as a tuple; the largest lengths of the arguments if it is None."""
+    if size is not None:
+        return tuple(size)
+    ndim = max(map(len, shapes))
+    padded = [(1,) * (ndim - len(shape)) + tuple(shape) for shape in shapes]
+    return tuple(map(max, *padded)) if ndim else ()
+
+
+# --- distributions --------------------------------------------------------------------------------
+
+
+def _at_least_floatX(dtype, *args):
+    return dtypes.upcast(config.floatX, *(x.type.dtype for x in args)) if dtype is None else dtype
+
+
+def uniform(
+    random_state: Variable, size: Any = None, low: TensorLike = 0.0, high: TensorLike = 1.0,
+    ndim: int | None = None, dtype: str | None = None,
+) -> list[Variable]:  # fmt: skip
+    """Draw numbers uniform between ``low`` (included) and ``high`` (excluded).
+
+    dtype: default: the upcast of floatX, low and high; numbers are drawn in double precision.
+    """
+    low, high = as_tensor_variable(low), as_tensor_variable(high)
+    dtype = _at_least_floatX(dtype, low, high)
+    ndim, size, pattern = _infer_ndim_bcast(ndim, size, low, high)
+    return RandomFunction("uniform", tensor_type(dtype, pattern))(random_state, size, low, high)
+
+
+def normal(
+    random_state: Variable, size: Any = None, avg: TensorLike = 0.0, std: TensorLike = 1.0,
+    ndim: int | None = None, dtype: str | None = None,
+) -> list[Variable]:  # fmt: skip
+    """Draw numbers of a normal distribution of mean ``avg`` and standard deviation ``std``.
+
+    dtype: as for ``uniform``.
+    """
+    avg, std = as_tensor_variable(avg), as_tensor_variable(std)
+    dtype = _at_least_floatX(dtype, avg, std)
+    ndim, size, pattern = _infer_ndim_bcast(ndim, size, avg, std)
+    return RandomFunction("normal", tensor_type(dtype, pattern))(random_state, size, avg, std)
+
+
+def binomial(
+    random_state: Variable, size: Any = None, n: TensorLike = 1, p: TensorLike = 0.5,
+    ndim: int | None = None, dtype: str = "int64", prob: TensorLike | None = None,
+) -> list[Variable]:  # fmt: skip
+    """Draw how many of ``n`` trials succeed, each with probability ``p``. prob: old name of p."""
+    n, p = as_tensor_variable(n), as_tensor_variable(_renamed(p, prob))
+    ndim, size, _ = _infer_ndim_bcast(ndim, size, n, p)
+    return RandomFunction("binomial", tensor_type(dtype, (False,) * ndim))(random_state, size, n, p)
+
+
+def _renamed(p, prob):
+    if prob is None:
+        return p
+    provenance.warn("The parameter prob of binomial is now p, as in numpy.")
+    return prob
+
+
+def random_integers_helper(random_state: Any, low: Any, high: Any, size: Any) -> np.ndarray:
+    """Draw integers from ``low`` to ``high``, which may be arrays, by ``randint``."""
+    shape = _sized(size, low.shape, high.shape)
+    low, high = (_padded(x, len(shape), name) for x, name in ((low, "low"), (high, "high")))
+    _generate_broadcasting_indices((), low.shape, high.shape)
+    low, high = low.astype("int64"), high.astype("int64")
+    drawn = random_state.randint(np.broadcast_to(low, shape), np.broadcast_to(high + 1, shape))
+    # Theano gathered them in an array of doubles
+    return np.asarray(drawn, dtype="float64")
+
+
+def random_integers(
+    random_state: Variable, size: Any = None, low: TensorLike = 0, high: TensorLike = 1,
+    ndim: int | None = None, dtype: str = "int64",
+) -> list[Variable]:  # fmt: skip
+    """Draw integers from ``low`` to ``high``, both included."""
+    low, high = as_tensor_variable(low), as_tensor_variable(high)
+    ndim, size, pattern = _infer_ndim_bcast(ndim, size, low, high)
+    op = RandomFunction(random_integers_helper, tensor_type(dtype, pattern))
+    return op(random_state, size, low, high)
+
+
+def choice_helper(random_state: Any, a: Any, replace: Any, p: Any, size: Any) -> Any:
+    """Draw by ``choice``; ``p`` without elements stands for None."""
+    if a.ndim > 1:
+        raise ValueError(f"a.ndim ({a.ndim}) must be 0 or 1")
+    if p.ndim != 1:
+        raise ValueError(f"p.ndim ({p.ndim}) must be 1")
+    return random_state.choice(a, size, bool(replace), p if p.size else None)
+
+
+def choice(
+    random_state: Variable, size: Any = None, a: TensorLike = 2, replace: Any = True,
+    p: TensorLike | None = None, ndim: int | None = None, dtype: str = "int64",
+) -> list[Variable]:  # fmt: skip
+    """Draw elements of the vector ``a``, or integers from 0 to a - 1.
+
+    replace: whether an element may be drawn again. p: vector of probabilities (default: all equal).
+    """
+    a = as_tensor_variable(a)
+    if isinstance(replace, bool):
+        replace = constant(replace, dtype="int8")
+    p = as_tensor_variable([] if p is None else p)
+    ndim, size, pattern = _infer_ndim_bcast(ndim, size)
+    op = RandomFunction(choice_helper, tensor_type(dtype, pattern))
+    return op(random_state, size, a, as_tensor_variable(replace), p)
+
+
+def poisson(
+    random_state: Variable, size: Any = None, lam: TensorLike = 1.0, ndim: int | None = None,
+    dtype: str = "int64",
+) -> list[Variable]:  # fmt: skip
+    """Draw numbers of a Poisson distribution of mean ``lam``; size or ndim must be given."""
+    lam = as_tensor_variable(lam)
+    ndim, size, pattern = _infer_ndim_bcast(ndim, size)
+    return RandomFunction("poisson", tensor_type(dtype, pattern))(random_state, size, lam)
+
+
+def permutation_helper(random_state: Any, n: Any, shape: Any) -> np.ndarray:
+    """Draw permutations of the numbers from 0 to ``n`` - 1, as many as ``shape`` has elements."""
+    if n.shape != ():
+        raise AssertionError(f"n must be a number, not an array of shape {n.shape}")
+    shape = () if shape is None else tuple(shape)
+    out = np.empty((*shape, int(n)), dtype=int)
+    for index in np.ndindex(*shape):
+        out[index] = random_state.permutation(int(n))
+    return out
+
+
+def permutation(
+    random_state: Variable, size: Any = None, n: TensorLike = 1, ndim: int | None = None,
+    dtype: str = "int64",
+) -> list[Variable]:  # fmt: skip
+    """Draw permutations of the numbers from 0 to ``n`` - 1 (default size: one permutation).
+
+    The result has one dimension more than the size.
+    """
+    pattern: tuple[bool, ...] = ()
+    if size is None or (isinstance(size, tuple) and not size):
+        if ndim not in (None, 1):
+            raise TypeError(
+                f"You asked for just one permutation but asked for more then 1 dimensions: {ndim}"
+            )
+        size = ()
+    else:
+        ndim, size, pattern = _infer_ndim_bcast(ndim, size)
+    op = RandomFunction(permutation_helper, tensor_type(dtype, (*pattern, False)), ndim_added=1)
+    return op(random_state, size, n)
+
+
+def multinomial_helper(random_state: Any, n: Any, pvals: Any, size: Any) -> np.ndarray:
+    """Draw by ``multinomial`` for each distribution, which lie along the last axis of ``pvals``."""
+    shape = _sized(size, n.shape, pvals.shape[:-1])
+    n = _padded(n, len(shape), "n")
+    pvals = _padded(pvals, len(shape) + 1, "pvals")
+    if pvals.min() < 0:
+        raise AssertionError(f"pvals must not be negative: the least is {pvals.min()}")
+    out = np.empty((*shape, pvals.shape[-1]))
+    indices = _generate_broadcasting_indices(shape, n.shape, pvals.shape[:-1])
+    for at, at_n, at_p in zip(*indices, strict=True):
+        row = _scaled(pvals[at_p])
+        out[at] = random_state.multinomial(n=n[at_n], pvals=row.astype("float64"))
+    return out
+
+
+def _scaled(row):
+    """Return probabilities whose sum is at most 1: numpy refuses what rounding makes larger."""
+    if 1.0 < np.sum(row) < 1.0 + 1e-5 or row[-1] < 5e-5:
+        row = row * (1.0 - 5e-5)
+    if not np.sum(row) <= 1.0:
+        raise AssertionError(f"The probabilities must have a sum of 1 at most, not {np.sum(row)}")
+    return row
+
+
+def multinomial(
+    random_state: Variable, size: Any = None, n: TensorLike = 1, pvals: TensorLike = (0.5, 0.5),
+    ndim: int | None = None, dtype: str = "int64",
+) -> list[Variable]:  # fmt: skip
+    """Draw how often each outcome occurs in ``n`` trials.
+
+    pvals: probabilities of outcomes along the last axis, the distributions along the others. size:
+    without the last axis (default: the shape to which n and the distributions broadcast).
+    """
+    n, pvals = as_tensor_variable(n), as_tensor_variable(pvals)
+    ndim, size, pattern = _infer_ndim_bcast(ndim, size, n, pvals[..., 0])
+    out = tensor_type(dtype, (*pattern, pvals.type.broadcastable[-1]))
+    return RandomFunction(multinomial_helper, out, ndim_added=1)(random_state, size, n, pvals)
+
+
+class RandomStreamsBase:
+    """The methods of random streams; ``gen(distribution, *arguments)`` makes a random variable.
+
+    Arguments are those of the distributions of this module, without the state.
+    """
+
+    def gen(self, op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Return a random variable; subclasses define this."""
+        raise NotImplementedError(f"{type(self).__name__} defines no gen")
+
+    def binomial(
+        self, size: Any = None, n: TensorLike = 1, p: TensorLike = 0.5, ndim: int | None = None,
+        dtype: str = "int64", prob: TensorLike | None = None,
+    ) -> TensorVariable:  # fmt: skip
+        """Return how many of ``n`` trials succeed, each with probability ``p``."""
+        p = _renamed(p, prob)
+        return self.gen(binomial, size, n, p, ndim=ndim, dtype=dtype)
+
+    def uniform(
+        self, size: Any = None, low: TensorLike = 0.0, high: TensorLike = 1.0,
+        ndim: int | None = None, dtype: str | None = None,
+    ) -> TensorVariable:  # fmt: skip
+        """Return numbers uniform between ``low`` (included) and ``high`` (excluded)."""
+        return self.gen(uniform, size, low, high, ndim=ndim, dtype=dtype)
+
+    def normal(
+        self, size: Any = None, avg: TensorLike = 0.0, std: TensorLike = 1.0,
+        ndim: int | None = None, dtype: str | None = None,
+    ) -> TensorVariable:  # fmt: skip
+        """Return numbers of a normal distribution of mean ``avg``, standard deviation ``std``."""
+        return self.gen(normal, size, avg, std, ndim=ndim, dtype=dtype)
+
+    def random_integers(
+        self, size: Any = None, low: TensorLike = 0, high: TensorLike = 1,
+        ndim: int | None = None, dtype: str = "int64",
+    ) -> TensorVariable:  # fmt: skip
+        """Return integers from ``low`` to ``high``, both included."""
+        return self.gen(random_integers, size, low, high, ndim=ndim, dtype=dtype)
+
+    def choice(
+        self, size: Any = None, a: TensorLike = 2, replace: Any = True,
+        p: TensorLike | None = None, ndim: int | None = None, dtype: str = "int64",
+    ) -> TensorVariable:  # fmt: skip
+        """Return elements of the vector ``a``, or integers from 0 to a - 1."""
+        return self.gen(choice, size, a, replace, p, ndim=ndim, dtype=dtype)
+
+    def poisson(
+        self, size: Any = None, lam: TensorLike | None = None, ndim: int | None = None,
+        dtype: str = "int64",
+    ) -> TensorVariable:  # fmt: skip
+        """Return numbers of a Poisson distribution of mean ``lam``, which must be given."""
+        return self.gen(poisson, size, lam, ndim=ndim, dtype=dtype)
+
+    def permutation(
+        self, size: Any = None, n: TensorLike = 1, ndim: int | None = None, dtype: str = "int64",
+    ) -> TensorVariable:  # fmt: skip
+        """Return permutations of the numbers from 0 to ``n`` - 1, along a last axis."""
+        return self.gen(permutation, size, n, ndim=ndim, dtype=dtype)
+
+    def multinomial(
+        self, size: Any = None, n: TensorLike = 1, pvals: TensorLike = (0.5, 0.5),
+        ndim: int | None = None, dtype: str = "int64",
+    ) -> TensorVariable:  # fmt: skip
+        """Return how often each outcome occurs in ``n`` trials."""
+        return self.gen(multinomial, size, n, pvals, ndim=ndim, dtype=dtype)
+
+    def shuffle_row_elements(self, input: TensorVariable) -> TensorVariable:
+        """Return ``input`` with the elements of each row, along the last axis, shuffled.
+
+        The result has the random variable ``permutation``.
+        """
+        perm = self.permutation(size=input.shape[:-1], n=input.shape[-1], ndim=input.type.ndim - 1)
+        shuffled: Any = permute_row_elements(input, perm)
+        shuffled.permutation = perm
+        return shuffled
