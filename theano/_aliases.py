@@ -91,6 +91,7 @@ MADE = {
     "theano.gof.utils": _GOF,
     "theano.gof.vm": _GOF,
     "theano.misc": (),
+    "theano.misc.pkl_utils": ("opwise.py2.archives",),
     "theano.misc.safe_asarray": ("theano._aliases",),
     "theano.printing": ("opwise.graph.printing", "opwise.graph.drawing", "opwise.tensor.printing"),
     "theano.sandbox": (),

@@ -6,6 +6,8 @@ Text stays Unicode, and bytes stay bytes: only Python 2 took one for the other.
 from __future__ import annotations
 
 import builtins
+import contextlib
+import decimal
 import functools
 import importlib
 import importlib.util
@@ -106,18 +108,17 @@ def resolved(dotted: str) -> Any:
 def _given(dotted: str) -> Any:
     """Return what --py2 gives for a dotted name of the table.
 
-    Raises AttributeError if it gives nothing.
+    Raises AttributeError if it gives nothing, and the libraries of today do not have it.
     """
     changed = breakages.CHANGED.get(dotted)
     if changed is not None:
         return resolved(changed)
     old = breakages.NAMES[dotted]
-    if not old.given:
-        raise AttributeError(old.text)
     try:
-        return resolved(old.given)
-    except ImportError as error:
-        raise AttributeError(f"{old.text} ({error})") from None
+        return resolved(old.given or dotted)
+    except (ImportError, AttributeError) as error:
+        why = f" ({error})" if old.given else ""
+        raise AttributeError(f"{old.text}{why}") from None
 
 
 def attribute(owner: Any, name: str) -> Any:
@@ -146,11 +147,16 @@ is_own: Callable[[str], bool] = lambda name: False  # noqa: E731  (a default tha
 class _View:
     """A module as ``from module import name`` of Python 2 sees it."""
 
-    def __init__(self, module: types.ModuleType):
-        self._module = module
+    def __init__(self, module: types.ModuleType, names: Iterable[str]):
+        for name in names:
+            with contextlib.suppress(AttributeError):
+                setattr(self, name, getattr(module, name))
+            if f"{module.__name__}.{name}" in _DOTTED:
+                setattr(self, name, attribute(module, name))
 
-    def __getattr__(self, name: str) -> Any:
-        return attribute(self._module, name)
+
+#: the names that modules have only for converted code
+_DOTTED = {*breakages.NAMES, *breakages.CHANGED}
 
 
 def import_(
@@ -165,21 +171,25 @@ def import_(
     A module of the same package comes first; then those of the table ``breakages``, unless the user
     has one of that name.
     """
-    if level == 0:
-        if _has_sibling(name, globals or {}):
+    try:
+        if level == 0 and _has_sibling(name, globals or {}):
             level = 1
-        elif (name in breakages.NAMES or name in breakages.CHANGED) and not is_own(name):
-            try:
-                return _given(name)
-            except AttributeError as error:
-                raise ImportError(str(error), name=name) from None
-    module = builtins.__import__(name, globals, locals, fromlist or (), level)
+        elif level == 0 and name in _DOTTED and not is_own(name):
+            module = _given(name)
+            if "." in name and not fromlist:  # its parent has it as an attribute
+                return import_(name.partition(".")[0], globals, locals, (), 0)
+            return _seen(module, fromlist)
+        module = builtins.__import__(name, globals, locals, fromlist or (), level)
+        return _seen(module, fromlist)
+    except AttributeError as error:
+        raise ImportError(str(error), name=name) from None
+
+
+def _seen(module: Any, fromlist: tuple[str, ...] | None) -> Any:
+    """Return a module as ``from module import ...`` sees it."""
     if any(f"{module.__name__}.{part}" in _DOTTED for part in fromlist or ()):
-        return _View(module)
+        return _View(module, fromlist or ())
     return module
-
-
-_DOTTED = {*breakages.NAMES, *breakages.CHANGED}
 
 
 def _has_sibling(name: str, globals: Mapping[str, Any]) -> bool:
@@ -307,16 +317,12 @@ def sorted_(
 
 def round_(number: Any, ndigits: int = 0) -> Any:
     """Round half away from zero, to a float."""
-    if not isinstance(number, int | float):
+    if not isinstance(number, int | float) or not math.isfinite(number):
         return builtins.round(number, ndigits)
-    scale = 10.0**ndigits
-    scaled = abs(float(number)) * scale
-    rounded = math.floor(scaled)
-    if scaled - rounded >= 0.5:
-        rounded += 1
-    # a decimal that was written with so many digits stays that decimal
-    value = builtins.round(rounded / scale, max(ndigits, 0))
-    return math.copysign(value, number)
+    with decimal.localcontext() as context:
+        context.prec = 1100  # enough for every float
+        unit = decimal.Decimal(1).scaleb(-ndigits)
+        return float(decimal.Decimal(number).quantize(unit, decimal.ROUND_HALF_UP))
 
 
 def apply(function: Any, args: Any = (), kwargs: Any = None) -> Any:

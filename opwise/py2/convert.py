@@ -23,7 +23,7 @@ INSTALL = "pip install 'opwise[py2]'"
 #: a backslash that began no escape in Python 2: an even number of backslashes before it
 _ESCAPE = re.compile(r"((?<!\\)(?:\\\\)*)(\\[uUN])")
 #: keywords that were names in Python 2
-_KEYWORDS = {"async", "await", "nonlocal"}
+_KEYWORDS = {"async", "await"}
 
 
 class Parsed(NamedTuple):

@@ -94,6 +94,8 @@ class Facts:
         for part in index.elts if isinstance(index, ast.Tuple | ast.List) else [index]:
             if isinstance(part, ast.Slice):
                 found += [end for end in (part.lower, part.upper, part.step) if end is not None]
+            elif isinstance(part, ast.ListComp):
+                found.append(part.elt)
             else:
                 found.append(part)
         return found
