@@ -139,7 +139,8 @@ class PersistentSharedVariableID(PersistentGpuArrayID):
         if isinstance(obj, SharedVariable):
             if obj.name == _PICKLE:
                 raise ValueError(
-                    f"a shared variable has the name {_PICKLE!r}, which the archive needs: rename it"
+                    f"a shared variable has the name {_PICKLE!r}, which the archive needs for "
+                    "itself: rename it"
                 )
             if obj.name:
                 value = obj.get_value(borrow=True)

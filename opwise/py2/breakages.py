@@ -446,7 +446,7 @@ METHODS: dict[str, Old] = {
     **_rows(_METHODS_MATPLOTLIB, "gone from today's matplotlib"),
 }
 #: attributes that exist, but that programs for Python 2 mean otherwise
-CHANGED_METHODS = {"keys", "values", "items", "sort", "decode"}
+CHANGED_METHODS = {"keys", "values", "items", "sort", "decode", "encode"}
 
 #: attributes that converted programs look up by ``opwise.py2.builtin.attribute``
 ATTRIBUTES = {name.rpartition(".")[2] for name in [*NAMES, *CHANGED] if "." in name}

@@ -22,6 +22,8 @@ from opwise.py2 import breakages
 INSTALL = "pip install 'opwise[py2]'"
 #: a backslash that began no escape in Python 2: an even number of backslashes before it
 _ESCAPE = re.compile(r"((?<!\\)(?:\\\\)*)(\\[uUN])")
+#: an octal number of Python 2
+_OCTAL = re.compile(r"0+[1-7][0-7]*")
 #: keywords that were names in Python 2
 _KEYWORDS = {"async", "await"}
 
@@ -76,12 +78,19 @@ def parse(source: bytes | str, filename: str) -> Parsed:
         return Parsed(_located(tree), [])
     try:
         new, lines, rewritten = _refactored(text, filename)
-        return Parsed(_located(_parsed(new, filename), lines), rewritten)
     except SyntaxError:
         if tree is None:
             assert refused is not None
             raise refused from None
         return Parsed(_located(tree), [])
+    try:
+        return Parsed(_located(_parsed(new, filename), lines), rewritten)
+    except SyntaxError as error:
+        line = lines[(error.lineno or 1) - 1]
+        raise SyntaxError(
+            f"not converted to Python 3: {error.msg}",
+            (filename, line, None, text.splitlines()[line - 1]),
+        ) from None
 
 
 def parse_python3(source: bytes | str, filename: str) -> Parsed:
@@ -240,6 +249,8 @@ def _mend_tokens(tree: Any) -> None:
     for leaf in tree.leaves():
         if leaf.type == token.NAME and leaf.value in _KEYWORDS:
             leaf.value += "_"
+        elif leaf.type == token.NUMBER and _OCTAL.fullmatch(leaf.value):  # of 0777L
+            leaf.value = f"0o{leaf.value[1:]}"
         elif leaf.type == token.STRING and "\\" in leaf.value:
             prefix = leaf.value[: len(leaf.value) - len(leaf.value.lstrip("uUbBrR"))].lower()
             if prefix == "ur":

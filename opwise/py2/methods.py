@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-#: codecs of Python 2 from text to text
-_TEXT_CODECS = {"hex", "base64", "zlib", "bz2", "rot13", "uu", "string_escape"}
+#: codecs from bytes to bytes, which Python 2 had for text as well
+_BYTE_CODECS = {"hex", "base64", "zlib", "bz2", "uu"}
 
 
 def has_key(owner: Any) -> Any:
@@ -95,19 +95,38 @@ def sort_key(
 
 
 def decode(owner: Any) -> Any:
-    """Return the method of bytes; text is decoded already."""
+    """Return the method of bytes; text is decoded already, unless by a codec of bytes."""
     if not isinstance(owner, str):
         return owner.decode
 
     def decode(encoding: str = "utf-8", errors: str = "strict") -> Any:
-        if encoding.replace("-", "_").removesuffix("_codec") not in _TEXT_CODECS:
+        if not _is_of_bytes(encoding):
             return owner
         import codecs
 
-        name = "unicode_escape" if "escape" in encoding else encoding
-        return codecs.decode(owner.encode("latin-1"), name, errors)
+        return codecs.decode(owner.encode("latin-1"), encoding, errors)
 
     return decode
+
+
+def encode(owner: Any) -> Any:
+    """Return the method of text, which knows the codecs of bytes too."""
+    if not isinstance(owner, str):
+        return owner.encode
+
+    def encode(encoding: str = "utf-8", errors: str = "strict") -> Any:
+        if not _is_of_bytes(encoding):
+            return owner.encode(encoding, errors)
+        import codecs
+
+        encoded, _ = codecs.lookup(encoding).encode(owner.encode("latin-1"), errors)  # type: ignore
+        return encoded.decode("latin-1")
+
+    return encode
+
+
+def _is_of_bytes(encoding: str) -> bool:
+    return encoding.replace("-", "_").removesuffix("_codec") in _BYTE_CODECS
 
 
 # --- of arrays ------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The conversion: syntax, semantics, lines, encodings; the import of modules; what is left alone."""
+"""The conversion: syntax, semantics, lines, encodings; imports; what is left alone."""
 
 import ast
 import io
@@ -43,7 +43,7 @@ SYNTAX = [
     ("print ('a')", "a\n"),
     ("import sys\nprint >>sys.stdout, 'a', 1", "a 1\n"),
     ("from __future__ import print_function\nprint('a', 1, sep='-')", "a-1\n"),
-    ("print 0777, 0xFFL, 10L, 1 <> 2", "511 255 10 True\n"),
+    ("print 0777, 0xFFL, 10L, 010L, 00, 1 <> 2", "511 255 10 8 0 True\n"),
     (
         "print ur'\\d' + u'\\u0041', '\\u0041', len('\\N{x}'), '\\\\u0041'",
         "\\dA \\u0041 5 \\u0041\n",
@@ -114,7 +114,7 @@ def test_every_line_stays(capsys):
         "lines"
     result = [here(1), f((("x",), ()), 1)]
     """
-    (own, called), (x, inner, outer) = executed(text)["result"]
+    (own, called), (_, inner, outer) = executed(text)["result"]
     lines = textwrap.dedent(text).splitlines()
     assert own == inner == lines.index("    return sys._getframe().f_lineno, "
                                        "sys._getframe(1).f_lineno") + 1  # fmt: skip
@@ -181,7 +181,7 @@ def test_division_of_integer_variables(flag, dtype, expected):
 def test_the_division_of_integer_variables_can_be_an_error():
     with (
         change_flags(int_division="raise"),
-        pytest.raises(TypeError, match="x / 2 divides integers.*write //"),
+        pytest.raises(TypeError, match=r"x / 2 divides integers.*write //"),
     ):
         value("x / 2", x=T.iscalar("x"))
 
@@ -210,6 +210,7 @@ SEMANTICS = {
     "iter([3]).next()": 3,
     "(lambda x: x).func_name": "<lambda>",
     "'616263'.decode('hex'), 'abc'.decode('utf-8')": (b"abc", "abc"),
+    "'abc'.encode('hex'), u'abc'.encode('utf-8')": ("616263", b"abc"),
     "KeyError('why').message": "why",
     "__import__('string').join(['a', 'b'], '-')": "a-b",
 }
@@ -285,7 +286,7 @@ def test_gone_methods_of_arrays():
 def test_a_name_that_cannot_be_given_says_what_to_write():
     import scipy
 
-    with pytest.raises(AttributeError, match="scipy.weave is gone.*: write a C extension"):
+    with pytest.raises(AttributeError, match=r"scipy\.weave is gone.*: write a C extension"):
         value("scipy.weave", scipy=scipy)
     with pytest.raises(ImportError, match=r"numpy\.oldnumeric is gone from today's numpy: write"):
         executed("import numpy.oldnumeric")
@@ -303,9 +304,11 @@ IMPORTS = {
     "from cStringIO import StringIO; r = StringIO('a\\nb').readlines()": ["a\n", "b"],
     "import ConfigParser; r = ConfigParser.SafeConfigParser().sections()": [],
     "from Queue import Queue; q = Queue(); q.put(1); r = q.get()": 1,
-    "import urllib2, urlparse; r = urlparse.urlparse(urllib2.Request('http://a/b').full_url).path": (
-        "/b"
+    "import urllib2; r = urllib2.Request('http://a/b').full_url, urllib2.HTTPError.__name__": (
+        "http://a/b",
+        "HTTPError",
     ),
+    "import urlparse; r = urlparse.urlparse('http://a/b').path": "/b",
     "import urllib; r = urllib.urlencode({'a': 1}) + urllib.quote('/ ')": "a=1/%20",
     "from itertools import izip, imap; r = list(izip([1], imap(str, [2])))": [(1, "2")],
     "import xml.etree.cElementTree as ET; r = ET.fromstring('<a/>').tag": "a",
@@ -350,9 +353,9 @@ def test_files(tmp_path):
         path=path,
     )
     assert names["lines"] == [["a\r\n", "b"], ["a\n", "b"]] and names["binary"] == b"xy"
-    (tmp_path / "file").write_bytes(b"caf\xe9")
+    (tmp_path / "file").write_bytes(b"th\xe9")
     executed("with open(path) as a, open(path + '2', 'w') as b: b.write(a.read())", path=path)
-    assert (tmp_path / "file2").read_bytes() == b"caf\xe9"
+    assert (tmp_path / "file2").read_bytes() == b"th\xe9"
 
 
 # --- the user's modules ---------------------------------------------------------------------------
@@ -381,7 +384,12 @@ def test_modules_of_a_package_come_first(program):
         {
             "main.py": "import pack.part\nimport pack.absolute\nprint __name__, __file__",
             "pack/__init__.py": "",
-            "pack/part.py": "import string\nimport Queue\nfrom other import n\nprint string.own, n / 2, Queue.own",
+            "pack/part.py": """
+                import string
+                import Queue
+                from other import n
+                print string.own, n / 2, Queue.own
+                """,
             "pack/string.py": "own = 'implicit'",
             "pack/Queue.py": "own = 'mine'",
             "pack/other.py": "n = 5",
@@ -439,6 +447,12 @@ def test_errors_show_the_users_lines(program):
         'part.py", line 4, in fail',
     ]
     assert "return a / b" in done.stderr and "ZeroDivisionError" in done.stderr
+
+
+def test_what_cannot_be_converted_is_named():
+    with pytest.raises(SyntaxError, match="not converted to Python 3") as caught:
+        convert.compiled("print 'a', \\\n  'b'\nx = y.False\n", "old.py")
+    assert (caught.value.lineno, caught.value.text) == (3, "x = y.False")
 
 
 def test_errors_of_syntax_name_the_line(program):

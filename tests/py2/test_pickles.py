@@ -160,7 +160,7 @@ def test_an_archive_holds_arrays_by_name(tmp_path):
     for values, said in {
         (W, same): "several shared variables have the name 'W'",
         (theano.shared(np.ones(1)),): "has no name",
-        (theano.shared(np.ones(1), name="pkl"),): "'pkl', which the archive needs",
+        (theano.shared(np.ones(1), name="pkl"),): "'pkl', which the archive needs for itself",
     }.items():
         with pytest.raises(ValueError, match=said):
             dump(values, io.BytesIO(), persistent_id=strict)
