@@ -384,6 +384,8 @@ NAMES: dict[str, Old] = {
 #: names that exist, but that programs for Python 2 mean otherwise -> what --py2 gives
 CHANGED: dict[str, str] = {
     "pickle": "opwise.py2.pickles",
+    "numpy.array": "opwise.py2.library.array",
+    "numpy.asarray": "opwise.py2.library.asarray",
     "csv.reader": "opwise.py2.library.csv_reader",
     "csv.DictReader": "opwise.py2.library.csv_dict_reader",
 }
@@ -602,12 +604,16 @@ def find(tree: ast.Module, rewritten: list[tuple[str, int]]) -> tuple[list[Findi
     tree, rewritten: as ``convert.parse`` returns them.
     """
     facts = Facts(tree)
-    facts.is_python2 = bool(rewritten) or any(name in BUILTINS for name, _ in facts.free)
+    free = [(name, line) for name, line in facts.free if name not in facts.guarded]
+    facts.is_python2 = bool(rewritten) or any(name in BUILTINS for name, _ in free)
     found = {Finding(line, SYNTAX[what]) for what, line in rewritten}
-    found |= {Finding(line, BUILTINS[name].text) for name, line in facts.free if name in BUILTINS}
+    found |= {Finding(line, BUILTINS[name].text) for name, line in free if name in BUILTINS}
     for name, line in facts.used:
         for known in _prefixes(name):
+            if known in facts.guarded:
+                break
             if known in NAMES:
+                facts.is_python2 |= NAMES[known].since == "gone since Python 3.0"
                 found.add(Finding(line, NAMES[known].text))
                 break
     for node in ast.walk(tree):

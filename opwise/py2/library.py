@@ -149,6 +149,21 @@ minus_inf = -np.inf
 zero, minus_zero = 0.0, -0.0
 
 
+def array(values: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return numpy.array of values; rows of different lengths make an array of objects."""
+    try:
+        return np.array(values, *args, **kwargs)
+    except ValueError as error:
+        if args or "dtype" in kwargs or "inhomogeneous" not in str(error):
+            raise
+        return np.array(values, dtype=object, **kwargs)
+
+
+def asarray(values: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return numpy.asarray of values; rows of different lengths make an array of objects."""
+    return array(values, *args, **{"copy": None, **kwargs})
+
+
 def asscalar(a: Any) -> Any:
     return a.item()
 

@@ -81,6 +81,11 @@ class Facts:
             if isinstance(node, ast.Name) and node.id not in self.bound
         ]
         self._values = _assigned(tree)
+        guarded = _guarded(tree)
+        #: what the module uses only where it exists, or has another way
+        self.guarded = {
+            name for name, line in [*self.used, *self.free] if line in guarded
+        }  # fmt: skip
 
     def dotted(self, node: ast.AST) -> str | None:
         """Return the dotted name of what is imported, or the name of a builtin; else None."""
@@ -152,6 +157,34 @@ class Facts:
                     for value in values
                 )
         return False
+
+
+#: errors of a name that is missing
+_MISSING = {"ImportError", "ModuleNotFoundError", "NameError", "AttributeError", "Exception"}
+
+
+def _guarded(tree: ast.Module) -> set[int]:
+    """Return the lines of what is tried, with another way if it fails, or asks for the version."""
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Try | ast.If) and _is_guard(node):
+            found.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return found
+
+
+def _is_guard(node: ast.Try | ast.If) -> bool:
+    """Return whether a statement catches errors of missing names, or asks for the version."""
+    if isinstance(node, ast.If):
+        asked = {
+            getattr(part, "attr", getattr(part, "id", None)) for part in ast.walk(node.test)
+        }  # fmt: skip
+        return not asked.isdisjoint({"version_info", "PY2", "PY3"})
+    caught = {
+        getattr(part, "id", None)
+        for handler in node.handlers
+        for part in ast.walk(handler.type or ast.Name("Exception"))
+    }
+    return not caught.isdisjoint(_MISSING)
 
 
 def _is_float(node: ast.expr) -> bool:

@@ -108,6 +108,10 @@ NOT_FOUND = [
     "class A:\n  def bool(self): pass\nA().bool",
     "import string\nstring.ascii_letters, string.digits",
     "print('a', 1)",
+    "try:\n  import cPickle as pickle\nexcept ImportError:\n  import pickle\npickle.dump(1, f)",
+    "try:\n  xrange\nexcept NameError:\n  xrange = range\nxrange(3)",
+    "import sys\nif sys.version_info[0] == 2:\n  text = unicode\nelse:\n  text = str",
+    "import six\nif six.PY2:\n  import urllib2\n  urllib2.urlopen(x)",
 ]
 
 
@@ -115,6 +119,11 @@ NOT_FOUND = [
 def test_what_is_no_breakage(text):
     texts = [one for texts in found(text).values() for one in texts if "print state" not in one]
     assert not texts
+
+
+def test_what_is_guarded_elsewhere_counts():
+    text = "try:\n  import cPickle\nexcept KeyError:\n  pass\ntry:\n  x = 1\nexcept: xrange(3)\n"
+    assert list(found(text)) == [2]
 
 
 def test_lines_are_those_of_the_text():

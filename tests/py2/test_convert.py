@@ -273,6 +273,17 @@ def test_names_of_numpy_are_back_for_converted_modules_alone():
     assert names["r"] == 2 and names["float"] is float
 
 
+def test_arrays_of_rows_of_different_lengths():
+    for name in ("array", "asarray"):
+        ragged = value(f"np.{name}([[1, 2], [3]])", np=np)
+        assert ragged.dtype == object and ragged.shape == (2,)
+        assert value(f"np.{name}([[1, 2], [3, 4]], 'float32')", np=np).dtype == "float32"
+        with pytest.raises(ValueError, match="inhomogeneous"):
+            value(f"np.{name}([[1, 2], [3]], dtype=float)", np=np)
+    x = np.ones(2)
+    assert value("np.asarray(x) is x and np.array(x) is not x", np=np, x=x)
+
+
 def test_gone_methods_of_arrays():
     x = np.arange(4.0)
     assert value("x.ptp()", x=x) == 3
