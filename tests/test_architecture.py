@@ -32,6 +32,7 @@ LAYERS = [
     ("compile",),
     ("tuning",),
     ("testing",),
+    ("py2",),
     ("command",),
     ("legacy",),
     ("opwise", "__main__"),

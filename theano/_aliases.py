@@ -79,6 +79,7 @@ MADE = {
     "theano.gof.utils": _GOF,
     "theano.gof.vm": _GOF,
     "theano.misc": (),
+    "theano.misc.pkl_utils": ("opwise.py2.archives",),
     "theano.misc.safe_asarray": ("theano._safe_asarray",),
     "theano.printing": ("opwise.graph.printing", "opwise.graph.drawing", "opwise.tensor.printing"),
     "theano.sandbox": (),

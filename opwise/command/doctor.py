@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import importlib.util
 import os
 import platform
+import shlex
 import sys
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,9 +21,12 @@ from opwise.errors import DeviceError
 from opwise.linkers import blasload, blasthreads, cbuild, kernelcache, opwise_c, resources
 from opwise.linkers.trusted import Refused
 from opwise.profiling.files import printable, read_limited
+from opwise.py2 import breakages, convert
+from opwise.py2.convert import Parsed
+from opwise.py2.names import DottedNames
 
 
-@click.command(short_help="Show what opwise finds here, and which names of a program it lacks.")
+@click.command(short_help="Show what opwise finds here, and what programs lack.")
 @click.argument("paths", metavar="[FILES]...", nargs=-1, type=files.PROFILES)
 @click.option(
     "--coverage", metavar="[MODULE]", is_flag=False, flag_value=coverage.EVERY,
@@ -34,8 +36,9 @@ def doctor(paths: tuple[Path, ...], coverage: str | None) -> None:
     """Show the compiler, BLAS, processors, cache and GPU that opwise finds.
 
     With FILES (programs, or folders of programs), also list the names of theano that they use and
-    opwise lacks; the exit status is 1 if there are any. With --coverage, show which names of Theano
-    1.0.5 and of all its releases since 0.6.0 work, and why the others raise.
+    opwise lacks, and what they use that has gone from Python, numpy and other libraries; the exit
+    status is 1 if there is any. Programs for Python 2 are examined too. With --coverage, show which
+    names of Theano 1.0.5 and of all its releases since 0.6.0 work, and why the others raise.
     """
     if coverage is not None:
         click.echo("\n".join(covered(coverage)))
@@ -63,23 +66,35 @@ def _programs(paths: Sequence[Path]) -> list[Path]:
 
 
 def _examined(script: Path, is_named: bool) -> bool | None:
-    """Print which names a program lacks; return whether it lacks none, None if it uses none.
+    """Print what a program lacks; return whether it lacks nothing.
 
-    is_named: whether the user named it; a file of a folder that uses no name is not printed.
+    is_named: whether the user named it; a file of a folder that uses no name of theano and lacks
+    nothing is not printed, and None returned.
     """
     name = printable(str(script))
     try:
-        used, missing = names(script)
-    except (SyntaxError, OSError) as error:
-        what = "is not Python 3" if isinstance(error, SyntaxError) else "cannot be read"
+        parsed = parse(script)
+    except (SyntaxError, OSError, ValueError) as error:
+        what = "is not Python" if isinstance(error, SyntaxError) else "cannot be read"
         click.echo(f"{name} {what}: {printable(str(error))}", err=True)
         return False
-    if not used and not is_named:
+    used, missing = theano_names(parsed)
+    broken, is_python2 = breakages.find(parsed.tree, parsed.rewritten)
+    if not (used or broken or is_named):
         return None
-    click.echo(f"{name}: {len(used)} names of theano, {len(missing)} missing")
-    for what, line in missing:
-        click.echo(f"  {name}:{line}: {what}")
-    return not missing
+    language = " is Python 2" if is_python2 else ""
+    old = f", {len(broken)} that Python or libraries have given up" if broken else ""
+    click.echo(f"{name}{language}: {len(used)} names of theano, {len(missing)} missing{old}")
+    lacking = [(line, text) for text, line in missing]
+    lines: dict[str, list[int]] = {}
+    for line, text in sorted(lacking + [(finding.line, finding.text) for finding in broken]):
+        lines.setdefault(text, []).append(line)
+    for text, (first, *others) in lines.items():
+        also = f" (also in line {', '.join(map(str, dict.fromkeys(others)))})" if others else ""
+        click.echo(f"  {name}:{first}: {text}{also}")
+    if is_python2:
+        click.echo(f"  to run it without a change: opwise run --py2 {shlex.quote(name)}")
+    return not (missing or broken)
 
 
 # --- this computer --------------------------------------------------------------------------------
@@ -145,63 +160,37 @@ def scripts(folder: Path) -> list[Path]:
     return found
 
 
+def parse(script: Path) -> Parsed:
+    """Return the syntax tree of a program for Python 3 or Python 2.
+
+    Raises SyntaxError if it does not parse, and OSError or ValueError if it cannot be read.
+    """
+    text = read_limited(script)
+    try:
+        return convert.parse_python3(text, str(script))
+    except SyntaxError as error:
+        if convert.is_available():
+            return convert.parse(text, str(script))
+        raise SyntaxError(f"{error}; to have it examined as Python 2: {convert.INSTALL}") from None
+
+
 def names(script: Path) -> tuple[set[str], list[tuple[str, int]]]:
     """Return (the names of theano that a script uses, (text, line) of those that opwise lacks).
 
-    Raises SyntaxError if the script does not parse, and OSError if it cannot be read.
+    Raises what ``parse`` raises.
     """
-    found = _Names()
-    try:
-        text = read_limited(script)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the text of the program
-            tree = ast.parse(text, str(script))
-        found.visit(tree)
-    except (ValueError, RecursionError, MemoryError) as error:  # null bytes; nested too deep
-        raise SyntaxError(str(error) or type(error).__name__) from None
+    return theano_names(parse(script))
+
+
+def theano_names(parsed: Parsed) -> tuple[set[str], list[tuple[str, int]]]:
+    """Return (the names of theano that a module uses, (text, line) of those that opwise lacks)."""
+    found = DottedNames()
+    found.visit(parsed.tree)
+    used: dict[str, int] = {}
+    for name, line in found.used:
+        if name.partition(".")[0] == "theano":
+            used.setdefault(name, line)
     lacking = importlib.import_module("theano._coverage").lacking
-    texts = {(lacking(name), line) for name, line in found.used.items()}
+    texts = {(lacking(name), line) for name, line in used.items()}
     missing = [(text, line) for text, line in texts if text is not None]
-    return set(found.used), sorted(missing, key=lambda pair: (pair[1], pair[0]))
-
-
-class _Names(ast.NodeVisitor):
-    """Collects dotted names that start at an import of theano, with the first line of each."""
-
-    def __init__(self) -> None:
-        self.used: dict[str, int] = {}
-        self.known: dict[str, str] = {}
-
-    def _note(self, name: str, line: int) -> None:
-        self.used.setdefault(name, line)
-
-    def visit_Import(self, node: ast.Import) -> None:
-        for alias in node.names:
-            if alias.name.split(".")[0] == "theano":
-                self._note(alias.name, node.lineno)
-                self.known[alias.asname or "theano"] = alias.name if alias.asname else "theano"
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        if node.level or node.module is None or node.module.split(".")[0] != "theano":
-            return
-        for alias in node.names:
-            name = node.module if alias.name == "*" else f"{node.module}.{alias.name}"
-            self._note(name, node.lineno)
-            if alias.name != "*":
-                self.known[alias.asname or alias.name] = name
-
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        name = self._dotted(node)
-        if name is None:
-            self.generic_visit(node)
-        else:
-            self._note(name, node.lineno)
-
-    def _dotted(self, node: ast.expr) -> str | None:
-        parts: list[str] = []
-        while isinstance(node, ast.Attribute):
-            parts.append(node.attr)
-            node = node.value
-        if not isinstance(node, ast.Name) or node.id not in self.known:
-            return None
-        return ".".join([self.known[node.id], *reversed(parts)])
+    return set(used), sorted(missing, key=lambda pair: (pair[1], pair[0]))

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from opwise.profiling.process import status_environment
+from opwise.py2 import convert
 
 #: the type of an argument: the script of a program
 SCRIPT: click.Path = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -35,6 +36,8 @@ class PythonProgram:
     is_module: bool = False
     #: the arguments of the program
     args: tuple[str, ...] = ()
+    #: whether it was written for Python 2
+    is_python2: bool = False
 
     @property
     def stem(self) -> str:
@@ -49,7 +52,8 @@ class PythonProgram:
     def command(self, script: Path | None = None) -> list[str]:
         """Return the command line that runs it. script: another path of the script."""
         words = ["-m", self.name] if self.is_module else [str(script or self.name)]
-        return [sys.executable, *words, *self.args]
+        converter = ["-m", "opwise.py2"] if self.is_python2 else []
+        return [sys.executable, *converter, *words, *self.args]
 
 
 class _ProgramType(click.Path):
@@ -68,10 +72,14 @@ SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
 def program(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the arguments ``[-m] SCRIPT [ARGS]...`` to a command, as its keyword ``program``."""
+    """Add ``[--py2] [-m] SCRIPT [ARGS]...`` to a command, as its keyword ``program``."""
 
-    def run(*, module: bool, program: PythonProgram, args: tuple[str, ...], **options: Any) -> None:
-        command(program=replace(program, args=args), **options)
+    def run(
+        *, module: bool, program: PythonProgram, args: tuple[str, ...], py2: bool, **options: Any
+    ) -> None:
+        if py2 and not convert.is_available():
+            raise click.ClickException(f"--py2 needs the package fissix: {convert.INSTALL}")
+        command(program=replace(program, args=args, is_python2=py2), **options)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     vars(run)["__click_params__"] = getattr(command, "__click_params__", [])
@@ -84,6 +92,11 @@ def program(command: Callable[..., None]) -> Callable[..., None]:
             is_flag=True,
             is_eager=True,
             help="Run a module or package: SCRIPT is its name, as for python -m.",
+        ),
+        click.option(
+            "--py2",
+            is_flag=True,
+            help="Run a program for Python 2: it and its modules are converted as they are loaded.",
         ),
     ):
         run = part(run)

@@ -44,6 +44,9 @@ _VALUES = (
      "What to do when a tensor variable of dtype float64 is created."),
     ("cast_policy", EnumStr("custom", "numpy+floatX"),
      "The rule for the dtype of a Python number in an expression.", KEY),
+    ("int_division", EnumStr("int", "raise", "floatX"),
+     "The result of / between integer variables in programs for Python 2 (opwise run --py2): the "
+     "floor, an error, or a quotient of dtype floatX. In Python 3, / is true division."),
     ("pickle_test_value", BoolParam(True),
      "Keep tag.test_value when a variable is pickled."),
     ("tensor.cmp_sloppy", IntParam(0, up_to(2)),

@@ -44,8 +44,6 @@ _NO_SUCH_BUG = "opwise never had this bug of old Theano versions"
 # fmt: off
 IGNORED: tuple[tuple[Any, ...], ...] = (
     # dtypes, pickling, shapes
-    ("int_division", EnumStr("int", "raise", "floatX"),
-     "The result of / between integers in Python 2.", "in Python 3, / is true division"),
     ("unpickle_function", BoolParam(True),
      "Unpickle functions; otherwise they become None.", "functions are always unpickled"),
     ("reoptimize_unpickled_function", BoolParam(False),

@@ -1,6 +1,6 @@
 """Graphs as pictures: ``dot_source`` writes the DOT language, ``pydotprint`` renders it.
 
-Rendering runs the program dot of Graphviz.
+Rendering runs the program dot of Graphviz. Without it, ``pydotprint`` writes the text instead.
 """
 
 from __future__ import annotations
@@ -69,8 +69,9 @@ def pydotprint(
     print_output_file: print the path of the file.
     return_image: return the picture as bytes and write no file.
 
-    Raises FileNotFoundError if Graphviz is not installed, and ValueError if it does not have the
-    format.
+    If Graphviz is not installed, pydotprint warns and writes the text into a file that ends in
+    .dot instead; with return_image it raises FileNotFoundError. Raises ValueError if Graphviz does
+    not have the format.
     """
     style = _Style(
         compact, with_ids, high_contrast, bool(cond_highlight),
@@ -85,9 +86,9 @@ def pydotprint(
     outfile = str(outfile)
     if not outfile.endswith(f".{format}"):
         outfile = f"{outfile}.{format}"
-    _write(source, outfile, format)
+    written = _write(source, outfile, format)
     if print_output_file:
-        print("The output file is available at", outfile)
+        print("The output file is available at", written)
     if scan_graphs:
         stem, extension = os.path.splitext(outfile)
         for i, node in enumerate(_loops(fct)):
@@ -107,10 +108,20 @@ def pydotprint_variables(
     return pydotprint(vars, outfile=outfile, format=format, **kwargs)
 
 
-def _write(source: str, outfile: str, format: str) -> None:
-    data = _render(source, format)
+def _write(source: str, outfile: str, format: str) -> str:
+    """Write a picture, or without Graphviz its text; return the path of the file."""
+    try:
+        data = _render(source, format)
+    except FileNotFoundError as error:
+        picture, outfile = outfile, f"{outfile.removesuffix(format)}dot"
+        data = source.encode()
+        provenance.warn(
+            f"{error} The text is now in {outfile}; where Graphviz is installed, draw it by: dot "
+            f"-T{format} {outfile} -o {picture}"
+        )
     with open(outfile, "wb") as f:
         f.write(data)
+    return outfile
 
 
 def _render(source: str, format: str) -> bytes:

@@ -399,11 +399,11 @@ def test_doctor_of_a_program_that_lacks_nothing(call, script):
     assert result.exit_code == 0 and "0 missing" in result.output
 
 
-@pytest.mark.parametrize("text", [b"print 'hello'", b"a = 1\0", b"\xff\xfe", b"(" * 100_000])
+@pytest.mark.parametrize("text", [b"print 'hello", b"a = 1\0", b"\xff\xfe(", b"(" * 100_000])
 def test_doctor_of_files_that_are_not_python(call, tmp_path, text):
     (tmp_path / "old.py").write_bytes(text)
     result = call("doctor", tmp_path / "old.py")
-    assert result.exit_code == 1 and "is not Python 3" in result.output
+    assert result.exit_code == 1 and "is not Python" in result.output
 
 
 def test_doctor_of_a_folder_and_several_files(call, tmp_path):
@@ -423,10 +423,10 @@ def test_doctor_of_a_folder_and_several_files(call, tmp_path):
     (tmp_path / "own.py").write_text(r"import theano; x = '\d'")
     result = call("doctor", inside, tmp_path / "own.py", inside / "good.py")
     assert result.exit_code == 1
-    assert result.output.count("names of theano") == 3
+    assert result.output.count("names of theano") == 4
     assert "1 of 5 files use no name of theano" in result.output
     assert f"{inside}/part/bad.py:2: opwise has no theano.no_such_name" in result.output
-    assert f"{inside}/part/old.py is not Python 3" in result.stderr
+    assert f"{inside}/part/old.py is Python 2: 0 names of theano" in result.output
     assert "not_mine" not in result.output
     assert call("doctor", tmp_path / "own.py", inside / "good.py").exit_code == 0
     empty = call("doctor", inside / ".git" / "..", "no-such-folder")

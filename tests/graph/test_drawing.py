@@ -153,10 +153,21 @@ def test_drawing_another_object_raises(tmp_path):
         written(tmp_path, 3)
 
 
-def test_without_graphviz_the_error_says_what_to_install(drawn, tmp_path, monkeypatch):
+def test_without_graphviz_the_text_is_written_with_a_warning(drawn, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    text = tmp_path / "graph.dot"
+    said = rf"cannot run Graphviz.*Install graphviz.*now in {text};.*dot -Tpng {text} -o .*\.png$"
+    with pytest.warns(UserWarning, match=said):
+        pydotprint(drawn[-1], tmp_path / "graph.png")
+    assert [path.name for path in tmp_path.iterdir()] == ["graph.dot"]
+    assert text.read_text() == dot_source(drawn[-1])
+    assert capsys.readouterr().out == f"The output file is available at {text}\n"
+
+
+def test_without_graphviz_there_is_no_image_to_return(drawn, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"cannot run Graphviz.*Install graphviz"):
-        pydotprint(drawn[-1], tmp_path / "graph.png")
+        pydotprint(drawn[-1], return_image=True)
     assert not list(tmp_path.iterdir())
 
 

@@ -1,0 +1,630 @@
+"""What worked when old programs were written and no longer does: the one table of it.
+
+``opwise doctor`` reports what the table finds in a program, and ``opwise run --py2`` gives programs
+what the table names. Each kind of breakage has its part below: syntax, names of modules, attributes
+of objects, and patterns, which are functions.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from opwise.py2.names import Facts
+
+
+@dataclass(frozen=True)
+class Old:
+    """A name that is gone or changed."""
+
+    #: the dotted name, or that of an attribute of objects
+    name: str
+    #: since when, as in "time.clock is gone since Python 3.8"
+    since: str
+    #: what to write instead
+    new: str
+    #: the dotted name of what ``opwise run --py2`` gives instead; "": nothing
+    given: str
+
+    @property
+    def text(self) -> str:
+        """What is wrong and what to do, for users."""
+        return f"{self.name} is {self.since}: write {self.new}"
+
+
+def _rows(table: str, since: str, prefix: str = "") -> dict[str, Old]:
+    """Return {name: Old} of lines ``name  new  given``, separated by two spaces or more.
+
+    given: the dotted name of what --py2 gives (default: ``new``), or "nothing".
+    """
+    rows = {}
+    for line in table.strip().splitlines():
+        name, new, *given = re.split(r"\s{2,}", line.strip())
+        what = given[0] if given else new
+        rows[name] = Old(name, since, f"{prefix}{new}", "" if what == "nothing" else what)
+    return rows
+
+
+# --- syntax ---------------------------------------------------------------------------------------
+
+#: a fixer of fissix -> the syntax that it rewrites and what to write
+SYNTAX = {
+    "print": "the print statement is gone since Python 3.0: write print(...)",
+    "except": "except E, e is gone since Python 3.0: write except E as e",
+    "raise": "raise E, value is gone since Python 3.0: write raise E(value)",
+    "exec": "the exec statement is gone since Python 3.0: write exec(code, globals)",
+    "repr": "backticks are gone since Python 3.0: write repr(...)",
+    "ne": "<> is gone since Python 3.0: write !=",
+    "numliterals": "0777 and 10L are gone since Python 3.0: write 0o777 and 10",
+    "tuple_params": "tuples as parameters are gone since Python 3.0: unpack them in the body",
+    "paren": "[x for x in 1, 2] is gone since Python 3.0: write [x for x in (1, 2)]",
+    "throw": "throw(E, value) is gone since Python 3.12: write throw(E(value))",
+}
+
+# --- names of modules -----------------------------------------------------------------------------
+
+# builtins: given by ``opwise.py2.builtin``
+_BUILTINS = """
+    xrange                      range
+    unicode                     str
+    basestring                  str
+    long                        int
+    unichr                      chr
+    raw_input                   input
+    file                        open
+    reduce                      functools.reduce
+    cmp                         (a > b) - (a < b)
+    apply                       f(*args, **kwargs)
+    execfile                    exec(open(path).read())
+    reload                      importlib.reload
+    intern                      sys.intern
+    buffer                      memoryview
+    coerce                      an explicit conversion
+    StandardError               Exception
+"""
+_PYTHON_3 = """
+    cPickle                     pickle                              opwise.py2.pickles
+    StringIO                    io.StringIO                         opwise.py2.library.StringIO
+    cStringIO                   io.StringIO                         opwise.py2.library.StringIO
+    ConfigParser                configparser                        opwise.py2.library.ConfigParser
+    Queue                       queue
+    copy_reg                    copyreg
+    thread                      _thread
+    commands                    subprocess
+    urllib2                     urllib.request                      opwise.py2.library.urllib2
+    urlparse                    urllib.parse
+    httplib                     http.client
+    cookielib                   http.cookiejar
+    Cookie                      http.cookies
+    BaseHTTPServer              http.server
+    SimpleHTTPServer            http.server
+    SocketServer                socketserver
+    HTMLParser                  html.parser
+    htmlentitydefs              html.entities
+    robotparser                 urllib.robotparser
+    xmlrpclib                   xmlrpc.client
+    anydbm                      dbm
+    dumbdbm                     dbm.dumb
+    gdbm                        dbm.gnu
+    repr                        reprlib
+    Tkinter                     tkinter
+    tkMessageBox                tkinter.messagebox
+    tkFileDialog                tkinter.filedialog
+    __builtin__                 builtins                            opwise.py2.builtin.MODULE
+    exceptions                  builtins
+    sets                        set and frozenset                   opwise.py2.library.sets
+    md5                         hashlib.md5                         opwise.py2.library.md5
+    sha                         hashlib.sha1                        opwise.py2.library.sha
+    UserDict                    collections.UserDict                opwise.py2.library.user_types
+    UserList                    collections.UserList                opwise.py2.library.user_types
+    future_builtins             builtins
+    email.MIMEText              email.mime.text
+    email.MIMEMultipart         email.mime.multipart
+    urllib.urlopen              urllib.request.urlopen
+    urllib.urlretrieve          urllib.request.urlretrieve
+    urllib.urlcleanup           urllib.request.urlcleanup
+    urllib.URLopener            urllib.request.URLopener
+    urllib.FancyURLopener       urllib.request.FancyURLopener
+    urllib.urlencode            urllib.parse.urlencode
+    urllib.quote                urllib.parse.quote
+    urllib.quote_plus           urllib.parse.quote_plus
+    urllib.unquote              urllib.parse.unquote
+    urllib.unquote_plus         urllib.parse.unquote_plus
+    sys.maxint                  sys.maxsize
+    sys.setdefaultencoding      nothing: text is Unicode            opwise.py2.library.ignore
+    sys.exc_clear               nothing                             opwise.py2.library.ignore
+    sys.exc_type                sys.exc_info()[0]                   nothing
+    sys.exc_value               sys.exc_info()[1]                   nothing
+    os.getcwdu                  os.getcwd
+    os.errno                    errno
+    os.spawnvp                  subprocess.call                     nothing
+    itertools.izip              zip
+    itertools.imap              map
+    itertools.ifilter           filter
+    itertools.izip_longest      itertools.zip_longest
+    itertools.ifilterfalse      itertools.filterfalse
+    operator.div                operator.floordiv or truediv        opwise.py2.builtin.divide
+    operator.isCallable         callable
+    operator.sequenceIncludes   operator.contains
+    operator.isSequenceType     collections.abc.Sequence            opwise.py2.library.is_sequence
+    operator.isMappingType      collections.abc.Mapping             opwise.py2.library.is_mapping
+    operator.isNumberType       numbers.Number                      opwise.py2.library.is_number
+    string.letters              string.ascii_letters
+    string.lowercase            string.ascii_lowercase
+    string.uppercase            string.ascii_uppercase
+    string.join                 the method join of text             opwise.py2.library.join
+    string.joinfields           the method join of text             opwise.py2.library.join
+    string.split                the method split of text            str.split
+    string.splitfields          the method split of text            str.split
+    string.replace              the method replace of text          str.replace
+    string.strip                the method strip of text            str.strip
+    string.lstrip               the method lstrip of text           str.lstrip
+    string.rstrip               the method rstrip of text           str.rstrip
+    string.lower                the method lower of text            str.lower
+    string.upper                the method upper of text            str.upper
+    string.capitalize           the method capitalize of text       str.capitalize
+    string.find                 the method find of text             str.find
+    string.rfind                the method rfind of text            str.rfind
+    string.index                the method index of text            str.index
+    string.count                the method count of text            str.count
+    string.zfill                the method zfill of text            opwise.py2.library.zfill
+    string.ljust                the method ljust of text            str.ljust
+    string.rjust                the method rjust of text            str.rjust
+    string.center               the method center of text           str.center
+    string.translate            the method translate of text        str.translate
+    string.maketrans            str.maketrans
+    string.atoi                 int
+    string.atol                 int
+    string.atof                 float
+    types.StringType            str
+    types.UnicodeType           str
+    types.StringTypes           str                                 opwise.py2.library.string_types
+    types.IntType               int
+    types.LongType              int
+    types.FloatType             float
+    types.ComplexType           complex
+    types.BooleanType           bool
+    types.ListType              list
+    types.TupleType             tuple
+    types.DictType              dict
+    types.DictionaryType        dict
+    types.NoneType              type(None)                          opwise.py2.library.none_type
+    types.ObjectType            object
+    types.TypeType              type
+    types.ClassType             type
+    types.InstanceType          object
+    types.FileType              io.IOBase
+    types.SliceType             slice
+    types.UnboundMethodType     types.FunctionType
+"""
+_PYTHON_35 = """
+    inspect.getargspec          inspect.getfullargspec              opwise.py2.library.getargspec
+    inspect.getmoduleinfo       inspect.getmodulename               nothing
+"""
+_PYTHON_38 = """
+    time.clock                  time.perf_counter                   time.process_time
+    cgi.escape                  html.escape
+    platform.linux_distribution  the package distro                 nothing
+    platform.dist               the package distro                  nothing
+"""
+_PYTHON_39 = """
+    fractions.gcd               math.gcd
+    xml.etree.cElementTree      xml.etree.ElementTree
+    base64.decodestring         base64.decodebytes                  opwise.py2.library.decode_base64
+    base64.encodestring         base64.encodebytes                  opwise.py2.library.encode_base64
+"""
+_PYTHON_310 = "\n".join(
+    f"collections.{name}  collections.abc.{name}"
+    for name in "Mapping MutableMapping Sequence MutableSequence Set MutableSet Iterable Iterator "
+    "Callable Hashable Sized Container Generator ItemsView KeysView ValuesView".split()
+)
+_PYTHON_312 = """
+    imp                         importlib                           opwise.py2.library.imp
+    distutils                   setuptools                          setuptools
+    asyncore                    asyncio                             nothing
+    asynchat                    asyncio                             nothing
+"""
+_PYTHON_313 = """
+    pipes.quote                 shlex.quote
+    cgi                         the package legacy-cgi              nothing
+    imghdr                      the package filetype                nothing
+"""
+_NUMPY_1 = """
+    numpy.float                 float
+    numpy.int                   int
+    numpy.complex               complex
+    numpy.object                object
+    numpy.str                   str
+    numpy.unicode               str
+    numpy.typeDict              numpy.sctypeDict
+    numpy.asscalar              x.item()                            opwise.py2.library.asscalar
+    numpy.alen                  len
+    numpy.rank                  numpy.ndim
+    numpy.oldnumeric            numpy                               nothing
+    numpy.loads                 pickle.loads                        opwise.py2.pickles.loads
+    numpy.fft.fftpack           numpy.fft
+    numpy.random.random_integers  numpy.random.randint  opwise.py2.library.random_integers
+"""
+_NUMPY_BACK = """
+    numpy.bool                  bool
+    numpy.long                  int
+"""
+_NUMPY_2 = """
+    numpy.float_                numpy.float64
+    numpy.complex_              numpy.complex128
+    numpy.longfloat             numpy.longdouble
+    numpy.singlecomplex         numpy.complex64
+    numpy.cfloat                numpy.complex128
+    numpy.clongfloat            numpy.clongdouble
+    numpy.string_               numpy.bytes_
+    numpy.unicode_              numpy.str_
+    numpy.Inf                   numpy.inf
+    numpy.Infinity              numpy.inf
+    numpy.infty                 numpy.inf
+    numpy.PINF                  numpy.inf
+    numpy.NINF                  -numpy.inf                          opwise.py2.library.minus_inf
+    numpy.NaN                   numpy.nan
+    numpy.NAN                   numpy.nan
+    numpy.PZERO                 0.0                                 opwise.py2.library.zero
+    numpy.NZERO                 -0.0                                opwise.py2.library.minus_zero
+    numpy.product               numpy.prod
+    numpy.cumproduct            numpy.cumprod
+    numpy.alltrue               numpy.all
+    numpy.sometrue              numpy.any
+    numpy.round_                numpy.round
+    numpy.msort                 numpy.sort(x, axis=0)               opwise.py2.library.msort
+    numpy.in1d                  numpy.isin                          opwise.py2.library.in1d
+    numpy.trapz                 numpy.trapezoid
+    numpy.row_stack             numpy.vstack
+    numpy.mat                   numpy.asmatrix
+    numpy.cast                  x.astype(dtype)                     opwise.py2.library.cast
+    numpy.issctype              an own check of the dtype           nothing
+    numpy.issubclass_           issubclass
+    numpy.issubsctype           numpy.issubdtype
+    numpy.obj2sctype            numpy.dtype(x).type                 opwise.py2.library.scalar_type
+    numpy.find_common_type      numpy.result_type                   opwise.py2.library.common_type
+    numpy.asfarray              numpy.asarray(x, dtype=float)       opwise.py2.library.asfarray
+    numpy.compat                the functions of Python 3           nothing
+    numpy.tostring              x.tobytes()                         nothing
+"""
+_NUMPY_FROMSTRING = """
+    numpy.fromstring            numpy.frombuffer                    opwise.py2.library.fromstring
+"""
+_SCIPY = """
+    scipy.weave                 a C extension, for example by Cython  nothing
+    scipy.misc.imread           imageio.v3.imread                   opwise.py2.library.imread
+    scipy.misc.imsave           imageio.v3.imwrite                  opwise.py2.library.imsave
+    scipy.misc.imresize         PIL.Image.Image.resize              opwise.py2.library.imresize
+    scipy.misc.toimage          PIL.Image.fromarray                 opwise.py2.library.toimage
+    scipy.misc.fromimage        numpy.asarray(image)                numpy.asarray
+    scipy.misc.imrotate         scipy.ndimage.rotate                nothing
+    scipy.misc.imfilter         scipy.ndimage                       nothing
+    scipy.misc.bytescale        an explicit scaling                 opwise.py2.library.bytescale
+    scipy.misc.lena             scipy.datasets.ascent
+    scipy.misc.ascent           scipy.datasets.ascent
+    scipy.misc.face             scipy.datasets.face
+    scipy.misc.electrocardiogram  scipy.datasets.electrocardiogram
+    scipy.misc.logsumexp        scipy.special.logsumexp
+    scipy.misc.factorial        scipy.special.factorial
+    scipy.misc.comb             scipy.special.comb
+    scipy.misc.derivative       scipy.differentiate.derivative      nothing
+    scipy.misc                  scipy.special or imageio            opwise.py2.library.scipy_misc
+    scipy.signal.hann           scipy.signal.windows.hann
+    scipy.signal.hanning        scipy.signal.windows.hann
+    scipy.signal.hamming        scipy.signal.windows.hamming
+    scipy.signal.gaussian       scipy.signal.windows.gaussian
+    scipy.integrate.simps       scipy.integrate.simpson             opwise.py2.library.simps
+    scipy.integrate.trapz       scipy.integrate.trapezoid
+    scipy.integrate.cumtrapz    scipy.integrate.cumulative_trapezoid
+    scipy.stats.betai           scipy.special.betainc
+    scipy.linalg.pinv2          scipy.linalg.pinv
+    scipy.interp                numpy.interp
+    scipy.randn                 numpy.random.randn
+    scipy.rand                  numpy.random.rand
+    scipy.zeros                 numpy.zeros
+    scipy.ones                  numpy.ones
+    scipy.array                 numpy.array
+    scipy.dot                   numpy.dot
+    scipy.exp                   numpy.exp
+    scipy.log                   numpy.log
+    scipy.sqrt                  numpy.sqrt
+    scipy.mean                  numpy.mean
+    scipy.sum                   numpy.sum
+    scipy.random                numpy.random
+    scipy.pi                    numpy.pi
+    scipy.float32               numpy.float32
+    scipy.float64               numpy.float64
+"""
+_MATPLOTLIB = """
+    matplotlib.pyplot.hold      nothing: axes keep what they show   opwise.py2.library.ignore
+    matplotlib.pyplot.ishold    True                                nothing
+    matplotlib.pyplot.spectral  matplotlib.pyplot.nipy_spectral
+    matplotlib.cm.spectral      matplotlib.cm.nipy_spectral
+    matplotlib.cm.get_cmap      matplotlib.pyplot.get_cmap
+    matplotlib.finance          the package mplfinance              nothing
+    matplotlib.mlab.PCA         sklearn.decomposition.PCA           nothing
+    matplotlib.mlab.normpdf     scipy.stats.norm.pdf
+    matplotlib.mlab.rec2csv     numpy.savetxt                       nothing
+    matplotlib.mlab.csv2rec     numpy.genfromtxt                    nothing
+    matplotlib.mlab.griddata    scipy.interpolate.griddata
+    matplotlib.nxutils          matplotlib.path.Path                nothing
+    matplotlib.delaunay         matplotlib.tri                      nothing
+    pylab.hold                  nothing: axes keep what they show   opwise.py2.library.ignore
+"""
+_OTHERS = """
+    sklearn.cross_validation    sklearn.model_selection
+    sklearn.grid_search         sklearn.model_selection
+    sklearn.externals.joblib    joblib
+    Image                       PIL.Image
+    ImageDraw                   PIL.ImageDraw
+    PIL.Image.ANTIALIAS         PIL.Image.LANCZOS
+"""
+
+#: a builtin -> what became of it
+BUILTINS: dict[str, Old] = _rows(_BUILTINS, "gone since Python 3.0")
+#: the dotted name of a module, or of an attribute of one of a module -> what became of it
+NAMES: dict[str, Old] = {
+    **_rows(_PYTHON_3, "gone since Python 3.0"),
+    **_rows(_PYTHON_35, "gone since Python 3.11"),
+    **_rows(_PYTHON_38, "gone since Python 3.8"),
+    **_rows(_PYTHON_39, "gone since Python 3.9"),
+    **_rows(_PYTHON_310, "gone since Python 3.10"),
+    **_rows(_PYTHON_312, "gone since Python 3.12"),
+    **_rows(_PYTHON_313, "gone since Python 3.13"),
+    **_rows(_NUMPY_1, "gone from today's numpy"),
+    **_rows(_NUMPY_BACK, "another type since numpy 2.0"),
+    **_rows(_NUMPY_2, "gone since numpy 2.0"),
+    **_rows(_NUMPY_FROMSTRING, "for text alone since numpy 2.3"),
+    **_rows(_SCIPY, "gone from today's scipy"),
+    **_rows(_MATPLOTLIB, "gone from today's matplotlib"),
+    **_rows(_OTHERS, "gone from today's releases"),
+}
+#: names that exist, but that programs for Python 2 mean otherwise -> what --py2 gives
+CHANGED: dict[str, str] = {
+    "pickle": "opwise.py2.pickles",
+    "numpy.array": "opwise.py2.library.array",
+    "numpy.asarray": "opwise.py2.library.asarray",
+    "csv.reader": "opwise.py2.library.csv_reader",
+    "csv.DictReader": "opwise.py2.library.csv_dict_reader",
+}
+
+# --- attributes of objects ------------------------------------------------------------------------
+
+# --py2 gives the function of ``opwise.py2.methods`` with the name of the attribute; if there is
+# none, the attribute after the last dot of what is to be written
+_METHODS_3 = """
+    has_key                     key in d
+    iteritems                   d.items()
+    iterkeys                    d.keys()
+    itervalues                  d.values()
+    viewitems                   d.items
+    viewkeys                    d.keys
+    viewvalues                  d.values
+    next                        next(iterator)
+    xreadlines                  for line in file
+    func_name                   f.__name__
+    func_code                   f.__code__
+    func_defaults               f.__defaults__
+    func_globals                f.__globals__
+    func_doc                    f.__doc__
+    func_dict                   f.__dict__
+    func_closure                f.__closure__
+    im_func                     method.__func__
+    im_self                     method.__self__
+    im_class                    type(method.__self__)
+    message                     str(error)
+"""
+_METHODS_UNITTEST = """
+    assertEquals                self.assertEqual
+    assertNotEquals             self.assertNotEqual
+    assertAlmostEquals          self.assertAlmostEqual
+    assertNotAlmostEquals       self.assertNotAlmostEqual
+    assertRegexpMatches         self.assertRegex
+    assertRaisesRegexp          self.assertRaisesRegex
+    assertItemsEqual            self.assertCountEqual
+    assert_                     self.assertTrue
+    failUnless                  self.assertTrue
+    failUnlessEqual             self.assertEqual
+    failIf                      self.assertFalse
+"""
+_METHODS_NUMPY = """
+    itemset                     x[index] = value
+    newbyteorder                x.view(x.dtype.newbyteorder())
+    ptp                         numpy.ptp(x)
+    tostring                    x.tobytes
+"""
+_METHODS_MATPLOTLIB = """
+    set_axis_bgcolor            axes.set_facecolor
+    get_axis_bgcolor            axes.get_facecolor
+"""
+
+#: an attribute of objects -> what became of it
+METHODS: dict[str, Old] = {
+    **_rows(_METHODS_3, "gone since Python 3.0"),
+    **_rows(_METHODS_UNITTEST, "gone since Python 3.12"),
+    **_rows(_METHODS_NUMPY, "gone from today's numpy"),
+    **_rows(_METHODS_MATPLOTLIB, "gone from today's matplotlib"),
+}
+#: attributes that exist, but that programs for Python 2 mean otherwise
+CHANGED_METHODS = {"keys", "values", "items", "sort", "decode", "encode"}
+
+#: attributes that converted programs look up by ``opwise.py2.builtin.attribute``
+ATTRIBUTES = {name.rpartition(".")[2] for name in [*NAMES, *CHANGED] if "." in name}
+ATTRIBUTES |= {*METHODS, *CHANGED_METHODS}
+
+# --- patterns -------------------------------------------------------------------------------------
+
+#: a function of (a node, what is known of the module): the text of a breakage, or None
+Pattern = Callable[[ast.AST, Facts], str | None]
+PATTERNS: list[Pattern] = []
+
+
+def _pattern(function: Pattern) -> Pattern:
+    PATTERNS.append(function)
+    return function
+
+
+#: functions of which all positional arguments are counts or shapes
+_COUNTS = {"range", "xrange", "numpy.zeros", "numpy.ones", "numpy.empty", "numpy.eye"}
+
+
+@_pattern
+def float_index(node: ast.AST, facts: Facts) -> str | None:
+    """Report a quotient as an index, a count or a shape."""
+    if facts.true_division:
+        where: list[ast.expr] = []
+    elif isinstance(node, ast.Subscript):
+        where = facts.parts(node.slice)
+    elif isinstance(node, ast.Call) and facts.dotted(node.func) in _COUNTS:
+        where = [part for argument in node.args[:1] for part in facts.parts(argument)]
+        if facts.dotted(node.func) in ("range", "xrange"):
+            where = list(node.args)
+    else:
+        where = []
+    for part in where:
+        if isinstance(part, ast.BinOp) and facts.quotient(part):
+            return (
+                f"{ast.unparse(part)} is a float in Python 3, and no index or length: "
+                "write // for /"
+            )
+    return None
+
+
+@_pattern
+def integer_division(node: ast.AST, facts: Facts) -> str | None:
+    """Report a quotient of two integers, in programs for Python 2."""
+    if not facts.is_python2 or facts.true_division:
+        return None
+    if not isinstance(node, ast.BinOp | ast.AugAssign):
+        return None
+    left, right = (
+        (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
+    )
+    if not isinstance(node.op, ast.Div) or not (facts.is_int(left) and facts.is_int(right)):
+        return None
+    return f"{ast.unparse(node)} divides integers, and gives a float in Python 3: write // for /"
+
+
+@_pattern
+def list_of_slices(node: ast.AST, facts: Facts) -> str | None:
+    """Report x[[slice(...), ...]]: numpy 1.23 indexes by a list as by an array."""
+    if isinstance(node, ast.Subscript) and facts.is_list_of_slices(node.slice):
+        return (
+            f"an index that is a list of slices is gone since numpy 1.23: write "
+            f"{ast.unparse(node.value)}[tuple({ast.unparse(node.slice)})]"
+        )
+    return None
+
+
+@_pattern
+def pickle_of_python2(node: ast.AST, facts: Facts) -> str | None:
+    """Report pickle.load without an encoding."""
+    if isinstance(node, ast.Call) and not any(k.arg in ("encoding", None) for k in node.keywords):
+        name = facts.dotted(node.func)
+        if name in ("pickle.load", "pickle.loads", "cPickle.load", "cPickle.loads"):
+            return f"{name} needs an encoding for files of Python 2: add encoding='latin1'"
+    return None
+
+
+@_pattern
+def no_list(node: ast.AST, facts: Facts) -> str | None:
+    """Report d.keys()[0], map(f, x)[1:], d.items().sort(), range(3) + range(4), len(zip(a, b))."""
+    match node:
+        case ast.Subscript(value=value):
+            return _as_list([value], facts, {"map", "filter", "zip"}, views=True)
+        case ast.Attribute(value=value, attr="sort" | "append" | "extend" | "reverse"):
+            return _as_list([value], facts, {"map", "filter", "zip", "range"}, views=True)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _as_list([left, right], facts, {"map", "filter", "zip", "range"}, views=True)
+        case ast.Call(func=function, args=[value, *_]):
+            if facts.dotted(function) in ("numpy.array", "numpy.asarray"):
+                return _as_list([value], facts, {"map", "filter", "zip"}, views=True)
+            if facts.dotted(function) == "len":
+                return _as_list([value], facts, {"map", "filter", "zip"}, views=False)
+    return None
+
+
+def _as_list(values: list[ast.expr], facts: Facts, functions: set[str], views: bool) -> str | None:
+    """Return the text for the first of ``values`` that was a list in Python 2.
+
+    functions: which calls count. views: whether those of keys(), values() and items() do.
+    """
+    for value in values:
+        match value:
+            case ast.Call(func=ast.Attribute(attr="keys" | "values" | "items"), args=[]):
+                found = views
+            case ast.Call(func=function):
+                found = facts.dotted(function) in functions
+            case _:
+                found = False
+        if found:
+            text = ast.unparse(value)
+            return f"{text} is no list since Python 3.0: write list({text})"
+    return None
+
+
+@_pattern
+def sorted_by_cmp(node: ast.AST, facts: Facts) -> str | None:
+    """Report sorted(x, cmp=f) and x.sort(f)."""
+    if not isinstance(node, ast.Call):
+        return None
+    is_sort = isinstance(node.func, ast.Attribute) and node.func.attr == "sort"
+    is_sorted = facts.dotted(node.func) == "sorted"
+    if (is_sort or is_sorted) and any(keyword.arg == "cmp" for keyword in node.keywords):
+        return "sorting by cmp is gone since Python 3.0: write key=functools.cmp_to_key(cmp)"
+    return None
+
+
+@_pattern
+def normed_histogram(node: ast.AST, facts: Facts) -> str | None:
+    """Report hist(x, normed=True)."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
+        if name in ("hist", "histogram") and any(k.arg == "normed" for k in node.keywords):
+            return f"{name}(normed=...) is gone: write density=..."
+    return None
+
+
+# --- what a module has of it ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """A breakage in a program."""
+
+    line: int
+    text: str
+
+
+def find(tree: ast.Module, rewritten: list[tuple[str, int]]) -> tuple[list[Finding], bool]:
+    """Return (the breakages of a module, by line; whether it was written for Python 2).
+
+    tree, rewritten: as ``convert.parse`` returns them.
+    """
+    facts = Facts(tree)
+    free = [(name, line) for name, line in facts.free if name not in facts.guarded]
+    facts.is_python2 = bool(rewritten) or any(name in BUILTINS for name, _ in free)
+    found = {Finding(line, SYNTAX[what]) for what, line in rewritten}
+    found |= {Finding(line, BUILTINS[name].text) for name, line in free if name in BUILTINS}
+    for name, line in facts.used:
+        for known in _prefixes(name):
+            if known in facts.guarded:
+                break
+            if known in NAMES:
+                facts.is_python2 |= NAMES[known].since == "gone since Python 3.0"
+                found.add(Finding(line, NAMES[known].text))
+                break
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in METHODS and not facts.dotted(node):
+            found.add(Finding(node.lineno, f".{METHODS[node.attr].text}"))
+        texts = (pattern(node, facts) for pattern in PATTERNS)
+        found |= {Finding(node.lineno, text) for text in texts if text}  # type: ignore[attr-defined]
+    return sorted(found), facts.is_python2
+
+
+def _prefixes(name: str) -> list[str]:
+    """Return a dotted name and its parents, the longest first."""
+    parts = name.split(".")
+    return [".".join(parts[:k]) for k in range(len(parts), 0, -1)]

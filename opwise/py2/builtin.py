@@ -1,0 +1,491 @@
+"""The builtins of Python 2, for converted modules alone, and what converted code calls.
+
+Text stays Unicode, and bytes stay bytes: only Python 2 took one for the other.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import decimal
+import functools
+import importlib
+import importlib.util
+import itertools
+import math
+import numbers
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from opwise.config import config
+from opwise.graph.variable import Variable
+from opwise.py2 import breakages, convert, methods
+from opwise.scalar import dtypes
+
+# --- division -------------------------------------------------------------------------------------
+
+
+def _is_discrete(value: Any) -> bool:
+    """Return whether Python 2 and its numpy and Theano divided a value as an integer."""
+    if isinstance(value, int | np.integer | np.bool_):
+        return True
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "biu"
+    if isinstance(value, Variable):
+        return getattr(value.type, "dtype", None) in dtypes.DISCRETE
+    return isinstance(value, numbers.Integral)
+
+
+def divide(left: Any, right: Any) -> Any:
+    """Return ``left / right`` of Python 2: of two integers, the floor of the quotient.
+
+    Two symbolic integers divide as the flag int_division says, as in Theano under Python 2.
+    """
+    if _is_discrete(left) and _is_discrete(right):
+        if isinstance(left, Variable) or isinstance(right, Variable):
+            return _divide_symbols(left, right)
+        return left // right
+    return left / right
+
+
+def _divide_symbols(left: Any, right: Any) -> Any:
+    if config.int_division == "int":
+        return left // right
+    if config.int_division == "floatX":
+        return (left / right).astype(config.floatX)
+    raise TypeError(
+        f"{left} / {right} divides integers, and the flag int_division is 'raise': write // for "
+        "the floor of the quotient, or cast one of them to a float."
+    )
+
+
+def divide_in_place(left: Any, right: Any) -> Any:
+    """Return the new value of ``left`` after ``left /= right``; overwrites an array."""
+    if _is_discrete(left) and _is_discrete(right):
+        if isinstance(left, Variable) or isinstance(right, Variable):
+            return _divide_symbols(left, right)
+        left //= right
+    else:
+        left /= right
+    return left
+
+
+def divide_attribute(owner: Any, name: str, right: Any) -> None:
+    """Do ``owner.name /= right``."""
+    setattr(owner, name, divide_in_place(getattr(owner, name), right))
+
+
+def divide_item(owner: Any, index: Any, right: Any) -> None:
+    """Do ``owner[index] /= right``."""
+    owner[index] = divide_in_place(owner[index], right)
+
+
+# --- attributes -----------------------------------------------------------------------------------
+
+
+def resolved(dotted: str) -> Any:
+    """Import the object of a dotted name; the first part may be a builtin."""
+    head, *rest = dotted.split(".")
+    if hasattr(builtins, head):
+        found = getattr(builtins, head)
+    else:
+        found = importlib.import_module(head)
+    path = head
+    for part in rest:
+        path = f"{path}.{part}"
+        if isinstance(found, types.ModuleType) and not hasattr(found, part):
+            found = importlib.import_module(path)
+        else:
+            found = getattr(found, part)
+    return found
+
+
+@functools.cache
+def _given(dotted: str) -> Any:
+    """Return what --py2 gives for a dotted name of the table.
+
+    Raises AttributeError if it gives nothing, and the libraries of today do not have it.
+    """
+    changed = breakages.CHANGED.get(dotted)
+    if changed is not None:
+        return resolved(changed)
+    old = breakages.NAMES[dotted]
+    try:
+        return resolved(old.given or dotted)
+    except (ImportError, AttributeError) as error:
+        why = f" ({error})" if old.given else ""
+        raise AttributeError(f"{old.text}{why}") from None
+
+
+def attribute(owner: Any, name: str) -> Any:
+    """Return ``owner.name`` as a program for Python 2 means it."""
+    if isinstance(owner, types.ModuleType):
+        dotted = f"{owner.__name__}.{name}"
+        if dotted in breakages.NAMES or dotted in breakages.CHANGED:
+            return _given(dotted)
+        return getattr(owner, name)
+    if name in breakages.CHANGED_METHODS:
+        return getattr(methods, name)(owner)
+    if name in breakages.METHODS and not hasattr(owner, name):
+        function = getattr(methods, name, None)
+        if function is not None:
+            return function(owner)
+        return getattr(owner, breakages.METHODS[name].new.rpartition(".")[2])
+    return getattr(owner, name)
+
+
+# --- imports --------------------------------------------------------------------------------------
+
+#: (name of a module) -> whether it is one of the user's; ``hook`` replaces it
+is_own: Callable[[str], bool] = lambda name: False  # noqa: E731  (a default that is replaced)
+
+
+class _View:
+    """A module as ``from module import name`` of Python 2 sees it."""
+
+    def __init__(self, module: types.ModuleType, names: Iterable[str]):
+        for name in names:
+            with contextlib.suppress(AttributeError):
+                setattr(self, name, getattr(module, name))
+            if f"{module.__name__}.{name}" in _DOTTED:
+                setattr(self, name, attribute(module, name))
+
+
+#: the names that modules have only for converted code
+_DOTTED = {*breakages.NAMES, *breakages.CHANGED}
+
+
+def import_(
+    name: str,
+    globals: Mapping[str, Any] | None = None,
+    locals: Mapping[str, Any] | None = None,
+    fromlist: tuple[str, ...] | None = (),
+    level: int = 0,
+) -> Any:
+    """Import a module as ``import`` of Python 2 did.
+
+    A module of the same package comes first; then those of the table ``breakages``, unless the user
+    has one of that name.
+    """
+    try:
+        if level == 0 and _has_sibling(name, globals or {}):
+            level = 1
+        elif level == 0 and name in _DOTTED and not is_own(name):
+            module = _given(name)
+            if "." in name and not fromlist:  # its parent has it as an attribute
+                return import_(name.partition(".")[0], globals, locals, (), 0)
+            return _seen(module, fromlist)
+        module = builtins.__import__(name, globals, locals, fromlist or (), level)
+        return _seen(module, fromlist)
+    except AttributeError as error:
+        raise ImportError(str(error), name=name) from None
+
+
+def _seen(module: Any, fromlist: tuple[str, ...] | None) -> Any:
+    """Return a module as ``from module import ...`` sees it."""
+    if any(f"{module.__name__}.{part}" in _DOTTED for part in fromlist or ()):
+        return _View(module, fromlist or ())
+    return module
+
+
+def _has_sibling(name: str, globals: Mapping[str, Any]) -> bool:
+    """Return whether ``import name`` within a package means a module beside the importing one."""
+    package = globals.get("__package__")
+    if not package or "absolute_import" in globals:
+        return False
+    sibling = f"{package}.{name.partition('.')[0]}"
+    return sibling in sys.modules or importlib.util.find_spec(sibling) is not None
+
+
+# --- classes --------------------------------------------------------------------------------------
+
+#: special methods of Python 2 -> of Python 3
+_SPECIAL = {
+    "__div__": "__truediv__",
+    "__rdiv__": "__rtruediv__",
+    "__idiv__": "__itruediv__",
+    "__nonzero__": "__bool__",
+    "next": "__next__",
+}
+_BY_CMP: dict[str, Callable[[int], bool]] = {
+    "__lt__": lambda order: order < 0,
+    "__le__": lambda order: order <= 0,
+    "__gt__": lambda order: order > 0,
+    "__ge__": lambda order: order >= 0,
+    "__eq__": lambda order: order == 0,
+    "__ne__": lambda order: order != 0,
+}
+
+
+def build_class(function: Any, name: str, *bases: Any, **kwargs: Any) -> Any:
+    """Make a class, whose special methods of Python 2 work."""
+    made: Any = builtins.__build_class__(function, name, *bases, **kwargs)
+    if isinstance(made, type):
+        _modernise(made)
+    return made
+
+
+def _modernise(cls: Any) -> None:
+    """Give a class the special methods of Python 3 that those of Python 2 stand for."""
+    own = dict(vars(cls))
+    for old, new in _SPECIAL.items():
+        if old in own and new not in own and callable(own[old]):
+            setattr(cls, new, own[old])
+    if "__cmp__" in own:
+        for special, holds in _BY_CMP.items():
+            if special not in own:
+                setattr(cls, special, _by_cmp(own["__cmp__"], holds))
+    if own.get("__hash__", 0) is None:  # Python 3 removes it from classes that define __eq__
+        del cls.__hash__
+    if "__unicode__" in own and "__str__" not in own:
+        cls.__str__ = own["__unicode__"]
+    if "__getslice__" in own and "__getitem__" not in own:
+        cls.__getitem__ = _by_slice(own["__getslice__"])
+
+
+def _by_cmp(compare: Callable[[Any, Any], int], holds: Callable[[int], bool]) -> Any:
+    return lambda self, other: holds(compare(self, other))
+
+
+def _by_slice(getslice: Callable[[Any, int, int], Any]) -> Any:
+    def getitem(self: Any, index: slice) -> Any:
+        return getslice(self, index.start or 0, sys.maxsize if index.stop is None else index.stop)
+
+    return getitem
+
+
+# --- functions that returned lists ----------------------------------------------------------------
+
+
+def range_(*args: Any) -> list[int]:
+    return list(builtins.range(*args))
+
+
+def map_(function: Any, *iterables: Iterable[Any]) -> list[Any]:
+    if len(iterables) == 1:
+        return list(iterables[0] if function is None else builtins.map(function, iterables[0]))
+    rows = itertools.zip_longest(*iterables)  # the shorter ones were filled with None
+    return list(rows) if function is None else [function(*row) for row in rows]
+
+
+def filter_(function: Any, iterable: Any) -> Any:
+    found = list(builtins.filter(function, iterable))
+    if isinstance(iterable, str):
+        return "".join(found)
+    return tuple(found) if isinstance(iterable, tuple) else found
+
+
+def zip_(*iterables: Iterable[Any]) -> list[Any]:
+    return list(builtins.zip(*iterables, strict=False))
+
+
+# --- other builtins -------------------------------------------------------------------------------
+
+
+class _XRangeType(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, builtins.range)
+
+
+class xrange(metaclass=_XRangeType):
+    """Makes a range, also of whole floats."""
+
+    def __new__(cls, *args: Any) -> Any:
+        return builtins.range(*(int(x) if isinstance(x, float) else x for x in args))
+
+
+def cmp(left: Any, right: Any) -> int:
+    """Return -1, 0 or 1: how the arguments are ordered; None comes first."""
+    if left is None or right is None:
+        return (left is not None) - (right is not None)
+    return int(left > right) - int(left < right)
+
+
+def sorted_(
+    iterable: Iterable[Any],
+    cmp: Callable[[Any, Any], int] | None = None,
+    key: Callable[[Any], Any] | None = None,
+    reverse: bool = False,
+) -> list[Any]:
+    """Sort; cmp: a function that returns a negative, zero or positive number."""
+    return builtins.sorted(iterable, key=methods.sort_key(cmp, key), reverse=reverse)
+
+
+def round_(number: Any, ndigits: int = 0) -> Any:
+    """Round half away from zero, to a float."""
+    if not isinstance(number, int | float) or not math.isfinite(number):
+        return builtins.round(number, ndigits)
+    with decimal.localcontext() as context:
+        context.prec = 1100  # enough for every float
+        unit = decimal.Decimal(1).scaleb(-ndigits)
+        return float(decimal.Decimal(number).quantize(unit, decimal.ROUND_HALF_UP))
+
+
+def apply(function: Any, args: Any = (), kwargs: Any = None) -> Any:
+    return function(*args, **(kwargs or {}))
+
+
+def coerce(left: Any, right: Any) -> tuple[Any, Any]:
+    """Return both numbers in their common type."""
+    kind = type(left + right)
+    return kind(left), kind(right)
+
+
+def reload(module: types.ModuleType) -> types.ModuleType:
+    """Execute a module again; those of the interpreter itself stay as they are."""
+    if module.__name__ in sys.builtin_module_names:
+        return module
+    return importlib.reload(module)
+
+
+def input_(prompt: str = "") -> Any:
+    frame = sys._getframe(1)
+    return eval(convert.compiled(input(prompt), "<input>", "eval"), frame.f_globals, frame.f_locals)
+
+
+def print_(*values: Any, **options: Any) -> None:
+    """Print; bytes are printed as text, as Python 2 did."""
+    print(*(_as_text(value) if type(value) is bytes else value for value in values), **options)
+
+
+def _as_text(value: bytes) -> str:
+    return value.decode("utf-8", "surrogateescape")
+
+
+# --- code as text ---------------------------------------------------------------------------------
+
+
+def eval_(source: Any, globals: Any = None, locals: Any = None) -> Any:
+    if isinstance(source, str | bytes):
+        source = convert.compiled(source, "<string>", "eval")
+    return builtins.eval(source, *_scopes(globals, locals))
+
+
+def exec_(source: Any, globals: Any = None, locals: Any = None) -> None:
+    if isinstance(source, str | bytes):
+        source = convert.compiled(source, "<string>")
+    builtins.exec(source, *_scopes(globals, locals))
+
+
+def execfile(path: str, globals: Any = None, locals: Any = None) -> None:
+    with builtins.open(path, "rb") as file:
+        source = file.read()
+    builtins.exec(convert.compiled(source, path), *_scopes(globals, locals))
+
+
+def compile_(source: Any, filename: str, mode: str, *flags: Any, **options: Any) -> Any:
+    if isinstance(source, str | bytes):
+        return convert.compiled(source, filename, mode)
+    return builtins.compile(source, filename, mode, *flags, **options)
+
+
+def _scopes(globals: Any, locals: Any) -> tuple[Any, Any]:
+    """Return the scopes in which to execute code: by default, those of the caller's caller."""
+    frame = sys._getframe(2)
+    if globals is None:
+        globals, locals = frame.f_globals, frame.f_locals if locals is None else locals
+    globals.setdefault("__builtins__", BUILTINS)
+    return globals, globals if locals is None else locals
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def open_(name: Any, mode: str = "r", buffering: int = -1, *args: Any, **options: Any) -> Any:
+    """Open a file; text keeps its bytes and its ends of lines, unless ``mode`` has a U.
+
+    Text can be written into a binary file too.
+    """
+    universal, mode = "U" in mode, mode.replace("U", "") or "r"
+    if mode[0] not in "rwax":
+        mode = f"r{mode}"
+    if buffering == 0 and "b" not in mode:
+        buffering = 1
+    if "b" in mode:
+        file = builtins.open(name, mode, buffering, *args, **options)  # noqa: SIM115
+        return file if mode.startswith("r") and "+" not in mode else _Writable(file)
+    options.setdefault("encoding", "utf-8")
+    options.setdefault("errors", "surrogateescape")
+    options.setdefault("newline", None if universal else "\n")
+    return builtins.open(name, mode, buffering, *args, **options)
+
+
+class _Writable:
+    """A binary file into which text can be written, as into any file of Python 2."""
+
+    def __init__(self, file: Any):
+        self._file = file
+
+    def write(self, data: Any) -> int:
+        if isinstance(data, str):
+            data = data.encode("utf-8", "surrogateescape")
+        written: int = self._file.write(data)
+        return written
+
+    def writelines(self, lines: Iterable[Any]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def __enter__(self) -> _Writable:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._file)
+
+
+# --- the builtins of converted modules ------------------------------------------------------------
+
+_GIVEN: dict[str, Any] = {
+    "__import__": import_,
+    "__build_class__": build_class,
+    "__py2_divide__": divide,
+    "__py2_divide_in_place__": divide_in_place,
+    "__py2_divide_attribute__": divide_attribute,
+    "__py2_divide_item__": divide_item,
+    "__py2_attribute__": attribute,
+    "__py2_slice__": slice,
+    "range": range_,
+    "map": map_,
+    "filter": filter_,
+    "zip": zip_,
+    "xrange": xrange,
+    "unicode": str,
+    "basestring": str,
+    "long": int,
+    "unichr": chr,
+    "raw_input": input,
+    "input": input_,
+    "file": open_,
+    "open": open_,
+    "reduce": functools.reduce,
+    "cmp": cmp,
+    "sorted": sorted_,
+    "round": round_,
+    "apply": apply,
+    "coerce": coerce,
+    "execfile": execfile,
+    "eval": eval_,
+    "exec": exec_,
+    "compile": compile_,
+    "reload": reload,
+    "intern": sys.intern,
+    "buffer": memoryview,
+    "StandardError": Exception,
+    "print": print_,
+}
+
+#: the module ``__builtin__`` of converted programs
+MODULE = types.ModuleType("__builtin__", "The builtins of Python 2.")
+vars(MODULE).update({**vars(builtins), **_GIVEN, "__name__": "__builtin__"})
+#: the builtins of converted modules
+BUILTINS = vars(MODULE)

@@ -1,0 +1,403 @@
+"""Converts the text of a Python 2 module into a syntax tree of Python 3, in two steps.
+
+``parse`` rewrites with fissix what Python 3 does not parse. ``semantics`` then replaces, in the
+tree, what Python 3 would compute differently. Every node keeps its line of the original text.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import io
+import re
+import tokenize
+import warnings
+from functools import cache
+from types import CodeType
+from typing import Any, NamedTuple
+
+from opwise.py2 import breakages
+
+#: what installs the converter
+INSTALL = "pip install 'opwise[py2]'"
+#: a backslash that began no escape in Python 2: an even number of backslashes before it
+_ESCAPE = re.compile(r"((?<!\\)(?:\\\\)*)(\\[uUN])")
+#: an octal number of Python 2
+_OCTAL = re.compile(r"0+[1-7][0-7]*")
+#: keywords that were names in Python 2
+_KEYWORDS = {"async", "await"}
+
+
+class Parsed(NamedTuple):
+    """The syntax tree of a module, and which syntax of Python 2 was rewritten in it."""
+
+    #: nodes have the lines of the original text, and no columns
+    tree: ast.Module
+    #: (key of ``breakages.SYNTAX``, line), by line
+    rewritten: list[tuple[str, int]]
+
+
+def is_available() -> bool:
+    """Return whether the converter, fissix, is installed."""
+    return importlib.util.find_spec("fissix") is not None
+
+
+def compiled(source: bytes | str, filename: str, mode: str = "exec") -> CodeType:
+    """Return the code object of a Python 2 module, or with mode="eval" of an expression.
+
+    Raises SyntaxError if the source is neither Python 2 nor Python 3.
+    """
+    parsed = parse(source.lstrip() if mode == "eval" else source, filename)
+    tree: ast.Module | ast.Expression | ast.Interactive = semantics(parsed.tree)
+    if mode == "eval":
+        if len(parsed.tree.body) != 1 or not isinstance(parsed.tree.body[0], ast.Expr):
+            raise SyntaxError("not an expression", (filename, 1, None, None))
+        tree = ast.Expression(parsed.tree.body[0].value)
+    elif mode == "single":
+        tree = ast.Interactive(parsed.tree.body)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the text of the program
+        return compile(tree, filename, mode, dont_inherit=True)
+
+
+# --- syntax ---------------------------------------------------------------------------------------
+
+
+def parse(source: bytes | str, filename: str) -> Parsed:
+    """Return the syntax tree of a Python 2 module; operations still mean what Python 3 means.
+
+    Raises SyntaxError if the source is neither Python 2 nor Python 3.
+    """
+    text = _text_of(source)
+    try:
+        tree = _parsed(text, filename)
+        refused = None
+    except SyntaxError as error:
+        tree, refused = None, error
+    if tree is not None and not _may_print(tree):
+        return Parsed(_located(tree), [])
+    try:
+        new, lines, rewritten = _refactored(text, filename)
+    except SyntaxError:
+        if tree is None:
+            assert refused is not None
+            raise refused from None
+        return Parsed(_located(tree), [])
+    try:
+        return Parsed(_located(_parsed(new, filename), lines), rewritten)
+    except SyntaxError as error:
+        line = lines[(error.lineno or 1) - 1]
+        raise SyntaxError(
+            f"not converted to Python 3: {error.msg}",
+            (filename, line, None, text.splitlines()[line - 1]),
+        ) from None
+
+
+def parse_python3(source: bytes | str, filename: str) -> Parsed:
+    """Return the syntax tree of a Python 3 module.
+
+    Raises SyntaxError if the source is not Python 3.
+    """
+    return Parsed(_located(_parsed(source, filename)), [])
+
+
+def _text_of(source: bytes | str) -> str:
+    """Return the text of a module, whose lines end by a line feed."""
+    text = source if isinstance(source, str) else decoded(source)
+    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip() + "\n"
+
+
+def decoded(source: bytes) -> str:
+    """Return the text of a module: in its declared encoding, else UTF-8, else Latin-1."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+        return source.decode(encoding)
+    except (SyntaxError, UnicodeDecodeError):
+        return source.decode("latin-1")
+
+
+def _parsed(text: bytes | str, filename: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the text of the program
+        try:
+            return ast.parse(text, filename)
+        except SyntaxError as error:
+            raise error.with_traceback(None) from None
+        except (ValueError, RecursionError, MemoryError) as error:  # null bytes; nested too deep
+            raise SyntaxError(str(error) or type(error).__name__) from None
+
+
+def _may_print(tree: ast.Module) -> bool:
+    """Return whether a module that Python 3 parses may use ``print`` or ``exec`` as statements.
+
+    ``print ("a %d") % 3`` and ``exec ("a") in b`` parse in both, with different meanings.
+    """
+    return not has_future(tree, "print_function") and any(
+        isinstance(node, ast.Name) and node.id in ("print", "exec") for node in ast.walk(tree)
+    )
+
+
+def has_future(tree: ast.Module, feature: str) -> bool:
+    """Return whether a module imports a feature from ``__future__``."""
+    return any(
+        isinstance(node, ast.ImportFrom)
+        and node.module == "__future__"
+        and any(alias.name == feature for alias in node.names)
+        for node in tree.body
+    )
+
+
+def _spaces(text: str) -> str:
+    """Expand the tabs of indents to 8 columns, as Python 2 counted them; strings stay."""
+    if "\t" not in text:
+        return text
+    lines = text.split("\n")
+    for number in set(range(len(lines))) - _within_strings(text):
+        line = lines[number]
+        rest = line.lstrip(" \t\f")
+        lines[number] = line[: len(line) - len(rest)].expandtabs(8) + rest
+    return "\n".join(lines)
+
+
+def _within_strings(text: str) -> set[int]:
+    """Return the indices of the lines that begin inside a string."""
+    from fissix.pgen2 import tokenize as tokenize2
+
+    inside: set[int] = set()
+    try:
+        for token, _, (first, _), (last, _), _ in tokenize2.generate_tokens(
+            io.StringIO(text).readline
+        ):
+            if token == tokenize2.STRING:
+                inside.update(range(first, last))
+    except (tokenize2.TokenError, IndentationError):  # the parser reports it
+        pass
+    return inside
+
+
+@cache
+def _tool(print_is_name: bool) -> Any:
+    """Return the converter, whose list ``rewritten`` says what it did."""
+    from fissix import refactor
+
+    class Tool(refactor.RefactoringTool):
+        rewritten: list[tuple[str, int]] = []
+
+        def get_fixers(self) -> Any:
+            before, after = super().get_fixers()
+            for fixer in [*before, *after]:
+                fixer.transform = self._noting(fixer)
+            return before, after
+
+        def _noting(self, fixer: Any) -> Any:
+            transform = fixer.transform
+            name = type(fixer).__module__.rpartition(".fix_")[2]
+
+            def noting(node: Any, results: Any) -> Any:
+                line = node.get_lineno()
+                new = transform(node, results)
+                if line and (new is not None or node.was_changed):
+                    self.rewritten.append((name, line))
+                return new
+
+            return noting
+
+    fixers = [f"fissix.fixes.fix_{name}" for name in breakages.SYNTAX]
+    return Tool(fixers, {"print_function": print_is_name})
+
+
+def _refactored(text: str, filename: str) -> tuple[str, list[int], list[tuple[str, int]]]:
+    """Return (the text in Python 3, the original line of each of its lines, what was rewritten).
+
+    Raises SyntaxError if the text does not parse.
+    """
+    from fissix.pgen2 import parse as parse2
+    from fissix.pgen2 import tokenize as tokenize2
+
+    refused: SyntaxError | None = None
+    for print_is_name in (False, True):
+        tool = _tool(print_is_name)
+        tool.rewritten = []
+        try:
+            tree = tool.refactor_string(_spaces(text), filename)
+        except IndentationError as error:
+            refused = refused or error
+        except parse2.ParseError as error:
+            line, column = error.context[1]
+            what = f"invalid syntax in Python 2 and in Python 3, near {error.value!r}"
+            refused = refused or SyntaxError(what, (filename, line, column + 1, None))
+        except tokenize2.TokenError as error:
+            refused = refused or SyntaxError(error.args[0], (filename, error.args[1][0], 1, None))
+        except RecursionError:
+            refused = refused or SyntaxError("nested too deep", (filename, 1, 1, None))
+        else:
+            _mend_tokens(tree)
+            lines = _original_lines(tree)
+            found = dict.fromkeys(sorted(tool.rewritten, key=lambda pair: pair[1]))
+            return str(tree), lines, list(found)
+    assert refused is not None
+    raise refused
+
+
+def _mend_tokens(tree: Any) -> None:
+    """Rename what is a keyword now, and keep backslashes that only Python 3 takes for characters.
+
+    The prefix of ur"text" goes.
+    """
+    from fissix.pgen2 import token
+
+    for leaf in tree.leaves():
+        if leaf.type == token.NAME and leaf.value in _KEYWORDS:
+            leaf.value += "_"
+        elif leaf.type == token.NUMBER and _OCTAL.fullmatch(leaf.value):  # of 0777L
+            leaf.value = f"0o{leaf.value[1:]}"
+        elif leaf.type == token.STRING and "\\" in leaf.value:
+            prefix = leaf.value[: len(leaf.value) - len(leaf.value.lstrip("uUbBrR"))].lower()
+            if prefix == "ur":
+                leaf.value = leaf.value[1:]
+            elif not prefix and "unicode_literals" not in tree.future_features:
+                leaf.value = _ESCAPE.sub(r"\1\\\2", leaf.value)
+        elif leaf.type == token.STRING and leaf.value[:2].lower() == "ur":
+            leaf.value = leaf.value[1:]
+
+
+def _original_lines(tree: Any) -> list[int]:
+    """Return the original line of each line of a tree that fixers changed.
+
+    A line that a fixer inserted counts as the one before it.
+    """
+    known: dict[int, int] = {}
+    line = 1
+    for leaf in tree.leaves():
+        line += leaf.prefix.count("\n")
+        breaks = leaf.value.count("\n")
+        if leaf.lineno and leaf.value.strip():  # fixers make tokens without a line
+            for k in range(breaks + 1):
+                known.setdefault(line + k, leaf.lineno + k)
+        line += breaks
+    lines: list[int] = []
+    for number in range(1, line + 1):
+        lines.append(known.get(number, lines[-1] if lines else 1))
+    return lines
+
+
+def _located(tree: ast.Module, lines: list[int] | None = None) -> ast.Module:
+    """Give all nodes their original lines, and no columns: those of a converted line differ."""
+    node: Any
+    for node in ast.walk(tree):
+        if hasattr(node, "lineno"):
+            first, last = node.lineno, node.end_lineno
+            if lines is not None:
+                first, last = lines[first - 1], lines[last - 1]
+            node.lineno, node.end_lineno = first, max(first, last)
+            node.col_offset = node.end_col_offset = -1
+    return tree
+
+
+# --- semantics ------------------------------------------------------------------------------------
+
+
+def semantics(tree: ast.Module) -> ast.Module:
+    """Replace what Python 3 computes differently by calls of ``opwise.py2.builtin``, in place."""
+    _Semantics(has_future(tree, "division")).visit(tree)
+    return tree
+
+
+def _call(function: str, node: ast.AST, *args: ast.expr) -> ast.Call:
+    """Return a call of one of the functions that ``opwise.py2.builtin`` adds to the builtins."""
+    name = ast.Name(f"__py2_{function}__", ast.Load())
+    call = ast.Call(name, list(args), [])
+    ast.copy_location(name, node)
+    return ast.copy_location(call, node)
+
+
+def _text(text: str, node: ast.AST) -> ast.Constant:
+    return ast.copy_location(ast.Constant(text), node)
+
+
+def _is_float(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, float | complex)
+
+
+class _Semantics(ast.NodeTransformer):
+    """Replaces divisions, attributes that Python 3 lacks, names of exceptions and metaclasses."""
+
+    def __init__(self, true_division: bool):
+        self.true_division = true_division
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Div) or self.true_division:
+            return node
+        if _is_float(node.left) or _is_float(node.right):
+            return node
+        return _call("divide", node, node.left, node.right)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Div) or self.true_division or _is_float(node.value):
+            return node
+        target = node.target
+        if isinstance(target, ast.Name):
+            old = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+            value = _call("divide_in_place", node, old, node.value)
+            return ast.copy_location(ast.Assign([target], value), node)
+        if isinstance(target, ast.Attribute):
+            name = _text(target.attr, node)
+            call = _call("divide_attribute", node, target.value, name, node.value)
+        else:
+            call = _call("divide_item", node, target.value, _index(target.slice), node.value)
+        return ast.copy_location(ast.Expr(call), node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        if node.attr not in breakages.ATTRIBUTES or not isinstance(node.ctx, ast.Load):
+            return node
+        return _call("attribute", node, node.value, _text(node.attr, node))
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
+        """Keep the name of a caught exception after its block, as in Python 2."""
+        self.generic_visit(node)
+        if node.name is not None:
+            caught = ast.copy_location(ast.Name("__py2_caught__", ast.Load()), node)
+            name = ast.copy_location(ast.Name(node.name, ast.Store()), node)
+            node.body.insert(0, ast.copy_location(ast.Assign([name], caught), node))
+            node.name = "__py2_caught__"
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        self.generic_visit(node)
+        for statement in node.body:
+            if isinstance(statement, ast.Assign) and any(
+                isinstance(target, ast.Name) and target.id == "__metaclass__"
+                for target in statement.targets
+            ):
+                keyword = ast.keyword("metaclass", statement.value)
+                node.keywords.append(ast.copy_location(keyword, statement))
+        return node
+
+    def visit_Import(self, node: ast.Import) -> ast.stmt | list[ast.stmt]:
+        """Write ``import a.b as c`` as ``from a import b as c``: the table may have ``a.b``."""
+        if not any(alias.asname and alias.name in breakages.NAMES for alias in node.names):
+            return node
+        statements: list[ast.stmt] = []
+        for alias in node.names:
+            parent, _, child = alias.name.rpartition(".")
+            if alias.asname and parent:
+                new = ast.copy_location(ast.alias(child, alias.asname), alias)
+                statements.append(ast.ImportFrom(parent, [new], 0))
+            else:
+                statements.append(ast.Import([alias]))
+        return [ast.copy_location(statement, node) for statement in statements]
+
+
+def _index(node: ast.expr) -> ast.expr:
+    """Return an index as an expression: ``a[1:2]`` holds a slice only inside the brackets."""
+    if isinstance(node, ast.Tuple):
+        elements = [_index(element) for element in node.elts]
+        return ast.copy_location(ast.Tuple(elements, ast.Load()), node)
+    if isinstance(node, ast.Slice):
+        nothing = ast.copy_location(ast.Constant(None), node)
+        parts = (part or nothing for part in (node.lower, node.upper, node.step))
+        return _call("slice", node, *parts)
+    return node

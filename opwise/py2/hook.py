@@ -1,0 +1,140 @@
+"""Imports and runs the user's modules as programs for Python 2."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import site
+import sys
+import sysconfig
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from opwise.py2 import builtin, convert
+
+#: the packages opwise and theano
+_OURS = Path(__file__).resolve().parents[1]
+
+
+def execute(code: types.CodeType, namespace: dict[str, Any]) -> None:
+    """Execute the code of a converted module."""
+    namespace["__builtins__"] = builtin.BUILTINS
+    exec(code, namespace)
+
+
+class Loader(importlib.machinery.SourceFileLoader):
+    """Loads a module for Python 2. It writes no .pyc file: Python 3 would read that."""
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        path = self.get_filename(fullname)
+        return convert.compiled(self.get_data(path), path)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        execute(self.get_code(module.__name__), vars(module))
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the user's modules: those outside Python, its packages and opwise."""
+
+    def __init__(self, excluded: set[Path]):
+        self.excluded = excluded
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is None or not isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+            return None
+        if not self._is_users(Path(spec.loader.path)):
+            return None
+        return importlib.util.spec_from_file_location(
+            fullname,
+            spec.origin,
+            loader=Loader(fullname, spec.loader.path),
+            submodule_search_locations=spec.submodule_search_locations,
+        )
+
+    def _is_users(self, path: Path) -> bool:
+        return self.excluded.isdisjoint(path.resolve().parents)
+
+    def is_own(self, name: str) -> bool:
+        """Return whether the user has a module of that name."""
+        head = name.partition(".")[0]
+        try:
+            return self.find_spec(head, None) is not None
+        except (ImportError, ValueError):
+            return False
+
+
+def _installed(given: set[Path]) -> set[Path]:
+    """Return the folders of Python, of its packages and of opwise.
+
+    given: folders that the user put on the path.
+    """
+    folders = {Path(path).resolve() for path in sysconfig.get_paths().values()}
+    packages = [*site.getsitepackages(), site.getusersitepackages()]
+    folders |= {Path(path).resolve() for path in packages}
+    folders |= {Path(path).resolve() for path in sys.path if path} - given
+    folders.discard(Path(sys.prefix).resolve())
+    return folders | {_OURS, _OURS.parent / "theano"}
+
+
+def install() -> None:
+    """Convert the modules that the user's program imports from now on."""
+    given = {Path(path).resolve() for path in os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+    given |= {Path.cwd().resolve()}
+    finder = _Finder(_installed(given))
+    builtin.is_own = finder.is_own
+    sys.meta_path.insert(0, finder)
+    sys.excepthook = _report
+
+
+def run_script(path: str) -> None:
+    """Run a script as the main program."""
+    sys.path[0] = str(Path(path).absolute().parent)
+    _run(Path(path).read_bytes(), path, None)
+
+
+def run_module(name: str) -> None:
+    """Run a module as the main program; of a package, its module ``__main__``.
+
+    Raises ImportError if there is no such module.
+    """
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = importlib.util.find_spec(f"{name}.__main__")
+    if spec is None or spec.origin is None:
+        raise ImportError(f"no module named {name}", name=name)
+    sys.argv[0] = spec.origin
+    _run(Path(spec.origin).read_bytes(), spec.origin, spec)
+
+
+def _run(source: bytes, path: str, spec: importlib.machinery.ModuleSpec | None) -> None:
+    main = types.ModuleType("__main__")
+    main.__file__ = path
+    main.__spec__ = spec
+    main.__package__ = spec.parent if spec is not None else None
+    sys.modules["__main__"] = main
+    execute(convert.compiled(source, path), vars(main))
+
+
+def _report(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """Print an error that ends the program, without the frames of this package."""
+    while trace is not None and _is_machinery(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    kept = trace
+    while kept is not None:
+        after = kept.tb_next
+        while after is not None and _is_machinery(after.tb_frame.f_code.co_filename):
+            after = after.tb_next
+        kept.tb_next = after
+        kept = after
+    sys.__excepthook__(kind, error.with_traceback(trace), trace)
+
+
+def _is_machinery(filename: str) -> bool:
+    return filename.startswith((str(Path(__file__).parent), "<frozen "))

@@ -1,0 +1,153 @@
+"""Attributes that objects had in Python 2: each function returns the attribute of its name.
+
+``breakages`` lists them. ``opwise.py2.builtin.attribute`` calls them if an object has no such
+attribute, and those of ``CHANGED_METHODS`` always.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+#: codecs from bytes to bytes, which Python 2 had for text as well
+_BYTE_CODECS = {"hex", "base64", "zlib", "bz2", "uu"}
+
+
+def has_key(owner: Any) -> Any:
+    return owner.__contains__
+
+
+def iteritems(owner: Any) -> Any:
+    return lambda: iter(owner.items())
+
+
+def iterkeys(owner: Any) -> Any:
+    return lambda: iter(owner.keys())
+
+
+def itervalues(owner: Any) -> Any:
+    return lambda: iter(owner.values())
+
+
+def _listed(owner: Any, name: str) -> Any:
+    """Return a method of a mapping that returns a list."""
+    method = getattr(owner, name)
+    return (lambda: list(method())) if isinstance(owner, Mapping) else method
+
+
+def keys(owner: Any) -> Any:
+    return _listed(owner, "keys")
+
+
+def values(owner: Any) -> Any:
+    return _listed(owner, "values")
+
+
+def items(owner: Any) -> Any:
+    return _listed(owner, "items")
+
+
+def next(owner: Any) -> Any:
+    return owner.__next__
+
+
+def xreadlines(owner: Any) -> Any:
+    return lambda: iter(owner)
+
+
+def im_class(owner: Any) -> Any:
+    return type(owner.__self__)
+
+
+def message(owner: Any) -> Any:
+    """Return the message of an exception."""
+    if not isinstance(owner, BaseException):
+        return owner.message
+    return owner.args[0] if len(owner.args) == 1 else ""
+
+
+def sort(owner: Any) -> Any:
+    """Return the method of a list that takes a function ``cmp`` too."""
+    if not isinstance(owner, list):
+        return owner.sort
+
+    def sort(
+        cmp: Callable[[Any, Any], int] | None = None,
+        key: Callable[[Any], Any] | None = None,
+        reverse: bool = False,
+    ) -> None:
+        owner.sort(key=sort_key(cmp, key), reverse=reverse)
+
+    return sort
+
+
+def sort_key(
+    cmp: Callable[[Any, Any], int] | None, key: Callable[[Any], Any] | None
+) -> Callable[[Any], Any] | None:
+    """Return the key that sorts as ``cmp`` does on the values of ``key``."""
+    if cmp is None:
+        return key
+    by_cmp = functools.cmp_to_key(cmp)
+    return by_cmp if key is None else lambda value: by_cmp(key(value))
+
+
+def decode(owner: Any) -> Any:
+    """Return the method of bytes; text is decoded already, unless by a codec of bytes."""
+    if not isinstance(owner, str):
+        return owner.decode
+
+    def decode(encoding: str = "utf-8", errors: str = "strict") -> Any:
+        if not _is_of_bytes(encoding):
+            return owner
+        import codecs
+
+        return codecs.decode(owner.encode("latin-1"), encoding, errors)
+
+    return decode
+
+
+def encode(owner: Any) -> Any:
+    """Return the method of text, which knows the codecs of bytes too."""
+    if not isinstance(owner, str):
+        return owner.encode
+
+    def encode(encoding: str = "utf-8", errors: str = "strict") -> Any:
+        if not _is_of_bytes(encoding):
+            return owner.encode(encoding, errors)
+        import codecs
+
+        encoded, _ = codecs.lookup(encoding).encode(owner.encode("latin-1"), errors)  # type: ignore
+        return encoded.decode("latin-1")
+
+    return encode
+
+
+def _is_of_bytes(encoding: str) -> bool:
+    return encoding.replace("-", "_").removesuffix("_codec") in _BYTE_CODECS
+
+
+# --- of arrays ------------------------------------------------------------------------------------
+
+
+def itemset(owner: Any) -> Any:
+    """Return the method that sets one element: ``itemset(value)``, ``itemset(*index, value)``."""
+
+    def itemset(*args: Any) -> None:
+        *index, value = args
+        if len(index) == 1 and not isinstance(index[0], tuple):
+            owner.flat[index[0]] = value
+        else:
+            owner[tuple(index[0] if len(index) == 1 else index)] = value
+
+    return itemset
+
+
+def newbyteorder(owner: Any) -> Any:
+    return lambda order="S": owner.view(owner.dtype.newbyteorder(order))
+
+
+def ptp(owner: Any) -> Any:
+    return functools.partial(np.ptp, owner)

@@ -1,0 +1,543 @@
+"""The conversion: syntax, semantics, lines, encodings; imports; what is left alone."""
+
+import ast
+import io
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import theano.tensor as T
+from opwise.config import change_flags
+from opwise.py2 import breakages, builtin, convert, hook, library, methods
+
+pytestmark = pytest.mark.null
+
+
+def executed(text, **names):
+    """Execute a module for Python 2 and return its names."""
+    source = text if isinstance(text, bytes) else textwrap.dedent(text)
+    hook.execute(convert.compiled(source, "old.py"), names)
+    return names
+
+
+def value(expression, **names):
+    return executed(f"result = {expression}", **names)["result"]
+
+
+def printed(text, capsys, **names):
+    executed(text, **names)
+    return capsys.readouterr().out
+
+
+# --- syntax ---------------------------------------------------------------------------------------
+
+SYNTAX = [
+    ("print 'a', 1, `2`", "a 1 2\n"),
+    ("print", "\n"),
+    ("print 'a',\nprint 'b'", "a b\n"),
+    ("print ('a %d') % 3", "a 3\n"),
+    ("print ('a', 1)", "('a', 1)\n"),
+    ("print ('a')", "a\n"),
+    ("import sys\nprint >>sys.stdout, 'a', 1", "a 1\n"),
+    ("from __future__ import print_function\nprint('a', 1, sep='-')", "a-1\n"),
+    ("print 0777, 0xFFL, 10L, 010L, 00, 1 <> 2", "511 255 10 8 0 True\n"),
+    (
+        "print ur'\\d' + u'\\u0041', '\\u0041', len('\\N{x}'), '\\\\u0041'",
+        "\\dA \\u0041 5 \\u0041\n",
+    ),
+    ("try:\n  raise ValueError, 'bad'\nexcept (KeyError, ValueError), e:\n  print e", "bad\n"),
+    ("try:\n  raise KeyError\nexcept KeyError, e:\n  pass\nprint type(e).__name__", "KeyError\n"),
+    ("def f((a, b), c=(1, 2)):\n  return a + b + c[0]\nprint f((1, 2))", "4\n"),
+    ("print (lambda (a, b): a - b)((3, 1))", "2\n"),
+    ("exec 'a = 7 / 2'\nprint a", "3\n"),
+    ("scope = {'b': 9}\nexec 'a = b / 2' in scope\nprint scope['a']", "4\n"),
+    ("print [x for x in 1, 2]", "[1, 2]\n"),
+    ("async = await = 1\nprint async + await", "2\n"),
+    ("if 1:\n\tprint 'tab'\n        print 'spaces'", "tab\nspaces\n"),
+    ("a = '''x\n\ty'''\nif a:\n\tprint repr(a)", "'x\\n\\ty'\n"),
+    ("print 'a'\r\nprint 'b'\r\n", "a\nb\n"),
+    ("print 'no end of line'; # comment", "no end of line\n"),
+    ("print b'bytes'", "bytes\n"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), SYNTAX, ids=[text for text, _ in SYNTAX])
+def test_syntax(text, expected, capsys):
+    executed(text.encode())
+    assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (b"# -*- coding: latin-1 -*-\nx = u'\xe9'\nprint 1", "é"),
+        ("# coding: utf-8\nx = u'é'\nprint 1".encode(), "é"),
+        (b"\xef\xbb\xbfx = u'\xc3\xa9'\nprint 1", "é"),
+        (b"x = u'\xe9'  # no coding\nprint 1", "é"),
+    ],
+)
+def test_encodings(source, expected, capsys):
+    assert executed(source)["x"] == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["print 'a", "a = (", "x = 1\0", "if 1:\nprint 1", "def f(:\n  pass"]
+)
+def test_what_is_neither_is_an_error_of_syntax(text):
+    with pytest.raises(SyntaxError) as caught:
+        convert.compiled(text, "old.py")
+    assert "rewritten" not in str(caught.value)
+
+
+def test_every_line_stays(capsys):
+    text = """
+    # coding: latin-1
+    import sys
+    try:
+        pass
+    except (KeyError, ValueError), (a, b):
+        print a, \\
+            b
+    def f((a, b),
+          c):
+        return (a +
+                here(c))
+    def here(x):
+        return sys._getframe().f_lineno, sys._getframe(1).f_lineno
+    class A:
+        __metaclass__ = type
+        x = `1`
+    print >>sys.stderr, "several", \\
+        "lines"
+    result = [here(1), f((("x",), ()), 1)]
+    """
+    (own, called), (_, inner, outer) = executed(text)["result"]
+    lines = textwrap.dedent(text).splitlines()
+    assert own == inner == lines.index("    return sys._getframe().f_lineno, "
+                                       "sys._getframe(1).f_lineno") + 1  # fmt: skip
+    assert called == len(lines) and lines[outer - 1].strip() == "here(c))"
+
+
+# --- division -------------------------------------------------------------------------------------
+
+
+def test_division_of_numbers():
+    assert value("[7 / 2, -7 / 2, 7. / 2, 7 / 2., True / 2, 10L / 4]") == [3, -4, 3.5, 3.5, 0, 2]
+    assert executed("from __future__ import division\nr = 7 / 2")["r"] == 3.5
+    with pytest.raises(ZeroDivisionError):
+        value("1 / 0")
+
+
+def test_division_of_arrays():
+    x = np.array([7, -7], dtype="int16")
+    assert value("x / 2", x=x).tolist() == [3, -4] and value("x / 2", x=x).dtype == "int16"
+    assert value("x / 2.", x=x).tolist() == [3.5, -3.5]
+    assert value("x / y", x=x, y=np.float32(2)).tolist() == [3.5, -3.5]
+    assert value("x[0] / x[1]", x=x) == -1
+
+
+def test_division_in_place():
+    x = np.array([7, -7])
+    names = executed(
+        """
+        class A: pass
+        y = x
+        y /= 2
+        a = A()
+        a.n, a.x, k = 9, x, [9, 8]
+        a.n /= 2
+        a.x[1:] /= 2
+        k[0] /= 2
+        k[-1:][0:1][0] /= 2
+        f = 3.
+        f /= 2
+        g = 5
+        g /= 2.
+        """,
+        x=x,
+    )
+    assert names["y"] is x and x.tolist() == [3, -2]
+    assert (names["a"].n, names["k"], names["f"], names["g"]) == (4, [4, 8], 1.5, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("flag", "dtype", "expected"), [("int", "int32", -4), ("floatX", "float32", -3.5)]
+)
+def test_division_of_integer_variables(flag, dtype, expected):
+    """Theano 1.0.5 under Python 2.7 computes the same."""
+    x = T.iscalar("x")
+    with change_flags(int_division=flag, floatX="float32"):
+        for quotient in (value("x / 2", x=x), value("x / y", x=x, y=T.constant(2, dtype="int32"))):
+            assert quotient.dtype == dtype
+            assert quotient.eval({x: -7}) == expected
+    assert value("2 / x", x=x).eval({x: 4}) == 0
+    assert value("x / 2.", x=x).eval({x: 7}) == 3.5
+    assert value("x / y", x=x, y=T.dscalar("y")).dtype == "float64"
+
+
+def test_the_division_of_integer_variables_can_be_an_error():
+    with (
+        change_flags(int_division="raise"),
+        pytest.raises(TypeError, match=r"x / 2 divides integers.*write //"),
+    ):
+        value("x / 2", x=T.iscalar("x"))
+
+
+# --- builtins, attributes -------------------------------------------------------------------------
+
+SEMANTICS = {
+    "range(2) + [1]": [0, 1, 1],
+    "map(None, [1, 2], 'a')": [(1, "a"), (2, None)],
+    "map(lambda a: a + 1, (1, 2))": [2, 3],
+    "filter(None, (0, 1))": (1,),
+    "filter(lambda c: c > 'a', 'abc')": "bc",
+    "zip([1], [2])": [(1, 2)],
+    "reduce(lambda a, b: a * b, [1, 2, 3])": 6,
+    "sorted([1, 3, 2], cmp=lambda a, b: cmp(b, a))": [3, 2, 1],
+    "sorted([1, 3, 2], lambda a, b: cmp(b, a), key=lambda x: -x)": [1, 2, 3],
+    "cmp(None, 1)": -1,
+    "[round(x) for x in (0.5, 1.5, -2.5)]": [1.0, 2.0, -3.0],
+    "round(2.675, 2), round(1250, -2), round(1e300)": (2.67, 1300.0, 1e300),
+    "isinstance(u'a', basestring), isinstance(3, (int, long)), unicode(3)": (True, True, "3"),
+    "apply(max, (1, 2)), unichr(65), coerce(1, 2.5)": (2, "A", (1.0, 2.5)),
+    "isinstance(xrange(3), xrange), list(xrange(3))": (True, [0, 1, 2]),
+    "eval('7 / 2'), eval(u' 1 + n', {'n': 2})": (3, 3),
+    "{'a': 1}.has_key('a'), {'a': 1}.keys(), {'a': 1}.items()": (True, ["a"], [("a", 1)]),
+    "list({'a': 1}.iteritems()), {'a': 1}.values()[0]": ([("a", 1)], 1),
+    "iter([3]).next()": 3,
+    "(lambda x: x).func_name": "<lambda>",
+    "'616263'.decode('hex'), 'abc'.decode('utf-8')": (b"abc", "abc"),
+    "'abc'.encode('hex'), u'abc'.encode('utf-8')": ("616263", b"abc"),
+    "KeyError('why').message": "why",
+    "__import__('string').join(['a', 'b'], '-')": "a-b",
+}
+
+
+@pytest.mark.parametrize("text", SEMANTICS)
+def test_builtins_and_attributes(text):
+    assert value(text) == SEMANTICS[text]
+
+
+def test_methods_of_the_users_classes_come_first():
+    names = executed(
+        """
+        class Mine(object):
+            def has_key(self, key): return 'own'
+            def iteritems(self): return 'own'
+            def keys(self): return 'own'
+            def next(self): return 'own'
+            message = 'own'
+            def sort(self): return 'own'
+        m = Mine()
+        result = [m.has_key(1), m.iteritems(), m.keys(), m.next(), m.message, m.sort(), next(m)]
+        """
+    )
+    assert names["result"] == ["own"] * 7
+
+
+def test_special_methods():
+    names = executed(
+        """
+        class A:
+            def __init__(self, n): self.n = n
+            def __cmp__(self, other): return cmp(self.n, other.n)
+            def __div__(self, other): return 'div'
+            def __rdiv__(self, other): return 'rdiv'
+            def __nonzero__(self): return False
+            def __getslice__(self, i, j): return (i, j)
+            def __unicode__(self): return 'text'
+        class B(object):
+            def __eq__(self, other): return True
+        a, b = A(1), A(2)
+        result = a < b, a == b, a != b, a / 1, 1 / a, bool(a), a[1:2], str(a), len(set([a, a]))
+        hashable = len(set([B()]))
+        """
+    )
+    assert names["result"] == (True, False, True, "div", "rdiv", False, (1, 2), "text", 1)
+    assert names["hashable"] == 1
+
+
+def test_names_of_numpy_are_back_for_converted_modules_alone():
+    found = value(
+        "[np.bool is bool, np.float is float, np.int is int, np.object is object, "
+        "np.asscalar(np.ones(1)), np.alltrue([1, 0]), np.product([2, 3]), np.NaN != np.NaN, "
+        "np.float_(2), np.random.random_integers(1, 1, 2).tolist(), np.cast['int8'](3.5)]",
+        np=np,
+    )
+    assert found == [True] * 4 + [1.0, False, 6, True, 2.0, [1, 1], 3]
+    assert not hasattr(np, "asscalar") and not hasattr(np, "float_")
+    names = executed("from numpy import float, asscalar as s, product\nr = s(product([2]))")
+    assert names["r"] == 2 and names["float"] is float
+
+
+def test_arrays_of_rows_of_different_lengths():
+    for name in ("array", "asarray"):
+        ragged = value(f"np.{name}([[1, 2], [3]])", np=np)
+        assert ragged.dtype == object and ragged.shape == (2,)
+        assert value(f"np.{name}([[1, 2], [3, 4]], 'float32')", np=np).dtype == "float32"
+        with pytest.raises(ValueError, match="inhomogeneous"):
+            value(f"np.{name}([[1, 2], [3]], dtype=float)", np=np)
+    x = np.ones(2)
+    assert value("np.asarray(x) is x and np.array(x) is not x", np=np, x=x)
+
+
+def test_gone_methods_of_arrays():
+    x = np.arange(4.0)
+    assert value("x.ptp()", x=x) == 3
+    executed("x.itemset(1, 9.)\nx.itemset((2,), 8.)", x=x)
+    assert x.tolist() == [0, 9, 8, 3]
+    assert value("x.newbyteorder('>').dtype.byteorder", x=x) == ">"
+    text = "np.fromstring(x.tostring(), dtype=np.float64)"
+    assert value(text, x=x, np=np).tolist() == x.tolist()
+
+
+def test_a_name_that_cannot_be_given_says_what_to_write():
+    import scipy
+
+    with pytest.raises(AttributeError, match=r"scipy\.weave is gone.*: write a C extension"):
+        value("scipy.weave", scipy=scipy)
+    with pytest.raises(ImportError, match=r"numpy\.oldnumeric is gone from today's numpy: write"):
+        executed("import numpy.oldnumeric")
+    with pytest.raises(ImportError, match=r"scipy\.weave is gone"):
+        executed("from scipy import weave")
+
+
+# --- modules of the library -----------------------------------------------------------------------
+
+IMPORTS = {
+    "import cPickle as p; r = p.loads(p.dumps([1], p.HIGHEST_PROTOCOL))": [1],
+    "import pickle; r = pickle.loads(pickle.dumps(1, 2))": 1,
+    "from cPickle import load, dumps; r = callable(load)": True,
+    "import StringIO; f = StringIO.StringIO('a'); r = f.read()": "a",
+    "from cStringIO import StringIO; r = StringIO('a\\nb').readlines()": ["a\n", "b"],
+    "import ConfigParser; r = ConfigParser.SafeConfigParser().sections()": [],
+    "from Queue import Queue; q = Queue(); q.put(1); r = q.get()": 1,
+    "import urllib2; r = urllib2.Request('http://a/b').full_url, urllib2.HTTPError.__name__": (
+        "http://a/b",
+        "HTTPError",
+    ),
+    "import urlparse; r = urlparse.urlparse('http://a/b').path": "/b",
+    "import urllib; r = urllib.urlencode({'a': 1}) + urllib.quote('/ ')": "a=1/%20",
+    "from itertools import izip, imap; r = list(izip([1], imap(str, [2])))": [(1, "2")],
+    "import xml.etree.cElementTree as ET; r = ET.fromstring('<a/>').tag": "a",
+    "import copy_reg, __builtin__; r = __builtin__.reduce(__builtin__.cmp, [2, 1])": 1,
+    "import sys; reload(sys); sys.setdefaultencoding('utf-8'); r = sys.maxint": sys.maxsize,
+    "import os; r = os.getcwdu() == os.getcwd()": True,
+    "import string; r = string.letters[:2], string.zfill(3, 2), string.atof('1')": (
+        "ab",
+        "03",
+        1.0,
+    ),
+    "import types; r = type('') in types.StringTypes, types.ListType": (True, list),
+    "import time; r = time.clock() >= 0": True,
+    "import collections; r = isinstance({}, collections.Mapping)": True,
+    "import inspect; r = inspect.getargspec(lambda a, b=1: a).defaults": (1,),
+    "import operator; r = operator.div(7, 2), operator.isCallable(len)": (3, True),
+    "import csv; r = list(csv.reader([b'a,b']))": [["a", "b"]],
+    "import md5, sets; r = md5.new(b'').hexdigest()[:4], len(sets.Set([1, 1]))": ("d41d", 1),
+    "from scipy.misc import logsumexp, comb; r = comb(4, 2)": 6.0,
+    "import scipy.misc; r = scipy.misc.factorial(3)": 6.0,
+    "import base64; r = base64.decodestring(base64.encodestring('a'))": b"a",
+    "import exceptions; r = exceptions.IOError is IOError": True,
+}
+
+
+@pytest.mark.parametrize("text", IMPORTS)
+def test_imports(text):
+    assert executed(text)["r"] == IMPORTS[text]
+
+
+def test_files(tmp_path):
+    path = str(tmp_path / "file")
+    names = executed(
+        """
+        f = open(path, 'wb'); f.write('a\\r\\n'); f.write(b'b'); f.close()
+        lines = []
+        for mode in 'r', 'rU':
+            with file(path, mode) as f: lines.append(f.readlines())
+        with open(path, 'wb', 0) as f: f.writelines(['x', 'y'])
+        with open(path, 'rb') as f: binary = f.read()
+        """,
+        path=path,
+    )
+    assert names["lines"] == [["a\r\n", "b"], ["a\n", "b"]] and names["binary"] == b"xy"
+    (tmp_path / "file").write_bytes(b"th\xe9")
+    executed("with open(path) as a, open(path + '2', 'w') as b: b.write(a.read())", path=path)
+    assert (tmp_path / "file2").read_bytes() == b"th\xe9"
+
+
+# --- the user's modules ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """``program(files, *words)``: run main.py among files under Python 2's rules."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(files, *words):
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(textwrap.dedent(text))
+        words = words or ("main.py",)
+        return subprocess.run(
+            [sys.executable, "-m", "opwise.py2", *words], capture_output=True, text=True
+        )
+
+    return run
+
+
+def test_modules_of_a_package_come_first(program):
+    done = program(
+        {
+            "main.py": "import pack.part\nimport pack.absolute\nprint __name__, __file__",
+            "pack/__init__.py": "",
+            "pack/part.py": """
+                import string
+                import Queue
+                from other import n
+                print string.own, n / 2, Queue.own
+                """,
+            "pack/string.py": "own = 'implicit'",
+            "pack/Queue.py": "own = 'mine'",
+            "pack/other.py": "n = 5",
+            "pack/absolute.py": """
+                from __future__ import absolute_import
+                import string
+                print hasattr(string, 'own')
+                """,
+        }
+    )
+    assert (done.stdout, done.stderr) == ("implicit 2 mine\nFalse\n__main__ main.py\n", "")
+
+
+def test_a_module_of_the_users_comes_before_the_table(program):
+    done = program({"main.py": "import commands\nprint commands.n / 2", "commands.py": "n = 7 / 2"})
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+def test_a_module_with_arguments(program):
+    files = {"pack/__init__.py": "", "pack/run.py": "import sys\nprint sys.argv[1:], __package__"}
+    done = program(files, "-m", "pack.run", "-x", "1")
+    assert (done.stdout, done.stderr) == ("['-x', '1'] pack\n", "")
+    files = {"pack/__main__.py": "print 'main', __name__"}
+    assert program(files, "-m", "pack").stdout == "main __main__\n"
+    done = program({}, "-m", "no_such_module")
+    assert done.returncode == 1 and "no module named no_such_module" in done.stderr
+
+
+def test_other_packages_are_left_alone(program):
+    done = program(
+        {
+            "main.py": """
+                import json, numpy, opwise, sys
+                print [m.__name__ for m in (json, numpy, opwise)
+                       if type(m.__loader__).__module__.startswith('opwise.py2')]
+                print 'cPickle' in sys.modules, hasattr(sys, 'maxint'), hasattr(sys, 'no')
+                """
+        }
+    )
+    assert done.stdout.splitlines()[0] == "[]" and done.stderr == ""
+    assert done.stdout.splitlines()[1].startswith("False")
+
+
+def test_errors_show_the_users_lines(program):
+    done = program(
+        {
+            "main.py": "import part\nprint 'before'\npart.fail(1,\n    0)",
+            "part.py": "# part\ndef fail(a, b):\n    print a,\n    return a / b\n",
+        }
+    )
+    assert done.returncode == 1 and done.stdout == "before\n1 "
+    frames = [line.strip() for line in done.stderr.splitlines() if "File" in line]
+    assert [frame.rpartition("/")[2] for frame in frames] == [
+        'File "main.py", line 3, in <module>',
+        'part.py", line 4, in fail',
+    ]
+    assert "return a / b" in done.stderr and "ZeroDivisionError" in done.stderr
+
+
+def test_what_cannot_be_converted_is_named():
+    with pytest.raises(SyntaxError, match="not converted to Python 3") as caught:
+        convert.compiled("print 'a', \\\n  'b'\nx = y.False\n", "old.py")
+    assert (caught.value.lineno, caught.value.text) == (3, "x = y.False")
+
+
+def test_errors_of_syntax_name_the_line(program):
+    done = program({"main.py": "print 'a'\nprint 'b"})
+    assert done.returncode == 1 and 'File "main.py", line 2' in done.stderr
+    assert "opwise" not in done.stderr
+
+
+def test_pickles_of_classes_of_the_program(program):
+    text = """
+        import cPickle
+        class A:
+            def __init__(self): self.n = 7 / 2
+        f = open('a.pkl', 'w'); cPickle.dump(A(), f); f.close()
+        print cPickle.load(open('a.pkl')).n
+        """
+    assert program({"main.py": text}).stdout == "3\n"
+
+
+def test_without_a_program_or_the_converter(program, monkeypatch, capsys):
+    from opwise.py2 import __main__ as main
+
+    monkeypatch.setattr(sys, "argv", ["opwise.py2"])
+    with pytest.raises(SystemExit, match="which program"):
+        main.main()
+    monkeypatch.setattr(sys, "argv", ["opwise.py2", "main.py"])
+    monkeypatch.setattr(convert, "is_available", lambda: False)
+    with pytest.raises(SystemExit, match=r"need the package fissix: pip install 'opwise\[py2\]'"):
+        main.main()
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def test_every_builtin_of_the_table_is_given():
+    assert set(breakages.BUILTINS) <= set(builtin.BUILTINS)
+    assert set(breakages.CHANGED_METHODS) <= set(vars(methods))
+
+
+@pytest.mark.parametrize("name", [n for n, old in breakages.NAMES.items() if old.given])
+def test_what_the_table_gives_exists(name):
+    given = breakages.NAMES[name].given
+    head = given.partition(".")[0]
+    pytest.importorskip(head) if head in (
+        "PIL",
+        "joblib",
+        "sklearn",
+        "setuptools",
+        "pooch",
+    ) else None
+    if name in ("gdbm", "Tkinter", "tkMessageBox", "tkFileDialog"):
+        pytest.skip("not every Python was built with it")
+    assert builtin.resolved(given) is not None
+
+
+def test_pictures(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    array = np.arange(24, dtype="uint8").reshape(4, 6)
+    library.imsave(str(tmp_path / "a.png"), array)
+    assert library.imread(str(tmp_path / "a.png")).tolist() == array.tolist()
+    assert library.imresize(array, 200).shape == (8, 12)
+    assert library.imresize(array, (2, 3), interp="nearest").shape == (2, 3)
+    assert isinstance(library.toimage(np.zeros((3, 4, 5))), Image.Image)
+
+
+def test_bytescale():
+    assert library.bytescale(np.array([0.0, 0.5, 1.0])).tolist() == [0, 128, 255]
+    assert library.bytescale(np.array([7, 7])).tolist() == [0, 0]
+
+
+def test_text_and_bytes_in_memory():
+    assert isinstance(library.StringIO.StringIO(b"a"), io.BytesIO)
+
+
+def test_trees_have_no_columns():
+    tree = convert.parse("print 'a'", "old.py").tree
+    assert all(node.col_offset == -1 for node in ast.walk(tree) if hasattr(node, "lineno"))
