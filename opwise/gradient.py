@@ -915,12 +915,17 @@ _TOLERANCE = {"float16": 5e-2, "float32": 1e-2, "float64": 1e-4}
 _TYPE_EPS = {"float64": 1e-7, "float32": 3e-4, "float16": 1e-1}
 
 
+def _real_dtype(dtype: str) -> str:
+    """Return a dtype, or for a complex one that of its parts."""
+    return np.empty(0, dtype).real.dtype.name
+
+
 class numeric_grad:
     """The gradient of a function by finite differences, in ``gf``.
 
     f: called with one array for each point; returns a number. pt: an array or a list of arrays of
     floats. eps: step; the default depends on the narrowest of the dtypes of pt and ``out_type``.
-    ``gf`` has the form of pt, in the widest of its dtypes.
+    ``gf`` has the form of pt, in the widest of its dtypes, or complex if ``out_type`` is.
     """
 
     type_eps = _TYPE_EPS
@@ -930,18 +935,21 @@ class numeric_grad:
         points = [np.array(p) for p in ([pt] if single else pt)]
         names = [p.dtype.name for p in points]
         if eps is None:
-            narrow = names if out_type is None else [*names, np.dtype(out_type).name]
+            narrow = names if out_type is None else [*names, _real_dtype(out_type)]
             eps = max(self.type_eps[name] for name in narrow)
         working = np.result_type(*points)
         points = [p.astype(working) for p in points]
+        complex_out = out_type is not None and np.dtype(out_type).kind == "c"
+        slope_dtype = np.result_type(working, out_type) if complex_out else working
 
         def value():
-            return np.asarray(f(*(p.copy() for p in points)), dtype=working)
+            # in the dtype that f returns: rounded to that of the points, differences would be lost
+            return np.asarray(f(*(p.copy() for p in points)))
 
         base = value()
         slopes = []
         for p in points:
-            g = np.empty_like(p)
+            g = np.empty(p.shape, slope_dtype)
             for at in np.ndindex(p.shape):
                 kept = p[at]
                 p[at] = kept + eps

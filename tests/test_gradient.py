@@ -901,3 +901,32 @@ def test_gradients_through_lost_broadcastable_dimensions(build, times):
         at, step = np.array([0.3, 0.6]), 1e-6
         numeric = [(f(at + step * e) - f(at - step * e)) / (2 * step) for e in np.eye(2)]
         np.testing.assert_allclose(by_v(at), numeric, rtol=1e-6)
+
+
+def test_numeric_grad_keeps_the_precision_of_the_function():
+    """In float32 the differences of a product of many numbers would be lost."""
+    x = np.linspace(0.9, 1.1, 60).astype("float32")
+    exact = np.prod(x.astype("float64")) / x
+
+    def product(a):
+        return np.prod(a.astype("float64"))
+
+    numeric = gradient.numeric_grad(product, x)
+    assert numeric.gf.dtype == "float32"
+    np.testing.assert_allclose(numeric.gf, exact, rtol=1e-5)
+    rounded = gradient.numeric_grad(lambda a: np.float32(product(a)), x)
+    assert np.abs(rounded.gf / exact - 1).max() > 1e-5
+
+
+def test_numeric_grad_of_a_complex_function():
+    x = np.array([1.0, 2.0])
+    numeric = gradient.numeric_grad(lambda a: (a**2).sum() * 1j, x, out_type="complex128")
+    np.testing.assert_allclose(numeric.gf, 2j * x, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_verify_grad_of_a_product_in_float32(seed):
+    rng = np.random.RandomState(seed)
+    points = [rng.uniform(0.5, 2, (3, 5)).astype("float32")]
+    gradient.verify_grad(lambda x: T.prod(x, axis=1), points, rng=rng)
+    gradient.verify_grad(T.prod, points, rng=rng)
