@@ -35,7 +35,7 @@ _COMPILE = (
 
 #: modules of theano: name -> the modules with its names; of equal names the first one counts
 MADE = {
-    "theano": ("opwise",),
+    "theano": ("opwise", "theano._logs"),
     "theano.errors": ("opwise.errors",),
     "theano.gradient": ("opwise.gradient",),
     "theano.scalar": ("opwise.scalar", "theano._scalar"),
@@ -83,6 +83,8 @@ MADE = {
     "theano.gof.utils": ("theano._gof_utils", *_GOF),
     "theano.gof.vm": _GOF,
     "theano.misc": (),
+    "theano.misc.frozendict": ("theano._frozendict",),
+    "theano.misc.strutil": ("theano._strutil",),
     "theano.misc.safe_asarray": ("theano._safe_asarray",),
     "theano.printing": ("opwise.graph.printing", "opwise.graph.drawing", "opwise.tensor.printing"),
     "theano.sandbox": (),
@@ -143,6 +145,9 @@ NAMES = {
     "theano.compile.function_module.orig_function": "opwise.compile.function.function",
     "theano.get_scalar_constant_value": "opwise.tensor.get_scalar_constant_value",
     "theano.gof.graph.Node": "opwise.graph.variable.Tagged",
+    "theano.misc.cpucount.cpuCount": "os.cpu_count",
+    "theano.misc.may_share_memory.may_share_memory": "numpy.may_share_memory",
+    "theano.misc.strutil.renderString": "theano._strutil.render_string",
     "theano.gof.opt.check_stack_trace": "theano._stacktrace.check_stack_trace",
     "theano.tensor.opt.add_canonizer": "opwise.optimizers.rules.canonicalize.local_add_canonizer",
     "theano.tensor.opt.mul_canonizer": "opwise.optimizers.rules.canonicalize.local_mul_canonizer",

@@ -1,6 +1,7 @@
 """Names that few old programs take: they do what they did in Theano."""
 
 import importlib
+import logging
 import os
 import warnings
 
@@ -335,6 +336,31 @@ def test_cudnn_is_not_there():
 
 def test_version():
     assert theano.version.get_versions()["version"] == theano.version.full_version == "1.0.5"
+
+
+def test_texts_of_c_code():
+    s = theano.misc.strutil
+    assert s.render_string("%(a)s;", {"a": 1}) == "1;" and s.renderString is s.render_string
+    with pytest.raises(Exception, match=r"x %\(b\)<<<< caused exception 'b'"):
+        s.render_string("x %(b)s y", {})
+    assert s.pretty_format("a {\n b\n}\nc") == "a {\n    b\n}\nc"
+
+
+def test_frozen_dicts():
+    d = theano.misc.frozendict.frozendict({"a": 1}, b=2)
+    assert d["a"] == 1 and len(d) == 2 and "b" in d and list(d) == ["a", "b"]
+    assert {d: 3}[d.copy()] == 3 and d.copy(a=5)["a"] == 5
+    assert hash(d) == hash(type(d)({"b": 2, "a": 1})) and repr(d) == "<frozendict {'a': 1, 'b': 2}>"
+    ordered = theano.misc.frozendict.FrozenOrderedDict([("b", 1), ("a", 2)])
+    assert list(ordered) == ["b", "a"]
+
+
+def test_logger():
+    assert theano.theano_logger.name == "theano" and theano.has_handlers(theano.theano_logger)
+    logger, handler = logging.getLogger("apart"), logging.NullHandler()
+    logger.addHandler(handler)
+    theano.disable_log_handler(logger, handler)
+    assert logger.handlers == []
 
 
 def test_disturb_mem():
