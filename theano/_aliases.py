@@ -84,6 +84,7 @@ MADE = {
     "theano.gof.vm": _GOF,
     "theano.misc": (),
     "theano.misc.frozendict": ("theano._frozendict",),
+    "theano.misc.pkl_utils": ("theano._pkl_utils",),
     "theano.misc.strutil": ("theano._strutil",),
     "theano.misc.safe_asarray": ("theano._safe_asarray",),
     "theano.printing": ("opwise.graph.printing", "opwise.graph.drawing", "opwise.tensor.printing"),
@@ -142,6 +143,7 @@ HIDDEN = frozenset(
 
 #: single names that opwise has elsewhere or spells differently
 NAMES = {
+    "theano.compile.function.function_dump": "theano._pkl_utils.function_dump",
     "theano.compile.function_module.orig_function": "opwise.compile.function.function",
     "theano.get_scalar_constant_value": "opwise.tensor.get_scalar_constant_value",
     "theano.gof.graph.Node": "opwise.graph.variable.Tagged",

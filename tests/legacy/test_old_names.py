@@ -1,8 +1,10 @@
 """Names that few old programs take: they do what they did in Theano."""
 
 import importlib
+import io
 import logging
 import os
+import pickle
 import warnings
 
 import numpy as np
@@ -344,6 +346,49 @@ def test_texts_of_c_code():
     with pytest.raises(Exception, match=r"x %\(b\)<<<< caused exception 'b'"):
         s.render_string("x %(b)s y", {})
     assert s.pretty_format("a {\n b\n}\nc") == "a {\n    b\n}\nc"
+
+
+def test_pickles_in_zip_files(tmp_path):
+    tools = theano.misc.pkl_utils
+    shared = [theano.shared(np.arange(3.0) + k, name="w") for k in range(2)]
+    function = theano.function([], shared[0] * 2)
+    kept = {"shared": shared, "array": np.ones(2), "function": function}
+    with open(tmp_path / "model.zip", "wb") as file:
+        tools.dump(kept, file)
+    arrays = np.load(tmp_path / "model.zip")
+    assert {"w", "w_2", "array_0", "pkl"} <= set(arrays)
+    assert arrays["w_2"].tolist() == [1.0, 2.0, 3.0]
+    with open(tmp_path / "model.zip", "rb") as file:
+        again = tools.load(file)
+    assert again["array"].tolist() == [1.0, 1.0]
+    assert [v.get_value().tolist() for v in again["shared"]] == [[0, 1, 2], [1, 2, 3]]
+    assert again["function"]().tolist() == [0.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    "names, options, text",
+    [
+        (["w", "w"], {"allow_duplicates": False}, "Two shared variables have the name w"),
+        ([None], {"allow_unnamed": False}, "has no name: give it one"),
+        (["pkl"], {}, "cannot be kept under the name pkl"),
+    ],
+)
+def test_pickles_that_refuse_names(names, options, text):
+    tools = theano.misc.pkl_utils
+    variables = [theano.shared(np.ones(2), name=name) for name in names]
+    with pytest.raises(ValueError, match=text):
+        tools.dump(
+            variables, io.BytesIO(),
+            persistent_id=lambda z: tools.PersistentSharedVariableID(z, **options),
+        )  # fmt: skip
+
+
+def test_arguments_of_function_in_a_file(tmp_path):
+    x, w = T.dscalar("x"), theano.shared(2.0, name="w")
+    theano.function_dump(tmp_path / "f.pkl", [x], x * w, updates={w: w + 1}, name="f")
+    with open(tmp_path / "f.pkl", "rb") as file:
+        f = theano.function(**pickle.load(file))
+    assert f.name == "f" and [f(3.0), f(3.0)] == [6.0, 9.0]
 
 
 def test_frozen_dicts():
