@@ -34,7 +34,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 #: every page that shows commands or snippets
-PAGES = ["README.md", "CONTRIBUTING.md", "docs/names.md", "docs/profiling.md", "benchmark/README.md"]
+PAGES = [
+    "README.md", "CONTRIBUTING.md", "docs/names.md", "docs/profiling.md", "benchmark/README.md",
+]  # fmt: skip
 BLOCK = re.compile(
     r"""
     ^<!--\ run(?:\ \((?P<code>\d+)\))?:\ (?P<command>(?:(?!-->).)*)\ -->\n

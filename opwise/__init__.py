@@ -143,6 +143,10 @@ __all__ = [
 _sys.modules[f"{__name__}.printing"] = printing
 
 
+if _process.has_status_pipe():
+    # at the end of the process it reports whether a function was compiled
+    from opwise.profiling import stats as _stats  # noqa: F401
+
 _process.note_import(_start)
 
 

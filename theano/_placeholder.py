@@ -28,6 +28,10 @@ class Reason(NamedTuple):
 _LOOPS = Reason(
     "loops", "opwise has no loops yet", "Unroll a loop of known length with Python's for."
 )
+_JACOBIANS = Reason(
+    "loops", "it needs loops, which opwise does not have yet",
+    "Stack theano.grad(y[i], x) over the elements of y, if their number is known.",
+)  # fmt: skip
 _LAZY = Reason(
     "lazy conditions", "opwise has no lazy conditions yet",
     "Use theano.tensor.switch, which computes both branches.",
@@ -120,12 +124,17 @@ REASONS = {
     "*.tests.*": _TESTS,
     "theano.tests": _TESTS,
     "theano.test": _TESTS,
+    "cuda_ndarray*": _GPU,
+    "pygpu*": _GPU,
+    "pycuda*": _GPU,
     "theano.gpuarray*": _GPU,
     "theano.sandbox.cuda*": _GPU,
     "theano.sandbox.gpuarray*": _GPU,
     "theano.misc.*cuda*": _GPU,
     "theano.misc.*gnumpy*": _GPU,
     "theano.misc.*gpu*": _GPU,
+    "theano.gradient.jacobian": _JACOBIANS,
+    "theano.gradient.hessian": _JACOBIANS,
     "theano.scan*": _LOOPS,
     "theano.sandbox.scan*": _LOOPS,
     "theano.gradient.*": _LOOPS,

@@ -4,6 +4,7 @@ import builtins
 import collections.abc
 import io
 import itertools
+import os
 import pickle
 import sys
 from collections import OrderedDict
@@ -44,8 +45,35 @@ def iterkeys(d):
 
 
 def exc_message(e):
-    """Return the message of an exception."""
-    return e
+    """Return the message of an exception: its first argument, or the exception itself."""
+    return e.args[0] if e.args else e
+
+
+def cmp(a, b):
+    """Return -1, 0 or 1 if a is smaller than b, equal to it, or greater."""
+    return (a > b) - (a < b)
+
+
+def decode(x):
+    """Return bytes as a text."""
+    return x.decode()
+
+
+def decode_iter(itr):
+    """Return the texts of several bytes."""
+    return map(decode, itr)
+
+
+def decode_with(x, encoding):
+    """Return bytes in an encoding as a text."""
+    return x.decode(encoding)
+
+
+def maybe_add_to_os_environ_pathlist(var, newpath):
+    """Put a folder first in a list of folders such as PATH, unless it is there already."""
+    folders = os.environ.get(var, "").split(os.pathsep)
+    if os.path.isabs(newpath) and newpath not in folders:
+        os.environ[var] = os.pathsep.join([newpath, *filter(None, folders)])
 
 
 def get_unbound_function(method):

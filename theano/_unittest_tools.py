@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from opwise.config import config
@@ -36,6 +38,13 @@ def assert_allclose(expected, value, rtol=None, atol=None):
     np.testing.assert_allclose(
         value, expected, rtol=default if rtol is None else rtol, atol=1e-8 if atol is None else atol
     )
+
+
+def disturb_mem():
+    """Keep some thousand lists, another number each time, so that later objects have other ids."""
+    global _kept
+    milliseconds, length = divmod(time.time_ns() // 1000 % 1_000_000, 1000)
+    _kept = [[0] * milliseconds for _ in range(length)]
 
 
 class InferShapeTester:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from opwise.compile.io import In
+from opwise.compile.io import In, SymbolicOutput
 from opwise.compile.report import CompileReport
 from opwise.compile.shared import SharedVariable
 from opwise.errors import AliasedMemoryError, similar, with_message
@@ -131,6 +131,11 @@ class Function(CallPath):
             getattr(type_, "ndim", 0), exact, number,
             convert if dtype is not None else type_.filter,
         )  # fmt: skip
+
+    @property
+    def outputs(self) -> list[SymbolicOutput]:
+        """The outputs as ``function`` got them."""
+        return self.construction.outputs
 
     # --- calls that need more than positions ------------------------------------------------------
 

@@ -6,7 +6,9 @@ from opwise.gpu.lowering import runs_on_host
 from opwise.tensor.advanced_subtensor import AdvancedBooleanSubtensor
 from opwise.tensor.breakpoint import PdbBreakpoint
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
+from opwise.tensor.deprecated import Default, Mean, Tile
 from opwise.tensor.extra_ops import Bartlett, Unique
+from opwise.tensor.io import LoadFromDisk
 from opwise.tensor.random.mrg import DotModulo, mrg_uniform_base
 from opwise.tensor.random.multinomial import MultinomialFromUniform
 from opwise.tensor.random.raw_random import RandomFunction
@@ -20,6 +22,10 @@ HOST_ONLY = {
     TensorFromScalar: "its input is a number on the host",
     MakeSlice: "a slice is not an array",
     PdbBreakpoint: "a debugger runs on the host",
+    Default: "only old programs make it",
+    Mean: "only old programs make it; theano.tensor.mean runs on the device",
+    LoadFromDisk: "the host reads files",
+    Tile: "only old programs make it; theano.tensor.tile runs on the device",
     Bartlett: "it computes only a few numbers",
     AdvancedBooleanSubtensor: "output size depends on the data: it would need a synchronisation",
     RandomFunction: "numpy's generators draw one number after the other, on the host",

@@ -68,6 +68,15 @@ def gpu_contiguous(x: Any) -> Any:
     return cpu_contiguous(x)
 
 
+def dnn_available(context_name: Any = None) -> bool:
+    """Return False: opwise has no Ops of cuDNN."""
+    return False
+
+
+dnn_present = dnn_available
+dnn_available.msg = dnn_present.msg = "opwise has no Ops of cuDNN"  # type: ignore[attr-defined]
+
+
 def __getattr__(name: str) -> bool:
     """Look for a GPU when a program asks whether there is one, not at import."""
     if name in ("cuda_available", "pygpu_activated"):

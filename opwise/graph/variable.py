@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import copy
@@ -47,6 +48,14 @@ class Tagged:
     _tag: Scratchpad | None = None
 
     @property
+    def auto_name(self) -> str:
+        """A name that no other variable has, ``auto_`` and a number; made when first read."""
+        name = self.__dict__.get("_auto_name")
+        if name is None:
+            name = self._auto_name = f"auto_{next(_auto_numbers)}"
+        return name
+
+    @property
     def made_at(self) -> provenance.Trace | None:
         """The frames of the user's program that made this object."""
         raise NotImplementedError
@@ -65,6 +74,9 @@ class Tagged:
     @tag.setter
     def tag(self, value: Any) -> None:
         self._tag = value
+
+
+_auto_numbers = itertools.count()
 
 
 class Variable(Tagged):

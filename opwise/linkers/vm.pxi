@@ -50,7 +50,7 @@ cdef class VM:
     cdef object on_error
     cdef void **memory
     cdef int nmemory
-    cdef readonly bint allow_gc
+    cdef public bint allow_gc
     # timing, where it is asked for
     cdef bint timed, ignoring
     cdef ow_timing *times

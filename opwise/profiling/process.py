@@ -109,6 +109,11 @@ def status_environment(pipe: int) -> dict[str, str]:
     return {_PIPE: f"{pipe}:{os.fstat(pipe).st_ino}"}
 
 
+def has_status_pipe() -> bool:
+    """Return whether a command started this process and waits for its messages."""
+    return _PIPE in os.environ
+
+
 def send_status(**message: str) -> None:
     """Send a message to the command that started this process; does nothing without one."""
     number, _, inode = os.environ.get(_PIPE, "").partition(":")

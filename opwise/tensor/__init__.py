@@ -14,6 +14,7 @@ from opwise.tensor.diagonal import *  # noqa: F403
 from opwise.tensor.dot import *  # noqa: F403
 from opwise.tensor.extra_ops import *  # noqa: F403
 from opwise.tensor.functions import *  # noqa: F403
+from opwise.tensor.io import *  # noqa: F403
 from opwise.tensor.join import *  # noqa: F403
 from opwise.tensor.knownvalues import *  # noqa: F403
 from opwise.tensor.products import *  # noqa: F403

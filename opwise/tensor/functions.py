@@ -98,6 +98,13 @@ def div_proxy(x: TensorLike, y: TensorLike) -> TensorVariable:
     return elemwise("int_div" if whole else "true_div")(x, y)
 
 
+def ceil_intdiv(a: TensorLike, b: TensorLike) -> TensorVariable:
+    """Return a / b rounded up; exact for integers of any size."""
+    a, b = as_tensor_variable(a), as_tensor_variable(b)
+    quotient = elemwise("int_div")(a, b)
+    return quotient + cast(elemwise("neq")(elemwise("mod")(a, b), 0), quotient.type.dtype)
+
+
 def complex_from_polar(abs: Any, angle: TensorLike) -> TensorVariable:
     """Return complex numbers by their magnitudes and angles (in radians)."""
     return elemwise("complex")(abs * elemwise("cos")(angle), abs * elemwise("sin")(angle))
@@ -163,6 +170,7 @@ __all__ = [
     "as_tensor",
     "as_tensor_variable",
     "cast",
+    "ceil_intdiv",
     "complex_from_polar",
     "constant",
     "continuous_dtypes",

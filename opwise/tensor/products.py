@@ -14,13 +14,14 @@ from opwise.graph.variable import Variable
 from opwise.tensor.blas import batched_dot as blas_batched_dot
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.dot import _dot
-from opwise.tensor.elemwise import elemwise
-from opwise.tensor.shape import flatten, patternbroadcast, reshape
+from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.join import join
+from opwise.tensor.shape import flatten, patternbroadcast, reshape, squeeze
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import TensorType
 from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
 
-__all__ = ["batched_dot", "batched_tensordot", "dot", "outer", "tensordot"]
+__all__ = ["batched_dot", "batched_tensordot", "cov", "dot", "outer", "tensordot"]
 
 
 def dot(l: Any, r: Any) -> Any:  # noqa: E741 (the legacy names of the arguments)
@@ -42,6 +43,32 @@ def dot(l: Any, r: Any) -> Any:  # noqa: E741 (the legacy names of the arguments
     if x.type.ndim > 2 or y.type.ndim > 2:
         return tensordot(x, y, [[x.type.ndim - 1], [max(0, y.type.ndim - 2)]])
     return _dot(x, y)
+
+
+def cov(
+    m: TensorLike,
+    y: TensorLike | None = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+) -> TensorVariable:
+    """Return the covariance matrix of the variables in the rows of a matrix.
+
+    m: a row for each variable, a column for each observation. y: further variables. rowvar: False
+    if the columns hold the variables. bias: divide by the number of observations, not by one less.
+    ddof: divide by that number less ``ddof``. Raises NotImplementedError for weights.
+    """
+    if fweights is not None or aweights is not None:
+        raise NotImplementedError("cov takes no weights: leave out fweights and aweights")
+    rows = [as_tensor_variable(each) for each in (m, y) if each is not None]
+    if not rowvar:
+        rows = [each.T for each in rows]
+    x = join(0, *rows) if len(rows) > 1 else rows[0]
+    x = x - x.mean(axis=1, keepdims=True)
+    count = shape_of(x)[1] - (ddof if ddof is not None else int(not bias))
+    return squeeze(dot(x, x.T) / cast(count, x.type.dtype))
 
 
 def outer(x: TensorLike, y: TensorLike) -> TensorVariable:

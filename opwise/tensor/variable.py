@@ -277,6 +277,8 @@ PATTERNS = {
     "tensor3": (False,) * 3,
     "tensor4": (False,) * 4,
     "tensor5": (False,) * 5,
+    "tensor6": (False,) * 6,
+    "tensor7": (False,) * 7,
 }
 _PREFIXES = {
     "b": "int8", "w": "int16", "i": "int32", "l": "int64", "f": "float32", "d": "float64",
@@ -284,7 +286,7 @@ _PREFIXES = {
 }  # fmt: skip
 
 
-class _Several:
+class Several:
     """A constructor of several variables at once: ``matrices(2)``, ``matrices('x', 'y')``.
 
     A single text has one letter for each name, ``matrices('xy')``; a single name makes one
@@ -305,6 +307,7 @@ class _Several:
 _PLURALS = {
     "scalar": "scalars", "vector": "vectors", "matrix": "matrices", "row": "rows", "col": "cols",
     "tensor3": "tensor3s", "tensor4": "tensor4s", "tensor5": "tensor5s",
+    "tensor6": "tensor6s", "tensor7": "tensor7s",
 }  # fmt: skip
 
 
@@ -313,11 +316,11 @@ def _constructors():
     names = {}
     for shape, pattern in PATTERNS.items():
         names[shape] = _constructor(pattern, shape)
-        names[_PLURALS[shape]] = _Several(names[shape])
+        names[_PLURALS[shape]] = Several(names[shape])
         for letter, dtype in _PREFIXES.items():
             type_ = tensor_type(dtype, pattern)
             names[letter + shape] = type_
-            names[letter + _PLURALS[shape]] = _Several(type_)
+            names[letter + _PLURALS[shape]] = Several(type_)
     return names
 
 

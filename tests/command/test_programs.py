@@ -217,6 +217,7 @@ def test_a_missing_program(call):
     [
         ("print(1)", "the program imported neither theano nor opwise, or ended by os._exit"),
         ("import theano", "the program compiled no function"),
+        ("import opwise", "the program compiled no function"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
          "the program was ended by SIGKILL"),
     ],

@@ -168,7 +168,7 @@ def test_every_page_with_commands_is_checked():
         ["git", "ls-files", "*.md"], cwd=DOCS.parent, capture_output=True, text=True
     )
     pages = listed.stdout.split() or refresh.PAGES  # a copy of the sources may be no checkout
-    shell = re.compile(r"^```(sh|bash|console|python)", re.M)
+    shell = re.compile(r"^```(sh|bash|console|python)|^<!-- run", re.M)
     found = {page for page in pages if shell.search((DOCS.parent / page).read_text("utf-8"))}
     assert {page for page in found if not page.startswith("tests/")} == set(refresh.PAGES)
 

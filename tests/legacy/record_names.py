@@ -3,10 +3,16 @@
     python tests/legacy/record_names.py list PACKAGE NAMES.json
     python tests/legacy/record_names.py merge 0.6.0=NAMES.json 0.7.0=NAMES.json ...
 
-``list`` runs on the Python of a release (2.7 or 3.7, with numpy, scipy and that release on
-PYTHONPATH, and THEANO_FLAGS="cxx=,device=cpu"); PACKAGE is the folder of its package ``theano``. It
-imports each module in a fork, and reads the source too, for those that cannot be imported.
-``merge`` runs on today's Python and writes the record.
+``list`` runs on the Python of a release and takes the folder of its package ``theano``:
+
+    python2.7 -m pip install --target libraries numpy==1.11.3 scipy==0.19.1 six nose parameterized
+    python2.7 -m pip install --target theano-0.9.0 --no-deps Theano==0.9.0
+    PYTHONPATH=theano-0.9.0:libraries THEANO_FLAGS=cxx=,device=cpu python2.7 \\
+        tests/legacy/record_names.py list theano-0.9.0/theano 0.9.0.json
+
+Theano 0.6.0 needs a compiler (leave out ``cxx=``); 1.0.5 was listed on Python 3.7 with numpy 1.19.
+``list`` imports each module in a fork, and reads the sources of those that cannot be imported, and
+of those whose names depend on a GPU. ``merge`` runs on today's Python and writes the record.
 
 The record groups the names of a module by kind, releases, and the module that defines them:
 
@@ -18,7 +24,6 @@ underscore, except those of UNDERSCORED.
 """
 
 # This runs on Python 2.7 too.
-# ruff: noqa: UP
 
 import ast
 import json

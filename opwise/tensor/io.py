@@ -1,0 +1,71 @@
+"""Arrays that are read from files while a function runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
+from opwise.graph.type import generic
+from opwise.graph.variable import Constant, Variable
+from opwise.scalar.dtypes import DTypeLike
+from opwise.tensor.type import tensor_type
+
+__all__ = ["LoadFromDisk", "load"]
+
+
+class LoadFromDisk(Op):
+    """The array of a .npy file. The input is the path, a generic variable or a text.
+
+    dtype, broadcastable: of the array. mmap_mode: 'c' maps the file into memory, None reads it.
+    """
+
+    __props__ = ("dtype", "broadcastable", "mmap_mode")
+
+    def __init__(
+        self, dtype: DTypeLike, broadcastable: Sequence[bool], mmap_mode: Literal["c"] | None = None
+    ) -> None:
+        if mmap_mode not in (None, "c"):
+            raise ValueError(f"mmap_mode must be None or 'c', got {mmap_mode!r}")
+        self.dtype = np.dtype(dtype)
+        self.broadcastable = tuple(broadcastable)
+        self.mmap_mode = mmap_mode
+
+    def make_node(self, path):
+        if isinstance(path, str):
+            path = Constant(generic, path)
+        output = tensor_type(self.dtype.name, self.broadcastable).make_variable()
+        return Apply(self, [path], [output])
+
+    def perform(self, node, inputs, output_storage):
+        (path,) = inputs
+        if path.endswith(".npz"):
+            raise ValueError(f"Expected a .npy file, got {path}: save one array with numpy.save")
+        array = np.load(path, mmap_mode=self.mmap_mode)
+        if array.dtype != self.dtype:
+            raise TypeError(f"Expected an array of type {self.dtype}, {path} has {array.dtype}")
+        output_storage[0][0] = array
+
+    def __str__(self):
+        return (
+            f"Load{{dtype: {self.dtype}, broadcastable: {self.broadcastable}, "
+            f"mmep: {self.mmap_mode}}}"
+        )
+
+
+def load(
+    path: Any,
+    dtype: DTypeLike,
+    broadcastable: Sequence[bool],
+    mmap_mode: Literal["c"] | None = None,
+) -> Variable:
+    """Return the array of a .npy file, which each call of a function reads again.
+
+    path: a text, or a generic variable of one. dtype, broadcastable: of the array; a call raises
+    TypeError if the file has another dtype. mmap_mode: 'c' maps the file into memory, and reads
+    only the parts that are used; None reads it. It has no gradient.
+    """
+    return LoadFromDisk(dtype, broadcastable, mmap_mode)(path)
