@@ -80,8 +80,24 @@ def difference(workload: Workload, got: Results, want: Results) -> str:
             return f"{name} has the shape {ours.shape} instead of {exact.shape}"
         if ours.dtype != workload.dtype:
             return f"{name} has the dtype {ours.dtype} instead of {workload.dtype}"
+        if workload.random:
+            if reason := moments_difference(ours, exact):
+                return f"{name} {reason}"
+            continue
         allowed = TOLERANCES[workload.dtype] * np.maximum(np.abs(exact), np.abs(exact).mean())
         excess = np.abs(ours - exact) / np.maximum(allowed, np.finfo(workload.dtype).tiny)
         if not np.max(excess) <= 1:
             return f"{name} is off by {np.max(excess):.3g} times what {workload.dtype} allows"
+    return ""
+
+
+def moments_difference(ours: np.ndarray, exact: np.ndarray) -> str:
+    """How random numbers differ from numpy's in mean or deviation, by over six standard errors."""
+    error = 6 * np.sqrt(2 / exact.size) * exact.std()
+    for what, got, want in (
+        ("mean", ours.mean(), exact.mean()),
+        ("standard deviation", ours.std(), exact.std()),
+    ):
+        if not abs(got - want) <= error:
+            return f"has the {what} {got:.4g} instead of {want:.4g}"
     return ""

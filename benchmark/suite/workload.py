@@ -62,6 +62,7 @@ class Workload:
     moved: ``moved(itemsize, **sizes)``, bytes read and written, where not all of every input is
         read or not all of the state is changed.
     holds: the caller still holds the previous result during a call.
+    random: the outputs are random numbers, whose mean and standard deviation are those of numpy's.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Workload:
     flops: Callable[..., int] | None = None
     moved: Callable[..., tuple[int, int]] | None = None
     holds: bool = False
+    random: bool = False
 
     def data(self) -> Data:
         return Data(*self.draw(np.random.default_rng(SEED), **self.sizes)).astype(self.dtype)

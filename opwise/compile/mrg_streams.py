@@ -62,7 +62,10 @@ class MRG_RandomStreams:
         """Set the state from which the next random variable starts; ``seed`` as for the class."""
         if isinstance(seed, _INTEGERS):
             if seed == 0:
-                raise ValueError("seed should not be 0: all numbers would be equal")
+                raise ValueError(
+                    "seed should not be 0, with which all numbers would be equal: give an int from "
+                    f"1 to {mrg.M2 - 1}"
+                )
             if seed >= mrg.M2:
                 raise ValueError(f"seed should be less than {mrg.M2}, not {seed}")
             self.rstate = np.asarray([seed] * 6, dtype="int32")
@@ -344,7 +347,10 @@ def _check_uniform_size(size: Any) -> None:
         if not all(isinstance(n, (*_INTEGERS, Variable)) for n in size):
             raise AssertionError(f"size must be a tuple of int or a Theano variable, not {size}")
         if any(isinstance(n, _INTEGERS) and n <= 0 for n in size):
-            raise ValueError(f"The specified size contains a dimension with value <= 0: {size}")
+            raise ValueError(
+                f"The specified size contains a dimension with value <= 0: {size}. Give positive "
+                "lengths."
+            )
     elif not (isinstance(size, Variable) and getattr(size.type, "ndim", None) == 1):
         raise TypeError(
             "size must be a tuple of int or a Theano variable with 1 dimension, got "

@@ -59,7 +59,17 @@ def test_a_declaration_is_sound(name):
     assert {v.dtype.name for v in data.all.values()} <= {workload.dtype, "int64"}
     assert all(np.array_equal(v, small.data().all[k]) for k, v in data.all.items())  # seeded
     least = small.least(check.expected(small).outputs)
-    assert least.read > 0 and least.written > 0 and least.flops >= 0
+    assert (least.read > 0) == bool(data.all) and least.written > 0 and least.flops >= 0
+
+
+@pytest.mark.null
+def test_random_numbers_are_compared_by_their_moments():
+    draw = np.random.default_rng(1).normal
+    exact = draw(size=10_000)
+    assert check.moments_difference(draw(size=10_000), exact) == ""
+    assert "mean" in check.moments_difference(draw(0.2, size=10_000), exact)
+    assert "standard deviation" in check.moments_difference(draw(scale=1.2, size=10_000), exact)
+    assert "mean" in check.moments_difference(exact * np.nan, exact)
 
 
 def least_of(name):

@@ -6,6 +6,8 @@ The namespace ``xp`` of a contender has, spelled as users of its library spell t
 - ``softmax(x)`` along rows, ``layer_norm(x, gain, bias)`` of rows, and
   ``cross_entropy(scores, labels)``, the mean over rows of the negative log likelihood;
 - ``take(table, index)`` for rows, and ``add_at(table, index, rows)`` for the table with them added;
+- ``uniform(shape, dtype)`` between 0 and 1 and ``normal(shape, dtype)``, drawn anew in each call by
+  the library's generator, and the same with ``legacy_`` by numpy's RandomState where it has that;
 - ``value_and_grad(cost, *wrt)``, the cost at ``wrt`` and its gradients;
 - ``descend(state, grads, rate)`` for the state after a step downhill.
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from benchmark.suite.contenders import base
+from benchmark.suite.workload import SEED
 
 
 def named(names, values) -> dict:
@@ -48,8 +49,10 @@ class Jax(base.Contender):
             outputs, after = self.workload.bind(xp, values)()
             return outputs, [after[name] for name in state]
 
-        run = jax.jit(program, donate_argnums=0)
         given, after = list(self.inputs.values()), list(self.values.values())
+        if self.workload.random:
+            return self.drawing(program, after, given)
+        run = jax.jit(program, donate_argnums=0)
 
         def step():
             nonlocal after
@@ -59,6 +62,28 @@ class Jax(base.Contender):
         self.now = lambda: named(state, after)
 
         return step
+
+    def drawing(self, program, before, given):
+        """What makes one call of a program without state that draws random numbers."""
+
+        def drawn(key):
+            self.key = key
+            outputs, _ = program(before, *given)
+            return outputs, self.key
+
+        run, key = self.jax.jit(drawn), self.jax.random.key(SEED)
+        self.now = dict
+
+        def step():
+            nonlocal key
+            outputs, key = run(key)
+            return self.jax.block_until_ready(outputs)
+
+        return step
+
+    def next_key(self):
+        self.key, used = self.jax.random.split(self.key)
+        return used
 
     def state(self):
         return {name: np.array(value) for name, value in self.now().items()}
@@ -80,7 +105,10 @@ class Jax(base.Contender):
             take=lambda table, index: table[index],
             add_at=lambda table, index, rows: table.at[index].add(rows),
             descend=base.descend,
+            uniform=lambda shape, dtype: jax.random.uniform(self.next_key(), shape, dtype),
+            normal=lambda shape, dtype: jax.random.normal(self.next_key(), shape, dtype),
         )
+        xp.legacy_uniform, xp.legacy_normal = xp.uniform, xp.normal
         xp.layer_norm = partial(base.layer_norm, xp)
 
         def cross_entropy(scores, labels):

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import erf, expit
 
 from benchmark.suite.contenders import base
+from benchmark.suite.workload import SEED
 
 
 def softmax(x):
@@ -30,6 +31,12 @@ xp = SimpleNamespace(
     softmax=softmax,
     take=lambda table, index: table[index],
 )
+#: generators of random numbers: numpy's own, and the legacy one
+_new, _legacy = np.random.default_rng(SEED), np.random.RandomState(SEED)
+xp.uniform = lambda shape, dtype: _new.random(shape, dtype)
+xp.normal = lambda shape, dtype: _new.standard_normal(shape, dtype)
+xp.legacy_uniform = lambda shape, dtype: _legacy.uniform(size=shape).astype(dtype, copy=False)
+xp.legacy_normal = lambda shape, dtype: _legacy.normal(size=shape).astype(dtype, copy=False)
 xp.layer_norm = partial(base.layer_norm, xp)
 
 

@@ -6,6 +6,7 @@ from functools import partial
 from types import SimpleNamespace
 
 from benchmark.suite.contenders import base
+from benchmark.suite.workload import SEED
 
 
 class Torch(base.Contender):
@@ -37,7 +38,19 @@ class Torch(base.Contender):
 
     def namespace(self) -> SimpleNamespace:
         torch, functional = self.torch, self.torch.nn.functional
+        torch.manual_seed(SEED)
+
+        def uniform(shape, dtype):
+            return torch.rand(shape, dtype=getattr(torch, dtype))
+
+        def normal(shape, dtype):
+            return torch.randn(shape, dtype=getattr(torch, dtype))
+
         return SimpleNamespace(
+            uniform=uniform,
+            normal=normal,
+            legacy_uniform=uniform,
+            legacy_normal=normal,
             exp=torch.exp,
             log=torch.log,
             sqrt=torch.sqrt,

@@ -8,6 +8,7 @@ from functools import partial
 from types import SimpleNamespace
 
 from benchmark.suite.contenders import base
+from benchmark.suite.workload import SEED
 
 LETTERS = {"float32": "f", "float64": "d", "int64": "l"}
 RANKS = ("scalar", "vector", "matrix")
@@ -90,6 +91,12 @@ class Opwise(Symbolic):
             return -tensor.mean(likely)
 
         xp.cross_entropy = cross_entropy
+        streams = importlib.import_module("opwise.compile.mrg_streams").MRG_RandomStreams(SEED)
+        xp.uniform = lambda shape, dtype: streams.uniform(shape, dtype=dtype)
+        xp.normal = lambda shape, dtype: streams.normal(shape, dtype=dtype)
+        legacy = importlib.import_module("opwise.compile.streams").RandomStreams(SEED)
+        xp.legacy_uniform = lambda shape, dtype: legacy.uniform(shape, dtype=dtype)
+        xp.legacy_normal = lambda shape, dtype: legacy.normal(shape, dtype=dtype)
         return xp
 
 
@@ -112,4 +119,7 @@ class Pytensor(Symbolic):
             return -tensor.mean(likely[tensor.arange(labels.shape[0]), labels])
 
         xp.cross_entropy = cross_entropy
+        streams = tensor.random.utils.RandomStream(SEED)
+        xp.uniform = xp.legacy_uniform = lambda shape, dtype: streams.uniform(0, 1, size=shape)
+        xp.normal = xp.legacy_normal = lambda shape, dtype: streams.normal(0, 1, size=shape)
         return xp

@@ -333,7 +333,9 @@ def choice(
     a = as_tensor_variable(a)
     if isinstance(replace, bool):
         replace = constant(replace, dtype="int8")
-    p = as_tensor_variable([] if p is None else p)
+    # programs also give 0 for None, as Theano permits
+    equal = p is None or (isinstance(p, int | float) and p == 0)
+    p = as_tensor_variable([] if equal else p)
     ndim, size, pattern = _infer_ndim_bcast(ndim, size)
     op = RandomFunction(choice_helper, tensor_type(dtype, pattern))
     return op(random_state, size, a, as_tensor_variable(replace), p)

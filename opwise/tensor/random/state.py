@@ -20,7 +20,8 @@ class RandomStateType(SingletonType):
     @staticmethod
     def _refuse(data: object) -> NoReturn:
         raise TypeError(
-            f"{data!r} is not a numpy.random.RandomState: give numpy.random.RandomState(seed)"
+            f"A numpy.random.RandomState is needed, not a {type(data).__name__}: give "
+            "numpy.random.RandomState(seed)."
         )
 
     def is_valid_value(self, a: Any) -> bool:

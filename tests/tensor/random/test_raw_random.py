@@ -172,3 +172,11 @@ def test_derivatives():
 def test_the_old_name_of_p():
     with pytest.warns(UserWarning, match="prob of binomial is now p"):
         raw_random.binomial(random_state_type(), (3,), prob=0.3)
+
+
+def test_equal_probabilities_of_choice():
+    state = np.random.RandomState(5)
+    expected = np.random.RandomState(5).choice(9, 4)
+    for p in (None, 0, []):
+        _, out = raw_random.choice(random_state_type(), (4,), a=9, p=p)
+        np.testing.assert_array_equal(drawn(out, state)[1], expected)
