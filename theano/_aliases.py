@@ -42,6 +42,9 @@ _COMPILE = (
     "opwise.errors",
 )
 
+_NLINALG = _all("tensor.linalg", ("products", "inverse", "factor", "eigen"))
+_SLINALG = _all("tensor.linalg", ("solve", "factor", "eigen", "products", "operands"))
+
 #: the same module under another name
 SAME = {
     "theano.errors": "opwise.errors",
@@ -94,6 +97,12 @@ MADE = {
     "theano.misc.safe_asarray": ("theano._aliases",),
     "theano.printing": ("opwise.graph.printing", "opwise.graph.drawing", "opwise.tensor.printing"),
     "theano.sandbox": (),
+    "theano.sandbox.fourier": ("opwise.tensor.linalg.frames",),
+    "theano.sandbox.linalg": (*_NLINALG, *_SLINALG, "opwise.tensor.linalg.hints"),
+    "theano.sandbox.linalg.ops": (*_NLINALG, *_SLINALG, "opwise.tensor.linalg.hints",
+                                  "opwise.optimizers.rules.linalg", "opwise.optimizers.rule",
+                                  "opwise.optimizers.stages", "opwise.optimizers.passes"),
+    "theano.sandbox.solve": _SLINALG,
     "theano.scalar.basic": ("opwise.scalar",),
     "theano.scalar.basic_scipy": ("opwise.scalar",),
     "theano.scalar.basic_sympy": ("opwise.scalar",),
@@ -106,7 +115,10 @@ MADE = {
     "theano.tensor.elemwise": ("opwise.tensor.elemwise", "opwise.tensor.dimshuffle",
                                "opwise.tensor.reduce"),
     "theano.tensor.extra_ops": ("opwise.tensor.extra_ops", "opwise.tensor"),
+    "theano.tensor.fft": ("opwise.tensor.linalg.fft",),
+    "theano.tensor.fourier": ("opwise.tensor.linalg.fourier",),
     "theano.tensor.inplace": (),
+    "theano.tensor.nlinalg": _NLINALG,
     "theano.tensor.nnet": ("opwise.tensor.nnet",),
     "theano.tensor.nnet.bn": ("opwise.tensor.nnet.bn", "opwise.tensor.nnet"),
     "theano.tensor.nnet.nnet": ("opwise.tensor.nnet.nnet", "opwise.tensor.nnet"),
@@ -115,6 +127,7 @@ MADE = {
                           "opwise.tensor.knownvalues", "opwise.tensor.join",
                           "opwise.tensor.assertion", "opwise.tensor.shape"),
     "theano.tensor.sharedvar": ("opwise.compile.shared",),
+    "theano.tensor.slinalg": _SLINALG,
     "theano.tensor.sort": ("opwise.tensor.sort",),
     "theano.tensor.subtensor": ("opwise.tensor.subtensor", "opwise.tensor.advanced_subtensor",
                                 "opwise.tensor.slices", "opwise.tensor"),
