@@ -13,10 +13,12 @@ from opwise.scalar import dtypes
 from opwise.tensor.advanced_subtensor import user_zeros_like
 from opwise.tensor.linalg.operands import (
     as_matrix,
+    columns_agree,
     float_dtype,
     matrix_of,
     real_dtype,
     scipy_linalg,
+    up_to_signs,
     vector_of,
 )
 from opwise.tensor.slices import NoneConst
@@ -89,7 +91,8 @@ class Eigh(_ReadsHalf, Eig):
     def make_node(self, x):
         x = as_matrix(x, self)
         dtype = float_dtype(x)
-        return Apply(self, [x], [vector_of(real_dtype(dtype)), matrix_of(dtype)])
+        v = up_to_signs(matrix_of(dtype), columns_agree)
+        return Apply(self, [x], [vector_of(real_dtype(dtype)), v])
 
     def flops(self, inputs, outputs):
         """Return about as many floating-point operations as the usual algorithm takes.

@@ -14,11 +14,14 @@ from opwise.tensor.linalg.operands import (
     as_matrix,
     check_finite,
     check_square,
+    columns_agree,
     float_dtype,
     has_scipy,
     matrix_of,
     real_dtype,
+    rows_agree,
     scipy_linalg,
+    up_to_signs,
     vector_of,
 )
 from opwise.tensor.linalg.solve import solve_upper_triangular
@@ -181,8 +184,10 @@ class QRFull(_QR):
     def make_node(self, x):
         x = as_matrix(x, self)
         dtype = float_dtype(x)
-        second = vector_of(dtype) if self.mode == "raw" else matrix_of(dtype)
-        return Apply(self, [x], [matrix_of(dtype), second])
+        if self.mode == "raw":
+            return Apply(self, [x], [matrix_of(dtype), vector_of(dtype)])
+        outs = [up_to_signs(matrix_of(dtype), columns_agree) for _ in range(2)]
+        return Apply(self, [x], outs)
 
     def perform(self, node, inputs, output_storage):
         q, r = np.linalg.qr(inputs[0], self.mode)
@@ -201,7 +206,7 @@ class QRIncomplete(_QR):
 
     def make_node(self, x):
         x = as_matrix(x, self)
-        return Apply(self, [x], [matrix_of(float_dtype(x))])
+        return Apply(self, [x], [up_to_signs(matrix_of(float_dtype(x)), columns_agree)])
 
     def perform(self, node, inputs, output_storage):
         output_storage[0][0] = np.linalg.qr(inputs[0], self.mode)
@@ -243,8 +248,10 @@ class SVD(Op):
         x = as_matrix(x, self)
         dtype = float_dtype(x)
         s = vector_of(real_dtype(dtype))
-        outs = [matrix_of(dtype), s, matrix_of(dtype)] if self.compute_uv else [s]
-        return Apply(self, [x], outs)
+        if not self.compute_uv:
+            return Apply(self, [x], [s])
+        u = up_to_signs(matrix_of(dtype), columns_agree)
+        return Apply(self, [x], [u, s, up_to_signs(matrix_of(dtype), rows_agree)])
 
     def flops(self, inputs, outputs):
         """Return about as many floating-point operations as the usual algorithm takes.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from opwise.tensor.type import tensor_type
+from opwise.tensor.type import TensorType, tensor_type
 from opwise.tensor.variable import Tensor, TensorVariable, as_tensor_variable
 
 
@@ -31,6 +32,30 @@ def matrix_of(dtype: str) -> TensorVariable:
 def vector_of(dtype: str) -> TensorVariable:
     """Return a new vector."""
     return tensor_type(dtype, (False,)).make_variable()
+
+
+def columns_agree(a: np.ndarray, b: np.ndarray) -> bool:
+    """Return whether the columns of two matrices have equal lengths and angles.
+
+    Checks of Ops compare so what is determined only up to signs, and up to rotations for equal
+    eigenvalues or singular values.
+    """
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return bool(TensorType.values_eq_approx(a.conj().T @ a, b.conj().T @ b))
+
+
+def rows_agree(a: np.ndarray, b: np.ndarray) -> bool:
+    """As ``columns_agree``, of the rows of two matrices."""
+    return columns_agree(a.T, b.T)
+
+
+def up_to_signs(
+    matrix: TensorVariable, agree: Callable[[np.ndarray, np.ndarray], bool]
+) -> TensorVariable:
+    """Return a matrix after choosing how checks compare its values."""
+    matrix.tag.values_eq_approx = agree
+    return matrix
 
 
 def float_dtype(*variables: Tensor) -> str:
