@@ -55,41 +55,35 @@ static int ow_lapack_fits(ow_step *s, const ow_slot *x)
     return OW_OK;
 }
 
-/* ctx: a flag that is set if an element is infinite or NaN: all bits of its exponent are ones */
-static void ow_finite_d(const void *ctx, char **p, const int64_t *st, int64_t n)
-{
-    const uint64_t ones = 0x7ffULL << 52;
-    uint64_t found = 0;
-    if (st[0] == 8)
-        for (int64_t i = 0; i < n; i++)
-            found |= (((const uint64_t *)p[0])[i] & ones) == ones;
-    else
-        for (int64_t i = 0; i < n; i++)
-            found |= (*(const uint64_t *)(p[0] + i * st[0]) & ones) == ones;
-    *(int *)ctx |= (int)found;
-}
+/* How many sums the check for finite numbers forms at a time: one alone waits for each addition. */
+#define OW_SUMS 16
 
-static void ow_finite_s(const void *ctx, char **p, const int64_t *st, int64_t n)
-{
-    const uint32_t ones = 0xffU << 23;
-    uint32_t found = 0;
-    if (st[0] == 4)
-        for (int64_t i = 0; i < n; i++)
-            found |= (((const uint32_t *)p[0])[i] & ones) == ones;
-    else
-        for (int64_t i = 0; i < n; i++)
-            found |= (*(const uint32_t *)(p[0] + i * st[0]) & ones) == ones;
-    *(int *)ctx |= (int)found;
-}
+/* ctx: a number to which 0 times each element is added: NaN if one of them is infinite or NaN */
+#define OW_FINITE(type)                                                                             \
+    static void ow_finite_##type(const void *ctx, char **p, const int64_t *st, int64_t n)           \
+    {                                                                                               \
+        type sums[OW_SUMS] = {0};                                                                   \
+        int64_t i = 0;                                                                              \
+        if (st[0] == (int64_t)sizeof(type))                                                         \
+            for (const type *x = (const type *)p[0]; i + OW_SUMS <= n; i += OW_SUMS)                \
+                for (int k = 0; k < OW_SUMS; k++)                                                   \
+                    sums[k] += x[i + k] * 0;                                                        \
+        for (; i < n; i++)                                                                          \
+            sums[0] += *(const type *)(p[0] + i * st[0]) * 0;                                       \
+        for (int k = 0; k < OW_SUMS; k++)                                                           \
+            *(double *)ctx += (double)sums[k];                                                      \
+    }
+OW_FINITE(double)
+OW_FINITE(float)
 
 static int ow_check_finite(ow_step *s, ow_slot *x)
 {
     ow_walk w;
-    int found = 0;
+    double sum = 0;
     int64_t size = ow_walk_start(&w, x->ndim, x->shape, 1, &x, 0);
     if (size)
-        ow_walk_in_order(&w, x->itemsize == 8 ? ow_finite_d : ow_finite_s, &found, size);
-    return found ? OW_FAIL(s, OW_VALUE_ERROR, "array must not contain infs or NaNs") : OW_OK;
+        ow_walk_in_order(&w, x->itemsize == 8 ? ow_finite_double : ow_finite_float, &sum, size);
+    return sum != 0 ? OW_FAIL(s, OW_VALUE_ERROR, "array must not contain infs or NaNs") : OW_OK;
 }
 
 /* A vector as a matrix of one column. */
