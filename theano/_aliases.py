@@ -43,7 +43,7 @@ _COMPILE = (
 )
 
 _NLINALG = _all("tensor.linalg", ("products", "inverse", "factor", "eigen"))
-_SLINALG = _all("tensor.linalg", ("solve", "factor", "eigen", "products", "operands"))
+_SLINALG = _all("tensor.linalg", ("systems", "factor", "eigen", "products", "operands"))
 
 #: the same module under another name
 SAME = {
@@ -98,8 +98,8 @@ MADE = {
     "theano.printing": ("opwise.graph.printing", "opwise.graph.drawing", "opwise.tensor.printing"),
     "theano.sandbox": (),
     "theano.sandbox.fourier": ("opwise.tensor.linalg.frames",),
-    "theano.sandbox.linalg": (*_NLINALG, *_SLINALG, "opwise.tensor.linalg.hints"),
-    "theano.sandbox.linalg.ops": (*_NLINALG, *_SLINALG, "opwise.tensor.linalg.hints",
+    "theano.sandbox.linalg": (*_NLINALG, *_SLINALG, "opwise.tensor.linalg.hint"),
+    "theano.sandbox.linalg.ops": (*_NLINALG, *_SLINALG, "opwise.tensor.linalg.hint",
                                   "opwise.optimizers.rules.linalg", "opwise.optimizers.rule",
                                   "opwise.optimizers.stages", "opwise.optimizers.passes"),
     "theano.sandbox.solve": _SLINALG,

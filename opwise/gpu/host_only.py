@@ -7,8 +7,34 @@ from opwise.tensor.advanced_subtensor import AdvancedBooleanSubtensor
 from opwise.tensor.breakpoint import PdbBreakpoint
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.extra_ops import Bartlett, Unique
+from opwise.tensor.linalg.eigen import (
+    Eig,
+    Eigh,
+    EighGrad,
+    Eigvalsh,
+    EigvalshGrad,
+    Expm,
+    ExpmGrad,
+)
+from opwise.tensor.linalg.factor import SVD, Cholesky, CholeskyGrad, QRFull, QRIncomplete
+from opwise.tensor.linalg.fft import IRFFTOp, RFFTOp
+from opwise.tensor.linalg.fourier import Fourier
+from opwise.tensor.linalg.frames import FFT
+from opwise.tensor.linalg.hint import Hint
+from opwise.tensor.linalg.inverse import (
+    Det,
+    MatrixInverse,
+    MatrixPinv,
+    TensorInv,
+    TensorSolve,
+    lstsq,
+)
+from opwise.tensor.linalg.systems import Solve
 from opwise.tensor.shape import Shape, Shape_i
 from opwise.tensor.slices import MakeSlice
+
+_LAPACK = "LAPACK computes it on the host: opwise calls no solver library of the device"
+_FFT = "numpy computes Fourier transforms: opwise calls no FFT library of the device"
 
 HOST_ONLY = {
     Shape: "the host knows shapes without the elements",
@@ -19,6 +45,32 @@ HOST_ONLY = {
     PdbBreakpoint: "a debugger runs on the host",
     Bartlett: "it computes only a few numbers",
     AdvancedBooleanSubtensor: "output size depends on the data: it would need a synchronisation",
+    Hint: "rewrites remove it",
+    **dict.fromkeys(
+        (
+            Cholesky,
+            CholeskyGrad,
+            Det,
+            Eig,
+            Eigh,
+            EighGrad,
+            Eigvalsh,
+            EigvalshGrad,
+            Expm,
+            ExpmGrad,
+            MatrixInverse,
+            MatrixPinv,
+            QRFull,
+            QRIncomplete,
+            SVD,
+            Solve,
+            TensorInv,
+            TensorSolve,
+            lstsq,
+        ),
+        _LAPACK,
+    ),
+    **dict.fromkeys((FFT, Fourier, IRFFTOp, RFFTOp), _FFT),
     Unique: "output size depends on the data: it would need a synchronisation",
 }
 

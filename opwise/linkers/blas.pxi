@@ -27,13 +27,13 @@ def has_lapack():
 cdef object _load_error = None
 
 
-cdef int _load(str function, char *error) noexcept:
-    """Call a function of blasload; an interrupt may come while it loads."""
+cdef int _load(bint lapack, char *error) noexcept:
+    """Load BLAS or LAPACK; an interrupt may come meanwhile."""
     global _load_error
     try:
-        from opwise.linkers import blasload
+        from opwise.linkers.blasload import load, load_lapack
 
-        getattr(blasload, function)()
+        (load_lapack if lapack else load)()
         return OW_OK
     except ImportError as e:
         message = str(e).encode()[:300] + b"\0"
@@ -46,12 +46,12 @@ cdef int _load(str function, char *error) noexcept:
 
 cdef int _load_blas(char *error) noexcept with gil:
     """Called by a step that needs BLAS for the first time."""
-    return _load("load", error)
+    return _load(False, error)
 
 
 cdef int _load_lapack(char *error) noexcept with gil:
     """Called by a step that needs LAPACK for the first time."""
-    return _load("load_lapack", error)
+    return _load(True, error)
 
 
 ow_set_loaders(_load_blas, _load_lapack)

@@ -17,8 +17,8 @@ _ARGUMENTS = {
 }
 
 
-#: the functions of LAPACK, and those of BLAS that only steps of LAPACK call; the extension takes the
-#: last one as the sign that all are there
+#: the functions of BLAS that only steps of LAPACK call, and those of LAPACK, of which the last one
+#: tells the extension that all are there
 _SOLVERS = {
     "trsv": "char *|char *|char *|int *|T *|int *|T *|int *",
     "trsm": "char *|char *|char *|char *|int *|int *|T *|T *|int *|T *|int *",

@@ -24,7 +24,7 @@ from opwise.tensor.linalg.eigen import Eigh, Eigvalsh
 from opwise.tensor.linalg.factor import SVD, Cholesky, QRFull, QRIncomplete
 from opwise.tensor.linalg.inverse import Det, MatrixInverse
 from opwise.tensor.linalg.operands import has_scipy
-from opwise.tensor.linalg.solve import Solve
+from opwise.tensor.linalg.systems import Solve
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
     CrossentropyCategorical1Hot,

@@ -29,7 +29,7 @@ from opwise.tensor.blas import (
 from opwise.tensor.creation import AllocEmpty
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.linalg.factor import Cholesky
-from opwise.tensor.linalg.solve import Solve
+from opwise.tensor.linalg.systems import Solve
 from opwise.tensor.subtensor import IncSubtensor
 
 

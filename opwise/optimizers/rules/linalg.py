@@ -16,9 +16,9 @@ from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import elemwise
 from opwise.tensor.linalg.factor import Cholesky, cholesky
-from opwise.tensor.linalg.hints import Hint, is_positive, is_psd, is_symmetric
+from opwise.tensor.linalg.hint import Hint, is_positive, is_psd, is_symmetric
 from opwise.tensor.linalg.inverse import Det, MatrixInverse
-from opwise.tensor.linalg.solve import (
+from opwise.tensor.linalg.systems import (
     Solve,
     solve_lower_triangular,
     solve_upper_triangular,

@@ -24,7 +24,7 @@ from opwise.tensor.linalg.operands import (
     up_to_signs,
     vector_of,
 )
-from opwise.tensor.linalg.solve import solve_upper_triangular
+from opwise.tensor.linalg.systems import solve_upper_triangular
 from opwise.tensor.products import dot
 from opwise.tensor.reduce import any as any_
 from opwise.tensor.variable import TensorLike, TensorVariable, constant

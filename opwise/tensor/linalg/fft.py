@@ -14,6 +14,7 @@ from opwise.graph.op import Op
 from opwise.scalar import dtypes
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.reduce import prod
+from opwise.tensor.shape import length
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.subtensor import getitem, set_subtensor
 from opwise.tensor.type import tensor_type
@@ -81,7 +82,7 @@ class RFFTOp(_RealTransform):
 
     def infer_shape(self, node, shapes):
         lengths = _entries(node.inputs[1], node.inputs[0].type.ndim - 1)
-        return [(shapes[0][0], *lengths[:-1], lengths[-1] // 2 + 1, 2)]
+        return [(shapes[0][0], *lengths[:-1], lengths[-1] // 2 + 1, length(2))]
 
     def L_op(self, inputs, outputs, output_gradients):
         (_, s), (gz,) = inputs, output_gradients
