@@ -6,6 +6,8 @@ The namespace ``xp`` of a contender has, spelled as users of its library spell t
 - ``softmax(x)`` along rows, ``layer_norm(x, gain, bias)`` of rows, and
   ``cross_entropy(scores, labels)``, the mean over rows of the negative log likelihood;
 - ``take(table, index)`` for rows, and ``add_at(table, index, rows)`` for the table with them added;
+- ``cholesky(x)``, the lower factor, ``solve(a, b)``, ``solve_lower(a, b)`` for a lower triangular
+  matrix, ``svd(x)``, u, s and v with u * s times v equal to x, ``eigh(x)``, and ``diagonal(x)``;
 - ``value_and_grad(cost, *wrt)``, the cost at ``wrt`` and its gradients;
 - ``descend(state, grads, rate)`` for the state after a step downhill.
 
