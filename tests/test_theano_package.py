@@ -83,8 +83,6 @@ LACKING = {
     "theano.tensor.jacobian": "loops",
     "theano.tensor.signal.pool.pool_2d": "pooling",
     "theano.tensor.signal.downsample.max_pool_2d": "pooling",
-    "theano.tensor.nlinalg.matrix_inverse": "linear algebra",
-    "theano.tensor.slinalg.solve": "linear algebra",
     "theano.sparse.structured_dot": "sparse matrices",
     "theano.compile.ops.as_op": "Ops made of functions",
     "theano.sandbox.cuda.dnn.dnn_conv": "convolutions",

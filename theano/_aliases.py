@@ -34,6 +34,9 @@ _COMPILE = (
 )
 
 #: modules of theano: name -> the modules with its names; of equal names the first one counts
+_NLINALG = _all("tensor.linalg", ("products", "inverse", "factor", "eigen"))
+_SLINALG = _all("tensor.linalg", ("systems", "factor", "eigen", "products", "operands"))
+
 MADE = {
     "theano": ("opwise", "theano._logs"),
     "theano.errors": ("opwise.errors",),
@@ -92,6 +95,12 @@ MADE = {
     "theano.sandbox.multinomial": ("opwise.tensor.random.multinomial",),
     "theano.sandbox.rng_mrg": ("opwise.tensor.random.mrg", "opwise.compile.mrg_streams"),
     "theano.scalar.basic": ("opwise.scalar", "theano._scalar"),
+    "theano.sandbox.fourier": ("opwise.tensor.linalg.frames",),
+    "theano.sandbox.linalg": (*_NLINALG, *_SLINALG, "opwise.tensor.linalg.hint"),
+    "theano.sandbox.linalg.ops": (*_NLINALG, *_SLINALG, "opwise.tensor.linalg.hint",
+                                  "opwise.optimizers.rules.linalg", "opwise.optimizers.rule",
+                                  "opwise.optimizers.stages", "opwise.optimizers.passes"),
+    "theano.sandbox.solve": _SLINALG,
     "theano.scalar.basic_scipy": ("opwise.scalar",),
     "theano.scalar.basic_sympy": ("opwise.scalar",),
     "theano.tensor": ("opwise.tensor", "theano._dtypes"),
@@ -105,6 +114,9 @@ MADE = {
                                "opwise.tensor.reduce"),
     "theano.tensor.extra_ops": ("opwise.tensor.extra_ops", "opwise.tensor"),
     "theano.tensor.inplace": ("theano._inplace",),
+    "theano.tensor.fft": ("opwise.tensor.linalg.fft",),
+    "theano.tensor.fourier": ("opwise.tensor.linalg.fourier",),
+    "theano.tensor.nlinalg": _NLINALG,
     "theano.tensor.nnet": ("opwise.tensor.nnet",),
     "theano.tensor.nnet.bn": ("opwise.tensor.nnet.bn", "opwise.tensor.nnet"),
     "theano.tensor.nnet.nnet": ("opwise.tensor.nnet.nnet", "opwise.tensor.nnet",
@@ -120,6 +132,7 @@ MADE = {
     "theano.tensor.raw_random": ("opwise.tensor.random.raw_random",),
     "theano.tensor.shared_randomstreams": ("opwise.compile.streams",),
     "theano.tensor.sharedvar": ("opwise.compile.shared",),
+    "theano.tensor.slinalg": _SLINALG,
     "theano.tensor.sort": ("opwise.tensor.sort",),
     "theano.tensor.subtensor": ("opwise.tensor.subtensor", "opwise.tensor.advanced_subtensor",
                                 "opwise.tensor.slices", "opwise.tensor"),
@@ -149,6 +162,7 @@ HIDDEN = frozenset(
 
 #: single names that opwise has elsewhere or spells differently
 NAMES = {
+    "theano.compile.pfunc": "opwise.compile.function.function",
     "theano.compile.function.function_dump": "theano._function_dump.function_dump",
     "theano.compile.function_module.orig_function": "opwise.compile.function.function",
     "theano.get_scalar_constant_value": "opwise.tensor.get_scalar_constant_value",
@@ -164,7 +178,6 @@ NAMES = {
     "theano.tensor.basic.isinf_": "opwise.tensor.isinf",
     "theano.tensor.basic.isnan_": "opwise.tensor.isnan",
     "theano._asarray": "theano._safe_asarray._asarray",
-    "theano.compile.pfunc": "opwise.compile.function.function",
     "theano.compile.pfunc.pfunc": "opwise.compile.function.function",
     "theano.gradient.tensor": "theano.tensor",
 }

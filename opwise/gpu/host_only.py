@@ -9,11 +9,37 @@ from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.deprecated import Default, Mean, Tile
 from opwise.tensor.extra_ops import Bartlett, Unique
 from opwise.tensor.io import LoadFromDisk
+from opwise.tensor.linalg.eigen import (
+    Eig,
+    Eigh,
+    EighGrad,
+    Eigvalsh,
+    EigvalshGrad,
+    Expm,
+    ExpmGrad,
+)
+from opwise.tensor.linalg.factor import SVD, Cholesky, CholeskyGrad, QRFull, QRIncomplete
+from opwise.tensor.linalg.fft import IRFFTOp, RFFTOp
+from opwise.tensor.linalg.fourier import Fourier
+from opwise.tensor.linalg.frames import FFT
+from opwise.tensor.linalg.hint import Hint
+from opwise.tensor.linalg.inverse import (
+    Det,
+    MatrixInverse,
+    MatrixPinv,
+    TensorInv,
+    TensorSolve,
+    lstsq,
+)
+from opwise.tensor.linalg.systems import Solve
 from opwise.tensor.random.mrg import DotModulo, mrg_uniform_base
 from opwise.tensor.random.multinomial import MultinomialFromUniform
 from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.shape import Shape, Shape_i
 from opwise.tensor.slices import MakeSlice
+
+_LAPACK = "LAPACK computes it on the host: opwise calls no solver library of the device"
+_FFT = "numpy computes Fourier transforms: opwise calls no FFT library of the device"
 
 HOST_ONLY = {
     Shape: "the host knows shapes without the elements",
@@ -32,6 +58,32 @@ HOST_ONLY = {
     DotModulo: "it computes six numbers",
     mrg_uniform_base: "there is no kernel for random streams",
     MultinomialFromUniform: "there is no kernel for outcomes of uniform numbers",
+    Hint: "rewrites remove it",
+    **dict.fromkeys(
+        (
+            Cholesky,
+            CholeskyGrad,
+            Det,
+            Eig,
+            Eigh,
+            EighGrad,
+            Eigvalsh,
+            EigvalshGrad,
+            Expm,
+            ExpmGrad,
+            MatrixInverse,
+            MatrixPinv,
+            QRFull,
+            QRIncomplete,
+            SVD,
+            Solve,
+            TensorInv,
+            TensorSolve,
+            lstsq,
+        ),
+        _LAPACK,
+    ),
+    **dict.fromkeys((FFT, Fourier, IRFFTOp, RFFTOp), _FFT),
     Unique: "output size depends on the data: it would need a synchronisation",
 }
 

@@ -109,6 +109,8 @@ class FunctionGraph:
         self.validate_seconds = 0.0
         #: the attached ShapeFeature, as legacy programs read it; the feature sets it
         self.shape_feature: Any = None
+        #: the feature that keeps hints about variables, if a program gives some
+        self.hints_feature: Any = None
         #: names of the passes that are running, the outermost first
         self.passes: list[str] = []
         #: the profile of the compiled function, if it has one

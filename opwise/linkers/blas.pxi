@@ -1,7 +1,8 @@
-# BLAS: scipy's functions, loaded at the first product that needs them. Included by opwise_c.pyx.
+# BLAS and LAPACK: scipy's functions, loaded at the first step that needs them. Included by
+# opwise_c.pyx.
 
 def set_blas(str name, capsule, expected):
-    """Take a BLAS function from a capsule; its signature must be one of ``expected``."""
+    """Take a function from a capsule; its signature must be one of ``expected``."""
     cdef const char *signature = PyCapsule_GetName(capsule)
     if signature.decode() not in expected:
         raise ImportError(
@@ -17,17 +18,22 @@ def has_blas():
     return bool(ow_has_blas())
 
 
-# what _load_blas met; read at once, with the GIL held since
+def has_lapack():
+    """Return whether the LAPACK functions have been taken."""
+    return bool(ow_has_lapack())
+
+
+# what a loader met; read at once, with the GIL held since
 cdef object _load_error = None
 
 
-cdef int _load_blas(char *error) noexcept with gil:
-    """Called by a step that needs BLAS for the first time; an interrupt may come while it loads."""
+cdef int _load(bint lapack, char *error) noexcept:
+    """Load BLAS or LAPACK; an interrupt may come meanwhile."""
     global _load_error
     try:
-        from opwise.linkers.blasload import load
+        from opwise.linkers.blasload import load, load_lapack
 
-        load()
+        (load_lapack if lapack else load)()
         return OW_OK
     except ImportError as e:
         message = str(e).encode()[:300] + b"\0"
@@ -38,4 +44,14 @@ cdef int _load_blas(char *error) noexcept with gil:
         return OW_PYTHON_ERROR
 
 
-ow_set_loader(_load_blas)
+cdef int _load_blas(char *error) noexcept with gil:
+    """Called by a step that needs BLAS for the first time."""
+    return _load(False, error)
+
+
+cdef int _load_lapack(char *error) noexcept with gil:
+    """Called by a step that needs LAPACK for the first time."""
+    return _load(True, error)
+
+
+ow_set_loaders(_load_blas, _load_lapack)

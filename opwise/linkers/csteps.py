@@ -21,6 +21,11 @@ from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.join import Join, MakeVector
+from opwise.tensor.linalg.eigen import Eigh, Eigvalsh
+from opwise.tensor.linalg.factor import SVD, Cholesky, QRFull, QRIncomplete
+from opwise.tensor.linalg.inverse import Det, MatrixInverse
+from opwise.tensor.linalg.operands import has_scipy
+from opwise.tensor.linalg.systems import Solve
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
     CrossentropyCategorical1Hot,
@@ -443,3 +448,61 @@ def multinomial(node: Apply, kernels: Kernels) -> CStep | None:
 @c_lowering(ChoiceFromUniform)
 def choice(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("choice", (int(node.op.replace),)) if _outcomes(node) else None
+# --- linear algebra -----------------------------------------------------------------------------
+
+_STRUCTURES = {"lower_triangular": 1, "upper_triangular": 2}
+
+
+def _lapack(node: Apply) -> bool:
+    """Return whether LAPACK, which comes with scipy, has the dtype of all operands and results."""
+    dtype = node.outputs[0].type.dtype
+    same = all(v.type.dtype == dtype for v in (*node.inputs, *node.outputs))
+    return same and dtype in _BLAS_DTYPES and has_scipy()
+
+
+@c_lowering(Cholesky)
+def cholesky_(node: Apply, kernels: Kernels) -> CStep | None:
+    op = node.op
+    ints = (int(op.lower), int(op.on_error == "nan"), int(op.destructive))
+    return CStep("cholesky", ints) if _lapack(node) else None
+
+
+@c_lowering(Solve)
+def solve_(node: Apply, kernels: Kernels) -> CStep | None:
+    op = node.op
+    ints = (_STRUCTURES.get(op.A_structure, 0), int(op.check_finite), int(op.inplace))
+    return CStep("solve", ints) if _lapack(node) else None
+
+
+@c_lowering(MatrixInverse)
+def inverse(node: Apply, kernels: Kernels) -> CStep | None:
+    return CStep("inverse") if _lapack(node) else None
+
+
+@c_lowering(Det)
+def determinant(node: Apply, kernels: Kernels) -> CStep | None:
+    return CStep("det") if _lapack(node) else None
+
+
+@c_lowering(Eigh)
+def eigh_(node: Apply, kernels: Kernels) -> CStep | None:
+    return CStep("eigh", (int(node.op.UPLO == "L"), 0)) if _lapack(node) else None
+
+
+@c_lowering(Eigvalsh)
+def eigvalsh_(node: Apply, kernels: Kernels) -> CStep | None:
+    if not _lapack(node) or len(node.inputs) > 1:
+        return None
+    return CStep("eigh", (int(node.op.lower), 1))
+
+
+@c_lowering(SVD)
+def svd_(node: Apply, kernels: Kernels) -> CStep | None:
+    return CStep("svd", (int(bool(node.op.full_matrices)),)) if _lapack(node) else None
+
+
+@c_lowering(QRFull, QRIncomplete)
+def qr_(node: Apply, kernels: Kernels) -> CStep | None:
+    if not _lapack(node) or node.op.mode == "raw":
+        return None
+    return CStep("qr", (int(node.op.mode == "complete"),))

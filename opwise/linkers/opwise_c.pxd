@@ -17,7 +17,7 @@ cdef extern from "pythread.h":
 cdef extern from "runtime.h":
     int OW_MAXDIM, OW_MAXARG, OW_STATIC, OW_TOTAL, OW_CHECKED, OW_ERROR_SIZE
     int OW_OK, OW_VALUE_ERROR, OW_INDEX_ERROR, OW_TYPE_ERROR, OW_MEMORY_ERROR
-    int OW_ZERO_DIVISION, OW_PYTHON_ERROR
+    int OW_ZERO_DIVISION, OW_LINALG_ERROR, OW_PYTHON_ERROR
     ctypedef struct ow_slot:
         char *data
         int64_t shape[8]
@@ -76,12 +76,23 @@ cdef extern from *:
     static const char *ow_set_blas(const char *name, void *fn)
     {
     #define OW_BLAS_ROW(f) if (!strcmp(name, #f)) { *(void **)&ow_blas.f = fn; return NULL; }
+    #define OW_LAPACK_ROW(f) \
+        if (!strcmp(name, "d" #f)) { *(void **)&ow_lapack.d.f = fn; return NULL; } \
+        if (!strcmp(name, "s" #f)) { *(void **)&ow_lapack.s.f = fn; return NULL; }
         OW_BLAS_ROW(dgemm) OW_BLAS_ROW(sgemm) OW_BLAS_ROW(dgemv) OW_BLAS_ROW(sgemv)
         OW_BLAS_ROW(dger) OW_BLAS_ROW(sger)
+        OW_LAPACK_ROW(trsv) OW_LAPACK_ROW(trsm) OW_LAPACK_ROW(potrf) OW_LAPACK_ROW(getrf)
+        OW_LAPACK_ROW(getri) OW_LAPACK_ROW(syevd) OW_LAPACK_ROW(gesdd) OW_LAPACK_ROW(geqrf)
+        OW_LAPACK_ROW(orgqr)
         return "unknown";
     }
-    static void ow_set_loader(int (*loader)(char *)) { ow_load_blas = loader; }
+    static void ow_set_loaders(int (*blas)(char *), int (*lapack)(char *))
+    {
+        ow_load_blas = blas;
+        ow_load_lapack = lapack;
+    }
     static int ow_has_blas(void) { return ow_blas.sger != NULL; }
+    static int ow_has_lapack(void) { return ow_lapack.s.orgqr != NULL; }
     static void *ow_np_malloc(void *ctx, size_t n) { (void)ctx; return ow_alloc((int64_t)n); }
     static void *ow_np_calloc(void *ctx, size_t n, size_t size)
     {
@@ -123,8 +134,9 @@ cdef extern from *:
     }
     """
     const char *ow_set_blas(const char *, void *)
-    void ow_set_loader(int (*)(char *))
+    void ow_set_loaders(int (*)(char *), int (*)(char *))
     bint ow_has_blas()
+    bint ow_has_lapack()
     object ow_wrap(int, int, cnp.npy_intp *, cnp.npy_intp *, void *, int)
 
 cdef extern from "simd.h":

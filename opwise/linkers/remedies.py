@@ -22,6 +22,10 @@ from opwise.tensor.creation import Alloc, ARange
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.join import Join, Split
+from opwise.tensor.linalg.eigen import Eigh, Eigvalsh
+from opwise.tensor.linalg.factor import Cholesky
+from opwise.tensor.linalg.inverse import Det, MatrixInverse
+from opwise.tensor.linalg.systems import Solve
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.nnet.crossentropy import (
     CrossentropyCategorical1Hot,
@@ -262,6 +266,37 @@ def _softmax(exception: BaseException, node: Apply, values: Values) -> str | Non
 # --- others ---------------------------------------------------------------------------------------
 
 
+# --- linear algebra -------------------------------------------------------------------------------
+
+
+def _factorization(exception: BaseException, node: Apply, values: Values) -> str | None:
+    """Advise on a matrix that LAPACK cannot factorize, in the order of its own checks."""
+    matrix = values[0]
+    name = _called(node, 0)
+    if isinstance(exception, ImportError):
+        return None  # its own text says what to install
+    if matrix.ndim == 2 and matrix.shape[0] != matrix.shape[1]:
+        return f"Only square matrices have this: {name} has shape {matrix.shape}."
+    if "incompatible dimensions" in str(exception):
+        return f"{_called(node, 1)} must have as many rows as {name}: {len(matrix)}."
+    if not np.isfinite(matrix).all():
+        return f"{name} has NaN or infinities: mode=NanGuardMode() names the Apply that made them."
+    if isinstance(node.op, Cholesky):
+        return (
+            f"The Cholesky factor exists for positive definite matrices only. If {name} should be "
+            "one, rounding may have made an eigenvalue negative: add a small number to its "
+            f"diagonal, {name} + 1e-6 * T.identity_like({name}). Cholesky(on_error='nan') returns "
+            "NaN instead."
+        )
+    if "ingular" in str(exception):
+        return (
+            f"{name} has no inverse: one of its rows is a combination of the others. "
+            "pinv gives the pseudo-inverse; adding a small number to the diagonal makes "
+            "a covariance regular."
+        )
+    return None
+
+
 def _assert(exception: BaseException, node: Apply, values: Values) -> str | None:
     failed = [_called(node, i) for i, v in enumerate(values) if i and not np.all(v)]
     return (
@@ -313,6 +348,7 @@ _ADVICE: list[
     ((CrossentropySoftmaxArgmax1HotWithBias, CrossentropyCategorical1Hot), _labels),
     (SoftmaxWithBias, _softmax),
     (TopKOp, _top),
+    ((Cholesky, Solve, MatrixInverse, Det, Eigh, Eigvalsh), _factorization),
     (Assert, _assert),
     (Print, _print),
 ]  # fmt: skip

@@ -427,6 +427,8 @@ cdef class VM:
             return MemoryError(message)
         if rc == OW_ZERO_DIVISION:
             return ZeroDivisionError(message)
+        if rc == OW_LINALG_ERROR:
+            return np.linalg.LinAlgError(message)
         return ValueError(message)
 
     cdef _fail(self, int k, exception):

@@ -1,6 +1,7 @@
 """Tensors: their type, variables and operations; these are the names of ``theano.tensor``."""
 
-from opwise.tensor import (  # noqa: F401  (both attach and register)
+from opwise.tensor import (  # noqa: F401  (modules; the last two attach and register)
+    linalg,
     nnet,
     operators,
     printing,

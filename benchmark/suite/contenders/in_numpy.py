@@ -6,6 +6,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
+import scipy.linalg
 from scipy.special import erf, expit
 
 from benchmark.suite.contenders import base
@@ -29,6 +30,12 @@ xp = SimpleNamespace(
     mean=np.mean,
     max=np.max,
     softmax=softmax,
+    cholesky=partial(scipy.linalg.cholesky, lower=True),
+    solve=scipy.linalg.solve,
+    solve_lower=partial(scipy.linalg.solve_triangular, lower=True),
+    svd=scipy.linalg.svd,
+    eigh=scipy.linalg.eigh,
+    diagonal=np.diagonal,
     take=lambda table, index: table[index],
 )
 #: generators of random numbers: numpy's own, and the legacy one

@@ -61,6 +61,12 @@ class Torch(base.Contender):
             sum=lambda x, axis=None: torch.sum(x, axis),
             mean=lambda x, axis=None: torch.mean(x, axis),
             max=lambda x, axis=None: torch.amax(x, () if axis is None else axis),
+            cholesky=torch.linalg.cholesky,
+            solve=torch.linalg.solve,
+            solve_lower=self.solve_lower,
+            svd=torch.linalg.svd,
+            eigh=torch.linalg.eigh,
+            diagonal=torch.diagonal,
             softmax=lambda x: torch.softmax(x, 1),
             cross_entropy=functional.cross_entropy,
             layer_norm=lambda x, gain, bias: functional.layer_norm(
@@ -71,6 +77,10 @@ class Torch(base.Contender):
             value_and_grad=self.value_and_grad,
             descend=self.descend,
         )
+
+    def solve_lower(self, a, b):
+        """It takes matrices only."""
+        return self.torch.linalg.solve_triangular(a, b[:, None], upper=False)[:, 0]
 
     def value_and_grad(self, cost_of, *wrt):
         leaves = [

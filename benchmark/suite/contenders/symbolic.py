@@ -67,6 +67,11 @@ class Symbolic(base.Contender):
             max=tensor.max,
             take=lambda table, index: table[index],
             add_at=lambda table, index, rows: tensor.inc_subtensor(table[index], rows),
+            cholesky=tensor.linalg.cholesky,
+            solve=tensor.linalg.solve,
+            svd=tensor.linalg.svd,
+            eigh=tensor.linalg.eigh,
+            diagonal=tensor.diagonal,
             value_and_grad=self.value_and_grad,
             descend=base.descend,
         )
@@ -84,6 +89,7 @@ class Opwise(Symbolic):
     def namespace(self):
         xp, tensor = super().namespace(), self.tensor
         xp.softmax = tensor.nnet.softmax
+        xp.solve_lower = tensor.linalg.solve_lower_triangular
 
         def cross_entropy(scores, labels):
             """As Theano's tutorials have it."""
@@ -113,6 +119,7 @@ class Pytensor(Symbolic):
     def namespace(self):
         xp, tensor = super().namespace(), self.tensor
         xp.softmax = partial(tensor.special.softmax, axis=-1)
+        xp.solve_lower = partial(tensor.linalg.solve_triangular, lower=True)
 
         def cross_entropy(scores, labels):
             likely = tensor.special.log_softmax(scores, axis=-1)

@@ -6,6 +6,7 @@ from benchmark.suite.workload import Workload
 from benchmark.suite.workloads import (
     chains,
     elementwise,
+    linear,
     lookup,
     random,
     reductions,
@@ -15,6 +16,6 @@ from benchmark.suite.workloads import (
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
-    for module in (elementwise, reductions, rows, training, chains, lookup, random)
+    for module in (elementwise, reductions, rows, training, chains, lookup, linear, random)
     for workload in module.WORKLOADS
 }

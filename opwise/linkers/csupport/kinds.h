@@ -5,6 +5,7 @@
 #include "blas.h"
 #include "elemwise.h"
 #include "index.h"
+#include "lapack.h"
 #include "nnet.h"
 #include "random.h"
 #include "reduce.h"
@@ -48,6 +49,13 @@ static const ow_kind ow_kinds[] = {
     {"gemv", ow_gemv_prep, ow_gemv_run, OW_STATIC | OW_TOTAL},
     {"ger", ow_ger_prep, ow_ger_run, OW_STATIC | OW_TOTAL},
     {"batched_dot", ow_batched_dot_prep, ow_batched_dot_run, OW_STATIC | OW_TOTAL},
+    {"cholesky", ow_cholesky_prep, ow_cholesky_run, OW_STATIC},
+    {"solve", ow_solve_prep, ow_solve_run, OW_STATIC},
+    {"inverse", ow_inverse_prep, ow_inverse_run, OW_STATIC},
+    {"det", ow_det_prep, ow_det_run, OW_STATIC | OW_TOTAL},
+    {"eigh", ow_eigh_prep, ow_eigh_run, OW_STATIC},
+    {"svd", ow_svd_prep, ow_svd_run, OW_STATIC},
+    {"qr", ow_qr_prep, ow_qr_run, OW_STATIC | OW_TOTAL},
     {"softmax", ow_softmax_prep, ow_softmax_run, OW_STATIC | OW_TOTAL},
     {"logsoftmax", ow_softmax_prep, ow_logsoftmax_run, OW_STATIC | OW_TOTAL},
     {"softmax_grad", ow_softmax_grad_prep, ow_softmax_grad_run, OW_STATIC | OW_TOTAL},

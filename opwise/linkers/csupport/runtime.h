@@ -44,6 +44,7 @@ enum {
     OW_TYPE_ERROR,
     OW_MEMORY_ERROR,
     OW_ZERO_DIVISION,
+    OW_LINALG_ERROR,
     OW_PYTHON_ERROR, /* an exception that Python code raised and the VM keeps */
 };
 

@@ -28,6 +28,8 @@ from opwise.tensor.blas import (
 )
 from opwise.tensor.creation import AllocEmpty
 from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.linalg.factor import Cholesky
+from opwise.tensor.linalg.systems import Solve
 from opwise.tensor.random.mrg import mrg_uniform_base
 from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.subtensor import IncSubtensor
@@ -185,23 +187,27 @@ def _updated_input(out):
 
 
 class InplaceBlas(InplacePass):
-    """Lets the Ops of BLAS accumulate in place."""
+    """Lets the Ops of BLAS accumulate in place, and those of LAPACK overwrite an operand."""
 
     name = "InplaceBlasOpt"
 
     _inplace = {Gemm: gemm_inplace, Gemv: gemv_inplace, CGemv: cgemv_inplace,
                 Ger: ger_destructive, CGer: cger_inplace}  # fmt: skip
-    classes = tuple(_inplace)
+    #: the input that is overwritten, if it is not the first
+    _overwritten = {Solve: 1}
+    classes = (*_inplace, Cholesky, Solve)
 
     def apply(self, fgraph):
         _separate_empties(fgraph)
         super().apply(fgraph)
 
     def candidates(self, node):
-        return [(0, 0)] if type(node.op) in self._inplace and not node.op.destroy_map else []
+        i = self._overwritten.get(type(node.op), 0)
+        fits = type(node.op) in self.classes and node.inputs[i].type == node.outputs[0].type
+        return [(0, i)] if fits and not node.op.destroy_map else []
 
     def overwriting(self, op, pairs):
-        return self._inplace[type(op)]
+        return self._inplace[type(op)] if type(op) in self._inplace else op.overwriting()
 
 
 def _separate_empties(fgraph):

@@ -8,11 +8,13 @@ import numpy as np
 import opwise.tensor as T
 from opwise.gradient import grad
 from opwise.scalar.op import OPS
+from opwise.tensor import linalg
 from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import gemm, gemv
 from opwise.tensor.convert import view_op
 from opwise.tensor.creation import alloc_empty
 from opwise.tensor.elemwise import elemwise
+from opwise.tensor.linalg import Hint
 from opwise.tensor.nnet import crossentropy_softmax_1hot_with_bias_dx, softmax_op
 from opwise.tensor.random import raw_random
 from opwise.tensor.random.mrg import mrg_uniform
@@ -748,6 +750,56 @@ RULES = {
         lambda v, x: gemv(v, 2.0, x, v, 1.0),
         lambda x: gemm(x, 2.0, x, x, 1.0),
         "",
+    ),
+    "remove_hint_nodes": (
+        lambda x: Hint(symmetric=True)(x) + 1,
+        lambda x: x + 1,
+        "",
+    ),
+    "no_transpose_symmetric": (
+        lambda x: Hint(symmetric=True)(x).T + 1,
+        lambda x: Hint(positive=True)(x).T + 1,
+        "",
+    ),
+    "transinv_to_invtrans": (
+        lambda x: linalg.matrix_inverse(x).T,
+        lambda x: [linalg.matrix_inverse(x), linalg.matrix_inverse(x).T],
+        "merge1",
+    ),
+    "inv_as_solve": (
+        lambda x, v: T.dot(linalg.matrix_inverse(x), v),
+        lambda x, v: [T.dot(linalg.matrix_inverse(x), v), linalg.matrix_inverse(x)],
+        "merge1",
+    ),
+    "tag_solve_triangular": (
+        lambda x, v: linalg.solve(linalg.cholesky(x).T, v),
+        lambda x, v: linalg.solve(x.T, v),
+        "",
+    ),
+    "psd_solve_with_chol": (
+        lambda x, v: linalg.solve(linalg.psd(x), v),
+        lambda x, v: linalg.solve(Hint(symmetric=True)(x), v),
+        "",
+    ),
+    "local_det_chol": (
+        lambda x: [linalg.det(x), linalg.cholesky(x)],
+        lambda x: [linalg.det(x), linalg.Cholesky(on_error="nan")(x)],
+        "",
+    ),
+    "local_log_prod_sqr": (
+        lambda x: T.log(T.prod(T.sqr(x))),
+        lambda x: T.log(T.prod(x)),
+        "",
+    ),
+    "local_log_pow": (
+        lambda x: T.log(x**4),
+        lambda x, y: T.log(x**y),
+        "",
+    ),
+    "local_diag_of_dot": (
+        lambda x, y: linalg.trace(T.dot(x, y)),
+        lambda x, y: [linalg.trace(T.dot(x, y)), T.dot(x, y)],
+        "merge1",
     ),
     "local_pow_specialize_device": (
         lambda x: x**5,

@@ -1,0 +1,389 @@
+/* Steps through LAPACK for the numbers of type OW_T; included by lapack.h for each of them. */
+
+/* --- Cholesky ------------------------------------------------------------------------------------
+ * ints: lower, NaN instead of an error, overwrite */
+
+static int OW_FN(cholesky_prep)(ow_step *s)
+{
+    ow_slot *x = s->in[0], *z = s->out[0];
+    ow_mat m;
+    int rc = ow_square(s, x);
+    if (rc)
+        return rc;
+    if (s->ints[2] && ow_as_mat(x, &m)) {
+        ow_alias(z, x);
+        return OW_OK;
+    }
+    return ow_ensure_like(s, z, x);
+}
+
+static int OW_FN(cholesky_run)(ow_step *s)
+{
+    ow_slot *x = s->in[0], *z = s->out[0];
+    ow_mat from, to;
+    int rc = ow_check_finite(s, x);
+    if (rc || !ow_as_mat(z, &to) || to.rows == 0)
+        return rc;
+    const int64_t n = to.rows;
+    /* lines are rows, or columns; a half is the first part of each line, up to the diagonal, or the rest */
+    const int first = !s->ints[0] == !to.by_rows;
+    const int by_lines = ow_as_mat(x, &from) && from.by_rows == to.by_rows;
+    if (!by_lines)
+        ow_copy(z, x);
+    for (int64_t i = 0; i < n; i++) {
+        OW_T *line = (OW_T *)to.data + i * to.ld;
+        const int64_t begin = first ? 0 : i, end = first ? i + 1 : n;
+        if (by_lines && from.data != to.data)
+            memcpy(line + begin, (OW_T *)from.data + i * from.ld + begin, sizeof(OW_T) * (size_t)(end - begin));
+        memset(line, 0, sizeof(OW_T) * (size_t)begin);
+        memset(line + end, 0, sizeof(OW_T) * (size_t)(n - end));
+    }
+    int info = 0;
+    char uplo = first ? 'U' : 'L';
+    OW_LAPACK.potrf(&uplo, &to.rows, (OW_T *)to.data, &to.ld, &info);
+    if (info == 0)
+        return OW_OK;
+    if (!s->ints[1])
+        return OW_FAIL(s, OW_LINALG_ERROR,
+                       "%d-th leading minor of the array is not positive definite", info);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            ((OW_T *)to.data)[i * to.ld + j] = (OW_T)NAN;
+    return OW_OK;
+}
+
+/* --- systems of equations ------------------------------------------------------------------------ */
+
+/* b = op(a)^-1 b for a triangle: the half `uplo`, as LAPACK sees a, with ones on the diagonal if
+ * `diag` is 'U'; op transposes if `trans` is 'T' */
+static void OW_FN(substitute)(const ow_mat *a, char uplo, char trans, char diag, const ow_mat *b)
+{
+    int n = b->rows, k = b->cols, ld = a->ld, ldb = b->ld, one = 1;
+    OW_T *values = (OW_T *)a->data, *into = (OW_T *)b->data, unit = 1;
+    if (n == 0 || k == 0)
+        return;
+    if (k == 1)
+        OW_LAPACK.trsv(&uplo, &trans, &diag, &n, values, &ld, into, b->by_rows ? &ldb : &one);
+    else if (b->by_rows) { /* b' = b' op(a)'^-1 */
+        char side = 'R', other = trans == 'T' ? 'N' : 'T';
+        OW_LAPACK.trsm(&side, &uplo, &other, &diag, &k, &n, &unit, values, &ld, into, &ldb);
+    } else {
+        char side = 'L';
+        OW_LAPACK.trsm(&side, &uplo, &trans, &diag, &n, &k, &unit, values, &ld, into, &ldb);
+    }
+}
+
+/* Swap row i of b with row pivots[i] - 1, for every i in ascending or descending order. */
+static void OW_FN(swap_rows)(const ow_mat *b, const int *pivots, int descending)
+{
+    const int64_t n = b->rows, k = b->cols;
+    const int64_t row = b->by_rows ? b->ld : 1, col = b->by_rows ? 1 : b->ld;
+    /* a row that is contiguous at once, otherwise column by column */
+    const int64_t outer = b->by_rows ? 1 : k, inner = b->by_rows ? k : 1;
+    for (int64_t c = 0; c < outer; c++)
+        for (int64_t step = 0; step < n; step++) {
+            const int64_t i = descending ? n - 1 - step : step;
+            OW_T *p = (OW_T *)b->data + i * row + c * col, *q = (OW_T *)b->data + (pivots[i] - 1) * row + c * col;
+            if (p == q)
+                continue;
+            for (int64_t j = 0; j < inner; j++) {
+                const OW_T value = p[j];
+                p[j] = q[j];
+                q[j] = value;
+            }
+        }
+}
+
+/* in: A, b. ints: 0 general, 1 lower and 2 upper triangular; check that both are finite; overwrite b */
+static int OW_FN(solve_prep)(ow_step *s)
+{
+    ow_slot *A = s->in[0], *b = s->in[1], *x = s->out[0], column = ow_as_column(b);
+    ow_mat m;
+    int rc = ow_square(s, A);
+    if (rc)
+        return rc;
+    if (A->shape[0] != b->shape[0])
+        return OW_FAIL(s, OW_VALUE_ERROR,
+                       "incompatible dimensions: the matrix has shape (%lld, %lld), the right-hand "
+                       "side %lld rows",
+                       (long long)A->shape[0], (long long)A->shape[1], (long long)b->shape[0]);
+    if (s->ints[2] && ow_as_mat(&column, &m))
+        ow_alias(x, b);
+    else
+        rc = ow_ensure_like(s, x, b);
+    if (rc)
+        return rc;
+    const int64_t n = A->shape[0], matrix = ow_lines(ow_mul_size(n, n), sizeof(OW_T));
+    if (s->ints[0])
+        return ow_as_mat(A, &m) ? OW_OK : ow_reserve(s, matrix);
+    return ow_reserve(s, ow_add_size(matrix, ow_lines(n, sizeof(int))));
+}
+
+static int OW_FN(solve_run)(ow_step *s)
+{
+    ow_slot *A = s->in[0], *b = s->in[1], *x = s->out[0], column = ow_as_column(x);
+    char *memory = s->scratch;
+    ow_mat a, z;
+    int rc = s->ints[1] ? ow_check_finite(s, A) : OW_OK;
+    rc = !rc && s->ints[1] ? ow_check_finite(s, b) : rc;
+    if (rc)
+        return rc;
+    if (x->data != b->data)
+        ow_copy(x, b);
+    if (A->shape[0] == 0 || !ow_as_mat(&column, &z))
+        return OW_OK;
+    if (s->ints[0]) {
+        if (!ow_as_mat(A, &a))
+            a = ow_copied(A, memory, 0);
+        for (int64_t i = 0; i < a.rows && z.cols; i++)
+            if (((OW_T *)a.data)[i * (a.ld + 1)] == 0)
+                return OW_FAIL(s, OW_LINALG_ERROR,
+                               "singular matrix: resolution failed at diagonal %lld", (long long)i);
+        const int lower = s->ints[0] == 1;
+        OW_FN(substitute)(&a, lower == a.by_rows ? 'U' : 'L', a.by_rows ? 'T' : 'N', 'N', &z);
+        return OW_OK;
+    }
+    const int64_t n = A->shape[0];
+    int info = 0, *pivots = ow_take(&memory, ow_lines(n, sizeof(int)));
+    a = ow_copied(A, memory, 0);
+    OW_LAPACK.getrf(&a.rows, &a.cols, (OW_T *)a.data, &a.ld, pivots, &info);
+    if (info > 0)
+        return OW_FAIL(s, OW_LINALG_ERROR, "Singular matrix");
+    if (a.by_rows) { /* A' = P L U: A is U' L' P' */
+        OW_FN(substitute)(&a, 'U', 'T', 'N', &z);
+        OW_FN(substitute)(&a, 'L', 'T', 'U', &z);
+        OW_FN(swap_rows)(&z, pivots, 1);
+    } else {
+        OW_FN(swap_rows)(&z, pivots, 0);
+        OW_FN(substitute)(&a, 'L', 'N', 'U', &z);
+        OW_FN(substitute)(&a, 'U', 'N', 'N', &z);
+    }
+    return OW_OK;
+}
+
+/* --- inverse and determinant --------------------------------------------------------------------- */
+
+static int OW_FN(inverse_work)(int n)
+{
+    OW_T size = 0, value = 0;
+    int any = -1, info = 0, ld = n > 0 ? n : 1, pivot = 1;
+    OW_LAPACK.getri(&n, &value, &ld, &pivot, &size, &any, &info);
+    return size > ld ? (int)size : ld;
+}
+
+static int OW_FN(inverse_prep)(ow_step *s)
+{
+    ow_slot *x = s->in[0];
+    int rc = ow_square(s, x);
+    rc = rc ? rc : ow_ensure_like(s, s->out[0], x);
+    if (rc)
+        return rc;
+    const int n = (int)x->shape[0];
+    return ow_reserve(s, ow_lines(n, sizeof(int)) + ow_lines(OW_FN(inverse_work)(n), sizeof(OW_T)));
+}
+
+/* The inverse of the transpose is the transpose of the inverse: matrices by rows and columns alike. */
+static int OW_FN(inverse_run)(ow_step *s)
+{
+    ow_slot *z = s->out[0];
+    int n = (int)z->shape[0], lwork = OW_FN(inverse_work)(n), info = 0;
+    char *memory = s->scratch;
+    if (n == 0)
+        return OW_OK;
+    int *pivots = ow_take(&memory, ow_lines(n, sizeof(int)));
+    ow_copy(z, s->in[0]);
+    OW_LAPACK.getrf(&n, &n, (OW_T *)z->data, &n, pivots, &info);
+    if (info == 0)
+        OW_LAPACK.getri(&n, (OW_T *)z->data, &n, pivots, (OW_T *)memory, &lwork, &info);
+    return info > 0 ? OW_FAIL(s, OW_LINALG_ERROR, "Singular matrix") : OW_OK;
+}
+
+static int OW_FN(det_prep)(ow_step *s)
+{
+    const int64_t n = s->in[0]->shape[0];
+    int rc = ow_square(s, s->in[0]);
+    rc = rc ? rc : ow_ensure(s, s->out[0]);
+    return rc ? rc
+              : ow_reserve(s, ow_add_size(ow_lines(ow_mul_size(n, n), sizeof(OW_T)),
+                                          ow_lines(n, sizeof(int))));
+}
+
+static int OW_FN(det_run)(ow_step *s)
+{
+    const int64_t n = s->in[0]->shape[0];
+    char *memory = s->scratch;
+    int info = 0, exponent = 0, more, *pivots = NULL;
+    double product = 1;
+    if (n) {
+        pivots = ow_take(&memory, ow_lines(n, sizeof(int)));
+        ow_mat a = ow_copied(s->in[0], memory, 0);
+        OW_LAPACK.getrf(&a.rows, &a.cols, (OW_T *)a.data, &a.ld, pivots, &info);
+    }
+    /* the exponent apart: a product of part of the factors may overflow */
+    for (int64_t i = 0; i < n; i++) {
+        product = frexp(product * (double)((OW_T *)memory)[i * (n + 1)], &more);
+        exponent += isfinite(product) ? more : 0;
+        product = pivots[i] == i + 1 ? product : -product;
+    }
+    *(OW_T *)s->out[0]->data = (OW_T)ldexp(product, exponent);
+    return OW_OK;
+}
+
+/* --- eigenvalues of symmetric matrices -----------------------------------------------------------
+ * out: eigenvalues[, eigenvectors]. ints: read the lower half; check that x is finite */
+
+static void OW_FN(eigh_work)(const ow_step *s, int n, int *lwork, int *liwork)
+{
+    OW_T size = 0, value = 0;
+    int any = -1, info = 0, ld = n > 0 ? n : 1, isize = 0;
+    char jobz = s->nout == 2 ? 'V' : 'N', uplo = 'L';
+    OW_LAPACK.syevd(&jobz, &uplo, &n, &value, &ld, &value, &size, &any, &isize, &any, &info);
+    /* a float may hold the size rounded down */
+    *lwork = (int)(size * (OW_T)1.0001) + 1;
+    *liwork = isize > 0 ? isize : 1;
+}
+
+static int OW_FN(eigh_prep)(ow_step *s)
+{
+    ow_slot *x = s->in[0], *w = s->out[0];
+    int lwork, liwork, rc = ow_square(s, x);
+    if (rc)
+        return rc;
+    const int64_t n = x->shape[0];
+    int64_t bytes = 0;
+    w->shape[0] = n;
+    rc = ow_ensure(s, w);
+    if (s->nout == 2)
+        rc = rc ? rc : ow_ensure_columns(s, s->out[1], n, n);
+    else
+        bytes = ow_lines(ow_mul_size(n, n), sizeof(OW_T));
+    OW_FN(eigh_work)(s, (int)n, &lwork, &liwork);
+    bytes = ow_add_size(bytes, ow_lines(lwork, sizeof(OW_T)) + ow_lines(liwork, sizeof(int)));
+    return rc ? rc : ow_reserve(s, bytes);
+}
+
+static int OW_FN(eigh_run)(ow_step *s)
+{
+    ow_slot *x = s->in[0];
+    int n = (int)x->shape[0], lwork, liwork, info = 0, rc = s->ints[1] ? ow_check_finite(s, x) : OW_OK;
+    if (rc || n == 0)
+        return rc;
+    OW_FN(eigh_work)(s, n, &lwork, &liwork);
+    char jobz = s->nout == 2 ? 'V' : 'N', uplo = s->ints[0] ? 'L' : 'U', *memory = s->scratch;
+    OW_T *work = ow_take(&memory, ow_lines(lwork, sizeof(OW_T)));
+    int *iwork = ow_take(&memory, ow_lines(liwork, sizeof(int)));
+    OW_T *v = (OW_T *)ow_copied(x, s->nout == 2 ? s->out[1]->data : memory, 1).data;
+    OW_LAPACK.syevd(&jobz, &uplo, &n, v, &n, (OW_T *)s->out[0]->data, work, &lwork, iwork, &liwork, &info);
+    return info ? OW_FAIL(s, OW_LINALG_ERROR, "Eigenvalues did not converge") : OW_OK;
+}
+
+/* --- singular values and QR ---------------------------------------------------------------------- */
+
+static void OW_FN(identity)(ow_slot *z)
+{
+    const int64_t rows = z->shape[0], size = ow_size(z);
+    for (int64_t i = 0; i < size; i++)
+        ((OW_T *)z->data)[i] = i % (rows + 1) == 0;
+}
+
+static int OW_FN(svd_work)(char jobz, int m, int n)
+{
+    OW_T size = 0, value = 0;
+    int any = -1, info = 0, ld = m > 0 ? m : 1, ldv = n > 0 ? n : 1, integer = 0;
+    OW_LAPACK.gesdd(&jobz, &m, &n, &value, &ld, &value, &value, &ld, &value, &ldv, &size, &any,
+                    &integer, &info);
+    return (int)(size * (OW_T)1.0001) + 1;
+}
+
+/* out: u, s, v; or s. ints: all columns of u and rows of v */
+static inline char OW_FN(svd_job)(const ow_step *s)
+{
+    return s->nout == 1 ? 'N' : s->ints[0] ? 'A' : 'S';
+}
+
+static int OW_FN(svd_prep)(ow_step *s)
+{
+    ow_slot *x = s->in[0], *values = s->out[s->nout / 2];
+    const int64_t m = x->shape[0], n = x->shape[1], k = m < n ? m : n;
+    values->shape[0] = k;
+    int rc = ow_ensure(s, values);
+    if (s->nout == 3) {
+        rc = rc ? rc : ow_ensure_columns(s, s->out[0], m, s->ints[0] ? m : k);
+        rc = rc ? rc : ow_ensure_columns(s, s->out[2], s->ints[0] ? n : k, n);
+    }
+    const int64_t work = k ? OW_FN(svd_work)(OW_FN(svd_job)(s), (int)m, (int)n) : 0;
+    int64_t bytes = ow_add_size(ow_lines(ow_mul_size(m, n), sizeof(OW_T)), ow_lines(work, sizeof(OW_T)));
+    return rc ? rc : ow_reserve(s, ow_add_size(bytes, ow_lines(8 * k, sizeof(int))));
+}
+
+static int OW_FN(svd_run)(ow_step *s)
+{
+    ow_slot *x = s->in[0], *values = s->out[s->nout / 2];
+    int m = (int)x->shape[0], n = (int)x->shape[1], k = m < n ? m : n, info = 0, one = 1;
+    if (k == 0) {
+        for (int i = 0; i < s->nout; i += 2)
+            if (s->nout == 3)
+                OW_FN(identity)(s->out[i]);
+        return OW_OK;
+    }
+    char job = OW_FN(svd_job)(s), *memory = s->scratch;
+    int lwork = OW_FN(svd_work)(job, m, n), ldv = s->nout == 3 ? (int)s->out[2]->shape[0] : 1;
+    OW_T *work = ow_take(&memory, ow_lines(lwork, sizeof(OW_T)));
+    int *iwork = ow_take(&memory, ow_lines(8 * (int64_t)k, sizeof(int)));
+    OW_T *a = (OW_T *)ow_copied(x, memory, 1).data, unused;
+    OW_T *u = s->nout == 3 ? (OW_T *)s->out[0]->data : &unused, *v = s->nout == 3 ? (OW_T *)s->out[2]->data : &unused;
+    OW_LAPACK.gesdd(&job, &m, &n, a, &m, (OW_T *)values->data, u, s->nout == 3 ? &m : &one, v, &ldv, work,
+                    &lwork, iwork, &info);
+    return info ? OW_FAIL(s, OW_LINALG_ERROR, "SVD did not converge") : OW_OK;
+}
+
+/* out: q, r; or r. ints: all columns of q and rows of r */
+static int OW_FN(qr_work)(int m, int n, int cols, int k)
+{
+    OW_T size = 0, other = 0, value = 0;
+    int any = -1, info = 0, ld = m > 0 ? m : 1;
+    OW_LAPACK.geqrf(&m, &n, &value, &ld, &value, &size, &any, &info);
+    OW_LAPACK.orgqr(&m, &cols, &k, &value, &ld, &value, &other, &any, &info);
+    return (int)((size > other ? size : other) * (OW_T)1.0001) + 1;
+}
+
+static int OW_FN(qr_prep)(ow_step *s)
+{
+    ow_slot *x = s->in[0], *r = s->out[s->nout - 1];
+    const int64_t m = x->shape[0], n = x->shape[1], k = m < n ? m : n, rows = s->ints[0] ? m : k;
+    int rc = ow_ensure_columns(s, r, rows, n);
+    if (s->nout == 2)
+        rc = rc ? rc : ow_ensure_columns(s, s->out[0], m, rows);
+    const int64_t work = k ? OW_FN(qr_work)((int)m, (int)n, (int)rows, (int)k) : 0;
+    int64_t bytes = ow_add_size(ow_lines(ow_mul_size(m, n), sizeof(OW_T)), ow_lines(work, sizeof(OW_T)));
+    return rc ? rc : ow_reserve(s, ow_add_size(bytes, ow_lines(k, sizeof(OW_T))));
+}
+
+static int OW_FN(qr_run)(ow_step *s)
+{
+    ow_slot *x = s->in[0], *r = s->out[s->nout - 1];
+    int m = (int)x->shape[0], n = (int)x->shape[1], k = m < n ? m : n, rows = (int)r->shape[0], info = 0;
+    if (k == 0) {
+        if (s->nout == 2)
+            OW_FN(identity)(s->out[0]);
+        return OW_OK;
+    }
+    int lwork = OW_FN(qr_work)(m, n, rows, k);
+    char *memory = s->scratch;
+    OW_T *work = ow_take(&memory, ow_lines(lwork, sizeof(OW_T)));
+    OW_T *tau = ow_take(&memory, ow_lines(k, sizeof(OW_T)));
+    OW_T *a = (OW_T *)ow_copied(x, memory, 1).data;
+    OW_LAPACK.geqrf(&m, &n, a, &m, tau, work, &lwork, &info);
+    for (int64_t j = 0; j < n; j++) {
+        const int64_t filled = j + 1 < k ? j + 1 : k;
+        OW_T *column = (OW_T *)r->data + j * rows;
+        memcpy(column, a + j * m, sizeof(OW_T) * (size_t)filled);
+        memset(column + filled, 0, sizeof(OW_T) * (size_t)(rows - filled));
+    }
+    if (s->nout == 2) {
+        OW_T *q = (OW_T *)s->out[0]->data;
+        memcpy(q, a, sizeof(OW_T) * (size_t)m * (size_t)k);
+        OW_LAPACK.orgqr(&m, &rows, &k, q, &m, tau, work, &lwork, &info);
+    }
+    return OW_OK;
+}

@@ -1,0 +1,266 @@
+"""Eigenvalues and eigenvectors, and the matrix exponential."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.null import DisconnectedType
+from opwise.graph.op import Op
+from opwise.scalar import dtypes
+from opwise.tensor.advanced_subtensor import user_zeros_like
+from opwise.tensor.linalg.operands import (
+    as_matrix,
+    columns_agree,
+    float_dtype,
+    matrix_of,
+    real_dtype,
+    scipy_linalg,
+    up_to_signs,
+    vector_of,
+)
+from opwise.tensor.slices import NoneConst
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
+
+__all__ = [
+    "Eig",
+    "Eigh",
+    "EighGrad",
+    "Eigvalsh",
+    "EigvalshGrad",
+    "Expm",
+    "ExpmGrad",
+    "eig",
+    "eigh",
+    "eigvalsh",
+    "expm",
+]
+
+
+class Eig(Op):
+    """The eigenvalues and, as columns, the right eigenvectors of a square matrix.
+
+    Both have the dtype of the matrix: imaginary parts of those of a real matrix are dropped, with
+    numpy's ComplexWarning.
+    """
+
+    __props__: tuple[str, ...] = ()
+
+    def make_node(self, x):
+        x = as_matrix(x, self)
+        return Apply(self, [x], [vector_of(x.type.dtype), matrix_of(x.type.dtype)])
+
+    def perform(self, node, inputs, output_storage):
+        (x,) = inputs
+        for result, storage in zip(np.linalg.eig(x), output_storage, strict=True):
+            storage[0] = result.astype(x.dtype, copy=False)
+
+    def infer_shape(self, node, shapes):
+        n = shapes[0][0]
+        return [(n,), (n, n)]
+
+
+eig = Eig()
+
+
+def _of_one_half(gradient, lower):
+    """Return the gradient by a symmetric matrix as one by the half of it that is read."""
+    if lower:
+        return np.tril(gradient) + np.triu(gradient, k=1).T
+    return np.triu(gradient) + np.tril(gradient, k=-1).T
+
+
+class _ReadsHalf(Op):
+    """Base of Ops on symmetric matrices. UPLO: the half that is read, 'L' or 'U'."""
+
+    __props__: tuple[str, ...] = ("UPLO",)
+
+    def __init__(self, UPLO="L"):
+        assert UPLO in ("L", "U"), f"UPLO must be 'L' or 'U', got {UPLO!r}"
+        self.UPLO = UPLO
+
+
+class Eigh(_ReadsHalf, Eig):
+    """The eigenvalues, ascending, and eigenvectors, as columns, of a symmetric matrix.
+
+    UPLO: read the lower ('L') or the upper ('U') half of the matrix.
+    """
+
+    def make_node(self, x):
+        x = as_matrix(x, self)
+        dtype = float_dtype(x)
+        v = up_to_signs(matrix_of(dtype), columns_agree)
+        return Apply(self, [x], [vector_of(real_dtype(dtype)), v])
+
+    def flops(self, inputs, outputs):
+        """Return about as many floating-point operations as the usual algorithm takes.
+
+        The source is Golub and Van Loan, Matrix Computations, 8.3: the number of iterations depends
+        on the matrix.
+        """
+        return 9 * inputs[0][0] ** 3
+
+    def perform(self, node, inputs, output_storage):
+        w, v = np.linalg.eigh(inputs[0], self.UPLO)
+        output_storage[0][0], output_storage[1][0] = w, v
+
+    def L_op(self, inputs, outputs, output_gradients):
+        gradients = [
+            user_zeros_like(out) if isinstance(g.type, DisconnectedType) else g
+            for out, g in zip(outputs, output_gradients, strict=True)
+        ]
+        return [EighGrad(self.UPLO)(*inputs, *outputs, *gradients)]
+
+
+class EighGrad(_ReadsHalf):
+    """The gradient by a matrix x; inputs x, w and v = eigh(x), and the gradients by w and v.
+
+    Equal eigenvalues make it infinite or NaN.
+    """
+
+    def make_node(self, x, w, v, gw, gv):
+        x, v, gv = (as_matrix(var, self) for var in (x, v, gv))
+        w, gw = as_tensor_variable(w), as_tensor_variable(gw)
+        assert w.type.ndim == gw.type.ndim == 1, f"w and gw must be vectors: {w.type}, {gw.type}"
+        dtype = dtypes.upcast(*(var.type.dtype for var in (x, w, v, gw, gv)))
+        return Apply(self, [x, w, v, gw, gv], [matrix_of(dtype)])
+
+    def perform(self, node, inputs, output_storage):
+        _, w, v, gw, gv = inputs
+        # perturbation theory: dw[n] = v[:, n] dx v[:, n] and dv[:, n] is the sum over other m of
+        # v[:, m] (v[:, m] dx v[:, n]) / (w[n] - w[m])
+        gaps = w - w[:, np.newaxis]
+        np.fill_diagonal(gaps, 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mixed = v.T @ gv / gaps
+            mixed[np.diag_indices_from(mixed)] = gw
+            gradient = v @ mixed @ v.T
+        result = _of_one_half(gradient, self.UPLO == "L")
+        output_storage[0][0] = np.asarray(result, dtype=node.outputs[0].type.dtype)
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+
+def eigh(a: TensorLike, UPLO: str = "L") -> list[TensorVariable]:
+    """Return [eigenvalues, eigenvectors] of a symmetric matrix; see Eigh."""
+    return Eigh(UPLO)(a)
+
+
+# --- the generalized problem --------------------------------------------------------------------
+
+
+class _LowerOrUpper(Op):
+    """Base of Ops on symmetric matrices. lower: whether the lower half is read."""
+
+    __props__ = ("lower",)
+
+    def __init__(self, lower=True):
+        assert lower in (True, False), f"lower must be True or False, got {lower!r}"
+        self.lower = lower
+
+
+class Eigvalsh(_LowerOrUpper):
+    """The eigenvalues w, ascending, of a symmetric matrix a: ``dot(a, v) = w * dot(b, v)``.
+
+    Inputs a and b, positive definite; or a alone, given None for b, the identity. Raises
+    LinAlgError if b is not positive definite, ValueError for other shapes, infinities and NaN.
+    """
+
+    def make_node(self, a, b=None):
+        matrices = [a] if b is None or b is NoneConst else [a, b]
+        matrices = [as_matrix(v, self) for v in matrices]
+        return Apply(self, matrices, [vector_of(real_dtype(float_dtype(*matrices)))])
+
+    def flops(self, inputs, outputs):
+        """Return about as many floating-point operations as the usual algorithm takes."""
+        return 4 * inputs[0][0] ** 3 // 3 if len(inputs) == 1 else None
+
+    def perform(self, node, inputs, output_storage):
+        a, b = inputs if len(inputs) == 2 else (*inputs, None)
+        w = scipy_linalg().eigvalsh(a, b, lower=self.lower)
+        output_storage[0][0] = w.astype(node.outputs[0].type.dtype, copy=False)
+
+    def L_op(self, inputs, outputs, output_gradients):
+        gradients = EigvalshGrad(self.lower)(*inputs, *output_gradients)
+        return gradients if isinstance(gradients, list) else [gradients]
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0][:1]]
+
+
+class EigvalshGrad(_LowerOrUpper):
+    """The gradients by a and b of a cost; inputs a, b if there is one, and the gradient by w."""
+
+    def make_node(self, *inputs):
+        matrices, gw = [as_matrix(v, self) for v in inputs[:-1]], as_tensor_variable(inputs[-1])
+        assert gw.type.ndim == 1, f"the gradient by eigenvalues must be a vector, got {gw.type}"
+        dtype = dtypes.upcast(float_dtype(*matrices), gw.type.dtype)
+        return Apply(self, [*matrices, gw], [matrix_of(dtype) for _ in matrices])
+
+    def perform(self, node, inputs, output_storage):
+        *matrices, gw = inputs
+        w, v = scipy_linalg().eigh(*matrices, lower=self.lower)
+        gradients = [(v * gw) @ v.T, -(v * (gw * w)) @ v.T]
+        for g, storage, out in zip(gradients, output_storage, node.outputs, strict=False):
+            result = _of_one_half(g, self.lower)
+            storage[0] = np.asarray(result, dtype=out.type.dtype)
+
+    def infer_shape(self, node, shapes):
+        return shapes[:-1]
+
+
+def eigvalsh(a: TensorLike, b: Any, lower: bool = True) -> TensorVariable:
+    """Return the eigenvalues of a symmetric matrix, or of two; see Eigvalsh."""
+    return Eigvalsh(lower)(a, b)
+
+
+# --- the matrix exponential ---------------------------------------------------------------------
+
+
+class Expm(Op):
+    """The exponential of a square matrix: the sum of its powers k, divided by the factorials."""
+
+    __props__ = ()
+
+    def make_node(self, A):
+        A = as_matrix(A, self)
+        return Apply(self, [A], [matrix_of(float_dtype(A))])
+
+    def perform(self, node, inputs, output_storage):
+        result = scipy_linalg().expm(inputs[0])
+        output_storage[0][0] = result.astype(node.outputs[0].type.dtype, copy=False)
+
+    def L_op(self, inputs, outputs, output_gradients):
+        return [ExpmGrad()(*inputs, *output_gradients)]
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+
+class ExpmGrad(Op):
+    """The gradient by A of a cost; inputs A and the gradient by expm(A)."""
+
+    __props__ = ()
+
+    def make_node(self, A, gw):
+        A, gw = as_matrix(A, self), as_matrix(gw, self)
+        return Apply(self, [A, gw], [matrix_of(float_dtype(A, gw))])
+
+    def perform(self, node, inputs, output_storage):
+        # the exponential of [[A', g], [0, A']] has the derivative of expm at A' in direction g in
+        # its upper right corner (Mathias 1996); it needs no eigenvectors, which A may lack
+        A, g = inputs
+        n = len(A)
+        both = np.zeros((2 * n, 2 * n), node.outputs[0].type.dtype)
+        both[:n, :n] = both[n:, n:] = A.T
+        both[:n, n:] = g
+        output_storage[0][0] = scipy_linalg().expm(both)[:n, n:].copy()
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+
+expm = Expm()

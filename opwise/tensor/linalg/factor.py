@@ -1,0 +1,292 @@
+"""Factorizations: Cholesky, QR and singular values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opwise.graph import costs
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
+from opwise.tensor.creation import tril, triu
+from opwise.tensor.diagonal import diag, diagonal
+from opwise.tensor.elemwise import elemwise
+from opwise.tensor.linalg.operands import (
+    as_matrix,
+    check_finite,
+    check_square,
+    columns_agree,
+    float_dtype,
+    has_scipy,
+    matrix_of,
+    real_dtype,
+    rows_agree,
+    scipy_linalg,
+    up_to_signs,
+    vector_of,
+)
+from opwise.tensor.linalg.systems import solve_upper_triangular
+from opwise.tensor.products import dot
+from opwise.tensor.reduce import any as any_
+from opwise.tensor.variable import TensorLike, TensorVariable, constant
+
+__all__ = [
+    "SVD",
+    "Cholesky",
+    "CholeskyGrad",
+    "QRFull",
+    "QRIncomplete",
+    "cholesky",
+    "qr",
+    "svd",
+]
+
+
+class Cholesky(Op):
+    """The triangular matrix L with ``dot(L, L.T)`` equal to a positive definite matrix.
+
+    lower: read the lower half of the matrix and return L, of the dtype of the matrix; otherwise
+    read the upper half and return L.T. on_error: for a matrix that is not positive definite,
+    'raise' raises LinAlgError and 'nan' returns NaN everywhere. destructive: overwrite the matrix.
+    Raises ValueError for other shapes, infinities and NaN.
+    """
+
+    __props__ = ("lower", "destructive", "on_error")
+    traffic = costs.each_once
+
+    def __init__(self, lower=True, on_error="raise", destructive=False):
+        if on_error not in ("raise", "nan"):
+            raise ValueError(f'on_error must be one of "raise" or "nan", got {on_error!r}')
+        self.lower = lower
+        self.on_error = on_error
+        self.destructive = bool(destructive)
+        if self.destructive:
+            self.destroy_map = {0: [0]}
+
+    def overwriting(self) -> Cholesky:
+        """Return this Op as one that overwrites the matrix."""
+        return type(self)(self.lower, self.on_error, destructive=True)
+
+    def make_node(self, x):
+        x = as_matrix(x, self)
+        return Apply(self, [x], [x.type.make_variable()])
+
+    def flops(self, inputs, outputs):
+        """Return the floating-point operations by the shape, of the highest order."""
+        return inputs[0][0] ** 3 // 3
+
+    def perform(self, node, inputs, output_storage):
+        (x,) = inputs
+        check_square(x)
+        check_finite(x)
+        try:
+            z = self._factor(x)
+        except np.linalg.LinAlgError:
+            if self.on_error == "raise":
+                raise
+            z = np.full(x.shape, np.nan)
+        output_storage[0][0] = z.astype(x.dtype, copy=False)
+
+    def _factor(self, x):
+        if has_scipy():
+            return scipy_linalg().cholesky(x, lower=self.lower)
+        # numpy reads the lower half
+        return np.linalg.cholesky(x) if self.lower else np.linalg.cholesky(x.conj().T).conj().T
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        # Murray, Differentiation of the Cholesky decomposition (2016), equation 10
+        (z,), (gz,) = outputs, output_gradients
+        failed = None
+        if self.on_error == "nan":
+            # a triangular system with NaN would be an error
+            failed = any_(elemwise("isnan")(z))
+            z, gz = (elemwise("switch")(failed, 1, v) for v in (z, gz))
+        if not self.lower:
+            z, gz = z.T, gz.T
+        inner = dot(z.T, gz)
+        inner = tril(inner) - diag(diagonal(inner) / constant(2.0, dtype=z.type.dtype))
+        # z.T^-1 inner z^-1
+        outer = solve_upper_triangular(z.T, solve_upper_triangular(z.T, inner.T).T)
+        both = outer + outer.T
+        gx = (tril if self.lower else triu)(both) - diag(diagonal(outer))
+        if failed is not None:
+            gx = elemwise("switch")(failed, constant(np.nan, dtype=gx.type.dtype), gx)
+        return [gx]
+
+
+cholesky = Cholesky()
+
+
+class CholeskyGrad(Op):
+    """The gradient of a cost by x, given z = cholesky(x) and the gradient by z; see Cholesky.
+
+    A legacy Op: the gradient of Cholesky is made of triangular systems.
+    """
+
+    __props__ = ("lower", "destructive")
+
+    def __init__(self, lower=True):
+        self.lower = lower
+        self.destructive = False
+
+    def make_node(self, x, l, dz):  # noqa: E741 (the legacy names of the arguments)
+        x, z, dz = (as_matrix(v, self) for v in (x, l, dz))
+        assert z.owner is not None and z.owner.op.lower == self.lower, (
+            "lower/upper mismatch between Cholesky op and CholeskyGrad op"
+        )
+        return Apply(self, [x, z, dz], [x.type.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        x, z, dz = inputs
+        if not self.lower:
+            z, dz = z.T, dz.T
+        inner = np.tril(z.T @ dz)
+        inner[np.diag_indices_from(inner)] /= 2
+        outer = np.linalg.solve(z.T, np.linalg.solve(z.T, inner.T).T)
+        gx = np.tril(outer + outer.T)
+        gx[np.diag_indices_from(gx)] /= 2
+        gx = gx if self.lower else gx.T
+        output_storage[0][0] = gx.astype(x.dtype, copy=False)
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+
+# --- QR -----------------------------------------------------------------------------------------
+
+
+class _QR(Op):
+    """Base of QRFull and QRIncomplete. mode: one of numpy.linalg.qr."""
+
+    __props__ = ("mode",)
+
+    def __init__(self, mode):
+        self.mode = mode
+
+    def flops(self, inputs, outputs):
+        """Return the floating-point operations of the triangle and of q, of the highest order."""
+        m, n = inputs[0]
+        k = min(m, n)
+        triangle = 2 * k * k * (max(m, n) - k / 3)
+        columns = outputs[0][1] if self.mode in ("reduced", "complete") else 0
+        return round(triangle + 4 * m * columns * k - 2 * (m + columns) * k * k + 4 * k**3 / 3
+                     if columns else triangle)  # fmt: skip
+
+
+class QRFull(_QR):
+    """The matrices q, with orthonormal columns, and r, upper triangular, with ``dot(q, r) = x``.
+
+    mode: 'reduced', 'complete', or 'raw', whose outputs are those of LAPACK's geqrf.
+    """
+
+    def make_node(self, x):
+        x = as_matrix(x, self)
+        dtype = float_dtype(x)
+        if self.mode == "raw":
+            return Apply(self, [x], [matrix_of(dtype), vector_of(dtype)])
+        outs = [up_to_signs(matrix_of(dtype), columns_agree) for _ in range(2)]
+        return Apply(self, [x], outs)
+
+    def perform(self, node, inputs, output_storage):
+        q, r = np.linalg.qr(inputs[0], self.mode)
+        output_storage[0][0], output_storage[1][0] = q, r
+
+    def infer_shape(self, node, shapes):
+        ((m, n),) = shapes
+        k = elemwise("minimum")(m, n)
+        if self.mode == "raw":
+            return [(n, m), (k,)]
+        return [(m, m), (m, n)] if self.mode == "complete" else [(m, k), (k, n)]
+
+
+class QRIncomplete(_QR):
+    """The upper triangular matrix r alone. mode: 'r'."""
+
+    def make_node(self, x):
+        x = as_matrix(x, self)
+        return Apply(self, [x], [up_to_signs(matrix_of(float_dtype(x)), columns_agree)])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = np.linalg.qr(inputs[0], self.mode)
+
+    def infer_shape(self, node, shapes):
+        ((m, n),) = shapes
+        return [(elemwise("minimum")(m, n), n)]
+
+
+def qr(a: TensorLike, mode: str = "reduced") -> TensorVariable | list[TensorVariable]:
+    """Return [q, r] with ``dot(q, r) = a``, orthonormal columns of q and an upper triangular r.
+
+    mode: for a matrix of m rows and n columns, and k the smaller of them: 'reduced' gives shapes
+    (m, k) and (k, n), 'complete' (m, m) and (m, n); 'r' returns r alone, of shape (k, n); 'raw'
+    returns what LAPACK's geqrf does, of shapes (n, m) and (k,). Raises ValueError for another mode.
+    """
+    if mode not in ("reduced", "complete", "r", "raw"):
+        raise ValueError(f"Unrecognized mode '{mode}': use reduced, complete, r or raw")
+    return QRIncomplete(mode)(a) if mode == "r" else QRFull(mode)(a)
+
+
+# --- singular values ----------------------------------------------------------------------------
+
+
+class SVD(Op):
+    """The matrices u and v and the vector s, descending, with ``dot(u * s, v)`` equal to x.
+
+    The columns of u and the rows of v are orthonormal. full_matrices: return square u and v.
+    compute_uv: return u, s and v; otherwise s alone. Raises LinAlgError if it does not converge.
+    """
+
+    __props__ = ("full_matrices", "compute_uv")
+
+    def __init__(self, full_matrices=True, compute_uv=True):
+        self.full_matrices = full_matrices
+        self.compute_uv = compute_uv
+
+    def make_node(self, x):
+        x = as_matrix(x, self)
+        dtype = float_dtype(x)
+        s = vector_of(real_dtype(dtype))
+        if not self.compute_uv:
+            return Apply(self, [x], [s])
+        u = up_to_signs(matrix_of(dtype), columns_agree)
+        return Apply(self, [x], [u, s, up_to_signs(matrix_of(dtype), rows_agree)])
+
+    def flops(self, inputs, outputs):
+        """Return about as many floating-point operations as the usual algorithm takes.
+
+        The source is Golub and Van Loan, Matrix Computations, 8.6.4: the number of iterations
+        depends on the matrix.
+        """
+        m, n = max(inputs[0]), min(inputs[0])
+        if not self.compute_uv:
+            return round(4 * m * n * n - 4 * n**3 / 3)
+        if self.full_matrices:
+            return 4 * m * m * n + 8 * m * n * n + 9 * n**3
+        return 14 * m * n * n + 8 * n**3
+
+    def perform(self, node, inputs, output_storage):
+        results = np.linalg.svd(inputs[0], self.full_matrices, self.compute_uv)
+        for result, storage in zip(
+            results if self.compute_uv else [results], output_storage, strict=True
+        ):
+            storage[0] = result
+
+    def infer_shape(self, node, shapes):
+        ((m, n),) = shapes
+        k = elemwise("minimum")(m, n)
+        if not self.compute_uv:
+            return [(k,)]
+        return [(m, m), (k,), (n, n)] if self.full_matrices else [(m, k), (k,), (k, n)]
+
+
+def svd(
+    a: TensorLike, full_matrices: bool | int = 1, compute_uv: bool | int = 1
+) -> TensorVariable | list[TensorVariable]:
+    """Return [u, s, v] with ``dot(u * s, v) = a``, or s alone without ``compute_uv``.
+
+    The singular values s descend; u has orthonormal columns and v orthonormal rows. full_matrices:
+    u and v are square; otherwise they have as many columns and rows as s has values.
+    """
+    return SVD(full_matrices, compute_uv)(a)

@@ -1,0 +1,95 @@
+"""The complex Fourier transform along one axis; as in ``theano.tensor.fourier``."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.null import disconnected_type
+from opwise.graph.op import Op
+from opwise.graph.variable import Constant
+from opwise.scalar import dtypes
+from opwise.tensor.creation import arange
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.products import outer, tensordot
+from opwise.tensor.shape import shape as shape_of
+from opwise.tensor.type import tensor_type
+from opwise.tensor.variable import as_tensor_variable
+
+__all__ = ["Fourier", "fft"]
+
+
+class Fourier(Op):
+    """The transform of an array along an axis, complex128; inputs (a, n, axis).
+
+    n: the length of the result along the axis, to which a is cut or padded with zeros (None: that
+    of a). axis: from 0 on (None: the last one). Its gradient is that of a complex function of a
+    complex variable, and needs a constant axis.
+    """
+
+    __props__ = ()
+
+    def make_node(self, a, n=None, axis=None):
+        a = as_tensor_variable(a)
+        if a.type.ndim < 1:
+            raise TypeError(f"Fourier: input must be an array, not a scalar: {a}")
+        axis = as_tensor_variable(a.type.ndim - 1 if axis is None else axis)
+        if axis.type.dtype not in dtypes.INTEGERS:
+            raise TypeError("Fourier: index of the transformed axis must be of type integer")
+        if axis.type.ndim or (isinstance(axis, Constant) and not 0 <= axis.data < a.type.ndim):
+            raise TypeError(
+                "Fourier: index of the transformed axis must be a scalar not smaller than 0 and "
+                f"smaller than dimension of array, got {axis} for {a.type}"
+            )
+        n = as_tensor_variable(shape_of(a)[axis] if n is None else n)
+        if n.type.dtype not in dtypes.INTEGERS:
+            raise TypeError("Fourier: length of the transformed axis must be of type integer")
+        if n.type.ndim or (isinstance(n, Constant) and n.data < 1):
+            raise TypeError(
+                f"Fourier: length of the transformed axis must be a strictly positive scalar: {n}"
+            )
+        kept = isinstance(axis, Constant)
+        pattern = tuple(
+            b and kept and d != int(axis.data) for d, b in enumerate(a.type.broadcastable)
+        )
+        return Apply(self, [a, n, axis], [tensor_type("complex128", pattern).make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        a, n, axis = inputs
+        result = np.fft.fft(a, n=int(n), axis=int(axis))
+        output_storage[0][0] = result.astype(np.complex128, copy=False)
+
+    def infer_shape(self, node, shapes):
+        _, n, axis = node.inputs
+        n = cast(n, "int64")
+        return [
+            tuple(
+                elemwise("switch")(elemwise("eq")(axis, d), n, length)
+                for d, length in enumerate(shapes[0])
+            )
+        ]
+
+    def connection_pattern(self, node):
+        return [[True], [False], [False]]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (a, n, axis), (gz,) = inputs, output_gradients
+        if not isinstance(axis, Constant):
+            raise NotImplementedError("Fourier: gradient is currently implemented only for axis "
+                                      "being a Theano constant")  # fmt: skip
+        axis = int(axis.data)
+        elements = arange(shape_of(a)[axis])
+        turns = outer(arange(n), elements) * (-2j * math.pi) / n
+        # elements that are cut off have no influence
+        factors = elemwise("exp")(turns) * elemwise("lt")(elements, n)
+        gradient = tensordot(gz, factors, (axis, 0))
+        order = list(range(a.type.ndim - 1))
+        order.insert(axis, a.type.ndim - 1)
+        disconnected = [disconnected_type.make_variable() for _ in range(2)]
+        return [dimshuffle(gradient, order), *disconnected]
+
+
+fft = Fourier()

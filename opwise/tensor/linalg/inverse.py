@@ -1,0 +1,223 @@
+"""Inverses and determinants, also of tensors as matrices of several axes; least squares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opwise.graph import costs
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
+from opwise.tensor.creation import identity_like
+from opwise.tensor.linalg.operands import as_matrix, float_dtype, vector_of
+from opwise.tensor.linalg.products import matrix_dot
+from opwise.tensor.products import dot
+from opwise.tensor.type import tensor_type
+from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
+
+__all__ = [
+    "Det",
+    "MatrixInverse",
+    "MatrixPinv",
+    "TensorInv",
+    "TensorSolve",
+    "det",
+    "lstsq",
+    "matrix_inverse",
+    "pinv",
+    "tensorinv",
+    "tensorsolve",
+]
+
+
+class MatrixPinv(Op):
+    """The pseudo-inverse of a matrix of any shape, of its dtype.
+
+    Its product with a vector b is the least-squares solution of ``dot(x, z) = b`` (Moore-Penrose).
+    """
+
+    __props__ = ()
+
+    def make_node(self, x):
+        x = as_matrix(x, self)
+        out = tensor_type(x.type.dtype, x.type.broadcastable[::-1])
+        return Apply(self, [x], [out.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        (x,) = inputs
+        output_storage[0][0] = np.linalg.pinv(x).astype(x.dtype, copy=False)
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0][::-1]]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        # Golub and Pereyra, The differentiation of pseudo-inverses, SIAM J. Numer. Anal. 10 (1973)
+        (x,), (z,), (gz,) = inputs, outputs, output_gradients
+        onto_rows, onto_columns = dot(x, z), dot(z, x)
+        return [
+            -matrix_dot(z.T, gz, z.T)
+            + matrix_dot(identity_like(onto_rows) - onto_rows.T, gz.T, z, z.T)
+            + matrix_dot(z.T, z, gz.T, identity_like(onto_columns) - onto_columns.T)
+        ]
+
+
+pinv = MatrixPinv()
+
+
+class MatrixInverse(Op):
+    """The inverse of a square matrix, of its dtype; LinAlgError if there is none."""
+
+    __props__ = ()
+    traffic = costs.each_once
+
+    def make_node(self, x):
+        x = as_matrix(x, self)
+        return Apply(self, [x], [x.type.make_variable()])
+
+    def flops(self, inputs, outputs):
+        """Return the floating-point operations of a factorization and an inverse of both parts."""
+        n = inputs[0][0]
+        return 2 * n**3
+
+    def perform(self, node, inputs, output_storage):
+        (x,) = inputs
+        output_storage[0][0] = np.linalg.inv(x).astype(x.dtype, copy=False)
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (z,), (gz,) = outputs, output_gradients
+        return [-matrix_dot(z.T, gz, z.T)]
+
+    def R_op(self, inputs, eval_points):
+        (dx,) = eval_points
+        if dx is None:
+            return [None]
+        z = self(*inputs)
+        return [-matrix_dot(z, dx, z)]
+
+
+matrix_inverse = MatrixInverse()
+
+
+class Det(Op):
+    """The determinant of a square matrix, of its dtype."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        x = as_matrix(x, self)
+        return Apply(self, [x], [tensor_type(x.type.dtype, ()).make_variable()])
+
+    def flops(self, inputs, outputs):
+        """Return the floating-point operations of a factorization, of the highest order."""
+        n = inputs[0][0]
+        return 2 * n**3 // 3
+
+    def perform(self, node, inputs, output_storage):
+        (x,) = inputs
+        output_storage[0][0] = np.asarray(np.linalg.det(x), dtype=x.dtype)
+
+    def infer_shape(self, node, shapes):
+        return [()]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        (x,), (z,), (gz,) = inputs, outputs, output_gradients
+        return [gz * z * matrix_inverse(x).T]
+
+    def __str__(self):
+        return "Det"
+
+
+det = Det()
+
+
+class TensorInv(Op):
+    """The inverse of a tensor as a matrix whose rows are its first ``ind`` axes, as in numpy."""
+
+    __props__ = ("ind",)
+
+    def __init__(self, ind=2):
+        self.ind = ind
+
+    def _turned(self, axes):
+        return tuple(axes[self.ind :]) + tuple(axes[: self.ind])
+
+    def make_node(self, a):
+        a = as_tensor_variable(a)
+        out = tensor_type(float_dtype(a), self._turned(a.type.broadcastable))
+        return Apply(self, [a], [out.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = np.linalg.tensorinv(inputs[0], self.ind)
+
+    def infer_shape(self, node, shapes):
+        return [self._turned(shapes[0])]
+
+
+def tensorinv(a: TensorLike, ind: int = 2) -> TensorVariable:
+    """Return the inverse of ``a`` for ``tensordot(a, b, ind)``.
+
+    ind: the number of first axes of a that are its rows, at least 1; the others are its columns.
+    The result has the columns first. Raises LinAlgError, when it runs, if the product of the
+    lengths of rows differs from that of columns, or if there is no inverse.
+    """
+    return TensorInv(ind)(a)
+
+
+class TensorSolve(Op):
+    """The solution x of ``tensordot(a, x, x.ndim) = b``, as in numpy."""
+
+    __props__ = ("axes",)
+
+    def __init__(self, axes=None):
+        self.axes = axes if axes is None else tuple(axes)
+
+    def make_node(self, a, b):
+        a, b = as_tensor_variable(a), as_tensor_variable(b)
+        ndim = a.type.ndim - b.type.ndim
+        if ndim < 0:
+            raise TypeError(f"TensorSolve needs an a with all dimensions of b: {a.type}, {b.type}")
+        out = tensor_type(float_dtype(a, b), (False,) * ndim)
+        return Apply(self, [a, b], [out.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        a, b = inputs
+        output_storage[0][0] = np.asarray(np.linalg.tensorsolve(a, b, self.axes))
+
+
+def tensorsolve(a: TensorLike, b: TensorLike, axes: Any = None) -> TensorVariable:
+    """Return the solution x of ``tensordot(a, x, x.ndim) = b``.
+
+    a has the dimensions of b first, then those of x, which together are as long. axes: axes of a
+    that are moved to its end first. Raises LinAlgError, when it runs, if there is no solution.
+    """
+    return TensorSolve(axes)(a, b)
+
+
+class lstsq(Op):
+    """The least-squares solution of ``dot(x, z) = y``; inputs (x, y, rcond), as in numpy.
+
+    y is a vector or a matrix. Singular values below rcond times the largest one count as 0. The
+    outputs are z, the sums of squared residuals, the rank of x, and its singular values.
+    """
+
+    __props__ = ()
+
+    def make_node(self, x, y, rcond):
+        x, y, rcond = as_matrix(x, self), as_matrix(y, self, (1, 2)), as_tensor_variable(rcond)
+        solution = tensor_type(float_dtype(x, y), (False,) * y.type.ndim)
+        rank = tensor_type("int64", ())
+        outs = [solution.make_variable(), vector_of("float64"), rank.make_variable()]
+        return Apply(self, [x, y, rcond], [*outs, vector_of("float64")])
+
+    def perform(self, node, inputs, output_storage):
+        x, y, rcond = inputs
+        results = np.linalg.lstsq(x, y, float(rcond))
+        for out, result, storage in zip(node.outputs, results, output_storage, strict=True):
+            storage[0] = np.asarray(result, dtype=out.type.dtype)
+
+    def connection_pattern(self, node):
+        return [[True] * 4, [True, True, False, False], [False] * 4]
