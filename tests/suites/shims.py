@@ -1,0 +1,179 @@
+"""A pytest plugin under which test suites of 2012-2018 run: what time broke, and nothing of opwise.
+
+It gives back names that numpy, unittest and the standard library have removed since, lets modules
+of ``theano.*.tests`` come from the unpacked suite, and writes the outcome of every test to the file
+``SUITE_OUTCOMES``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import collections.abc
+import contextlib
+import fractions
+import importlib.machinery
+import importlib.util
+import inspect
+import json
+import math
+import os
+import re
+import sys
+import time
+import types
+import unittest
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+#: the folder in which the suite was unpacked
+SUITE = Path(os.environ["SUITE_FOLDER"])
+
+
+class _Cast:
+    """``np.cast``: ``np.cast["int8"](x)`` converts to a dtype."""
+
+    def __getitem__(self, dtype):
+        return lambda x: np.asarray(x).astype(dtype)
+
+
+#: names of numpy before 1.24 and 2.0 -> what they were
+NUMPY = {
+    "int": builtins.int, "float": builtins.float, "complex": builtins.complex,
+    "object": builtins.object, "str": builtins.str, "float_": np.float64,
+    "complex_": np.complex128, "unicode_": np.str_, "Inf": np.inf, "Infinity": np.inf,
+    "infty": np.inf, "NaN": np.nan, "product": np.prod, "cumproduct": np.cumprod,
+    "alltrue": np.all, "sometrue": np.any, "rank": np.ndim, "row_stack": np.vstack,
+    "in1d": np.isin, "asscalar": lambda a: a.item(), "find_common_type":
+    lambda arrays, scalars: np.result_type(*arrays, *scalars),
+    "asfarray": lambda a, dtype=np.float64: np.asarray(a, dtype),
+    "cast": _Cast(), "sctypes": {"int": [np.int8, np.int16, np.int32, np.int64],
+                "uint": [np.uint8, np.uint16, np.uint32, np.uint64],
+                "float": [np.float16, np.float32, np.float64],
+                "complex": [np.complex64, np.complex128]},
+}  # fmt: skip
+
+#: methods of unittest.TestCase that Python 3.12 removed -> their names now
+UNITTEST = {
+    "assertEquals": "assertEqual", "assertNotEquals": "assertNotEqual", "assert_": "assertTrue",
+    "failUnless": "assertTrue", "failIf": "assertFalse", "failUnlessRaises": "assertRaises",
+    "assertAlmostEquals": "assertAlmostEqual", "assertItemsEqual": "assertCountEqual",
+    "assertRaisesRegexp": "assertRaisesRegex", "assertRegexpMatches": "assertRegex",
+}  # fmt: skip
+
+
+class _KnownFailure(Exception):
+    """``KnownFailureTest`` of numpy's plugins for nose: the test is skipped."""
+
+
+def _restore():
+    """Give back the names that are gone."""
+    for name, value in NUMPY.items():
+        if name not in vars(np):
+            setattr(np, name, value)
+    for name, now in UNITTEST.items():
+        if not hasattr(unittest.TestCase, name):
+            setattr(unittest.TestCase, name, getattr(unittest.TestCase, now))
+    for name in collections.abc.__all__:
+        if not hasattr(collections, name):
+            setattr(collections, name, getattr(collections.abc, name))
+    if not hasattr(inspect, "getargspec"):
+        inspect.getargspec = lambda f: inspect.getfullargspec(f)[:4]
+    if not hasattr(time, "clock"):
+        time.clock = time.perf_counter
+    fractions.gcd = math.gcd
+    noseclasses = types.ModuleType("numpy.testing.noseclasses")
+    noseclasses.KnownFailureTest = _KnownFailure
+    sys.modules[noseclasses.__name__] = noseclasses
+    np.testing.dec = types.SimpleNamespace(
+        skipif=lambda condition, reason="": pytest.mark.skipif(condition, reason=reason),
+        knownfailureif=lambda condition, reason="": pytest.mark.xfail(condition, reason=reason),
+        slow=lambda function: function,
+    )
+
+
+class _SuiteModules:
+    """A finder of ``theano.*.tests.*``: files of the suite, unless opwise has the module."""
+
+    PATTERN = re.compile(r"theano\.(\w+\.)*tests(\.\w+)*")
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if not cls.PATTERN.fullmatch(name):
+            return None
+        base = SUITE.joinpath(*name.split("."))
+        if base.is_dir():
+            init = base / "__init__.py"
+            return importlib.util.spec_from_file_location(
+                name, init, submodule_search_locations=[str(base)]
+            )
+        file = base.with_suffix(".py")
+        return importlib.util.spec_from_file_location(name, file) if file.exists() else None
+
+
+def _adopt():
+    """Let opwise's packages ``theano.*.tests`` hold the suite's modules too."""
+    import theano  # noqa: F401  (makes its modules)
+
+    sys.meta_path.insert(0, _SuiteModules)
+    for folder in SUITE.glob("theano/**/tests"):
+        name = ".".join(folder.relative_to(SUITE).parts)
+        parent = name.rpartition(".")[0]
+        with contextlib.suppress(ImportError):  # its tests cannot be collected, and say so
+            importlib.import_module(parent)
+        if name in sys.modules:
+            sys.modules[name].__path__ = [str(folder)]
+
+
+_restore()
+if (SUITE / "theano").is_dir():
+    _adopt()
+
+_outcomes: dict[str, list[str]] = {}
+_RANK = ("passed", "skipped", "failed")
+
+
+def pytest_runtest_logreport(report):
+    outcome = report.outcome
+    if hasattr(report, "wasxfail"):
+        outcome = "skipped"
+    if report.when != "call" and outcome == "passed":
+        return
+    known = _outcomes.get(report.nodeid, ["passed", ""])
+    if _RANK.index(outcome) >= _RANK.index(known[0]):
+        _outcomes[report.nodeid] = [outcome, _reason(report)]
+
+
+def pytest_collectreport(report):
+    if report.failed:
+        _outcomes[report.nodeid] = ["failed", _reason(report)]
+
+
+def _reason(report):
+    """The last line of an error, or the reason of a skip."""
+    if report.outcome == "passed":
+        return ""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        return str(crash.message)[:300]
+    if isinstance(report.longrepr, tuple):
+        return str(report.longrepr[2])[:300]
+    lines = [line for line in str(report.longrepr).splitlines() if line.startswith("E ")]
+    return (lines[-1] if lines else str(report.longrepr))[-300:]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    try:
+        return (yield)
+    except _KnownFailure as failure:
+        pytest.skip(f"known failure: {failure}")
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workerinput"):
+        return
+    with open(os.environ["SUITE_OUTCOMES"], "w", encoding="utf-8") as file:
+        json.dump(_outcomes, file)
