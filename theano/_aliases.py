@@ -34,6 +34,8 @@ _GOF = (
 )
 _COMPILE = (
     *_all("compile", ("function", "maker", "executable", "io", "shared", "construct")),
+    "opwise.compile.fromgraph",
+    "opwise.graph.fromfunction",
     "opwise.legacy.module",
     *_all("modes", ("mode", "profilemode", "debugmode", "monitormode")),
     "opwise.profiling.stats",
@@ -66,11 +68,12 @@ MADE = {
     "theano.compat.six": ("theano._py2",),
     "theano.compat.six.moves": ("theano._py2",),
     "theano.compile": _COMPILE,
-    "theano.compile.builders": _COMPILE,
+    "theano.compile.builders": ("opwise.compile.fromgraph", *_COMPILE),
     "theano.compile.function": _COMPILE,
     "theano.compile.function_module": _COMPILE,
     "theano.compile.io": ("opwise.compile.io",),
-    "theano.compile.ops": ("opwise.tensor.convert", "opwise.tensor.shape", "opwise.compile.shared"),
+    "theano.compile.ops": ("opwise.graph.fromfunction", "opwise.tensor.convert",
+                           "opwise.tensor.shape", "opwise.compile.shared"),
     "theano.compile.pfunc": _COMPILE,
     "theano.compile.sharedvalue": ("opwise.compile.shared",),
     "theano.configdefaults": ("opwise.config",),

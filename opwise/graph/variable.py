@@ -237,6 +237,10 @@ class Constant(AtomicVariable):
             new._tag = copy(self._tag)
         return new
 
+    def __getstate__(self) -> dict[str, Any]:
+        # computed again where it is loaded
+        return {**super().__getstate__(), "_signature": None, "_unique_value": None}
+
     @property
     def value(self) -> Any:
         """The name of ``data`` in Theano before 0.4; read-only."""

@@ -239,6 +239,10 @@ class Mode:
     def on_compiled(self, function: Any) -> None:
         """Called with every function after it is compiled under this mode."""
 
+    def inside(self) -> Mode:
+        """Return the mode under which graphs inside Ops of a function are compiled."""
+        return self
+
     # --- variants ---------------------------------------------------------------------------------
 
     def clone(

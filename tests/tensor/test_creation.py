@@ -1,5 +1,7 @@
 """Tensors made from shapes and numbers."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -288,3 +290,11 @@ def test_coordinates_of_a_grid(run, grid, numpy):
 def test_gradients_of_parts_of_a_matrix(check_forward):
     check_forward(tril, MATRIX)
     check_forward(lambda w: triu(w, 1), MATRIX)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_constant_is_pickled_without_what_was_computed_from_it(protocol):
+    two = constant(2.0)
+    two.cached_signature()
+    again = pickle.loads(pickle.dumps(two, protocol))
+    assert again.equals(two)

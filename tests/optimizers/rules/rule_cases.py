@@ -6,6 +6,7 @@ A new rule needs a line here (``test_every_rule``); what it makes of graphs is t
 import numpy as np
 
 import opwise.tensor as T
+from opwise.compile.fromgraph import OpFromGraph
 from opwise.gradient import grad
 from opwise.scalar.op import OPS
 from opwise.tensor.convert import view_op
@@ -22,6 +23,11 @@ add, mul, sub, true_div, int_div = map(elemwise, "add mul sub true_div int_div".
 
 #: name of a rule -> (a graph in which it fires, a lookalike, stages and rewrites that run before)
 RULES = {
+    "inline_ofg_expansion": (
+        lambda x, y: OpFromGraph([x, y], [x * y], inline=True)(y, x),
+        lambda x, y: OpFromGraph([x, y], [x * y])(y, x),
+        "",
+    ),
     "local_view_op": (
         lambda x: [view_op(x) + 1],
         lambda x: x + 1,
