@@ -15,12 +15,14 @@ from opwise.tensor.blas import batched_dot as blas_batched_dot
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.dot import _dot
 from opwise.tensor.elemwise import elemwise
+from opwise.tensor.join import concatenate
+from opwise.tensor.reduce import mean
 from opwise.tensor.shape import flatten, patternbroadcast, reshape
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.type import TensorType
 from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable
 
-__all__ = ["batched_dot", "batched_tensordot", "dot", "outer", "tensordot"]
+__all__ = ["batched_dot", "batched_tensordot", "cov", "dot", "outer", "tensordot"]
 
 
 def dot(l: Any, r: Any) -> Any:  # noqa: E741 (the legacy names of the arguments)
@@ -168,3 +170,34 @@ def _paired_axes(a, b, axes, batched):
             )
         result.append(given)
     return result
+
+
+def cov(
+    m: TensorLike,
+    y: TensorLike | None = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: None = None,
+    aweights: None = None,
+) -> TensorVariable:
+    """Return the covariances of the rows of a matrix, without dimensions of length 1.
+
+    m: a matrix; each row is a variable, each column an observation. y: a matrix of further
+    variables. rowvar: False if columns are the variables. bias: divide by the number of
+    observations, not by one less. ddof: divide by the number of observations less ddof (overrides
+    bias). Raises NotImplementedError for fweights and aweights.
+    """
+    for name, weights in (("fweights", fweights), ("aweights", aweights)):
+        if weights is not None:
+            raise NotImplementedError(
+                f"{name} are not implemented: cov weights all observations equally"
+            )
+    parts = [as_tensor_variable(x) for x in (m, y) if x is not None]
+    rows = [x if rowvar else x.T for x in parts]
+    x = rows[0] if len(rows) == 1 else concatenate(rows, axis=0)
+    if ddof is None:
+        ddof = 0 if bias else 1
+    centred = x - mean(x, axis=1, keepdims=True)
+    count = shape_of(x)[1] - ddof
+    return (dot(centred, centred.T) / count).squeeze()

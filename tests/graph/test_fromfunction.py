@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import as_op, function, grad
+from opwise import ProfileMode, as_op, function, grad
 from opwise.errors import MethodNotDefined
 from opwise.graph.fromfunction import FromFunctionOp
 
 pytestmark = pytest.mark.null
 
-MODES = ["FAST_COMPILE", "FAST_RUN", "DEBUG_MODE", "PROFILE_MODE"]
+MODES = ["FAST_COMPILE", "FAST_RUN", "DEBUG_MODE", ProfileMode()]
 
 
 @as_op([T.dmatrix, T.dmatrix], T.dmatrix)

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+import opwise.tensor as T
 from opwise.config import change_flags
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.null import is_disconnected
@@ -298,3 +299,10 @@ def test_a_constant_is_pickled_without_what_was_computed_from_it(protocol):
     two.cached_signature()
     again = pickle.loads(pickle.dumps(two, protocol))
     assert again.equals(two)
+
+
+@pytest.mark.parametrize("like", [T.zeros_like, T.ones_like])
+def test_a_variable_given_as_dtype_stands_for_its_own(like):
+    v, i = T.dvector(), T.ivector()
+    assert like(v, v).type == v.type
+    assert like(v, i).dtype == getattr(v, like.__name__)(i).dtype == "int32"
