@@ -129,6 +129,10 @@ MADE = {
     "theano.tests": (),
     "theano.tests.breakpoint": ("opwise.tensor.breakpoint",),
     "theano.tests.unittest_tools": ("theano._unittest_tools",),
+    "theano.typed_list": ("opwise.tensor.lists",),
+    "theano.typed_list.basic": ("opwise.tensor.lists",),
+    "theano.typed_list.opt": ("opwise.optimizers.rules.lists", "opwise.tensor.lists"),
+    "theano.typed_list.type": ("opwise.tensor.lists",),
     "theano.updates": ("opwise.compile.updates",),
 }  # fmt: skip
 

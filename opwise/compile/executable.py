@@ -305,8 +305,11 @@ class Function(CallPath):
             return
         everything = {i: c.storage[0] for i, c in enumerate(self.input_storage)} | dict(values)
         for i in mutable:
+            type_ = specs[i].variable.type
             for j, value in everything.items():
-                if i != j and specs[i].variable.type.may_share_memory(values[i], value):
+                # a list and one of its elements may both be given, as in Theano
+                alike = type(specs[j].variable.type) is type(type_)
+                if i != j and alike and type_.may_share_memory(values[i], value):
                     raise AliasedMemoryError(
                         f"Inputs {i} and {j} of the function share memory, and one of them may be "
                         "overwritten: pass a copy."

@@ -7,6 +7,18 @@ from opwise.tensor.advanced_subtensor import AdvancedBooleanSubtensor
 from opwise.tensor.breakpoint import PdbBreakpoint
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.extra_ops import Bartlett, Unique
+from opwise.tensor.lists import (
+    Append,
+    Count,
+    Extend,
+    GetItem,
+    Index,
+    Insert,
+    Length,
+    MakeList,
+    Remove,
+    Reverse,
+)
 from opwise.tensor.shape import Shape, Shape_i
 from opwise.tensor.slices import MakeSlice
 
@@ -16,6 +28,10 @@ HOST_ONLY = {
     ScalarFromTensor: "the host needs this value, and must wait for it",
     TensorFromScalar: "its input is a number on the host",
     MakeSlice: "a slice is not an array",
+    **dict.fromkeys(
+        (Append, Count, Extend, GetItem, Index, Insert, Length, MakeList, Remove, Reverse),
+        "a list is not an array",
+    ),
     PdbBreakpoint: "a debugger runs on the host",
     Bartlett: "it computes only a few numbers",
     AdvancedBooleanSubtensor: "output size depends on the data: it would need a synchronisation",

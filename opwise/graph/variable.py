@@ -250,7 +250,8 @@ class Constant(AtomicVariable):
 def get_test_value(var: Any) -> Any:
     """Return the test value of a variable: a constant's data, a shared value, or the tag's.
 
-    Of a number, a list or an array, it is the value as an array. Raises AttributeError if there is none, and the type's exception if it does not fit the type.
+    Of a number, a list or an array, it is the value as an array. Raises AttributeError if there is
+    none, and the type's exception if it does not fit the type.
     """
     if not isinstance(var, Variable):
         var = hooks.as_variable(var)

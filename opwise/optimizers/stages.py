@@ -119,6 +119,8 @@ PIPELINE = [
     Stage("local_inplace_setsubtensor", 60, "opwise.optimizers.rules.inplace:InplaceSubtensor",
           "fast_run inplace",
           "Sets and increments parts of arrays in place."),
+    Stage("typed_list_inplace_opt", 60, "in_to_out", "fast_run inplace",
+          "Lets operations on lists change the list itself."),
     Stage("InplaceBlasOpt", 70, "opwise.optimizers.rules.inplace:InplaceBlas",
           "fast_run inplace blas_opt_inplace",
           "Lets gemm, gemv and ger accumulate in place."),
@@ -145,6 +147,7 @@ RULE_MODULES = [
     "opwise.optimizers.rules.blas",
     "opwise.optimizers.rules.fusion",
     "opwise.optimizers.rules.inplace",
+    "opwise.optimizers.rules.lists",
 ]
 
 

@@ -316,6 +316,9 @@ def _filled(value):
     return method
 
 
-ScalarVariable.zeros_like = _filled(0)
-ScalarVariable.ones_like = _filled(1)
-ScalarVariable.astype = lambda self, dtype: cast(self, dtype)
+for _name, _method_of in {
+    "zeros_like": _filled(0),
+    "ones_like": _filled(1),
+    "astype": lambda self, dtype: cast(self, dtype),
+}.items():
+    setattr(ScalarVariable, _name, _method_of)

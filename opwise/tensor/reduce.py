@@ -61,7 +61,8 @@ Axis: TypeAlias = "int | Sequence[int] | np.ndarray | Variable | None"
 def _axis_list(axis):
     """Return an axis argument as a list of ints, None for all axes.
 
-    axis: None or NoneConst, an integer, a constant, or a sequence of integers; TypeError for anything else.
+    axis: None or NoneConst, an integer, a constant, or a sequence of integers; TypeError for
+    anything else.
     """
     if axis is None or isinstance(axis, int):
         return axis if axis is None else [axis]

@@ -352,8 +352,9 @@ def _signs(above, below):
     """Replace x above |x| by the sign of x, which is 0 where x is 0."""
     kept = []
     for var in below:
-        (x,) = var.owner.inputs if row_name(var.owner) == "abs_" else (None,)
-        if x in above and x.type.dtype not in dtypes.COMPLEX:
+        node = var.owner
+        x = node.inputs[0] if row_name(node) == "abs_" else None
+        if x is not None and x in above and x.type.dtype not in dtypes.COMPLEX:
             above = list(above)
             above[above.index(x)] = elemwise("sgn")(x)
         else:

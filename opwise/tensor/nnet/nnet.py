@@ -66,7 +66,8 @@ def relu(x: Any, alpha: Any = 0) -> Any:
     """
     is_zero = isinstance(alpha, int | float) and alpha == 0
     if is_zero and isinstance(x, np.ndarray | np.generic | int | float):
-        return 0.5 * (x + abs(x))
+        number: Any = x
+        return 0.5 * (number + abs(number))
     x = as_tensor_variable(x)
     size = elemwise("abs_")(x)
     if is_zero:

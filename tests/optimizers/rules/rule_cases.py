@@ -11,6 +11,7 @@ from opwise.gradient import grad
 from opwise.scalar.op import OPS
 from opwise.tensor.convert import view_op
 from opwise.tensor.elemwise import elemwise
+from opwise.tensor.lists import make_list
 from opwise.tensor.nnet import crossentropy_softmax_1hot_with_bias_dx, softmax_op
 from opwise.tensor.reduce import CAReduce
 from opwise.tensor.shape import shape_i_op
@@ -26,6 +27,11 @@ RULES = {
     "inline_ofg_expansion": (
         lambda x, y: OpFromGraph([x, y], [x * y], inline=True)(y, x),
         lambda x, y: OpFromGraph([x, y], [x * y])(y, x),
+        "",
+    ),
+    "typed_list_inplace_opt": (
+        lambda v: make_list([v, v]).reverse(),
+        lambda v: make_list([v, v])[0],
         "",
     ),
     "local_view_op": (
