@@ -19,6 +19,8 @@ from opwise.tensor.lists import (
     Remove,
     Reverse,
 )
+from opwise.tensor.nnet.blocksparse import SparseBlockGemv, SparseBlockOuter
+from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification
 from opwise.tensor.shape import Shape, Shape_i
 from opwise.tensor.slices import MakeSlice
 
@@ -33,6 +35,9 @@ HOST_ONLY = {
         "a list is not an array",
     ),
     PdbBreakpoint: "a debugger runs on the host",
+    SparseBlockGemv: "no kernel gathers blocks",
+    SparseBlockOuter: "no kernel adds to blocks that may repeat",
+    ConnectionistTemporalClassification: "its steps follow each other in time",
     Bartlett: "it computes only a few numbers",
     AdvancedBooleanSubtensor: "output size depends on the data: it would need a synchronisation",
     Unique: "output size depends on the data: it would need a synchronisation",

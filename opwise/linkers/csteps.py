@@ -27,6 +27,7 @@ from opwise.tensor.nnet.crossentropy import (
     CrossentropySoftmax1HotWithBiasDx,
     CrossentropySoftmaxArgmax1HotWithBias,
 )
+from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias
 from opwise.tensor.reduce import Argmax, CAReduce, MaxAndArgmax
 from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i
@@ -403,3 +404,8 @@ def one_hot_grad(node: Apply, kernels: Kernels) -> CStep | None:
     if not _rows(node, 2) or node.inputs[0].type.ndim > 1:
         return None
     return CStep("onehot_grad")
+
+
+@c_lowering(ConnectionistTemporalClassification)
+def ctc(node: Apply, kernels: Kernels) -> CStep | None:
+    return CStep("ctc") if _rows(node, 1, 2) else None

@@ -119,6 +119,10 @@ PIPELINE = [
     Stage("local_inplace_setsubtensor", 60, "opwise.optimizers.rules.inplace:InplaceSubtensor",
           "fast_run inplace",
           "Sets and increments parts of arrays in place."),
+    Stage("local_inplace_sparse_block_gemv", 60, "in_to_out", "fast_run inplace",
+          "Adds products of blocks to an array in place."),
+    Stage("local_inplace_sparse_block_outer", 60, "in_to_out", "fast_run inplace",
+          "Adds outer products to blocks in place."),
     Stage("typed_list_inplace_opt", 60, "in_to_out", "fast_run inplace",
           "Lets operations on lists change the list itself."),
     Stage("InplaceBlasOpt", 70, "opwise.optimizers.rules.inplace:InplaceBlas",
@@ -148,6 +152,7 @@ RULE_MODULES = [
     "opwise.optimizers.rules.fusion",
     "opwise.optimizers.rules.inplace",
     "opwise.optimizers.rules.lists",
+    "opwise.optimizers.rules.blocks",
 ]
 
 

@@ -18,8 +18,8 @@ A, B, C = np.array([1.0, 2.0]), np.array([3.0]), np.array([4.0, 5.0, 6.0])
 
 
 @pytest.fixture
-def l():  # noqa: E743 (the name of a list)
-    return TypedListType(T.dvector)("l")
+def xs():
+    return TypedListType(T.dvector)("xs")
 
 
 @pytest.fixture
@@ -67,11 +67,11 @@ def test_values_are_compared_by_their_elements():
     assert not type_.may_share_memory([A], [B])
 
 
-def test_variables_know_their_elements(l):
-    assert (l.ttype, l.dtype, l.ndim) == (T.dvector, "float64", 2)
-    assert bool(l)
+def test_variables_know_their_elements(xs):
+    assert (xs.ttype, xs.dtype, xs.ndim) == (T.dvector, "float64", 2)
+    assert bool(xs)
     with pytest.raises(TypeError):
-        len(l)
+        len(xs)
 
 
 # --- operations -----------------------------------------------------------------------------------
@@ -81,31 +81,31 @@ def test_variables_know_their_elements(l):
 @pytest.mark.parametrize(
     ("make", "expected"),
     [
-        (lambda l, v: l.append(v), [A, B, C]),
-        (lambda l, v: l.extend(l), [A, B, A, B]),
-        (lambda l, v: l.insert(1, v), [A, C, B]),
-        (lambda l, v: l.insert(T.constant(0, dtype="int64"), v), [C, A, B]),
-        (lambda l, v: l.append(v).remove(v), [A, B]),
-        (lambda l, v: l.reverse(), [B, A]),
-        (lambda l, v: l[:1], [A]),
-        (lambda l, v: l.append(v).reverse().append(v), [C, B, A, C]),
-        (lambda l, v: make_list([v, v * 2]), [C, 2 * C]),
+        (lambda xs, v: xs.append(v), [A, B, C]),
+        (lambda xs, v: xs.extend(xs), [A, B, A, B]),
+        (lambda xs, v: xs.insert(1, v), [A, C, B]),
+        (lambda xs, v: xs.insert(T.constant(0, dtype="int64"), v), [C, A, B]),
+        (lambda xs, v: xs.append(v).remove(v), [A, B]),
+        (lambda xs, v: xs.reverse(), [B, A]),
+        (lambda xs, v: xs[:1], [A]),
+        (lambda xs, v: xs.append(v).reverse().append(v), [C, B, A, C]),
+        (lambda xs, v: make_list([v, v * 2]), [C, 2 * C]),
     ],
 )
-def test_operations_return_lists(l, v, make, expected, mode):
+def test_operations_return_lists(xs, v, make, expected, mode):
     given = [A.copy(), B.copy()]
-    f = function([l, v], make(l, v), mode=mode, on_unused_input="ignore")
+    f = function([xs, v], make(xs, v), mode=mode, on_unused_input="ignore")
     for _ in range(2):
         same(f(given, C), expected)
     same(given, [A, B])
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_operations_return_elements_and_numbers(l, v, mode):
+def test_operations_return_elements_and_numbers(xs, v, mode):
     s = slicetype()
-    outputs = [l[0], l[-1] * 2, l[T.constant(1, dtype="int64")], l.__len__(), l.count(v),
-               l.ind(v), l[s]]  # fmt: skip
-    first, twice, second, n, times, where, part = function([l, v, s], outputs, mode=mode)(
+    outputs = [xs[0], xs[-1] * 2, xs[T.constant(1, dtype="int64")], xs.__len__(), xs.count(v),
+               xs.ind(v), xs[s]]  # fmt: skip
+    first, twice, second, n, times, where, part = function([xs, v, s], outputs, mode=mode)(
         [A, B, A], A, slice(1, None)
     )
     same([first, twice, second], [A, 2 * A, B])
@@ -134,17 +134,17 @@ def test_a_shared_list_grows(v):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda l, v: l.append(v), lambda l, v: l.extend(make_list([v])), lambda l, v: l.insert(0, v),
-        lambda l, v: l.remove(v), lambda l, v: l.reverse(),
+        lambda xs, v: xs.append(v), lambda xs, v: xs.extend(make_list([v])), lambda xs, v: xs.insert(0, v),
+        lambda xs, v: xs.remove(v), lambda xs, v: xs.reverse(),
     ],
 )  # fmt: skip
-def test_the_list_itself_changes_where_it_may(l, v, make):
+def test_the_list_itself_changes_where_it_may(xs, v, make):
     f = function(
-        [In(l, mutable=True, borrow=True), v], make(l, v), mode="FAST_RUN",
+        [In(xs, mutable=True, borrow=True), v], make(xs, v), mode="FAST_RUN",
         on_unused_input="ignore",
     )  # fmt: skip
     assert any(getattr(n.op, "inplace", False) for n in f.maker.fgraph.toposort())
-    kept = function([l, v], [make(l, v), l], mode="FAST_RUN", on_unused_input="ignore")
+    kept = function([xs, v], [make(xs, v), xs], mode="FAST_RUN", on_unused_input="ignore")
     given = [A, B]
     changed, as_given = kept(given, A)
     same(as_given, [A, B])
@@ -152,8 +152,10 @@ def test_the_list_itself_changes_where_it_may(l, v, make):
     same(f([A, B], A), changed)
 
 
-def test_a_list_and_an_element_of_it_may_both_be_arguments(l, v):
-    f = function([In(l, mutable=True, borrow=True), In(v, mutable=True, borrow=True)], l.remove(v))
+def test_a_list_and_an_element_of_it_may_both_be_arguments(xs, v):
+    f = function(
+        [In(xs, mutable=True, borrow=True), In(v, mutable=True, borrow=True)], xs.remove(v)
+    )
     same(f([A, B], B), [A])
 
 
@@ -163,29 +165,29 @@ def test_a_list_and_an_element_of_it_may_both_be_arguments(l, v):
 @pytest.mark.parametrize(
     ("make", "error"),
     [
-        (lambda l, v: l.append(T.fvector()), AssertionError),
-        (lambda l, v: l.extend(v), AssertionError),
-        (lambda l, v: l.insert(T.dscalar(), v), AssertionError),
-        (lambda l, v: l[v], TypeError),
-        (lambda l, v: l[T.iscalar()], AssertionError),
-        (lambda l, v: lists.length(v), AssertionError),
-        (lambda l, v: lists.count(l, 3), AssertionError),
-        (lambda l, v: make_list(v), AssertionError),
-        (lambda l, v: make_list([v, T.fvector()]), TypeError),
-        (lambda l, v: make_list([]), IndexError),
+        (lambda xs, v: xs.append(T.fvector()), AssertionError),
+        (lambda xs, v: xs.extend(v), AssertionError),
+        (lambda xs, v: xs.insert(T.dscalar(), v), AssertionError),
+        (lambda xs, v: xs[v], TypeError),
+        (lambda xs, v: xs[T.iscalar()], AssertionError),
+        (lambda xs, v: lists.length(v), AssertionError),
+        (lambda xs, v: lists.count(xs, 3), AssertionError),
+        (lambda xs, v: make_list(v), AssertionError),
+        (lambda xs, v: make_list([v, T.fvector()]), TypeError),
+        (lambda xs, v: make_list([]), IndexError),
     ],
 )
-def test_arguments_are_checked(l, v, make, error):
+def test_arguments_are_checked(xs, v, make, error):
     with pytest.raises(error):
-        make(l, v)
+        make(xs, v)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_failing_calls(l, v, mode):
+def test_failing_calls(xs, v, mode):
     with pytest.raises(IndexError, match="list index out of range"):
-        function([l], l[5], mode=mode)([A])
-    for op in (l.remove, l.ind):
+        function([xs], xs[5], mode=mode)([A])
+    for op in (xs.remove, xs.ind):
         with pytest.raises(ValueError, match="the list of 1 elements does not have"):
-            function([l, v], op(v), mode=mode)([A], B)
+            function([xs, v], op(v), mode=mode)([A], B)
     with pytest.raises(ValueError, match="could not convert"):
-        function([l], l, mode=mode)([A, "text"])
+        function([xs], xs, mode=mode)([A, "text"])

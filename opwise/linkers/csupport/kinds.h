@@ -3,6 +3,7 @@
 #define OW_KINDS_H
 
 #include "blas.h"
+#include "ctc.h"
 #include "elemwise.h"
 #include "index.h"
 #include "nnet.h"
@@ -54,6 +55,7 @@ static const ow_kind ow_kinds[] = {
     {"xent_dx", ow_xent_dx_prep, ow_xent_dx_run, OW_STATIC},
     {"onehot", ow_onehot_prep, ow_onehot_run, OW_STATIC},
     {"onehot_grad", ow_onehot_grad_prep, ow_onehot_grad_run, OW_STATIC},
+    {"ctc", ow_ctc_prep, ow_ctc_run, OW_STATIC | OW_CHECKED},
     {NULL, NULL, NULL, 0},
 };
 

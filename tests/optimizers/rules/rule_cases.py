@@ -13,6 +13,8 @@ from opwise.tensor.convert import view_op
 from opwise.tensor.elemwise import elemwise
 from opwise.tensor.lists import make_list
 from opwise.tensor.nnet import crossentropy_softmax_1hot_with_bias_dx, softmax_op
+from opwise.tensor.nnet.blocksparse import sparse_block_gemv, sparse_block_outer
+from opwise.tensor.nnet.ctc import ctc
 from opwise.tensor.reduce import CAReduce
 from opwise.tensor.shape import shape_i_op
 from opwise.tensor.subtensor import inc_subtensor, set_subtensor
@@ -21,6 +23,9 @@ sigmoid, softplus, softmax, zeros = T.nnet.sigmoid, T.nnet.softplus, T.nnet.soft
 second, switch, inv, neg, identity = map(elemwise, "second switch inv neg identity".split())
 lt, le, gt, ge, eq, neq = map(elemwise, "lt le gt ge eq neq".split())
 add, mul, sub, true_div, int_div = map(elemwise, "add mul sub true_div int_div".split())
+
+#: indices of blocks: for 2 examples, which 3 of 3 blocks
+ROWS = np.array([[0, 1, 2], [2, 2, 0]])
 
 #: name of a rule -> (a graph in which it fires, a lookalike, stages and rewrites that run before)
 RULES = {
@@ -32,6 +37,21 @@ RULES = {
     "typed_list_inplace_opt": (
         lambda v: make_list([v, v]).reverse(),
         lambda v: make_list([v, v])[0],
+        "",
+    ),
+    "local_inplace_sparse_block_gemv": (
+        lambda m: sparse_block_gemv(T.exp(m), np.ones((3, 3, 3, 3)), m, ROWS, ROWS),
+        lambda m: [sparse_block_gemv(m, np.ones((3, 3, 3, 3)), m, ROWS, ROWS), m],
+        "",
+    ),
+    "local_inplace_sparse_block_outer": (
+        lambda m: sparse_block_outer(T.zeros((3, 3, 3, 3)) + T.sum(m), m, m, ROWS, ROWS),
+        lambda m: sparse_block_gemv(m, np.ones((3, 3, 3, 3)), m, ROWS, ROWS),
+        "",
+    ),
+    "local_ctc_no_grad": (
+        lambda m: ctc(m, np.array([[1], [2], [1]]), np.array([2, 2, 2])),
+        lambda m: grad(T.sum(ctc(m, np.array([[1], [2], [1]]), np.array([2, 2, 2]))), m),
         "",
     ),
     "local_view_op": (
