@@ -134,8 +134,11 @@ def test_a_shared_list_grows(v):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda xs, v: xs.append(v), lambda xs, v: xs.extend(make_list([v])), lambda xs, v: xs.insert(0, v),
-        lambda xs, v: xs.remove(v), lambda xs, v: xs.reverse(),
+        lambda xs, v: xs.append(v),
+        lambda xs, v: xs.extend(make_list([v])),
+        lambda xs, v: xs.insert(0, v),
+        lambda xs, v: xs.remove(v),
+        lambda xs, v: xs.reverse(),
     ],
 )  # fmt: skip
 def test_the_list_itself_changes_where_it_may(xs, v, make):

@@ -13,7 +13,7 @@ from opwise.scalar import dtypes
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import zeros_like
 from opwise.tensor.subtensor import take
-from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable, constant
+from opwise.tensor.variable import Tensor, TensorLike, as_tensor_variable, constant
 
 __all__ = [
     "SparseBlockGemv",
@@ -26,14 +26,14 @@ __all__ = [
 ]
 
 
-def _checked(name: str, value: TensorLike, ndim: int) -> TensorVariable:
+def _checked(name: str, value: TensorLike, ndim: int) -> Tensor:
     var = as_tensor_variable(value)
     if var.type.ndim != ndim:
         raise TypeError(f"{name} must have {ndim} dimensions, not {var.type.ndim}")
     return var
 
 
-def _checked_indices(name: str, value: TensorLike) -> TensorVariable:
+def _checked_indices(name: str, value: TensorLike) -> Tensor:
     var = _checked(name, value, 2)
     if var.type.dtype not in dtypes.DISCRETE:
         raise AssertionError(f"{name} must be integers, not {var.type.dtype}")

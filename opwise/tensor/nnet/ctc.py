@@ -162,7 +162,9 @@ def _forward_backward(activations, labels, lengths, with_gradient):
         posterior = np.exp(forward + backward - total[:, None])
     posterior[~np.isfinite(posterior)] = 0.0
     gradient = np.exp(log_p)
-    np.subtract.at(gradient, (slice(None), rows[:, None], states), posterior)
+    # a symbol may be that of several states
+    places: Any = (slice(None), rows[:, None], states)
+    np.subtract.at(gradient, places, posterior)
     gradient[:, ~possible] = 0.0
     gradient[np.arange(steps)[:, None] >= lengths] = 0.0
     return costs, gradient
