@@ -25,6 +25,7 @@ from opwise.graph.null import (
     disconnected_type,
     is_disconnected,
     is_null,
+    null_type,
 )
 from opwise.graph.traversal import io_toposort
 from opwise.graph.variable import Constant, Variable
@@ -65,6 +66,7 @@ __all__ = [
     "grad_not_implemented",
     "grad_scale",
     "grad_undefined",
+    "null_type",
     "numeric_grad",
     "subgraph_grad",
     "undefined_grad",
@@ -73,8 +75,6 @@ __all__ = [
     "zero_grad",
     "zero_grad_",
 ]
-
-null_type = NullType
 
 
 # --- arguments and results ------------------------------------------------------------------------

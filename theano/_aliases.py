@@ -41,6 +41,8 @@ _COMPILE = (
     "opwise.profiling.stats",
     "opwise.optimizers.stages",
     "opwise.tensor.convert",
+    "opwise.tensor.shape",
+    "theano._ccode",
     "opwise.errors",
 )
 
@@ -72,7 +74,7 @@ MADE = {
     "theano.compile.function": _COMPILE,
     "theano.compile.function_module": _COMPILE,
     "theano.compile.io": ("opwise.compile.io",),
-    "theano.compile.ops": ("opwise.graph.fromfunction", "opwise.tensor.convert",
+    "theano.compile.ops": ("opwise.graph.fromfunction", "opwise.tensor.convert", "theano._ccode",
                            "opwise.tensor.shape", "opwise.compile.shared"),
     "theano.compile.pfunc": _COMPILE,
     "theano.compile.sharedvalue": ("opwise.compile.shared",),
@@ -84,7 +86,7 @@ MADE = {
     "theano.gof.fg": _GOF,
     "theano.gof.graph": _GOF,
     "theano.gof.link": _GOF,
-    "theano.gof.null_type": ("opwise.graph.null", "opwise.gradient"),
+    "theano.gof.null_type": ("opwise.graph.null",),
     "theano.gof.op": _GOF,
     "theano.gof.opt": _GOF,
     "theano.gof.optdb": _GOF,

@@ -251,18 +251,19 @@ def clone_get_equiv(
     memo = {} if memo is None else memo
     for var in graph_inputs:
         memo.setdefault(var, var.clone() if copy_inputs else var)
-    for var in orphans(graph_inputs, outputs):
-        memo.setdefault(var, var.clone() if copy_orphans else var)
     for node in io_toposort(graph_inputs, outputs):
         if node in memo:
             continue
-        new = node.clone_with_new_inputs([memo.setdefault(v, v) for v in node.inputs])
+        for var in node.inputs:
+            if var not in memo:  # it has no owner: those of others come before
+                memo[var] = var.clone() if copy_orphans else var
+        new = node.clone_with_new_inputs([memo[v] for v in node.inputs])
         memo[node] = new
         for old_out, new_out in zip(node.outputs, new.outputs, strict=True):
             memo.setdefault(old_out, new_out)
     for out in outputs:
         if out not in memo:
-            memo[out] = out.clone()
+            memo[out] = out.clone() if copy_orphans else out
     return memo
 
 
