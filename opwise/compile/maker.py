@@ -301,9 +301,12 @@ def _optimized(fgraph: FunctionGraph, mode: Any) -> Optimized:
 def _compile_inside(fgraph: FunctionGraph, mode: Any) -> None:
     """Compile the graphs inside Ops that have some, by ``op.compile_inside(node, mode)``."""
     having = {key for key, op in fgraph.ops().items() if hasattr(op, "compile_inside")}
-    for node in fgraph.toposort() if having else ():
+    if not having:
+        return
+    inside = mode.inside() if hasattr(mode, "inside") else mode
+    for node in fgraph.toposort():
         if id(node.op) in having:
-            node.op.compile_inside(node, mode.inside() if hasattr(mode, "inside") else mode)
+            node.op.compile_inside(node, inside)
 
 
 def _separate_outputs(fgraph: FunctionGraph, construction: Construction) -> None:
