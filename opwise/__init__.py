@@ -26,6 +26,7 @@ except ModuleNotFoundError as _error:
 from opwise import errors, gradient, scalar, tensor
 from opwise.compile.construct import clone, rebuild_collect_shared
 from opwise.compile.executable import Function
+from opwise.compile.fromgraph import OpFromGraph
 from opwise.compile.function import function
 from opwise.compile.io import In, Out, Param, SymbolicInput, SymbolicOutput
 from opwise.compile.maker import FunctionMaker
@@ -35,6 +36,7 @@ from opwise.gradient import Lop, Rop, grad, subgraph_grad, verify_grad
 from opwise.graph import printing
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.fromfunction import as_op
 from opwise.graph.op import Op, OpenMPOp
 from opwise.graph.printing import pp
 from opwise.graph.provenance import scope
@@ -98,6 +100,7 @@ __all__ = [
     "Mode",
     "Module",
     "Op",
+    "OpFromGraph",
     "OpWiseCLinker",
     "OpenMPOp",
     "Out",
@@ -115,6 +118,7 @@ __all__ = [
     "WrapLinkerMany",
     "__version__",
     "advise",
+    "as_op",
     "change_flags",
     "clone",
     "config",

@@ -27,6 +27,7 @@ from opwise.graph.null import (
     grad_undefined,
     is_disconnected,
     is_null,
+    null_type,
 )
 from opwise.graph.traversal import io_toposort
 from opwise.graph.variable import Constant, Variable
@@ -35,7 +36,8 @@ from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar
 from opwise.scalar.types import constant as scalar_constant
 from opwise.tensor.convert import ViewOp
-from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.dimshuffle import dimshuffle
+from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.shape import patternbroadcast
 from opwise.tensor.type import TensorType, tensor_type
@@ -66,6 +68,7 @@ __all__ = [
     "grad_not_implemented",
     "grad_scale",
     "grad_undefined",
+    "null_type",
     "numeric_grad",
     "subgraph_grad",
     "undefined_grad",
@@ -74,8 +77,6 @@ __all__ = [
     "zero_grad",
     "zero_grad_",
 ]
-
-null_type = NullType
 
 
 # --- arguments and results ------------------------------------------------------------------------
@@ -271,12 +272,12 @@ def _starting_gradients(cost, known_grads) -> dict[Variable, Variable]:
         with provenance.differentiating(cost.owner):
             known[cost] = _filled_like(cost, 1.0)
     for var, g in dict(known_grads or {}).items():
-        _check_given_gradient(var, g)
-        known[var] = g
+        known[var] = _given_gradient(var, g)
     return known
 
 
-def _check_given_gradient(var, g) -> None:
+def _given_gradient(var, g):
+    """Return a gradient of known_grads, broadcast if it has fewer dimensions than ``var``."""
     if not isinstance(g, Variable):
         raise TypeError(
             "output grads must be theano variables. Ambiguous whether "
@@ -284,13 +285,19 @@ def _check_given_gradient(var, g) -> None:
             "T.as_tensor_variable."
         )
     if is_null(g) or is_disconnected(g):
-        return
+        return g
     if _dtype(g) not in dtypes.CONTINUOUS:
         raise TypeError(
             "Gradients must always be NullType, DisconnectedType, or continuous, but grad was "
             f"given a known_grad of type {g.type} (for {var})"
         )
+    if isinstance(var.type, TensorType) and isinstance(g.type, TensorType):
+        missing = var.type.ndim - g.type.ndim
+        if missing > 0:
+            aligned = dimshuffle(g, ["x"] * missing + list(range(g.type.ndim)))
+            return elemwise("second")(var, aligned)
     _check_ndim(var, g, f"The gradient given for {var}")
+    return g
 
 
 def _check_ndim(var, g, what: str, where: str = "") -> None:
@@ -710,8 +717,9 @@ def Rop(
 
     f, wrt: a variable, or a sequence of them; the result has the form of f. eval_points: a variable
     for each of wrt, with as many dimensions. disconnected_outputs: 'raise', 'warn' or 'ignore', if
-    a variable of f does not depend on wrt. return_disconnected: the derivative of such a variable:
-    'zero', 'None' or 'disconnected'.
+    a variable of f is no result of an operation and is not in wrt, or its Op has no R-operator
+    for wrt. return_disconnected: the derivative of such a variable: 'zero', 'None' or
+    'disconnected'. Results of other operations that do not depend on wrt have the derivative zero.
     """
     disconnected = _Disconnected(
         disconnected_outputs,
@@ -723,10 +731,12 @@ def Rop(
     )
     outputs = _variables(f, "f")
     directions = _directions(_variables(wrt, "wrt"), eval_points)
+    constant_nodes = set()
     with provenance.located(provenance.capture()):
         for node in io_toposort(directions, outputs):
             points = [_adapted(var, directions.get(var)) for var in node.inputs]
             if all(point is None for point in points):
+                constant_nodes.add(node)
                 continue
             for out, direction in zip(node.outputs, _call_R_op(node, points), strict=True):
                 # an output that is in wrt has the direction given for it
@@ -734,11 +744,23 @@ def Rop(
     results = []
     for out in outputs:
         result = directions.get(out)
-        if result is None or is_disconnected(result):
+        if (result is None or is_disconnected(result)) and _is_constant_along(out, constant_nodes):
+            result = _filled_like(out, 0.0)
+        elif result is None or is_disconnected(result):
             disconnected.report(out)
             result = disconnected.value(out)
         results.append(result)
     return _as_given(f, results)
+
+
+def _is_constant_along(out, constant_nodes) -> bool:
+    """Return whether the derivative of an output that has no direction is zero.
+
+    constant_nodes: the Applys that read nothing with a direction. An Elemwise without a direction
+    is constant too, such as a comparison.
+    """
+    node = out.owner
+    return node is not None and (node in constant_nodes or isinstance(node.op, Elemwise))
 
 
 def _directions(wrt, eval_points) -> dict[Variable, Variable]:

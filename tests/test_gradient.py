@@ -391,6 +391,13 @@ def test_shared_and_computed_variables_may_be_differentiated_by():
 # --- known gradients, constants, parts ------------------------------------------------------------
 
 
+def test_known_grads_of_fewer_dimensions_broadcast():
+    m, g, row = T.dmatrix("m"), T.dscalar("g"), T.dvector("row")
+    assert value(grad(None, m, known_grads={m * 2: g}), m=np.ones((1, 2)), g=3).tolist() == [[6, 6]]
+    by_row = grad(None, m, known_grads={m * 2: row})
+    assert value(by_row, m=np.ones((2, 2)), row=[3.0, 1.0]).tolist() == [[6, 2], [6, 2]]
+
+
 def test_known_grads_stand_in_for_a_cost():
     x, g = T.dscalars("x", "g")
     mid = x**2
@@ -659,6 +666,11 @@ def test_outputs_that_do_not_move():
         return Rop(y, x, p, disconnected_outputs="ignore", return_disconnected=how)
 
     assert result("none") is None and is_disconnected(result("disconnected"))
+    # results of operations are zero, whatever they depend on
+    assert value(Rop(y * 2, x, p), y=1) == 0
+    assert value(Rop(T.zeros_like(x), x, p), x=1) == 0
+    row = T.dvector("row")
+    assert value(Rop(row.shape[0] * 1.5, row, row), row=[1.0, 2.0]) == 0
     silent = Contract(forward=lambda i, points: None)
     with pytest.raises(DisconnectedInputError):
         Rop(silent(x), x, p)

@@ -84,7 +84,6 @@ LACKING = {
     "theano.tensor.signal.pool.pool_2d": "pooling",
     "theano.tensor.signal.downsample.max_pool_2d": "pooling",
     "theano.sparse.structured_dot": "sparse matrices",
-    "theano.compile.ops.as_op": "Ops made of functions",
     "theano.sandbox.cuda.dnn.dnn_conv": "convolutions",
     "theano.gpuarray.dnn.dnn_conv": "convolutions",
 }
@@ -358,3 +357,23 @@ def test_a_checkout_that_is_not_built_says_so(tmp_path):
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith(f"ImportError: The extension of opwise is not built in {tmp_path}")
     assert "pip install -e ." in last and "another folder" in last
+
+
+def test_c_code_of_types_is_kept():
+    from theano import _ccode
+    from theano.compile import ops
+
+    class Mine(theano.Type):
+        """A type of a program."""
+
+    for op in ("view_op", "deep_copy_op", "shape", "shape_i", "rebroadcast", "specify_shape"):
+        getattr(ops, f"register_{op}_c_code")(Mine, "%(oname)s = %(iname)s;", version=1)
+    assert _ccode.registered["ViewOp", Mine] == ("%(oname)s = %(iname)s;", 1)
+    assert theano.compile.register_view_op_c_code is ops.register_view_op_c_code
+
+
+def test_undefined_gradients_have_a_type():
+    from theano.gof.null_type import NullType, null_type
+
+    assert null_type == NullType("a reason") == theano.gradient.null_type
+    assert null_type().type is null_type

@@ -314,15 +314,18 @@ class Function(CallPath):
         """
         specs = self.construction.inputs
         for i in [i for i in values if specs[i].mutable]:
-            share = specs[i].variable.type.may_share_memory
-            if any(
-                share(values[i], container.storage[0])
-                for j, container in enumerate(self.input_storage)
-                if j not in values
-            ):
+            type_ = specs[i].variable.type
+
+            def shared(j: int, value: Any, i: int = i, type_: Any = type_) -> bool:
+                # a list and one of its elements may both be given, as in Theano
+                alike = type(specs[j].variable.type) is type(type_)
+                return i != j and alike and type_.may_share_memory(values[i], value)
+
+            kept = [j for j in range(len(self.input_storage)) if j not in values]
+            if any(shared(j, self.input_storage[j].storage[0]) for j in kept):
                 values[i] = copying.copy(values[i])
             for j in values:
-                if i != j and share(values[i], values[j]):
+                if shared(j, values[j]):
                     values[max(i, j)] = copying.copy(values[max(i, j)])
 
     # --- kept values ------------------------------------------------------------------------------

@@ -122,6 +122,7 @@ class FunctionMaker:
         with thread_flags(compute_test_value="off"):  # the copies belong to no line of the user
             _separate_outputs(self.fgraph, construction)
         with target.pinned(self._device):
+            _compile_inside(self.fgraph, mode)
             self.linker = mode.bound_linker(self.fgraph)
 
     def create(
@@ -298,6 +299,17 @@ def _optimized(fgraph: FunctionGraph, mode: Any) -> Optimized:
     seconds = time.perf_counter() - start
     mode.optimizer_time = getattr(mode, "optimizer_time", 0.0) + seconds
     return Optimized(fgraph, seconds, rewrites, dropped)
+
+
+def _compile_inside(fgraph: FunctionGraph, mode: Any) -> None:
+    """Compile the graphs inside Ops that have some, by ``op.compile_inside(node, mode)``."""
+    having = {key for key, op in fgraph.ops().items() if hasattr(op, "compile_inside")}
+    if not having:
+        return
+    inside = mode.inside() if hasattr(mode, "inside") else mode
+    for node in fgraph.toposort():
+        if id(node.op) in having:
+            node.op.compile_inside(node, inside)
 
 
 def _separate_outputs(fgraph: FunctionGraph, construction: Construction) -> None:

@@ -230,7 +230,7 @@ IGNORED: tuple[tuple[Any, ...], ...] = (
     ("magma.library_path", StrParam(""),
      "The folder of MAGMA's library.", "opwise does not use MAGMA"),
     ("ctc.root", StrParam(""),
-     "The folder of warp-ctc.", "opwise has no CTC", LOCKED),
+     "The folder of warp-ctc.", "opwise computes the CTC loss itself", LOCKED),
     # gone before Theano 1.0, and still set by programs
     ("lib.cnmem", FloatParam(0),
      "The older name of gpuarray.preallocate.", _CUPY),

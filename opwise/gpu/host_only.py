@@ -32,6 +32,20 @@ from opwise.tensor.linalg.inverse import (
     lstsq,
 )
 from opwise.tensor.linalg.systems import Solve
+from opwise.tensor.lists import (
+    Append,
+    Count,
+    Extend,
+    GetItem,
+    Index,
+    Insert,
+    Length,
+    MakeList,
+    Remove,
+    Reverse,
+)
+from opwise.tensor.nnet.blocksparse import SparseBlockGemv, SparseBlockOuter
+from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification
 from opwise.tensor.random.mrg import DotModulo, mrg_uniform_base
 from opwise.tensor.random.multinomial import MultinomialFromUniform
 from opwise.tensor.random.raw_random import RandomFunction
@@ -47,11 +61,18 @@ HOST_ONLY = {
     ScalarFromTensor: "the host needs this value, and must wait for it",
     TensorFromScalar: "its input is a number on the host",
     MakeSlice: "a slice is not an array",
+    **dict.fromkeys(
+        (Append, Count, Extend, GetItem, Index, Insert, Length, MakeList, Remove, Reverse),
+        "a list is not an array",
+    ),
     PdbBreakpoint: "a debugger runs on the host",
     Default: "only old programs make it",
     Mean: "only old programs make it; theano.tensor.mean runs on the device",
     LoadFromDisk: "the host reads files",
     Tile: "only old programs make it; theano.tensor.tile runs on the device",
+    SparseBlockGemv: "no kernel gathers blocks",
+    SparseBlockOuter: "no kernel adds to blocks that may repeat",
+    ConnectionistTemporalClassification: "its steps follow each other in time",
     Bartlett: "it computes only a few numbers",
     AdvancedBooleanSubtensor: "output size depends on the data: it would need a synchronisation",
     RandomFunction: "numpy's generators draw one number after the other, on the host",

@@ -26,6 +26,9 @@ def _no_threads() -> dict[str, Any]:
 #: (variable, values by input) -> value of the variable; set by compile.function
 evaluate: Callable[[Variable, Mapping[Any, Any]], Any] = _not_set
 
+#: (value) -> variable: a number, a list or an array as a constant; set by tensor.variable
+as_variable: Callable[[Any], Variable] = _not_set
+
 #: (inputs, outputs, mode=, name=, allow_input_downcast=) -> function; set by compile.function
 compile_function: Callable[..., Callable[..., Any]] = _not_set
 

@@ -64,6 +64,8 @@ class DisconnectedType(Type):
 
 
 disconnected_type = DisconnectedType()
+#: the type of an undefined gradient without an explanation
+null_type = NullType()
 
 
 def is_disconnected(var: Variable) -> bool:

@@ -238,6 +238,33 @@ def nodes_constructed() -> NoReturn:
     raise NotImplementedError("opwise keeps no process-wide list of the Applys that are made")
 
 
+def io_connection_pattern(
+    graph_inputs: Sequence[Variable], outputs: Sequence[Variable]
+) -> list[list[bool]]:
+    """Return for each input whether each output is connected to it.
+
+    An output is connected to an input if gradients can reach it: every Apply between them is
+    connected, by the ``connection_pattern`` of its Op if it defines one.
+    """
+    # the inputs that each variable is connected to, as bits of a number
+    connected = dict.fromkeys(graph_inputs, 0)
+    for i, var in enumerate(graph_inputs):
+        connected[var] |= 1 << i
+    for node in io_toposort(graph_inputs, outputs):
+        reached = [connected.get(var, 0) for var in node.inputs]
+        pattern = None
+        if any(reached) and hasattr(node.op, "connection_pattern"):
+            pattern = node.op.connection_pattern(node)
+        for k, out in enumerate(node.outputs):
+            bits = 0
+            for i, of_input in enumerate(reached):
+                if pattern is None or pattern[i][k]:
+                    bits |= of_input
+            connected.setdefault(out, bits)
+    return [[bool(connected.get(out, 0) >> i & 1) for out in outputs]
+            for i in range(len(graph_inputs))]  # fmt: skip
+
+
 # --- copies -------------------------------------------------------------------------------------
 
 

@@ -249,17 +249,24 @@ class Constant(AtomicVariable):
             new._tag = copy(self._tag)
         return new
 
+    def __getstate__(self) -> dict[str, Any]:
+        # computed again where it is loaded
+        return {**super().__getstate__(), "_signature": None, "_unique_value": None}
+
     @property
     def value(self) -> Any:
         """The name of ``data`` in Theano before 0.4; read-only."""
         return self.data
 
 
-def get_test_value(var: Variable) -> Any:
+def get_test_value(var: Any) -> Any:
     """Return the test value of a variable: a constant's data, a shared value, or the tag's.
 
-    Raises AttributeError if there is none, and the type's exception if it does not fit the type.
+    Of a number, a list or an array, it is the value as an array. Raises AttributeError if there is
+    none, and the type's exception if it does not fit the type.
     """
+    if not isinstance(var, Variable):
+        var = hooks.as_variable(var)
     if isinstance(var, Constant):
         return var.data
     if hasattr(var, "get_value"):

@@ -33,6 +33,7 @@ from opwise.tensor.nnet.crossentropy import (
     CrossentropySoftmax1HotWithBiasDx,
     CrossentropySoftmaxArgmax1HotWithBias,
 )
+from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias
 from opwise.tensor.random.mrg import M1, mrg_uniform
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
@@ -506,3 +507,6 @@ def qr_(node: Apply, kernels: Kernels) -> CStep | None:
     if not _lapack(node) or node.op.mode == "raw":
         return None
     return CStep("qr", (int(node.op.mode == "complete"),))
+@c_lowering(ConnectionistTemporalClassification)
+def ctc(node: Apply, kernels: Kernels) -> CStep | None:
+    return CStep("ctc") if _rows(node, 1, 2) else None

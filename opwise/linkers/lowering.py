@@ -81,6 +81,8 @@ def c_step(node: Apply, kernels: Kernels) -> CStep | None:
 def why_not(node: Apply) -> str:
     """Return why an Apply does not run in C, in a few words for a profile."""
     cls = type(node.op)
+    if hasattr(node.op, "compile_inside"):
+        return "its graph runs as a function of its own"
     if not any(c in _lowerings for c in cls.__mro__):
         return f"{cls.__name__} has no C implementation"
     for var in (*node.inputs, *node.outputs):

@@ -122,12 +122,11 @@ _LEGACY_TAGS = frozenset(
     batchnorm_opts blas_c c_blas_destructive
     constant_folding_for_scan2 conv_dnn conv_fft_valid conv_fft_full conv_gemm conv_meta
     conv_opts cudnn cxx_only dnn fast_compile_gpu gpu gpu_after_fusion gpu_elemwise_fusion
-    gpu_inplace_opt gpu_local_optimizations gpu_opt gpuarray gpuarray_opt inline_ofg_expansion
+    gpu_inplace_opt gpu_local_optimizations gpu_opt gpuarray gpuarray_opt
     inplace_allocempty inplace_elemwise inplace_gpu_elemwise_opt inplace_ger inplace_opt
     local_abstractconv_gemm local_abstractconv_gemmm local_conv_dnn
     local_conv_dnn_alternative local_conv_gemm local_dnn_convi_output_merge local_gpu_conv
-    local_inplace_incsubtensor1 local_inplace_sparse_block_gemv local_inplace_sparse_block_outer
-    local_inv_canon local_softmax_dnn
+    local_inplace_incsubtensor1 local_inv_canon local_softmax_dnn
     local_sumsqr2dot local_useless_composite local_useless_tile
     local_useless_topk make_scipy_blas_destructive no_cpu_op pool_opts random
     random_make_inplace_mrg remove_constants_and_unused_inputs_scan scan scanOp_make_inplace
@@ -237,6 +236,10 @@ class Mode:
 
     def on_compiled(self, function: Any) -> None:
         """Called with every function after it is compiled under this mode."""
+
+    def inside(self) -> Mode:
+        """Return the mode under which graphs inside Ops of a function are compiled."""
+        return self
 
     # --- variants ---------------------------------------------------------------------------------
 

@@ -56,6 +56,10 @@ class ProfileMode(Mode, ProfileMethods):
             function.profile = ProfileStats(atexit_print=False, message=function.name)
             function.profile.add(recorder)
 
+    def inside(self) -> Mode:
+        """Return a mode that does not time Applys inside an Op, whose own time contains theirs."""
+        return Mode(self.linker, self._optimizer)
+
     # --- figures ----------------------------------------------------------------------------------
 
     def profile(self) -> Profile:

@@ -5,19 +5,21 @@ The method ``infer_shape`` of an Op returns the shapes of its outputs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from opwise.config import config
 from opwise.errors import ShapeError
 from opwise.graph import provenance
+from opwise.graph.apply import Apply
 from opwise.graph.features import AlreadyThere, Feature
 from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.traversal import equal_computations
+from opwise.graph.traversal import ancestors, clone_replace, equal_computations
 from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.passes import Optimizer, logger
-from opwise.tensor.shape import length, shape_i_op
+from opwise.tensor.shape import Shape_i, length, shape_i_op
 
 
 class ShapeFeature(Feature):
@@ -264,6 +266,43 @@ class _ShapeOf(Mapping):
 
     def __len__(self):
         return len(self._feature.fgraph.variables)
+
+
+def inner_shapes(
+    node: Apply, inputs: Sequence[Variable], outputs: Sequence[Variable], shapes: Sequence[Any]
+) -> list[tuple[Variable, ...] | None]:
+    """Return the shapes of the outputs of an Apply that holds a graph, for its ``infer_shape``.
+
+    inputs, outputs: those of the graph inside, one for each input and output of ``node``. shapes:
+    of the inputs of ``node``. A length that only the values inside tell is read from the output.
+    """
+    inner = FunctionGraph(inputs, outputs, features=[ShapeFeature()])
+    feature = inner.shape_feature
+    known: dict[Variable, Any] = {}
+    for own, outside, shape in zip(inner.inputs, node.inputs, shapes, strict=True):
+        known[own] = outside
+        for n, given in zip(feature.shape_tuple(own) or (), shape or (), strict=True):
+            if not isinstance(n, Constant):
+                known[n] = given
+    found: list[tuple[Variable, ...] | None] = []
+    for own, outside in zip(inner.outputs, node.outputs, strict=True):
+        lengths = feature.shape_tuple(own)
+        if lengths is not None:
+            lengths = tuple(
+                shape_i_op(d)(outside) if _reads_inside(n, known) else n
+                for d, n in enumerate(lengths)
+            )
+        found.append(lengths)
+    flat = iter(clone_replace([n for lengths in found for n in lengths or ()], known))
+    return [None if lengths is None else tuple(next(flat) for _ in lengths) for lengths in found]
+
+
+def _reads_inside(length_: Variable, known: Mapping[Variable, Any]) -> bool:
+    """Return whether a length is that of a value inside, which is not in ``known``."""
+    return any(
+        var.owner is not None and isinstance(var.owner.op, Shape_i) and var not in known
+        for var in ancestors(length_, blockers=known)
+    )
 
 
 def _as_length(n):

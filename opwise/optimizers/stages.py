@@ -57,6 +57,8 @@ class Stage:
 
 
 PIPELINE = [
+    Stage("inline_ofg_expansion", -0.01, "in_to_out", "fast_run fast_compile",
+          "Replaces OpFromGraph Ops made with inline=True by their graphs."),
     Stage("merge1", 0, "merge", "fast_run fast_compile merge",
           "Merges equal Applys and equal constants."),
     Stage("ShapeOpt", 0.1, "opwise.optimizers.shapefeature:ShapeOptimizer",
@@ -122,6 +124,12 @@ PIPELINE = [
     Stage("local_inplace_setsubtensor", 60, "opwise.optimizers.rules.inplace:InplaceSubtensor",
           "fast_run inplace",
           "Sets and increments parts of arrays in place."),
+    Stage("local_inplace_sparse_block_gemv", 60, "in_to_out", "fast_run inplace",
+          "Adds products of blocks to an array in place."),
+    Stage("local_inplace_sparse_block_outer", 60, "in_to_out", "fast_run inplace",
+          "Adds outer products to blocks in place."),
+    Stage("typed_list_inplace_opt", 60, "in_to_out", "fast_run inplace",
+          "Lets operations on lists change the list itself."),
     Stage("InplaceBlasOpt", 70, "opwise.optimizers.rules.inplace:InplaceBlas",
           "fast_run inplace blas_opt_inplace",
           "Lets gemm, gemv and ger, factorizations and solutions work in place."),
@@ -152,6 +160,8 @@ RULE_MODULES = [
     "opwise.optimizers.rules.requested",
     "opwise.optimizers.rules.fusion",
     "opwise.optimizers.rules.inplace",
+    "opwise.optimizers.rules.lists",
+    "opwise.optimizers.rules.blocks",
 ]
 
 

@@ -312,3 +312,19 @@ for _method, _name in {
     "__ror__": "or_", "__rxor__": "xor",
 }.items():  # fmt: skip
     setattr(ScalarVariable, _method, _operator(_name, reverse=True))
+
+
+def _filled(value):
+    def method(self, dtype=None):
+        number = constant(value, dtype or self.type.dtype)
+        return OPS["second"](self, number)
+
+    return method
+
+
+for _name, _method_of in {
+    "zeros_like": _filled(0),
+    "ones_like": _filled(1),
+    "astype": lambda self, dtype: cast(self, dtype),
+}.items():
+    setattr(ScalarVariable, _name, _method_of)

@@ -24,6 +24,7 @@ from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import elemwise, zeros_like
 from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.slices import (
+    MakeSlice,
     NoneConst,
     NoneTypeT,
     SliceConstant,
@@ -254,11 +255,14 @@ def _is_mask(item):
     return _is_array(item) and item.type.dtype == "bool"
 
 
-def _parts_of(item):
-    """Return the value of a slice variable as a slice, with variables for unknown parts."""
+def parts_of(item: Any) -> slice | None:
+    """Return the value of a slice variable as a slice, with variables for unknown parts.
+
+    None if nothing is known of it.
+    """
     if isinstance(item, SliceConstant):
         return item.data
-    if item.owner is None:
+    if item.owner is None or not isinstance(item.owner.op, MakeSlice):
         return None
     return slice(*(None if isinstance(p.type, NoneTypeT) else p for p in item.owner.inputs))
 
@@ -276,7 +280,7 @@ def adv_index_broadcastable_pattern(x: Any, items: Iterable[Any]) -> tuple[bool,
             index.append(None)
             continue
         if isinstance(item.type, SliceType):
-            part = _parts_of(item)
+            part = parts_of(item)
             one = x.type.broadcastable[dim] and part is not None and keeps_one(part)
             shape.append(1 if one else 2)
             index.append(slice(None))
@@ -335,7 +339,7 @@ class BaseAdvancedSubtensor(Op):
                 result.append(constant(np.int64(1)))
                 continue
             if isinstance(item.type, SliceType):
-                part = _parts_of(item)
+                part = parts_of(item)
                 if part is None:
                     raise ShapeError(f"the slice {item} is an input")
                 result.append(slice_length(part, x_shape[dims]))

@@ -52,7 +52,9 @@ fill = elemwise("second")
 
 
 def _dtype_name(dtype):
-    """Return a dtype's name: floatX for None and 'floatX'."""
+    """Return a dtype's name: floatX for None and 'floatX', that of a variable given for it."""
+    if isinstance(dtype, Variable):
+        return dtype.type.dtype
     return config.floatX if dtype is None or dtype == "floatX" else np.dtype(dtype).name
 
 

@@ -61,7 +61,7 @@ __all__ = [
 class MakeVector(Op):
     """A vector of ``dtype`` whose elements are the inputs, 0-d tensors.
 
-    dtype: the upcast of the inputs' dtypes; any without inputs.
+    dtype: one to which those of the inputs can be upcast. AssertionError for another.
     """
 
     __props__ = ("dtype",)
@@ -75,9 +75,12 @@ class MakeVector(Op):
         for i, x in enumerate(entries):
             if x.type.ndim:
                 raise TypeError(f"MakeVector takes numbers; its input {i}, {x}, has {x.type}")
-        upcast = dtypes.upcast(*(x.type.dtype for x in entries)) if entries else self.dtype
+        upcast = dtypes.upcast(self.dtype, *(x.type.dtype for x in entries))
         if upcast != self.dtype:
-            raise TypeError(f"{self} cannot hold the inputs, which are of {upcast} together")
+            raise AssertionError(
+                f"The upcast of the inputs to MakeVector should match its dtype: {self} cannot "
+                f"hold the inputs, which are of {upcast} together"
+            )
         entries = [x if x.type.dtype == upcast else cast(x, upcast) for x in entries]
         return Apply(self, entries, [tensor_type(self.dtype, (False,)).make_variable()])
 

@@ -14,7 +14,7 @@ from opwise.graph.variable import Variable
 from opwise.tensor.blas import batched_dot as blas_batched_dot
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.dot import _dot
-from opwise.tensor.elemwise import cast, elemwise
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.join import join
 from opwise.tensor.shape import flatten, patternbroadcast, reshape, squeeze
 from opwise.tensor.shape import shape as shape_of
@@ -68,7 +68,7 @@ def cov(
     x = join(0, *rows) if len(rows) > 1 else rows[0]
     x = x - x.mean(axis=1, keepdims=True)
     count = shape_of(x)[1] - (ddof if ddof is not None else int(not bias))
-    return squeeze(dot(x, x.T) / cast(count, x.type.dtype))
+    return squeeze(dot(x, x.T) * (as_tensor_variable(1) / count))
 
 
 def outer(x: TensorLike, y: TensorLike) -> TensorVariable:

@@ -61,7 +61,8 @@ Axis: TypeAlias = "int | Sequence[int] | np.ndarray | Variable | None"
 def _axis_list(axis):
     """Return an axis argument as a list of ints, None for all axes.
 
-    axis: None, an integer, a constant, or a sequence of integers; TypeError for anything else.
+    axis: None or NoneConst, an integer, a constant, or a sequence of integers; TypeError for
+    anything else.
     """
     if axis is None or isinstance(axis, int):
         return axis if axis is None else [axis]
@@ -71,6 +72,8 @@ def _axis_list(axis):
                 f"an axis must be known when the graph is built: {axis} is not constant"
             )
         axis = axis.data
+        if axis is None:
+            return None
     if isinstance(axis, list | tuple):
         return [_single_axis(a) for a in axis]
     array = np.asarray(axis)
@@ -703,7 +706,7 @@ def mean(
     if sum_dtype is None and result_is_half:
         sum_dtype = "float32"
     total: Tensor = sum(x, axis, sum_dtype, keepdims, acc_dtype)
-    axes = range(x.type.ndim) if axis is None else _axes_as_given(x, axis)
+    axes = _axes_as_given(x, axis)
     divisor = "float32" if total.type.dtype in _NARROW else "float64"
     if axes:
         lengths = cast(shape(x), divisor)
@@ -719,8 +722,8 @@ _NARROW = ("float16", "float32", "complex64")
 
 def _axes_as_given(x, axis):
     """Return the axes in the caller's order and with the caller's signs, without duplicates."""
-    ndim = x.type.ndim
-    return list({a % ndim: a for a in _axis_list(axis)}.values())
+    ndim, axes = x.type.ndim, _axis_list(axis)
+    return list(range(ndim)) if axes is None else list({a % ndim: a for a in axes}.values())
 
 
 def var(
@@ -736,7 +739,7 @@ def var(
     rounding error of the mean.
     """
     x = as_tensor_variable(input)
-    axes = list(range(x.type.ndim)) if axis is None else _axes_as_given(x, axis)
+    axes = _axes_as_given(x, axis)
     centered = elemwise("sub")(x, mean(x, axes, keepdims=True))
     two = constant(np.array(2, centered.type.dtype))
     squares = elemwise("pow")(centered, two)

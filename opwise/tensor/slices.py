@@ -22,7 +22,7 @@ from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.variable import as_tensor_variable, constant
 
 __all__ = [
-    "MakeSlice", "NoneConst", "NoneTypeT", "SliceConstant", "SliceType",
+    "MakeSlice", "NoneConst", "NoneTypeT", "SliceConstant", "SliceType", "as_int_none_variable",
     "get_canonical_form_slice", "make_slice", "none_type_t", "slicetype",
 ]  # fmt: skip
 
@@ -83,7 +83,7 @@ class MakeSlice(Op):
     def make_node(self, start, stop=None, step=None):
         if isinstance(start, slice):
             start, stop, step = start.start, start.stop, start.step
-        parts = [_part(p) for p in (start, stop, step)]
+        parts = [as_int_none_variable(p) for p in (start, stop, step)]
         return Apply(self, parts, [slicetype.make_variable()])
 
     def perform(self, node, inputs, output_storage):
@@ -99,7 +99,11 @@ class MakeSlice(Op):
 make_slice = MakeSlice()
 
 
-def _part(x):
+def as_int_none_variable(x: Any) -> Variable:
+    """Return a part of a slice as a variable: None, or an integer as a 0-d tensor.
+
+    Raises TypeError for a number that is no integer.
+    """
     if x is None:
         return NoneConst.clone()
     if isinstance(x, Variable) and isinstance(x.type, NoneTypeT):

@@ -41,6 +41,7 @@ from opwise.tensor.advanced_subtensor import (
     advanced_subtensor,
     advanced_subtensor1,
     as_index_variable,
+    parts_of,
     user_zeros_like,
     value_gradients,
     zero_gradient,
@@ -59,7 +60,13 @@ from opwise.tensor.knownvalues import (
 )
 from opwise.tensor.shape import Reshape, addbroadcast, flatten, reshape
 from opwise.tensor.shape import shape as shape_of
-from opwise.tensor.slices import get_canonical_form_slice, keeps_one, slice_length
+from opwise.tensor.slices import (
+    NoneTypeT,
+    SliceType,
+    get_canonical_form_slice,
+    keeps_one,
+    slice_length,
+)
 from opwise.tensor.type import TensorType, tensor_type
 from opwise.tensor.variable import TensorLike, TensorVariable, as_tensor_variable, constant
 
@@ -433,9 +440,14 @@ def getitem(x: Any, args: Any) -> Any:
         args = (args,)
     items = [_item(a) for a in args]
     items = _without_ellipsis(x, items)
+    if any(isinstance(getattr(a, "type", None), NoneTypeT) for a in args):
+        # unlike None, which drops them: see _with_new_dimensions
+        items += [slice(None)] * (x.type.ndim - sum(map(_dims_taken, items)))
     if any(_is_mask(i) for i in items):
         return advanced_boolean_subtensor(x, *items)
     arrays = [d for d, i in enumerate(items) if _is_array(i)]
+    if any(isinstance(i, Variable) and isinstance(i.type, SliceType) for i in items):
+        return advanced_subtensor(x, *items)
     if not arrays:
         return _view(x, items)
     if len(arrays) == 1 and all(_is_whole(i) for i in items if not _is_array(i)):
@@ -452,6 +464,11 @@ def _item(arg):
     if isinstance(arg, Variable):
         if isinstance(arg.type, Scalar | TensorType) and arg.type.ndim == 0:
             return _scalar_item(arg)
+        if isinstance(arg.type, NoneTypeT):
+            return None
+        if isinstance(arg.type, SliceType):
+            parts = parts_of(arg)
+            return arg if parts is None else _item(parts)
         return as_index_variable(arg)
     if isinstance(arg, np.ndarray) and arg.ndim == 0 and arg.dtype != bool:
         arg = arg[()]
@@ -481,6 +498,8 @@ def _scalar_item(var):
 
 def _slice_part(part):
     if isinstance(part, Variable):
+        if isinstance(part.type, NoneTypeT):
+            return None
         if getattr(part.type, "ndim", None) == 0 and part.type.dtype in _INDEX_DTYPES:
             return scalar_index(part)
         raise TypeError(
@@ -501,7 +520,7 @@ def _holds_bool(arg):
 
 
 def _is_mask(item):
-    return isinstance(item, Variable) and item.type.dtype == "bool"
+    return _is_array(item) and item.type.dtype == "bool"
 
 
 def _is_array(item):

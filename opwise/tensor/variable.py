@@ -13,6 +13,7 @@ import numpy as np
 
 from opwise.config import config
 from opwise.errors import AsTensorError
+from opwise.graph import hooks
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
@@ -226,6 +227,7 @@ def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None 
 
 
 as_tensor = as_tensor_variable
+hooks.as_variable = as_tensor_variable
 
 
 def _holds_variables(sequence):

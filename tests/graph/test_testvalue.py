@@ -7,6 +7,7 @@ import opwise.tensor as T
 from opwise.compile.function import function
 from opwise.compile.shared import shared
 from opwise.config import config
+from opwise.errors import AsTensorError
 from opwise.gradient import grad
 from opwise.graph import testvalue
 from opwise.graph.op import Op
@@ -233,3 +234,13 @@ def test_old_programs_find_these_names(name):
     import theano.gof.op
 
     assert getattr(theano.gof.op, name) is getattr(testvalue, name)
+
+
+@pytest.mark.parametrize(("given", "dtype"), [(np.array([1.0, 2.0]), "float64"), ([1, 2], "int64"),
+                                              (3, "int8")])  # fmt: skip
+def test_values_are_their_own_test_values(given, dtype):
+    value = get_test_value(given)
+    assert value.dtype == dtype
+    np.testing.assert_array_equal(value, given)
+    with pytest.raises(AsTensorError):
+        get_test_value("a")

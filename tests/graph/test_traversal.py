@@ -225,3 +225,19 @@ def test_depth_is_no_limit_for_text(tower):
     below = traversal.ancestors([top])[DEEP - 3000]
     (text,) = traversal.as_string([x], [below])
     assert text.count("f(") == 3000
+
+
+# --- connections ----------------------------------------------------------------------------------
+
+
+def test_connections_follow_the_ops(toy, leaves):
+    x, y, z = leaves("xyz")
+    cut = toy("cut")
+    cut.connection_pattern = lambda node: [[False] for _ in node.inputs]
+    both = toy("both")(x, y)
+    outputs = [both, cut(z), toy("mixed")(cut(x), z), y]
+    assert traversal.io_connection_pattern([x, y, z], outputs) == [
+        [True, False, False, False],
+        [True, False, False, True],
+        [False, False, True, False],
+    ]

@@ -593,8 +593,8 @@ def test_everything_of_a_case_runs_in_c(one, dtype):
     assert not python
 
 
-#: kinds that are tried in test_nnet_steps
-NNET = {"softmax", "logsoftmax", "softmax_grad", "xent", "xent_dx", "onehot", "onehot_grad"}
+#: kinds that are tried in test_nnet_steps, and in tests/tensor/nnet/test_ctc
+NNET = {"ctc", "softmax", "logsoftmax", "softmax_grad", "xent", "xent_dx", "onehot", "onehot_grad"}
 
 
 def test_every_kind_is_tried():

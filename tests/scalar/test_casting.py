@@ -8,6 +8,7 @@ from opwise.compile.function import function
 from opwise.compile.shared import shared
 from opwise.scalar import casting, dtypes
 from opwise.scalar.op import cast_op
+from opwise.scalar.types import ScalarConstant, get_scalar_type
 from opwise.testing.configurations import CONFIGURATIONS, mode_of
 
 FLOATS = ("float16", "float32", "float64")
@@ -144,3 +145,11 @@ def test_updates_and_reductions_of_casts(way):
     )
     np.testing.assert_array_equal(looked_up, bytes_)
     np.testing.assert_array_equal(state.get_value(), expected(given, "uint64"))
+
+
+def test_scalar_variables_have_the_methods_of_tensors():
+    x = get_scalar_type("float64")("x")
+    assert x.astype("int8").dtype == "int8"
+    assert ScalarConstant(get_scalar_type("float64"), 2.0).astype("float32").dtype == "float32"
+    assert (x.zeros_like().dtype, x.ones_like("float32").dtype) == ("float64", "float32")
+    assert str(x.zeros_like().owner) == "second(x, Constant{0.0})"

@@ -1,8 +1,11 @@
 """Tensors made from shapes and numbers."""
 
+import pickle
+
 import numpy as np
 import pytest
 
+import opwise.tensor as T
 from opwise.config import change_flags
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.null import is_disconnected
@@ -288,3 +291,18 @@ def test_coordinates_of_a_grid(run, grid, numpy):
 def test_gradients_of_parts_of_a_matrix(check_forward):
     check_forward(tril, MATRIX)
     check_forward(lambda w: triu(w, 1), MATRIX)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_constant_is_pickled_without_what_was_computed_from_it(protocol):
+    two = constant(2.0)
+    two.cached_signature()
+    again = pickle.loads(pickle.dumps(two, protocol))
+    assert again.equals(two)
+
+
+@pytest.mark.parametrize("like", [T.zeros_like, T.ones_like])
+def test_a_variable_given_as_dtype_stands_for_its_own(like):
+    v, i = T.dvector(), T.ivector()
+    assert like(v, v).type == v.type
+    assert like(v, i).dtype == getattr(v, like.__name__)(i).dtype == "int32"

@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+import opwise.tensor as T
+from opwise import ProfileMode, function
 from opwise.config import config
 from opwise.gradient import grad
 from opwise.graph.type import Generic
@@ -268,3 +270,17 @@ def test_batched_dot_upcasts_and_needs_a_batch(run):
         BatchedDot()(y)
     with pytest.raises(TypeError, match=r"must have the same size in axis 0, .* \[2, 3\]"):
         run(batched_dot(x, y), {x: np.ones((2, 1, 2), "float32"), y: np.ones((3, 2, 1))})
+
+
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", "FAST_RUN", "DEBUG_MODE", ProfileMode()])
+@pytest.mark.parametrize("options", [{}, {"bias": True}, {"ddof": 0}, {"rowvar": False}])
+def test_covariances_are_those_of_numpy(options, mode):
+    m, y = T.dmatrices("my")
+    a, b = np.random.rand(2, 3, 4)
+    f = function([m, y], [T.cov(m, **options), T.cov(m, y, **options)], mode=mode)
+    one, two = f(a, b)
+    np.testing.assert_allclose(one, np.cov(a, **options))
+    np.testing.assert_allclose(two, np.cov(a, b, **options))
+    for name in ("fweights", "aweights"):
+        with pytest.raises(NotImplementedError, match=name):
+            T.cov(m, **{name: [1, 2]})

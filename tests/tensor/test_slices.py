@@ -7,7 +7,8 @@ import pickle
 import numpy as np
 import pytest
 
-import opwise.tensor.operators  # noqa: F401  (attaches the operators)
+import opwise.tensor as T
+from opwise import ProfileMode, function, grad
 from opwise.graph.variable import Constant
 from opwise.scalar.types import get_scalar_type
 from opwise.tensor import slices
@@ -24,6 +25,7 @@ from opwise.tensor.slices import (
     slice_variable,
     slicetype,
 )
+from opwise.tensor.subtensor import Subtensor
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant, lscalar
 
@@ -162,3 +164,40 @@ def test_types_of_slices_and_none():
     assert isinstance(NoneConst.clone(), Constant)
     assert NoneConst.clone() is not NoneConst
     assert NoneConst.clone().equals(NoneConst)
+
+
+# --- slices and None as variables -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", "FAST_RUN", "DEBUG_MODE", ProfileMode()])
+def test_a_slice_may_be_an_argument(mode):
+    v, m, s = T.dvector(), T.dmatrix(), slicetype()
+    both = function([v, s], [v[s], grad(T.sum(v[s] ** 2), v)], mode=mode)
+    part, slope = both(np.arange(5.0), slice(1, 4))
+    assert part.tolist() == [1.0, 2.0, 3.0]
+    assert slope.tolist() == [0.0, 2.0, 4.0, 6.0, 0.0]
+    changed = function([v, s], T.set_subtensor(v[s], 7.0), mode=mode)
+    assert changed(np.arange(4.0), slice(None, None, 2)).tolist() == [7.0, 1.0, 7.0, 3.0]
+    column = function([m, s], [m[s, 0], m[:, s]], mode=mode)
+    first, columns = column(np.arange(6.0).reshape(3, 2), slice(1, 3))
+    assert (first.tolist(), columns.tolist()) == ([2.0, 4.0], [[1.0], [3.0], [5.0]])
+
+
+def test_made_slices_index_like_slices():
+    v, n = T.dvector("v"), T.lscalar("n")
+    made = v[make_slice(1, n)]
+    assert isinstance(made.owner.op, Subtensor)
+    assert made.eval({v: np.arange(5.0), n: 3}).tolist() == [1.0, 2.0]
+    assert v[SliceConstant(slicetype, slice(0, 2))].eval({v: np.arange(5.0)}).tolist() == [0.0, 1.0]
+    assert v[NoneConst : T.constant(2)].eval({v: np.arange(5.0)}).tolist() == [0.0, 1.0]
+
+
+def test_none_constant_stands_for_none():
+    m = T.dmatrix()
+    value = np.arange(4.0).reshape(2, 2)
+    for reduced, expected in ((m.sum(axis=NoneConst), 6.0), (m.mean(axis=NoneConst), 1.5),
+                              (m.max(axis=NoneConst), 3.0), (m.argmax(axis=NoneConst), 3),
+                              (m.var(axis=NoneConst), value.var())):  # fmt: skip
+        assert function([m], reduced, mode="FAST_COMPILE")(value) == expected
+    new = function([m], m[:, NoneConst], mode="FAST_COMPILE")(value)
+    assert new.tolist() == value[:, None].tolist()

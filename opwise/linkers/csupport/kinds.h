@@ -3,6 +3,7 @@
 #define OW_KINDS_H
 
 #include "blas.h"
+#include "ctc.h"
 #include "elemwise.h"
 #include "index.h"
 #include "lapack.h"
@@ -67,6 +68,7 @@ static const ow_kind ow_kinds[] = {
     {"mrg_uniform_sized", ow_mrg_sized_prep, ow_mrg_run, 0},
     {"multinomial", ow_multinomial_prep, ow_multinomial_run, OW_STATIC},
     {"choice", ow_choice_prep, ow_choice_run, 0},
+    {"ctc", ow_ctc_prep, ow_ctc_run, OW_STATIC | OW_CHECKED},
     {NULL, NULL, NULL, 0},
 };
 

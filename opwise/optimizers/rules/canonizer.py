@@ -61,7 +61,8 @@ class Canonizer:
 
     main: an associative row of any number of operands. inverse: its inverse row. reciprocal: the
     inverse with the neutral element as first operand. lone_reciprocal: whether the form without
-    ``above`` is ``reciprocal(...)`` rather than ``inverse(neutral, ...)``.
+    ``above`` is ``reciprocal(...)`` rather than ``inverse(neutral, ...)``. simplify: replaces terms
+    by others: (above, below) to (above, below, whether it changed them).
 
     Equal terms above and below cancel, for all values; the shape is kept. Numbers are collected in
     one, which comes first. Parts with other readers are opened only if terms cancel or nothing is
@@ -69,10 +70,11 @@ class Canonizer:
     are flattened.
     """
 
-    def __init__(self, main, inverse, reciprocal, neutral, lone_reciprocal):
+    def __init__(self, main, inverse, reciprocal, neutral, lone_reciprocal, simplify=None):
         self.main, self.inverse, self.reciprocal = main, inverse, reciprocal
         self.neutral = neutral
         self.lone_reciprocal = lone_reciprocal
+        self.simplify = simplify
         self._roles = frozenset((main, inverse, reciprocal))
 
     def __call__(self, node):
@@ -170,7 +172,11 @@ class Canonizer:
         for var in node.inputs:
             if self._role(var, out.type.dtype) is not None or number_filled(var) is not None:
                 return False
-        return row != self.inverse or node.inputs[0] is not node.inputs[1]
+        if row != self.inverse:
+            return True
+        above, below = node.inputs
+        simplified = self.simplify is not None and self.simplify([above], [below])[2]
+        return above is not below and not simplified
 
     def opened(self, out, shared=False, most=None):
         """Return the terms of a variable; None if they are more than ``most``.
@@ -215,6 +221,9 @@ class Canonizer:
         if value is None:
             above, below = terms.above, terms.below
         above, below, cancelled = _without_common(above, below)
+        if self.simplify is not None:
+            above, below, simplified = self.simplify(above, below)
+            cancelled |= simplified
         changed = cancelled or terms.inverted
         lead = None
         if value is not None:
@@ -339,5 +348,19 @@ def _less(terms, removed):
     return kept
 
 
+def _signs(above, below):
+    """Replace x above |x| by the sign of x, which is 0 where x is 0."""
+    kept = []
+    for var in below:
+        node = var.owner
+        x = node.inputs[0] if row_name(node) == "abs_" else None
+        if x is not None and x in above and x.type.dtype not in dtypes.COMPLEX:
+            above = list(above)
+            above[above.index(x)] = elemwise("sgn")(x)
+        else:
+            kept.append(var)
+    return above, kept, len(kept) < len(below)
+
+
 SUMS = Canonizer("add", "sub", "neg", neutral=0, lone_reciprocal=True)
-PRODUCTS = Canonizer("mul", "true_div", "inv", neutral=1, lone_reciprocal=False)
+PRODUCTS = Canonizer("mul", "true_div", "inv", neutral=1, lone_reciprocal=False, simplify=_signs)

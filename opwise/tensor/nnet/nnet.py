@@ -58,15 +58,19 @@ scalar_softsign = OPS["scalar_softsign"]
 softsign = elemwise("scalar_softsign")
 
 
-def relu(x: Any, alpha: Any = 0) -> TensorVariable:
+def relu(x: Any, alpha: Any = 0) -> Any:
     """Return x where it is positive and ``alpha`` times x elsewhere, elementwise.
 
     alpha: a number or a tensor that broadcasts against x. The derivative at 0 is the mean of both
-    slopes.
+    slopes. For a number or an array, and alpha 0, the result is a number or an array.
     """
+    is_zero = isinstance(alpha, int | float) and alpha == 0
+    if is_zero and isinstance(x, np.ndarray | np.generic | int | float):
+        number: Any = x
+        return 0.5 * (number + abs(number))
     x = as_tensor_variable(x)
     size = elemwise("abs_")(x)
-    if isinstance(alpha, int | float) and alpha == 0:
+    if is_zero:
         return 0.5 * (x + size)
     alpha = as_tensor_variable(alpha)
     return 0.5 * (1 + alpha) * x + 0.5 * (1 - alpha) * size

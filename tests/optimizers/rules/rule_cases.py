@@ -6,6 +6,7 @@ A new rule needs a line here (``test_every_rule``); what it makes of graphs is t
 import numpy as np
 
 import opwise.tensor as T
+from opwise.compile.fromgraph import OpFromGraph
 from opwise.gradient import grad
 from opwise.scalar.op import OPS
 from opwise.tensor import linalg
@@ -15,7 +16,10 @@ from opwise.tensor.convert import view_op
 from opwise.tensor.creation import alloc_empty
 from opwise.tensor.elemwise import elemwise
 from opwise.tensor.linalg import Hint
+from opwise.tensor.lists import make_list
 from opwise.tensor.nnet import crossentropy_softmax_1hot_with_bias_dx, softmax_op
+from opwise.tensor.nnet.blocksparse import sparse_block_gemv, sparse_block_outer
+from opwise.tensor.nnet.ctc import ctc
 from opwise.tensor.random import raw_random
 from opwise.tensor.random.mrg import mrg_uniform
 from opwise.tensor.reduce import CAReduce
@@ -28,9 +32,36 @@ lt, le, gt, ge, eq, neq = map(elemwise, "lt le gt ge eq neq".split())
 add, mul, sub, true_div, int_div = map(elemwise, "add mul sub true_div int_div".split())
 
 GENERATOR = raw_random.random_state_type.make_constant(np.random.RandomState(1))
+#: indices of blocks: for 2 examples, which 3 of 3 blocks
+ROWS = np.array([[0, 1, 2], [2, 2, 0]])
 
 #: name of a rule -> (a graph in which it fires, a lookalike, stages and rewrites that run before)
 RULES = {
+    "inline_ofg_expansion": (
+        lambda x, y: OpFromGraph([x, y], [x * y], inline=True)(y, x),
+        lambda x, y: OpFromGraph([x, y], [x * y])(y, x),
+        "",
+    ),
+    "typed_list_inplace_opt": (
+        lambda v: make_list([v, v]).reverse(),
+        lambda v: make_list([v, v])[0],
+        "",
+    ),
+    "local_inplace_sparse_block_gemv": (
+        lambda m: sparse_block_gemv(T.exp(m), np.ones((3, 3, 3, 3)), m, ROWS, ROWS),
+        lambda m: [sparse_block_gemv(m, np.ones((3, 3, 3, 3)), m, ROWS, ROWS), m],
+        "",
+    ),
+    "local_inplace_sparse_block_outer": (
+        lambda m: sparse_block_outer(T.zeros((3, 3, 3, 3)) + T.sum(m), m, m, ROWS, ROWS),
+        lambda m: sparse_block_gemv(m, np.ones((3, 3, 3, 3)), m, ROWS, ROWS),
+        "",
+    ),
+    "local_ctc_no_grad": (
+        lambda m: ctc(m, np.array([[1], [2], [1]]), np.array([2, 2, 2])),
+        lambda m: grad(T.sum(ctc(m, np.array([[1], [2], [1]]), np.array([2, 2, 2]))), m),
+        "",
+    ),
     "local_view_op": (
         lambda x: [view_op(x) + 1],
         lambda x: x + 1,

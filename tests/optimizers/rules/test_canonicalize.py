@@ -206,6 +206,12 @@ EXACT = [
 
 #: the same, but only for finite values: what has none cancels too
 FINITE = [
+    # a number over its size is its sign, also of 0
+    ("local_mul_canonizer", lambda x: x / abs(x), "sgn(x)"),
+    ("local_mul_canonizer", lambda x, y: y * x / abs(x), "mul(y, sgn(x))"),
+    ("local_mul_canonizer", lambda x, y: x / (abs(x) * y), "true_div(sgn(x), y)"),
+    ("local_mul_canonizer", lambda k: k / abs(k), None),
+    ("local_mul_canonizer", lambda x, y: x / abs(y), None),
     ("local_add_canonizer", lambda x: x - x, "second(x, 0.0)"),
     ("local_add_canonizer", lambda i: i - i, "second(i, 0)"),
     ("local_add_canonizer", lambda x, y: x + y - x, "y"),

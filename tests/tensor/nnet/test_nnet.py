@@ -5,6 +5,7 @@ import pytest
 
 from opwise import tensor as T
 from opwise.gradient import grad
+from opwise.graph.variable import Variable
 from opwise.tensor import nnet
 
 pytestmark = pytest.mark.null
@@ -147,3 +148,11 @@ def test_public_names():
     assert set(names) - modules == set(nnet.__all__)
     for name in nnet.nnet.__all__:
         assert hasattr(nnet.nnet, name)
+
+
+def test_relu_of_arrays_and_numbers_computes_at_once():
+    result = nnet.relu(np.array([-1.0, 2.0]))
+    assert type(result) is np.ndarray and result.tolist() == [0.0, 2.0]
+    assert nnet.relu(np.array([-1, 2])).dtype == "float64"
+    assert nnet.relu(-2.0) == 0.0
+    assert isinstance(nnet.relu(np.array([-1.0]), 0.1), Variable)

@@ -1,0 +1,399 @@
+"""OpFromGraph: values, gradients and their overrides, the R-operator, shapes, errors, modes."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import opwise.tensor as T
+from opwise import OpFromGraph, Rop, change_flags, function, grad, shared, verify_grad
+from opwise.errors import NullTypeGradError
+from opwise.gradient import DisconnectedInputError, DisconnectedType, NullType
+from opwise.modes.profilemode import ProfileMode
+from opwise.tensor.elemwise import Elemwise
+
+pytestmark = pytest.mark.null
+
+MODES = ["FAST_COMPILE", "FAST_RUN", "DEBUG_MODE", "PROFILE_MODE"]
+X, Y, Z = np.ones((2, 2)), np.full((2, 2), 3.0), np.full((2, 2), 5.0)
+
+
+@pytest.fixture
+def xyz():
+    return T.dmatrices("xyz")
+
+
+@pytest.fixture(params=[False, True], ids=["function", "inline"])
+def inline(request):
+    return request.param
+
+
+@pytest.fixture(params=MODES)
+def mode(request, flags):
+    flags(cxx="")
+    return ProfileMode() if request.param == "PROFILE_MODE" else request.param
+
+
+def ops_of(f):
+    return [type(node.op) for node in f.maker.fgraph.toposort()]
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def test_it_computes_its_graph(xyz, inline, mode):
+    x, y, z = xyz
+    op = OpFromGraph([x, y, z], [x + y * z], inline=inline)
+    f = function([x, y, z], op(x, y, z) - op(z, y, x), mode=mode)
+    assert (OpFromGraph in ops_of(f)) == (not inline)
+    np.testing.assert_array_equal(f(X, Y, Z), 16.0 - 8.0)
+
+
+def test_shared_variables_of_the_graph_are_read_at_each_call(xyz, inline, mode):
+    x, *_ = xyz
+    s = shared(np.ones((2, 2)), "s")
+    op = OpFromGraph([x], [x * s])
+    f = function([x], op(x), mode=mode)
+    np.testing.assert_array_equal(f(Y), 3.0)
+    s.set_value(Z)
+    np.testing.assert_array_equal(f(Y), 15.0)
+    slope = function([x], grad(T.sum(op(x)), [x, s]), mode=mode)
+    for found, expected in zip(slope(Y), (Z, Y), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_it_may_be_nested_and_have_several_outputs(xyz, inline, mode):
+    x, y, z = xyz
+    inner = OpFromGraph([x, y], [x * y, x + y], inline=inline)
+    product, total = inner(x, y)
+    outer = OpFromGraph([x, y, z], [inner(product, z)[1], total], inline=inline)
+    f = function([x, y, z], outer(x, y, z), mode=mode)
+    for found, expected in zip(f(X, Y, Z), (8.0, 4.0), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_an_output_may_be_an_input_and_inputs_may_be_equal(xyz, mode):
+    x, y, z = xyz
+    op = OpFromGraph([x, y, x], [x, y * 2])
+    first, second = op(x, y, z)
+    for found, expected in zip(function([x, y, z], [first, second], mode=mode)(X, Y, Z), (X, 6.0),
+                               strict=True):  # fmt: skip
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_numbers_and_other_dtypes_are_converted(xyz):
+    v = T.fvector("v")
+    op = OpFromGraph([v], [v * 2])
+    assert op([1, 2]).eval().tolist() == [2.0, 4.0]
+    with pytest.raises(TypeError, match="Cannot convert"):
+        op(T.dvector())
+
+
+def test_the_graph_is_compiled_once_for_a_function(xyz, monkeypatch):
+    from opwise.compile import fromgraph
+
+    compiled = []
+    real = fromgraph.function
+    monkeypatch.setattr(
+        fromgraph, "function", lambda *a, **k: compiled.append(k["mode"]) or real(*a, **k)
+    )
+    x, y, z = xyz
+    for mode in ("FAST_COMPILE", ProfileMode()):
+        compiled.clear()
+        op = OpFromGraph([x, y], [x * y])
+        f = function([x, y, z], op(op(x, y), op(y, z)), mode=mode)
+        f(X, Y, Z), f(X, Y, Z)
+        assert len(compiled) == 1
+
+
+def test_the_mode_of_the_function_runs_the_graph(xyz):
+    x, y, z = xyz
+    op = OpFromGraph([x, y, z], [x + y * z])
+    for mode, count in (("FAST_COMPILE", 2), ("FAST_RUN", 1)):
+        (node,) = function([x, y, z], op(x, y, z), mode=mode).maker.fgraph.toposort()
+        assert len(node.tag.inside.maker.fgraph.apply_nodes) == count
+    own = OpFromGraph([x, y, z], [x + y * z], mode="FAST_COMPILE")
+    (node,) = function([x, y, z], own(x, y, z), mode="FAST_RUN").maker.fgraph.toposort()
+    assert len(node.tag.inside.maker.fgraph.apply_nodes) == 2
+
+
+def test_debug_mode_checks_inside(xyz):
+    from opwise.errors import BadViewMap
+    from opwise.graph.apply import Apply
+    from opwise.graph.op import Op
+
+    class Liar(Op):
+        """Returns its input and does not say so."""
+
+        def make_node(self, x):
+            return Apply(self, [x], [x.type()])
+
+        def perform(self, node, inputs, output_storage):
+            output_storage[0][0] = inputs[0]
+
+    x, *_ = xyz
+    f = function([x], OpFromGraph([x], [Liar()(x * 2) + 1])(x), mode="DEBUG_MODE")
+    with pytest.raises(BadViewMap):
+        f(X)
+
+
+def test_a_profile_counts_the_time_inside_once(xyz):
+    x, y, z = xyz
+    mode = ProfileMode()
+    op = OpFromGraph([x, y, z], [T.dot(x, y) + z], name="affine")
+    f = function([x, y, z], T.exp(op(x, y, z)), mode=mode)
+    f(X, Y, Z)
+    assert len(mode.profile().functions) == 1
+    assert set(mode.op_time) == {"affine{inline=False}", *(
+        str(n.op) for n in f.maker.fgraph.toposort() if isinstance(n.op, Elemwise)
+    )}  # fmt: skip
+
+
+def test_test_values_run_the_graph(xyz):
+    x = T.dscalar("x")
+    x.tag.test_value = np.array(2.0)
+    op = OpFromGraph([x], [x**3])
+    with change_flags(compute_test_value="raise"):
+        y = T.dscalar("y")
+        y.tag.test_value = np.array(1.0)
+        out = op(y)
+        assert out.tag.test_value == 1.0
+        assert grad(out, y).tag.test_value == 3.0
+
+
+def test_updates_of_the_function_see_it(xyz):
+    x, *_ = xyz
+    total = shared(np.zeros((2, 2)))
+    op = OpFromGraph([x], [x + total])
+    f = function([x], updates=[(total, op(x))], mode="FAST_RUN")
+    f(Y), f(Y)
+    np.testing.assert_array_equal(total.get_value(), 6.0)
+
+
+# --- shapes ---------------------------------------------------------------------------------------
+
+
+def test_shapes_follow_from_those_of_the_inputs(xyz, mode):
+    x, y, _ = xyz
+    op = OpFromGraph([x, y], [T.dot(x, y), x.T])
+    f = function([x, y], [out.shape for out in op(x, y)], mode=mode)
+    assert [s.tolist() for s in f(np.ones((2, 3)), np.ones((3, 4)))] == [[2, 4], [3, 2]]
+    if mode == "FAST_RUN":
+        assert OpFromGraph not in ops_of(f)
+
+
+def test_a_shape_that_depends_on_values_inside_is_read_from_the_output(mode):
+    v = T.dvector("v")
+    op = OpFromGraph([v], [T.nonzero_values(v)])
+    f = function([v], op(v).shape, mode=mode)
+    assert f([0.0, 2.0, 3.0]).tolist() == [2]
+
+
+# --- gradients ------------------------------------------------------------------------------------
+
+
+def test_gradients_of_any_order(xyz, inline, mode):
+    x, y, z = xyz
+    op = OpFromGraph([x, y, z], [T.tanh(x) + y * z], inline=inline)
+    first = grad(T.sum(op(x, y, z) ** 2), y)
+    second = grad(T.sum(first), z)
+    plain = T.tanh(x) + y * z
+    plain_second = grad(T.sum(grad(T.sum(plain**2), y)), z)
+    f = function([x, y, z], [second, plain_second], mode=mode)
+    np.testing.assert_allclose(*f(X, Y, Z))
+
+
+def test_gradients_agree_with_finite_differences():
+    x, y = T.dmatrix(), T.dvector()
+    op = OpFromGraph([x, y], [T.nnet.sigmoid(T.dot(x, y)), x * 2])
+    rng = np.random.RandomState(0)
+    for k in range(2):
+        verify_grad(lambda a, b, k=k: op(a, b)[k], [rng.rand(3, 2), rng.rand(2)], rng=rng)
+
+
+def test_only_one_of_several_outputs_may_be_used(xyz, mode):
+    x, y, z = xyz
+    op = OpFromGraph([x, y, z], [x * y, y * z])
+    first, _ = op(x, y, z)
+    slope = grad(T.sum(first), [x, y])
+    for found, expected in zip(function([x, y, z], slope, mode=mode, on_unused_input="ignore")(
+        X, Y, Z), (Y, X), strict=True):  # fmt: skip
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(DisconnectedInputError):
+        grad(T.sum(first), z)
+
+
+def test_discrete_inputs_and_outputs(mode):
+    x, k = T.dvector("x"), T.lscalar("k")
+    op = OpFromGraph([x, k], [x * k, T.argmax(x)])
+    scaled, best = op(x, k)
+    f = function([x, k], grad(T.sum(scaled) + best, x), mode=mode)
+    assert f([1.0, 5.0], 3).tolist() == [3.0, 3.0]
+
+
+def test_a_function_may_override_one_gradient(inline, mode):
+    x, y = T.dvectors("xy")
+
+    def doubled(inputs, gradients):
+        return gradients[0] * inputs[0] * 2
+
+    op = OpFromGraph([x, y], [x * y], inline=inline, grad_overrides=["default", doubled])
+    f = function([x, y], grad(T.sum(op(x, y)), [x, y]), mode=mode)
+    dx, dy = f([1.0, 2.0], [3.0, 4.0])
+    assert (dx.tolist(), dy.tolist()) == ([3.0, 4.0], [2.0, 4.0])
+
+
+def test_a_function_may_override_all_gradients(mode):
+    x, y = T.dvectors("xy")
+
+    def gradients(inputs, outputs, output_gradients):
+        return [outputs[0] * output_gradients[0], inputs[0]]
+
+    op = OpFromGraph([x, y], [x + y], lop_overrides=gradients)
+    f = function([x, y], grad(T.sum(op(x, y)), [x, y]), mode=mode)
+    dx, dy = f([1.0, 2.0], [3.0, 4.0])
+    assert (dx.tolist(), dy.tolist()) == ([4.0, 6.0], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("form", ["lop", "grad"])
+def test_an_op_may_override_gradients(form):
+    x, y, out, g = T.dvectors("x", "y", "out", "g")
+    given = [x, y, out, g] if form == "lop" else [x, y, g]
+    backward = OpFromGraph(given, [g * 5, g * y])
+    op = OpFromGraph([x, y], [x * y], **{f"{form}_overrides": backward})
+    dx, dy = function([x, y], grad(T.sum(op(x, y)), [x, y]))([1.0, 2.0], [3.0, 4.0])
+    assert (dx.tolist(), dy.tolist()) == ([5.0, 5.0], [3.0, 4.0])
+
+
+def test_overrides_say_that_gradients_are_undefined_or_disconnected():
+    x, y = T.dvectors("xy")
+    op = OpFromGraph([x, y], [x * y], grad_overrides=[NullType()(), DisconnectedType()()])
+    with pytest.raises(NullTypeGradError):
+        grad(T.sum(op(x, y)), x)
+    with pytest.raises(DisconnectedInputError):
+        grad(T.sum(op(x, y)), y)
+    everywhere = OpFromGraph([x, y], [x * y], grad_overrides=DisconnectedType()())
+    assert everywhere.connection_pattern(None) == [[False], [False]]
+
+
+def test_overrides_may_be_replaced():
+    x = T.dvector("x")
+    op = OpFromGraph([x], [x * 2], grad_overrides=lambda inputs, gradients: [gradients[0] * 7])
+    assert function([x], grad(T.sum(op(x)), x))([1.0]).tolist() == [7.0]
+    op.set_grad_overrides("default")
+    assert function([x], grad(T.sum(op(x)), x))([1.0]).tolist() == [2.0]
+    op.set_lop_overrides(lambda inputs, outputs, gradients: [outputs[0]])
+    assert function([x], grad(T.sum(op(x)), x))([4.0]).tolist() == [8.0]
+
+
+def test_the_connections_are_those_of_the_graph(xyz):
+    x, y, z = xyz
+    op = OpFromGraph([x, y, z], [x * y, y * z])
+    assert op.connection_pattern(None) == [[True, False], [True, True], [False, True]]
+    given = [[True], [False], [True]]
+    assert OpFromGraph([x, y, z], [x + y + z], connection_pattern=given).connection_pattern(
+        None
+    ) is given  # fmt: skip
+
+
+# --- the R-operator -------------------------------------------------------------------------------
+
+
+def test_the_r_operator_is_that_of_the_graph(xyz, inline, mode):
+    x, y, _ = xyz
+    u = T.dmatrix("u")
+    op = OpFromGraph([x, y], [T.dot(x, y), y * 2], inline=inline)
+    first, second = op(x, y)
+    f = function([x, y, u], Rop(first**2, x, u), mode=mode)
+    np.testing.assert_allclose(f(X, Y, Z), 2 * X.dot(Y) * Z.dot(Y))
+    still = function([x, y, u], Rop(second, x, u), mode=mode, on_unused_input="ignore")
+    np.testing.assert_array_equal(still(X, Y, Z), np.zeros((2, 2)))
+
+
+def test_a_function_may_override_the_r_operator():
+    x, y, u, v = T.dvectors("x", "y", "u", "v")
+
+    def forward(inputs, directions):
+        return [inputs[0] * directions[1] * 2]
+
+    op = OpFromGraph([x, y], [x * y], rop_overrides=forward)
+    f = function([x, y, u, v], Rop(op(x, y), [x, y], [u, v]), on_unused_input="ignore")
+    assert f([3.0], [1.0], [1.0], [4.0]).tolist() == [24.0]
+    one = function([x, y, u], Rop(op(x, y), x, u), on_unused_input="ignore")
+    assert one([3.0], [1.0], [1.0]).tolist() == [0.0]
+    undefined = OpFromGraph([x], [x * 2], rop_overrides=[NullType()()])
+    assert isinstance(undefined.R_op([x], [u])[0].type, NullType)
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda x: OpFromGraph([x], x * 2), TypeError),
+        (lambda x: OpFromGraph((x,), [x * 2]), TypeError),
+        (lambda x: OpFromGraph([1.0], [x]), TypeError),
+        (lambda x: OpFromGraph([x], [x], updates={}), TypeError),
+        (lambda x: OpFromGraph([x], [x], givens={}), TypeError),
+        (lambda x: OpFromGraph([x], [x], gives={}), TypeError),
+        (lambda x: OpFromGraph([x], [x], name=1), AssertionError),
+        (lambda x: OpFromGraph([x], [x * 2])(x, x), ValueError),
+        (lambda x: OpFromGraph([x], [x * 2], lop_overrides=len, grad_overrides=len), ValueError),
+    ],
+)
+def test_arguments_are_checked(make, error):
+    with pytest.raises(error):
+        make(T.dvector("x"))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "error", "said"),
+    [
+        (3, TypeError, "override should be"),
+        ([3], TypeError, "override should be"),
+        (["default"] * 2, ValueError, "Need to override 1"),
+        (T.dvector(), ValueError, "DisconnectedType or NullType"),
+        (lambda inputs, gradients: gradients[0], TypeError, "return a list"),
+        (lambda inputs, gradients: gradients * 2, ValueError, "Need to override 1"),
+        (OpFromGraph(T.dvectors("abc"), [T.dvector()]), ValueError, "with 2 inputs, got 3"),
+    ],
+)
+def test_overrides_are_checked(overrides, error, said):
+    x = T.dvector("x")
+    op = OpFromGraph([x], [x * 2], grad_overrides=overrides)
+    with pytest.raises(error, match=said):
+        grad(T.sum(op(x)), x)
+
+
+def test_a_failure_inside_names_the_apply_and_the_line(xyz, mode):
+    x, y, _ = xyz
+    op = OpFromGraph([x, y], [x + y])  # this line
+    with pytest.raises(ValueError, match=r"(?i)dimension mis-?match") as caught:
+        function([x, y], op(x, y), mode=mode)(X, np.ones((3, 2)))
+    assert "Elemwise{" in str(caught.value)
+    assert "[x + y])  # this line" in str(caught.value)
+
+
+# --- the object -----------------------------------------------------------------------------------
+
+
+def test_its_name_is_printed(xyz):
+    x, *_ = xyz
+    assert str(OpFromGraph([x], [x])) == "OpFromGraph{inline=False}"
+    assert str(OpFromGraph([x], [x], inline=True, name="f")) == "f{inline=True}"
+
+
+def test_it_pickles(xyz):
+    x, y, _ = xyz
+    op = OpFromGraph([x, y], [x * y])
+    f = function([x, y], [op(x, y), *grad(T.sum(op(x, y)), [x, y])])
+    expected = f(X, Y)
+    for found, value in zip(pickle.loads(pickle.dumps(f))(X, Y), expected, strict=True):
+        np.testing.assert_array_equal(found, value)
+
+
+def test_the_keyword_of_older_versions(xyz):
+    x, *_ = xyz
+    assert OpFromGraph([x], [x * 2], grad_depth=2)(x).eval({x: X})[0, 0] == 2.0
+    assert OpFromGraph([x], [x * 2], grad_overrides=None)(x).eval({x: X})[0, 0] == 2.0
