@@ -52,7 +52,7 @@ class MatrixPinv(Op):
         return [shapes[0][::-1]]
 
     def L_op(self, inputs, outputs, output_gradients):
-        # Golub and Pereyra, The differentiation of pseudo-inverses, SIAM J. Numer. Anal. 10 (1973)
+        # Golub and Pereyra, The differentiation of pseudo-inverses (1973), theorem 4.3
         (x,), (z,), (gz,) = inputs, outputs, output_gradients
         onto_rows, onto_columns = dot(x, z), dot(z, x)
         return [

@@ -1,4 +1,4 @@
-"""Programs of linear algebra as legacy programs have them: Gaussian processes, filters, whitening."""
+"""Legacy programs of linear algebra: Gaussian processes, filters, whitening, convolutions."""
 
 from .encoding import attempt
 from .register import program
@@ -34,7 +34,8 @@ def gaussian_process(theano, T, np):
         for mode in ("FAST_COMPILE", "FAST_RUN"):
             f = theano.function([X, y], [cost] + grads, mode=mode)
             results["%s/%s" % (label, mode)] = f(*_data(np))
-        updates = [(p, p - 0.1 * g) for p, g in zip((log_scale, log_noise), grads)]
+        pairs = (log_scale, grads[0]), (log_noise, grads[1])
+        updates = [(p, p - 0.1 * g) for p, g in pairs]
         step = theano.function([X, y], cost, updates=updates)
         results["%s after steps" % label] = [step(*_data(np)) for _ in range(3)]
         log_scale.set_value(0.1)
@@ -69,8 +70,8 @@ def whitening(theano, T, np):
     centred = x - x.mean(axis=0)
     w, v = T.nlinalg.eigh(T.dot(centred.T, centred) / x.shape[0])
     white = T.dot(T.dot(centred, v) / T.sqrt(w), v.T)
-    u, s, vt = T.nlinalg.svd(centred, full_matrices=False)
-    outputs = [white, w, s, abs(vt), T.grad((white ** 3).sum(), x)]
+    _, s, vt = T.nlinalg.svd(centred, full_matrices=False)
+    outputs = [white, w, s, abs(vt), T.grad((white**3).sum(), x)]
     return {
         mode: theano.function([x], outputs, mode=mode)(value)
         for mode in ("FAST_COMPILE", "FAST_RUN")
@@ -90,7 +91,7 @@ def fourier(theano, T, np):
         real = a[:, :, 0] * b[:, :, 0] - a[:, :, 1] * b[:, :, 1]
         imaginary = a[:, :, 0] * b[:, :, 1] + a[:, :, 1] * b[:, :, 0]
         y = fft.irfft(T.stack([real, imaginary], axis=2), norm, is_odd=True)
-        f = theano.function([x, k], [y] + T.grad((y ** 2).sum(), [x, k]))
+        f = theano.function([x, k], [y] + T.grad((y**2).sum(), [x, k]))
         results[str(norm)] = f(*value)
     results["other norm"] = attempt(lambda: fft.rfft(x, "unitary"))
     results["vector"] = attempt(lambda: fft.rfft(T.dvector()))
