@@ -213,7 +213,7 @@ MISSING = frozenset(
     scan scan_module scan_op scan_checkpoints map reduce foldl foldr ifelse until jacobian hessian
     conv conv2d conv3d conv3d2d conv2d_transpose abstract_conv corr corr3d pool downsample pool_2d
     max_pool_2d signal neighbours images2neibs shared_randomstreams raw_random RandomStreams
-    MRG_RandomStreams rng_mrg multinomial sparse nlinalg slinalg fft fourier OpFromGraph builders
+    MRG_RandomStreams rng_mrg multinomial nlinalg slinalg fft fourier OpFromGraph builders
     as_op blocksparse ctc Conv3D ConvOp dnn
     """.split()
 )

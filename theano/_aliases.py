@@ -42,6 +42,8 @@ _COMPILE = (
     "opwise.errors",
 )
 
+_SPARSE = _all("sparse", ("variable", "type", "vectors", "compressed")) + ("opwise.sparse",)
+
 #: the same module under another name
 SAME = {
     "theano.errors": "opwise.errors",
@@ -97,6 +99,17 @@ MADE = {
     "theano.scalar.basic": ("opwise.scalar",),
     "theano.scalar.basic_scipy": ("opwise.scalar",),
     "theano.scalar.basic_sympy": ("opwise.scalar",),
+    "theano.sparse": ("opwise.sparse", "opwise.compile.sparseshared"),
+    "theano.sparse.basic": _SPARSE,
+    "theano.sparse.opt": ("opwise.optimizers.rules.sparse", *_SPARSE),
+    "theano.sparse.sandbox": (),
+    "theano.sparse.sandbox.sp": ("opwise.sparse.convolution", *_SPARSE),
+    "theano.sparse.sandbox.sp2": ("opwise.sparse.sampling", "opwise.optimizers.rules.sparse",
+                                  *_SPARSE),
+    "theano.sparse.sandbox.truedot": _SPARSE,
+    "theano.sparse.sharedvar": ("opwise.compile.sparseshared",),
+    "theano.sparse.type": ("opwise.sparse.type",),
+    "theano.sparse.utils": ("opwise.sparse.variable",),
     "theano.tensor": ("opwise.tensor",),
     "theano.tensor.basic": ("opwise.tensor", "opwise.tensor.variable", "opwise.tensor.creation",
                             "opwise.tensor.knownvalues", "opwise.errors"),

@@ -118,14 +118,14 @@ class Function(CallPath):
         number = exact and not strict and type_ in _NUMBERS
 
         def convert(value: Any) -> Any:
-            if value is None:
+            if value is None and dtype is not None:
                 return None  # as in Theano: the first Apply that reads it raises
             return type_.filter(value, strict=strict, allow_downcast=allow_downcast)
 
         return Argument(
             self.input_storage[i].storage, dtype.num if dtype is not None else -1,
             getattr(type_, "ndim", 0), exact, number,
-            convert if dtype is not None else type_.filter,
+            convert if hasattr(type_, "dtype") else type_.filter,
         )  # fmt: skip
 
     # --- calls that need more than positions ------------------------------------------------------

@@ -7,6 +7,7 @@
 #include "index.h"
 #include "nnet.h"
 #include "reduce.h"
+#include "sparse.h"
 #include "view.h"
 
 typedef struct ow_kind {
@@ -54,6 +55,15 @@ static const ow_kind ow_kinds[] = {
     {"xent_dx", ow_xent_dx_prep, ow_xent_dx_run, OW_STATIC},
     {"onehot", ow_onehot_prep, ow_onehot_run, OW_STATIC},
     {"onehot_grad", ow_onehot_grad_prep, ow_onehot_grad_run, OW_STATIC},
+    {"csr_product", ow_csr_product_prep, ow_csr_product_run, OW_STATIC},
+    {"csc_product", ow_csc_product_prep, ow_csc_product_run, 0},
+    {"usmm_csc", ow_usmm_prep, ow_usmm_run, OW_CHECKED},
+    {"product_gradient", ow_product_gradient_prep, ow_product_gradient_run, OW_STATIC},
+    {"sampling_dot", ow_sampling_dot_prep, ow_sampling_dot_run, OW_STATIC},
+    {"times_matrix", ow_times_matrix_prep, ow_times_matrix_run, OW_STATIC},
+    {"with_vector", ow_with_vector_prep, ow_with_vector_run, OW_STATIC},
+    {"add_dense", ow_add_dense_prep, ow_add_dense_run, OW_STATIC | OW_CHECKED},
+    {"data_gradient", ow_data_gradient_prep, ow_data_gradient_run, OW_STATIC},
     {NULL, NULL, NULL, 0},
 };
 
