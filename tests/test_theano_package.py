@@ -86,7 +86,6 @@ LACKING = {
     "theano.tensor.signal.downsample.max_pool_2d": "pooling",
     "theano.tensor.nlinalg.matrix_inverse": "linear algebra",
     "theano.tensor.slinalg": "linear algebra",
-    "theano.sparse": "sparse matrices",
     "theano.compile.ops.as_op": "Ops made of functions",
     "theano.sandbox.cuda.dnn": "convolutions",
     "theano.gpuarray.dnn": "convolutions",
@@ -339,7 +338,7 @@ def test_printing_is_a_module_of_opwise_too():
 @pytest.mark.parametrize(
     "text",
     [
-        "import theano; theano.scan", "from theano import scan", "import theano.sparse",
+        "import theano; theano.scan", "from theano import scan",
         "from theano.tensor import nlinalg", "import theano.tensor as T; T.nlinalg",
         "from theano.sandbox.rng_mrg import MRG_RandomStreams", "from theano.ifelse import ifelse",
         "import theano.tensor.signal.pool", "from theano.compile.ops import as_op",

@@ -23,6 +23,12 @@ from opwise.tensor.variable import as_tensor_variable
 
 def _matrix(format: str, data: Any, indices: Any, indptr: Any, shape: Sequence[int]) -> Any:
     """Return scipy's matrix over vectors; ValueError if they do not describe one of that shape."""
+    rows = shape[format == "csc"]
+    if len(indptr) != rows + 1:
+        raise ValueError(
+            f"dimension mismatch: indptr has {len(indptr)} elements, but the shapes of the other "
+            f"operands need {rows + 1}"
+        )
     made = SparseType.format_cls[format]((data, indices, indptr), shape=tuple(shape), copy=False)
     check_structure(made)
     return made

@@ -181,6 +181,32 @@ class Transpose(Op):
 transpose = Transpose()
 
 
+class ChangeFormat(Op):
+    """The same matrix in another format."""
+
+    __props__ = ("format",)
+
+    def __init__(self, format):
+        self.format = format
+
+    def make_node(self, x):
+        x = as_sparse_variable(x)
+        out = SparseType(dtype=x.type.dtype, format=self.format)
+        return Apply(self, [x], [out.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = inputs[0].asformat(self.format, copy=True)
+
+    def grad(self, inputs, output_gradients):
+        return [ChangeFormat(inputs[0].type.format)(output_gradients[0])]
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+    def __str__(self):
+        return f"{type(self).__name__}{{{self.format}}}"
+
+
 class EnsureSortedIndices(Op):
     """The same matrix with the entries of each row (CSR) or column (CSC) in order.
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from opwise.sparse import arithmetic, compare, indexing, products
-from opwise.sparse.convert import cast, dense_from_sparse, transpose
+from opwise.sparse.convert import ChangeFormat, SparseFromDense, cast, dense_from_sparse, transpose
 from opwise.sparse.type import SparseType
 from opwise.sparse.variable import _sparse_py_operators as _Target
 from opwise.sparse.vectors import csm_data, sp_ones_like, sp_zeros_like
 from opwise.tensor.shape import shape
+from opwise.tensor.type import TensorType
 
 __all__: list[str] = []
 
@@ -93,6 +94,16 @@ class SparseMethods:
     def zeros_like(self, dtype: str | None = None) -> Any:
         """Return a matrix of the same shape without entries."""
         return sp_zeros_like(self, dtype)
+
+    def _fitted_gradient(self, g: Any) -> Any:
+        """Return a gradient by this variable as a sparse matrix of its format.
+
+        Some products give dense gradients, and joins give those of their own format.
+        """
+        format = self.type.format
+        if isinstance(g.type, TensorType):
+            return SparseFromDense(format)(g)
+        return g if g.type.format == format else ChangeFormat(format)(g)
 
     def ones_like(self, dtype: str | None = None) -> Any:
         """Return a matrix with the same entries, all of them 1."""

@@ -32,7 +32,7 @@ def program(tmp_path, *uses):
 
 def test_what_is_missing_is_missing(tmp_path):
     listed = missing()
-    assert {"scan", "sparse", "tensor.nlinalg", "OpFromGraph"} <= set(listed)
+    assert {"scan", "tensor.nlinalg", "OpFromGraph"} <= set(listed)
     _, found = names(program(tmp_path, *listed))
     assert sorted(name for name, _ in found) == sorted(f"theano.{name}" for name in listed)
 
