@@ -9,6 +9,7 @@ from opwise import *  # noqa: F403
 from opwise import __version__ as opwise_version  # noqa: F401
 from opwise import config, gradient, scalar, tensor  # noqa: F401
 from opwise.scalar.types import as_scalar  # noqa: F401
+from opwise.tensor.subtensor import sparse_grad  # noqa: F401
 from theano import _aliases
 from theano._aliases import _asarray  # noqa: F401
 

@@ -278,7 +278,9 @@ class Function(CallPath):
             )
         if "you can: 1)" in problem:
             return ""  # it has been said
-        return f"{named} must be convertible to a numpy array of dtype {var.type.dtype}."
+        is_array = hasattr(var.type, "numpy_dtype")
+        wanted = f"a numpy array of dtype {var.type.dtype}" if is_array else str(var.type)
+        return f"{named} must be convertible to {wanted}."
 
     def _find(self, key: str) -> int:
         """Return the index of the input with a name."""

@@ -74,6 +74,8 @@ class VStack(HStack):
 
 def _stacked(op, blocks, format, dtype):
     blocks = [as_sparse_variable(block) for block in blocks]
+    if not blocks:
+        raise TypeError("Cannot join an empty list of sparses.")
     if dtype is None:
         dtype = dtypes.upcast(*(block.type.dtype for block in blocks))
     return op(format=format, dtype=dtype)(*blocks)

@@ -96,11 +96,11 @@ class SparseType(Type):
             check_structure(data)
             return data
         if isinstance(data, Variable):
-            raise TypeError(f"expected a sparse matrix, not the variable {data}: pass a value")
-        if strict:
+            raise TypeError(f"Expected a sparse matrix, but found a Variable: {data}")
+        if strict or data is None:
             raise TypeError(
                 f"expected a sparse matrix of format {self.format} and dtype {self.dtype}, got "
-                f"{_described(data)}: convert it, or do not ask for strict"
+                f"{_described(data)}"
             )
         if holds_sparse(data) and data.format in self.format_cls:
             check_structure(data)
