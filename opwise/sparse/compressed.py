@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.scalar.dtypes import upcast
@@ -49,14 +50,32 @@ def _filled(values: np.ndarray, length: int, dtype: Any) -> np.ndarray:
     return out
 
 
-class StructuredDotCSR(Op):
+class _OfEntries(Op):
+    """Base of Ops that work once on each entry, with one number or a row of a dense matrix.
+
+    Their limit in profiles: each vector and matrix is read once, however often entries share a row.
+    """
+
+    traffic = costs.each_once
+    #: the position of the input with an element for each entry
+    entries = 0
+    #: the position of the dense matrix of which each entry takes a row; None for one number
+    factor: int | None = None
+
+    def flops(self, inputs, outputs):
+        """Return the number of multiplications and additions, by the shapes."""
+        n: int = inputs[self.entries][0]
+        return n if self.factor is None else 2 * n * inputs[self.factor][1]
+
+
+class StructuredDotCSR(_OfEntries):
     """The product of a CSR matrix and a dense one, from data, indices and indptr.
 
     A fifth input may give the number of columns, to be compared with the rows of b.
     """
 
     __props__ = ()
-    profile_kind = "product"
+    profile_kind, factor = "product", 3
 
     def make_node(self, a_val, a_ind, a_ptr, b, a_ncols=None):
         inputs = [a_val, a_ind, a_ptr, b, *([] if a_ncols is None else [a_ncols])]
@@ -85,12 +104,12 @@ def _product_node(op, inputs, a, b):
 sd_csr = StructuredDotCSR()
 
 
-class StructuredDotCSC(Op):
+class StructuredDotCSC(_OfEntries):
     """The product of a CSC matrix and a dense one, from data, indices, indptr and the number of
     rows."""
 
     __props__ = ()
-    profile_kind = "product"
+    profile_kind, factor = "product", 4
 
     def make_node(self, a_val, a_ind, a_ptr, a_nrows, b):
         inputs = [as_tensor_variable(x) for x in (a_val, a_ind, a_ptr, a_nrows, b)]
@@ -108,11 +127,11 @@ class StructuredDotCSC(Op):
 sd_csc = StructuredDotCSC()
 
 
-class _ProductGradient(Op):
+class _ProductGradient(_OfEntries):
     """The gradient by the data of a, of a times b, from the indices and indptr of a."""
 
     __props__ = ()
-    profile_kind = "product"
+    profile_kind, factor = "product", 2
     format: str
 
     def make_node(self, a_indices, a_indptr, b, g_ab):
@@ -151,11 +170,11 @@ sdg_csc = StructuredDotGradCSC()
 sdg_csr = StructuredDotGradCSR()
 
 
-class UsmmCscDense(Op):
+class UsmmCscDense(_OfEntries):
     """``alpha * dot(x, y) + z`` for a CSC matrix x and dense y and z. inplace: overwrite z."""
 
     __props__ = ("inplace",)
-    profile_kind = "product"
+    profile_kind, entries, factor = "product", 1, 5
 
     def __init__(self, inplace):
         self.inplace = inplace
@@ -203,7 +222,7 @@ usmm_csc_dense = UsmmCscDense(inplace=False)
 usmm_csc_dense_inplace = UsmmCscDense(inplace=True)
 
 
-class AddSD_ccode(Op):
+class AddSD_ccode(_OfEntries):
     """The sum of a sparse and a dense matrix y. format: of the sparse one. inplace: overwrite y."""
 
     __props__ = ("format", "inplace")
@@ -252,7 +271,7 @@ class CSMGradC(CSMGrad):
 csm_grad_c = CSMGradC()
 
 
-class _WithDense(Op):
+class _WithDense(_OfEntries):
     """The data of a compressed matrix, each combined with an element of a dense operand."""
 
     __props__ = ()
@@ -343,11 +362,11 @@ structured_add_s_v_csr = StructuredAddSVCSR()
 mul_s_v_rows = MulSVRows()
 
 
-class SamplingDotCSR(Op):
+class SamplingDotCSR(_OfEntries):
     """The data, indices and indptr of p times the product of x with y transposed; p is CSR."""
 
     __props__ = ()
-    profile_kind = "product"
+    profile_kind, entries, factor = "product", 2, 0
 
     def make_node(self, x, y, p_data, p_ind, p_ptr, p_ncols):
         inputs = [as_tensor_variable(v) for v in (x, y, p_data, p_ind, p_ptr, p_ncols)]

@@ -196,9 +196,7 @@ class SamplingDot(Op):
         out = node.outputs[0].type
         z = p.astype(out.dtype, copy=True)
         entries = p.tocoo()
-        z.data = (p.data * np.einsum("ij,ij->i", x[entries.row], y[entries.col])).astype(
-            out.dtype
-        )
+        z.data = (p.data * np.einsum("ij,ij->i", x[entries.row], y[entries.col])).astype(out.dtype)
         output_storage[0][0] = z
 
     def grad(self, inputs, output_gradients):

@@ -249,8 +249,10 @@ def test_operators_compare():
         np.testing.assert_array_equal(one.toarray(), getattr(np, name)(x.toarray(), y.toarray()))
 
 
-CASTS = {"bcast": "int8", "wcast": "int16", "icast": "int32", "lcast": "int64",
-         "fcast": "float32", "dcast": "float64", "ccast": "complex64", "zcast": "complex128"}  # fmt: skip
+CASTS = {
+    "bcast": "int8", "wcast": "int16", "icast": "int32", "lcast": "int64", "fcast": "float32",
+    "dcast": "float64", "ccast": "complex64", "zcast": "complex128",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("cast", "dtype"), list(CASTS.items()), ids=CASTS.values())

@@ -43,9 +43,9 @@ def test_names_of_constructors():
 
 
 def test_equality_of_types():
-    assert CSR == SparseType("csr", np.dtype("float64")) and hash(CSR) == hash(copy.copy(CSR))
-    assert CSR != SparseType("csc", "float64") and CSR != SparseType("csr", "float32")
-    assert CSR != T.dmatrix and pickle.loads(pickle.dumps(CSR)) == CSR
+    assert SparseType("csr", np.dtype("float64")) == CSR and hash(CSR) == hash(copy.copy(CSR))
+    assert SparseType("csc", "float64") != CSR and SparseType("csr", "float32") != CSR
+    assert T.dmatrix != CSR and pickle.loads(pickle.dumps(CSR)) == CSR
 
 
 @pytest.mark.parametrize(("arguments", "error"), [
@@ -228,7 +228,12 @@ def test_bad_vectors():
         f(a.data[1:], a.indices, a.indptr, [4, 5])
     with pytest.raises(ValueError, match="malformed"):
         f(a.data, a.indices + 9, a.indptr, [4, 5])
-    for bad in ((T.dmatrix(), i, p, s), (d, d, p, s), (d, i, T.imatrix(), s), (d, i, p, T.dscalar())):
+    for bad in (
+        (T.dmatrix(), i, p, s),
+        (d, d, p, s),
+        (d, i, T.imatrix(), s),
+        (d, i, p, T.dscalar()),
+    ):
         with pytest.raises(TypeError):
             sparse.CSR(*bad)
     with pytest.raises(AssertionError, match="fit into int32"):

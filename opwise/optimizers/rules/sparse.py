@@ -197,19 +197,25 @@ def local_sp_sum(fgraph, node):
 # --- products -------------------------------------------------------------------------------------
 
 
+def _vectors(x: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """Return (data, indices, indptr, number of rows, number of columns) of a matrix.
+
+    A transpose has the vectors of its matrix.
+    """
+    is_transposed = x.owner is not None and isinstance(x.owner.op, Transpose)
+    *vectors, shape = csm_properties(x.owner.inputs[0] if is_transposed else x)
+    lengths = (shape[1], shape[0]) if is_transposed else (shape[0], shape[1])
+    return *vectors, *lengths
+
+
 def _product(x: Any, y: Any) -> Any:
     """Return the product of a sparse and a dense matrix of float dtypes, to run in C."""
     dtype = upcast(x.type.dtype, y.type.dtype)
-    rows, columns = 0, 1
-    is_csr = x.type.format == "csr"
-    if x.owner is not None and isinstance(x.owner.op, Transpose):
-        (x,) = x.owner.inputs  # which has the same vectors
-        rows, columns = 1, 0
-    data, indices, indptr, shape = csm_properties(x)
+    data, indices, indptr, rows, columns = _vectors(x)
     data, y = cast(data, dtype), cast(y, dtype)
-    if is_csr:
-        return sd_csr(data, indices, indptr, y, shape[columns])
-    return sd_csc(data, indices, indptr, shape[rows], y)
+    if x.type.format == "csr":
+        return sd_csr(data, indices, indptr, y, columns)
+    return sd_csc(data, indices, indptr, rows, y)
 
 
 @rule(StructuredDot, Dot, stage="specialize_device")
@@ -271,8 +277,8 @@ def local_usmm_csx(fgraph, node):
     if x.type.format == "csr":
         scale = dimshuffle(alpha, ["x"] * (2 - alpha.type.ndim) + list(range(alpha.type.ndim)))
         return _typed(node, cast(z, dtype) + cast(scale, dtype) * cast(_product(x, y), dtype))
-    data, indices, indptr, shape = csm_properties(x)
-    return _typed(node, usmm_csc_dense(alpha, data, indices, indptr, shape[0], y, z))
+    data, indices, indptr, rows, _ = _vectors(x)
+    return _typed(node, usmm_csc_dense(alpha, data, indices, indptr, rows, y, z))
 
 
 @rule(UsmmCscDense, stage="local_inplace_addsd_ccode")

@@ -48,8 +48,8 @@ def autoencoder(theano, T, np):
     hidden = T.tanh(sparse.structured_dot(x, w))
     back = T.nnet.sigmoid(T.dot(hidden, v))
     cost = T.sqr(back - sparse.dense_from_sparse(x)).sum(axis=1).mean()
-    updates = [(s, s - 0.3 * g) for s, g in zip([w, v], T.grad(cost, [w, v]))]
-    train = theano.function([x], cost, updates=updates)
+    gw, gv = T.grad(cost, [w, v])
+    train = theano.function([x], cost, updates=[(w, w - 0.3 * gw), (v, v - 0.3 * gv)])
     rows = abs(_matrix(np, 12, 9, 3))
     costs = [float(train(rows)) for _ in range(20)]
     return {"costs": np.array(costs), "w": w.get_value(), "v": v.get_value()}
@@ -70,7 +70,9 @@ def factorisation(theano, T, np):
     miss = sparse.sampling_dot(users, items, mask) - sparse.as_sparse_variable(ratings)
     cost = sparse.sp_sum(sparse.sqr(miss), sparse_grad=True)
     gu, gi = T.grad(cost, [users, items])
-    step = theano.function([], cost, updates=[(users, users - 0.02 * gu), (items, items - 0.02 * gi)])
+    step = theano.function(
+        [], cost, updates=[(users, users - 0.02 * gu), (items, items - 0.02 * gi)]
+    )
     costs = [float(step()) for _ in range(25)]
     return {"costs": np.array(costs), "users": users.get_value(), "items": items.get_value()}
 
@@ -111,8 +113,8 @@ def operations(theano, T, np):
                 [x, y, s, e, u, v], [outs[n] for n in names], mode=mode, on_unused_input="ignore"
             )
             values = f(a, b, square, d, d[0], d[:, 0])
-            for name, value in zip(names, values):
-                found[format + " " + mode + " " + name] = _dense(np, value)
+            for k, name in enumerate(names):
+                found[format + " " + mode + " " + name] = _dense(np, values[k])
     return found
 
 
@@ -134,13 +136,10 @@ def gradients(theano, T, np):
             "sum": T.sqr(sparse.sp_sum(x, axis=0, sparse_grad=True) * e.sum(axis=1)).sum(),
         }
         for name, cost in sorted(costs.items()):
-            for which, wrt, label in ((x, x, "x"), (e, e, "e")):
+            for wrt, label in ((x, "x"), (e, "e")):
                 key = format + " " + name + " by " + label
-                found.update(attempt_each({
-                    key: lambda c=cost, w=wrt: _dense(
-                        np, theano.function([x, e], T.grad(c, w), on_unused_input="ignore")(a, d)
-                    )
-                }))  # fmt: skip
+                f = theano.function([x, e], T.grad(cost, wrt), on_unused_input="ignore")
+                found[key] = _dense(np, f(a, d))
     return found
 
 
@@ -186,7 +185,9 @@ def refused(theano, T, np):
             "3-d": lambda: sparse.csr_from_dense(T.dtensor3()),
             "argument dtype": lambda: call(a),
             "shared": lambda: sparse.shared(np.ones((2, 2))),
-            "shapes": lambda: theano.function([x, d], sparse.structured_dot(x, d))(a, np.ones((3, 2))),
+            "shapes": lambda: theano.function([x, d], sparse.structured_dot(x, d))(
+                a, np.ones((3, 2))
+            ),
             "shapes of a sum": lambda: theano.function([x, c], x + c.T)(a, a.tocsc()),
         }
     )
