@@ -6,6 +6,8 @@ The namespace ``xp`` of a contender has, spelled as users of its library spell t
 - ``softmax(x)`` along rows, ``layer_norm(x, gain, bias)`` of rows, and
   ``cross_entropy(scores, labels)``, the mean over rows of the negative log likelihood;
 - ``take(table, index)`` for rows, and ``add_at(table, index, rows)`` for the table with them added;
+- ``csr(data, indices, indptr, shape)``, a sparse matrix, and ``sparse_dot(x, w)``, its product with
+  a dense one;
 - ``value_and_grad(cost, *wrt)``, the cost at ``wrt`` and its gradients;
 - ``descend(state, grads, rate)`` for the state after a step downhill.
 

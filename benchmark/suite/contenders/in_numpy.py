@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import matmul
 from types import SimpleNamespace
 
 import numpy as np
+from scipy.sparse import csr_matrix
 from scipy.special import erf, expit
 
 from benchmark.suite.contenders import base
@@ -29,6 +31,8 @@ xp = SimpleNamespace(
     max=np.max,
     softmax=softmax,
     take=lambda table, index: table[index],
+    csr=lambda data, indices, indptr, shape: csr_matrix((data, indices, indptr), shape=shape),
+    sparse_dot=matmul,
 )
 xp.layer_norm = partial(base.layer_norm, xp)
 

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from benchmark.suite.workload import Workload
-from benchmark.suite.workloads import chains, elementwise, lookup, reductions, rows, training
+from benchmark.suite.workloads import (
+    chains,
+    elementwise,
+    lookup,
+    reductions,
+    rows,
+    sparse,
+    training,
+)
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
-    for module in (elementwise, reductions, rows, training, chains, lookup)
+    for module in (elementwise, reductions, rows, training, chains, lookup, sparse)
     for workload in module.WORKLOADS
 }
