@@ -17,7 +17,7 @@ def matrix(format="csr", dtype="float64", shape=(4, 5), seed=0, odd=False):
     odd: its indices are not sorted, a place has two entries, and one entry is 0.
     """
     rng = np.random.RandomState(seed)
-    dense = rng.uniform(0.2, 0.9, shape) * (rng.uniform(size=shape) < 0.6)
+    dense = rng.uniform(0.2, 0.9, shape) * (rng.uniform(size=shape) < 0.85)
     dense[1, :] = dense[:, 2] = 0
     dense = dense if np.dtype(dtype).kind in "fc" else dense * 10
     made = getattr(sp, f"{format}_matrix")(dense.astype(dtype))

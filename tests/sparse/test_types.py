@@ -49,7 +49,7 @@ def test_equality_of_types():
 
 
 @pytest.mark.parametrize(("arguments", "error"), [
-    (("coo", "float64"), NotImplementedError), (("csr", "float16"), NotImplementedError),
+    (("dia", "float64"), NotImplementedError), (("csr", "float16"), NotImplementedError),
     (("csr", "bool"), NotImplementedError), ((1, "float64"), AssertionError),
 ])  # fmt: skip
 def test_types_that_are_not_there(arguments, error):
@@ -239,7 +239,7 @@ def test_bad_vectors():
     with pytest.raises(AssertionError, match="fit into int32"):
         sparse.CSR(d, [2**40], p, s)
     with pytest.raises(ValueError, match="format must be one of"):
-        sparse.CSM("coo")
+        sparse.CSM("dia")
     for made in (sparse.CSMProperties, sparse.CSMGrad):
         with pytest.raises(Exception, match="kmap"):
             made(kmap=1)
