@@ -42,7 +42,8 @@ _COMPILE = (
     "opwise.errors",
 )
 
-_SPARSE = _all("sparse", ("variable", "type", "vectors", "compressed")) + ("opwise.sparse",)
+_SPARSE = (*_all("sparse", ("variable", "type", "vectors", "compressed", "convert", "products")),
+           "opwise.sparse")  # fmt: skip
 
 #: the same module under another name
 SAME = {

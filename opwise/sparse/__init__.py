@@ -90,7 +90,9 @@ from opwise.sparse.compressed import (  # noqa: F401
 )
 from opwise.sparse.convert import (  # noqa: F401
     Cast,
+    ChangeFormat,
     DenseFromSparse,
+    EliminateZeros,
     EnsureSortedIndices,
     Remove0,
     SparseFromDense,
@@ -103,6 +105,7 @@ from opwise.sparse.convert import (  # noqa: F401
     csr_from_dense,
     dcast,
     dense_from_sparse,
+    eliminate_zeros,
     ensure_sorted_indices,
     fcast,
     icast,
@@ -217,6 +220,7 @@ from opwise.sparse.variable import (  # noqa: F401
     csr_matrix,
     discrete_dtypes,
     float_dtypes,
+    hash_from_sparse,
     int_dtypes,
     integer_dtypes,
     matrix,
