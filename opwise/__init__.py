@@ -163,12 +163,16 @@ _LEGACY = {
 
 
 def __getattr__(name):
-    """Import ``opwise.testing`` and ``opwise.legacy`` when they are first used: most programs never
-    use them."""
+    """Import ``opwise.sparse``, ``opwise.testing`` and ``opwise.legacy`` when they are first used:
+    most programs never use them."""
     if name == "testing":
         import opwise.testing
 
         return opwise.testing
+    if name == "sparse":
+        import opwise.sparse
+
+        return opwise.sparse
     if name in _LEGACY:
         import importlib
 

@@ -541,12 +541,20 @@ def _settled(term, kind, var, roads):
     return disconnected_type.make_variable()
 
 
+def _cast(g, dtype: str):
+    if isinstance(g.type, TensorType | Scalar):
+        return cast(g, dtype)
+    return g.astype(dtype)  # other types, such as sparse matrices, have methods of their own
+
+
 def _fitted(g, out):
     """Return the gradient by an output with the dtype and broadcast pattern of the output."""
+    if _is_value(g) and hasattr(out, "_fitted_gradient"):
+        g = out._fitted_gradient(g)  # types with several forms of values choose one
     if not _is_value(g) or _is_discrete(out) or _dtype(out) is None:
         return g
     if _dtype(g) != _dtype(out):
-        g = cast(g, out.type.dtype)
+        g = _cast(g, out.type.dtype)
     if isinstance(out.type, TensorType) and isinstance(g.type, TensorType):
         own, wanted = g.type.broadcastable, out.type.broadcastable
         if len(own) == len(wanted) and any(b and not a for a, b in zip(own, wanted, strict=True)):

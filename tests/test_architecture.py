@@ -24,6 +24,7 @@ LAYERS = [
     ("scalar",),
     ("tensor",),
     ("gradient",),
+    ("sparse",),
     ("optimizers",),
     ("linkers",),
     ("hardware",),

@@ -83,7 +83,6 @@ LACKING = {
     "theano.tensor.jacobian": "loops",
     "theano.tensor.signal.pool.pool_2d": "pooling",
     "theano.tensor.signal.downsample.max_pool_2d": "pooling",
-    "theano.sparse.structured_dot": "sparse matrices",
     "theano.sandbox.cuda.dnn.dnn_conv": "convolutions",
     "theano.gpuarray.dnn.dnn_conv": "convolutions",
 }

@@ -40,6 +40,8 @@ _COMPILE = (
 #: modules of theano: name -> the modules with its names; of equal names the first one counts
 _NLINALG = _all("tensor.linalg", ("products", "inverse", "factor", "eigen"))
 _SLINALG = _all("tensor.linalg", ("systems", "factor", "eigen", "products", "operands"))
+_SPARSE = (*_all("sparse", ("variable", "type", "vectors", "compressed", "convert", "products")),
+           "opwise.sparse")  # fmt: skip
 
 MADE = {
     "theano": ("opwise", "theano._logs"),
@@ -110,6 +112,17 @@ MADE = {
     "theano.scalar.basic_scipy": ("opwise.scalar",),
     "theano.scalar.basic_sympy": ("opwise.scalar",),
     "theano.tensor": ("opwise.tensor", "theano._dtypes"),
+    "theano.sparse": ("opwise.sparse", "opwise.compile.sparseshared"),
+    "theano.sparse.basic": _SPARSE,
+    "theano.sparse.opt": ("opwise.optimizers.rules.sparse", *_SPARSE),
+    "theano.sparse.sandbox": (),
+    "theano.sparse.sandbox.sp": ("opwise.sparse.convolution", *_SPARSE),
+    "theano.sparse.sandbox.sp2": ("opwise.sparse.sampling", "opwise.optimizers.rules.sparse",
+                                  *_SPARSE),
+    "theano.sparse.sandbox.truedot": _SPARSE,
+    "theano.sparse.sharedvar": ("opwise.compile.sparseshared",),
+    "theano.sparse.type": ("opwise.sparse.type",),
+    "theano.sparse.utils": ("opwise.sparse.variable",),
     "theano.tensor.basic": ("opwise.tensor", "opwise.tensor.variable", "opwise.tensor.creation",
                             "opwise.tensor.knownvalues", "opwise.tensor.deprecated",
                             "opwise.errors", "theano._dtypes"),
@@ -177,6 +190,7 @@ HIDDEN = frozenset(
 #: single names that opwise has elsewhere or spells differently
 NAMES = {
     "theano.compile.pfunc": "opwise.compile.function.function",
+    "theano.sparse_grad": "opwise.tensor.subtensor.sparse_grad",
     "theano.compile.function.function_dump": "theano._function_dump.function_dump",
     "theano.compile.function_module.orig_function": "opwise.compile.function.function",
     "theano.get_scalar_constant_value": "opwise.tensor.get_scalar_constant_value",

@@ -122,14 +122,14 @@ class Function(CallPath):
         number = exact and not strict and type_ in _NUMBERS
 
         def convert(value: Any) -> Any:
-            if value is None:
+            if value is None and dtype is not None:
                 return None  # as in Theano: the first Apply that reads it raises
             return type_.filter(value, strict=strict, allow_downcast=allow_downcast)
 
         return Argument(
             self.input_storage[i].storage, dtype.num if dtype is not None else -1,
             getattr(type_, "ndim", 0), exact, number,
-            convert if dtype is not None else type_.filter,
+            convert if hasattr(type_, "dtype") else type_.filter,
         )  # fmt: skip
 
     @property
@@ -287,7 +287,9 @@ class Function(CallPath):
             )
         if "you can: 1)" in problem:
             return ""  # it has been said
-        return f"{named} must be convertible to a numpy array of dtype {var.type.dtype}."
+        is_array = hasattr(var.type, "numpy_dtype")
+        wanted = f"a numpy array of dtype {var.type.dtype}" if is_array else str(var.type)
+        return f"{named} must be convertible to {wanted}."
 
     def _find(self, key: str) -> int:
         """Return the index of the input with a name."""

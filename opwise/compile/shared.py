@@ -6,6 +6,8 @@ A list of constructors decides which value makes which kind of shared variable; 
 from __future__ import annotations
 
 import copy
+import importlib
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -273,6 +275,18 @@ def scalar_constructor(
         strict=strict,
         allow_downcast=allow_downcast,
     )
+
+
+@shared_constructor
+def sparse_constructor(value: Any, **kwargs: Any) -> SharedVariable:
+    """Return a shared variable that holds a sparse matrix of scipy."""
+    module = sys.modules.get("scipy.sparse")  # without it there are no such values
+    if module is None or not module.issparse(value):
+        raise TypeError(f"not a sparse matrix but {type(value)}")
+    # most programs have no sparse matrices
+    make = importlib.import_module("opwise.compile.sparseshared").sparse_constructor
+    made: SharedVariable = make(value, **kwargs)
+    return made
 
 
 def _refuse_target(target: str | None) -> None:

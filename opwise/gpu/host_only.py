@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from opwise import sparse
 from opwise.gpu.lowering import runs_on_host
+from opwise.graph.op import Op
 from opwise.tensor.advanced_subtensor import AdvancedBooleanSubtensor
 from opwise.tensor.breakpoint import PdbBreakpoint
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
@@ -55,7 +57,7 @@ from opwise.tensor.slices import MakeSlice
 _LAPACK = "LAPACK computes it on the host: opwise calls no solver library of the device"
 _FFT = "numpy computes Fourier transforms: opwise calls no FFT library of the device"
 
-HOST_ONLY = {
+HOST_ONLY: dict[type[Op], str] = {
     Shape: "the host knows shapes without the elements",
     Shape_i: "the host knows shapes without the elements",
     ScalarFromTensor: "the host needs this value, and must wait for it",
@@ -106,6 +108,12 @@ HOST_ONLY = {
     ),
     **dict.fromkeys((FFT, Fourier, IRFFTOp, RFFTOp), _FFT),
     Unique: "output size depends on the data: it would need a synchronisation",
+}
+
+HOST_ONLY |= {
+    cls: "sparse matrices stay in the host's memory"
+    for cls in vars(sparse).values()
+    if isinstance(cls, type) and issubclass(cls, Op)
 }
 
 runs_on_host(HOST_ONLY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -42,6 +43,10 @@ to_host: Callable[[Any], Any] = _same_value
 #: (function) -> None: keeps the arguments of the function's calls, for advice at the end of the
 #: program; set by tuning.advise
 remember: Callable[[Any], None] = _not_set
+
+#: package -> modules of upper layers with rules and lowerings of its Ops: the package imports them
+#: at its end, so that programs without such Ops do not
+load_with: defaultdict[str, list[str]] = defaultdict(list)
 
 #: () -> facts by name that a profile records of the threads of kernels and of BLAS; set by
 #: linkers.resources

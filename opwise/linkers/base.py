@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any, Self
 
 from opwise.config import config
-from opwise.graph import provenance
+from opwise.graph import hooks, provenance
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Variable
@@ -29,6 +29,8 @@ from opwise.linkers.lowering import CStep
 from opwise.linkers.program import Program, make_program
 from opwise.linkers.storage import Container, Storage
 from opwise.linkers.vm import AnyVM, PlainVM, Thunk
+
+hooks.load_with["opwise.sparse"].append("opwise.linkers.sparsesteps")
 
 #: a function from a graph to the order of its Applys
 Schedule = Callable[[FunctionGraph], Iterable[Apply]]

@@ -449,6 +449,8 @@ def multinomial(node: Apply, kernels: Kernels) -> CStep | None:
 @c_lowering(ChoiceFromUniform)
 def choice(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("choice", (int(node.op.replace),)) if _outcomes(node) else None
+
+
 # --- linear algebra -----------------------------------------------------------------------------
 
 _STRUCTURES = {"lower_triangular": 1, "upper_triangular": 2}
@@ -507,6 +509,8 @@ def qr_(node: Apply, kernels: Kernels) -> CStep | None:
     if not _lapack(node) or node.op.mode == "raw":
         return None
     return CStep("qr", (int(node.op.mode == "complete"),))
+
+
 @c_lowering(ConnectionistTemporalClassification)
 def ctc(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("ctc") if _rows(node, 1, 2) else None

@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Any
 
 from opwise.config import config, thread_flags
-from opwise.graph import provenance
+from opwise.graph import hooks, provenance
 from opwise.graph.fgraph import FunctionGraph
 from opwise.optimizers.database import (
     DB,
@@ -121,6 +121,10 @@ PIPELINE = [
     Stage("add_destroy_handler", 49.5, "opwise.optimizers.passes:AddDestroyHandler",
           "fast_run inplace",
           "Attaches the DestroyHandler: Ops may overwrite their inputs from here on."),
+    Stage("local_inplace_addsd_ccode", 60, "in_to_out", "fast_run inplace",
+          "Adds sparse matrices, and products with them, to dense matrices in place."),
+    Stage("local_inplace_remove0", 60, "in_to_out", "fast_run inplace",
+          "Removes zeros from sparse matrices in place."),
     Stage("local_inplace_setsubtensor", 60, "opwise.optimizers.rules.inplace:InplaceSubtensor",
           "fast_run inplace",
           "Sets and increments parts of arrays in place."),
@@ -130,6 +134,8 @@ PIPELINE = [
           "Adds outer products to blocks in place."),
     Stage("typed_list_inplace_opt", 60, "in_to_out", "fast_run inplace",
           "Lets operations on lists change the list itself."),
+    Stage("local_addsd_ccode", 61, "in_to_out", "fast_run",
+          "Adds sparse matrices to dense ones in C."),
     Stage("InplaceBlasOpt", 70, "opwise.optimizers.rules.inplace:InplaceBlas",
           "fast_run inplace blas_opt_inplace",
           "Lets gemm, gemv and ger, factorizations and solutions work in place."),
@@ -163,6 +169,8 @@ RULE_MODULES = [
     "opwise.optimizers.rules.lists",
     "opwise.optimizers.rules.blocks",
 ]
+
+hooks.load_with["opwise.sparse"].append("opwise.optimizers.rules.sparse")
 
 
 def _import(path):

@@ -48,12 +48,15 @@ class Meter:
         return sum(known) + sum(written) if len(known) == len(shared) else None
 
     def _note_views(self, step: Any, counts: tuple[list[int], list[int]] | None) -> None:
-        """Note whose memory the outputs share. A declared view may have been a copy."""
+        """Note whose memory the outputs share. A declared view may have been a copy.
+
+        A value that is no array, such as a sparse matrix, holds a different array for each output.
+        """
         for k, slot in enumerate(step.outputs):
             viewed = aliasing.viewed_inputs(step.node, k)
             overwrites = k in step.node.op.destroy_map
             copied = counts is not None and counts[1][k] > 0 and not overwrites
-            if viewed and not copied:
+            if viewed and not copied and self._array(step.inputs[viewed[0]]) is not None:
                 self._owners[slot] = self._owner(step.inputs[viewed[0]])
 
     def _owner(self, slot: int) -> int:

@@ -5,6 +5,7 @@ The functions that users call, and basic indexing, are in ``opwise.tensor.subten
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -99,7 +100,7 @@ def add_at(x: np.ndarray, index: Any, y: Any) -> None:
 class AdvancedSubtensor1(Op):
     """Selects rows: ``x[ilist]`` for a vector of integers.
 
-    sparse_grad: accepted for old programs; gradients are dense.
+    sparse_grad: whether the gradient by x, a matrix, is a sparse matrix with these rows.
     """
 
     __props__ = ()
@@ -127,12 +128,26 @@ class AdvancedSubtensor1(Op):
         (x, i), (gz,) = inputs, output_gradients
         if x.type.dtype in dtypes.DISCRETE:
             gx = zero_gradient(x)
+        elif self.sparse_grad:
+            gx = _sparse_rows(x, gz, i)
         else:
             gx = advanced_inc_subtensor1(user_zeros_like(x), gz, i)
         return [gx, disconnected_type.make_variable()]
 
     def R_op(self, inputs, eval_points):
         return [None if eval_points[0] is None else self(eval_points[0], inputs[1])]
+
+
+def _sparse_rows(x, rows, ilist):
+    """Return the sparse matrix of the shape of x with these rows."""
+    if x.type.ndim != 2:
+        raise TypeError(
+            "AdvancedSubtensor1: you can't take the sparse grad from a tensor with ndim != 2. ndim "
+            f"is {x.type.ndim}: take it without theano.sparse_grad"
+        )
+    # an upper layer, which most programs never load
+    module = importlib.import_module("opwise.sparse.rows")
+    return module.construct_sparse_from_list(x, rows, ilist)
 
 
 def _check_rows(x, ilist):

@@ -627,7 +627,7 @@ def _take_vector(a, indices, axis):
 
 
 def sparse_grad(var: Variable) -> TensorVariable:
-    """Return the variable ``x[i]`` marked for a sparse gradient, which still is dense."""
+    """Return the variable ``x[i]``, of a matrix x, with a gradient by x that is sparse."""
     if var.owner is None or not isinstance(var.owner.op, AdvancedSubtensor1):
         raise TypeError(f"Sparse gradient is only implemented for AdvancedSubtensor1, not {var}")
     return AdvancedSubtensor1(sparse_grad=True)(*var.owner.inputs)

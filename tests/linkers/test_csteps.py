@@ -593,12 +593,25 @@ def test_everything_of_a_case_runs_in_c(one, dtype):
     assert not python
 
 
-#: kinds that are tried in test_nnet_steps, and in tests/tensor/nnet/test_ctc
-NNET = {"ctc", "softmax", "logsoftmax", "softmax_grad", "xent", "xent_dx", "onehot", "onehot_grad"}
+#: kinds that are tried elsewhere, by the files that try them
+ELSEWHERE = {
+    "test_nnet_steps, tests/tensor/nnet/test_ctc": {
+        "ctc", "softmax", "logsoftmax", "softmax_grad", "xent", "xent_dx", "onehot", "onehot_grad",
+    },
+    "test_lapack_steps": {"cholesky", "solve", "inverse", "det", "eigh", "svd", "qr"},
+    "tests/sparse": {
+        "csr_product", "csc_product", "usmm_csc", "product_gradient", "sampling_dot",
+        "times_matrix", "with_vector", "add_dense", "data_gradient",
+    },
+}  # fmt: skip
+#: packages whose Ops these files try
+_TRIED_THERE = ("opwise.tensor.nnet", "opwise.tensor.linalg", "opwise.sparse")
 
 
 def test_every_kind_is_tried():
-    assert {c.kind for c in CASES} == set(opwise_c.kinds()) - NNET
+    others = set().union(*ELSEWHERE.values())
+    assert {c.kind for c in CASES} == set(opwise_c.kinds()) - others
+    assert others <= set(opwise_c.kinds())
 
 
 def test_every_maker_has_a_test():
@@ -609,9 +622,7 @@ def test_every_maker_has_a_test():
         for node in io_toposort(*one.build(one.dtypes[0]))
         for cls in type(node.op).__mro__
     }
-    made = {
-        cls for cls in lowering._lowerings if not cls.__module__.startswith("opwise.tensor.nnet")
-    }
+    made = {cls for cls in lowering._lowerings if not cls.__module__.startswith(_TRIED_THERE)}
     missing = {cls.__name__ for cls in made} - {cls.__name__ for cls in seen}
     assert not missing, "write a case for it"
 
@@ -911,8 +922,11 @@ def test_why_an_apply_has_no_c():
     assert lowering.why_not(T.arange(x[0]).owner) == "no C implementation for these arguments"
 
 
-def test_the_table_of_makers_is_filled_by_one_module():
-    assert {m.__module__ for m in lowering._lowerings.values()} == {csteps.__name__}
+def test_the_table_of_makers_is_filled_by_one_module_for_tensors_and_one_for_sparse_matrices():
+    filled_by = {m.__module__ for m in lowering._lowerings.values()}
+    assert csteps.__name__ in filled_by
+    # the other one is loaded with opwise.sparse
+    assert filled_by <= {csteps.__name__, "opwise.linkers.sparsesteps"}
 
 
 @pytest.mark.parametrize("dtype", WIDE)

@@ -10,6 +10,8 @@ The namespace ``xp`` of a contender has, spelled as users of its library spell t
   the library's generator, and the same with ``legacy_`` by numpy's RandomState where it has that;
 - ``cholesky(x)``, the lower factor, ``solve(a, b)``, ``solve_lower(a, b)`` for a lower triangular
   matrix, ``svd(x)``, u, s and v with u * s times v equal to x, ``eigh(x)``, and ``diagonal(x)``;
+- ``csr(data, indices, indptr, shape)``, a sparse matrix, and ``sparse_dot(x, w)``, its product with
+  a dense one;
 - ``value_and_grad(cost, *wrt)``, the cost at ``wrt`` and its gradients;
 - ``descend(state, grads, rate)`` for the state after a step downhill.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import matmul
 from types import SimpleNamespace
 
 import numpy as np
@@ -89,6 +90,8 @@ class Jax(base.Contender):
         return {name: np.array(value) for name, value in self.now().items()}
 
     def namespace(self) -> SimpleNamespace:
+        from jax.experimental import sparse
+
         jax, jnp = self.jax, self.jax.numpy
         xp = SimpleNamespace(
             exp=jnp.exp,
@@ -110,6 +113,8 @@ class Jax(base.Contender):
             softmax=jax.nn.softmax,
             take=lambda table, index: table[index],
             add_at=lambda table, index, rows: table.at[index].add(rows),
+            csr=lambda *vectors: sparse.BCSR(vectors[:3], shape=vectors[3]),
+            sparse_dot=matmul,
             descend=base.descend,
             uniform=lambda shape, dtype: jax.random.uniform(self.next_key(), shape, dtype),
             normal=lambda shape, dtype: jax.random.normal(self.next_key(), shape, dtype),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import matmul
 from types import SimpleNamespace
 
 import numpy as np
 import scipy.linalg
+from scipy.sparse import csr_matrix
 from scipy.special import erf, expit
 
 from benchmark.suite.contenders import base
@@ -37,6 +39,8 @@ xp = SimpleNamespace(
     eigh=scipy.linalg.eigh,
     diagonal=np.diagonal,
     take=lambda table, index: table[index],
+    csr=lambda data, indices, indptr, shape: csr_matrix((data, indices, indptr), shape=shape),
+    sparse_dot=matmul,
 )
 #: generators of random numbers: numpy's own, and the legacy one
 _new, _legacy = np.random.default_rng(SEED), np.random.RandomState(SEED)

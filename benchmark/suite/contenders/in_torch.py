@@ -74,6 +74,10 @@ class Torch(base.Contender):
             ),
             take=lambda table, index: functional.embedding(index, table),
             add_at=self.add_at,
+            csr=lambda data, indices, indptr, shape: torch.sparse_csr_tensor(
+                indptr, indices, data, shape
+            ),
+            sparse_dot=torch.sparse.mm,
             value_and_grad=self.value_and_grad,
             descend=self.descend,
         )

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from benchmark.suite.contenders import base
 from benchmark.suite.workload import SEED
 
-LETTERS = {"float32": "f", "float64": "d", "int64": "l"}
+LETTERS = {"float32": "f", "float64": "d", "int64": "l", "int32": "i"}
 RANKS = ("scalar", "vector", "matrix")
 
 
@@ -72,11 +72,16 @@ class Symbolic(base.Contender):
             svd=tensor.linalg.svd,
             eigh=tensor.linalg.eigh,
             diagonal=tensor.diagonal,
+            csr=lambda *vectors: self.sparse().CSR(*vectors),
+            sparse_dot=lambda x, w: self.sparse().structured_dot(x, w),
             value_and_grad=self.value_and_grad,
             descend=base.descend,
         )
         xp.layer_norm = partial(base.layer_norm, xp)
         return xp
+
+    def sparse(self):
+        return importlib.import_module(f"{self.library}.sparse")
 
     def value_and_grad(self, cost_of, *wrt):
         cost = cost_of(*wrt)

@@ -11,11 +11,12 @@ from benchmark.suite.workloads import (
     random,
     reductions,
     rows,
+    sparse,
     training,
 )
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
-    for module in (elementwise, reductions, rows, training, chains, lookup, linear, random)
+    for module in (elementwise, reductions, rows, training, chains, lookup, linear, random, sparse)
     for workload in module.WORKLOADS
 }

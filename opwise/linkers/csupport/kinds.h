@@ -10,6 +10,7 @@
 #include "nnet.h"
 #include "random.h"
 #include "reduce.h"
+#include "sparse.h"
 #include "view.h"
 
 typedef struct ow_kind {
@@ -69,6 +70,15 @@ static const ow_kind ow_kinds[] = {
     {"multinomial", ow_multinomial_prep, ow_multinomial_run, OW_STATIC},
     {"choice", ow_choice_prep, ow_choice_run, 0},
     {"ctc", ow_ctc_prep, ow_ctc_run, OW_STATIC | OW_CHECKED},
+    {"csr_product", ow_csr_product_prep, ow_csr_product_run, OW_STATIC},
+    {"csc_product", ow_csc_product_prep, ow_csc_product_run, 0},
+    {"usmm_csc", ow_usmm_prep, ow_usmm_run, OW_CHECKED},
+    {"product_gradient", ow_product_gradient_prep, ow_product_gradient_run, OW_STATIC},
+    {"sampling_dot", ow_sampling_dot_prep, ow_sampling_dot_run, OW_STATIC},
+    {"times_matrix", ow_times_matrix_prep, ow_times_matrix_run, OW_STATIC},
+    {"with_vector", ow_with_vector_prep, ow_with_vector_run, OW_STATIC},
+    {"add_dense", ow_add_dense_prep, ow_add_dense_run, OW_STATIC | OW_CHECKED},
+    {"data_gradient", ow_data_gradient_prep, ow_data_gradient_run, OW_STATIC},
     {NULL, NULL, NULL, 0},
 };
 

@@ -3,6 +3,7 @@
 #ifndef OW_SIMD_H
 #define OW_SIMD_H
 
+#include "compressed.h"
 #include "runtime.h"
 #include "simd_targets.h"
 
@@ -60,6 +61,8 @@ typedef struct ow_simd {
     int wide[2];          /* columns of a tile of gemm */
     int pack_columns[2];
     ow_mrg_fn mrg[2];     /* for float and double */
+    ow_sparse_product_fn sparse_product[2], sparse_scatter[2];
+    ow_sparse_dots_fn sparse_dots[2];
     /* what the hardware is measured with */
     void (*probe_add)(double *z, const double *x, const double *y, int64_t n);
     ow_rate_fn probe_rate[2][2];  /* for float and double; rounded twice, rounded once */

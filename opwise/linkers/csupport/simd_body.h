@@ -66,7 +66,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #define OW_SUM_BLOCK 256 /* terms of a sum for which a panel of y stays in the first cache */
 #define OW_PANELS 8      /* panels that are copied together, and stay in the second cache */
 
-/* a * b + c is rounded once here, as in every BLAS */
+/* a * b + c is rounded once here, as in every BLAS; products of sparse matrices do the same */
 #ifndef __clang__
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=fast")
@@ -75,12 +75,14 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #define OW_S f32
 #define OW_RATE ow_fused_rate
 #include "gemm_tiles.h"
+#include "sparse_rows.h"
 #include "probe_body.h"
 #undef OW_T
 #undef OW_S
 #define OW_T double
 #define OW_S f64
 #include "gemm_tiles.h"
+#include "sparse_rows.h"
 #include "probe_body.h"
 #undef OW_T
 #undef OW_S
@@ -99,6 +101,9 @@ const ow_simd OW_TABLE = {
     {2 * OW_VECTOR / (int)sizeof(float), 2 * OW_VECTOR / (int)sizeof(double)},
     {OW_PANELS * 2 * OW_VECTOR / (int)sizeof(float), OW_PANELS * 2 * OW_VECTOR / (int)sizeof(double)},
     OW_BOTH(ow_mrg),
+    OW_BOTH(ow_sparse_product),
+    OW_BOTH(ow_sparse_scatter),
+    OW_BOTH(ow_sparse_dots),
     ow_probe_add,
     {{ow_rate_f32, ow_fused_rate_f32}, {ow_rate_f64, ow_fused_rate_f64}},
 };

@@ -9,6 +9,7 @@ from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.navigators import EquilibriumOptimizer, TopoOptimizer
 from opwise.optimizers.passes import Optimizer, SeqOptimizer
 from opwise.optimizers.stages import optdb
+from opwise.sparse.type import SparseType
 from opwise.tensor.type import tensor_type
 
 #: a case takes its inputs by these names
@@ -27,6 +28,9 @@ TYPES = {
     "k": ("complex128", (False, False)),
     "n": ("int64", ()),
     "a": ("int64", (False,)),
+    "csr": SparseType("csr", "float64"),
+    "csc": SparseType("csc", "float64"),
+    "whole": SparseType("csr", "int32"),
 }
 _FOLDING = "topo_constant_folding"
 
@@ -63,7 +67,7 @@ def graph_before(build, before="", folding=True):
     """
     rewrites = registered()
     names = inspect.signature(build).parameters
-    inputs = [tensor_type(*TYPES[name])(name) for name in names]
+    inputs = [_type(name)(name) for name in names]
     outputs = build(*inputs)
     fgraph = FunctionGraph(inputs, outputs if isinstance(outputs, list) else [outputs])
     passes = [MergeOptimizer(), optdb["ShapeOpt"]]
@@ -73,6 +77,11 @@ def graph_before(build, before="", folding=True):
     with rewriting():
         SeqOptimizer(passes).optimize(fgraph)
     return fgraph
+
+
+def _type(name):
+    found = TYPES[name]
+    return tensor_type(*found) if isinstance(found, tuple) else found
 
 
 def times_applied(name, build, before=""):

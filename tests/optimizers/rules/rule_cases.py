@@ -6,6 +6,7 @@ A new rule needs a line here (``test_every_rule``); what it makes of graphs is t
 import numpy as np
 
 import opwise.tensor as T
+from opwise import sparse
 from opwise.compile.fromgraph import OpFromGraph
 from opwise.gradient import grad
 from opwise.scalar.op import OPS
@@ -831,6 +832,96 @@ RULES = {
         lambda x, y: linalg.trace(T.dot(x, y)),
         lambda x, y: [linalg.trace(T.dot(x, y)), T.dot(x, y)],
         "merge1",
+    ),
+    "local_csm_properties_csm": (
+        lambda u, i: list(sparse.csm_properties(sparse.CSR(u, i[0], i[1], i[2]))),
+        lambda csr: list(sparse.csm_properties(csr)),
+        "",
+    ),
+    "local_dense_from_sparse_sparse_from_dense": (
+        lambda x: sparse.csr_from_dense(x).toarray(),
+        lambda csr: csr.toarray(),
+        "",
+    ),
+    "local_csm_grad_c": (
+        lambda csr: sparse.csm_grad()(*sparse.csm_properties(csr), *sparse.csm_properties(csr)),
+        lambda whole: sparse.csm_grad()(*[*sparse.csm_properties(whole)] * 2),
+        "",
+    ),
+    "local_entries": (
+        lambda csr: -csr,
+        lambda csr: csr.astype("complex64"),
+        "",
+    ),
+    "local_mul_s_d": (
+        lambda csc, x: csc * x,
+        lambda whole, i: whole * i,
+        "",
+    ),
+    "local_mul_s_v": (
+        lambda csr, u: sparse.mul_s_v(csr, u),
+        lambda whole, i: sparse.mul_s_v(whole, i[0]),
+        "",
+    ),
+    "local_structured_add_s_v": (
+        lambda csr, u: sparse.structured_add_s_v(csr, u),
+        lambda csc, u: sparse.structured_add_s_v(csc, u),
+        "",
+    ),
+    "local_scale": (
+        lambda csc, u: sparse.col_scale(csc, u),
+        lambda csc, f: sparse.col_scale(csc, f[0]),
+        "",
+    ),
+    "local_add_s_s_data": (
+        lambda csr: sparse.add_s_s_data(csr, csr),
+        lambda whole: sparse.add_s_s_data(whole, whole),
+        "",
+    ),
+    "local_sp_sum": (
+        lambda csr: sparse.sp_sum(csr, axis=0),
+        lambda whole: sparse.sp_sum(whole, axis=0),
+        "",
+    ),
+    "local_structured_dot": (
+        lambda csr, x: sparse.structured_dot(csr, x),
+        lambda csr, csc: sparse.structured_dot(csr, csc),
+        "",
+    ),
+    "local_usmm": (
+        lambda csc, x, y: y - 2 * sparse.dot(csc, x),
+        lambda csc, x, y: y - x * sparse.dot(csc, x),
+        "",
+    ),
+    "local_usmm_csx": (
+        lambda csc, x, y: sparse.usmm(np.float64(2), csc, x, y),
+        lambda csc, x, y: sparse.usmm(np.float64(2), x, csc, y),
+        "",
+    ),
+    "local_usmm_csc_dense_inplace": (
+        lambda csc, x, y: sparse.usmm(np.float64(2), csc, x, T.exp(y)),
+        lambda csc, x, y: y + csc,
+        "local_usmm_csx",
+    ),
+    "local_sampling_dot_csr": (
+        lambda x, y, csr: sparse.sampling_dot(x, y, csr),
+        lambda x, y, csc: sparse.sampling_dot(x, y, csc),
+        "",
+    ),
+    "local_inplace_remove0": (
+        lambda csr: sparse.remove0(-csr),
+        lambda csr: sparse.remove0(csr),
+        "add_destroy_handler",
+    ),
+    "local_inplace_addsd_ccode": (
+        lambda csr, x: csr + T.exp(x),
+        lambda csr, f: csr + T.exp(f),
+        "add_destroy_handler",
+    ),
+    "local_addsd_ccode": (
+        lambda csr, x: csr + x,
+        lambda csr: csr + csr,
+        "",
     ),
     "local_pow_specialize_device": (
         lambda x: x**5,

@@ -1,0 +1,105 @@
+"""The lowerings of sparse Ops to C steps; ``opwise.sparse`` loads this module."""
+
+from __future__ import annotations
+
+from opwise.graph.apply import Apply
+from opwise.graph.variable import Variable
+from opwise.linkers.kernels import Kernels
+from opwise.linkers.lowering import CStep, c_lowering
+from opwise.sparse.compressed import (
+    AddSD_ccode,
+    CSMGradC,
+    MulSDCSC,
+    MulSDCSR,
+    MulSVCSR,
+    MulSVRows,
+    SamplingDotCSR,
+    StructuredAddSVCSR,
+    StructuredDotCSC,
+    StructuredDotCSR,
+    StructuredDotGradCSC,
+    StructuredDotGradCSR,
+    UsmmCscDense,
+)
+
+
+def _step(
+    node: Apply, kind: str, indices: int, floats: tuple[int, ...], ints: tuple[int, ...] = ()
+) -> CStep | None:
+    """Return a step if the floats have the dtype of the output, and the indices one that C has.
+
+    indices: the position of the input with the indices, which that with the indptr follows.
+    """
+    dtype = node.outputs[0].type.dtype
+    fit = dtype in ("float32", "float64") and all(
+        node.inputs[i].type.dtype == dtype for i in floats
+    )
+    return CStep(kind, ints) if fit and _are_indices(node.inputs[indices : indices + 2]) else None
+
+
+def _are_indices(variables: list[Variable]) -> bool:
+    return all(v.type.dtype in ("int32", "int64") for v in variables)
+
+
+def _are_integers(*variables: Variable) -> bool:
+    return all(v.type.dtype.startswith(("int", "uint")) for v in variables)
+
+
+@c_lowering(StructuredDotCSR)
+def csr_product(node: Apply, kernels: Kernels) -> CStep | None:
+    return _step(node, "csr_product", 1, (0, 3)) if _are_integers(*node.inputs[4:]) else None
+
+
+@c_lowering(StructuredDotCSC)
+def csc_product(node: Apply, kernels: Kernels) -> CStep | None:
+    return _step(node, "csc_product", 1, (0, 4)) if _are_integers(node.inputs[3]) else None
+
+
+@c_lowering(UsmmCscDense)
+def usmm(node: Apply, kernels: Kernels) -> CStep | None:
+    if not _are_integers(node.inputs[4]):
+        return None
+    return _step(node, "usmm_csc", 2, (0, 1, 5, 6), (int(node.op.inplace),))
+
+
+@c_lowering(StructuredDotGradCSC, StructuredDotGradCSR)
+def product_gradient(node: Apply, kernels: Kernels) -> CStep | None:
+    return _step(node, "product_gradient", 0, (2, 3), (int(node.op.format == "csc"),))
+
+
+@c_lowering(SamplingDotCSR)
+def sampling_dot(node: Apply, kernels: Kernels) -> CStep | None:
+    return _step(node, "sampling_dot", 3, (0, 1, 2)) if _are_integers(node.inputs[5]) else None
+
+
+@c_lowering(MulSDCSC, MulSDCSR)
+def times_matrix(node: Apply, kernels: Kernels) -> CStep | None:
+    return _step(node, "times_matrix", 1, (0, 3), (int(node.op.format == "csc"),))
+
+
+@c_lowering(MulSVCSR)
+def times_column(node: Apply, kernels: Kernels) -> CStep | None:
+    return _step(node, "with_vector", 1, (0, 3), (0, 0))
+
+
+@c_lowering(MulSVRows)
+def times_row(node: Apply, kernels: Kernels) -> CStep | None:
+    return _step(node, "with_vector", 1, (0, 3), (0, 1))
+
+
+@c_lowering(StructuredAddSVCSR)
+def plus_column(node: Apply, kernels: Kernels) -> CStep | None:
+    return _step(node, "with_vector", 1, (0, 3), (1, 0))
+
+
+@c_lowering(AddSD_ccode)
+def add_dense(node: Apply, kernels: Kernels) -> CStep | None:
+    ints = (int(node.op.inplace), int(node.op.format == "csc"))
+    return _step(node, "add_dense", 1, (0, 3), ints)
+
+
+@c_lowering(CSMGradC)
+def data_gradient(node: Apply, kernels: Kernels) -> CStep | None:
+    if not _are_indices(node.inputs[5:7]) or not _are_integers(node.inputs[3]):
+        return None
+    return _step(node, "data_gradient", 1, (4,))

@@ -1,0 +1,97 @@
+"""Sparse matrices side by side and above each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
+from opwise.scalar import dtypes
+from opwise.sparse.convert import SparseFromDense, dense_from_sparse
+from opwise.sparse.type import SparseType
+from opwise.sparse.variable import (
+    _is_sparse_variable,
+    as_compressed,
+    as_sparse_variable,
+    continuous_dtypes,
+)
+from opwise.tensor.join import Split, stack
+
+
+class HStack(Op):
+    """Sparse matrices side by side, as a matrix of ``format`` (default: csc) and ``dtype``."""
+
+    __props__ = ("format", "dtype")
+    #: the dimension along which the matrices follow each other
+    axis = 1
+
+    def __init__(self, format=None, dtype=None):
+        self.format = "csc" if format is None else format
+        if dtype is None:
+            raise ValueError("The output dtype must be specified.")
+        self.dtype = dtype
+
+    def make_node(self, *mat):
+        if not mat:
+            raise ValueError("Cannot join an empty list of sparses.")
+        out = SparseType(dtype=self.dtype, format=self.format)
+        return Apply(self, [as_compressed(x) for x in mat], [out.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        import scipy.sparse
+
+        join = scipy.sparse.hstack if self.axis else scipy.sparse.vstack
+        made = join(inputs, format=self.format, dtype=self.dtype)
+        output_storage[0][0] = SparseType.format_cls[self.format](made)
+
+    def grad(self, inputs, output_gradients):
+        (gz,) = output_gradients
+        if _is_sparse_variable(gz):
+            gz = dense_from_sparse(gz)
+        lengths = stack([x.shape[self.axis] for x in inputs])
+        parts = Split(len(inputs))(gz, self.axis, lengths, return_list=True)
+        return [
+            SparseFromDense(self.format)(part)
+            if x.type.dtype in continuous_dtypes
+            else x.zeros_like(dtype=part.type.dtype)
+            for x, part in zip(inputs, parts, strict=True)
+        ]
+
+    def infer_shape(self, node, shapes):
+        total = sum(shape[self.axis] for shape in shapes[1:]) + shapes[0][self.axis]
+        return [(shapes[0][0], total) if self.axis else (total, shapes[0][1])]
+
+    def __str__(self):
+        return f"{type(self).__name__}({self.format},{self.dtype})"
+
+
+class VStack(HStack):
+    """Sparse matrices above each other, as a matrix of ``format`` (default: csc) and ``dtype``."""
+
+    axis = 0
+
+
+def _stacked(op, blocks, format, dtype):
+    blocks = [as_sparse_variable(block) for block in blocks]
+    if not blocks:
+        raise TypeError("Cannot join an empty list of sparses.")
+    if dtype is None:
+        dtype = dtypes.upcast(*(block.type.dtype for block in blocks))
+    return op(format=format, dtype=dtype)(*blocks)
+
+
+def hstack(blocks: Sequence[Any], format: str | None = None, dtype: str | None = None) -> Any:
+    """Return sparse matrices side by side. Its gradient is regular.
+
+    format: of the result (default: csc). dtype: of the result (default: the one that holds all).
+    """
+    return _stacked(HStack, blocks, format, dtype)
+
+
+def vstack(blocks: Sequence[Any], format: str | None = None, dtype: str | None = None) -> Any:
+    """Return sparse matrices above each other. Its gradient is regular.
+
+    format: of the result (default: csc). dtype: of the result (default: the one that holds all).
+    """
+    return _stacked(VStack, blocks, format, dtype)

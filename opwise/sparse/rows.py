@@ -1,0 +1,75 @@
+"""Sparse matrices made of rows: the gradient by the rows that a program indexes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.null import disconnected_type
+from opwise.graph.op import Op
+from opwise.sparse.type import SparseType
+from opwise.sparse.variable import integer_dtypes
+from opwise.tensor.advanced_subtensor import advanced_subtensor1
+from opwise.tensor.shape import shape
+from opwise.tensor.variable import as_tensor_variable
+
+
+class ConstructSparseFromList(Op):
+    """The CSC matrix of the shape of ``x`` with the rows of ``values`` added to its rows ``ilist``.
+
+    x and values are dense matrices; only the shape of x is read.
+    """
+
+    __props__ = ()
+
+    def make_node(self, x, values, ilist):
+        x, values, ilist = map(as_tensor_variable, (x, values, ilist))
+        if ilist.type.dtype not in integer_dtypes:
+            raise TypeError(f"index must be integers: {ilist} has dtype {ilist.type.dtype}")
+        if ilist.type.ndim != 1:
+            raise TypeError(f"index must be vector: {ilist} has {ilist.type.ndim} dimensions")
+        if x.type.ndim != 2:
+            raise TypeError(f"cannot create a sparse matrix with {x.type.ndim} dimensions")
+        if values.type.ndim != 2:
+            raise TypeError(
+                f"cannot create a sparse matrix from values with {values.type.ndim} ndim"
+            )
+        return self._node(shape(x), values, ilist)
+
+    def _node(self, lengths, values, ilist):
+        out = SparseType(format="csc", dtype=values.type.dtype)
+        return Apply(self, [lengths, values, ilist], [out.make_variable()])
+
+    def perform(self, node, inputs, output_storage):
+        lengths, values, ilist = inputs
+        n, columns = values.shape
+        if n != len(ilist):
+            raise AssertionError(f"there are {n} rows of values, but {len(ilist)} indices")
+        rows = ilist.astype(np.int64)
+        rows = np.where(rows < 0, rows + lengths[0], rows)
+        if n and (rows.min() < 0 or rows.max() >= lengths[0]):
+            raise IndexError(
+                f"index out of bounds: rows {ilist} of a matrix with {lengths[0]} rows"
+            )
+        parts = (values.T.ravel(), np.tile(rows, columns), np.arange(columns + 1) * n)
+        output_storage[0][0] = SparseType.format_cls["csc"](parts, shape=tuple(lengths))
+
+    def infer_shape(self, node, shapes):
+        lengths = node.inputs[0]
+        return [(lengths[0], lengths[1])]
+
+    def connection_pattern(self, node):
+        return [[False], [True], [False]]
+
+    def grad(self, inputs, output_gradients):
+        (gz,) = output_gradients
+        rows = advanced_subtensor1(gz.toarray(), inputs[2])
+        return [disconnected_type.make_variable(), rows, disconnected_type.make_variable()]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[1] is None:
+            return [None]
+        return self._node(inputs[0], eval_points[1], inputs[2]).outputs
+
+
+construct_sparse_from_list = ConstructSparseFromList()
