@@ -14,7 +14,8 @@ import numpy as np
 
 from opwise.errors import MISSING, lacks
 
-_GRAPH = ("variable", "apply", "op", "type", "fgraph", "features", "traversal", "null", "testvalue")
+_GRAPH = ("variable", "apply", "op", "type", "fgraph", "features", "traversal", "null", "testvalue",
+          "clinker", "enums", "params", "externalop")
 _OPTIMIZERS = ("rule", "database", "passes", "navigators", "pattern", "merge", "stages")
 _TENSOR_RULES = ("rule", "stages", "passes", "shapefeature", "folding", "rules.blas",
                  "rules.fusion", "rules.inplace")  # fmt: skip
@@ -30,6 +31,7 @@ _GOF = (
     "opwise.linkers.base",
     "opwise.linkers.wrap",
     "opwise.linkers.storage",
+    "opwise.scalar.cdata",
     "opwise.errors",
 )
 _COMPILE = (
@@ -85,11 +87,13 @@ MADE = {
     "theano.gof.op": _GOF,
     "theano.gof.opt": _GOF,
     "theano.gof.optdb": _GOF,
+    "theano.gof.params_type": ("opwise.graph.params", "opwise.graph.enums"),
     "theano.gof.sched": _GOF,
     "theano.gof.toolbox": _GOF,
     "theano.gof.type": _GOF,
     "theano.gof.utils": _GOF,
     "theano.gof.vm": _GOF,
+    "theano.gof.wrapper": ("opwise.graph.params",),
     "theano.misc": (),
     "theano.misc.safe_asarray": ("theano._aliases",),
     "theano.printing": ("opwise.graph.printing", "opwise.graph.drawing", "opwise.tensor.printing"),

@@ -7,7 +7,7 @@ interpreter runs the same scalar program, chunk by chunk, over loops that are bu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from opwise.errors import CompileError
 from opwise.graph import provenance
@@ -59,6 +59,14 @@ def as_program(
     return (Instruction(op, tuple(range(n)), out_dtypes[0]),), (n,)
 
 
+class Compiled(Protocol):
+    """Code of a user that is compiled between ``start`` and ``finish``."""
+
+    def start(self, builds: dict[str, cbuild.Build]) -> None: ...
+
+    def finish(self) -> cbuild.BuildReport: ...
+
+
 class Kernels:
     """Gives loops to the lowerings of one function; ``finish`` compiles those that were given."""
 
@@ -68,6 +76,9 @@ class Kernels:
             cbuild.warn_of_compiler()
         self._loops: dict[tuple[Any, ...], Loop] = {}
         self._builds: list[tuple[list[Loop], cbuild.Build]] | None = None
+        self._codes: list[Compiled] = []
+        #: builds of users' code by key: equal Applys share one
+        self._shared: dict[str, cbuild.Build] = {}
         #: what the cache and the compiler did, after ``finish``
         self.report: cbuild.BuildReport | None = None
 
@@ -146,14 +157,23 @@ class Kernels:
         self._loops[key] = loop
         return loop
 
+    def add(self, code: Compiled) -> None:
+        """Compile the code of a user too."""
+        self._codes.append(code)
+
     def start(self) -> list[tuple[list[Loop], cbuild.Build]]:
-        """Start to compile the loops that the cache lacks; return the builds."""
+        """Start to compile what the cache lacks; return the builds of loops."""
+        for code in self._codes:
+            code.start(self._shared)
         shares = _shares(list(self._loops.values())) if self.generate else []
         self._builds = [(wanted, cbuild.Build(source_text(wanted))) for wanted in shares]
         return self._builds
 
     def finish(self) -> None:
-        """Wait for the loops; the interpreter runs those that could not be compiled."""
+        """Wait for the compilers; the interpreter runs loops that could not be compiled.
+
+        Raises CompileError for the code of users.
+        """
         builds = self.start() if self._builds is None else self._builds
         failure = None
         for wanted, build in builds:
@@ -162,7 +182,7 @@ class Kernels:
             except CompileError as e:
                 failure = e
                 continue
-            self.report = report if self.report is None else self.report + report
+            self._note(report)
             for loop in wanted:
                 assert loop.name is not None
                 loop.address = library.symbol(loop.name)
@@ -175,6 +195,11 @@ class Kernels:
         for loop in self._loops.values():
             if not loop.address:
                 _interpret(loop)
+        for code in self._codes:
+            self._note(code.finish())
+
+    def _note(self, report: cbuild.BuildReport) -> None:
+        self.report = report if self.report is None else self.report + report
 
 
 def _interpret(loop: Loop) -> None:
