@@ -394,19 +394,19 @@ cdef class VM:
             PyErr_CheckSignals()
         return 0
 
-    cdef _perform(self, int k):
+    cdef int _perform(self, int k) except -1:
         """Call ``perform`` of a step on Python values."""
         cdef int i
         perform = self.performs[k]
         if type(perform) is ObjectCode:
-            self._run_objects(k, <ObjectCode>perform)
-            return
+            return self._run_objects(k, <ObjectCode>perform)
         ins, outs = <tuple>self.storages[k]
         inputs = [self._value(i) for i in ins]
         storage = [[None] for _ in outs]
         perform(self.nodes[k], inputs, storage)
         for position, (i, result) in enumerate(zip(outs, storage)):
             self._accept(k, position, i, result[0])
+        return 0
 
     cdef int _run_objects(self, int k, ObjectCode code) except -1:
         """Run the compiled code of a step on Python values."""
@@ -426,6 +426,8 @@ cdef class VM:
 
     cdef int _accept(self, int k, int position, int i, object value) except -1:
         """Let slot ``i`` hold what step ``k`` computed as its output number ``position``."""
+        if PyArray_CheckExact(value) and PyArray_ISWRITEABLE(value) and self.slots[i].buf == NULL:
+            return self._load(i, value)
         if value is None and self.slots[i].typenum >= 0:
             raise ValueError(f"{self.nodes[k].op} did not compute its output")
         if _read_only(value) and not self.nodes[k].op.view_map.get(position):
