@@ -8,8 +8,9 @@ from typing import Any
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers import opwise_c
-from opwise.linkers.kernels import Kernels
-from opwise.linkers.lowering import CStep, c_lowering, plain
+from opwise.linkers.kernels import Kernels, Loop
+from opwise.linkers.lowering import AnyStep, CStep, c_lowering, plain
+from opwise.linkers.userops import reduction
 from opwise.scalar import csource
 from opwise.scalar.composite import Composite, Instruction
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
@@ -51,7 +52,12 @@ def elemwise(node: Apply, kernels: Kernels) -> CStep | None:
         return None
     inplace = [node.op.inplace_pattern.get(k, -1) for k in range(len(node.outputs))]
     ints = (ndim, *inplace, *map(_mask, patterns), loop.broadcast)
-    return CStep("elemwise", ints, (_nanoseconds(node, node.outputs),), loop=loop)
+    return CStep("elemwise", ints, (_shared_work(loop, _nanoseconds(node, node.outputs)),), loop=loop)
+
+
+def _shared_work(loop: Loop, nanoseconds: float) -> float:
+    """Return the time per element as it counts for threads: a loop that needs the GIL runs in one."""
+    return 0.0 if loop.needs_gil else nanoseconds
 
 
 def _operands(node: Apply) -> tuple[int, list[tuple[bool, ...]], list[int], list[int]]:
@@ -232,9 +238,11 @@ def _axis_mask(axis: Sequence[int] | None, ndim: int) -> int:
 
 
 @c_lowering(CAReduce)
-def ca_reduce(node: Apply, kernels: Kernels) -> CStep | None:
+def ca_reduce(node: Apply, kernels: Kernels) -> AnyStep | None:
     x, out = node.inputs[0], node.outputs[0]
-    if node.op.scalar_op.row is None or not plain(x, out):
+    if node.op.scalar_op.row is None:
+        return reduction.lower(node, kernels, _accumulator(node.op, out))
+    if not plain(x, out):
         return None
     ints = _reduction(node.op, x, out)
     if ints is None:
@@ -263,7 +271,7 @@ def map_reduce(node: Apply, kernels: Kernels) -> CStep | None:
     if loop is None:
         return None
     ints = (*ints, *map(_mask, patterns), loop.broadcast)
-    return CStep("reduce", ints, (_nanoseconds(node),), loop=loop)
+    return CStep("reduce", ints, (_shared_work(loop, _nanoseconds(node)),), loop=loop)
 
 
 def _accumulator(op: CAReduce, out: Variable) -> str:

@@ -104,3 +104,11 @@ cdef int _raise_pending() except -1:
     if PyErr_Occurred() != NULL:
         return -1
     return 0
+
+
+cdef object _pending():
+    """Return the exception that C code has set."""
+    try:
+        _raise_pending()
+    except BaseException as e:
+        return e

@@ -115,6 +115,9 @@ cdef class VM:
                 flags.append(0)
                 continue
             self._set_kind(s, kind, flags)
+            s.raises = getattr(keep, "needs_gil", False)
+            if s.raises:
+                flags.append(flags.pop() & ~(OW_TOTAL | OW_CHECKED))
             s.ints = self._longs(ints)
             s.reals = self._doubles(reals)
             s.loop = <ow_loop><uintptr_t>loop
@@ -367,6 +370,8 @@ cdef class VM:
             if ow_is_long(s):
                 return self._run_long(k)
             rc = s.run(s)
+            if s.raises and PyErr_Occurred() != NULL:
+                self._fail(k, _pending())
         if rc != 0:
             self._fail(k, self._exception(rc))
         return 0
@@ -386,6 +391,8 @@ cdef class VM:
             ow_watch_begin(look)
             rc = s.run(s)
             stopped = ow_watch_end()
+        if s.raises and PyErr_Occurred() != NULL:
+            self._fail(k, _pending())
         if stopped:
             _raise_interrupt()
         if rc != 0:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from typing import Any
 
 from opwise.errors import CompileError, MethodNotDefined, with_message
 from opwise.graph import provenance
 from opwise.graph.apply import Apply, NoParams
+from opwise.graph.op import Op
 from opwise.linkers import cbuild, opwise_c
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import ObjectStep, for_c_code
 from opwise.linkers.userops import recipe, source
+from opwise.linkers.userops.complaints import complaints, where
 from opwise.linkers.userops.python import makes_thunks, prepare, runs_in_python
-
-#: the most errors of the compiler that a message shows
-_MOST_ERRORS = 3
-
 
 @for_c_code
 def lower(node: Apply, kernels: Kernels) -> ObjectStep | None:
@@ -41,7 +37,7 @@ def lower_c_code(node: Apply, kernels: Kernels) -> ObjectStep | None:
     prepare(node, {}, {}, "c")
     try:
         code = UserCode(node)
-    except MethodNotDefined as e:
+    except (MethodNotDefined, NotImplementedError) as e:
         if has_perform:
             return None
         raise NotImplementedError(
@@ -78,12 +74,14 @@ _loaded: set[opwise_c.Library] = set()
 class UserCode:
     """The C++ code of an Apply, compiled between ``start`` and ``finish``.
 
-    Raises MethodNotDefined if a method that is needed is not defined.
+    owner: the operation whose code it has (default: the Op). Raises MethodNotDefined if a method
+    that is needed is not defined.
     """
 
-    def __init__(self, node: Apply) -> None:
+    def __init__(self, node: Apply, owner: Op | None = None) -> None:
         self.node = node
         op = node.op
+        self.owner: Op = owner or op
         params = node.run_params()
         self.params = params if params is NoParams else op.params_type.filter(params)
         self.source = source.of_apply(node, params)
@@ -126,42 +124,13 @@ class UserCode:
             raise with_message(e, f"{e}\n{text}{_made_at(node)}", text) from e
 
     def _who(self) -> str:
-        return f"{self.node.op} ({where(type(self.node.op))})"
+        return f"{self.owner} ({where(type(self.owner))})"
 
     def _explained(self, e: CompileError) -> str:
-        """Return a message with the compiler's errors, each with the line of the user's code."""
-        found = list(dict.fromkeys(self._complaints(e.messages)))
-        shown = "\n".join(found[:_MOST_ERRORS]) or f"  {e}"
-        more = len(found) - _MOST_ERRORS
-        if more > 0:
-            shown += f"\n  and {more} more"
         return (
-            f"The C++ code of {self._who()} does not compile:\n{shown}\n"
-            f"Apply: {self.node}{_made_at(self.node)}"
+            f"The C++ code of {self._who()} does not compile:\n"
+            f"{complaints(e, self.source.parts)}\nApply: {self.node}{_made_at(self.node)}"
         )
-
-    def _complaints(self, messages: str) -> list[str]:
-        complaints = []
-        for match in re.finditer(
-            r"^(?P<file>[^\n:]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$",
-            messages, re.MULTILINE,
-        ):  # fmt: skip
-            name, number = match["file"], int(match["line"])
-            text = f"  {name}, line {number}: {match['text']}"
-            lines = self.source.parts.get(name, "").splitlines()
-            if 0 < number <= len(lines):
-                text += f"\n    {lines[number - 1].strip()}"
-            complaints.append(text)
-        return complaints
-
-
-def where(cls: type) -> str:
-    """Return the file and the line of a class, as Python's tracebacks write them."""
-    try:
-        _, line = inspect.getsourcelines(cls)
-        return f'File "{inspect.getsourcefile(cls)}", line {line}'
-    except (OSError, TypeError):
-        return f"class {cls.__module__}.{cls.__qualname__}"
 
 
 def why_python(node: Apply) -> str | None:

@@ -9,6 +9,7 @@ from opwise.graph.apply import Apply, NoParams
 from opwise.graph.op import Op
 from opwise.graph.variable import Variable
 from opwise.linkers.storage import Storage
+from opwise.scalar import usercode
 
 #: (Apply, values of its inputs, storages of its outputs)
 PythonCode = Callable[[Apply, Sequence[Any], Sequence[Storage]], Any]
@@ -23,6 +24,8 @@ def makes_thunks(op: Op) -> bool:
 
 def runs_in_python(op: Op) -> bool:
     """Return whether an Op can run without the C of a linker."""
+    if usercode.is_c_only(getattr(op, "scalar_op", None)):
+        return False
     return type(op).perform is not Op.perform or makes_thunks(op)
 
 

@@ -34,10 +34,13 @@ def system_includes() -> tuple[str, ...]:
     return tuple(f"-I{folder}" for folder in folders)
 
 
-def of_owners(owners: Sequence[Any], text: str, versions: Iterable[Any]) -> Recipe:
+def of_owners(
+    owners: Sequence[Any], text: str, versions: Iterable[Any], more: Sequence[str] = ()
+) -> Recipe:
     """Return how to compile a text of Ops and Types.
 
-    versions: what their ``c_code_cache_version`` says. Raises CompileError without a C++ compiler.
+    versions: what their ``c_code_cache_version`` says. more: flags after those of all code of users.
+    Raises CompileError without a C++ compiler.
     """
     path = cbuild.cxx_compiler()
     if path is None:
@@ -48,7 +51,7 @@ def of_owners(owners: Sequence[Any], text: str, versions: Iterable[Any]) -> Reci
 
     folders = all_of("c_header_dirs")
     unwanted = set(all_of("c_no_compile_args", None))
-    wanted = [*FLAGS, *all_of("c_compile_args", None), *cbuild.extra_flags()]
+    wanted = [*FLAGS, *more, *all_of("c_compile_args", None), *cbuild.extra_flags()]
     link_folders = all_of("c_lib_dirs")
     return Recipe(
         path,

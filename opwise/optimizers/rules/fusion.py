@@ -12,7 +12,7 @@ from opwise.config import config
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Variable
 from opwise.optimizers.passes import Optimizer
-from opwise.scalar import csource, loops
+from opwise.scalar import csource, loops, usercode
 from opwise.scalar.composite import Composite, Instruction, append_inlined
 from opwise.scalar.op import Cast
 from opwise.tensor.elemwise import Elemwise
@@ -351,7 +351,9 @@ def _has_c(op, node):
     if isinstance(op, Composite | Cast):
         return True
     row = op.row
-    return row is not None and row.c_expression(row.compute_dtype(dtypes, out)) is not None
+    if row is None:
+        return usercode.function_of(op, tuple(dtypes), out) is not None
+    return row.c_expression(row.compute_dtype(dtypes, out)) is not None
 
 
 def _n_instructions(node):

@@ -188,6 +188,18 @@ static inline int ow_caught(const char *what)
         failed = ow_caught("of unknown type");                                                       \
     }
 
+/* A loop that holds the GIL while it runs another one. */
+#define OW_WITH_GIL(name, loop)                                                                      \
+    __attribute__((visibility("default"))) void name(const void *ctx, char **p, const ow_i64 *st,    \
+                                                     ow_i64 n)                                       \
+    {                                                                                                \
+        PyGILState_STATE state = PyGILState_Ensure();                                                \
+        int failed = 0;                                                                              \
+        OW_TRY(loop(ctx, p, st, n);)                                                                 \
+        (void)failed;                                                                                \
+        PyGILState_Release(state);                                                                   \
+    }
+
 /* The functions of a library that opwise_c.ObjectCode calls. */
 #define OW_FUNCTIONS(type)                                                                           \
     extern "C" __attribute__((visibility("default"))) void ow_user_free(void *p)                      \
