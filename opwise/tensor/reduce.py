@@ -168,6 +168,11 @@ class CAReduce(Op):
         axes = _axis_list(axis)
         self.axis = axes if axes is None else tuple(sorted(set(axes)))
 
+    @property
+    def identity(self):
+        """The result without any element, if a user's operation has one; else None."""
+        return getattr(self.scalar_op, "identity", None) if self.scalar_op.row is None else None
+
     def make_node(self, x):
         x = as_tensor_variable(x)
         op = self._for(x)
@@ -218,6 +223,9 @@ class CAReduce(Op):
         ufunc = None if row is None else _UFUNCS.get(row.name)
         if ufunc is not None and self.of_nothing is not None:
             return ufunc.reduce(x, axis=axes, dtype=dtype, initial=self.of_nothing)
+        if ufunc is None and self.identity is not None and x.size == 0:
+            kept = [n for i, n in enumerate(x.shape) if i not in axes]
+            return np.full(kept, self.identity, dtype)
         if ufunc is None or ufunc.identity is None:
             check_not_empty(x, axes, self.scalar_op)
         if ufunc is not None:

@@ -11,7 +11,7 @@ from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import ObjectStep
 from opwise.linkers.userops.code import UserCode
 from opwise.linkers.userops.python import runs_in_python
-from opwise.scalar import usercode
+from opwise.scalar import csource, usercode
 from opwise.scalar.cinterface import c_type
 from opwise.scalar.usercode import UserFunction
 
@@ -25,7 +25,7 @@ _CODE = """\
         step[k] = PyArray_STRIDE({x}, order[k]);
         (k < nkept ? total : count) *= shape[k];
     }}
-    if (count == 0 && total != 0) {{
+    if (count == 0 && total != 0 && !{has_identity}) {{
         for (int k = nkept; k < nd; k++)
             if (shape[k] == 0) {{
                 PyErr_Format(PyExc_ValueError, "Input of CAReduce{{%s}} has zero-size on axis %d",
@@ -40,8 +40,10 @@ _CODE = """\
         if (!{z}) {fail}
     }}
     {out} *to = ({out} *)PyArray_DATA({z});
+    for (npy_intp i = 0; count == 0 && i < total; i++)
+        to[i] = ({out}){identity};
     const char *from = (const char *)PyArray_DATA({x});
-    for (npy_intp i = 0; i < total; i++) {{
+    for (npy_intp i = 0; count != 0 && i < total; i++) {{
         {acc} acc = ({acc})*(const {element} *)from;
         for (npy_intp j = 1; j < count; j++) {{
             for (int k = nd - 1; k >= nkept; k--) {{
@@ -109,6 +111,8 @@ class _Reduction(Op):
             acc=c_type(self.acc),
             element=c_type(node.inputs[0].type.dtype),
             function=self.function.name,
+            has_identity=int(self.reduce.identity is not None),
+            identity=csource.literal(self.reduce.identity or 0, out),
             may_fail=int(self.function.needs_gil),
         )
 
