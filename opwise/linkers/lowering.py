@@ -76,15 +76,15 @@ def c_lowering(*op_classes: type) -> Callable[[Lowering], Lowering]:
     return register
 
 
-def for_c_code(lowering: Lowering) -> Lowering:
-    """Register the lowering of Ops that define ``c_code``."""
-    global _c_code_lowering
-    _c_code_lowering = lowering
+def register_c_code(lowering: Lowering, why_python: Callable[[Apply], str]) -> None:
+    """Register the lowering of Ops that define ``c_code``, and why an Apply of one has no C."""
+    global _c_code_lowering, _why_python
+    _c_code_lowering, _why_python = lowering, why_python
     _found.clear()
-    return lowering
 
 
 _c_code_lowering: Lowering | None = None
+_why_python: Callable[[Apply], str] | None = None
 
 
 def _lowering_of(cls: type) -> Lowering | None:
@@ -122,6 +122,8 @@ def c_step(node: Apply, kernels: Kernels) -> AnyStep | None:
 def why_not(node: Apply) -> str:
     """Return why an Apply does not run in C, in a few words for a profile."""
     cls = type(node.op)
+    if runs_c_code(node.op) and _why_python is not None:
+        return _why_python(node)
     if not any(c in _lowerings for c in cls.__mro__):
         return f"{cls.__name__} has no C implementation"
     for var in (*node.inputs, *node.outputs):

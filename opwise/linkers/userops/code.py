@@ -10,12 +10,11 @@ from opwise.graph.apply import Apply, NoParams
 from opwise.graph.op import Op
 from opwise.linkers import cbuild, opwise_c
 from opwise.linkers.kernels import Kernels
-from opwise.linkers.lowering import ObjectStep, for_c_code
+from opwise.linkers.lowering import ObjectStep, register_c_code
 from opwise.linkers.userops import recipe, source
 from opwise.linkers.userops.complaints import complaints, where
 from opwise.linkers.userops.python import makes_thunks, prepare, runs_in_python
 
-@for_c_code
 def lower(node: Apply, kernels: Kernels) -> ObjectStep | None:
     """Return the step that runs the ``c_code`` of an Apply, or None if ``perform`` is to run.
 
@@ -133,9 +132,11 @@ class UserCode:
         )
 
 
-def why_python(node: Apply) -> str | None:
-    """Return why an Op with ``c_code`` runs ``perform``, in a few words; None: it has no c_code."""
+def why_python(node: Apply) -> str:
+    """Return why an Op with ``c_code`` runs ``perform``, in a few words for a profile."""
     op: Any = node.op
+    if makes_thunks(op):
+        return "the Op makes its own thunk"
     if not op._op_use_c_code:
         return "_op_use_c_code is False"
     if _is_unready(node):
@@ -144,4 +145,9 @@ def why_python(node: Apply) -> str | None:
         source.of_apply(node, node.run_params())
     except MethodNotDefined as e:
         return f"{e.args[-1]} does not define {e.args[0]}" if len(e.args) == 3 else str(e)
+    except NotImplementedError as e:
+        return f"its C++ code does not support this: {e}"
     return "no C++ compiler is used"
+
+
+register_c_code(lower, why_python)
