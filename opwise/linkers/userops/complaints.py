@@ -38,5 +38,8 @@ def where(cls: type) -> str:
     try:
         _, line = inspect.getsourcelines(cls)
         return f'File "{inspect.getsourcefile(cls)}", line {line}'
-    except (OSError, TypeError):
-        return f"class {cls.__module__}.{cls.__qualname__}"
+    except (OSError, TypeError):  # a class made without a class statement
+        code = getattr(vars(cls).get("c_code"), "__code__", None)
+        if code is None:
+            return f"class {cls.__module__}.{cls.__qualname__}"
+        return f'File "{code.co_filename}", line {code.co_firstlineno}'
