@@ -161,7 +161,8 @@ def _with_variable(
     cell = len(node.inputs) + node.outputs.index(var) if is_output else node.inputs.index(var)
     extract = "c_extract_out" if is_output else "c_extract"
     lines = [
-        f"PyObject *py_{name};\n{take(type_, 'c_declare', name, sub, checked)}",
+        # in a block of its own: a jump to the label of an outer one crosses no declaration
+        f"{{\nPyObject *py_{name};\n{take(type_, 'c_declare', name, sub, checked)}",
         f"{{\npy_{name} = ow_cells[{cell}];\nPy_INCREF(py_{name});",
         take(type_, extract, name, sub, checked),
         body,
@@ -172,7 +173,7 @@ def _with_variable(
             f"if (!__failure) {{\n{take(type_, 'c_sync', name, sub)}\n"
             f"if (!__failure) ow_put(&ow_cells[{cell}], py_{name});\n}}"
         )
-    lines.append(f"{take(type_, 'c_cleanup', name, sub)}\nPy_XDECREF(py_{name});\n}}\n")
+    lines.append(f"{take(type_, 'c_cleanup', name, sub)}\nPy_XDECREF(py_{name});\n}}\n}}\n")
     return "\n".join(lines)
 
 
