@@ -34,8 +34,8 @@ from opwise.config import change_flags, config
 from opwise.gradient import Lop, Rop, grad, subgraph_grad, verify_grad
 from opwise.graph import printing
 from opwise.graph.apply import Apply
-from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.externalop import OpenMPOp
+from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.op import Op
 from opwise.graph.printing import pp
 from opwise.graph.provenance import scope

@@ -3,8 +3,8 @@
 Every method returns C++ text, or settings of the compiler; one that is not defined raises
 MethodNotDefined. ``opwise.linkers.userops`` makes a library of the texts of one Apply.
 
-``name`` is the C name of a variable, or a suffix for names of one Apply. ``sub`` has the key 'fail':
-the statement that ends the code once a Python exception is set.
+``name`` is the C name of a variable, or a suffix for names of one Apply. ``sub['fail']`` is the
+statement that ends the code once a Python exception is set.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ _CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 _IMMUTABLE = "constant values are immutable."
 
 
-class EnumType(Type, dict):
+class EnumType(Type, dict[str, Any]):
     """The type of a param that is one of several named numbers: ``EnumType(A=1, B=("beta", 2.5))``.
 
     A pair is an alias, for Python only, and a number. ctype: the C type of the param (default:
@@ -84,7 +84,9 @@ class EnumType(Type, dict):
     def __getattr__(self, name: str) -> Any:
         if name in self:
             return self[name]
-        raise AttributeError(f"{type(self).__name__} has no attribute or constant {name}", name=name)
+        raise AttributeError(
+            f"{type(self).__name__} has no attribute or constant {name}", name=name
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self:

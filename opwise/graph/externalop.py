@@ -93,7 +93,9 @@ class COp(Op):
             )
         stray, *parts = _SECTION.split(code)
         if stray.strip():
-            raise ValueError(f"Stray code before first #section statement (in file {path}): {stray}")
+            raise ValueError(
+                f"Stray code before first #section statement (in file {path}): {stray}"
+            )
         for name, text in zip(parts[::2], parts[1::2], strict=True):
             if name not in self.SECTIONS:
                 raise ValueError(f"Unknown section type (in file {path}): {name}")

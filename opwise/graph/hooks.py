@@ -46,4 +46,4 @@ parallelism: Callable[[], dict[str, Any]] = _no_threads
 
 #: (Apply, storages by variable, computed flags by variable, 'c' or 'py' or None) -> thunk; set by
 #: linkers.userops
-make_thunk: Callable[..., Any] = _not_set
+make_thunk: Callable[..., Callable[[], None]] = _not_set

@@ -42,7 +42,7 @@ class Params(dict[str, Any]):
     def _no_change(self, *args: Any) -> NoReturn:
         raise NotImplementedError("Params is immutable")
 
-    __setattr__ = __setitem__ = __delitem__ = _no_change  # type: ignore[assignment]
+    __setattr__ = __setitem__ = __delitem__ = _no_change
 
     def signature(self) -> tuple[Any, ...]:
         """Return what is equal for equal params."""
@@ -65,7 +65,9 @@ class Params(dict[str, Any]):
         return _params, (vars(self)["__params_type__"], dict(self))
 
     def __repr__(self) -> str:
-        return f"Params({', '.join(f'{k}:{type(self[k]).__name__}:{self[k]}' for k in sorted(self))})"
+        return (
+            f"Params({', '.join(f'{k}:{type(self[k]).__name__}:{self[k]}' for k in sorted(self))})"
+        )
 
 
 def _params(params_type: ParamsType, values: dict[str, Any]) -> Params:
@@ -149,9 +151,9 @@ class ParamsType(Type):
 
     def enum_from_alias(self, alias: str) -> Any:
         """Return the constant of an EnumType by its alias, or else its name."""
-        return self._aliases.get(alias, self._enums.get(alias, {}))[
-            self._aliases[alias].aliases[alias] if alias in self._aliases else alias
-        ]
+        if alias in self._aliases:
+            return self._aliases[alias].fromalias(alias)
+        return self.get_enum(alias)
 
     def get_params(self, *objects: Any, **values: Any) -> Params:
         """Return Params with the attributes of ``objects``, of which the last counts, or values."""
@@ -161,7 +163,9 @@ class ParamsType(Type):
         found.update(values)
         return Params(
             self,
-            **{f: t.filter(found[f], strict=False, allow_downcast=True) for f, t in self.by_field()},
+            **{
+                f: t.filter(found[f], strict=False, allow_downcast=True) for f, t in self.by_field()
+            },
         )
 
     def extended(self, **types: Type) -> ParamsType:
@@ -169,12 +173,10 @@ class ParamsType(Type):
         return ParamsType(**{**dict(self.by_field()), **types})
 
     def filter(self, data: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
-        """Return ``data`` if it is Params, else Params of its attributes; all values are checked."""
+        """Return ``data`` if it is Params, else Params of its attributes; check all values."""
         if strict and not isinstance(data, Params):
             raise TypeError(f"{self}: strict mode: data should be an instance of Params.")
-        values = {
-            f: t.filter(getattr(data, f), strict, allow_downcast) for f, t in self.by_field()
-        }
+        values = {f: t.filter(getattr(data, f), strict, allow_downcast) for f, t in self.by_field()}
         return data if isinstance(data, Params) else Params(self, **values)
 
     def values_eq(self, a: Any, b: Any) -> bool:  # type: ignore[override]
@@ -249,7 +251,8 @@ class ParamsType(Type):
         struct = (
             f"struct {self.name} {{\n{lines(declared)}\n{self.name}() {{\n{empty}\n}}\n"
             f"~{self.name}() {{\n{lines(cleaned)}\n}}\n{lines(extracted)}\n"
-            f"bool extract(PyObject *values) {{\n    PyObject *o;\n{calls}    return true;\n}}\n}};\n"
+            f"bool extract(PyObject *values) {{\n    PyObject *o;\n{calls}    return true;\n}}\n"
+            "};\n"
         )
         return [*dict.fromkeys(self._of_all("c_support_code")), struct]
 

@@ -52,11 +52,12 @@ def elemwise(node: Apply, kernels: Kernels) -> CStep | None:
         return None
     inplace = [node.op.inplace_pattern.get(k, -1) for k in range(len(node.outputs))]
     ints = (ndim, *inplace, *map(_mask, patterns), loop.broadcast)
-    return CStep("elemwise", ints, (_shared_work(loop, _nanoseconds(node, node.outputs)),), loop=loop)
+    nanoseconds = _shared_work(loop, _nanoseconds(node, node.outputs))
+    return CStep("elemwise", ints, (nanoseconds,), loop=loop)
 
 
 def _shared_work(loop: Loop, nanoseconds: float) -> float:
-    """Return the time per element as it counts for threads: a loop that needs the GIL runs in one."""
+    """Return the time per element as it counts for threads: 0 for a loop that needs the GIL."""
     return 0.0 if loop.needs_gil else nanoseconds
 
 

@@ -51,7 +51,7 @@ class CDataConstant(Constant):
 class CDataType(Type):
     """The type of a pointer of C, such as ``CDataType("FILE *", freefunc="close_it")``.
 
-    ctype: its C type, with the ``*``. freefunc: a C function of type ``void (void *)`` that releases
+    ctype: its C type, with the ``*``. freefunc: a C function of type ``void (void *)`` that frees
     it. headers, header_dirs, libraries, lib_dirs, compile_args, extra_support_code: what C code
     with the type needs. version: changes if one of these changes.
     """

@@ -71,7 +71,7 @@ class ScalarInterface(CLinkerType):
     def c_extract(self, name: str, sub: Any, check_input: bool = True) -> str:
         check = (
             f"if (!PyObject_TypeCheck(py_{name}, &Py{self.dtype_specs()[2]}ArrType_Type)) {{\n"
-            f'    PyErr_SetString(PyExc_ValueError, "Scalar check failed ({c_type(self.dtype)})");\n'
+            f'    PyErr_SetString(PyExc_ValueError, "Scalar check failed ({self.dtype})");\n'
             f"    {sub['fail']}\n}}\n"
         )
         return f"{check if check_input else ''}PyArray_ScalarAsCtype(py_{name}, &{name});\n"

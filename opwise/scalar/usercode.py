@@ -41,9 +41,7 @@ class UserFunction:
 
 def has_c_code(op: Any) -> bool:
     """Return whether a scalar operation has ``c_code`` of a user."""
-    return (
-        isinstance(op, ScalarOp) and op.row is None and type(op).c_code is not CLinkerOp.c_code
-    )
+    return isinstance(op, ScalarOp) and op.row is None and type(op).c_code is not CLinkerOp.c_code
 
 
 def is_c_only(op: Any) -> bool:

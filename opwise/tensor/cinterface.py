@@ -59,7 +59,7 @@ class TensorInterface(CLinkerType):
         typenum = f"NPY_{self.dtype.upper()}"
         check = (
             f"{name} = NULL;\n"
-            f"if (ow_check_array(py_{name}, {typenum}, \"{typenum}\") != 0) {sub['fail']}\n"
+            f'if (ow_check_array(py_{name}, {typenum}, "{typenum}") != 0) {sub["fail"]}\n'
         )
         return (
             f"{check if check_input else ''}{name} = (PyArrayObject *)(py_{name});\n"

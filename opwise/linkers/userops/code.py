@@ -15,6 +15,7 @@ from opwise.linkers.userops import recipe, source
 from opwise.linkers.userops.complaints import complaints, where
 from opwise.linkers.userops.python import makes_thunks, prepare, runs_in_python
 
+
 def lower(node: Apply, kernels: Kernels) -> ObjectStep | None:
     """Return the step that runs the ``c_code`` of an Apply, or None if ``perform`` is to run.
 
@@ -47,8 +48,8 @@ def lower_c_code(node: Apply, kernels: Kernels) -> ObjectStep | None:
             return None
         raise NotImplementedError(
             f"{op} has C++ code but no perform, so it needs a C++ compiler. "
-            f"{cbuild.no_compiler() or 'There is none (no g++ or clang++ is on the PATH)'}: install "
-            f"one, or define perform.{_made_at(node)}"
+            f"{cbuild.no_compiler() or 'There is none (no g++ or clang++ is on the PATH)'}: "
+            f"install one, or define perform.{_made_at(node)}"
         )
     kernels.add(code)
     return ObjectStep(code)

@@ -39,7 +39,7 @@ def of_owners(
 ) -> Recipe:
     """Return how to compile a text of Ops and Types.
 
-    versions: what their ``c_code_cache_version`` says. more: flags after those of all code of users.
+    versions: what their ``c_code_cache_version`` says. more: flags after those of all users' code.
     Raises CompileError without a C++ compiler.
     """
     path = cbuild.cxx_compiler()
@@ -70,7 +70,7 @@ def of_owners(
 
 
 def _contents(text: str, folders: Sequence[str]) -> list[str]:
-    """Return the contents of the user's headers that a text includes, directly or through others."""
+    """Return the contents of the user's headers that a text includes, also through others."""
     found: dict[str, str] = {}
     texts_left = [text]
     while texts_left:

@@ -57,7 +57,7 @@ _CODE = """\
         }}
         if ({may_fail} && PyErr_Occurred()) {fail}
         to[i] = ({out})acc;
-        for (int k = nd - 1; k >= 0; k--) {{  /* the next kept element; reduced indices begin anew */
+        for (int k = nd - 1; k >= 0; k--) {{  /* the next kept element; reduced indices restart */
             if (k >= nkept) {{
                 from -= at[k] * step[k];
                 at[k] = 0;

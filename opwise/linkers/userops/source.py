@@ -1,6 +1,6 @@
 """The C++ file of one Apply of an Op with ``c_code``.
 
-A struct holds what outlives a call; its ``run`` takes the variables from cells, one after the other,
+A struct holds what outlives a call; its ``run`` takes the variables from cells, one after another,
 runs ``c_code``, and puts the outputs back. Code that fails jumps to the label behind its block, so
 that what was taken is released in the opposite order.
 """
@@ -129,7 +129,8 @@ def of_apply(node: Apply, params: Any = NoParams) -> Source:
         f"{teardown}\n}}",
         f"int run(PyObject **ow_cells)\n{{\nint __failure = 0;\n{body}return __failure;\n}}",
         "};\n}",
-        f"static PyObject *ow_init_library()\n{{\n{_init_code(take, owners, node)}Py_RETURN_NONE;\n}}",
+        "static PyObject *ow_init_library()\n{",
+        f"{_init_code(take, owners, node)}Py_RETURN_NONE;\n}}",
         "OW_FUNCTIONS(ow_apply)\n",
     ]
     return Source("\n".join(file), take.parts, owners)

@@ -4,11 +4,11 @@ import re
 
 import numpy as np
 import pytest
+from ownops import DOUBLE, doubled, make_op
 
 import theano
 import theano.tensor as T
 from opwise.errors import BadCLinkerOutput, BadDestroyMap, BadViewMap, CompileError
-from tests.linkers.userops.conftest import DOUBLE, doubled, make_op
 
 pytestmark = pytest.mark.c
 
@@ -33,7 +33,10 @@ def test_a_compile_error_names_the_class_and_the_lines():
         theano.function([x], Misspelt()(x))
     text = str(e.value)
     assert re.search(r'Misspelt \(File ".*test_failures.py", line \d+\) does not compile:', text)
-    assert "Misspelt.c_code, line 3: 'no_such' was not declared in this scope\n    n = no_such(n);" in text
+    assert (
+        "Misspelt.c_code, line 3: 'no_such' was not declared in this scope\n    n = no_such(n);"
+        in text
+    )
     assert "Misspelt.c_code, line 4: 'no_such_either'" in text
     assert "It was made at" in text and "no_such_either" in e.value.messages
 
@@ -52,7 +55,7 @@ def test_errors_in_other_parts_name_the_part():
 
 def test_a_header_that_does_not_exist():
     op = make_op(c_headers=lambda self: ["no_such_header.h"])
-    with pytest.raises(CompileError, match="no_such_header.h: No such file"):
+    with pytest.raises(CompileError, match=r"no_such_header\.h: No such file"):
         theano.function([x], op(x))
 
 
@@ -87,9 +90,11 @@ def test_a_type_without_c():
     v = Plain()()
     f = theano.function([v], make_op(make_node=make_node, perform=doubled)(v), profile=True)
     assert f(3) == 6
-    assert "Plain does not define c_declare" in str(f.profile.to_dict()) if hasattr(
-        f.profile, "to_dict"
-    ) else True
+    assert (
+        "Plain does not define c_declare" in str(f.profile.to_dict())
+        if hasattr(f.profile, "to_dict")
+        else True
+    )
     with pytest.raises(NotImplementedError, match="Plain does not define the method c_declare"):
         theano.function([v], make_op(make_node=make_node)(v))
 
@@ -121,7 +126,7 @@ def test_an_exception_names_the_apply_and_the_line(mode):
 
 def test_a_failure_without_an_exception():
     f = theano.function([x], make_op("%(fail)s")(x))
-    with pytest.raises(RuntimeError, match="Unexpected error in an Op's C code. No Python exc") as e:
+    with pytest.raises(RuntimeError, match=r"Unexpected error in an Op's C code\. No Python ") as e:
         f([1.0])
     assert "Check Own.c_code" in str(e.value)
 
@@ -176,7 +181,11 @@ def test_cleanup_runs_after_a_failure():
 def test_outputs_that_are_not_as_declared(mode):
     shape = "npy_intp n[2] = {2, 2}; Py_XDECREF(%(z)s); %(z)s = (PyArrayObject *)"
     for code, error, text in (
-        (shape + "PyArray_ZEROS(2, n, NPY_FLOAT64, 0);", TypeError, "1 dimensions, got dtype float64"),
+        (
+            shape + "PyArray_ZEROS(2, n, NPY_FLOAT64, 0);",
+            TypeError,
+            "1 dimensions, got dtype float64",
+        ),
         (shape + "PyArray_ZEROS(1, n, NPY_FLOAT32, 0);", TypeError, "got dtype float32"),
         ("Py_CLEAR(%(z)s);", ValueError, "did not compute its output"),
     ):

@@ -95,12 +95,15 @@ static int fails(PyArrayObject *x, PyArrayObject **z)
 
 
 def test_a_function_with_more_arguments_than_the_apply(make):
-    text = SUPPORT + """
+    text = (
+        SUPPORT
+        + """
 static int many(PyArrayObject *x, PyArrayObject *none, PyArrayObject **z, PyArrayObject **no)
 {
     return none || no || twice(x, z);
 }
 """
+    )
     op = make(text, func_name="many", _cop_num_inputs=2, _cop_num_outputs=2)
     assert theano.function([x], op(x))([1.0]).tolist() == [2]
 
@@ -117,7 +120,7 @@ def test_files_lie_beside_the_class():
         pass
 
     assert Beside.get_path("a.c").endswith("/tests/linkers/userops/a.c")
-    with pytest.raises(FileNotFoundError, match="userops/no_such.c"):
+    with pytest.raises(FileNotFoundError, match=r"userops/no_such\.c"):
         Beside("no_such.c")
 
 

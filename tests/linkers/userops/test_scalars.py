@@ -67,7 +67,9 @@ def compiled_names(f):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_values_gradients_and_sums(mode):
-    f = theano.function([x], [cube(x) + 1, T.grad(cube(x).sum(), x), cube(x).sum(axis=0)], mode=mode)
+    f = theano.function(
+        [x], [cube(x) + 1, T.grad(cube(x).sum(), x), cube(x).sum(axis=0)], mode=mode
+    )
     out, gradient, total = f(values)
     np.testing.assert_allclose(out, values**3 + 1)
     np.testing.assert_allclose(gradient, 3 * values**2)
@@ -205,7 +207,9 @@ def test_code_that_does_not_compile():
     class Bad(Cube):
         c_code = code_of("%(z)s = oops(%(x)s);")
 
-    with pytest.raises(CompileError, match=r"Bad.*line \d+\) does not compile:\n  Bad.c_code, line 1"):
+    with pytest.raises(
+        CompileError, match=r"Bad.*line \d+\) does not compile:\n  Bad.c_code, line 1"
+    ):
         theano.function([x], T.Elemwise(Bad(same_out))(x) + 1)
 
 

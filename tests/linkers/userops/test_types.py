@@ -5,11 +5,11 @@ import pickle
 
 import numpy as np
 import pytest
+from ownops import DOUBLE, c_code, doubled, make_op
 
 import theano
 import theano.tensor as T
 from theano.gof import CEnumType, EnumList, EnumType, Params, ParamsType
-from tests.linkers.userops.conftest import DOUBLE, c_code, doubled, make_op
 
 pytestmark = pytest.mark.c
 
@@ -96,7 +96,9 @@ def test_the_interface_of_tensor_type_and_scalar():
     assert matrix.dtype_specs() == (float, "npy_float32", "NPY_FLOAT32")
     assert number.dtype_specs() == (np.float32, "npy_float32", "Float32")
     assert theano.scalar.complex64.dtype_specs()[1:] == ("theano_complex64", "Complex64")
-    assert theano.scalar.uint8.dtype_specs()[2] == "UInt8" and T.bvector.c_element_type() == "npy_int8"
+    assert (
+        theano.scalar.uint8.dtype_specs()[2] == "UInt8" and T.bvector.c_element_type() == "npy_int8"
+    )
     assert "typedef npy_float32 dtype_a;" in matrix.c_declare("a", {})
     assert "typedef" not in matrix.c_declare("a", {}, False)
     assert number.c_literal(2.5) == "2.5" and theano.scalar.bool.c_literal(True) == "1"
@@ -167,7 +169,7 @@ def test_perform_gets_params(mode):
     )()  # fmt: skip
     assert theano.function([x], op(x), mode=mode)([1.0, 2.0]).tolist() == [3, 6]
     del type(op).factor
-    with pytest.raises(AttributeError, match="missing attributes .*factor.* for ParamsType"):
+    with pytest.raises(AttributeError, match=r"missing attributes .*factor.* for ParamsType"):
         theano.function([x], op(x), mode=mode)
 
 
@@ -279,17 +281,20 @@ def test_thunks_by_hand():
         thunk()
         assert storages[node.outputs[0]][0].tolist() == [3] and not thunk.lazy
     node = make_op(perform=doubled, c_code=theano.Op.c_code)(x).owner
+    storages = {var: [None] for var in (*node.inputs, *node.outputs)}
     with pytest.raises(NotImplementedError, match="cannot produce C code"):
-        node.op.make_c_thunk(node, dict.fromkeys((*node.inputs, *node.outputs), [None]), None, [])
+        node.op.make_c_thunk(node, storages, None, [])
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["with impl", "without"])
 def test_prepare_node(old):
     prepared = []
     if old:
+
         def prepare_node(self, node, storage_map, compute_map):
             prepared.append(node)
     else:
+
         def prepare_node(self, node, storage_map, compute_map, impl):
             prepared.append(impl)
 
