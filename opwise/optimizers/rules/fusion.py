@@ -9,6 +9,7 @@ import heapq
 from typing import Any
 
 from opwise.config import config
+from opwise.graph import target
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Variable
 from opwise.optimizers.passes import Optimizer
@@ -352,7 +353,9 @@ def _has_c(op, node):
         return True
     row = op.row
     if row is None:
-        return usercode.function_of(op, tuple(dtypes), out) is not None
+        # on a device it would keep what it is fused with on the host
+        on_host = target.device_name() == "cpu"
+        return on_host and usercode.function_of(op, tuple(dtypes), out) is not None
     return row.c_expression(row.compute_dtype(dtypes, out)) is not None
 
 

@@ -396,9 +396,7 @@ def memory(theano, T, np):
     """
     both = DOUBLE.replace("%(z)s", "%(z0)s") + DOUBLE.replace("%(z)s", "%(z1)s")
     counted = "this->calls++;\n" + DOUBLE + "\np_%(z)s[0] = this->calls;"
-    counted = counted.replace(
-        "\np_%(z)s[0]", "\n((npy_float64 *)PyArray_DATA(%(z)s))[0]"
-    )
+    counted = counted.replace("\np_%(z)s[0]", "\n((npy_float64 *)PyArray_DATA(%(z)s))[0]")
 
     def pair(self, x):
         return theano.Apply(self, [x], [x.type(), x.type()])

@@ -169,13 +169,13 @@ def test_a_subclass_of_an_operation_of_the_library():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_without_impl(mode):
-    class COnly(UnaryScalarOp):
+    class WithoutImpl(UnaryScalarOp):
         c_code = code_of("%(z)s = %(x)s + 100;")
 
-    f = theano.function([x], T.Elemwise(COnly(same_out))(x), mode=mode)
+    f = theano.function([x], T.Elemwise(WithoutImpl(same_out))(x), mode=mode)
     np.testing.assert_allclose(f(values), values + 100)
     with pytest.raises(MethodNotDefined, match="impl"):
-        theano.function([x], T.Elemwise(COnly(same_out))(x), mode=theano.Mode("py"))(values)
+        theano.function([x], T.Elemwise(WithoutImpl(same_out))(x), mode=theano.Mode("py"))(values)
 
 
 def test_several_outputs_and_complex_numbers_run_impl():
