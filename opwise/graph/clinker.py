@@ -9,7 +9,8 @@ statement that ends the code once a Python exception is set.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from opwise.errors import MethodNotDefined
@@ -22,21 +23,25 @@ def _undefined(owner: object, method: str) -> NoReturn:
     raise MethodNotDefined(method, type(owner), type(owner).__name__)
 
 
-def texts(owner: Any, method: str, *args: Any) -> list[str]:
-    """Return what a method of an Op or a Type gives as a list: [] if it is not defined.
+def called(method: Callable[..., Any], *args: Any) -> Any:
+    """Call a method with as many of the arguments as it takes.
 
-    Methods of old programs may take fewer arguments: the compiler, which nothing uses any more.
+    Methods of older programs take fewer: no ``check_input``, and no compiler, which is None.
     """
+    parameters = inspect.signature(method).parameters.values()
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return method(*args)
+    by_position = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return method(*args[: len(by_position)])
+
+
+def texts(owner: Any, method: str, *args: Any) -> list[str]:
+    """Return the texts that a method of an Op or a Type gives; [] if it is not defined."""
+    if not hasattr(owner, method):
+        return []
     try:
-        try:
-            found = getattr(owner, method)(*args)
-        except TypeError:
-            if not args:
-                raise
-            found = getattr(owner, method)()
-    except (MethodNotDefined, AttributeError) as e:
-        if isinstance(e, AttributeError) and hasattr(owner, method):
-            raise
+        found = called(getattr(owner, method), *args)
+    except MethodNotDefined:
         return []
     return [found] if isinstance(found, str) else list(found or ())
 
@@ -168,7 +173,7 @@ class CLinkerType(CLinkerObject):
         """Return statements that set an output from its earlier value; None makes it empty."""
         return (
             f"if (py_{name} == Py_None) {{\n{self.c_init(name, sub)}\n}} else {{\n"
-            f"{self.c_extract(name, sub, check_input)}\n}}\n"
+            f"{called(self.c_extract, name, sub, check_input)}\n}}\n"
         )
 
     def c_cleanup(self, name: str, sub: Mapping[str, Any]) -> str:

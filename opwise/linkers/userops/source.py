@@ -15,7 +15,7 @@ from typing import Any
 
 from opwise.errors import MethodNotDefined
 from opwise.graph.apply import Apply, NoParams
-from opwise.graph.clinker import texts
+from opwise.graph.clinker import called, texts
 from opwise.graph.variable import Variable
 
 #: part of the text, and so of the key of the cache: change it when the meaning of the text changes
@@ -59,7 +59,7 @@ class _Texts:
 
     def __call__(self, owner: Any, method: str, *args: Any) -> str:
         """Return the text that a method gives; raises MethodNotDefined."""
-        found = getattr(owner, method)(*args)
+        found = called(getattr(owner, method), *args)
         if isinstance(found, list | tuple):
             found = "\n".join(found)
         if not isinstance(found, str):

@@ -75,6 +75,22 @@ def test_a_type_of_texts(mode):
         f(1, "!")
 
 
+def test_methods_of_older_programs_take_fewer_arguments():
+    class Older(Text):
+        def c_declare(self, name, sub):
+            return super().c_declare(name, sub)
+
+        def c_extract(self, name, sub):
+            return super().c_extract(name, sub)
+
+        def c_headers(self, *compiler):
+            return ["<string>"] if compiler == (None,) else []
+
+    a = Older()("a")
+    op = make_op("%(z)s = %(x)s;", make_node=lambda self, a: theano.Apply(self, [a], [a.type()]))
+    assert theano.function([a], op(op(a)))("same") == "same"
+
+
 def test_a_subclass_of_tensor_type():
     class Positive(T.TensorType):
         def c_extract(self, name, sub, check_input=True):
