@@ -19,7 +19,7 @@ from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
-from opwise.scalar.op import OPS, BinaryScalarOp
+from opwise.scalar.op import OPS, BinaryScalarOp, ScalarOp
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.creation import arange, zeros_like
 from opwise.tensor.dimshuffle import dimshuffle, dimshuffle_op
@@ -147,6 +147,11 @@ _UFUNCS = {
 }
 
 
+def users_identity(scalar_op: ScalarOp) -> float | None:
+    """Return the attribute ``identity`` of a user's operation, the result without any element."""
+    return getattr(scalar_op, "identity", None) if scalar_op.row is None else None
+
+
 class CAReduce(Op):
     """A commutative and associative scalar operation applied along axes.
 
@@ -167,11 +172,6 @@ class CAReduce(Op):
         self.scalar_op = scalar_op
         axes = _axis_list(axis)
         self.axis = axes if axes is None else tuple(sorted(set(axes)))
-
-    @property
-    def identity(self):
-        """The result without any element, if a user's operation has one; else None."""
-        return getattr(self.scalar_op, "identity", None) if self.scalar_op.row is None else None
 
     def make_node(self, x):
         x = as_tensor_variable(x)
@@ -223,9 +223,9 @@ class CAReduce(Op):
         ufunc = None if row is None else _UFUNCS.get(row.name)
         if ufunc is not None and self.of_nothing is not None:
             return ufunc.reduce(x, axis=axes, dtype=dtype, initial=self.of_nothing)
-        if ufunc is None and self.identity is not None and x.size == 0:
-            kept = [n for i, n in enumerate(x.shape) if i not in axes]
-            return np.full(kept, self.identity, dtype)
+        identity = users_identity(self.scalar_op)
+        if identity is not None and x.size == 0:
+            return np.full([n for i, n in enumerate(x.shape) if i not in axes], identity, dtype)
         if ufunc is None or ufunc.identity is None:
             check_not_empty(x, axes, self.scalar_op)
         if ufunc is not None:

@@ -129,7 +129,9 @@ class UserCode:
     def _explained(self, e: CompileError) -> str:
         return (
             f"The C++ code of {self._who()} does not compile:\n"
-            f"{complaints(e, self.source.parts)}\nApply: {self.node}{_made_at(self.node)}"
+            f"{complaints(e, self.source.parts)}\n"
+            f"Correct these lines, which its methods return.\n"
+            f"Apply: {self.node}{_made_at(self.node)}"
         )
 
 

@@ -34,5 +34,7 @@ def explained(e: CompileError, functions: Sequence[UserFunction]) -> CompileErro
     names = ", ".join(dict.fromkeys(f"{f.op} ({where(type(f.op))})" for f in functions))
     parts = {name: text for f in functions for name, text in f.parts}
     return CompileError(
-        f"The C++ code of {names} does not compile:\n{complaints(e, parts)}", messages=e.messages
+        f"The C++ code of {names} does not compile:\n{complaints(e, parts)}\n"
+        "Correct these lines, which its methods return.",
+        messages=e.messages,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sysconfig
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
@@ -29,6 +28,8 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 @cache
 def system_includes() -> tuple[str, ...]:
     """Return the flags for the headers of Python and numpy."""
+    import sysconfig  # only compilations need it
+
     paths = sysconfig.get_paths()
     folders = dict.fromkeys((paths["include"], paths["platinclude"], np.get_include()))
     return tuple(f"-I{folder}" for folder in folders)

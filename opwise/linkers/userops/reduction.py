@@ -14,6 +14,7 @@ from opwise.linkers.userops.python import runs_in_python
 from opwise.scalar import csource, usercode
 from opwise.scalar.cinterface import c_type
 from opwise.scalar.usercode import UserFunction
+from opwise.tensor.reduce import users_identity
 
 _CODE = """\
 {{
@@ -98,6 +99,7 @@ class _Reduction(Op):
         reduced = list(range(nd)) if axis is None else list(axis)
         kept = [d for d in range(nd) if d not in reduced]
         out = node.outputs[0].type.dtype
+        identity = users_identity(self.reduce.scalar_op)
         return _CODE.format(
             nd=nd,
             nkept=len(kept),
@@ -111,8 +113,8 @@ class _Reduction(Op):
             acc=c_type(self.acc),
             element=c_type(node.inputs[0].type.dtype),
             function=self.function.name,
-            has_identity=int(self.reduce.identity is not None),
-            identity=csource.literal(self.reduce.identity or 0, out),
+            has_identity=int(identity is not None),
+            identity=csource.literal(identity or 0, out),
             may_fail=int(self.function.needs_gil),
         )
 

@@ -100,8 +100,10 @@ def of_apply(node: Apply, params: Any = NoParams) -> Source:
     owners = tuple(_distinct([*types, *([] if params_type is None else [params_type]), op]))
     inputs = [names[v] for v in node.inputs]
     outputs = [names[v] for v in node.outputs]
-    sub = {"failure_var": "__failure", "id": last, "fail": fail(last)}
-    init = {"failure_var": "__failure", "id": last + 1, "fail": "return ow_failed(1);"}
+    # struct_id is how code of Theano 0.7 names members of the struct
+    both = {"failure_var": "__failure", "struct_id": NAME}
+    sub = {**both, "id": last, "fail": fail(last)}
+    init = {**both, "id": last + 1, "fail": "return ow_failed(1);"}
     if params_type is not None:
         sub["params"] = init["params"] = _PARAMS
     code = take(op, "c_code", node, NAME, inputs, outputs, sub)

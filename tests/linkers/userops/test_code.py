@@ -146,6 +146,15 @@ def test_all_parts_run_in_their_order():
     assert f(np.zeros(4)).tolist() == [11, 2, 4, 4]
 
 
+def test_members_named_by_the_struct():
+    op = make_op(
+        DOUBLE + "*(double *)PyArray_DATA(%(z)s) = n%(struct_id)s;",
+        c_support_code_struct=lambda self, node, struct_id: f"int n{struct_id};",
+        c_init_code_struct=lambda self, node, struct_id, sub: f"n{sub['struct_id']} = 3;",
+    )
+    assert theano.function([x], op(x))([0.0]).tolist() == [3]
+
+
 def test_old_names_of_numpy_and_python():
     old = """
     PyArrayObject *a = %(x)s;
