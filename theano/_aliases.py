@@ -15,7 +15,7 @@ import numpy as np
 from opwise.errors import MISSING, lacks
 
 _GRAPH = ("variable", "apply", "op", "type", "fgraph", "features", "traversal", "null", "testvalue",
-          "clinker", "enums", "params", "externalop")
+          "clinker", "enums", "params", "externalop")  # fmt: skip
 _OPTIMIZERS = ("rule", "database", "passes", "navigators", "pattern", "merge", "stages")
 _TENSOR_RULES = ("rule", "stages", "passes", "shapefeature", "folding", "rules.blas",
                  "rules.fusion", "rules.inplace")  # fmt: skip

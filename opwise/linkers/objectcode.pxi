@@ -25,7 +25,6 @@ cdef class ObjectCode:
     cdef Library library
 
     def __cinit__(self, Library library, int nin, int nout, params):
-        cdef int i
         cdef ow_user_new create = <ow_user_new><uintptr_t>library.symbol("ow_user_new")
         self.library = library
         self.runs = <ow_user_run><uintptr_t>library.symbol("ow_user_run")
