@@ -35,9 +35,10 @@ from opwise.config import change_flags, config
 from opwise.gradient import Lop, Rop, grad, subgraph_grad, verify_grad
 from opwise.graph import printing
 from opwise.graph.apply import Apply
+from opwise.graph.externalop import OpenMPOp
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.fromfunction import as_op
-from opwise.graph.op import Op, OpenMPOp
+from opwise.graph.op import Op
 from opwise.graph.printing import pp
 from opwise.graph.provenance import scope
 from opwise.graph.type import Generic, Type, generic

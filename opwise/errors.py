@@ -118,7 +118,14 @@ class ShapeError(Exception):
 
 
 class CompileError(Exception):
-    """The C compiler refused a generated kernel; the text holds its first error and the source."""
+    """The compiler refused a generated kernel or the C++ code of an Op.
+
+    ``messages`` is all that the compiler said.
+    """
+
+    def __init__(self, *args: object, messages: str = ""):
+        super().__init__(*args)
+        self.messages = messages
 
 
 class DeviceError(RuntimeError):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-_GRAPH = ("variable", "apply", "op", "type", "fgraph", "features", "traversal", "null", "testvalue")
+_GRAPH = ("variable", "apply", "op", "type", "fgraph", "features", "traversal", "null", "testvalue",
+          "clinker", "enums", "params", "externalop")  # fmt: skip
 _OPTIMIZERS = ("rule", "database", "passes", "navigators", "pattern", "merge", "stages")
 _TENSOR_RULES = ("rule", "stages", "passes", "shapefeature", "folding", "rules.blas",
                  "rules.canonicalize", "rules.fusion", "rules.inplace", "rules.reductions",
@@ -21,6 +22,7 @@ _GOF = (
     "opwise.linkers.base",
     "opwise.linkers.wrap",
     "opwise.linkers.storage",
+    "opwise.scalar.cdata",
     "opwise.errors",
 )
 _COMPILE = (
@@ -87,11 +89,13 @@ MADE = {
     "theano.gof.op": _GOF,
     "theano.gof.opt": _GOF,
     "theano.gof.optdb": _GOF,
+    "theano.gof.params_type": ("opwise.graph.params", "opwise.graph.enums"),
     "theano.gof.sched": _GOF,
     "theano.gof.toolbox": (*_GOF, "theano._printlistener"),
     "theano.gof.type": _GOF,
     "theano.gof.utils": ("theano._gof_utils", *_GOF),
     "theano.gof.vm": _GOF,
+    "theano.gof.wrapper": ("opwise.graph.params",),
     "theano.misc": (),
     "theano.misc.frozendict": ("theano._frozendict",),
     "theano.misc.pkl_utils": ("opwise.py2.archives",),

@@ -8,10 +8,7 @@ from opwise.errors import EmptyConstantError, NotScalarConstantError
 from opwise.scalar import dtypes
 from opwise.tensor.variable import CONSTRUCTORS
 
-all_dtypes = list(dtypes.ALL)
-int_dtypes, uint_dtypes = list(dtypes.SIGNED), list(dtypes.UNSIGNED)
-integer_dtypes = int_dtypes + uint_dtypes
-float_dtypes, complex_dtypes = list(dtypes.FLOATS), list(dtypes.COMPLEX)
+integer_dtypes = list(dtypes.INTEGERS)
 
 for _shape in ("scalar", "vector", "matrix"):
     for _kind, _letters in {"int": "bwil", "float": "fd", "complex": "cz"}.items():

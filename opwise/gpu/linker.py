@@ -26,7 +26,7 @@ from opwise.graph.fgraph import FunctionGraph
 from opwise.linkers.base import Linker, Schedule, reporter
 from opwise.linkers.compiled import make_thunk
 from opwise.linkers.kernels import Kernels
-from opwise.linkers.lowering import CStep
+from opwise.linkers.lowering import AnyStep
 from opwise.linkers.program import Program, Step, make_program, root, roots_overwritten
 from opwise.linkers.storage import Storage
 from opwise.linkers.vm import Thunk
@@ -63,7 +63,7 @@ class CupyLinker(Linker):
         assert found is not None
         return found
 
-    def c_step(self, node: Apply, kernels: Kernels | None) -> CStep | None:
+    def c_step(self, node: Apply, kernels: Kernels | None) -> AnyStep | None:
         placement = self._placement
         if placement.lowered_for(node) is not None or isinstance(
             node.op, GpuFromHost | HostFromGpu
@@ -78,7 +78,7 @@ class CupyLinker(Linker):
         return make_program(self.fgraph, schedule, is_result)
 
     def make_vm(
-        self, program: Program, storages: Sequence[Storage], steps: Sequence[CStep | None]
+        self, program: Program, storages: Sequence[Storage], steps: Sequence[AnyStep | None]
     ) -> tuple[DeviceVM, list[Thunk]]:
         device = devices.device(devices.index_of(self.device or devices.default_name()))
         placement = self._placement

@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
+from opwise.errors import MethodNotDefined
 from opwise.graph import flat, provenance
 from opwise.graph.variable import Tagged, Variable
 
 if TYPE_CHECKING:
     from opwise.graph.fgraph import FunctionGraph
     from opwise.graph.op import Op
+
+
+#: what ``Apply.run_params`` returns for an Op without params
+NoParams = object()
 
 
 class Apply(Tagged):
@@ -88,6 +93,18 @@ class Apply(Tagged):
     def out(self) -> Variable:
         """The default output."""
         return self.default_output()
+
+    @property
+    def params_type(self) -> Any:
+        """The type of the Op's params; None if it has none."""
+        return getattr(self.op, "params_type", None)
+
+    def run_params(self) -> Any:
+        """Return the Op's params for this Apply, or NoParams."""
+        try:
+            return self.op.get_params(self)
+        except MethodNotDefined:
+            return NoParams
 
     def default_output(self) -> Variable:
         """Return the output that ``op(...)`` returns: the only one, or ``op.default_output``."""

@@ -51,3 +51,7 @@ load_with: defaultdict[str, list[str]] = defaultdict(list)
 #: () -> facts by name that a profile records of the threads of kernels and of BLAS; set by
 #: linkers.resources
 parallelism: Callable[[], dict[str, Any]] = _no_threads
+
+#: (Apply, storages by variable, computed flags by variable, 'c' or 'py' or None) -> thunk; set by
+#: linkers.userops
+make_thunk: Callable[..., Callable[[], None]] = _not_set

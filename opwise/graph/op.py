@@ -1,21 +1,24 @@
 """Op: what an Apply computes. Subclasses define ``make_node`` and ``perform``, and may define more.
 
-Other implementations (C kernels, CUDA) are not methods: linkers register them by class of Op.
+Other implementations (C kernels, CUDA) are not methods: linkers register them by class of Op. Only
+Ops of users may have methods that return C++ code (``opwise.graph.clinker``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opwise.config import config
 from opwise.errors import MethodNotDefined
-from opwise.graph import costs, testvalue
+from opwise.graph import costs, hooks, testvalue
 from opwise.graph.apply import Apply
-from opwise.graph.variable import get_test_value
+from opwise.graph.clinker import CLinkerOp
+from opwise.graph.params import ParamsType
+from opwise.graph.variable import Variable, get_test_value
 
 
-class Op:
+class Op(CLinkerOp):
     """Base class of operations.
 
     Two instances are equal if their classes and the attributes named by ``__props__`` are equal; an
@@ -33,6 +36,8 @@ class Op:
     #: how profiles group the Op: "product" for a product of matrices, "fused" for a loop over
     #: several operations, "" for any other
     profile_kind: str = ""
+    #: whether ``c_code`` may run; if not, ``perform`` does
+    _op_use_c_code: bool = True
 
     def make_node(self, *inputs: Any) -> Apply:
         """Return an Apply of this Op to ``inputs``; the default uses ``itypes`` and ``otypes``."""
@@ -128,8 +133,59 @@ class Op:
         return 1.0
 
     def get_params(self, node: Apply) -> Any:
-        """Return the fourth argument of ``perform``; only Ops with params define this."""
-        raise MethodNotDefined("get_params", type(self), type(self).__name__)
+        """Return the fourth argument of ``perform``, and ``sub["params"]`` of C++ code.
+
+        The default is for Ops whose ``params_type`` is a ParamsType: it takes the attributes of
+        the Op with the names of the fields. Raises MethodNotDefined if the Op has no params.
+        """
+        params_type = getattr(self, "params_type", None)
+        if not isinstance(params_type, ParamsType):
+            raise MethodNotDefined("get_params", type(self), type(self).__name__)
+        missing = tuple(f for f in params_type.fields if not hasattr(self, f))
+        if missing:
+            raise AttributeError(
+                f"{type(self).__name__}: missing attributes {missing} for ParamsType."
+            )
+        return params_type.get_params(self)
+
+    # --- thunks: legacy programs may call these methods, or replace them ------------------------
+
+    def prepare_node(
+        self, node: Apply, storage_map: Any, compute_map: Any, impl: str | None = None
+    ) -> None:
+        """Change an Apply before its thunk is made; impl: 'c' or 'py'."""
+
+    def make_thunk(
+        self,
+        node: Apply,
+        storage_map: Mapping[Variable, list[Any]],
+        compute_map: Mapping[Variable, list[bool]],
+        no_recycling: Sequence[Variable] = (),
+        impl: str | None = None,
+    ) -> Callable[[], None]:
+        """Return a function that runs an Apply on storages, {variable: [value]}.
+
+        impl: 'c', 'py', or None for C if there is C. An Op that replaces this method runs what its
+        own method returns.
+        """
+        return hooks.make_thunk(node, storage_map, compute_map, impl)
+
+    def make_c_thunk(
+        self, node: Apply, storage_map: Any, compute_map: Any, no_recycling: Any = ()
+    ) -> Callable[[], None]:
+        """Return a thunk that runs C; raises NotImplementedError if the Op has none."""
+        return hooks.make_thunk(node, storage_map, compute_map, "c")
+
+    def make_py_thunk(
+        self,
+        node: Apply,
+        storage_map: Any,
+        compute_map: Any,
+        no_recycling: Any = (),
+        debug: bool = False,
+    ) -> Callable[[], None]:
+        """Return a thunk that runs ``perform``."""
+        return hooks.make_thunk(node, storage_map, compute_map, "py")
 
     # --- identity -------------------------------------------------------------------------------
 
@@ -164,19 +220,3 @@ class Op:
 
 
 PureOp = Op
-CLinkerOp = Op
-
-
-class OpenMPOp(Op):
-    """Legacy base class; generated kernels use several cores for any Op."""
-
-    def __init__(self, openmp: bool | None = None):
-        self.openmp = openmp
-
-
-class COp(Op):
-    """Legacy base class of Ops with C code in files; they run only if they define ``perform``."""
-
-    def __init__(self, func_files: str | Sequence[str], func_name: str | None = None):
-        self.func_files = [func_files] if isinstance(func_files, str) else list(func_files)
-        self.func_name = func_name

@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from opwise.graph import provenance, variable
+from opwise.graph.clinker import CLinkerType
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-class Type:
+class Type(CLinkerType):
     """Base class of all types. Subclasses define ``filter``, ``__eq__`` and ``__hash__``."""
 
     #: the classes of the variables and constants of this type
@@ -158,6 +159,29 @@ class Generic(SingletonType):
 
     def __repr__(self) -> str:
         return "generic"
+
+    # --- C++: values are PyObject *, or NULL for no value -----------------------------------------
+
+    def c_declare(self, name: str, sub: Any, check_input: bool = True) -> str:
+        return f"PyObject *{name};\n"
+
+    def c_init(self, name: str, sub: Any) -> str:
+        return f"{name} = NULL;\n"
+
+    def c_extract(self, name: str, sub: Any, check_input: bool = True) -> str:
+        return f"Py_INCREF(py_{name});\n{name} = py_{name};\n"
+
+    def c_cleanup(self, name: str, sub: Any) -> str:
+        return f"Py_XDECREF({name});\n"
+
+    def c_sync(self, name: str, sub: Any) -> str:
+        return (
+            f"Py_DECREF(py_{name});\npy_{name} = {name} ? {name} : Py_None;\n"
+            f"Py_INCREF(py_{name});\n"
+        )
+
+    def c_code_cache_version(self) -> tuple[Any, ...]:
+        return (1,)
 
 
 generic = Generic()

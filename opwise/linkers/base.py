@@ -25,9 +25,10 @@ from opwise.linkers import (  # noqa: F401  (csteps registers its lowerings)
 from opwise.linkers.compiled import OnError, compiled_vm, make_thunk
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.linked import Linked
-from opwise.linkers.lowering import CStep
+from opwise.linkers.lowering import AnyStep, CStep
 from opwise.linkers.program import Program, make_program
 from opwise.linkers.storage import Container, Storage
+from opwise.linkers.userops import thunks as _thunks  # noqa: F401  (registers c_code, make_thunk)
 from opwise.linkers.vm import AnyVM, PlainVM, Thunk
 
 hooks.load_with["opwise.sparse"].append("opwise.linkers.sparsesteps")
@@ -119,9 +120,9 @@ class Linker:
 
     def _lower(
         self, kernels: Kernels | None
-    ) -> tuple[dict[Apply, CStep | None], Mapping[Apply, float]]:
+    ) -> tuple[dict[Apply, AnyStep | None], Mapping[Apply, float]]:
         """Return the C step of each Apply, and the seconds that it took to find it."""
-        steps: dict[Apply, CStep | None] = {}
+        steps: dict[Apply, AnyStep | None] = {}
         seconds, now = {}, perf_counter()
         for node in self.fgraph.toposort():
             steps[node] = self.c_step(node, kernels)
@@ -131,7 +132,7 @@ class Linker:
 
     # --- what subclasses replace ------------------------------------------------------------------
 
-    def c_step(self, node: Apply, kernels: Kernels | None) -> CStep | None:
+    def c_step(self, node: Apply, kernels: Kernels | None) -> AnyStep | None:
         """Return the C step of an Apply, or None if it is to run ``perform``."""
         return lowering.c_step(node, kernels) if kernels is not None else None
 
@@ -140,7 +141,7 @@ class Linker:
         return make_program(self.fgraph, self.schedule)
 
     def make_vm(
-        self, program: Program, storages: Sequence[Storage], steps: Sequence[CStep | None]
+        self, program: Program, storages: Sequence[Storage], steps: Sequence[AnyStep | None]
     ) -> tuple[AnyVM, Sequence[Thunk] | None]:
         """Return the VM, and its thunks by step: None for the compiled VM."""
         on_error = reporter(program, storages)
@@ -285,7 +286,7 @@ class VM_Linker(Linker):
 class CLinker(OpWiseCLinker):
     """Legacy: the graph must run in C as a whole; an Apply without C is refused when compiling."""
 
-    def c_step(self, node: Apply, kernels: Kernels | None) -> CStep | None:
+    def c_step(self, node: Apply, kernels: Kernels | None) -> AnyStep | None:
         step = super().c_step(node, kernels)
         if step is None:
             raise NotImplementedError(
@@ -296,9 +297,10 @@ class CLinker(OpWiseCLinker):
         return step
 
 
-def _with_loop(step: CStep | None) -> CStep | None:
+def _with_loop(step: AnyStep | None) -> AnyStep | None:
     """Return a step if it has the loop that it needs, else None: the Apply runs ``perform``."""
-    return step if step is None or step.loop is None or step.loop.address else None
+    loop = step.loop if isinstance(step, CStep) else None
+    return step if loop is None or loop.address else None
 
 
 def _storages(

@@ -53,6 +53,26 @@ def _level(path: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
+class Recipe:
+    """How the compiler makes a library of a text."""
+
+    #: the path of the compiler
+    compiler: str
+    flags: tuple[str, ...]
+    #: flags for the linker, after the text
+    libraries: tuple[str, ...] = ()
+    #: the language, as gcc's option -x names it
+    language: str = "c"
+    #: what else the library depends on, such as the contents of headers
+    depends: tuple[str, ...] = ()
+
+    def key(self, text: str) -> str:
+        """Return a digest of all that determines the library."""
+        parts = FORM, text, _environment(self.compiler), *self.flags, *self.libraries, *self.depends
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
 class BuildReport:
     """What a load did."""
 
@@ -92,6 +112,17 @@ def compiler() -> str | None:
         if found is not None:
             return found
     return _find("cc") or _find("gcc") or _find("clang")
+
+
+def cxx_compiler() -> str | None:
+    """Return the path of the C++ compiler for code of users, or None if no compiler is used.
+
+    It is the one that the flag cxx names if its name ends in ++, as in g++.
+    """
+    path = compiler()
+    if path is None or path.endswith("++"):
+        return path
+    return _find("g++") or _find("c++") or _find("clang++")
 
 
 def no_compiler() -> str:
@@ -157,6 +188,14 @@ def _environment(path: str) -> str:
     )
 
 
+def _kernel_recipe(text: str) -> Recipe | None:
+    """Return how to compile a generated kernel, or None if there is no compiler."""
+    path = compiler()
+    if path is None:
+        return None
+    return Recipe(path, (*_level(path), *FLAGS, *extra_flags()), _libraries(text))
+
+
 def _libraries(text: str) -> tuple[str, ...]:
     """Return the linker flags for a C text: linking little takes least time."""
     start = ("-nostdlib",) if sys.platform == "linux" else ()  # nothing runs when it is loaded
@@ -181,27 +220,27 @@ class Build:
     """A C text that becomes a library; a compiler runs in the background if the cache lacks it.
 
     Several can be made before the first ``result`` is asked for: their compilers run side by side.
+    recipe: how to compile it (default: as a generated kernel, without headers).
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, recipe: Recipe | None = None) -> None:
         self._worker: threading.Thread | None = None
         self._error: BaseException | None = None
         self._library: opwise_c.Library | None = None
         self._content: bytes | None = None
+        self._result: tuple[opwise_c.Library, BuildReport] | None = None
         self._key = ""
         self._seconds = 0.0
-        path = compiler()
-        if path is None:
+        recipe = recipe or _kernel_recipe(text)
+        if recipe is None:
             self._error = CompileError("there is no C compiler: set the flag cxx to one")
             return
-        flags = (*_level(path), *FLAGS, *extra_flags())
-        parts = "\0".join((FORM, text, _environment(path), *flags))
-        self._key = hashlib.sha256(parts.encode()).hexdigest()
+        self._key = recipe.key(text)
         self._library = _loaded.get(self._key)
         if self._library is not None:
             return
         self._name = f"{self._key[:32]}.so"
-        self._arguments = path, flags, text, self._name
+        self._arguments = recipe, text, self._name
         self._content = kernelcache.read(self._name, self._key)
         if self._content is None:
             self._worker = threading.Thread(target=self._compile)
@@ -216,6 +255,11 @@ class Build:
 
     def result(self) -> tuple[opwise_c.Library, BuildReport]:
         """Return (library, BuildReport) once it is compiled and loaded; raises CompileError."""
+        if self._result is None:
+            self._result = self._finished()
+        return self._result
+
+    def _finished(self) -> tuple[opwise_c.Library, BuildReport]:
         hit = self._worker is None
         if self._worker is not None:
             self._worker.join()
@@ -299,20 +343,20 @@ def _library_in_memory(content: bytes, name: str) -> opwise_c.Library:
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
-def _compile(path: str, flags: tuple[str, ...], text: str, name: str) -> tuple[bytes, float]:
+def _compile(recipe: Recipe, text: str, name: str) -> tuple[bytes, float]:
     """Return the bytes of the library of a text, and the seconds it took; raises CompileError."""
     start = time.perf_counter()
     failures: list[Exception] = []
     for place in kernelcache.temporary_places():
         try:
             with trusted.Temporary(place) as folder:
-                content = _run(path, flags, text, folder, name)
+                content = _run(recipe, text, folder, name)
                 return content, time.perf_counter() - start
         except Refused as e:
             failures.append(e)
         except OSError as e:
             failures.append(e)
-            if e.filename == path:  # the compiler itself cannot be started
+            if e.filename == recipe.compiler:  # the compiler itself cannot be started
                 raise CompileError(f"a kernel could not be compiled: {e}") from e
     raise CompileError(
         f"a kernel could not be compiled: {failures[0]}; TMPDIR can name another folder for the "
@@ -320,13 +364,14 @@ def _compile(path: str, flags: tuple[str, ...], text: str, name: str) -> tuple[b
     )
 
 
-def _run(path: str, flags: tuple[str, ...], text: str, folder: trusted.Folder, name: str) -> bytes:
+def _run(recipe: Recipe, text: str, folder: trusted.Folder, name: str) -> bytes:
     """Run the compiler with all of its files in a folder; OSError: there is no space."""
     import subprocess
 
     out = os.path.join(folder.path, name)
     done = subprocess.run(
-        [path, *flags, "-x", "c", "-", "-x", "none", "-o", out, *_libraries(text)],
+        [recipe.compiler, *recipe.flags, "-x", recipe.language, "-", "-x", "none", "-o", out,
+         *recipe.libraries],
         input=text, capture_output=True, text=True, errors="replace", close_fds=False, check=False,
         # its files go where nobody can exchange them, and its messages are read below
         env={**os.environ, "TMPDIR": folder.path, "LC_ALL": "C"},
@@ -337,7 +382,9 @@ def _run(path: str, flags: tuple[str, ...], text: str, folder: trusted.Folder, n
                 raise OSError(code, os.strerror(code), folder.path)
         kept = kernelcache.keep_source(f"{name[:-3]}.c", text)
         where = f" (the source is kept in {kept})" if kept else ""
-        raise CompileError(f"{path} failed: {_first_error(done)}{where}")
+        raise CompileError(
+            f"{recipe.compiler} failed: {_first_error(done)}{where}", messages=done.stderr
+        )
     with open(out, "rb") as f:
         return f.read()
 

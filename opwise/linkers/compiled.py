@@ -7,10 +7,11 @@ from typing import Any
 
 from opwise.graph.apply import Apply
 from opwise.linkers import lowering, opwise_c
-from opwise.linkers.lowering import CStep
+from opwise.linkers.lowering import AnyStep, CStep, ObjectStep
 from opwise.linkers.program import Program
 from opwise.linkers.storage import Storage
-from opwise.linkers.vm import CThunk, PerformThunk, Thunk
+from opwise.linkers.userops.python import python_code
+from opwise.linkers.vm import CThunk, ObjectThunk, PerformThunk, Thunk
 
 #: called as (step, exception, input values) when an Apply fails; raises
 OnError = Callable[[int, BaseException, Sequence[Any]], None]
@@ -19,7 +20,7 @@ OnError = Callable[[int, BaseException, Sequence[Any]], None]
 def compiled_vm(
     program: Program,
     storages: Sequence[Storage],
-    steps: Sequence[CStep | None],
+    steps: Sequence[AnyStep | None],
     on_error: OnError,
     allow_gc: bool,
 ) -> opwise_c.VM:
@@ -44,18 +45,20 @@ def compiled_vm(
 
 
 def _row(
-    node: Apply, inputs: tuple[int, ...], outputs: tuple[int, ...], c: CStep | None
+    node: Apply, inputs: tuple[int, ...], outputs: tuple[int, ...], c: AnyStep | None
 ) -> tuple[Any, ...]:
     """Return a step as ``opwise_c.VM`` takes it. inputs, outputs: slots."""
     if c is None:
-        return None, inputs, outputs, (), (), 0, 0, None, node.op.perform, node
+        return None, inputs, outputs, (), (), 0, 0, None, python_code(node), node
+    if isinstance(c, ObjectStep):
+        return None, inputs, outputs, (), (), 0, 0, None, c.code.bind(), node
     loop = c.loop
     address, context = (loop.address, loop.context) if loop is not None else (0, 0)
     return c.kind, inputs, outputs, c.ints, c.reals, address, context, loop, None, node
 
 
 def make_thunk(
-    program: Program, k: int, c_step: CStep | None, storages: Sequence[Storage]
+    program: Program, k: int, c_step: AnyStep | None, storages: Sequence[Storage]
 ) -> Thunk:
     """Return the thunk of step ``k`` for the plain VM."""
     step = program.steps[k]
@@ -63,6 +66,8 @@ def make_thunk(
     outs = [storages[s] for s in step.outputs]
     if c_step is None:
         return PerformThunk(step.node, ins, outs)
+    if isinstance(c_step, ObjectStep):
+        return ObjectThunk(step.node, ins, outs, c_step.code.bind())
     return CThunk(step.node, ins, outs, single_step_vm(program, k, c_step, storages))
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers import opwise_c
-from opwise.linkers.kernels import Kernels
-from opwise.linkers.lowering import CStep, c_lowering, plain
+from opwise.linkers.kernels import Kernels, Loop
+from opwise.linkers.lowering import AnyStep, CStep, c_lowering, plain
+from opwise.linkers.userops import reduction
 from opwise.scalar import csource
 from opwise.scalar.composite import Composite, Instruction
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
@@ -60,7 +61,13 @@ def elemwise(node: Apply, kernels: Kernels) -> CStep | None:
         return None
     inplace = [node.op.inplace_pattern.get(k, -1) for k in range(len(node.outputs))]
     ints = (ndim, *inplace, *map(_mask, patterns), loop.broadcast)
-    return CStep("elemwise", ints, (_nanoseconds(node, node.outputs),), loop=loop)
+    nanoseconds = _shared_work(loop, _nanoseconds(node, node.outputs))
+    return CStep("elemwise", ints, (nanoseconds,), loop=loop)
+
+
+def _shared_work(loop: Loop, nanoseconds: float) -> float:
+    """Return the time per element as it counts for threads: 0 for a loop that needs the GIL."""
+    return 0.0 if loop.needs_gil else nanoseconds
 
 
 def _operands(node: Apply) -> tuple[int, list[tuple[bool, ...]], list[int], list[int]]:
@@ -241,9 +248,11 @@ def _axis_mask(axis: Sequence[int] | None, ndim: int) -> int:
 
 
 @c_lowering(CAReduce)
-def ca_reduce(node: Apply, kernels: Kernels) -> CStep | None:
+def ca_reduce(node: Apply, kernels: Kernels) -> AnyStep | None:
     x, out = node.inputs[0], node.outputs[0]
-    if node.op.scalar_op.row is None or not plain(x, out):
+    if node.op.scalar_op.row is None:
+        return reduction.lower(node, kernels, _accumulator(node.op, out))
+    if not plain(x, out):
         return None
     ints = _reduction(node.op, x, out)
     if ints is None:
@@ -272,7 +281,7 @@ def map_reduce(node: Apply, kernels: Kernels) -> CStep | None:
     if loop is None:
         return None
     ints = (*ints, *map(_mask, patterns), loop.broadcast)
-    return CStep("reduce", ints, (_nanoseconds(node),), loop=loop)
+    return CStep("reduce", ints, (_shared_work(loop, _nanoseconds(node)),), loop=loop)
 
 
 def _accumulator(op: CAReduce, out: Variable) -> str:

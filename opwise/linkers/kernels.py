@@ -7,15 +7,17 @@ interpreter runs the same scalar program, chunk by chunk, over loops that are bu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from opwise.errors import CompileError
 from opwise.graph import provenance
 from opwise.linkers import cbuild, opwise_c, resources
 from opwise.linkers.lowering import C_DTYPES
-from opwise.scalar import csource, loops
+from opwise.linkers.userops import loopcode
+from opwise.scalar import csource, loops, usercode
 from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import Cast, ScalarOp
+from opwise.scalar.usercode import UserFunction
 
 #: (steps, output slots, input dtypes) of a scalar program
 LoopProgram = tuple[Sequence[Instruction], Sequence[int], tuple[str, ...]]
@@ -30,7 +32,8 @@ class Loop:
     """A loop that ``Kernels.finish`` looks up or compiles."""
 
     __slots__ = (
-        "address", "broadcast", "context", "definitions", "keep", "name", "program", "reducer",
+        "address", "broadcast", "context", "definitions", "functions", "keep", "name", "program",
+        "reducer",
     )  # fmt: skip
 
     def __init__(self, program: LoopProgram, reducer: int = -1) -> None:
@@ -40,6 +43,8 @@ class Loop:
         #: its C function, and the texts that define it; None for built-in loops
         self.name: str | None = None
         self.definitions: Sequence[str] | None = None
+        #: the functions of users that it calls
+        self.functions: list[UserFunction] = []
         #: addresses of the C function and of its first argument, after ``finish``; 0 if there is no
         #: such loop: the Apply then runs ``perform``
         self.address = self.context = 0
@@ -47,6 +52,11 @@ class Loop:
         self.keep: opwise_c.Library | opwise_c.Code | None = None
         #: mask of the inputs that may be broadcast; -1 if the loop takes any strides
         self.broadcast = -1
+
+    @property
+    def needs_gil(self) -> bool:
+        """Whether it calls code of users that may set an exception, or has a state."""
+        return any(function.needs_gil for function in self.functions)
 
 
 def as_program(
@@ -59,6 +69,14 @@ def as_program(
     return (Instruction(op, tuple(range(n)), out_dtypes[0]),), (n,)
 
 
+class Compiled(Protocol):
+    """Code of a user that is compiled between ``start`` and ``finish``."""
+
+    def start(self, builds: dict[str, cbuild.Build]) -> None: ...
+
+    def finish(self) -> cbuild.BuildReport: ...
+
+
 class Kernels:
     """Gives loops to the lowerings of one function; ``finish`` compiles those that were given."""
 
@@ -68,6 +86,9 @@ class Kernels:
             cbuild.warn_of_compiler()
         self._loops: dict[tuple[Any, ...], Loop] = {}
         self._builds: list[tuple[list[Loop], cbuild.Build]] | None = None
+        self._codes: list[Compiled] = []
+        #: builds of users' code by key: equal Applys share one
+        self._shared: dict[str, cbuild.Build] = {}
         #: what the cache and the compiler did, after ``finish``
         self.report: cbuild.BuildReport | None = None
 
@@ -132,12 +153,17 @@ class Kernels:
         if not loops.is_cheap(steps):
             # compiling such a loop twice would cost more than a copy of broadcast operands
             maybe_broadcast = ()
-        if self.generate:
-            loop.name = f"ow_k{len(self._loops)}"
+        if self.generate or any(usercode.is_c_only(one.op) for one in steps):
+            loop.name = name = f"ow_k{len(self._loops)}"
+            loop.functions = usercode.functions_of([(steps, in_dtypes)])
             given = (*first, steps, outs[0]) if first else (steps, outs)
-            loop.definitions = make(loop.name, *given, in_dtypes, constant_inputs, maybe_broadcast)
+            if loop.needs_gil:
+                name += "_held"
+            loop.definitions = make(name, *given, in_dtypes, constant_inputs, maybe_broadcast)
             if loop.definitions is None:
                 return None
+            if loop.needs_gil:
+                loop.definitions = [*loop.definitions, f"OW_WITH_GIL({loop.name}, {name})"]
             loop.broadcast = sum(
                 1 << i for i in (*constant_inputs, *maybe_broadcast[: loops.MAX_MAYBE])
             )
@@ -146,23 +172,38 @@ class Kernels:
         self._loops[key] = loop
         return loop
 
+    def add(self, code: Compiled) -> None:
+        """Compile the code of a user too."""
+        self._codes.append(code)
+
     def start(self) -> list[tuple[list[Loop], cbuild.Build]]:
-        """Start to compile the loops that the cache lacks; return the builds."""
-        shares = _shares(list(self._loops.values())) if self.generate else []
+        """Start to compile what the cache lacks; return the builds of loops."""
+        for code in self._codes:
+            code.start(self._shared)
+        generated = [loop for loop in self._loops.values() if loop.definitions is not None]
+        shares = _shares([loop for loop in generated if not loop.functions])
         self._builds = [(wanted, cbuild.Build(source_text(wanted))) for wanted in shares]
+        users = [loop for loop in generated if loop.functions]
+        if users:
+            self._builds.append((users, loopcode.build(source_text(users), _functions(users))))
         return self._builds
 
     def finish(self) -> None:
-        """Wait for the loops; the interpreter runs those that could not be compiled."""
+        """Wait for the compilers; the interpreter runs loops that could not be compiled.
+
+        Raises CompileError for the code of users.
+        """
         builds = self.start() if self._builds is None else self._builds
         failure = None
         for wanted, build in builds:
             try:
                 library, report = build.result()
             except CompileError as e:
+                if wanted[0].functions:
+                    raise loopcode.explained(e, _functions(wanted)) from e
                 failure = e
                 continue
-            self.report = report if self.report is None else self.report + report
+            self._note(report)
             for loop in wanted:
                 assert loop.name is not None
                 loop.address = library.symbol(loop.name)
@@ -175,6 +216,16 @@ class Kernels:
         for loop in self._loops.values():
             if not loop.address:
                 _interpret(loop)
+        for code in self._codes:
+            self._note(code.finish())
+
+    def _note(self, report: cbuild.BuildReport) -> None:
+        self.report = report if self.report is None else self.report + report
+
+
+def _functions(wanted: Sequence[Loop]) -> list[UserFunction]:
+    """Return the functions of users that loops call, each once."""
+    return list({f.name: f for loop in wanted for f in loop.functions}.values())
 
 
 def _interpret(loop: Loop) -> None:
@@ -188,6 +239,8 @@ def _interpret(loop: Loop) -> None:
 def _shares(wanted: list[Loop]) -> list[list[Loop]]:
     """Divide loops into groups of about equal size, as many as it pays to run compilers for."""
     sizes = {loop: sum(map(len, loop.definitions or ())) for loop in wanted}
+    if not wanted:
+        return []
     count = max(1, min(resources.processors(), len(wanted), sum(sizes.values()) // SHARE))
     groups: list[list[Loop]] = [[] for _ in range(count)]
     work = [0] * count

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opwise.graph.apply import Apply
+from opwise.graph.clinker import CLinkerOp
+from opwise.graph.op import Op
 from opwise.graph.variable import Variable
 from opwise.scalar.types import Scalar
 from opwise.tensor.type import TensorType
 
 if TYPE_CHECKING:
     from opwise.linkers.kernels import Kernels, Loop
+    from opwise.linkers.userops.code import UserCode
 
 #: dtypes that C steps compute with; views also pass others through
 C_DTYPES = frozenset(
@@ -43,8 +46,18 @@ class CStep:
     loop: Loop | None = None
 
 
+@dataclass(frozen=True)
+class ObjectStep:
+    """A step that runs the C++ code of a user's Op on Python objects."""
+
+    code: UserCode
+
+
+#: any step that runs no Python code
+AnyStep = CStep | ObjectStep
+
 #: (Apply, the kernels of its function) -> its step, or None if it runs ``perform``
-Lowering = Callable[[Apply, "Kernels"], CStep | None]
+Lowering = Callable[[Apply, "Kernels"], AnyStep | None]
 
 _lowerings: dict[type, Lowering] = {}
 #: the lowering of each class that was asked for, its own or that of a base class
@@ -63,14 +76,42 @@ def c_lowering(*op_classes: type) -> Callable[[Lowering], Lowering]:
     return register
 
 
-def c_step(node: Apply, kernels: Kernels) -> CStep | None:
+def register_c_code(lowering: Lowering, why_python: Callable[[Apply], str]) -> None:
+    """Register the lowering of Ops that define ``c_code``, and why an Apply of one has no C."""
+    global _c_code_lowering, _why_python
+    _c_code_lowering, _why_python = lowering, why_python
+    _found.clear()
+
+
+_c_code_lowering: Lowering | None = None
+_why_python: Callable[[Apply], str] | None = None
+
+
+def _lowering_of(cls: type) -> Lowering | None:
+    """Return the lowering of a class, or the C++ code of a user if that is nearer to the class."""
+    if cls not in _found:
+        _found[cls] = None
+        for base in cls.__mro__:
+            if base in _lowerings:
+                _found[cls] = _lowerings[base]
+                break
+            if "c_code" in vars(base) and base is not CLinkerOp:
+                _found[cls] = _c_code_lowering
+                break
+    return _found[cls]
+
+
+def runs_c_code(op: Op) -> bool:
+    """Return whether the C of an Op, if it runs in C, is its ``c_code``."""
+    lowering = _lowering_of(type(op))
+    return lowering is not None and lowering is _c_code_lowering
+
+
+def c_step(node: Apply, kernels: Kernels) -> AnyStep | None:
     """Return the C step of an Apply, or None if it has none."""
-    cls = type(node.op)
-    if cls in _found:
-        lowering = _found[cls]
-    else:
-        lowering = next((_lowerings[c] for c in cls.__mro__ if c in _lowerings), None)
-        _found[cls] = lowering
+    lowering = _lowering_of(type(node.op))
+    if lowering is not None and lowering is _c_code_lowering:
+        return lowering(node, kernels)
     if lowering is None or not all(map(_fits, node.inputs)) or not all(map(_fits, node.outputs)):
         return None
     if len(node.inputs) + len(node.outputs) > MAX_OPERANDS:
@@ -83,6 +124,8 @@ def why_not(node: Apply) -> str:
     cls = type(node.op)
     if hasattr(node.op, "compile_inside"):
         return "its graph runs as a function of its own"
+    if runs_c_code(node.op) and _why_python is not None:
+        return _why_python(node)
     if not any(c in _lowerings for c in cls.__mro__):
         return f"{cls.__name__} has no C implementation"
     for var in (*node.inputs, *node.outputs):

@@ -46,6 +46,7 @@ cdef extern from "runtime.h":
         char *error
         char *scratch
         int64_t scratch_cap
+        int32_t raises
     void ow_free(char *) nogil
     void ow_keep_at_most(int64_t)
     void ow_fill_new(int)

@@ -10,13 +10,13 @@ file that is included here; what is taken of C is declared in opwise_c.pxd.
 cimport cython
 cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING
-from cpython.exc cimport PyErr_CheckSignals
+from cpython.exc cimport PyErr_CheckSignals, PyErr_Occurred
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.list cimport PyList_GET_ITEM
 from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_REFCNT
 from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
@@ -40,8 +40,9 @@ include "blas.pxi"
 include "interpreter.pxi"
 include "locks.pxi"
 include "signals.pxi"
+include "library.pxi"
+include "objectcode.pxi"
 include "vm.pxi"
 include "pythonvm.pxi"
 include "callpath.pxi"
-include "library.pxi"
 include "hardware.pxi"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from opwise.errors import MethodNotDefined
 from opwise.graph.apply import Apply
 from opwise.graph.printing import Print
+from opwise.linkers import lowering
 from opwise.tensor.advanced_subtensor import (
     AdvancedIncSubtensor1,
     AdvancedSubtensor1,
@@ -311,6 +313,8 @@ def _print(exception: BaseException, node: Apply, values: Values) -> str | None:
 
 def _own_op(exception: BaseException, node: Apply) -> str | None:
     text, name = str(exception), type(node.op).__name__
+    if lowering.runs_c_code(node.op) and not _in_perform(exception):
+        return _own_c_code(text, node)
     if "did not compute its output" in text:
         return (
             f"{name}.perform must store each result in output_storage[i][0]; its return value is "
@@ -324,6 +328,24 @@ def _own_op(exception: BaseException, node: Apply) -> str | None:
     if text.startswith("expected an ndarray"):
         return f"{name}.perform must put arrays into output_storage[i][0]: use numpy.asarray."
     return f"Check {name}.perform, where the traceback ends."
+
+
+def _in_perform(exception: BaseException) -> bool:
+    """Return whether Python code of an Op raised an exception."""
+    frames = traceback.walk_tb(exception.__traceback__)
+    return any(frame.f_code.co_name == "perform" for frame, _ in frames)
+
+
+def _own_c_code(text: str, node: Apply) -> str:
+    name = type(node.op).__name__
+    if "did not compute its output" in text:
+        return f"The c_code of {name} must set each output to a new reference of an object."
+    if text.startswith("expected an array of dtype"):
+        return (
+            f"The result of {name}.c_code must have the type that make_node declared, "
+            f"{node.outputs[0].type}: make an array of its dtype, or declare another type."
+        )
+    return f"Check {name}.c_code: what sets the exception before it runs sub['fail']."
 
 
 #: (classes of Ops, what advises on their failures), the first that fits

@@ -27,7 +27,8 @@ cdef class VM:
 
     slots: a list of (type number or -1, ndim, itemsize, is a scalar). steps: a list of (kind or
     None, input slots, output slots, ints, reals, loop address, context address, what to keep alive,
-    perform, node). A step without a kind calls ``perform(node, inputs, storage)``.
+    perform, node). A step without a kind calls ``perform(node, inputs, storage)``, or runs the
+    ObjectCode that it has in place of perform.
     inputs, outputs: (slot, one-element list) pairs. constants: {slot: value}. parents: for each
     slot the slot whose memory it may share, or -1. dies: for each step the slots that nobody reads
     later; ends: those that go when the results are handed over. commit: the first step after which
@@ -109,6 +110,9 @@ cdef class VM:
                 flags.append(0)
                 continue
             self._set_kind(s, kind, flags)
+            s.raises = getattr(keep, "needs_gil", False)
+            if s.raises:
+                flags.append(flags.pop() & ~(OW_TOTAL | OW_CHECKED))
             s.ints = self._longs(ints)
             s.reals = self._doubles(reals)
             s.loop = <ow_loop><uintptr_t>loop
@@ -361,6 +365,8 @@ cdef class VM:
             if ow_is_long(s):
                 return self._run_long(k)
             rc = s.run(s)
+            if s.raises and PyErr_Occurred() != NULL:
+                self._fail(k, _pending())
         if rc != 0:
             self._fail(k, self._exception(rc))
         return 0
@@ -380,6 +386,8 @@ cdef class VM:
             ow_watch_begin(look)
             rc = s.run(s)
             stopped = ow_watch_end()
+        if s.raises and PyErr_Occurred() != NULL:
+            self._fail(k, _pending())
         if stopped:
             _raise_interrupt()
         if rc != 0:
@@ -388,23 +396,49 @@ cdef class VM:
             PyErr_CheckSignals()
         return 0
 
-    cdef _perform(self, int k):
+    cdef int _perform(self, int k) except -1:
         """Call ``perform`` of a step on Python values."""
         cdef int i
+        perform = self.performs[k]
+        if type(perform) is ObjectCode:
+            return self._run_objects(k, <ObjectCode>perform)
         ins, outs = <tuple>self.storages[k]
         inputs = [self._value(i) for i in ins]
         storage = [[None] for _ in outs]
-        self.performs[k](self.nodes[k], inputs, storage)
+        perform(self.nodes[k], inputs, storage)
         for position, (i, result) in enumerate(zip(outs, storage)):
-            value = result[0]
-            if value is None and self.slots[i].typenum >= 0:
-                raise ValueError(f"{self.nodes[k].op} did not compute its output")
-            if _read_only(value) and not self.nodes[k].op.view_map.get(position):
-                value = np.array(value)  # what comes after may overwrite it
+            self._accept(k, position, i, result[0])
+        return 0
+
+    cdef int _run_objects(self, int k, ObjectCode code) except -1:
+        """Run the compiled code of a step on Python values."""
+        cdef ow_step *s = &self.steps[k]
+        cdef int i
+        for i in range(code.nin):
+            code._put(i, self._value(<int>(s.in_[i] - self.slots)))
+        for i in range(code.nin, code.nin + code.nout):
+            if self.allow_gc or not code._is_free(i):
+                code._put(i, None)
+        code.run()
+        for i in range(code.nout):
+            self._accept(k, i, <int>(s.out[i] - self.slots), code.output(i))
+        if self.allow_gc:
+            code.forget()
+        return 0
+
+    cdef int _accept(self, int k, int position, int i, object value) except -1:
+        """Let slot ``i`` hold what step ``k`` computed as its output number ``position``."""
+        if PyArray_CheckExact(value) and PyArray_ISWRITEABLE(value) and self.slots[i].buf == NULL:
+            return self._load(i, value)
+        if value is None and self.slots[i].typenum >= 0:
+            raise ValueError(f"{self.nodes[k].op} did not compute its output")
+        if _read_only(value) and not self.nodes[k].op.view_map.get(position):
+            value = np.array(value)  # what comes after may overwrite it
+        if self.slots[i].buf != NULL:
             ow_free(self.slots[i].buf)
             self.slots[i].buf = NULL
             self.slots[i].cap = 0
-            self._take(i, value)
+        return self._take(i, value)
 
     cdef _check_inputs(self, int k):
         cdef ow_step *s = &self.steps[k]
@@ -624,6 +658,9 @@ cdef class VM:
         cdef int i
         if self.running:
             raise RuntimeError("The function is running: its memory cannot be freed")
+        for code in self.performs:
+            if type(code) is ObjectCode:
+                (<ObjectCode>code).forget()
         for i in range(self.nslots):
             ow_free(self.slots[i].buf)
             self.slots[i].buf = NULL

@@ -17,6 +17,7 @@ from opwise.linkers import opwise_c
 from opwise.linkers.opwise_c import PythonVM
 from opwise.linkers.program import Program
 from opwise.linkers.storage import Storage
+from opwise.linkers.userops.python import PythonCode, python_code
 from opwise.profiling.histogram import bucket
 
 AnyVM = opwise_c.VM | PythonVM
@@ -43,24 +44,24 @@ class Thunk:
         raise NotImplementedError
 
 
-class PerformThunk(Thunk):
-    """Calls ``perform``."""
-
-    def __init__(self, node: Apply, inputs: Sequence[Storage], outputs: Sequence[Storage]) -> None:
-        super().__init__(node, inputs, outputs)
-        self.perform = node.op.perform
+class ObjectsThunk(Thunk):
+    """A thunk whose code reads and writes Python objects, which it checks."""
 
     def __call__(self) -> None:
         values = [storage[0] for storage in self.inputs]
         for value, var in zip(values, self.node.inputs, strict=True):
             if value is None and hasattr(var.type, "numpy_dtype"):
                 raise ValueError("expected an ndarray, not None")
-        self.perform(self.node, values, self.outputs)
+        self.run(values)
         for i, (storage, var) in enumerate(zip(self.outputs, self.node.outputs, strict=True)):
             if hasattr(var.type, "numpy_dtype"):
                 storage[0] = self._checked(storage[0], var.type)
                 if not storage[0].flags.writeable and not self.node.op.view_map.get(i):
                     storage[0] = np.array(storage[0])  # what comes after may overwrite it
+
+    def run(self, values: list[Any]) -> None:
+        """Compute the outputs from the values of the inputs."""
+        raise NotImplementedError
 
     def _checked(self, value: Any, type_: Type) -> Any:
         """Return a result as an array; raise unless it has the declared dtype and dimensions."""
@@ -76,6 +77,40 @@ class PerformThunk(Thunk):
                 f"{value.dtype} and shape {value.shape}"
             )
         return value
+
+
+class PerformThunk(ObjectsThunk):
+    """Calls ``perform``, or what runs in its place (``code``)."""
+
+    def __init__(
+        self,
+        node: Apply,
+        inputs: Sequence[Storage],
+        outputs: Sequence[Storage],
+        code: PythonCode | None = None,
+    ) -> None:
+        super().__init__(node, inputs, outputs)
+        self.perform = code or python_code(node)
+
+    def run(self, values: list[Any]) -> None:
+        self.perform(self.node, values, self.outputs)
+
+
+class ObjectThunk(ObjectsThunk):
+    """Runs the C++ code of a user's Op."""
+
+    def __init__(
+        self,
+        node: Apply,
+        inputs: Sequence[Storage],
+        outputs: Sequence[Storage],
+        code: opwise_c.ObjectCode,
+    ) -> None:
+        super().__init__(node, inputs, outputs)
+        self.cthunk = code
+
+    def run(self, values: list[Any]) -> None:
+        self.cthunk(list(self.inputs), list(self.outputs))
 
 
 class CThunk(Thunk):

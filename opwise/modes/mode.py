@@ -220,7 +220,8 @@ class Mode:
     def bound_linker(self, fgraph: FunctionGraph) -> Any:
         """Return a linker that has accepted a graph.
 
-        Under FAST_COMPILE it never calls a C compiler, to compile quickly.
+        Under FAST_COMPILE it calls no C compiler, to compile quickly, except for Ops of users that
+        have C code alone.
         """
         used = self.used_linker
         if not hasattr(used, "accept"):

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from opwise.errors import MethodNotDefined, ShapeError
-from opwise.graph.apply import Apply
+from opwise.errors import ShapeError
+from opwise.graph.apply import Apply, NoParams
 from opwise.graph.traversal import io_toposort
 from opwise.graph.variable import Constant, Variable
 from opwise.optimizers.rule import rule
@@ -67,10 +67,8 @@ def perform(node: Apply, inputs: Sequence[Any]) -> list[Any] | None:
 
 def params(node: Apply) -> tuple[Any, ...]:
     """Return the extra arguments of ``perform`` of an Apply, as a tuple."""
-    try:
-        return (node.op.get_params(node),)
-    except MethodNotDefined:
-        return ()
+    found = node.run_params()
+    return () if found is NoParams else (found,)
 
 
 # --- how large a result would be ------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from opwise.scalar import dtypes
+from opwise.scalar import dtypes, usercode
 from opwise.scalar.casting import TRUNCATED_TO
 from opwise.scalar.composite import Literal
 from opwise.scalar.op import Cast, ScalarOp
@@ -194,7 +194,7 @@ def step_c(
     if isinstance(op, Cast):
         return convert(args[0], in_dtypes[0], out_dtype)
     if op.row is None:
-        return None
+        return None if cuda else usercode.call(op, args, in_dtypes, out_dtype)
     return _row_c(op.row, args, in_dtypes, out_dtype, cuda)
 
 

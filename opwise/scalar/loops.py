@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from opwise.scalar import csource, dtypes, fission
+from opwise.scalar import csource, dtypes, fission, usercode
 from opwise.scalar.composite import Instruction
 
 #: the most inputs for which there are loop variants with and without broadcasting
@@ -103,8 +103,11 @@ REDUCTIONS = (
 
 def is_cheap(instructions: Sequence[Instruction]) -> bool:
     """Return whether a program does little besides loading its operands."""
-    return len(instructions) <= _MAX_CHEAP and all(
-        one.op.row is None or not (one.op.row.libm or one.op.row.c_support) for one in instructions
+    return len(instructions) <= _MAX_CHEAP and not any(
+        usercode.has_c_code(one.op)
+        if one.op.row is None
+        else one.op.row.libm or one.op.row.c_support
+        for one in instructions
     )
 
 

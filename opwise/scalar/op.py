@@ -25,9 +25,21 @@ class ScalarOp(Op):
     """
 
     row: ScalarSpec | None = None
+    #: the row of the base class whose ``impl`` or ``c_code`` a subclass replaces
+    base_row: ScalarSpec | None = None
     nin = -1
     nout = 1
     output_types_preference: Callable[..., Any] | None = None
+
+    def __init_subclass__(cls, **kwargs):
+        """Let a subclass with an ``impl`` or ``c_code`` of its own be an operation without a row.
+
+        It keeps the gradient of its base class unless it defines one.
+        """
+        super().__init_subclass__(**kwargs)
+        own = vars(cls)
+        if cls.row is not None and "row" not in own and ("impl" in own or "c_code" in own):
+            cls.base_row, cls.row = cls.row, None
 
     def __init__(self, output_types_preference=None, name=None):
         self.output_types_preference = output_types_preference
@@ -56,8 +68,9 @@ class ScalarOp(Op):
         if self.output_types_preference is not None:
             types = self.output_types_preference(*map(get_scalar_type, in_dtypes))
             return [t.dtype for t in types]
-        if self.row is not None:
-            return [self.row.out(*in_dtypes)]
+        row = self.row or self.base_row
+        if row is not None:
+            return [row.out(*in_dtypes)]
         return [t.dtype for t in self.output_types(list(map(get_scalar_type, in_dtypes)))]
 
     def output_types(self, types):
@@ -66,6 +79,8 @@ class ScalarOp(Op):
 
     def impl(self, *inputs):
         """Compute on Python numbers."""
+        if self.base_row is not None:
+            return OPS[self.base_row.name].impl(*inputs)
         if self.row is None:
             raise MethodNotDefined("impl", type(self), type(self).__name__)
         arrays = [np.asarray(x) for x in inputs]
@@ -130,14 +145,16 @@ class ScalarOp(Op):
             cell[0] = out.type._numpy_type(result)
 
     def grad(self, inputs, output_gradients):
-        if self.row is None:
+        if self.row is None and self.base_row is None:
             raise MethodNotDefined("grad", type(self), str(self))
         return self.L_op(inputs, [self(*inputs)], output_gradients)
 
     def L_op(self, inputs, outputs, output_gradients):
-        if self.row is None or self.row.grad is None:
+        row = self.row or self.base_row
+        own_grad = type(self).grad is not ScalarOp.grad
+        if row is None or row.grad is None or (self.row is None and own_grad):
             return self.grad(inputs, output_gradients)
-        results = SCALAR_ALGEBRA.gradients(self.row, inputs, outputs[0], output_gradients[0])
+        results = SCALAR_ALGEBRA.gradients(row, inputs, outputs[0], output_gradients[0])
         zero = constant(0.0)
         return [zero if isinstance(r, int) else r for r in results]
 

@@ -10,10 +10,11 @@ from opwise.config import config
 from opwise.graph.type import Type
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
+from opwise.scalar.cinterface import ScalarInterface
 from opwise.scalar.dtypes import DTypeLike
 
 
-class Scalar(Type):
+class Scalar(ScalarInterface, Type):
     """The type of one number of ``dtype``; values are numpy scalars."""
 
     ndim = 0
@@ -52,10 +53,6 @@ class Scalar(Type):
 
     def convert_variable(self, var):
         return var if var.type == self else None
-
-    def dtype_specs(self):
-        """Return (numpy type, C type name, numpy type macro)."""
-        return self._numpy_type, f"npy_{self.dtype}", f"NPY_{self.dtype.upper()}"
 
     def __eq__(self, other):
         return type(other) is type(self) and other.dtype == self.dtype

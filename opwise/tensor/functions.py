@@ -42,8 +42,13 @@ _ALIASES = {
 globals().update(FUNCTIONS)
 globals().update(CONSTRUCTORS)
 globals().update({alias: elemwise(name) for alias, name in _ALIASES.items()})
+int_dtypes = list(dtypes.SIGNED)
+uint_dtypes = list(dtypes.UNSIGNED)
+float_dtypes = list(dtypes.FLOATS)
+complex_dtypes = list(dtypes.COMPLEX)
 discrete_dtypes = list(dtypes.DISCRETE)
 continuous_dtypes = list(dtypes.CONTINUOUS)
+all_dtypes = list(dtypes.ALL)
 
 
 def true_divide(x: TensorLike, y: TensorLike) -> TensorVariable:
@@ -166,17 +171,21 @@ __all__ = [
     "TensorConstant",
     "TensorType",
     "TensorVariable",
+    "all_dtypes",
     "allclose",
     "as_tensor",
     "as_tensor_variable",
     "cast",
     "ceil_intdiv",
+    "complex_dtypes",
     "complex_from_polar",
     "constant",
     "continuous_dtypes",
     "discrete_dtypes",
     "div_proxy",
     "divmod",
+    "float_dtypes",
+    "int_dtypes",
     "iround",
     "isclose",
     "largest",
@@ -187,4 +196,5 @@ __all__ = [
     "smallest",
     "tensor",
     "true_divide",
+    "uint_dtypes",
 ]

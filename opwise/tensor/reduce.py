@@ -19,7 +19,7 @@ from opwise.graph.op import Op
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
-from opwise.scalar.op import OPS, BinaryScalarOp
+from opwise.scalar.op import OPS, BinaryScalarOp, ScalarOp
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.creation import arange, zeros_like
 from opwise.tensor.dimshuffle import dimshuffle, dimshuffle_op
@@ -150,6 +150,11 @@ _UFUNCS = {
 }
 
 
+def users_identity(scalar_op: ScalarOp) -> float | None:
+    """Return the attribute ``identity`` of a user's operation, the result without any element."""
+    return getattr(scalar_op, "identity", None) if scalar_op.row is None else None
+
+
 class CAReduce(Op):
     """A commutative and associative scalar operation applied along axes.
 
@@ -221,6 +226,9 @@ class CAReduce(Op):
         ufunc = None if row is None else _UFUNCS.get(row.name)
         if ufunc is not None and self.of_nothing is not None:
             return ufunc.reduce(x, axis=axes, dtype=dtype, initial=self.of_nothing)
+        identity = users_identity(self.scalar_op)
+        if identity is not None and x.size == 0:
+            return np.full([n for i, n in enumerate(x.shape) if i not in axes], identity, dtype)
         if ufunc is None or ufunc.identity is None:
             check_not_empty(x, axes, self.scalar_op)
         if ufunc is not None:

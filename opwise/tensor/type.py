@@ -15,6 +15,7 @@ from opwise.graph.variable import Variable
 from opwise.scalar import dtypes
 from opwise.scalar.dtypes import DTypeLike
 from opwise.scalar.types import get_scalar_type
+from opwise.tensor.cinterface import TensorInterface
 
 _NAMES = {
     (): "scalar",
@@ -25,7 +26,7 @@ _NAMES = {
 }
 
 
-class TensorType(Type):
+class TensorType(TensorInterface, Type):
     """The type of arrays of ``dtype``; ``broadcastable[i]`` says that dimension i is always 1.
 
     dtype: a numpy dtype, its name, or 'floatX'. broadcastable: a sequence of booleans, one for each
@@ -255,10 +256,6 @@ class TensorType(Type):
 
     def to_scalar_type(self):
         return get_scalar_type(self.dtype)
-
-    def dtype_specs(self):
-        """Return (numpy type, C type name, numpy type macro)."""
-        return self.numpy_dtype.type, f"npy_{self.dtype}", f"NPY_{self.dtype.upper()}"
 
     def __eq__(self, other):
         return self is other or (

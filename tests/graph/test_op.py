@@ -5,7 +5,7 @@ import pytest
 from opwise.config import config
 from opwise.errors import MethodNotDefined
 from opwise.graph.apply import Apply
-from opwise.graph.op import COp, Op
+from opwise.graph.op import Op
 from opwise.graph.type import Type, generic
 
 pytestmark = pytest.mark.null
@@ -116,11 +116,6 @@ def test_a_method_that_is_missing_is_named(call, name):
     with pytest.raises(MethodNotDefined) as caught:
         call(Plain())
     assert caught.value.args == (name, Plain, "Plain")
-
-
-def test_a_cop_knows_its_files():
-    assert COp("code.c").func_files == ["code.c"]
-    assert COp(["a.c", "b.c"], "f").func_name == "f"
 
 
 # --- Apply ----------------------------------------------------------------------------------------

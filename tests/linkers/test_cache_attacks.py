@@ -92,8 +92,8 @@ def plant(base, number):
     code = f"""
 build = cbuild.Build("int ow_answer(void) {{ return {number}; }}\\n")
 build.result()
-evil, _ = cbuild._compile(cbuild.compiler(), cbuild.FLAGS, "int ow_answer(void) {{ return 666; }}",
-                          "x.so")
+text = "int ow_answer(void) {{ return 666; }}"
+evil, _ = cbuild._compile(cbuild.Recipe(cbuild.compiler(), cbuild.FLAGS), text, "x.so")
 folder = {str(base)!r} + "/evil"
 os.mkdir(folder)
 with open(folder + "/" + build._name, "wb") as f:

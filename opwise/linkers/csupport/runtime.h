@@ -67,6 +67,7 @@ struct ow_step {
     char *error;           /* OW_ERROR_SIZE bytes of the VM */
     char *scratch;         /* memory for the step's own use, kept between calls */
     int64_t scratch_cap;
+    int32_t raises;        /* whether the loop may set a Python exception */
 };
 
 #define OW_ERROR_SIZE 400

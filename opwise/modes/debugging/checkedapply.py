@@ -13,6 +13,7 @@ from opwise.graph.op import Op
 from opwise.graph.variable import Variable
 from opwise.linkers import opwise_c
 from opwise.linkers.storage import Storage
+from opwise.linkers.userops.python import runs_in_python
 from opwise.linkers.vm import Thunk
 from opwise.modes.debugging import findings, preallocated
 from opwise.modes.debugging.memory import MemoryCheck
@@ -45,8 +46,12 @@ class CheckedApply:
         self.settings, self.replay = settings, replay
         self.node = node = thunk.node
         self.input_storages, self.output_storages = thunk.inputs, thunk.outputs
+        #: whether the Apply can run in Python, and is to be checked there
+        has_python = runs_in_python(node.op)
+        self.check_python = settings.check_py_code and has_python
         #: runs C; None if there is none, or it is not checked
-        self.c = thunk if hasattr(thunk, "cthunk") and settings.check_c_code else None
+        checked = settings.check_c_code or not has_python
+        self.c = thunk if hasattr(thunk, "cthunk") and checked else None
         self.python = CheckedPerform(node)
         self.trial = trial
         self.memory = MemoryCheck(node)
@@ -105,7 +110,7 @@ class CheckedApply:
         """Run C in the memory of the graph and, if it is to be checked, Python on copies."""
         assert self.c is not None
         expected = None
-        if self.settings.check_py_code:
+        if self.check_python:
             expected = self._known()
             self._same_as_known = expected is not None
             if expected is None:
@@ -200,7 +205,7 @@ class CheckedApply:
             self.node, reference, initial, settings.check_preallocated_output,
             settings.check_preallocated_output_ndim,
         ):  # fmt: skip
-            if settings.check_py_code or self.c is None:
+            if self.check_python or self.c is None:
                 storages: list[Storage] = [[given.get(k)] for k in range(len(outputs))]
                 results = self._python_with(storages, name)
                 self._compare_results(reference, results, f"py with {name} output")

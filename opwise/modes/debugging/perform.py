@@ -11,9 +11,9 @@ from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.graph.variable import Variable
 from opwise.linkers.storage import Storage
+from opwise.linkers.userops.python import python_code
 from opwise.modes.debugging import findings
 from opwise.modes.debugging.values import fitting, misfit
-from opwise.optimizers.folding import params
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.type import TensorType
 
@@ -31,8 +31,7 @@ class CheckedPerform:
 
     def __init__(self, node: Apply) -> None:
         self.node = node
-        self.perform = node.op.perform
-        self.params = params(node)
+        self.perform = python_code(node)
         self.checks = [
             _ResultCheck(var, bool(node.op.view_map.get(var.index))) for var in node.outputs
         ]
@@ -54,7 +53,7 @@ class CheckedPerform:
                     for check, value in zip(self.checks, self.compute(inputs), strict=True)
                 ]
             output_storage = [[None] for _ in self.checks]
-        self.perform(self.node, inputs, output_storage, *self.params)
+        self.perform(self.node, inputs, output_storage)
         return [
             check(storage[0]) for check, storage in zip(self.checks, output_storage, strict=True)
         ]

@@ -16,8 +16,8 @@ from opwise.graph.traversal import io_toposort
 from opwise.graph.type import Type
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers.storage import Storage
+from opwise.linkers.userops.python import python_code
 from opwise.modes.debugging.rounding import adds, is_exact, rounds
-from opwise.optimizers.folding import params
 from opwise.scalar.composite import Composite, Literal
 from opwise.tensor.elemwise import Elemwise, cast
 from opwise.tensor.mapreduce import MapReduce
@@ -172,7 +172,7 @@ def _performed(node: Apply, known: Mapping[Variable, Any]) -> list[Any]:
         value = _known(known, var)
         inputs.append(value.copy() if i in destroyed else value)
     storages: list[Storage] = [[None] for _ in node.outputs]
-    node.op.perform(node, inputs, storages, *params(node))
+    python_code(node)(node, inputs, storages)
     return [storage[0] for storage in storages]
 
 

@@ -18,6 +18,7 @@ from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers import errors as linker_errors
 from opwise.linkers.base import OpWiseCLinker
+from opwise.linkers.userops.python import runs_in_python
 from opwise.linkers.vm import Thunk
 from opwise.modes.debugging import findings
 from opwise.modes.debugging.memory import MemoryCheck
@@ -42,7 +43,8 @@ _MISSING = object()
 class Replay:
     """Computes the Applys of a RewriteHistory. Each variable has a slot for its value.
 
-    inputs, outputs: those of the graph. in_python: run ``perform``, not C.
+    inputs, outputs: those of the graph. in_python: run ``perform``, not C,
+    unless an Op has C alone.
     """
 
     def __init__(
@@ -56,7 +58,8 @@ class Replay:
         #: {variable as it came in: its copy in the graphs that run}
         self.copies = _copied_graph(history, needed)
         nodes = [node for node in history.applys if node in needed]
-        c_thunks = {} if in_python else _c_thunks([self._copy_of(n) for n in nodes])
+        c_only = [n for n in nodes if not in_python or not runs_in_python(history.applys[n][0])]
+        c_thunks = _c_thunks([self._copy_of(n) for n in c_only]) if c_only else {}
         self._slots = {var: k for k, var in enumerate((*self.copies, *inputs))}
         self.runs = [Run(n, self._copy_of(n), history, c_thunks, self._slots) for n in nodes]
         for pair in self.pairs:

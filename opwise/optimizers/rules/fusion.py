@@ -9,10 +9,11 @@ import heapq
 from typing import Any
 
 from opwise.config import config
+from opwise.graph import target
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Variable
 from opwise.optimizers.passes import Optimizer
-from opwise.scalar import csource, loops
+from opwise.scalar import csource, loops, usercode
 from opwise.scalar.composite import Composite, Instruction, append_inlined
 from opwise.scalar.op import Cast
 from opwise.tensor.elemwise import Elemwise
@@ -351,7 +352,11 @@ def _has_c(op, node):
     if isinstance(op, Composite | Cast):
         return True
     row = op.row
-    return row is not None and row.c_expression(row.compute_dtype(dtypes, out)) is not None
+    if row is None:
+        # on a device it would keep what it is fused with on the host
+        on_host = target.device_name() == "cpu"
+        return on_host and usercode.function_of(op, tuple(dtypes), out) is not None
+    return row.c_expression(row.compute_dtype(dtypes, out)) is not None
 
 
 def _n_instructions(node):

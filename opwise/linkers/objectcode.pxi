@@ -1,0 +1,113 @@
+# ObjectCode: compiled code of an Op that takes Python objects. Included by opwise_c.pyx.
+
+ctypedef void *(*ow_user_new)(PyObject *) noexcept
+ctypedef int (*ow_user_run)(void *, PyObject **) noexcept
+ctypedef void (*ow_user_free)(void *) noexcept
+
+
+@cython.final
+cdef class ObjectCode:
+    """One instance of compiled code between Python objects; it belongs to one step of one VM.
+
+    library: has the functions ow_user_new, ow_user_run and ow_user_free. nin, nout: how many inputs
+    and outputs there are. params: what ow_user_new takes. Raises what the code for the
+    initialization raises.
+
+    ``cells`` holds the inputs during a run, and the outputs: None, or a value of an earlier run
+    that the code may use again.
+    """
+
+    cdef PyObject **cells
+    cdef int nin, nout
+    cdef void *state
+    cdef ow_user_run runs
+    cdef ow_user_free frees
+    cdef Library library
+
+    def __cinit__(self, Library library, int nin, int nout, params):
+        cdef ow_user_new create = <ow_user_new><uintptr_t>library.symbol("ow_user_new")
+        self.library = library
+        self.runs = <ow_user_run><uintptr_t>library.symbol("ow_user_run")
+        self.frees = <ow_user_free><uintptr_t>library.symbol("ow_user_free")
+        self.nin, self.nout = nin, nout
+        self.cells = <PyObject **>calloc(nin + nout + 1, sizeof(PyObject *))
+        if self.cells == NULL:
+            raise MemoryError()
+        self.state = create(<PyObject *>params)
+        _raise_pending()
+        if self.state == NULL:
+            raise RuntimeError("the initialization failed without an exception")
+
+    def __dealloc__(self):
+        cdef int i
+        if self.cells != NULL:
+            for i in range(self.nin + self.nout):
+                self._put(i, None)
+                Py_DECREF(None)
+            free(self.cells)
+        if self.state != NULL:
+            self.frees(self.state)
+
+    cdef inline void _put(self, int i, object value) noexcept:
+        """Put a value into a cell."""
+        cdef PyObject *old = self.cells[i]
+        Py_INCREF(value)
+        self.cells[i] = <PyObject *>value
+        if old != NULL:
+            Py_DECREF(<object>old)
+
+    cdef inline bint _is_free(self, int i) noexcept:
+        """Return whether nobody else holds the value that a cell has kept."""
+        cdef PyObject *value = self.cells[i]
+        return value != NULL and value != <PyObject *>None and Py_REFCNT(<object>value) == 1
+
+    cdef int run(self) except -1:
+        """Run the code on the cells."""
+        cdef int failed = self.runs(self.state, self.cells)
+        cdef int i
+        for i in range(self.nin):
+            self._put(i, None)
+        if failed or PyErr_Occurred() != NULL:
+            self.forget()
+            _raise_pending()
+            raise RuntimeError(
+                "Unexpected error in an Op's C code. No Python exception was set."
+            )
+        return 0
+
+    cdef inline object output(self, int k):
+        """Return an output."""
+        return <object>self.cells[self.nin + k]
+
+    cdef void forget(self) noexcept:
+        """Forget the outputs."""
+        cdef int i
+        for i in range(self.nin, self.nin + self.nout):
+            self._put(i, None)
+
+    def __call__(self, list inputs, list outputs):
+        """Run the code on storages, which are lists of one value."""
+        cdef int i
+        for i in range(self.nin):
+            self._put(i, (<list>inputs[i])[0])
+        for i in range(self.nout):
+            self._put(self.nin + i, (<list>outputs[i])[0])
+        self.run()
+        for i in range(self.nout):
+            (<list>outputs[i])[0] = self.output(i)
+        self.forget()
+
+
+cdef int _raise_pending() except -1:
+    """Raise the exception that C code has set, if there is one."""
+    if PyErr_Occurred() != NULL:
+        return -1
+    return 0
+
+
+cdef object _pending():
+    """Return the exception that C code has set."""
+    try:
+        _raise_pending()
+    except BaseException as e:
+        return e
