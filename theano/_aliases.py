@@ -193,6 +193,9 @@ HIDDEN = frozenset(
 
 #: single names that opwise has elsewhere or spells differently
 NAMES = {
+    "theano.scan_module.scan_utils.equal_computations":
+    "opwise.graph.traversal.equal_computations",
+    "theano.scan_module.scan_utils.clone": "opwise.compile.construct.clone",
     "theano.compile.pfunc": "opwise.compile.function.function",
     "theano.sparse_grad": "opwise.tensor.subtensor.sparse_grad",
     "theano.compile.function.function_dump": "theano._function_dump.function_dump",

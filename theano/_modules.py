@@ -50,16 +50,24 @@ def public(module):
 
 
 def _fill(module):
-    """Copy the names of the sources into a module, except opwise's modules: those of theano have
-    the names that programs look for."""
+    """Copy the names of the sources into a module, except those of modules.
+
+    theano has modules of its own under these names, with the names that programs look for.
+    """
     own = vars(module)
     if own.get("__filled__"):
         return
     for source in MADE.get(module.__name__, ()):
         for name, value in vars(importlib.import_module(source)).items():
-            if not name.startswith("__") and not _is_own_module(value):
+            if not (name.startswith("__") or _is_own_module(value) or _is_module(module, name)):
                 own.setdefault(name, value)
     own["__filled__"] = True
+
+
+def _is_module(module, name):
+    """Return whether an attribute of a module is one of its modules."""
+    dotted = f"{module.__name__}.{name}"
+    return dotted in MADE and dotted not in HIDDEN
 
 
 def _is_own_module(value):

@@ -71,6 +71,21 @@ COUNTS = {
     "take-rows": (1, 2),
     "take-rows-grad": (4, 9),
     "take-rows-update": (4, 9),
+    "cholesky-500": (1, 2),
+    "solve-500": (1, 1),
+    "svd-200": (3, 5),
+    "eigh-200": (2, 3),
+    "gaussian-process-300": (35, 49),
+    "uniform-f32": (1, 3),
+    "uniform-small-f32": (1, 3),
+    "normal-f32": (3, 2),
+    "dropout-f32": (2, 6),
+    "legacy-uniform-f64": (1, 1),
+    "legacy-normal-f64": (1, 1),
+    "sparse-dot-f32": (1, 2),
+    "sparse-dot-grad-f32": (4, 9),
+    "sparse-dot-f64": (1, 2),
+    "sparse-dot-grad-f64": (4, 9),
 }
 
 

@@ -249,3 +249,12 @@ def test_names_that_never_were_raise_at_once():
     assert not isinstance(e.value, MissingFeatureError)
     with pytest.raises(ImportError):
         exec("from theano.tensor import expp", {})
+
+
+@pytest.mark.parametrize("name", sorted(set(_aliases.MADE) - _aliases.HIDDEN))
+def test_modules_are_attributes_of_their_packages(name):
+    """Also those that have the name of a function, such as theano.tensor.xlogx."""
+    package, _, attribute = name.rpartition(".")
+    if package:
+        found = getattr(importlib.import_module(package), attribute)
+        assert found is importlib.import_module(name)

@@ -95,7 +95,7 @@ def _restore():
 
 
 class _SuiteModules:
-    """A finder of ``theano.*.tests.*``: files of the suite, unless opwise has the module."""
+    """A finder of ``theano.*.tests.*``: the files of the suite, with the tools that it brings."""
 
     PATTERN = re.compile(r"theano\.(\w+\.)*tests(\.\w+)*")
 
