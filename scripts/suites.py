@@ -46,6 +46,8 @@ class Suite:
     needs: tuple[str, ...] = ()
     #: folders of the library itself that are needed; opwise stands in for Theano's
     library: tuple[str, ...] = ()
+    #: files that its tests look for beside the modules of the package theano, as patterns
+    data: tuple[str, ...] = ()
     #: names of test classes, as patterns
     classes: str = "Test*"
     environment: tuple[tuple[str, str], ...] = ()
@@ -57,13 +59,14 @@ SUITES = {
         tests=("theano/**/tests",),
         without=("theano/gpuarray/*",),  # they need pygpu and a device
         needs=("parameterized", "pynose", "six"),
+        data=("theano/sandbox/samples_*.txt",),
         classes="Test* test_* T_*",
     ),
     "lasagne": Suite(
         "Lasagne==0.1",
         tests=("lasagne/tests",),
-        needs=("mock", "six"),
-        library=("lasagne", "examples"),
+        needs=("mock", "six", "setuptools<81"),  # it asks pkg_resources for its version
+        library=("lasagne", "examples", "*.egg-info"),
     ),
     "keras": Suite(
         "Keras==2.2.4",
@@ -100,18 +103,29 @@ def unpack(suite: Suite, folder: Path) -> Path:
         for package in {parent for path in place.rglob("*.py") for parent in path.parents}:
             if place in package.parents:
                 (package / "__init__.py").touch()
-    (place / "pytest.ini").write_text(f"[pytest]\npython_classes = {suite.classes}\n")
+    start = suite.tests[0].partition("**")[0]
+    (place / "pytest.ini").write_text(
+        f"[pytest]\npython_classes = {suite.classes}\ntestpaths = {start}\n"
+    )
     return place
 
 
 def environment(suite: Suite, folder: Path) -> Path:
-    """Make a virtual environment with opwise and what a suite needs; return its python."""
+    """Make an environment with opwise, what a suite needs and its data; return its python."""
     print("making an environment", flush=True)
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
     python = folder / "venv" / "bin" / "python"
     subprocess.run(
         [python, "-m", "pip", "install", "--quiet", ROOT, *RUNNER, *suite.needs], check=True
     )
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    packages = Path(subprocess.check_output([python, "-c", where], text=True).strip())
+    (sources,) = (folder / "sources").iterdir()
+    for pattern in suite.data:
+        for found in sources.glob(pattern):
+            path = packages / found.relative_to(sources)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(found, path)
     return python
 
 

@@ -101,7 +101,8 @@ MADE = {
     "theano.misc.pkl_utils": ("opwise.py2.archives",),
     "theano.misc.strutil": ("theano._strutil",),
     "theano.misc.safe_asarray": ("theano._safe_asarray",),
-    "theano.printing": ("opwise.graph.printing", "opwise.graph.drawing", "opwise.tensor.printing"),
+    "theano.printing": ("opwise.graph.printing", "opwise.graph.drawing", "opwise.tensor.printing",
+                        "theano._drawing"),
     "theano.sandbox": (),
     "theano.sandbox.multinomial": ("opwise.tensor.random.multinomial",),
     "theano.sandbox.rng_mrg": ("opwise.tensor.random.mrg", "opwise.compile.mrg_streams"),
@@ -117,7 +118,7 @@ MADE = {
     "theano.scalar.basic_sympy": ("opwise.scalar",),
     "theano.tensor": ("opwise.tensor", "theano._dtypes"),
     "theano.sparse": ("opwise.sparse", "opwise.compile.sparseshared"),
-    "theano.sparse.basic": _SPARSE,
+    "theano.sparse.basic": (*_SPARSE, "theano._sparse"),
     "theano.sparse.opt": ("opwise.optimizers.rules.sparse", *_SPARSE),
     "theano.sparse.sandbox": (),
     "theano.sparse.sandbox.sp": ("opwise.sparse.convolution", *_SPARSE),
@@ -130,7 +131,7 @@ MADE = {
     "theano.tensor.basic": ("opwise.tensor", "opwise.tensor.variable", "opwise.tensor.creation",
                             "opwise.tensor.knownvalues", "opwise.tensor.deprecated",
                             "opwise.errors", "theano._dtypes"),
-    "theano.tensor.blas": ("opwise.tensor.blas", "opwise.optimizers.rules.blas",
+    "theano.tensor.blas": ("theano._blas", "opwise.tensor.blas", "opwise.optimizers.rules.blas",
                            "opwise.optimizers.rule"),
     "theano.tensor.blas_c": ("opwise.tensor.blas",),
     "theano.tensor.elemwise": ("opwise.tensor.elemwise", "opwise.tensor.dimshuffle",
@@ -139,7 +140,7 @@ MADE = {
     "theano.tensor.inplace": ("theano._inplace",),
     "theano.tensor.fft": ("opwise.tensor.linalg.fft",),
     "theano.tensor.fourier": ("opwise.tensor.linalg.fourier",),
-    "theano.tensor.nlinalg": _NLINALG,
+    "theano.tensor.nlinalg": (*_NLINALG, "theano._blas"),
     "theano.tensor.nnet": ("opwise.tensor.nnet", "opwise.optimizers.rules.nnet",
                            "opwise.optimizers.rules.stabilize"),
     "theano.tensor.nnet.bn": ("opwise.tensor.nnet.bn", "opwise.tensor.nnet"),
@@ -193,8 +194,9 @@ HIDDEN = frozenset(
 
 #: single names that opwise has elsewhere or spells differently
 NAMES = {
-    "theano.scan_module.scan_utils.equal_computations":
-    "opwise.graph.traversal.equal_computations",
+    "theano.scan_module.scan_utils.equal_computations": (
+        "opwise.graph.traversal.equal_computations"
+    ),
     "theano.scan_module.scan_utils.clone": "opwise.compile.construct.clone",
     "theano.compile.pfunc": "opwise.compile.function.function",
     "theano.sparse_grad": "opwise.tensor.subtensor.sparse_grad",

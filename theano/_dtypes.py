@@ -6,6 +6,8 @@ import numpy as np
 
 from opwise.errors import EmptyConstantError, NotScalarConstantError
 from opwise.scalar import dtypes
+from opwise.scalar.op import cast_op
+from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.variable import CONSTRUCTORS
 
 integer_dtypes = list(dtypes.INTEGERS)
@@ -53,3 +55,7 @@ def check_equal_numpy(x, y):
         same = x.dtype == y.dtype and x.shape == y.shape
         return same and bool(np.all(abs(x - y) < 1e-10))
     return x == y
+
+
+#: casts: ``_convert_to_int8(x)`` and so on
+globals().update({f"_convert_to_{dtype}": Elemwise(cast_op(dtype)) for dtype in dtypes.ALL})

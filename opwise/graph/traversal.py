@@ -396,8 +396,12 @@ def is_same_graph(
     var1: Variable,
     var2: Variable,
     givens: Mapping[Any, Any] | Iterable[tuple[Any, Any]] | None = None,
+    debug: bool = False,
 ) -> bool:
-    """Return whether two variables compute the same, after the replacements ``givens``."""
+    """Return whether two variables compute the same, after the replacements ``givens``.
+
+    debug: has no effect.
+    """
     givens = givens or {}
     if givens:
         var1, var2 = clone_replace([var1, var2], dict(givens))

@@ -412,3 +412,30 @@ def test_disturb_mem():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert importlib.import_module("theano.tests.disturb_mem").disturb_mem() is None
+
+
+def test_questions_that_programs_ask_of_variables():
+    blas = theano.tensor.blas
+    m, r, v, i = T.fmatrix(), T.drow(), T.dvector(), T.iscalar()
+    assert [blas._is_real_matrix(x) for x in (m, r, v)] == [True, False, False]
+    assert [blas._is_real_vector(x) for x in (m, v, T.lvector())] == [False, True, False]
+    assert blas._as_scalar(v) is None
+    assert blas._as_scalar(i.dimshuffle("x", "x")).type == T.dscalar
+    assert blas._as_scalar(i, "int8") is None
+    assert blas._as_scalar(T.TensorType("float32", (True, True))()).type == T.fscalar
+
+
+def test_zeros_for_disconnected_gradients():
+    v, w = T.dvector("v"), T.dvector("w")
+    kept, zeros = theano.tensor.nlinalg._zero_disconnected(
+        [v, w], [v * 2, theano.gradient.DisconnectedType()()]
+    )
+    assert kept.owner.inputs[0] is v
+    assert zeros.eval({w: [1.0, 2.0]}).tolist() == [0.0, 0.0]
+
+
+def test_formats_of_sparse_matrices_and_casts():
+    basic = theano.sparse.basic
+    assert [basic._mtype_to_str[each] for each in basic._mtypes] == ["csc", "csr"]
+    assert theano.tensor.basic._convert_to_int8(T.dvector()).dtype == "int8"
+    assert theano.printing.pydot_imported is False
