@@ -12,7 +12,7 @@ from opwise.linkers import cbuild, opwise_c
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import ObjectStep, register_c_code
 from opwise.linkers.userops import recipe, source
-from opwise.linkers.userops.complaints import complaints, where
+from opwise.linkers.userops.compilererrors import first_errors, where
 from opwise.linkers.userops.python import makes_thunks, prepare, runs_in_python
 
 
@@ -103,7 +103,7 @@ class UserCode:
         self._build = builds[key]
 
     def finish(self) -> cbuild.BuildReport:
-        """Wait for the compiler; raises CompileError with the lines that it complains about."""
+        """Wait for the compiler; raises CompileError with the lines in which it found errors."""
         assert self._build is not None
         try:
             self.library, report = self._build.result()
@@ -129,7 +129,7 @@ class UserCode:
     def _explained(self, e: CompileError) -> str:
         return (
             f"The C++ code of {self._who()} does not compile:\n"
-            f"{complaints(e, self.source.parts)}\n"
+            f"{first_errors(e, self.source.parts)}\n"
             f"Correct these lines, which its methods return.\n"
             f"Apply: {self.node}{_made_at(self.node)}"
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from opwise.errors import CompileError
 from opwise.linkers import cbuild
 from opwise.linkers.userops import recipe, source
-from opwise.linkers.userops.complaints import complaints, where
+from opwise.linkers.userops.compilererrors import first_errors, where
 from opwise.scalar import usercode
 from opwise.scalar.csource import FLAGS
 from opwise.scalar.usercode import UserFunction
@@ -34,7 +34,7 @@ def explained(e: CompileError, functions: Sequence[UserFunction]) -> CompileErro
     names = ", ".join(dict.fromkeys(f"{f.op} ({where(type(f.op))})" for f in functions))
     parts = {name: text for f in functions for name, text in f.parts}
     return CompileError(
-        f"The C++ code of {names} does not compile:\n{complaints(e, parts)}\n"
+        f"The C++ code of {names} does not compile:\n{first_errors(e, parts)}\n"
         "Correct these lines, which its methods return.",
         messages=e.messages,
     )

@@ -15,7 +15,7 @@ _ERROR = re.compile(
 )
 
 
-def complaints(e: CompileError, parts: Mapping[str, str]) -> str:
+def first_errors(e: CompileError, parts: Mapping[str, str]) -> str:
     """Return the first errors of a compiler, each with its line.
 
     parts: the texts of users by the names of their lines, as the directives ``#line`` give them.
