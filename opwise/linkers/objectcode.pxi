@@ -1,5 +1,8 @@
 # ObjectCode: compiled code of an Op that takes Python objects. Included by opwise_c.pyx.
 
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(PyObject *)
+
 ctypedef void *(*ow_user_new)(PyObject *) noexcept
 ctypedef int (*ow_user_run)(void *, PyObject **) noexcept
 ctypedef void (*ow_user_free)(void *) noexcept
@@ -59,7 +62,7 @@ cdef class ObjectCode:
     cdef inline bint _is_free(self, int i) noexcept:
         """Return whether nobody else holds the value that a cell has kept."""
         cdef PyObject *value = self.cells[i]
-        return value != NULL and value != <PyObject *>None and Py_REFCNT(<object>value) == 1
+        return value != NULL and value != <PyObject *>None and Py_REFCNT(value) == 1
 
     cdef int run(self) except -1:
         """Run the code on the cells."""
