@@ -54,7 +54,10 @@ def test_the_table_of_names_that_programs_use():
 
 
 def test_the_page_counts_these_names():
-    """More names may work than the page says; ``python docs/refresh.py docs/names.md`` counts."""
+    """More names may work than the page says; ``python docs/refresh.py docs/names.md`` counts.
+
+    Which names of other packages can be found depends on Python and on these packages.
+    """
     page = (Path(__file__).parents[2] / "docs" / "names.md").read_text(encoding="utf-8")
     (listed,) = re.findall(r"^all modules +(\d+) +(\d+) +(\d+) +(\d+)", page, re.M)
     counts = []
@@ -64,7 +67,8 @@ def test_the_page_counts_these_names():
         )
         counts += [working + raising + missing, working]
     assert [int(listed[0]), int(listed[2])] == counts[::2]
-    assert int(listed[1]) <= counts[1] and int(listed[3]) <= counts[3]
+    foreign = sum(len(covered(m).raising.get("other packages", ())) for m in modules())
+    assert int(listed[1]) <= counts[1] + foreign and int(listed[3]) <= counts[3] + foreign
 
 
 # --- the record -----------------------------------------------------------------------------------

@@ -172,7 +172,7 @@ def test_doctor_without_the_converter(tmp_path, monkeypatch):
     monkeypatch.setattr(convert, "is_available", lambda: False)
     result = doctor(path)
     assert result.exit_code == 1
-    assert "is not Python: " in result.stderr and "pip install 'opwise[py2]'" in result.stderr
+    assert "is not Python: " in result.output and "pip install 'opwise[py2]'" in result.output
 
 
 @pytest.mark.parametrize("command", ["run", "tune", "versus"])

@@ -284,6 +284,7 @@ def test_arrays_of_rows_of_different_lengths():
     assert value("np.asarray(x) is x and np.array(x) is not x", np=np, x=x)
 
 
+@pytest.mark.filterwarnings("ignore:tostring:DeprecationWarning")  # numpy had it until 2.3
 def test_gone_methods_of_arrays():
     x = np.arange(4.0)
     assert value("x.ptp()", x=x) == 3

@@ -80,9 +80,14 @@ class Cholesky(Op):
         check_finite(x)
         try:
             z = self._factor(x)
-        except np.linalg.LinAlgError:
+        except np.linalg.LinAlgError as error:
             if self.on_error == "raise":
-                raise
+                # some releases of scipy give only the number that LAPACK returned
+                if "positive definite" in str(error):
+                    raise
+                raise np.linalg.LinAlgError(
+                    f"The matrix is not positive definite: {error}"
+                ) from None
             z = np.full(x.shape, np.nan)
         output_storage[0][0] = z.astype(x.dtype, copy=False)
 
