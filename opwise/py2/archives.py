@@ -171,6 +171,24 @@ class PersistentNdarrayLoad:
         return self.cache[name]
 
 
+class _NamingPickler(Pickler):
+    """Asks ``named`` what stands for an object; Python 3.13 takes no function as persistent_id."""
+
+    named: Callable[[Any], Any]
+
+    def persistent_id(self, obj: Any) -> Any:
+        return self.named(obj)
+
+
+class _NamingUnpickler(CompatUnpickler):
+    """Asks ``named`` for the object that a name stands for."""
+
+    named: Callable[[Any], Any]
+
+    def persistent_load(self, pid: Any) -> Any:
+        return self.named(pid)
+
+
 def dump(
     obj: Any,
     file_handler: Any,
@@ -185,8 +203,8 @@ def dump(
     with zipfile.ZipFile(file_handler, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
 
         def write(file: Any) -> None:
-            pickler = pickle.Pickler(file, protocol)
-            pickler.persistent_id = persistent_id(archive)  # type: ignore[method-assign]
+            pickler = _NamingPickler(file, protocol)
+            pickler.named = persistent_id(archive)
             pickler.dump(obj)
 
         zipadd(write, archive, _PICKLE)
@@ -198,8 +216,8 @@ def load(f: Any, persistent_load: Callable[[zipfile.ZipFile], Any] = PersistentN
     persistent_load: made with the archive, and called with what the pickle holds for an array.
     """
     with zipfile.ZipFile(f, "r") as archive:
-        unpickler = CompatUnpickler(io.BytesIO(archive.read(_PICKLE)))
-        unpickler.persistent_load = persistent_load(archive)  # type: ignore[method-assign]
+        unpickler = _NamingUnpickler(io.BytesIO(archive.read(_PICKLE)))
+        unpickler.named = persistent_load(archive)
         return unpickler.load()
 
 

@@ -435,7 +435,8 @@ def test_zeros_for_disconnected_gradients():
 
 
 def test_formats_of_sparse_matrices_and_casts():
-    basic = theano.sparse.basic
+    import theano.sparse.basic as basic
+
     assert [basic._mtype_to_str[each] for each in basic._mtypes] == ["csc", "csr"]
     assert theano.tensor.basic._convert_to_int8(T.dvector()).dtype == "int8"
     assert theano.printing.pydot_imported is False
