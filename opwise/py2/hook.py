@@ -38,10 +38,17 @@ class Loader(importlib.machinery.SourceFileLoader):
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the user's modules: those outside Python, its packages and opwise."""
+    """Finds the user's modules: those outside Python, its packages and opwise.
 
-    def __init__(self, excluded: set[Path]):
-        self.excluded = excluded
+    The innermost known folder around a module decides whose it is: a program below the folder of
+    an editable install is the user's.
+    """
+
+    def __init__(self) -> None:
+        #: the folders that the user put on the path
+        self.given: set[Path] = set()
+        #: those of Python, of its packages and of opwise
+        self.installed: set[Path] = set()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -59,7 +66,12 @@ class _Finder(importlib.abc.MetaPathFinder):
         )
 
     def _is_users(self, path: Path) -> bool:
-        return self.excluded.isdisjoint(path.resolve().parents)
+        for folder in path.resolve().parents:
+            if folder in self.given:
+                return True
+            if folder in self.installed:
+                return False
+        return True
 
     def is_own(self, name: str) -> bool:
         """Return whether the user has a module of that name."""
@@ -70,32 +82,33 @@ class _Finder(importlib.abc.MetaPathFinder):
             return False
 
 
-def _installed(given: set[Path]) -> set[Path]:
-    """Return the folders of Python, of its packages and of opwise.
-
-    given: folders that the user put on the path.
-    """
-    folders = {Path(path).resolve() for path in sysconfig.get_paths().values()}
-    packages = [*site.getsitepackages(), site.getusersitepackages()]
-    folders |= {Path(path).resolve() for path in packages}
-    folders |= {Path(path).resolve() for path in sys.path if path} - given
+def _packages() -> set[Path]:
+    """Return the folders of Python, of its packages and of opwise."""
+    paths = [*sysconfig.get_paths().values(), *site.getsitepackages(), site.getusersitepackages()]
+    folders = {Path(path).resolve() for path in paths}
     folders.discard(Path(sys.prefix).resolve())
     return folders | {_OURS, _OURS.parent / "theano"}
 
 
+_FINDER = _Finder()
+
+
 def install() -> None:
     """Convert the modules that the user's program imports from now on."""
-    given = {Path(path).resolve() for path in os.environ.get("PYTHONPATH", "").split(os.pathsep)}
-    given |= {Path.cwd().resolve()}
-    finder = _Finder(_installed(given))
-    builtin.is_own = finder.is_own
-    sys.meta_path.insert(0, finder)
+    packages = _packages()
+    given = [os.curdir, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    _FINDER.given = {Path(path).resolve() for path in given} - packages
+    _FINDER.installed = packages | {Path(path).resolve() for path in sys.path if path}
+    builtin.is_own = _FINDER.is_own
+    sys.meta_path.insert(0, _FINDER)
     sys.excepthook = _report
 
 
 def run_script(path: str) -> None:
     """Run a script as the main program."""
-    sys.path[0] = str(Path(path).absolute().parent)
+    folder = Path(path).resolve().parent
+    sys.path[0] = str(folder)
+    _FINDER.given.add(folder)
     _run(Path(path).read_bytes(), path, None)
 
 

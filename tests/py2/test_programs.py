@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from opwise.profiling.profile import Profile
+from opwise.py2 import hook
 
 FOLDER = Path(__file__).parent
 PROGRAMS = ["classes.py", "kmeans.py", "logistic_sgd.py", "mlp.train"]
@@ -70,3 +71,16 @@ def test_profiles_have_the_lines_of_the_old_text():
 def test_nothing_is_written_beside_the_sources():
     run("old", "mlp.train", "-m", "opwise.py2", PYTHONDONTWRITEBYTECODE="")
     assert not (FOLDER / "old" / "mlp" / "__pycache__").exists()
+
+
+@pytest.mark.parametrize("put", ["own", "own/program"])
+def test_a_program_below_an_editable_install_is_the_users(put, tmp_path):
+    finder = hook._Finder()
+    finder.installed = {tmp_path, tmp_path / "own" / "site-packages"}
+    finder.given = {tmp_path / "own"}
+    for folder in (tmp_path, tmp_path / put, tmp_path / "own" / "site-packages"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "layers.py").write_text("")
+    assert finder.find_spec("layers", [str(tmp_path / put)]) is not None
+    assert finder.find_spec("layers", [str(tmp_path)]) is None
+    assert finder.find_spec("layers", [str(tmp_path / "own" / "site-packages")]) is None
