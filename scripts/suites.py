@@ -7,8 +7,9 @@
 The script takes the suite from the package index, unpacks its tests into a temporary folder, makes
 a virtual environment with opwise and what the suite needs, and runs pytest there.
 ``tests/suites/shims.py`` gives back what time broke. ``tests/suites/NAME.json`` lists the tests
-that pass; the exit status is 1 if one of them does not pass any more. Arguments that are no options
-go to pytest: files and folders of the suite, ``-k``, ``-x``.
+that pass; the exit status is 1 if one of them does not pass any more.
+``tests/suites/NAME.differs.json`` says of the others why they fail: patterns of tests by reason.
+Arguments that are no options go to pytest: files and folders of the suite, ``-k``, ``-x``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -192,15 +194,39 @@ def compare(before: set[str], outcomes: dict[str, list]) -> list[str]:
     return lost
 
 
-def reasons(outcomes: dict[str, list]) -> None:
-    """Print the reasons of failures, the most frequent first."""
-    causes = Counter(
-        reason.splitlines()[0][:150] if reason else "no reason"
-        for outcome, reason in outcomes.values()
-        if outcome == "failed"
-    )
-    for cause, n in causes.most_common(40):
-        print(f"{n:5}  {cause}")
+def differences(name: str) -> dict[str, list[str]]:
+    """Return {why tests fail: patterns of these tests}."""
+    path = RECORDS / f"{name}.differs.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def unexplained(known: dict[str, list[str]], outcomes: dict[str, list]) -> dict[str, str]:
+    """Return {test that fails for no known reason: what pytest says}; report on the known ones."""
+    failed = {test: said for test, (outcome, said) in outcomes.items() if outcome == "failed"}
+    files_that_ran = {test.partition("::")[0] for test in outcomes}
+    explained = set()
+    for reason, patterns in known.items():
+        count = 0
+        for pattern in patterns:
+            fits = re.compile(re.escape(pattern).replace(r"\*", ".*"))  # [..] belongs to names
+            found = {test for test in failed if fits.fullmatch(test)}
+            if not found and pattern.partition("::")[0] in files_that_ran:
+                print(f"no test fails that fits {pattern}: take it from the differences")
+            explained |= found
+            count += len(found)
+        if count:
+            print(f"{count:5}  {reason}")
+    return {test: said for test, said in failed.items() if test not in explained}
+
+
+def report(failed: dict[str, str]) -> None:
+    """Print the failures for no known reason by what pytest says, the most frequent first."""
+    print(f"{len(failed):5}  no reason is known")
+    causes: dict[str, list[str]] = {}
+    for test, said in failed.items():
+        causes.setdefault(said.splitlines()[0][:150] if said else "", []).append(test)
+    for cause, tests in sorted(causes.items(), key=lambda item: -len(item[1])):
+        print(f"  {len(tests):5}  {cause}", *tests, sep="\n           ")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -209,7 +235,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("suite", choices=SUITES)
     parser.add_argument("--update", action="store_true", help="record the tests that pass now")
-    parser.add_argument("--reasons", action="store_true", help="count the reasons of failures")
+    parser.add_argument("--reasons", action="store_true", help="say why the others fail")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="processes")
     parser.add_argument(
         "--here", action="store_true",
@@ -225,7 +251,7 @@ def main(argv: list[str] | None = None) -> int:
             arguments = ["-n", str(args.jobs), "--dist", "loadfile", *arguments]
         outcomes = run(suite, python, place, arguments)
     if args.reasons:
-        reasons(outcomes)
+        report(unexplained(differences(args.suite), outcomes))
     before = recorded(args.suite)
     lost = compare(before, outcomes)
     if args.update:

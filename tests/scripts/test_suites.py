@@ -1,12 +1,14 @@
 """What scripts/suites.py keeps of a run of an old test suite, and what it reports as lost."""
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+FOLDER = SCRIPTS.parent / "tests" / "suites"
 
 pytestmark = pytest.mark.null
 
@@ -46,9 +48,23 @@ def test_tests_that_do_not_pass_any_more(suites, capsys):
     ]
 
 
-def test_reasons_of_failures_are_counted(suites, capsys):
-    suites.reasons({**OUTCOMES, "d.py::x": ["failed", "ValueError: no"], "e.py": ["failed", ""]})
-    assert capsys.readouterr().out.split("\n")[:2] == ["    2  ValueError: no", "    1  no reason"]
+def test_failures_are_reported_by_reason(suites, capsys, tmp_path):
+    known = {"numpy does it": ["a.py::T::*", "a.py::gone"], "not built": ["e.py::*"]}
+    (tmp_path / "theano.differs.json").write_text(json.dumps(known))
+    more = {"d.py::x[1]": ["failed", "ValueError: no\nmore"], "d.py::y": ["failed", ""]}
+    assert suites.differences("keras") == {}
+    failed = suites.unexplained(suites.differences("theano"), {**OUTCOMES, **more})
+    assert failed == {"d.py::x[1]": "ValueError: no\nmore", "d.py::y": ""}
+    suites.report(failed)
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        "no test fails that fits a.py::gone: take it from the differences".split(),
+        ["1", "numpy", "does", "it"],
+        ["2", "no", "reason", "is", "known"],
+        ["1", "ValueError:", "no"],
+        ["d.py::x[1]"],
+        ["1"],
+        ["d.py::y"],
+    ]
 
 
 def test_a_lost_test_is_an_error_unless_the_list_is_updated(suites, monkeypatch, tmp_path):
@@ -63,8 +79,19 @@ def test_a_lost_test_is_an_error_unless_the_list_is_updated(suites, monkeypatch,
 
 def test_the_lists_name_tests_of_their_suites():
     """The kept lists hold ids of pytest, of files under the folders of the suite."""
-    import json
-
-    for path in (SCRIPTS.parent / "tests" / "suites").glob("*.json"):
+    for path in FOLDER.glob("*.json"):
+        if ".differs" in path.name:
+            continue
         files = json.loads(path.read_text())["passed"]
         assert files and all(file.endswith(".py") and tests for file, tests in files.items())
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.differs.json")), ids=lambda path: path.name)
+def test_no_test_that_passes_is_said_to_differ(path):
+    files = json.loads(path.with_name(path.name.replace(".differs", "")).read_text())["passed"]
+    passed = [f"{file}::{test}" for file, tests in files.items() for test in tests]
+    for reason, patterns in json.loads(path.read_text()).items():
+        assert reason.endswith(".") and patterns
+        for pattern in patterns:
+            if "*" not in pattern:
+                assert pattern not in passed
