@@ -48,8 +48,7 @@ from opwise.tensor.lists import (
 )
 from opwise.tensor.nnet.blocksparse import SparseBlockGemv, SparseBlockOuter
 from opwise.tensor.nnet.ctc import ConnectionistTemporalClassification
-from opwise.tensor.random.mrg import DotModulo, mrg_uniform_base
-from opwise.tensor.random.multinomial import MultinomialFromUniform
+from opwise.tensor.random.mrg import DotModulo
 from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.shape import Shape, Shape_i
 from opwise.tensor.slices import MakeSlice
@@ -79,8 +78,6 @@ HOST_ONLY: dict[type[Op], str] = {
     AdvancedBooleanSubtensor: "output size depends on the data: it would need a synchronisation",
     RandomFunction: "numpy's generators draw one number after the other, on the host",
     DotModulo: "it computes six numbers",
-    mrg_uniform_base: "there is no kernel for random streams",
-    MultinomialFromUniform: "there is no kernel for outcomes of uniform numbers",
     Hint: "rewrites remove it",
     **dict.fromkeys(
         (

@@ -27,6 +27,7 @@ _MODULES = (
     "opwise.gpu.kernels.lowerings.reductions",
     "opwise.gpu.kernels.lowerings.softmax",
     "opwise.gpu.kernels.lowerings.indexing",
+    "opwise.gpu.kernels.lowerings.random",
     "opwise.gpu.runtime.calls",
     "opwise.gpu.host_only",
 )

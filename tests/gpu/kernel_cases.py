@@ -37,6 +37,8 @@ from opwise.tensor.nnet.rowsoftmax import (
     softmax_op,
     softmax_with_bias,
 )
+from opwise.tensor.random.mrg import mrg_uniform
+from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
 from opwise.tensor.reduce import All, Argmax, CAReduce, MaxAndArgmax, Sum
 from opwise.tensor.selection import Choose
 from opwise.tensor.type import TensorType
@@ -152,6 +154,11 @@ def cases():
         "alloc": T.alloc(b, T.lscalar(), T.lscalar()),
         "joined": T.join(0, x, tensor("int8", 2)),
         "square": T.diag(b),
+        "uniform": mrg_uniform(tensor("float32", 2).type)(T.imatrix(), T.lvector())[1],
+        "uniform halves": mrg_uniform(tensor("float16", 1).type)(T.imatrix(), T.lvector())[1],
+        "counts": MultinomialFromUniform("auto")(x, b, T.lscalar()),
+        "draws": ChoiceFromUniform("auto", replace=True)(tensor("float64", 2), b, T.lscalar()),
+        "draws without replacement": ChoiceFromUniform("int8")(x, b, T.lscalar()),
     }
     return {name: var.owner for name, var in made.items()}
 

@@ -31,6 +31,10 @@ FILES = {
         ("add parts", "rows"),
         ("add parts", "add_rows"),
     ],
+    "draws": [
+        ("uniform", "uniform"), ("uniform halves", "uniform"), ("counts", "count"),
+        ("draws", "draw"), ("draws without replacement", "draw_without_replacement"),
+    ],
     "indices": [("take", "take"), ("add rows", "sort_rows"), ("add rows", "add_rows")],
     "positions": [
         ("search", "search_right"), ("search by a sorter", "search_left"), ("choose", "choose"),

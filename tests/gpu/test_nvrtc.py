@@ -17,7 +17,8 @@ _VERBOSE = (*OPTIONS, "--ptxas-options=-v")
 _OTHERS = (75, 80, 100, 120)
 #: kernels of each kind, for the other architectures
 _CHOSEN = ("layer", "half", "sum of rows", "argmax", "softmax", "cross entropy", "add rows",
-           "pick apart", "add parts", "choose", "search by a sorter")  # fmt: skip
+           "pick apart", "add parts", "choose", "search by a sorter", "uniform",
+           "counts")  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -47,8 +48,9 @@ def check(log, spilling=()):
 def test_every_kernel(half):
     every = kernel_cases.kernels()[half::2]
     log, code = nvrtc.compile_text(module_text(every), 90, _VERBOSE)
-    # divisions of 64 bits, and the logarithm of a double, are calls
-    spilling = [k.name for k in every if k.wide or "ow_log_f64(total)" in k.text]
+    # divisions of 64 bits and in loops, and the logarithm of a double, are calls
+    calls = ("ow_log_f64(total)", "/= total")
+    spilling = [k.name for k in every if k.wide or any(call in k.text for call in calls)]
     registers = check(log, spilling)
     assert registers.keys() == {kernel.name for kernel in every}
     for kernel in every:
@@ -116,7 +118,8 @@ def test_loads_come_before_what_is_done_with_them():
 def test_indices_have_32_bits_where_they_fit():
     """Divisions, in kernels for all but huge arrays, are never those of 64 bits, which are slow."""
     for name in ("layer", "cube", "channels", "variance", "take", "add rows", "pick",
-                 "pick apart", "add parts", "search", "choose"):  # fmt: skip
+                 "pick apart", "add parts", "search", "choose", "uniform", "counts",
+                 "draws"):  # fmt: skip
         for kernel in kernel_cases.made(kernel_cases.cases()[name]).kernels:
             wide = re.findall(r"\b(?:div|rem)\.[us]64", ptx_of(kernel))
             if "merge_rows" not in kernel.name:

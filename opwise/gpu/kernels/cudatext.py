@@ -113,12 +113,17 @@ def position(of: str, name: str, ndim: int, lengths: str, wide: bool) -> list[st
     return [f"const {index} {name}0 = {rest};"] if ndim == 1 else lines
 
 
-def for_each(wide: bool, lines: Iterable[str], below: str = "n") -> list[str]:
-    """Return a grid-stride loop of ``lines`` over each number i below ``below``."""
+def for_each(
+    wide: bool, lines: Iterable[str], below: str = "n", threads: int = THREADS
+) -> list[str]:
+    """Return a grid-stride loop of ``lines`` over each number i below ``below``.
+
+    threads: those of a block.
+    """
     index = index_type(wide)
     return [
-        f"for ({index} i = ({index})blockIdx.x * {THREADS} + ({index})threadIdx.x; i < {below};"
-        f" i += ({index})gridDim.x * {THREADS}) {{",
+        f"for ({index} i = ({index})blockIdx.x * {threads} + ({index})threadIdx.x; i < {below};"
+        f" i += ({index})gridDim.x * {threads}) {{",
         *(f"    {line}" for line in lines),
         "}",
     ]

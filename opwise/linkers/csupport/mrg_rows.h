@@ -1,35 +1,11 @@
-/* Numbers of MRG31k3p (see tensor/random/mrg.py), several streams side by side.
+/* Numbers of MRG31k3p (see tensor/random/mrg.py), several streams side by side; ow_mrg_step is that of
+ * scalar.h.
  *
  * The states of a block of streams are copied into six arrays. A step needs x[n-2] and x[n-3], y[n-1]
  * and y[n-3]; what it computes takes the place of x[n-3] and y[n-3], so that states move in turns
  * through the arrays, and never from one to another.
  */
 #define OW_MRG_BLOCK 256
-
-/* y, or y - m if y as an unsigned number is not less than m: exact for the wrapped sums below */
-OW_WITHIN uint32_t ow_mrg_reduced(uint32_t y, uint32_t m)
-{
-    const uint32_t less = y - m;
-    return y < less ? y : less;
-}
-
-/* The next integer of a state, between 1 and 2^31 - 1. */
-OW_WITHIN int32_t ow_mrg_step(int32_t x2, int32_t *x3, int32_t y1, int32_t *y3)
-{
-    const uint32_t m1 = 2147483647, m2 = 2147462579;
-    const int32_t from_x = ((x2 & 511) << 22) + (x2 >> 9) + ((*x3 & 16777215) << 7) + (*x3 >> 24);
-    const uint32_t x = ow_mrg_reduced(ow_mrg_reduced((uint32_t)from_x, m1) + (uint32_t)*x3, m1);
-    const uint32_t first =
-        ow_mrg_reduced((uint32_t)(((y1 & 65535) << 15) + 21069 * (y1 >> 16)), m2);
-    const uint32_t third =
-        ow_mrg_reduced((uint32_t)(((*y3 & 65535) << 15) + 21069 * (*y3 >> 16)), m2);
-    const uint32_t y =
-        ow_mrg_reduced(ow_mrg_reduced(third + (uint32_t)*y3, m2) + first, m2);
-    *x3 = (int32_t)x;
-    *y3 = (int32_t)y;
-    const int32_t z = (int32_t)(x - y);
-    return z + ((int32_t)x <= (int32_t)y ? (int32_t)m1 : 0);
-}
 
 #define OW_MRG(T, S, NORM)                                                                         \
     OW_WITHIN void ow_mrg_turn_##S(const int32_t *restrict x2, int32_t *restrict x3,               \

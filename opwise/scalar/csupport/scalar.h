@@ -1,4 +1,5 @@
-/* Functions that the C text of scalar operations calls, in plain C without any header.
+/* Functions that the C text of scalar operations and of random streams calls, in plain C without
+ * any header.
  *
  * opwise/scalar/csource.py cuts this file at its markers and hands out only what is asked for:
  * from "@ name", with or without short type names, up to "@ end". A part without types is what the
@@ -504,6 +505,33 @@ OW_ULTRA_FAST_SIGMOID(f64, double)
 /*@ end */
 /*@ ultra_fast_sigmoid f32 */
 OW_ULTRA_FAST_SIGMOID(f32, float)
+/*@ end */
+
+/* --- a step of MRG31k3p: see opwise/tensor/random/mrg.py -------------------------------------- */
+
+/*@ mrg */
+/* y, or y - m if y as an unsigned number is not less than m: exact for the wrapped sums below */
+OW_INLINE ow_u32 ow_mrg_reduced(ow_u32 y, ow_u32 m)
+{
+    const ow_u32 less = y - m;
+    return y < less ? y : less;
+}
+/* The next integer of a state, between 1 and 2**31 - 1. What x[n] and y[n] depend on is x2 = x[n-2],
+ * x3 = x[n-3], y1 = y[n-1] and y3 = y[n-3]; x[n] and y[n] take the place of *x3 and *y3. */
+OW_INLINE ow_i32 ow_mrg_step(ow_i32 x2, ow_i32 *x3, ow_i32 y1, ow_i32 *y3)
+{
+    const ow_u32 m1 = 2147483647U, m2 = 2147462579U;
+    const ow_u32 second = (ow_u32)((x2 & 511) << 22) + (ow_u32)(x2 >> 9);
+    const ow_u32 from_x = second + (ow_u32)((*x3 & 16777215) << 7) + (ow_u32)(*x3 >> 24);
+    const ow_u32 x = ow_mrg_reduced(ow_mrg_reduced(from_x, m1) + (ow_u32)*x3, m1);
+    const ow_u32 from_y1 = (ow_u32)((y1 & 65535) << 15) + (ow_u32)(21069 * (y1 >> 16));
+    const ow_u32 from_y3 = (ow_u32)((*y3 & 65535) << 15) + (ow_u32)(21069 * (*y3 >> 16));
+    const ow_u32 third = ow_mrg_reduced(ow_mrg_reduced(from_y3, m2) + (ow_u32)*y3, m2);
+    const ow_u32 y = ow_mrg_reduced(third + ow_mrg_reduced(from_y1, m2), m2);
+    *x3 = (ow_i32)x;
+    *y3 = (ow_i32)y;
+    return (ow_i32)(x - y + ((ow_i32)x <= (ow_i32)y ? m1 : 0U));
+}
 /*@ end */
 
 #endif

@@ -164,16 +164,26 @@ def mrg_next_value(rstate: Any, new_rstate: np.ndarray, NORM: Any, mask: int, of
     return ((int(z) & mask) + offset) * NORM
 
 
+#: the factors of the integers of a step; those of float16 have only 15 bits, and are multiplied as
+#: float64
+NORMS = {
+    "float16": float(np.float16(3.0458e-05)),
+    "float32": np.float32(4.6566126e-10),
+    "float64": NORM,
+}
+MASK_FLOAT16 = 0x7FFF
+
+
 def _float32(z):
-    return z.astype("float32") * np.float32(4.6566126e-10)
+    return z.astype("float32") * NORMS["float32"]
 
 
 def _float64(z):
-    return z * NORM
+    return z * NORMS["float64"]
 
 
 def _float16(z):
-    return (((z & 0x7FFF) + 1) * float(np.float16(3.0458e-05))).astype("float16")
+    return (((z & MASK_FLOAT16) + 1) * NORMS["float16"]).astype("float16")
 
 
 #: integers of a step to numbers between 0 and 1, by dtype
@@ -247,7 +257,7 @@ class mrg_uniform(mrg_uniform_base):
     def make_node(self, rstate, size):
         rstate, size = as_tensor_variable(rstate), as_tensor_variable(size)
         dtype = self.output_type.dtype
-        if dtype not in _NUMBERS:
+        if dtype not in NORMS:
             raise TypeError(f"Uniform numbers have a floating dtype, float16 to float64: {dtype}")
         if size.type.ndim != 1 or size.type.dtype not in dtypes.INTEGERS:
             raise TypeError(f"The size must be a vector of integers, not {size} of {size.type}")
@@ -257,20 +267,22 @@ class mrg_uniform(mrg_uniform_base):
 
     def perform(self, node, inputs, output_storage):
         rstate, size = inputs
-        shape = self._shape(rstate, size)
+        if rstate.dtype != "int32":
+            raise _no_states(rstate.dtype, rstate.shape)
+        shape = self.shape(rstate.shape, size)
         if not self.inplace:
             rstate = rstate.copy()
         numbers = draw(rstate, int(np.prod(shape, dtype="object")), self.output_type.dtype)
         output_storage[0][0] = rstate
         output_storage[1][0] = numbers.reshape(shape)
 
-    def _shape(self, rstate, size):
-        """Return the shape of the numbers; raise ValueError if an input does not fit."""
-        if rstate.ndim != 2 or rstate.shape[1] != 6 or rstate.dtype != "int32":
-            raise ValueError(
-                "rstate must be a matrix of int32 with 6 columns, one state in each row, not an "
-                f"array of dtype {rstate.dtype} and shape {rstate.shape}"
-            )
+    def shape(self, states: tuple[int, ...], size: Any) -> tuple[int, ...]:
+        """Return the shape of the numbers; raise ValueError if an input does not fit.
+
+        states: the shape of the states.
+        """
+        if len(states) != 2 or states[1] != 6:
+            raise _no_states("int32", states)
         shape = tuple(map(int, size))
         if len(shape) != self.output_type.ndim:
             raise ValueError(
@@ -284,13 +296,20 @@ class mrg_uniform(mrg_uniform_base):
             raise ValueError(
                 f"rng_mrg does not support more then (2**31 -1) samples: size {shape} has {n}"
             )
-        if n and not len(rstate):
+        if n and not states[0]:
             raise ValueError("rstate has no rows: there is no stream to draw from")
         return shape
 
     def infer_shape(self, node, shapes):
         entries = vector_entries(node.inputs[1], self.output_type.ndim)
         return [shapes[0], tuple(map(length, entries))]
+
+
+def _no_states(dtype, shape):
+    return ValueError(
+        "rstate must be a matrix of int32 with 6 columns, one state in each row, not an array of "
+        f"dtype {dtype} and shape {shape}"
+    )
 
 
 def guess_n_streams(size: Any, warn: bool = False) -> int:
