@@ -155,7 +155,7 @@ def cases():
         "joined": T.join(0, x, tensor("int8", 2)),
         "square": T.diag(b),
         "uniform": mrg_uniform(tensor("float32", 2).type)(T.imatrix(), T.lvector())[1],
-        "uniform halves": mrg_uniform(tensor("float16", 1).type)(T.imatrix(), T.lvector())[1],
+        "uniform halves": mrg_uniform(tensor("float16", 2).type)(T.imatrix(), T.lvector())[1],
         "counts": MultinomialFromUniform("auto")(x, b, T.lscalar()),
         "draws": ChoiceFromUniform("auto", replace=True)(tensor("float64", 2), b, T.lscalar()),
         "draws without replacement": ChoiceFromUniform("int8")(x, b, T.lscalar()),
