@@ -13,27 +13,17 @@ from opwise.tensor.extra_ops import Bartlett, Unique
 from opwise.tensor.io import LoadFromDisk
 from opwise.tensor.linalg.eigen import (
     Eig,
-    Eigh,
     EighGrad,
     Eigvalsh,
     EigvalshGrad,
     Expm,
     ExpmGrad,
 )
-from opwise.tensor.linalg.factor import SVD, Cholesky, CholeskyGrad, QRFull, QRIncomplete
-from opwise.tensor.linalg.fft import IRFFTOp, RFFTOp
+from opwise.tensor.linalg.factor import CholeskyGrad
 from opwise.tensor.linalg.fourier import Fourier
 from opwise.tensor.linalg.frames import FFT
 from opwise.tensor.linalg.hint import Hint
-from opwise.tensor.linalg.inverse import (
-    Det,
-    MatrixInverse,
-    MatrixPinv,
-    TensorInv,
-    TensorSolve,
-    lstsq,
-)
-from opwise.tensor.linalg.systems import Solve
+from opwise.tensor.linalg.inverse import TensorInv, TensorSolve, lstsq
 from opwise.tensor.lists import (
     Append,
     Count,
@@ -53,8 +43,7 @@ from opwise.tensor.random.raw_random import RandomFunction
 from opwise.tensor.shape import Shape, Shape_i
 from opwise.tensor.slices import MakeSlice
 
-_LAPACK = "LAPACK computes it on the host: opwise calls no solver library of the device"
-_FFT = "numpy computes Fourier transforms: opwise calls no FFT library of the device"
+_LAPACK = "LAPACK computes it on the host; few programs need it in every step"
 
 HOST_ONLY: dict[type[Op], str] = {
     Shape: "the host knows shapes without the elements",
@@ -81,29 +70,20 @@ HOST_ONLY: dict[type[Op], str] = {
     Hint: "rewrites remove it",
     **dict.fromkeys(
         (
-            Cholesky,
             CholeskyGrad,
-            Det,
             Eig,
-            Eigh,
             EighGrad,
             Eigvalsh,
             EigvalshGrad,
             Expm,
             ExpmGrad,
-            MatrixInverse,
-            MatrixPinv,
-            QRFull,
-            QRIncomplete,
-            SVD,
-            Solve,
             TensorInv,
             TensorSolve,
             lstsq,
         ),
         _LAPACK,
     ),
-    **dict.fromkeys((FFT, Fourier, IRFFTOp, RFFTOp), _FFT),
+    **dict.fromkeys((FFT, Fourier), "its complex numbers stay on the host"),
     Unique: "output size depends on the data: it would need a synchronisation",
 }
 

@@ -29,6 +29,7 @@ _MODULES = (
     "opwise.gpu.kernels.lowerings.indexing",
     "opwise.gpu.kernels.lowerings.random",
     "opwise.gpu.runtime.calls",
+    "opwise.gpu.runtime.linalg",
     "opwise.gpu.host_only",
 )
 
@@ -156,11 +157,13 @@ def lowers_to_cupy(
     target: Callable | None = None,
     captured: Callable[[Apply], bool] = _never,
     kernels: Callable[[Apply], Implementation | str | None] | None = None,
+    unless: Callable[[Apply], str | None] | None = None,
 ) -> Callable:
     """Register a function ``(device, node, inputs) -> outputs`` that calls CuPy.
 
     See ``Call`` for the other arguments; here ``host`` and ``captured`` are functions of an Apply.
-    kernels: returns the kernels that run an Apply in place of the call, or None.
+    kernels: returns the kernels that run an Apply in place of the call, or None. unless: returns
+    the reason why only the host can run an Apply, or None.
     """
 
     def register(function: Callable) -> Callable:
@@ -171,6 +174,9 @@ def lowers_to_cupy(
             for var in (*node.inputs, *node.outputs):
                 if isinstance(var.type, TensorType) and var.type.dtype in dtypes.COMPLEX:
                     return f"{var.type.dtype} arrays run on the host"
+            reason = unless(node) if unless is not None else None
+            if reason is not None:
+                return reason
             return Call(function, tuple(host(node)), view, target, view or captured(node))
 
         _register(op_classes, Lowering(Target.CALL, lowered))

@@ -105,7 +105,10 @@ class _Pool:
 
 
 class _Here(threading.local):
-    """What belongs to a thread: hooks of memory, allocators, and streams, the current one last."""
+    """What belongs to a thread: hooks of memory, allocators, and streams, the current one last;
+    what becomes of failures of linear algebra."""
+
+    linalg = "ignore"
 
     def __init__(self):
         self.hooks, self.allocators, self.streams = [], [MEMORY.malloc], [STREAM]
@@ -349,6 +352,9 @@ class ndarray:
 
     def any(self):
         return _new(np.asarray(self._host.any()))
+
+    def all(self):
+        return _new(np.asarray(self._host.all()))
 
     def __bool__(self):
         return bool(self._host)
@@ -664,14 +670,58 @@ def _hosts(value):
     return tuple(map(_hosts, value)) if isinstance(value, tuple) else _host(value)
 
 
+def _solver(function):
+    """Return a function of linear algebra; a failure must not go unnoticed."""
+    call = _made(function)
+
+    def solve(*args, **kwargs):
+        try:
+            return call(*args, **kwargs)
+        except np.linalg.LinAlgError as error:
+            assert _here.linalg == "raise", "the results of a routine that failed are undefined"
+            raise np.linalg.LinAlgError(f"Error reported by cuSOLVER: {error}") from None
+
+    return solve
+
+
+@contextmanager
+def _errstate(linalg):
+    _here.linalg, before = linalg, _here.linalg
+    try:
+        yield
+    finally:
+        _here.linalg = before
+
+
+def _solve_triangular(a, b, lower=False):
+    x = np.tril(a) if lower else np.triu(a)
+    assert a.dtype == b.dtype and x.diagonal().all(), "cuBLAS divides by zero"
+    return np.linalg.solve(x, b)
+
+
+def _linear_algebra(monkeypatch, xp):
+    """Give the module what CuPy has of linear algebra and Fourier transforms, and cupyx."""
+    names = ("inv", "pinv", "solve", "cholesky", "eigh", "svd", "qr")
+    solvers = {name: _solver(getattr(np.linalg, name)) for name in names}
+    xp.linalg = SimpleNamespace(**solvers, det=_made(np.linalg.det))
+    xp.fft = SimpleNamespace(rfftn=_made(np.fft.rfftn), irfftn=_made(np.fft.irfftn))
+    modules = {name: ModuleType(name) for name in ("cupyx", "cupyx.scipy", "cupyx.scipy.linalg")}
+    modules["cupyx"].errstate = _errstate
+    modules["cupyx.scipy.linalg"].solve_triangular = _made(_solve_triangular)
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+
+
 def install(monkeypatch, devices=1):
     """Let ``import cupy`` give what is emulated here; returns the module."""
     xp = ModuleType("cupy")
     functions = ("dot", "matmul", "sort", "argsort", "diff", "nonzero",
                  "take", "moveaxis", "flip", "take_along_axis", "broadcast_to", "arange",
-                 "unravel_index", "stack", "zeros")  # fmt: skip
+                 "unravel_index", "stack", "zeros", "isfinite", "diagonal", "real",
+                 "imag")  # fmt: skip
     for name in functions:
         setattr(xp, name, _made(getattr(np, name)))
+    _linear_algebra(monkeypatch, xp)
     xp.ndarray, xp.RawModule = ndarray, RawModule
     xp.empty = ndarray
 

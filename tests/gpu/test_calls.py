@@ -14,11 +14,17 @@ from opwise.tensor import blas
 from opwise.tensor.assertion import Assert
 from opwise.tensor.diagonal import fill_diagonal, fill_diagonal_offset
 from opwise.tensor.extra_ops import CpuContiguous, RepeatOp, UnravelIndex, diff
+from opwise.tensor.linalg.eigen import eigh
+from opwise.tensor.linalg.factor import Cholesky, qr, svd
+from opwise.tensor.linalg.fft import irfft_op, rfft_op
+from opwise.tensor.linalg.inverse import det, matrix_inverse, pinv
+from opwise.tensor.linalg.systems import Solve
 from opwise.tensor.nnet.nnet import prepend_0_to_each_row, prepend_scalar_to_each_row
 from opwise.tensor.selection import permute_row_elements
 from opwise.tensor.sort import topk, topk_and_argtopk
 
 RNG = np.random.RandomState(5)
+LinAlgError = np.linalg.LinAlgError
 
 
 pytestmark = pytest.mark.usefixtures("cupy")
@@ -28,9 +34,13 @@ def floats(*shape):
     return RNG.rand(*shape).astype("float32")
 
 
+D = T.dmatrix("d")
 M, N, V, W, S = T.fmatrix("m"), T.fmatrix("n"), T.fvector("v"), T.fvector("w"), T.fscalar("s")
 K, J, C = T.lscalar("k"), T.lvector("i"), T.ftensor3("c")
 A, B, U = floats(4, 4), floats(4, 4), floats(4)
+#: a symmetric matrix with positive eigenvalues, and that matrix with a negative one
+POSITIVE = A @ A.T + np.eye(4, dtype="float32")
+NEGATIVE = POSITIVE - 4 * np.eye(4, dtype="float32")
 
 #: name -> (variables, expression, values)
 CASES = {
@@ -69,6 +79,27 @@ CASES = {
     "a column of zeros": ([M], prepend_0_to_each_row(M), [A]),
     "a column": ([M, S], prepend_scalar_to_each_row(S, M), [A, 7.0]),
     "unravelled": ([J], UnravelIndex(2)(J, [3, 4])[1], [[0, 5, 11]]),
+    "inverse": ([M], matrix_inverse(M), [POSITIVE]),
+    "pseudo-inverse": ([M], pinv(M), [POSITIVE[:3]]),
+    "determinant": ([M], det(M), [POSITIVE]),
+    "determinant of a singular matrix": ([M], det(M), [np.zeros((3, 3), "float32")]),
+    "system": ([M, V], Solve()(M, V), [POSITIVE, U]),
+    "system of two dtypes": ([M, D], Solve()(M, D), [POSITIVE, B]),
+    "system of nothing": ([M, N], Solve()(M, N), [POSITIVE, B[:, :0]]),
+    "lower triangular system": ([M, N], Solve("lower_triangular")(M, N), [POSITIVE, B]),
+    "upper triangular system": ([M, V], Solve("upper_triangular")(M, V), [POSITIVE.T, U]),
+    "cholesky": ([M], Cholesky()(M), [np.tril(POSITIVE)]),
+    "cholesky of the upper half": ([M], Cholesky(lower=False)(M), [np.triu(POSITIVE)]),
+    "cholesky of no positive matrix": ([M], Cholesky(on_error="nan")(M), [NEGATIVE]),
+    "eigenvalues": ([M], eigh(M)[0], [np.tril(POSITIVE)]),
+    "eigenvalues of the upper half": ([M], eigh(M, "U")[0], [np.triu(POSITIVE)]),
+    "singular values": ([M], svd(M)[1], [A[:3]]),
+    "singular values alone": ([M], svd(M, compute_uv=0), [A[:3]]),
+    "triangle": ([M], qr(M, "r"), [A[:, :3]]),
+    "orthonormal columns": ([M], qr(M)[0], [A[:, :3]]),
+    "transform": ([C], rfft_op(C), [floats(3, 5, 6)]),
+    "transform of other lengths": ([M, J], rfft_op(M, J), [A, [9]]),
+    "inverse transform": ([C], irfft_op(C), [floats(3, 4, 2)]),
 }  # fmt: skip
 
 
@@ -118,6 +149,18 @@ REFUSED = {
     "topk": ([M, K], topk(M, K), [A, 9], ValueError, "kth cannot be 9"),
     "repeat": ([M, J], T.repeat(M, J, 1), [A, [1, 2]], ValueError, "repeats"),
     "unravel": ([J], UnravelIndex(1)(J, [3])[0], [[3]], ValueError, "out of bounds"),
+    "inverse": ([M], matrix_inverse(M), [np.zeros((3, 3))], LinAlgError, "Singular matrix"),
+    "inverse of an oblong matrix": ([M], matrix_inverse(M), [A[:3]], LinAlgError, "square"),
+    "determinant": ([M], det(M), [A[:3]], LinAlgError, "square"),
+    "system": ([M, V], Solve()(M, V), [np.zeros((4, 4)), U], LinAlgError, "Singular matrix"),
+    "system of two lengths": ([M, V], Solve()(M, V), [A, U[:3]], ValueError, "incompatible"),
+    "system with NaN": ([M, V], Solve()(M, V), [A, U * np.nan], ValueError, "infs or NaNs"),
+    "triangular system": (
+        [M, V], Solve("lower_triangular")(M, V), [np.zeros((4, 4)), U], LinAlgError, "diagonal"
+    ),
+    "cholesky": ([M], Cholesky()(M), [NEGATIVE], LinAlgError, "not positive definite"),
+    "cholesky of infinities": ([M], Cholesky()(M), [A + np.inf], ValueError, "infs or NaNs"),
+    "cholesky of an oblong matrix": ([M], Cholesky()(M), [A[:3]], LinAlgError, "square"),
 }  # fmt: skip
 
 

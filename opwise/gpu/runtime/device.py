@@ -230,7 +230,7 @@ class Device:
         if size:
             runtime.memcpyAsync(target, source, size, getattr(runtime, kind), self.stream.ptr)
 
-    # --- products ---------------------------------------------------------------------------------
+    # --- linear algebra ---------------------------------------------------------------------------
 
     @property
     def blas(self) -> Blas:
@@ -244,6 +244,19 @@ class Device:
             found = Blas(self._blas_library, stream.ptr, self._workspace)
             self._blas[stream.ptr] = found
         return found
+
+    def solver_errors(self) -> AbstractContextManager:
+        """Return a context in which CuPy waits for each routine of cuSOLVER and, if one fails,
+        raises LinAlgError; otherwise its result would be undefined."""
+        return importlib.import_module("cupyx").errstate(linalg="raise")
+
+    def solve_triangular(self, matrix: DeviceArray, b: DeviceArray, lower: bool) -> DeviceArray:
+        """Return the solution of a triangular system without zeros on the diagonal.
+
+        Both arrays have one dtype, float32 or float64. lower: which half of the matrix is read.
+        """
+        linalg = importlib.import_module("cupyx.scipy.linalg")
+        return linalg.solve_triangular(matrix, b, lower=lower)
 
     @cached_property
     def _blas_library(self) -> ctypes.CDLL:

@@ -103,12 +103,7 @@ class Solve(Op):
 
     def perform(self, node, inputs, output_storage):
         A, b = inputs
-        check_square(A)
-        if len(A) != len(b):
-            raise ValueError(
-                f"incompatible dimensions: the matrix has shape {A.shape}, the right-hand side "
-                f"{b.shape}"
-            )
+        self.check_shapes(A, b)
         if self.check_finite:
             check_finite(A, b)
         dtype = node.outputs[0].type.dtype
@@ -118,6 +113,15 @@ class Solve(Op):
         else:
             x = np.linalg.solve(A, b)
         output_storage[0][0] = x
+
+    def check_shapes(self, A, b):
+        """Raise ValueError unless the matrix is square and has as many rows as b."""
+        check_square(A)
+        if A.shape[0] != b.shape[0]:
+            raise ValueError(
+                f"incompatible dimensions: the matrix has shape {A.shape}, the right-hand side "
+                f"{b.shape}"
+            )
 
     def infer_shape(self, node, shapes):
         A, b = shapes
