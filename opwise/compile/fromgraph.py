@@ -476,9 +476,21 @@ def _own_copy(
 @rule(OpFromGraph, stage="inline_ofg_expansion")
 def inline_ofg_expansion(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """op(x) -> its graph, for an OpFromGraph made with inline=True."""
+    return _graph_of(node) if node.op.is_inline else None
+
+
+@rule(OpFromGraph, stage="inline_ofg_on_device")
+def inline_ofg_on_device(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """op(x) -> its graph, where a device is used: a function of its own would return to the host.
+
+    An OpFromGraph made with a mode of its own stays as it is.
+    """
+    return _graph_of(node) if node.op.kwargs.get("mode") is None else None
+
+
+def _graph_of(node: Apply) -> list[Variable]:
+    """Return the graph of an OpFromGraph on the inputs of an Apply."""
     op = node.op
-    if not op.is_inline:
-        return None
     return clone_replace(op.local_outputs, dict(zip(op.local_inputs, node.inputs, strict=True)))
 
 

@@ -59,6 +59,8 @@ class Stage:
 PIPELINE = [
     Stage("inline_ofg_expansion", -0.01, "in_to_out", "fast_run fast_compile",
           "Replaces OpFromGraph Ops made with inline=True by their graphs."),
+    Stage("inline_ofg_on_device", -0.009, "in_to_out", "gpu",
+          "Replaces the other OpFromGraph Ops, so that the device can run what is in them."),
     Stage("merge1", 0, "merge", "fast_run fast_compile merge",
           "Merges equal Applys and equal constants."),
     Stage("ShapeOpt", 0.1, "opwise.optimizers.shapefeature:ShapeOptimizer",

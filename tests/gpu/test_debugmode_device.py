@@ -6,11 +6,17 @@ import pytest
 
 import opwise
 import opwise.tensor as T
+from opwise.compile.mrg_streams import MRG_RandomStreams
 from opwise.errors import BadDestroyMap, BadThunkOutput
 from opwise.gpu import lowering
 from opwise.graph import target
 from opwise.modes.debugmode import DebugMode
 from opwise.tensor.blas import Dot22
+from opwise.tensor.linalg.eigen import Eigh, eigh
+from opwise.tensor.linalg.factor import SVD, Cholesky, cholesky, svd
+from opwise.tensor.linalg.systems import Solve
+from opwise.tensor.random.mrg import mrg_uniform
+from opwise.tensor.random.multinomial import MultinomialFromUniform
 
 X = np.random.RandomState(1).rand(6, 6).astype("float32")
 
@@ -37,6 +43,17 @@ def test_a_clean_program_raises_no_alarm():
     assert emulated.STREAM.launches > launches + 10
     tried = [step.trial is not None for step in f.fn.applys]
     assert sum(tried) > len(tried) / 2
+
+
+def test_draws_and_factorizations_raise_no_alarm():
+    stream, m = MRG_RandomStreams(4), opwise.shared((X @ X.T + 6 * np.eye(6)).astype("f"))
+    noise = stream.normal((6, 6), dtype="float32") + stream.binomial((6, 6), dtype="float32")
+    counts = stream.multinomial(n=2, pvals=X / X.sum(1, keepdims=True), dtype="float32")
+    outs = [noise, counts, cholesky(m + m), svd(m)[1], eigh(m)[1], Solve()(m, noise + noise)]
+    f = opwise.function([], outs, mode=DebugMode())
+    f(), f()
+    tried = {type(step.node.op) for step in f.fn.applys if step.trial is not None}
+    assert tried >= {mrg_uniform, MultinomialFromUniform, Cholesky, SVD, Eigh, Solve}
 
 
 def test_a_wrong_implementation_is_named(monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 
 import opwise
 import opwise.tensor as T
+from opwise.compile.fromgraph import OpFromGraph
 from opwise.gpu.lowering import SHAPE_OPS
 from opwise.gpu.placement.placement import Placement
 from opwise.gpu.placement.transfers import GpuFromHost, HostFromGpu
@@ -81,6 +82,34 @@ def test_a_training_loop_keeps_its_parameters_on_the_device(mode, cupy):
     np.testing.assert_allclose(costs, costs2, rtol=1e-5)
     np.testing.assert_allclose(w.get_value(), w2.get_value(), rtol=1e-5)
     np.testing.assert_allclose(b.get_value(), b2.get_value(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("tags", ["fast_run", "fast_compile"])
+def test_an_op_from_a_graph_runs_on_the_device(tags):
+    """What is in it runs there Apply by Apply, also if it is nested, and so do its gradients."""
+    w, x, y = opwise.shared(X, "w"), T.fmatrix(), T.fmatrix()
+    product = OpFromGraph([x, y], [T.dot(x, y) * w, x + y])
+    layer = OpFromGraph([x], [T.tanh(product(x, w)[0]) + product(x, x)[1]])
+    updates = [(w, w - np.float32(0.1) * T.grad(layer(w + 1).sum(), w))]
+    there = opwise.function([], updates=updates, mode=Mode(CUPY, tags))
+    assert not any(isinstance(n.op, OpFromGraph) for n in there.linked.order)
+    assert transfers(there) == (0, 0)
+    there(), there()
+    found = w.get_value()
+    w.set_value(X)
+    here = opwise.function([], updates=updates)
+    here(), here()
+    np.testing.assert_allclose(found, w.get_value(), rtol=1e-4, atol=1e-6)
+
+
+def test_an_op_from_a_graph_with_a_mode_of_its_own_runs_on_the_host(mode):
+    x, y = T.fmatrix(), T.fmatrix()
+    op = OpFromGraph([x, y], [T.dot(x, y)], mode=Mode("py"))
+    f = opwise.function([x, y], T.exp(op(T.exp(x), y)), mode=Mode(CUPY, "fast_run"))
+    (node,) = [n for n in f.linked.order if isinstance(n.op, OpFromGraph)]
+    why = f.maker.fgraph.find_feature(Placement).why[node]
+    assert why == "OpFromGraph has no implementation for the device"
+    np.testing.assert_allclose(f(X, Y), np.exp(np.exp(X) @ Y), rtol=1e-4)
 
 
 def test_a_shared_variable_is_used_on_both_sides(mode):

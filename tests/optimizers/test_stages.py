@@ -88,6 +88,7 @@ def sequence(**query):
 def test_stages_stand_at_the_positions_that_programs_know():
     assert list(optdb.positions().items()) == [
         ("inline_ofg_expansion", -0.01),
+        ("inline_ofg_on_device", -0.009),
         ("merge1", 0),
         ("ShapeOpt", 0.1),
         ("useless", 0.6),
@@ -172,7 +173,11 @@ def _root():
 
 
 #: the stages that only a tag of their own selects
-REQUESTED = {"local_alloc_empty_to_zeros": "alloc_empty_to_zeros", "place_on_device": "gpu"}
+REQUESTED = {
+    "local_alloc_empty_to_zeros": "alloc_empty_to_zeros",
+    "inline_ofg_on_device": "gpu",
+    "place_on_device": "gpu",
+}
 
 
 def test_fast_run_takes_all_stages_that_need_no_request():
@@ -180,11 +185,11 @@ def test_fast_run_takes_all_stages_that_need_no_request():
     assert taken == [name for name in optdb.positions() if name not in REQUESTED]
 
 
-def test_a_linker_of_a_device_asks_for_one_more():
-    assert sequence(include=["gpu"]) == ["place_on_device"]
-    for name, tag in REQUESTED.items():
+def test_a_linker_of_a_device_asks_for_more():
+    assert sequence(include=["gpu"]) == ["inline_ofg_on_device", "place_on_device"]
+    for tag in REQUESTED.values():
         taken = sequence(include=["fast_run", tag])
-        assert taken == [n for n in optdb.positions() if n == name or n not in REQUESTED]
+        assert taken == [n for n in optdb.positions() if REQUESTED.get(n, tag) == tag]
     assert sequence(include=["fast_run", *REQUESTED.values()]) == list(optdb.positions())
 
 

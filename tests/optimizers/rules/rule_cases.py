@@ -43,6 +43,11 @@ RULES = {
         lambda x, y: OpFromGraph([x, y], [x * y])(y, x),
         "",
     ),
+    "inline_ofg_on_device": (
+        lambda x, y: OpFromGraph([x, y], [x * y])(y, x),
+        lambda x, y: OpFromGraph([x, y], [x * y], mode="FAST_RUN")(y, x),
+        "",
+    ),
     "typed_list_inplace_opt": (
         lambda v: make_list([v, v]).reverse(),
         lambda v: make_list([v, v])[0],
