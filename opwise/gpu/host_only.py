@@ -5,6 +5,7 @@ from __future__ import annotations
 from opwise import sparse
 from opwise.gpu.lowering import runs_on_host
 from opwise.graph.op import Op
+from opwise.sparse.compressed import CSRFromCSC
 from opwise.tensor.advanced_subtensor import AdvancedBooleanSubtensor
 from opwise.tensor.breakpoint import PdbBreakpoint
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
@@ -90,7 +91,8 @@ HOST_ONLY: dict[type[Op], str] = {
 HOST_ONLY |= {
     cls: "sparse matrices stay in the host's memory"
     for cls in vars(sparse).values()
-    if isinstance(cls, type) and issubclass(cls, Op)
+    if isinstance(cls, type) and issubclass(cls, Op) and cls is not sparse.StructuredDotCSR
 }
+HOST_ONLY[CSRFromCSC] = "it sorts the entries of a matrix of the host"
 
 runs_on_host(HOST_ONLY)

@@ -28,6 +28,7 @@ _MODULES = (
     "opwise.gpu.kernels.lowerings.softmax",
     "opwise.gpu.kernels.lowerings.indexing",
     "opwise.gpu.kernels.lowerings.random",
+    "opwise.gpu.kernels.lowerings.sparse",
     "opwise.gpu.runtime.calls",
     "opwise.gpu.runtime.linalg",
     "opwise.gpu.host_only",

@@ -106,6 +106,8 @@ PIPELINE = [
           "Replaces canonical forms that are slow to compute."),
     Stage("specialize_device", 48.6, "equilibrium", "fast_run fast_compile",
           "Chooses forms that are faster on this device only."),
+    Stage("sparse_products_on_device", 48.7, "in_to_out", "gpu",
+          "Lets products with CSC matrices be products with CSR matrices."),
     Stage("elemwise_fusion", 49, "sequence",
           "fast_run fusion local_elemwise_fusion FusionOptimizer",
           "Fuses elementwise Applys and reductions into loops."),

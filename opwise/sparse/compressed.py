@@ -84,13 +84,31 @@ class StructuredDotCSR(_OfEntries):
 
     def perform(self, node, inputs, output_storage):
         a_val, a_ind, a_ptr, b, *ncols = inputs
-        if ncols and ncols[0] != b.shape[0]:
-            raise ValueError(
-                f"shape mismatch: the sparse matrix has shape ({len(a_ptr) - 1}, {ncols[0]}), the "
-                f"dense one {b.shape}"
-            )
-        a = _matrix("csr", a_val, a_ind, a_ptr, (len(a_ptr) - 1, b.shape[0]))
+        self.check_columns(a_ptr.shape, b.shape, *ncols)
+        a = self.as_matrix(a_val, a_ind, a_ptr, b.shape)
         output_storage[0][0] = np.asarray(a * b, dtype=node.outputs[0].type.dtype)
+
+    @staticmethod
+    def check_columns(indptr: Sequence[int], b: Sequence[int], ncols: Any = None) -> None:
+        """Raise ValueError unless the matrices can be multiplied.
+
+        indptr, b: the shapes of these. ncols: the number of columns, if it is known.
+        """
+        if ncols is not None and ncols != b[0]:
+            raise ValueError(
+                f"shape mismatch: the sparse matrix has shape ({indptr[0] - 1}, {ncols}), the "
+                f"dense one {tuple(b)}"
+            )
+        if not indptr[0]:
+            raise ValueError("malformed sparse matrix: indptr is empty")
+
+    @staticmethod
+    def as_matrix(data: Any, indices: Any, indptr: Any, b: Sequence[int]) -> Any:
+        """Return scipy's matrix; ValueError if the vectors do not describe one.
+
+        b: the shape of the dense matrix.
+        """
+        return _matrix("csr", data, indices, indptr, (len(indptr) - 1, b[0]))
 
     def infer_shape(self, node, shapes):
         return [(shapes[2][0] - 1, shapes[3][1])]
@@ -125,6 +143,32 @@ class StructuredDotCSC(_OfEntries):
 
 
 sd_csc = StructuredDotCSC()
+
+
+class CSRFromCSC(Op):
+    """The data, indices and indptr of a CSC matrix as a CSR matrix.
+
+    Inputs are those of the CSC matrix, and its numbers of rows and of columns. Entries that lie in
+    one place stay apart.
+    """
+
+    __props__ = ()
+
+    def make_node(self, data, indices, indptr, nrows, ncols):
+        inputs = [as_tensor_variable(x) for x in (data, indices, indptr, nrows, ncols)]
+        dtypes = (inputs[0].type.dtype, "int32", "int32")
+        return Apply(self, inputs, [tensor_type(d, (False,)).make_variable() for d in dtypes])
+
+    def perform(self, node, inputs, output_storage):
+        *vectors, nrows, ncols = inputs
+        found = _matrix("csc", *vectors, (int(nrows), int(ncols))).tocsr()
+        for storage, vector, out in zip(
+            output_storage, (found.data, found.indices, found.indptr), node.outputs, strict=True
+        ):
+            storage[0] = np.asarray(vector, dtype=out.type.dtype)
+
+
+csr_from_csc = CSRFromCSC()
 
 
 class _ProductGradient(_OfEntries):

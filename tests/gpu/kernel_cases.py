@@ -9,6 +9,7 @@ from opwise.scalar import dtypes
 from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import OPS, cast_op
 from opwise.scalar.spec import ROWS
+from opwise.sparse.compressed import sd_csr
 from opwise.tensor.advanced_subtensor import (
     AdvancedBooleanIncSubtensor,
     AdvancedIncSubtensor,
@@ -154,6 +155,7 @@ def cases():
         "alloc": T.alloc(b, T.lscalar(), T.lscalar()),
         "joined": T.join(0, x, tensor("int8", 2)),
         "square": T.diag(b),
+        "sparse product": sd_csr(b, index, T.ivector(), x),
         "uniform": mrg_uniform(tensor("float32", 2).type)(T.imatrix(), T.lvector())[1],
         "uniform halves": mrg_uniform(tensor("float16", 2).type)(T.imatrix(), T.lvector())[1],
         "counts": MultinomialFromUniform("auto")(x, b, T.lscalar()),

@@ -22,6 +22,7 @@ FILES = {
     "reductions": [("variance", "rows_vectors"), ("channels", "columns")],
     "scans": [("cumulated", "scan_rows"), ("cumulated halves", "scan_column_totals")],
     "argmax": [("argmax", "rows_strided")],
+    "sparse": [("sparse product", "csr_product")],
     "softmax": [("softmax", "softmax_vectors"), ("softmax", "softmax_long")],
     "cross_entropy": [("cross entropy", "xent")],
     "advanced_indices": [

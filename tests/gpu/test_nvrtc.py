@@ -18,7 +18,7 @@ _OTHERS = (75, 80, 100, 120)
 #: kernels of each kind, for the other architectures
 _CHOSEN = ("layer", "half", "sum of rows", "argmax", "softmax", "cross entropy", "add rows",
            "pick apart", "add parts", "choose", "search by a sorter", "uniform",
-           "counts")  # fmt: skip
+           "counts", "sparse product")  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -119,7 +119,7 @@ def test_indices_have_32_bits_where_they_fit():
     """Divisions, in kernels for all but huge arrays, are never those of 64 bits, which are slow."""
     for name in ("layer", "cube", "channels", "variance", "take", "add rows", "pick",
                  "pick apart", "add parts", "search", "choose", "uniform", "counts",
-                 "draws"):  # fmt: skip
+                 "draws", "sparse product"):  # fmt: skip
         for kernel in kernel_cases.made(kernel_cases.cases()[name]).kernels:
             wide = re.findall(r"\b(?:div|rem)\.[us]64", ptx_of(kernel))
             if "merge_rows" not in kernel.name:

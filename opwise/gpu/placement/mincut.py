@@ -14,11 +14,8 @@ from opwise.gpu.lowering import SHAPE_OPS, Lowered
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Variable
-from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
-from opwise.tensor.dot import Dot
+from opwise.profiling.model import PRODUCT
 from opwise.tensor.type import TensorType
-
-_PRODUCTS = (Dot, Dot22, Dot22Scalar, Gemm, Gemv, Ger, BatchedDot)
 
 # Costs of transfers, in no unit:
 #: of an array, either way
@@ -115,7 +112,7 @@ class _Network:
         elif all(is_number(v) for v in (*node.inputs, *node.outputs)):
             self._add_edge(number, self.SINK, _LAUNCH)
         else:
-            cost = _PRODUCT if isinstance(node.op, _PRODUCTS) else _HOST
+            cost = _PRODUCT if node.op.profile_kind == PRODUCT else _HOST
             self._add_edge(self.SOURCE, number, cost)
 
     def _add_variable(self, var: Variable) -> None:

@@ -15,8 +15,10 @@ from opwise.scalar.dtypes import upcast
 from opwise.sparse.arithmetic import AddSD, AddSSData, MulSD, MulSV, Neg, StructuredAddSV
 from opwise.sparse.compressed import (
     AddSD_ccode,
+    StructuredDotCSC,
     UsmmCscDense,
     csm_grad_c,
+    csr_from_csc,
     mul_s_d_csc,
     mul_s_d_csr,
     mul_s_v_csr,
@@ -37,7 +39,7 @@ from opwise.tensor.creation import alloc
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.reduce import sum as sum_of
-from opwise.tensor.shape import patternbroadcast
+from opwise.tensor.shape import patternbroadcast, shape_i
 from opwise.tensor.variable import constant
 
 #: dtypes of the C implementations
@@ -234,6 +236,20 @@ def local_structured_dot(fgraph, node):
     if sparse is x:
         return _typed(node, _product(x, y))
     return _typed(node, dimshuffle(_product(y.T, dimshuffle(x, (1, 0))), (1, 0)))
+
+
+@rule(StructuredDotCSC, UsmmCscDense, stage="sparse_products_on_device")
+def csc_product_on_device(fgraph, node):
+    """A product with a CSC matrix is one with a CSR matrix, whose rows the device sums."""
+    if isinstance(node.op, UsmmCscDense):
+        alpha, *vectors, y, z = node.inputs
+    else:
+        *vectors, y = node.inputs
+    product = sd_csr(*csr_from_csc(*vectors, shape_i(y, 0, fgraph)), y)
+    if isinstance(node.op, UsmmCscDense):
+        scale = dimshuffle(alpha, ["x"] * (2 - alpha.type.ndim) + list(range(alpha.type.ndim)))
+        product = z + scale * product
+    return _typed(node, product)
 
 
 @rule("row:sub", "row:add", stage="specialize")

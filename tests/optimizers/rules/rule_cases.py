@@ -893,6 +893,11 @@ RULES = {
         lambda csr, csc: sparse.structured_dot(csr, csc),
         "",
     ),
+    "csc_product_on_device": (
+        lambda csc, x: sparse.structured_dot(csc, x),
+        lambda csr, x: sparse.structured_dot(csr, x),
+        "local_structured_dot",
+    ),
     "local_usmm": (
         lambda csc, x, y: y - 2 * sparse.dot(csc, x),
         lambda csc, x, y: y - x * sparse.dot(csc, x),
