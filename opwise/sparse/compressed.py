@@ -160,8 +160,8 @@ class CSRFromCSC(Op):
         return Apply(self, inputs, [tensor_type(d, (False,)).make_variable() for d in dtypes])
 
     def perform(self, node, inputs, output_storage):
-        *vectors, nrows, ncols = inputs
-        found = _matrix("csc", *vectors, (int(nrows), int(ncols))).tocsr()
+        data, indices, indptr, nrows, ncols = inputs
+        found = _matrix("csc", data, indices, indptr, (int(nrows), int(ncols))).tocsr()
         for storage, vector, out in zip(
             output_storage, (found.data, found.indices, found.indptr), node.outputs, strict=True
         ):

@@ -134,7 +134,7 @@ def test_huge_matrices():
 def test_dtypes_that_stay_on_the_host():
     b = T.lmatrix()
     found = lower(sd_csr(vector("int64"), vector("int32"), vector("int32"), b).owner)
-    assert found == "there is no kernel for the product of a sparse matrix of int64 and one of int64"
+    assert found == "there is no kernel for a sparse matrix of int64 times one of int64"
     found = lower(sd_csr(vector("float32"), vector("int8"), vector("int32"), T.fmatrix()).owner)
     assert found == "there is no kernel for a sparse matrix with indices of int8, int32"
 

@@ -27,7 +27,8 @@ def lower_uniform(node: Apply) -> Implementation | str:
         return [layout.shape, op.shape(layout.shape, size)]
 
     def plan(inputs, outputs, limits):
-        return uniform.plan(*outputs, limits)
+        states, numbers = outputs
+        return uniform.plan(states, numbers, limits)
 
     return Implementation(uniform.kernels, shapes, plan, host=(1,), copied={0: 0})
 
@@ -60,6 +61,7 @@ def _lowered(node, kind, shape_of):
         return [shape_of(*pvals.shape, n)]
 
     def plan(inputs, outputs, limits):
-        return outcomes.plan(*inputs, limits)
+        pvals, unis, n = inputs
+        return outcomes.plan(pvals, unis, n, limits)
 
     return Implementation(outcomes.kernels, shapes, plan, host=(2,))

@@ -17,7 +17,7 @@ def lower_csr_product(node: Apply) -> Implementation | str:
     op = node.op
     data, indices, indptr, b = dtypes_of(node.inputs[:_COLUMNS])
     if data not in ("float32", "float64") or b != data:
-        return f"there is no kernel for the product of a sparse matrix of {data} and one of {b}"
+        return f"there is no kernel for a sparse matrix of {data} times one of {b}"
     if not {indices, indptr} <= {"int32", "int64"}:
         return f"there is no kernel for a sparse matrix with indices of {indices}, {indptr}"
     product = RowsTimesDense(data, indices, indptr)
