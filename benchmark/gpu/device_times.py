@@ -24,6 +24,7 @@ import numpy as np
 
 import opwise
 import opwise.tensor as T
+from opwise.compile.mrg_streams import MRG_RandomStreams
 from opwise.config import change_flags
 from opwise.errors import DeviceError
 from opwise.modes.mode import Mode
@@ -101,6 +102,19 @@ def cumulated(n):
         return lambda: torch.cumsum(x, 0)
 
     return Workload("cumulated sum", 0.60, make, torch_, bytes=8 * n)
+
+
+def draws(n):
+    """Draw uniform numbers, each stream one after the other: torch has a generator per number."""
+
+    def make(mode):
+        out = MRG_RandomStreams(1).uniform((n,), dtype="float32")
+        return opwise.function([], opwise.Out(out, borrow=True), mode=mode)
+
+    def torch_(torch):
+        return lambda: torch.rand(n, device="cuda")
+
+    return Workload("uniform numbers", 0.40, make, torch_, bytes=4 * n)
 
 
 def reduction(n):
@@ -222,7 +236,7 @@ def workloads(quick):
     """Return the Workloads; quick: small ones, only to see that all run."""
     n, side = (10_000, 64) if quick else (100_000_000, 8192)
     return [
-        elementwise(n), transposed(side), reduction(n), cumulated(n), softmax(side),
+        elementwise(n), transposed(side), reduction(n), cumulated(n), draws(n), softmax(side),
         softmax_gradient(side), product(side), product(side, tf32=True), product(side, "float16"),
         perceptron(20, 32 if quick else 512), profiled(n),
     ]  # fmt: skip
