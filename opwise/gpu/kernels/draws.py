@@ -191,18 +191,21 @@ class Draws(_Outcomes):
         return Plan(self.launches(pvals, unis, n, Array("out"), limits))
 
 
-class Counts(_Outcomes):
+class Counts:
     """How often each outcome is drawn. A thread counts those draws of a row that chose one."""
 
     def __init__(self, pvals: str, unis: str, out: str) -> None:
-        super().__init__(pvals, unis, out)
+        """As ``_Outcomes``."""
+        self.out = out
         self.draws = Draws(pvals, unis, "int32")
+        self.kernel = {wide: self._text(wide) for wide in (False, True)}
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        return (*self.draws.kernels, *super().kernels)
+        return (*self.draws.kernels, *self.kernel.values())
 
     def _text(self, wide):
+        """Return the kernel that counts draws, with indices of 64 bits if ``wide``."""
         index = index_type(wide)
         each = for_each(wide, [
             f"const {index} row = ({count_type(wide)})i / columns;",
@@ -211,7 +214,7 @@ class Counts(_Outcomes):
             *with_head(f"for ({index} c = row * n; c < (row + 1) * n; c++)", in_braces([
                 "count += drawn[c] == m;",
             ])),
-            f"z[i] = {self._result('count')};",
+            f"z[i] = {csource.convert('count', 'int32', self.out)};",
         ], "size")  # fmt: skip
         body = [f"const {index} size = rows * columns;", *each]
         parameters = [
@@ -220,7 +223,8 @@ class Counts(_Outcomes):
         ]  # fmt: skip
         return make_kernel("count", parameters, body, cudatext.support(), wide)
 
-    def plan(self, pvals, unis, n, limits):
+    def plan(self, pvals: Layout, unis: Layout, n: int, limits: DeviceLimits) -> Plan:
+        """Return the Plan of ``n`` draws from each row, and of counting them."""
         rows, columns = pvals.shape
         if not rows * columns:
             return Plan(())
