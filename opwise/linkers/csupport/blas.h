@@ -431,8 +431,8 @@ static int ow_gemv_prep(ow_step *s)
     return rc ? rc : ow_need_blas(s, A->shape[0] * A->shape[1] > OW_SMALL_VECTOR);
 }
 
-#define OW_SMALL_GEMV(T)                                                                           \
-    static void ow_small_gemv_##T(ow_slot *y, const ow_slot *A, const ow_slot *x, T a, T b)        \
+#define OW_STRIDED_GEMV(T)                                                                           \
+    static void ow_strided_gemv_##T(ow_slot *y, const ow_slot *A, const ow_slot *x, T a, T b)        \
     {                                                                                              \
         const int64_t n = A->shape[1], sa = A->strides[1], sx = x->strides[0];                     \
         double left = OW_LONGEST_CHUNK_NS;                                                         \
@@ -449,8 +449,8 @@ static int ow_gemv_prep(ow_step *s)
             *to = b == 0 ? a * sum : b * *to + a * sum;                                            \
         }                                                                                          \
     }
-OW_SMALL_GEMV(double)
-OW_SMALL_GEMV(float)
+OW_STRIDED_GEMV(double)
+OW_STRIDED_GEMV(float)
 
 static int ow_gemv_run(ow_step *s)
 {
@@ -459,14 +459,21 @@ static int ow_gemv_run(ow_step *s)
     double a = ow_real(s->in[1]), b = ow_real(s->in[4]);
     int64_t item = A->itemsize;
     ow_mat m;
+    if (A->shape[0] * A->shape[1] <= OW_SMALL_VECTOR) {
+        const ow_matvec q = {A->shape[0], A->shape[1], a, b, A->data, x->data, y->data,
+                             A->strides[0] / item, A->strides[1] / item, x->strides[0] / item,
+                             y->strides[0] / item};
+        ow_kernels->gemv[item == 8](&q);
+        return OW_OK;
+    }
     int direct = y->strides[0] > 0 && x->strides[0] > 0 && y->strides[0] % item == 0 &&
                  x->strides[0] % item == 0 && ow_fits(y->strides[0] / item) &&
                  ow_fits(x->strides[0] / item);
-    if (!direct || A->shape[0] * A->shape[1] <= OW_SMALL_VECTOR || !ow_as_mat(A, &m)) {
+    if (!direct || !ow_as_mat(A, &m)) {
         if (item == 8)
-            ow_small_gemv_double(y, A, x, a, b);
+            ow_strided_gemv_double(y, A, x, a, b);
         else
-            ow_small_gemv_float(y, A, x, (float)a, (float)b);
+            ow_strided_gemv_float(y, A, x, (float)a, (float)b);
         return OW_OK;
     }
     ow_gemv(item == 8, a, &m, x->data, (int)(x->strides[0] / item), b, y->data,

@@ -36,6 +36,16 @@ typedef void (*ow_gemm_fn)(const ow_product *q, int64_t i0, int64_t i1, int64_t 
 /* Copy all of y to `to`, which has room for k rows of `pack_columns` elements; n must not be more. */
 typedef void (*ow_pack_fn)(const ow_product *q, char *to);
 
+/* z = b z + a A x for A of m rows and k columns; strides in elements. */
+typedef struct ow_matvec {
+    int64_t m, k;
+    double a, b;
+    const char *A, *x;
+    char *z;
+    int64_t ar, ac, xs, zs;
+} ow_matvec;
+typedef void (*ow_matvec_fn)(const ow_matvec *q);
+
 /* Advance the states of streams `first` to `end` as often as they come up among `total` numbers, of
  * which number k is from stream k % streams, and write these numbers. */
 typedef struct ow_mrg_job {
@@ -58,6 +68,7 @@ typedef struct ow_simd {
         onehot_grad[2];
     ow_gemm_fn gemm[2];
     ow_pack_fn pack[2];
+    ow_matvec_fn gemv[2]; /* without threads, for small matrices */
     int wide[2];          /* columns of a tile of gemm */
     int pack_columns[2];
     ow_mrg_fn mrg[2];     /* for float and double */

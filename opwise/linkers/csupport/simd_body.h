@@ -75,6 +75,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #define OW_S f32
 #define OW_RATE ow_fused_rate
 #include "gemm_tiles.h"
+#include "gemv_rows.h"
 #include "sparse_rows.h"
 #include "probe_body.h"
 #undef OW_T
@@ -82,6 +83,7 @@ static void ow_probe_add(double *restrict z, const double *restrict x, const dou
 #define OW_T double
 #define OW_S f64
 #include "gemm_tiles.h"
+#include "gemv_rows.h"
 #include "sparse_rows.h"
 #include "probe_body.h"
 #undef OW_T
@@ -98,6 +100,7 @@ const ow_simd OW_TABLE = {
     OW_BOTH(ow_softmax),     OW_BOTH(ow_logsoftmax),   OW_BOTH(ow_softmax_grad),
     OW_BOTH(ow_xent),        OW_BOTH(ow_xent_dx),      OW_BOTH(ow_onehot),
     OW_BOTH(ow_onehot_grad), OW_BOTH(ow_gemm),         OW_BOTH(ow_pack_all),
+    OW_BOTH(ow_small_gemv),
     {2 * OW_VECTOR / (int)sizeof(float), 2 * OW_VECTOR / (int)sizeof(double)},
     {OW_PANELS * 2 * OW_VECTOR / (int)sizeof(float), OW_PANELS * 2 * OW_VECTOR / (int)sizeof(double)},
     OW_BOTH(ow_mrg),
