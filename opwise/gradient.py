@@ -1120,7 +1120,11 @@ def verify_grad(
 
     shape = np.shape(
         hooks.compile_function(
-            inputs, output, mode=mode, name="gradient.py fwd", on_unused_input="ignore",
+            inputs,
+            output,
+            mode=mode,
+            name="gradient.py fwd",
+            on_unused_input="ignore",
             accept_inplace=True,
         )(*(p.copy() for p in points))
     )

@@ -345,7 +345,17 @@ def test_rewrites_have_the_names_of_theano():
 
     assert T.opt.local_dimshuffle_lift is canonicalize.local_dimshuffle_lift
     assert T.opt.local_reshape_chain is shape.local_reshape_chain
-    assert T.opt.add_canonizer is canonicalize.local_add_canonizer
+    assert T.opt.local_add_canonizer is canonicalize.local_add_canonizer
+    assert theano.tensor.opt_uncanonicalize.local_alloc_dimshuffle is shape.local_alloc_dimshuffle
+    x, y, z = T.dmatrices("x", "y", "z")
+    for canonizer, expression, expected in [
+        (T.opt.mul_canonizer, (-1 * x) / y / (-2 * z), "((half * x) / (y * z))"),
+        (T.opt.add_canonizer, x + y - x, "y"),
+    ]:
+        graph = theano.gof.FunctionGraph([x, y, z], [expression])
+        canonizer.optimize(graph)
+        text = theano.printing.pprint(graph.outputs[0])
+        assert text.replace("TensorConstant{(1, 1) of 0.5}", "half") == expected
     assert T.nnet.sigm.local_1msigmoid.name == "local_1msigmoid"
 
 

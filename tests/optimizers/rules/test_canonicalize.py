@@ -176,6 +176,13 @@ EXACT = [
     ("local_useless_elemwise_comparison", lambda x: x.shape[0] > 0, None),
     ("local_useless_elemwise_comparison", lambda x: eq(x.shape[0], 0), None),
     ("local_useless_elemwise_comparison", lambda n: n < 0, None),
+    (
+        "local_useless_elemwise_comparison",
+        lambda x: T.eq(T.stack([x.shape[0], x.shape[1]]), -1),
+        "second(MakeVector{dtype='int64'}(Subtensor{int64}(Shape(x), 0), "
+        "Subtensor{int64}(Shape(x), 1)), False)",
+    ),
+    ("local_useless_elemwise_comparison", lambda x, n: T.eq(T.stack([x.shape[0], n]), -1), None),
     # switches
     ("local_useless_switch", lambda x, y: switch(1, x, y), "x"),
     ("local_useless_switch", lambda x, y: switch(0, x, y), "y"),
@@ -345,7 +352,12 @@ STRUCTURE = [
     ),
     ("local_0_dot_x", lambda r: T.dot(np.zeros((3, 1)), r), "Alloc(0.0, 3, Shape_i{1}(r))"),
     ("local_0_dot_x", lambda s: T.dot(T.stack([s, s]), np.zeros(2)), "0.0"),
-    ("local_0_dot_x", lambda x: T.dot(x, T.zeros_like(x)), None),
+    (
+        "local_0_dot_x",
+        lambda x: T.dot(x, T.zeros_like(x)),
+        "Alloc(Assert{msg='a product of tensors whose lengths differ'}"
+        "(0.0, EQ(Shape_i{1}(x), Shape_i{0}(x))), Shape_i{0}(x), Shape_i{1}(x))",
+    ),
     ("local_0_dot_x", lambda x, v: T.dot(x, v), None),
 ]
 
