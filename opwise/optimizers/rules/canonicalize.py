@@ -475,9 +475,9 @@ def _sunk(node, x, operation):
 
 @rule(Dot, stage=("canonicalize", "stabilize"))
 def local_0_dot_x(fgraph, node):
-    """The product of a matrix or vector with one that is 0 everywhere is 0, if lengths match."""
+    """The product of a matrix or vector with a constant that is 0 is 0, if their lengths match."""
     x, y = node.inputs
-    if number_within(x) != 0 and number_within(y) != 0:
+    if number(x) != 0 and number(y) != 0:
         return None
     (out,) = node.outputs
     summed = shape_i(x, x.type.ndim - 1, fgraph), shape_i(y, 0, fgraph)
