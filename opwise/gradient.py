@@ -1115,12 +1115,17 @@ def verify_grad(
     def compiled(outputs, name, mode=mode):
         return hooks.compile_function(
             [projection, *inputs], outputs, mode=mode, name=f"gradient.py {name}",
-            allow_input_downcast=True, on_unused_input="ignore",
+            allow_input_downcast=True, on_unused_input="ignore", accept_inplace=True,
         )  # fmt: skip
 
     shape = np.shape(
         hooks.compile_function(
-            inputs, output, mode=mode, name="gradient.py fwd", on_unused_input="ignore"
+            inputs,
+            output,
+            mode=mode,
+            name="gradient.py fwd",
+            on_unused_input="ignore",
+            accept_inplace=True,
         )(*(p.copy() for p in points))
     )
     cost_fn = compiled(cost, "cost", _without_debug(mode) if no_debug_ref else mode)

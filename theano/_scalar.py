@@ -18,11 +18,13 @@ from opwise.scalar import (
     int_types,
     mod,
     same_out,
+    types,
     uint_types,
     upcast,
     upcast_out,
 )
 from opwise.scalar.types import autocast
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.variable import Several
 
 integer_types = int_types + uint_types
@@ -51,8 +53,25 @@ class NumpyAutocaster:
         return next((a for a in arrays if a.item() == x), np.asarray(x).astype(tried[-1]))
 
 
+class FloatAutocaster(NumpyAutocaster):
+    """The autocaster of floats: within ``autocast_float_as`` it has the dtypes given there."""
+
+    @property
+    def dtypes(self):
+        return types.autocast_floats or self._dtypes
+
+    @dtypes.setter
+    def dtypes(self, dtypes):
+        self._dtypes = dtypes
+
+
 autocast_int = NumpyAutocaster(("int8", "int16", "int32", "int64"))
-autocast_float = NumpyAutocaster(("float16", "float32", "float64"))
+autocast_float = FloatAutocaster(("float16", "float32", "float64"))
+
+#: these compute for integers, too, and are never an allocation
+isinf_, isnan_ = elemwise("isinf"), elemwise("isnan")
+#: functions of arrays
+round_half_away_from_zero_vec = OPS["round_half_away_from_zero"].row.numpy
 
 
 def as_common_dtype(*vars):

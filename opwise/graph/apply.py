@@ -112,12 +112,12 @@ class Apply(Tagged):
         if index is None:
             if len(self.outputs) == 1:
                 return self.outputs[0]
-            raise ValueError(
+            raise AttributeError(
                 f"{self.op} has {len(self.outputs)} outputs and no default_output: "
                 "choose one of node.outputs"
             )
-        if not 0 <= index < len(self.outputs):
-            raise ValueError(
+        if not isinstance(index, int) or not 0 <= index < len(self.outputs):
+            raise AttributeError(
                 f"{self.op}.default_output should be an index of its outputs: None or 0 to "
                 f"{len(self.outputs) - 1}, not {index}"
             )

@@ -33,6 +33,8 @@ class Op(CLinkerOp):
     destroy_map: Mapping[int, Sequence[int]] = {}
     #: index of the output that a call returns; None: the only output, or the list of all
     default_output: int | None = None
+    #: whether ``perform`` takes None for the value of a tensor; otherwise that is an error
+    accepts_none: bool = False
     #: how profiles group the Op: "product" for a product of matrices, "fused" for a loop over
     #: several operations, "" for any other
     profile_kind: str = ""
@@ -97,7 +99,13 @@ class Op(CLinkerOp):
         raise MethodNotDefined("perform", type(self), type(self).__name__)
 
     def grad(self, inputs: Any, output_gradients: Any) -> Any:
-        """Return the gradient of a scalar cost by each input, given those by each output."""
+        """Return the gradient of a scalar cost by each input, given those by each output.
+
+        An Op whose gradient is its method ``L_op`` is applied again for it.
+        """
+        if type(self).L_op is not Op.L_op:
+            node = self.make_node(*inputs)
+            return self.L_op(node.inputs, node.outputs, output_gradients)
         raise MethodNotDefined("grad", type(self), type(self).__name__)
 
     def L_op(self, inputs: Any, outputs: Any, output_gradients: Any) -> Any:

@@ -444,7 +444,11 @@ cdef class VM:
         cdef ow_step *s = &self.steps[k]
         cdef int i
         for i in range(s.nin):
-            if s.in_[i].data == NULL and s.in_[i].typenum >= 0:
+            if (
+                s.in_[i].data == NULL
+                and s.in_[i].typenum >= 0
+                and not self.nodes[k].op.accepts_none
+            ):
                 self._fail(k, ValueError("expected an ndarray, not None"))
 
     cdef object _exception(self, int rc):

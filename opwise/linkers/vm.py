@@ -50,7 +50,7 @@ class ObjectsThunk(Thunk):
     def __call__(self) -> None:
         values = [storage[0] for storage in self.inputs]
         for value, var in zip(values, self.node.inputs, strict=True):
-            if value is None and hasattr(var.type, "numpy_dtype"):
+            if value is None and hasattr(var.type, "numpy_dtype") and not self.node.op.accepts_none:
                 raise ValueError("expected an ndarray, not None")
         self.run(values)
         for i, (storage, var) in enumerate(zip(self.outputs, self.node.outputs, strict=True)):

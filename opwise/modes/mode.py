@@ -127,7 +127,7 @@ _LEGACY_TAGS = frozenset(
     local_abstractconv_gemm local_abstractconv_gemmm local_conv_dnn
     local_conv_dnn_alternative local_conv_gemm local_dnn_convi_output_merge local_gpu_conv
     local_inplace_incsubtensor1 local_inv_canon local_softmax_dnn
-    local_sumsqr2dot local_useless_composite local_useless_tile
+    local_useless_composite local_useless_tile
     local_useless_topk make_scipy_blas_destructive no_cpu_op pool_opts random
     random_make_inplace_mrg remove_constants_and_unused_inputs_scan scan scanOp_make_inplace
     scanOp_merge scanOp_merge_inouts scanOp_remove_constants_and_unused_inputs1

@@ -12,6 +12,7 @@ from opwise.errors import MethodNotDefined
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.scalar import casting, dtypes, table  # noqa: F401  (the tables fill ROWS)
+from opwise.scalar.preferences import specific_out
 from opwise.scalar.spec import ROWS, Algebra, ScalarSpec
 from opwise.scalar.types import ScalarVariable, as_scalar, constant, get_scalar_type
 
@@ -207,6 +208,7 @@ class Cast(UnaryScalarOp):
     def __init__(self, o_type, name=None):
         super().__init__(name=name)
         self.o_type = o_type if not isinstance(o_type, str) else get_scalar_type(o_type)
+        self.output_types_preference = specific_out(self.o_type)
 
     def element_flops(self, n_inputs):
         return 0

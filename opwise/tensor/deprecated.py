@@ -109,6 +109,7 @@ class Default(Op):
 
     view_map = {0: [0]}
     __props__ = ()
+    accepts_none = True
 
     def make_node(self, x, default):
         x, default = as_tensor_variable(x), as_tensor_variable(default)

@@ -253,7 +253,7 @@ class Elemwise(Op):
             elif g is None:
                 result.append(NullType(f"{op} has no gradient by input {i}").make_variable())
             else:
-                result.append(as_tensor_variable(g))
+                result.append(g if is_null(g) else as_tensor_variable(g))
         return result
 
     def _gradients_by_scalar_graph(self, inputs, outputs, output_gradients):
@@ -270,7 +270,7 @@ class Elemwise(Op):
                 strict=True,
             )
         )
-        return [None if r is None else _lift(r, values) for r in results]
+        return [r if r is None or is_null(r) else _lift(r, values) for r in results]
 
     def R_op(self, inputs, eval_points):
         outputs = self(*inputs, return_list=True)

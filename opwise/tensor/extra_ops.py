@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from opwise.config import config
+from opwise.errors import NotScalarConstantError
 from opwise.graph import costs
 from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type
@@ -37,9 +38,9 @@ from opwise.tensor.diagonal import (  # noqa: F401  (names of theano.tensor.extr
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import cast, elemwise, zeros_like
 from opwise.tensor.join import join
-from opwise.tensor.knownvalues import get_vector_length
+from opwise.tensor.knownvalues import get_scalar_constant_value, get_vector_length
 from opwise.tensor.selection import compress  # noqa: F401  (a name of theano.tensor.extra_ops)
-from opwise.tensor.shape import flatten, reshape, squeeze
+from opwise.tensor.shape import flatten, reshape, shape_i_op, squeeze
 from opwise.tensor.shape import shape as shape_of
 from opwise.tensor.subtensor import getitem, set_subtensor
 from opwise.tensor.type import tensor_type
@@ -291,7 +292,7 @@ class RepeatOp(Op):
         pattern = [False]
         if self.axis is not None:
             pattern = list(x.type.broadcastable)
-            pattern[self.axis] = False
+            pattern[self.axis] &= _is_once(repeats)
         return Apply(
             self, [x, repeats], [tensor_type(x.type.dtype, tuple(pattern)).make_variable()]
         )
@@ -338,6 +339,14 @@ class RepeatOp(Op):
 
     def R_op(self, inputs, eval_points):
         return [None if eval_points[0] is None else self(eval_points[0], inputs[1])]
+
+
+def _is_once(repeats):
+    """Return whether a number of repetitions is known to be 1."""
+    try:
+        return bool(get_scalar_constant_value(repeats) == 1)
+    except NotScalarConstantError:
+        return False
 
 
 def repeat(x: TensorLike, repeats: TensorLike, axis: int | None = None) -> Any:
@@ -402,16 +411,22 @@ def _repetitions(reps, ndim):
         return list(reps)
     reps = as_tensor_variable(reps)
     if reps.type.ndim == 0:
-        return [int(reps.data) if isinstance(reps, Constant) else reps]
+        return [constant(reps.data) if isinstance(reps, Constant) else reps]
     if reps.type.ndim > 1:
         raise ValueError("the dimension of reps should not exceed 1")
     try:
-        length = get_vector_length(reps)
+        return [getitem(reps, k) for k in range(get_vector_length(reps))]
     except ValueError:
         if ndim is None:
             raise ValueError("if reps is tensor.vector, you should specify the ndim") from None
-        length = ndim
-    return [getitem(reps, k) for k in range(length)]
+    if reps.type.dtype not in dtypes.INTEGERS:
+        raise ValueError("elements of reps must be scalars of integer dtype")
+    given = shape_of(reps)[0]
+    given = Assert("reps has more elements than ndim")(given, elemwise("le")(given, ndim))
+    # padded with 1 on the left if its length, which is known at run time, is below ndim
+    once = constant(np.ones(ndim, reps.type.dtype))
+    padded = set_subtensor(getitem(once, slice(ndim - given, None)), reps)
+    return [getitem(padded, k) for k in range(ndim)]
 
 
 # --- counting and searching -----------------------------------------------------------------------
@@ -553,6 +568,18 @@ class Unique(Op):
         for cell, positions in zip(output_storage[1:], found[1:], strict=True):
             # the shape of the inverse differs between versions of numpy
             cell[0] = positions.astype(np.int64).ravel()
+
+    def infer_shape(self, node, shapes):
+        (lengths,) = shapes
+        # how many elements differ is known when they are compared
+        found = [[shape_i_op(d)(out) for d in range(out.type.ndim)] for out in node.outputs]
+        if self.axis is not None:
+            axis = self.axis % len(lengths)
+            found[0] = [*lengths[:axis], found[0][axis], *lengths[axis + 1 :]]
+        if self.return_inverse:
+            every = reduce(elemwise("mul"), lengths, constant(np.int64(1)))
+            found[1 + self.return_index] = [every if self.axis is None else lengths[self.axis]]
+        return list(map(tuple, found))
 
 
 # --- positions in flattened arrays ----------------------------------------------------------------

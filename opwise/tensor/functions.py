@@ -8,11 +8,15 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
+import numpy as np
+
 from opwise.errors import ComplexError
 from opwise.scalar import dtypes
+from opwise.tensor.creation import alloc
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.elemwise import FUNCTIONS, Elemwise, cast, elemwise
 from opwise.tensor.reduce import all as all_
+from opwise.tensor.shape import shape_i
 from opwise.tensor.type import TensorType
 from opwise.tensor.variable import (
     CONSTRUCTORS,
@@ -110,9 +114,21 @@ def ceil_intdiv(a: TensorLike, b: TensorLike) -> TensorVariable:
     return quotient + cast(elemwise("neq")(elemwise("mod")(a, b), 0), quotient.type.dtype)
 
 
-def complex_from_polar(abs: Any, angle: TensorLike) -> TensorVariable:
-    """Return complex numbers by their magnitudes and angles (in radians)."""
-    return elemwise("complex")(abs * elemwise("cos")(angle), abs * elemwise("sin")(angle))
+def isnan(a: TensorLike) -> Any:
+    """Return elementwise whether ``a`` is NaN; for integers, an allocation of False."""
+    return _where_continuous("isnan", a)
+
+
+def isinf(a: TensorLike) -> Any:
+    """Return elementwise whether ``a`` is infinite; for integers, an allocation of False."""
+    return _where_continuous("isinf", a)
+
+
+def _where_continuous(name, a):
+    a = as_tensor_variable(a)
+    if a.type.dtype in dtypes.DISCRETE:
+        return alloc(np.array(False), *(shape_i(a, d) for d in range(a.type.ndim)))
+    return elemwise(name)(a)
 
 
 def largest(*args: TensorLike) -> Any:
@@ -178,7 +194,6 @@ __all__ = [
     "cast",
     "ceil_intdiv",
     "complex_dtypes",
-    "complex_from_polar",
     "constant",
     "continuous_dtypes",
     "discrete_dtypes",

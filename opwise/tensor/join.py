@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -326,7 +327,8 @@ def concatenate(tensor_list: Sequence[TensorLike], axis: TensorLike = 0) -> Tens
 def stack(*tensors: Any, **kwargs: Any) -> Tensor:
     """Return tensors of equal shape joined along a new axis: ``stack(tensors, axis=0)``.
 
-    axis may be negative. ``stack(x, y, ...)``, the form of old programs, joins along axis 0.
+    axis may be negative. ``stack(x, y, ...)``, the form of old programs, joins along axis 0 and
+    gives a DeprecationWarning.
     """
     axis = kwargs.pop("axis", 0)
     if "tensors" in kwargs:
@@ -340,6 +342,12 @@ def stack(*tensors: Any, **kwargs: Any) -> Tensor:
             raise TypeError(f"stack(tensors, axis) takes two arguments, not {len(tensors)}")
         axis = tensors[1] if len(tensors) == 2 else axis
         tensors = tuple(tensors[0])
+    else:
+        warnings.warn(
+            "stack(x, y, ...) is the form of old programs; write stack([x, y, ...])",
+            DeprecationWarning,
+            stacklevel=2,
+        )
     if len(tensors) == 0:
         raise Exception("there is no tensor to stack: the list is empty")
     return _stacked([as_tensor_variable(x) for x in tensors], axis)

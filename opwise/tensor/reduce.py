@@ -719,6 +719,8 @@ def mean(
     if axes:
         lengths = cast(shape(x), divisor)
         total = _divided(total, [lengths[i] for i in axes])
+    if total.type.dtype in dtypes.DISCRETE:  # along no axis, nothing was divided
+        total = cast(total, divisor)
     if result_is_half:
         total = cast(total, "float16")
     total.name = "mean"

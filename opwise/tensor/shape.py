@@ -534,7 +534,8 @@ def patternbroadcast(x: TensorLike, broadcastable: Iterable[bool]) -> Any:
 class SpecifyShape(Op):
     """The first input, whose shape must be the second, an integer vector.
 
-    Raises AssertionError at run time if it is not.
+    Raises AssertionError if it is not: at once where the number of dimensions differs, else at run
+    time.
     """
 
     view_map = {0: [0]}
@@ -546,10 +547,14 @@ class SpecifyShape(Op):
             x = as_tensor_variable(x)
         shape = as_tensor_variable(shape)
         if shape.type.ndim != 1 or shape.type.dtype not in dtypes.INTEGERS:
-            raise TypeError(f"The shape must be a vector of integers; {shape} has {shape.type}")
+            raise AssertionError(
+                f"The shape must be a vector of integers; {shape} has {shape.type}"
+            )
         n = known_length(shape)
         if n is not None and n != x.type.ndim:
-            raise ValueError(f"{x} has {x.type.ndim} dimensions; the shape given for it has {n}")
+            raise AssertionError(
+                f"{x} has {x.type.ndim} dimensions; the shape given for it has {n}"
+            )
         return Apply(self, [x, shape], [x.type.make_variable()])
 
     def perform(self, node, inputs, output_storage):

@@ -31,7 +31,10 @@ __all__ = ["argsort", "argtopk", "sort", "topk", "topk_and_argtopk"]
 
 
 class _Sorting(Op):
-    """Base of SortOp and ArgSortOp; inputs are the tensor and the axis, an integer scalar."""
+    """Base of SortOp and ArgSortOp; inputs are the tensor and the axis, a 0-d tensor.
+
+    The axis may be a float: its value must be an integer.
+    """
 
     __props__ = ("kind", "order")
 
@@ -41,7 +44,7 @@ class _Sorting(Op):
 
     def make_node(self, x, axis=-1):
         x, axis = as_tensor_variable(x), as_tensor_variable(axis)
-        if axis.type.ndim != 0 or axis.type.dtype not in dtypes.INTEGERS:
+        if axis.type.ndim != 0 or axis.type.dtype in dtypes.COMPLEX:
             raise TypeError(f"The axis to sort along must be an integer scalar, not {axis}")
         out = tensor_type(self.out_dtype(x), x.type.broadcastable)
         return Apply(self, [x, axis], [out.make_variable()])
@@ -68,7 +71,7 @@ class SortOp(_Sorting):
 
     def perform(self, node, inputs, output_storage):
         x, axis = inputs
-        output_storage[0][0] = np.sort(x, int(axis), kind=self.kind, order=self.order)
+        output_storage[0][0] = np.sort(x, _whole(axis), kind=self.kind, order=self.order)
 
     def L_op(self, inputs, outputs, output_gradients):
         (x, axis), (gz,) = inputs, output_gradients
@@ -92,7 +95,7 @@ class ArgSortOp(_Sorting):
 
     def perform(self, node, inputs, output_storage):
         x, axis = inputs
-        order = np.argsort(x, int(axis), kind=self.kind, order=self.order)
+        order = np.argsort(x, _whole(axis), kind=self.kind, order=self.order)
         output_storage[0][0] = np.asarray(order, dtype=np.int64)
 
     def L_op(self, inputs, outputs, output_gradients):
@@ -100,6 +103,13 @@ class ArgSortOp(_Sorting):
 
     def R_op(self, inputs, eval_points):
         return [None]
+
+
+def _whole(axis):
+    """Return the value of an axis as an int; ValueError if it is no integer."""
+    if axis != int(axis):
+        raise ValueError(f"sort axis must be an integer or None, not {axis}")
+    return int(axis)
 
 
 def _ranks(op, x, axis):
@@ -112,6 +122,7 @@ def _pick(x, positions, axis):
     """Return the elements of ``x`` at ``positions`` along ``axis``; both have one shape."""
     ndim = x.type.ndim
     known = int(axis.data) % ndim if isinstance(axis, Constant) else None
+    axis = cast(axis, "int64")
     if known is None:
         axis = elemwise("switch")(elemwise("lt")(axis, 0), axis + ndim, axis)
     index = []

@@ -196,11 +196,11 @@ def as_tensor_variable(x: TensorLike, name: str | None = None, ndim: int | None 
     if convert is not None:
         x = convert()
     if isinstance(x, Apply):
-        if len(x.outputs) != 1:
+        if x.op.default_output is None and len(x.outputs) != 1:
             raise ValueError(
                 f"It is ambiguous which output of a multi-output Op has to be fetched. {x}"
             )
-        x = x.outputs[0]
+        x = x.default_output()
     if isinstance(x, Variable):
         return _from_variable(x, ndim)
     if isinstance(x, bool):

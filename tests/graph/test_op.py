@@ -144,8 +144,14 @@ def test_an_output_belongs_to_one_apply():
 
 def test_the_default_output_of_an_apply(toy, leaves):
     assert toy("f").make_node(*leaves("x")).out.index == 0
-    with pytest.raises(ValueError, match="has 2 outputs and no default_output"):
-        toy("g", outs=2).make_node(*leaves("x")).default_output()
+    several = toy("g", outs=2)
+    node = several.make_node(*leaves("x"))
+    with pytest.raises(AttributeError, match="has 2 outputs and no default_output"):
+        node.default_output()
+    for index in (-1, 2, [0, 1]):
+        several.default_output = index
+        with pytest.raises(AttributeError, match="None or 0 to 1, not"):
+            node.default_output()
 
 
 def test_a_transpose_of_a_named_variable_is_short(toy, leaves):

@@ -81,6 +81,49 @@ def test_default_op(mode):
 
 
 @modes
+def test_default_of_none(mode):
+    x, y = T.dscalars("x", "y")
+    f = theano.function([x, y], T.default(x, y) * 2, mode=mode)
+    assert (f(1, 2), f(None, 2), f(1, None)) == (2, 4, 2)
+    with pytest.raises((ValueError, AttributeError)):
+        f(None, None)
+    total = y + T.default(x, 3.8)
+    state = theano.function([y, theano.In(x, update=total, value=12.0)], total, mode=mode)
+    assert state(3) == 15
+    state["x"] = None
+    assert state(1) == 4.8
+    assert state(2.2) == 7
+
+
+def test_shapes_of_the_variables_of_a_graph():
+    x, v = T.dmatrix("x"), T.dvector("v")
+    y = T.dot(x, x.T)[1:] * v
+    graph = theano.gof.FunctionGraph([x, v], [y], clone=False)
+    shapes = theano.tensor.utils.shape_of_variables(graph, {x: (5, 2), v: (5,)})
+    assert shapes[x] == (5, 2) and shapes[v] == (5,) and shapes[y] == (4, 5)
+    assert set(shapes) == set(graph.variables)
+    with pytest.raises(ValueError, match="is no input of the graph, which may be a copy"):
+        theano.tensor.utils.shape_of_variables(graph, {y: (4, 5)})
+
+
+def test_a_gradient_is_reached_by_either_method():
+    n, g = T.lscalar(), theano.scalar.float64()
+    converted = T.scalar_from_tensor(n)
+    assert converted.owner.op.grad([n], [g])[0].type == T.dscalar
+    x = T.dvector()
+    (gradient,) = T.sqr.grad([x], [T.dvector()])
+    assert gradient.type == T.dvector
+
+
+def test_autocasting_in_a_context():
+    usual = theano.scalar.basic.autocast_float.dtypes
+    with theano.scalar.basic.autocast_float_as("float32"):
+        assert theano.scalar.basic.autocast_float.dtypes == ("float32",)
+        assert (T.fvector() + 1.1).dtype == "float32"
+    assert theano.scalar.basic.autocast_float.dtypes == usual
+
+
+@modes
 def test_ceil_intdiv(mode):
     a, b = np.int64([7, 8, -7, 2**62 + 1]), np.int64([2, 4, 2, 2])
     x, y = T.lvectors("x", "y")
@@ -133,7 +176,7 @@ def test_lists_of_dtypes_and_types():
     assert T.complex_dtypes == ["complex64", "complex128"]
     assert T.int_types == T.int_scalar_types == (T.bscalar, T.wscalar, T.iscalar, T.lscalar)
     assert T.float_matrix_types == (T.fmatrix, T.dmatrix) and len(T.complex_vector_types) == 2
-    assert T.isnan_ is T.isnan and T.basic.isinf_ is T.isinf
+    assert str(T.isnan_) == "Elemwise{isnan,no_inplace}" and T.isnan_ is T.basic.isnan_
 
 
 def test_comparisons_of_values():
@@ -302,7 +345,17 @@ def test_rewrites_have_the_names_of_theano():
 
     assert T.opt.local_dimshuffle_lift is canonicalize.local_dimshuffle_lift
     assert T.opt.local_reshape_chain is shape.local_reshape_chain
-    assert T.opt.add_canonizer is canonicalize.local_add_canonizer
+    assert T.opt.local_add_canonizer is canonicalize.local_add_canonizer
+    assert theano.tensor.opt_uncanonicalize.local_alloc_dimshuffle is shape.local_alloc_dimshuffle
+    x, y, z = T.dmatrices("x", "y", "z")
+    for canonizer, expression, expected in [
+        (T.opt.mul_canonizer, (-1 * x) / y / (-2 * z), "((half * x) / (y * z))"),
+        (T.opt.add_canonizer, x + y - x, "y"),
+    ]:
+        graph = theano.gof.FunctionGraph([x, y, z], [expression])
+        canonizer.optimize(graph)
+        text = theano.printing.pprint(graph.outputs[0])
+        assert text.replace("TensorConstant{(1, 1) of 0.5}", "half") == expected
     assert T.nnet.sigm.local_1msigmoid.name == "local_1msigmoid"
 
 

@@ -52,7 +52,7 @@ b i8 i16 i32 i64 u8 u16 u32 u64 - - - - - | or_ xor and_ invert
 b b b b b b b b b b b b b b | lt gt le ge eq neq isnan isinf
 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 | angle
 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 - - | chi2sf
-c64 c64 c64 c128 c128 c64 c64 c128 c128 c64 c64 c128 - - | complex
+c64 c64 c64 c128 c128 c64 c64 c128 c128 c64 c64 c128 - - | complex complex_from_polar
 """
 
 # The same for operands of two dtypes (for rows of three: the second dtype again).
@@ -63,7 +63,7 @@ f64 f64 f64 f64 f64 f16 f64 f64 f64 | true_div
 i8 u8 f32 i64 u64 f16 f64 f32 b | second switch
 - i16 - f64 f64 - - - - | or_ xor and_
 b b b b b b b b b | lt gt le ge eq neq
-c64 c64 c128 c128 c128 c64 c128 c128 c64 | complex
+c64 c64 c128 c128 c128 c64 c128 c128 c64 | complex complex_from_polar
 f64 f64 f64 f64 f64 f64 f64 f64 f64 | chi2sf
 f32 f32 f64 f64 f64 f32 f64 f64 f32 | gammainc gammaincc gammal gammau jv iv xlogy0 arctan2
 """
@@ -426,7 +426,7 @@ def test_rows_without_c():
 # ======================================================================================
 
 #: not functions of real numbers with real results
-COMPLEX_ROWS = ("complex", "angle")
+COMPLEX_ROWS = ("complex", "complex_from_polar", "angle")
 #: ultra_fast_sigmoid is trained with the derivative of the sigmoid that it stands for
 NOT_A_DERIVATIVE = ("ultra_fast_scalar_sigmoid",)
 #: inputs by which the gradient is not defined, or not written down

@@ -220,6 +220,22 @@ def test_tile_by_variables(run):
     np.testing.assert_array_equal(found, np.tile(MATRIX, (1, 2, 1)))
 
 
+def test_tile_by_a_vector_of_another_length(run):
+    x, reps = tensor("float64", 2), tensor("int64", 1)
+    repeated = tile(x, reps, ndim=3)
+    for given in ([], [3], [2, 3], [4, 2, 3]):
+        found = run(repeated, {x: MATRIX, reps: np.array(given, "int64")})
+        np.testing.assert_array_equal(found, np.tile(MATRIX, [1] * (3 - len(given)) + given))
+    with pytest.raises(AssertionError, match="reps has more elements than ndim"):
+        run(repeated, {x: MATRIX, reps: np.ones(4, "int64")})
+
+
+def test_repeating_once_keeps_a_length_of_one():
+    x, n = tensor_type("float64", (False, True))(), tensor("int64", 0)
+    for repeats, axis, kept in [(1, 1, True), (2, 1, False), (2, 0, True), (n, 1, False)]:
+        assert RepeatOp(axis)(x, repeats).type.broadcastable == (False, kept)
+
+
 def test_gradient_of_tile(check_gradient):
     check_gradient(lambda p: tile(p, (2, 3)) ** 2, MATRIX)
 
@@ -230,6 +246,8 @@ def test_gradient_of_tile(check_gradient):
         ((2, 2), 1, "ndim should be equal or larger than x.ndim"),
         ((2, 2, 2), 2, r"len\(reps\) should be equal or less than ndim"),
         ((2, 1.5), None, "integer dtype"),
+        (2.5, None, "integer dtype"),
+        (tensor("float64", 1), 2, "integer dtype"),
         (([1], 2), None, "must be scalars"),
         ([[1, 2]], None, "must be scalars"),
         (np.ones((1, 1), int), None, "dimension of reps should not exceed 1"),

@@ -5,7 +5,11 @@ import pytest
 
 import opwise.tensor as T
 from opwise.errors import ComplexError
+from opwise.gradient import verify_grad
+from opwise.tensor.creation import Alloc
+from opwise.tensor.elemwise import elemwise
 
+RNG = np.random.RandomState(1)
 X, Y = np.array([1.0, 5.0, -2.0]), np.array([[2.0], [-3.0]])
 
 
@@ -24,6 +28,23 @@ def test_complex_numbers_from_sizes_and_angles():
     sizes, angles = np.array([1.0, 2.0]), np.array([0.5, -3.0])
     found = T.complex_from_polar(size, angle).eval({size: sizes, angle: angles})
     assert np.allclose(found, sizes * np.exp(1j * angles), rtol=1e-15)
+
+
+@pytest.mark.c
+def test_gradients_of_sizes_and_angles():
+    for part in (T.real, T.imag):
+        points = [np.array([1.0, 2.0]), np.array([0.5, -3.0])]
+        verify_grad(lambda r, a, f=part: f(T.complex_from_polar(r, a)), points, rng=RNG)
+
+
+@pytest.mark.null
+def test_integers_are_neither_infinite_nor_nan():
+    x, n = T.dmatrix(), T.imatrix()
+    for name in ("isnan", "isinf"):
+        assert getattr(T, name)(x).owner.op == elemwise(name)
+        allocated = getattr(T, name)(n)
+        assert isinstance(allocated.owner.op, Alloc)
+        assert allocated.eval({n: np.ones((2, 3), "int32")}).tolist() == [[False] * 3] * 2
 
 
 @pytest.mark.null

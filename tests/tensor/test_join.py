@@ -224,7 +224,9 @@ def test_values_of_stacked_tensors(run, axis):
 
 def test_ways_to_stack(dump, run):
     text = dump(stack([v, v]))
-    assert dump(stack(v, v)) == dump(stack((v, v), 0)) == dump(stack(tensors=[v, v])) == text
+    with pytest.warns(DeprecationWarning, match="the form of old programs"):
+        old = stack(v, v)
+    assert dump(old) == dump(stack((v, v), 0)) == dump(stack(tensors=[v, v])) == text
     assert text == ("Join(TensorConstant{0}, InplaceDimShuffle{x,0}(v), InplaceDimShuffle{x,0}(v))")
     assert dump(stack((v, v), -1)) == dump(stack(axis=1, tensors=[v, v]))
     assert dump(stack([s, 2])) == (

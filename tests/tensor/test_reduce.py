@@ -219,6 +219,7 @@ def test_no_axes_at_all(run):
     assert reduce.sum(x, []).type == x.type
     np.testing.assert_array_equal(run(reduce.sum(x, []), {x: MATRIX}), MATRIX)
     np.testing.assert_array_equal(run(mean(x, ()), {x: MATRIX}), MATRIX)
+    assert mean(tensor("int32", 2), ()).type.dtype == "float64"
     assert run(reduce.max(x, []), {x: MATRIX}) == 4.0
 
 

@@ -346,11 +346,9 @@ def test_a_specified_shape(run, check_forward):
     check_forward(lambda w: specify_shape(w, [2, 3]) * 3, MATRIX)
 
 
-@pytest.mark.parametrize(
-    "promise, error", [(n, TypeError), ([2.0, 3], TypeError), ([2, 3, 4], ValueError)]
-)
-def test_shapes_that_cannot_be_specified(promise, error):
-    with pytest.raises(error):
+@pytest.mark.parametrize("promise", [n, [2.0, 3], [2, 3, 4], []])
+def test_shapes_that_cannot_be_specified(promise):
+    with pytest.raises(AssertionError):
         specify_shape(x, promise)
 
 

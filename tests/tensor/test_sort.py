@@ -95,7 +95,18 @@ def test_texts_and_refusals():
     assert SortOp("quicksort") == SortOp("quicksort", None) != SortOp("heapsort")
     assert SortOp("quicksort") != ArgSortOp("quicksort")
     with pytest.raises(TypeError, match="axis to sort along must be an integer scalar"):
-        sort(x, 1.5)
+        sort(x, [1])
+
+
+def test_an_axis_may_be_a_float_that_is_whole(run):
+    x, axis = tensor("float64", 2), tensor("float64", 0)
+    values = {x: np.array([[3.0, 1.0], [2.0, 4.0]]), axis: 0.0}
+    both = [sort(x, axis), argsort(x, axis), grad((sort(x, axis) * [[1, 2], [3, 4]]).sum(), x)]
+    assert [v.tolist() for v in run(both, values)] == [
+        [[2, 1], [3, 4]], [[1, 0], [0, 1]], [[3, 2], [1, 4]]
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="sort axis must be an integer"):
+        run(sort(x, 0.5), values)
 
 
 # ======================================================================================

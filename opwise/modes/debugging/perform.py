@@ -60,7 +60,7 @@ class CheckedPerform:
 
     def _check_given(self, inputs: Sequence[Any]) -> None:
         for value, var in zip(inputs, self.node.inputs, strict=True):
-            if value is None and isinstance(var.type, TensorType):
+            if value is None and isinstance(var.type, TensorType) and not self.node.op.accepts_none:
                 raise ValueError("expected an ndarray, not None")
 
 

@@ -8,7 +8,7 @@ from opwise.graph.variable import Constant
 from opwise.optimizers.passes import Optimizer
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.canonizer import WIDEST
-from opwise.optimizers.rules.matching import row_name
+from opwise.optimizers.rules.matching import for_output, is_private, row_name
 from opwise.scalar import dtypes
 from opwise.tensor.blas import (
     CGemv,
@@ -53,8 +53,8 @@ def local_dot_to_dot22(fgraph, node):
 class GemmOptimizer(Optimizer):
     """Replaces ``beta L + alpha x y``, in whatever form, by one Gemm, Gemv or Ger.
 
-    A sum is opened into scaled terms through add, sub, neg and multiplication by scalars, as far as
-    its parts have no other readers.
+    A sum, or a sum times scalars, is opened into scaled terms through add, sub, neg and
+    multiplication by scalars, as far as its parts have no other readers.
     """
 
     name = "gemm_optimizer"
@@ -76,11 +76,17 @@ class GemmOptimizer(Optimizer):
 
 
 def _is_sum(node):
-    return (
-        row_name(node) in ("add", "sub")
-        and node.outputs[0].type.dtype in _FLOATS
-        and node.outputs[0].type.ndim in (1, 2)
-    )
+    """Return whether an Apply adds matrices or vectors, or scales their sum."""
+    name = row_name(node)
+    if name not in ("add", "sub", "mul"):
+        return False
+    type_ = node.outputs[0].type
+    if type_.dtype not in _FLOATS or type_.ndim not in (1, 2):
+        return False
+    if name != "mul":
+        return True
+    split = _split_scalars(node, type_)
+    return split is not None and is_private(split[1]) and _is_sum(split[1].owner)
 
 
 def _is_part_of_sum(var):
@@ -212,21 +218,24 @@ def _combined(term, other, out):
 
 
 def _collected(terms, dtype):
-    """Return the terms with terms of the same variable added, if their scalars are numbers."""
+    """Return the terms, with the scalars of terms of the same variable added."""
     by_variable: dict[Any, list] = {}
     for term in terms:
-        scalars, _, var, _ = term
-        numeric = all(isinstance(s, Constant) for s in scalars)
-        by_variable.setdefault((var, None if numeric else len(by_variable)), []).append(term)
+        by_variable.setdefault(term[2], []).append(term)
     collected = []
-    for (var, _), equal in by_variable.items():
+    for var, equal in by_variable.items():
         if len(equal) == 1:
             collected.append(equal[0])
             continue
-        total = sum(float(_scale(scalars, sign, dtype).data) for scalars, sign, *_ in equal)
+        scales = [_scale(scalars, sign, dtype) for scalars, sign, *_ in equal]
+        numbers = [float(s.data) for s in scales if isinstance(s, Constant)]
+        total = [s for s in scales if not isinstance(s, Constant)]
+        if numbers:
+            total.append(constant(sum(numbers), dtype=dtype))
+        scale = total[0] if len(total) == 1 else elemwise("add")(*total)
         # all readers of the variable are terms of this sum
         alone = len(var._clients) <= len(equal)
-        collected.append(([constant(total, dtype=dtype)], 1, var, alone))
+        collected.append(([scale], 1, var, alone))
     return collected
 
 
@@ -289,7 +298,7 @@ def local_dot22_to_dot22scalar(fgraph, node):
     if split is None or not split[0]:
         return None
     scalars, rest = split
-    if rest.owner is None or not isinstance(rest.owner.op, Dot22) or len(rest._clients) != 1:
+    if not is_private(rest) or not isinstance(rest.owner.op, Dot22):
         return None
     x, y = rest.owner.inputs
     return [_dot22scalar(x, y, _scale(scalars, 1, out.type.dtype))]
@@ -317,6 +326,8 @@ def local_gemm_to_gemv(fgraph, node):
     if x.type.broadcastable == (False, True) and y.type.broadcastable == (True, False):
         if _is_number(beta, 1.0):
             return [ger(z, alpha, dimshuffle(x, (0,)), dimshuffle(y, (1,)))]
+        if _is_number(beta, 0.0):  # a column times a row needs no sum
+            return for_output(node, elemwise("mul")(alpha, x, y))
     elif pattern == (False, True) and y.type.broadcastable[1]:
         new = gemv_no_inplace(dimshuffle(z, (0,)), alpha, x, dimshuffle(y, (0,)), beta)
         return [dimshuffle(new, (0, "x"))]

@@ -32,6 +32,7 @@ from opwise.tensor.creation import alloc
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise, cast, elemwise
+from opwise.tensor.join import MakeVector
 from opwise.tensor.shape import is_length, patternbroadcast, shape_i
 from opwise.tensor.type import tensor_type
 from opwise.tensor.variable import constant
@@ -352,9 +353,14 @@ def _compared_length(name, n, bound, out):
 
 
 def _is_length(n):
-    """Return whether a variable, perhaps with dimensions added, is known not to be negative."""
+    """Return whether a variable, perhaps with dimensions added, is known not to be negative.
+
+    It may be a vector of such numbers.
+    """
     while _is_dimshuffle(n.owner):
         (n,) = n.owner.inputs
+    if n.owner is not None and type(n.owner.op) is MakeVector:
+        return all(map(_is_length, n.owner.inputs))
     return n.type.ndim == 0 and n.owner is not None and is_length(n, 4)
 
 

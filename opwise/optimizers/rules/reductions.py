@@ -17,6 +17,7 @@ from opwise.optimizers.rules.matching import (
 from opwise.scalar import dtypes
 from opwise.scalar.op import OPS
 from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import cast, elemwise
 from opwise.tensor.join import Join
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax, SoftmaxWithBias
@@ -158,6 +159,35 @@ def local_sum_prod_div_dimshuffle(fgraph, node):
 
 
 @rule(Sum, stage="specialize")
+def local_sumsqr2dot(fgraph, node):
+    """The sums over j and k of (w[j, k] g[i, k])^2 are the product of the squares of g and w.
+
+    Such are the squared norms of the gradients of a layer by each of its examples.
+    """
+    (x,) = node.inputs
+    product = operands(x, "sqr")
+    factors = None if product is None else operands(product[0], "mul")
+    if node.op.axis != (1, 2) or factors is None or len(factors) != 2:
+        return None
+    if x.type.dtype not in dtypes.FLOATS or node.op.acc_dtype != x.type.dtype:
+        return None
+    by_order = {f.owner.op.new_order: f.owner.inputs[0] for f in factors if _is_dimshuffle(f.owner)}
+    if set(by_order) != {("x", 0, 1), (0, "x", 1)}:
+        return None
+    w, g = by_order["x", 0, 1], by_order[0, "x", 1]
+    if not w.type.dtype == g.type.dtype == x.type.dtype == node.outputs[0].type.dtype:
+        return None
+    if w.type.broadcastable[1] != g.type.broadcastable[1]:
+        return None  # the product does not broadcast
+    sqr = elemwise("sqr")
+    return for_output(node, Dot()(sqr(g), Sum(axis=0)(sqr(w))))
+
+
+def _is_dimshuffle(node):
+    return node is not None and isinstance(node.op, DimShuffle)
+
+
+@rule(Sum, stage="specialize")
 def local_sum_prod_mul_by_scalar(fgraph, node):
     """A sum of products with a number is the product of the number and the sum."""
     (x,) = node.inputs
@@ -255,12 +285,16 @@ def local_max_to_min(fgraph, node):
     if op.scalar_op != OPS["maximum"]:
         return None
     (inside,) = turned.owner.inputs
+    inner_order = None
+    if inside.owner is not None and isinstance(inside.owner.op, DimShuffle):
+        inner_order = inside.owner.op.new_order
+        (inside,) = inside.owner.inputs
     if inside.owner is None or row_name(inside.owner) != row_name(node):
         return None
     x = _turned(inside.owner)
     if x is None:
         return None
-    new = CAReduce(OPS["minimum"], op.axis)(x)
+    new = CAReduce(OPS["minimum"], op.axis)(x if inner_order is None else shuffled(x, inner_order))
     return for_output(node, new if order is None else shuffled(new, order))
 
 

@@ -25,6 +25,7 @@ from opwise.tensor.elemwise import Elemwise, cast, elemwise
 from opwise.tensor.join import Join, MakeVector, Split, join, make_vector, vector_of
 from opwise.tensor.knownvalues import known_length, vector_entry
 from opwise.tensor.reduce import CAReduce, Prod, Sum
+from opwise.tensor.reduce import sum as sum_
 from opwise.tensor.shape import (
     Rebroadcast,
     Reshape,
@@ -33,6 +34,7 @@ from opwise.tensor.shape import (
     length,
     patternbroadcast,
     reshape,
+    shape_i,
 )
 from opwise.tensor.slices import known_int
 from opwise.tensor.variable import constant
@@ -645,12 +647,14 @@ def local_useless_split(fgraph, node):
     x, axis, splits = node.inputs
     axis = known_int(axis)
     lengths = lengths_of(fgraph, x)
-    if axis is None or lengths is None or known_length(splits) != 1:
+    if axis is None or lengths is None:
         return None
-    n = vector_entry(splits, 0)
+    n, conditions = vector_entry(splits, 0) if known_length(splits) == 1 else None, []
     if n is None:
-        return None
+        n = sum_(splits, dtype="int64")
+        conditions.append(elemwise("eq")(shape_i(splits, 0, fgraph), 1))
     if not same_length(length(n), lengths[axis]):
-        whole = elemwise("eq")(length(n), lengths[axis])
-        x = Assert("the only part of a tensor is not as long as the tensor")(x, whole)
+        conditions.append(elemwise("eq")(length(n), lengths[axis]))
+    if conditions:
+        x = Assert("the only part of a tensor is not as long as the tensor")(x, *conditions)
     return [as_type(x, node.outputs[0].type)]

@@ -15,6 +15,7 @@ from opwise.optimizers.rules.matching import (
     for_output,
     is_private,
     number,
+    number_filled,
     number_like,
     operands,
     typed_like,
@@ -34,12 +35,13 @@ LARGEST_POWER = 512
 @rule("row:add", stage="specialize")
 def local_add_specialize(fgraph, node):
     """Removes terms that are 0 from sums."""
-    terms = [x for x in node.inputs if number(x) != 0]
+    terms = [x for x in node.inputs if number_filled(x) != 0]
     if len(terms) == len(node.inputs):
         return None
     (out,) = node.outputs
     if not terms:
-        return for_output(node, filled(out, 0, node.inputs))
+        zero = next((x for x in node.inputs if x.type == out.type), None)
+        return for_output(node, zero or filled(out, 0, node.inputs))
     return for_output(node, combined(node.op, terms, out, node.inputs))
 
 
@@ -134,10 +136,12 @@ def local_mul_to_sqr(fgraph, node):
 
 @rule("row:mul", "row:true_div", stage="specialize")
 def local_abs_merge(fgraph, node):
-    """abs(x) abs(y) is abs(x y), and the same for quotients."""
-    inside = [operands(x, "abs_") for x in node.inputs]
-    found = [part[0] for part in inside if part is not None]
-    if len(found) < 2 or any(x.type.dtype not in dtypes.CONTINUOUS for x in found):
+    """abs(x) abs(y) is abs(x y), and the same for quotients; a number above 0 joins them."""
+    inside = [_of_size(x) for x in node.inputs]
+    found = [x for x in inside if x is not None]
+    if any(x.type.dtype not in dtypes.CONTINUOUS for x in found):
+        return None
+    if sum(operands(x, "abs_") is not None for x in node.inputs) < 2:
         return None
     rest = [x for x, part in zip(node.inputs, inside, strict=True) if part is None]
     merged = node.op(*found)
@@ -147,6 +151,16 @@ def local_abs_merge(fgraph, node):
     if rest:
         new = node.op(*rest, new)
     return for_output(node, new)
+
+
+def _of_size(x):
+    """Return a variable whose size is ``x``: the operand of abs, or a number above 0; or None."""
+    parts = operands(x, "abs_")
+    if parts is not None:
+        return parts[0]
+    value = number(x)
+    is_above = value is not None and x.type.dtype not in dtypes.COMPLEX and value > 0
+    return x if is_above else None
 
 
 @rule("row:true_div", stage="specialize")

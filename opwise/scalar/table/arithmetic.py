@@ -151,7 +151,7 @@ row(
 row(
     "abs_", "Abs", 1, _real_abs, np.abs,
     {"f": "fabs{f}({x})", "i": "({x} < 0 ? -{x} : {x})", "u": "{x}", "b": "{x}"},
-    lambda F, x, z, g: g * F.sgn(x),
+    lambda F, x, z, g: g * x / z if x.dtype.startswith("complex") else g * F.sgn(x),
     libm=("fabs",), compute=d.same, doc="Absolute value.",
 )  # fmt: skip
 row(

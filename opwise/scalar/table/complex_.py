@@ -13,6 +13,10 @@ def _complex(x, y):
     return result
 
 
+def _from_polar(r, theta):
+    return _complex(r * np.cos(theta), r * np.sin(theta))
+
+
 def _angle(x):
     # of complex64, numpy's angles depend on how the numbers lie in memory
     return np.angle(x.astype(np.complex128) if x.dtype.kind == "c" else x)
@@ -37,6 +41,16 @@ row(
     lambda F, x, y, z, g: (F.real(g), F.imag(g)),
     compute=lambda x, y: d.upcast(x, y), label="complex", kinds="f",
     doc="x + iy",
+)  # fmt: skip
+row(
+    "complex_from_polar", "ComplexFromPolar", 2, d.no_complex(d.to_complex), _from_polar, {},
+    lambda F, x, y, z, g: (
+        F.real(g) * F.cos(y) + F.imag(g) * F.sin(y),
+        x * (F.imag(g) * F.cos(y) - F.real(g) * F.sin(y)),
+    ),
+    compute=lambda x, y: d.upcast(x, y), label="complex_from_polar", kinds="f",
+    domain=((0.0, 3.0), (-3.0, 3.0)),
+    doc="Complex number by its magnitude and its angle (in radians).",
 )  # fmt: skip
 row(
     "conj", "Conj", 1, d.not_bool(d.same), np.conj, "{x}",

@@ -201,13 +201,14 @@ class lstsq(Op):
     """The least-squares solution of ``dot(x, z) = y``; inputs (x, y, rcond), as in numpy.
 
     y is a vector or a matrix. Singular values below rcond times the largest one count as 0. The
-    outputs are z, the sums of squared residuals, the rank of x, and its singular values.
+    outputs are z, the sums of squared residuals, the rank of x, and its singular values. Raises
+    LinAlgError, when it runs, for operands of other numbers of dimensions.
     """
 
     __props__ = ()
 
     def make_node(self, x, y, rcond):
-        x, y, rcond = as_matrix(x, self), as_matrix(y, self, (1, 2)), as_tensor_variable(rcond)
+        x, y, rcond = map(as_tensor_variable, (x, y, rcond))
         solution = tensor_type(float_dtype(x, y), (False,) * y.type.ndim)
         rank = tensor_type("int64", ())
         outs = [solution.make_variable(), vector_of("float64"), rank.make_variable()]
@@ -215,6 +216,8 @@ class lstsq(Op):
 
     def perform(self, node, inputs, output_storage):
         x, y, rcond = inputs
+        if rcond.ndim:
+            raise np.linalg.LinAlgError(f"rcond must be a number; it has shape {rcond.shape}")
         results = np.linalg.lstsq(x, y, float(rcond))
         for out, result, storage in zip(node.outputs, results, output_storage, strict=True):
             storage[0] = np.asarray(result, dtype=out.type.dtype)

@@ -617,6 +617,11 @@ RULES = {
         lambda i: T.sum(2 * i),
         "",
     ),
+    "local_sumsqr2dot": (
+        lambda x, y: T.sum(T.sqr(x.dimshuffle("x", 0, 1) * y.dimshuffle(0, "x", 1)), axis=(1, 2)),
+        lambda x, y: T.sum(T.sqr(x.dimshuffle("x", 0, 1) * y.dimshuffle(0, "x", 1)), axis=(0, 2)),
+        "",
+    ),
     "local_argmax_pushdown": (
         lambda x: T.argmax(T.exp(x), axis=0),
         lambda x: T.max(T.exp(x), axis=0),

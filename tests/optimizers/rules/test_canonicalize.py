@@ -176,6 +176,13 @@ EXACT = [
     ("local_useless_elemwise_comparison", lambda x: x.shape[0] > 0, None),
     ("local_useless_elemwise_comparison", lambda x: eq(x.shape[0], 0), None),
     ("local_useless_elemwise_comparison", lambda n: n < 0, None),
+    (
+        "local_useless_elemwise_comparison",
+        lambda x: T.eq(T.stack([x.shape[0], x.shape[1]]), -1),
+        "second(MakeVector{dtype='int64'}(Subtensor{int64}(Shape(x), 0), "
+        "Subtensor{int64}(Shape(x), 1)), False)",
+    ),
+    ("local_useless_elemwise_comparison", lambda x, n: T.eq(T.stack([x.shape[0], n]), -1), None),
     # switches
     ("local_useless_switch", lambda x, y: switch(1, x, y), "x"),
     ("local_useless_switch", lambda x, y: switch(0, x, y), "y"),

@@ -232,6 +232,37 @@ CASES = [
         "sub(7, Reduce{maximum}{0, 1}(sub(255, h)))",
     ),
     (
+        "uncanonicalize",
+        "local_max_and_argmax local_reduce_broadcastable local_max_to_min",
+        lambda r: T.min(r.dimshuffle(0, 1, "x"), axis=(0, 1)),
+        "Reduce{minimum}{0}(DS{1,x}(r))",
+    ),
+    # squared norms
+    (
+        "specialize",
+        "local_sumsqr2dot",
+        lambda x, y: T.sqr(x.dimshuffle("x", 0, 1) * y.dimshuffle(0, "x", 1)).sum(axis=(1, 2)),
+        "dot(sqr(y), Sum{axis=[0], acc_dtype=float64}(sqr(x)))",
+    ),
+    (
+        "specialize",
+        "local_sumsqr2dot",
+        lambda x, f: T.sqr(x.dimshuffle("x", 0, 1) * f.dimshuffle(0, "x", 1)).sum(axis=(1, 2)),
+        None,
+    ),
+    (
+        "specialize",
+        "local_sumsqr2dot",
+        lambda x, c: T.sqr(x.dimshuffle("x", 0, 1) * c.dimshuffle(0, "x", 1)).sum(axis=(1, 2)),
+        None,
+    ),
+    (
+        "specialize",
+        "local_sumsqr2dot",
+        lambda x, y: T.sqr(x.dimshuffle("x", 0, 1) + y.dimshuffle(0, "x", 1)).sum(axis=(1, 2)),
+        None,
+    ),
+    (
         "specialize",
         "local_argmax_pushdown",
         lambda x: T.argmax(T.exp(x), axis=0),
@@ -291,7 +322,7 @@ def test_the_user_s_op_is_not_changed():
             "specialize",
             "fast_run",
             "local_argmax_pushdown local_reduce_broadcastable local_sum_prod_div_dimshuffle "
-            "local_sum_prod_mul_by_scalar",
+            "local_sum_prod_mul_by_scalar local_sumsqr2dot",
         ),
         ("specialize", "fast_compile_gpu", "local_argmax_pushdown"),
         (

@@ -472,3 +472,15 @@ def test_a_training_step_computes_no_shapes_but_the_lengths_that_it_divides_by(b
         if mode is RUN:
             assert not classes(f) & {Shape, Subtensor, MakeVector, Assert, Rebroadcast, Reshape}
     np.testing.assert_allclose(*costs)
+
+
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", "FAST_RUN"])
+def test_the_only_part_of_unknown_length_is_checked(mode):
+    v, splits = T.dvector(), T.lvector()
+    f = function([v, splits], T.split(v, splits, 1), mode=mode)
+    assert f([1.0, 2.0], [2]).tolist() == [1, 2]
+    splits_left = [n for n in f.maker.fgraph.toposort() if isinstance(n.op, Split)]
+    assert not splits_left or mode == "FAST_COMPILE"
+    for wrong in ([1], [1, 1], []):
+        with pytest.raises((AssertionError, ValueError)):
+            f([1.0, 2.0], wrong)

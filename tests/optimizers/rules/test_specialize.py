@@ -11,13 +11,15 @@ from opwise.tensor.elemwise import elemwise
 
 pytestmark = pytest.mark.null
 
-add, mul, neg, sqr = map(elemwise, "add mul neg sqr".split())
+add, mul, neg, second, sqr = map(elemwise, "add mul neg second sqr".split())
 
 #: (rules, graph, what it becomes; None where it stays), equal for infinities and NaN too
 EXACT = [
     ("local_add_specialize", lambda x, y: add(x, 0, y), "add(x, y)"),
     ("local_add_specialize", lambda x: x + 0, "x"),
     ("local_add_specialize", lambda r: r + np.zeros((3, 1)), "second(0.0, r)"),
+    ("local_add_specialize", lambda x, y: x + second(y, 0.0), "x"),
+    ("local_add_specialize", lambda x: add(second(x, 0.0)), "second(x, 0.0)"),
     ("local_add_specialize", lambda i: add(i, 0.0), "Cast{float64}(i)"),
     ("local_add_specialize", lambda b: add(b, b, np.float64(0)), None),
     ("local_add_specialize", lambda x: x + 1, None),
@@ -53,6 +55,10 @@ EXACT = [
     ("local_abs_merge", lambda x, y: abs(x) * abs(y), "Abs(mul(x, y))"),
     ("local_abs_merge", lambda x, y: abs(x) / abs(y), "Abs(true_div(x, y))"),
     ("local_abs_merge", lambda x, y, z: mul(abs(x), z, abs(y)), "mul(z, Abs(mul(x, y)))"),
+    ("local_abs_merge", lambda x, y: mul(2.0, abs(x), abs(y)), "Abs(mul(2.0, x, y))"),
+    ("local_abs_merge", lambda x: mul(2.0, abs(x)), None),
+    ("local_abs_merge", lambda x, y: mul(-2.0, abs(x), abs(y)), "mul(-2.0, Abs(mul(x, y)))"),
+    ("local_abs_merge", lambda x, y: mul(2.0, x), None),
     ("local_abs_merge", lambda b: abs(b) * abs(b), None),
     # the product of the two would be float32
     ("local_abs_merge", lambda x, f, g: mul(x, abs(f), abs(g)), None),

@@ -116,6 +116,15 @@ def test_least_squares(run, shape):
     assert found[2].dtype == "int64"
 
 
+@pytest.mark.parametrize("vector", [0, 2])
+def test_wrong_dimensions_of_least_squares_are_reported_as_it_runs(run, vector):
+    values = [np.eye(2), np.ones((2, 1)), np.array(1e-9)]
+    values[vector] = np.ones(2)
+    given = {tensor("float64", value.ndim): value for value in values}
+    with pytest.raises(np.linalg.LinAlgError):
+        run(list(lstsq()(*given)), given)
+
+
 def test_a_filter_of_kalman_is_one_of_inverses(run):
     """The gain with an inverse, with systems of equations and in numpy."""
     rng = np.random.RandomState(4)
