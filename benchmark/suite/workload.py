@@ -63,6 +63,7 @@ class Workload:
         read or not all of the state is changed.
     holds: the caller still holds the previous result during a call.
     random: the outputs are random numbers, whose mean and standard deviation are those of numpy's.
+    user_code: the language of the code that the user of the library has written, if any.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Workload:
     moved: Callable[..., tuple[int, int]] | None = None
     holds: bool = False
     random: bool = False
+    user_code: str = ""
 
     def data(self) -> Data:
         return Data(*self.draw(np.random.default_rng(SEED), **self.sizes)).astype(self.dtype)

@@ -13,6 +13,10 @@ from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.graph.type import Type
 
+#: made once: ``list | tuple`` in a call makes a new union each time
+_SEQUENCES = (list, tuple)
+_NUMBERS = (bool, int, float, complex, np.generic)
+
 
 class FromFunctionOp(Op):
     """An Op whose values a function computes; it has no gradient.
@@ -38,7 +42,7 @@ class FromFunctionOp(Op):
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         results = self._fn(*inputs)
-        if not isinstance(results, list | tuple):
+        if not isinstance(results, _SEQUENCES):
             results = (results,)
         if len(results) != len(output_storage):
             raise AssertionError(
@@ -46,8 +50,7 @@ class FromFunctionOp(Op):
                 f"{len(output_storage)} types"
             )
         for storage, value, otype in zip(output_storage, results, self.otypes, strict=True):
-            is_number = isinstance(value, bool | int | float | complex | np.generic)
-            storage[0] = otype.filter(value) if is_number else value
+            storage[0] = otype.filter(value) if isinstance(value, _NUMBERS) else value
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._fn == other._fn

@@ -24,6 +24,10 @@ def _no_threads() -> dict[str, Any]:
     return {}
 
 
+def _one_thread() -> int:
+    return 1
+
+
 #: (variable, values by input) -> value of the variable; set by compile.function
 evaluate: Callable[[Variable, Mapping[Any, Any]], Any] = _not_set
 
@@ -51,6 +55,9 @@ load_with: defaultdict[str, list[str]] = defaultdict(list)
 #: () -> facts by name that a profile records of the threads of kernels and of BLAS; set by
 #: linkers.resources
 parallelism: Callable[[], dict[str, Any]] = _no_threads
+
+#: () -> how many threads an Op may use; set by linkers.resources
+threads: Callable[[], int] = _one_thread
 
 #: (Apply, storages by variable, computed flags by variable, 'c' or 'py' or None) -> thunk; set by
 #: linkers.userops

@@ -45,6 +45,7 @@ def _parallelism() -> dict[str, Any]:
 
 
 hooks.parallelism = _parallelism
+hooks.threads = threads
 
 
 @cache

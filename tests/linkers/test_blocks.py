@@ -5,6 +5,7 @@ import pytest
 
 import opwise.tensor as T
 from opwise.compile.function import function
+from opwise.compile.shared import shared
 from opwise.linkers import opwise_c
 from opwise.modes.mode import Mode
 
@@ -76,6 +77,23 @@ def test_reductions(axis):
         if wide.shape[0] == 1_000:
             repeated = {None: repeated[None], 0: repeated[1], 1: repeated[0]}
         np.testing.assert_allclose(found, repeated[axis], rtol=1e-12)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("order", ["C", "F", "every second"])
+def test_elementwise_work_on_short_rows(columns, order):
+    rng = np.random.RandomState(0)
+    x = rng.rand(70, 90, 2 * columns)
+    x = x[..., ::2] if order == "every second" else np.array(x[..., :columns], order=order)
+    v, w = rng.rand(90, 1), rng.rand(columns)
+    a, b, c = T.dtensor3("a"), T.TensorType("float64", (False, True))("b"), T.dvector("c")
+    f = compiled([a, b, c], [a * b, T.exp(a + c) * b, T.lt(a, b)])
+    for place, expected in enumerate([x * v, np.exp(x + w) * v, x < v]):
+        found = by_threads(lambda place=place: f(x, v, w)[place])
+        np.testing.assert_allclose(found, expected)
+    s = shared(x)
+    function([b], [], updates=[(s, s * b)], mode=Mode("c|py", "fast_run"))(v)
+    np.testing.assert_allclose(s.get_value(), x * v)
 
 
 def test_positions():

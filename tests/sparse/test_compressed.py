@@ -189,13 +189,21 @@ def test_operands_that_do_not_fit(name, format, mode):
         run(getattr(sparse, name), a, b, mode=mode)
 
 
-def test_strided_vectors():
-    a = big("csr", "float64", (40, 30))
-    data, indices, indptr = (np.repeat(v, 2)[::2] for v in (a.data, a.indices, a.indptr))
-    b = RNG.rand(30, 5)
+@pytest.mark.parametrize("index", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("columns", [1, 5])
+def test_strided_vectors(columns, dtype, index):
+    a = big("csr", dtype, (40, 30))
+    vectors = a.data, a.indices.astype(index), a.indptr.astype(index)
+    data, indices, indptr = (np.repeat(v, 2)[::2] for v in vectors)
+    b, g = RNG.rand(30, columns).astype(dtype), RNG.rand(40, columns).astype(dtype)
     inputs = [variable(v) for v in (data, indices, indptr, b)]
     found = theano.function(inputs, opt.sd_csr(*inputs))(data, indices, indptr, b)
-    np.testing.assert_allclose(found, a @ b)
+    np.testing.assert_allclose(found, a @ b, **tolerance(dtype))
+    inputs = [variable(v) for v in (data, indices, indptr, np.array(30), g)]
+    product = opt.sd_csc(inputs[0], inputs[1], inputs[2], inputs[3], inputs[4])
+    found = theano.function(inputs, product)(data, indices, indptr, np.array(30), g)
+    np.testing.assert_allclose(found, a.T @ g, **tolerance(dtype))
 
 
 @pytest.mark.parametrize("format", FORMATS)

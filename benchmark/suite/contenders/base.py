@@ -12,6 +12,9 @@ The namespace ``xp`` of a contender has, spelled as users of its library spell t
   matrix, ``svd(x)``, u, s and v with u * s times v equal to x, ``eigh(x)``, and ``diagonal(x)``;
 - ``csr(data, indices, indptr, shape)``, a sparse matrix, and ``sparse_dot(x, w)``, its product with
   a dense one;
+- ``power_spectrum(x)``, the squared magnitudes of the Fourier transforms of rows, and
+  ``filtered(x, gain)``, the rows with each frequency times its gain;
+- ``doubled_in_c(x)`` and ``doubled_in_python(x)``, Ops that the user wrote in that language;
 - ``value_and_grad(cost, *wrt)``, the cost at ``wrt`` and its gradients;
 - ``descend(state, grads, rate)`` for the state after a step downhill.
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 from functools import partial
 from operator import matmul
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 
 from benchmark.suite.contenders import base
+from benchmark.suite.contenders.usercode import FOREIGN, library
 from benchmark.suite.workload import SEED
 
 
@@ -89,6 +92,14 @@ class Jax(base.Contender):
     def state(self):
         return {name: np.array(value) for name, value in self.now().items()}
 
+    def foreign(self, result):
+        """What calls the user's C++ for a result of that type."""
+        ffi = self.jax.ffi
+        cache = Path(self.jax.config.jax_compilation_cache_dir)
+        code = ctypes.CDLL(str(library(FOREIGN, ffi.include_dir(), cache)))
+        ffi.register_ffi_target("twice", ffi.pycapsule(code.Twice), platform="cpu")
+        return ffi.ffi_call("twice", result)
+
     def namespace(self) -> SimpleNamespace:
         from jax.experimental import sparse
 
@@ -115,6 +126,11 @@ class Jax(base.Contender):
             add_at=lambda table, index, rows: table.at[index].add(rows),
             csr=lambda *vectors: sparse.BCSR(vectors[:3], shape=vectors[3]),
             sparse_dot=matmul,
+            filtered=lambda x, gain: jnp.fft.irfft(jnp.fft.rfft(x) * gain, x.shape[1]),
+            doubled_in_c=lambda x: self.foreign(jax.ShapeDtypeStruct(x.shape, x.dtype))(x),
+            doubled_in_python=lambda x: jax.pure_callback(
+                lambda x: 2 * np.asarray(x), jax.ShapeDtypeStruct(x.shape, x.dtype), x
+            ),
             descend=base.descend,
             uniform=lambda shape, dtype: jax.random.uniform(self.next_key(), shape, dtype),
             normal=lambda shape, dtype: jax.random.normal(self.next_key(), shape, dtype),
@@ -128,6 +144,11 @@ class Jax(base.Contender):
         def value_and_grad(cost_of, *wrt):
             return jax.value_and_grad(cost_of, argnums=tuple(range(len(wrt))))(*wrt)
 
+        def power_spectrum(x):
+            z = jnp.fft.rfft(x)
+            return z.real**2 + z.imag**2
+
         xp.cross_entropy = cross_entropy
+        xp.power_spectrum = power_spectrum
         xp.value_and_grad = value_and_grad
         return xp

@@ -20,6 +20,11 @@ def softmax(x):
     return e / e.sum(axis=1, keepdims=True)
 
 
+def power_spectrum(x):
+    z = np.fft.rfft(x)
+    return z.real**2 + z.imag**2
+
+
 xp = SimpleNamespace(
     exp=np.exp,
     log=np.log,
@@ -41,6 +46,11 @@ xp = SimpleNamespace(
     take=lambda table, index: table[index],
     csr=lambda data, indices, indptr, shape: csr_matrix((data, indices, indptr), shape=shape),
     sparse_dot=matmul,
+    power_spectrum=power_spectrum,
+    filtered=lambda x, gain: np.fft.irfft(np.fft.rfft(x) * gain, x.shape[1]),
+    # numpy needs no Op for that
+    doubled_in_c=lambda x: 2 * x,
+    doubled_in_python=lambda x: 2 * x,
 )
 #: generators of random numbers: numpy's own, and the legacy one
 _new, _legacy = np.random.default_rng(SEED), np.random.RandomState(SEED)

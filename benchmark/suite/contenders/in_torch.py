@@ -6,6 +6,7 @@ from functools import partial
 from types import SimpleNamespace
 
 from benchmark.suite.contenders import base
+from benchmark.suite.contenders.usercode import OPERATOR
 from benchmark.suite.workload import SEED
 
 
@@ -14,6 +15,9 @@ class Torch(base.Contender):
 
     def __init__(self, name):
         super().__init__(name, needs=("torch",))
+
+    def environment(self, cache):
+        return {"TORCH_EXTENSIONS_DIR": str(cache / "extensions")}
 
     def load(self, workload):
         import torch
@@ -78,9 +82,26 @@ class Torch(base.Contender):
                 indptr, indices, data, shape
             ),
             sparse_dot=torch.sparse.mm,
+            power_spectrum=lambda x: torch.view_as_real(torch.fft.rfft(x)).square().sum(-1),
+            filtered=lambda x, gain: torch.fft.irfft(torch.fft.rfft(x) * gain, x.shape[1]),
+            doubled_in_c=self.operator() if self.workload.user_code == "C" else None,
+            doubled_in_python=self.python_function(),
             value_and_grad=self.value_and_grad,
             descend=self.descend,
         )
+
+    def operator(self):
+        """The user's C++, as an operator."""
+        from torch.utils.cpp_extension import load_inline
+
+        load_inline("suite_user_code", OPERATOR, is_python_module=False, no_implicit_headers=True)
+        operator = self.torch.ops.suite.doubled_in_c
+        self.torch.library.register_fake("suite::doubled_in_c", self.torch.empty_like)
+        return operator
+
+    def python_function(self):
+        """What calls the user's function of numpy arrays."""
+        return lambda x: self.torch.from_numpy(2 * x.numpy())
 
     def solve_lower(self, a, b):
         """It takes matrices only."""
@@ -108,7 +129,11 @@ class TorchCompile(Torch):
     """The whole step compiled at once, with the gradients that torch.func derives."""
 
     def environment(self, cache):
-        return {"TORCHINDUCTOR_CACHE_DIR": str(cache), "TRITON_CACHE_DIR": str(cache / "triton")}
+        return {
+            **super().environment(cache),
+            "TORCHINDUCTOR_CACHE_DIR": str(cache),
+            "TRITON_CACHE_DIR": str(cache / "triton"),
+        }
 
     def parameter(self, value):
         return self.torch.from_numpy(value)
@@ -124,3 +149,14 @@ class TorchCompile(Torch):
     def value_and_grad(self, cost_of, *wrt):
         grads, cost = self.torch.func.grad_and_value(cost_of, tuple(range(len(wrt))))(*wrt)
         return cost, grads
+
+    def python_function(self):
+        """The same as an operator, into which the compiler does not look."""
+        operator = self.torch.library.custom_op(
+            "suite::doubled_in_python",
+            super().python_function(),
+            mutates_args=(),
+            schema="(Tensor x) -> Tensor",
+        )
+        operator.register_fake(self.torch.empty_like)
+        return operator

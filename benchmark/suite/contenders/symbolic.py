@@ -8,10 +8,15 @@ from functools import partial
 from types import SimpleNamespace
 
 from benchmark.suite.contenders import base
+from benchmark.suite.contenders.usercode import c_op
 from benchmark.suite.workload import SEED
 
 LETTERS = {"float32": "f", "float64": "d", "int64": "l", "int32": "i"}
 RANKS = ("scalar", "vector", "matrix")
+
+
+def doubled(x):
+    return 2 * x
 
 
 class Symbolic(base.Contender):
@@ -19,6 +24,7 @@ class Symbolic(base.Contender):
 
     library: str
     flags: str
+    fourier: str
 
     def __init__(self, name, mode, needs=()):
         super().__init__(name, (self.library, *needs))
@@ -54,6 +60,7 @@ class Symbolic(base.Contender):
 
     def namespace(self) -> SimpleNamespace:
         tensor = self.tensor
+        fft = importlib.import_module(self.fourier)
         xp = SimpleNamespace(
             exp=tensor.exp,
             log=tensor.log,
@@ -74,6 +81,8 @@ class Symbolic(base.Contender):
             diagonal=tensor.diagonal,
             csr=lambda *vectors: self.sparse().CSR(*vectors),
             sparse_dot=lambda x, w: self.sparse().structured_dot(x, w),
+            power_spectrum=lambda x: tensor.sum(tensor.sqr(fft.rfft(x)), axis=-1),
+            filtered=lambda x, gain: fft.irfft(fft.rfft(x) * gain[:, None]),
             value_and_grad=self.value_and_grad,
             descend=base.descend,
         )
@@ -90,6 +99,7 @@ class Symbolic(base.Contender):
 
 class Opwise(Symbolic):
     library, flags = "opwise", "OPWISE_FLAGS"
+    fourier = "opwise.tensor.linalg.fft"
 
     def namespace(self):
         xp, tensor = super().namespace(), self.tensor
@@ -108,14 +118,22 @@ class Opwise(Symbolic):
         legacy = importlib.import_module("opwise.compile.streams").RandomStreams(SEED)
         xp.legacy_uniform = lambda shape, dtype: legacy.uniform(shape, dtype=dtype)
         xp.legacy_normal = lambda shape, dtype: legacy.normal(shape, dtype=dtype)
+        types = [tensor.dvector]
+        xp.doubled_in_python = self.lib.as_op(types, types)(doubled)
+        xp.doubled_in_c = c_op(self.lib.Op, self.lib.Apply)
         return xp
 
 
 class Pytensor(Symbolic):
     library, flags = "pytensor", "PYTENSOR_FLAGS"
+    fourier = "pytensor.tensor.fft"
 
     def environment(self, cache):
         return {**super().environment(cache), "NUMBA_CACHE_DIR": str(cache / "numba")}
+
+    def declines(self, workload):
+        runs_no_c = self.mode == "NUMBA" and workload.user_code == "C"
+        return "its mode NUMBA runs no C code of Ops" if runs_no_c else ""
 
     def load(self, workload):
         sys.setrecursionlimit(100_000)  # it walks along a graph by recursion
@@ -134,4 +152,7 @@ class Pytensor(Symbolic):
         streams = tensor.random.utils.RandomStream(SEED)
         xp.uniform = xp.legacy_uniform = lambda shape, dtype: streams.uniform(0, 1, size=shape)
         xp.normal = xp.legacy_normal = lambda shape, dtype: streams.normal(0, 1, size=shape)
+        types = [tensor.dvector]
+        xp.doubled_in_python = self.lib.compile.ops.wrap_py(types, types)(doubled)
+        xp.doubled_in_c = c_op(self.lib.link.c.op.COp, self.lib.graph.basic.Apply)
         return xp

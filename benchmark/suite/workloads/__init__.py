@@ -13,10 +13,14 @@ from benchmark.suite.workloads import (
     rows,
     sparse,
     training,
+    transforms,
+    userops,
 )
 
+MODULES = (
+    elementwise, reductions, rows, training, chains, lookup, linear, random, sparse, transforms,
+    userops,
+)  # fmt: skip
 WORKLOADS: dict[str, Workload] = {
-    workload.name: workload
-    for module in (elementwise, reductions, rows, training, chains, lookup, linear, random, sparse)
-    for workload in module.WORKLOADS
+    workload.name: workload for module in MODULES for workload in module.WORKLOADS
 }

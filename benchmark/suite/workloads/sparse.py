@@ -9,7 +9,7 @@ from benchmark.suite.workload import Workload
 
 RATE = 0.001
 #: a thousandth of the elements are entries
-SIZES = {"per_row": 10, "rows": 10_000, "columns": 10_000, "width": 64}
+SIZES = {"per_row": 10, "rows": 10_000, "columns": 10_000}
 
 
 def matrix(rng, per_row, rows, columns):
@@ -49,24 +49,30 @@ def learn_by_hand(data, indices, indptr, g, w, rows, columns):
     return (cost,), {"w": w}
 
 
-def of_sparse(name: str, what: str, **fields) -> Workload:
-    return Workload(name=name, what=what, sizes=SIZES, unrolled=("rows", "columns"), **fields)
+def of_sparse(name: str, what: str, width: int, **fields) -> Workload:
+    return Workload(
+        name=name, what=what, sizes={**SIZES, "width": width}, unrolled=("rows", "columns"),
+        **fields,
+    )  # fmt: skip
 
 
 WORKLOADS = [
     workload
+    for width, kind in ((64, ""), (1, "column-"))
     for letters, dtype in (("f32", "float32"), ("f64", "float64"))
     for workload in (
         of_sparse(
-            f"sparse-dot-{letters}",
-            f"10,000 x 10,000 CSR with 0.1 % entries times 10,000 x 64, {dtype}",
+            f"sparse-dot-{kind}{letters}",
+            f"10,000 x 10,000 CSR with 0.1 % entries times 10,000 x {width}, {dtype}",
+            width,
             dtype=dtype,
             draw=product_data,
             program=product,
         ),
         of_sparse(
-            f"sparse-dot-grad-{letters}",
+            f"sparse-dot-{kind}grad-{letters}",
             f"the same, with the gradient by the dense matrix and an update of it, {dtype}",
+            width,
             dtype=dtype,
             draw=learning_data,
             program=learn,

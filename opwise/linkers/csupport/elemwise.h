@@ -90,6 +90,10 @@ static int ow_elemwise_prep(ow_step *s)
 
 #define OW_CHUNK 512
 
+/* Runs of so few elements are slower than the copies of near ones that make a long run. */
+#define OW_FEW 4
+#define OW_LONG 32
+
 typedef struct ow_gathered {
     ow_loop loop;
     const void *ctx;
@@ -192,6 +196,8 @@ static int ow_elemwise_run(ow_step *s)
     int64_t size = ow_walk_start(&w, shape->ndim, shape->shape, s->nout + s->nin, slots, 0);
     if (!size)
         return OW_OK;
+    if (w.shape[w.ndim - 1] <= OW_FEW)
+        ow_walk_innermost(&w, ow_walk_near(&w, OW_LONG));
     ow_gathered g = {s->loop, s->ctx, slots, s->nout, w.n, broadcast, 0};
     int direct = broadcast < 0 || ow_all_direct(&g, &w);
     double ns = s->reals[0] * (double)size;

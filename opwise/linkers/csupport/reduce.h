@@ -8,8 +8,6 @@
 #define OW_ROW_BLOCK 8192
 /* Rows shorter than this are not worth a loop: the longest reduced dimension goes inside instead. */
 #define OW_SHORT_ROW 32
-/* Bytes between elements up to which they are read one by one where they lie, and not copied. */
-#define OW_NEAR 64
 
 /* Into how many parts a dimension is cut at most that several threads reduce, each with `n_out`
  * accumulators. It does not depend on how many threads there are, and so neither do the rounding
@@ -138,20 +136,6 @@ static void ow_reduce_chunk(void *arg, int64_t k)
                      len - from < j->block ? len : from + j->block);
 }
 
-/* Put dimension `d` of a walk last. */
-static void ow_walk_innermost(ow_walk *w, int d)
-{
-    int64_t len = w->shape[d], stride[OW_MAXARG];
-    size_t size = sizeof(int64_t) * (size_t)w->n;
-    memcpy(stride, w->stride[d], size);
-    for (; d < w->ndim - 1; d++) {
-        w->shape[d] = w->shape[d + 1];
-        memcpy(w->stride[d], w->stride[d + 1], size);
-    }
-    w->shape[d] = len;
-    memcpy(w->stride[d], stride, size);
-}
-
 /* The dimension to share out: one of the result around the innermost, so that threads have
  * accumulators of their own; else, in parts, the outermost of those that are reduced and long
  * enough, or the longest; else the last. */
@@ -178,6 +162,20 @@ static int ow_reads_apart(const ow_walk *w, int64_t size)
 {
     const int64_t *inner = w->stride[w->ndim - 1];
     return (inner[0] == 0 || inner[0] == size) && inner[1] >= -OW_NEAR && inner[1] <= OW_NEAR;
+}
+
+/* The dimension that goes inside instead of the last one, which is short: one along which elements are
+ * near, and accumulators of `size` bytes one place or side by side; else the longest that is reduced. */
+static int ow_reduce_inside(const ow_walk *w, int64_t size)
+{
+    const int last = w->ndim - 1, near = ow_walk_near(w, OW_SHORT_ROW);
+    int inside = last;
+    if (near != last && (!w->stride[near][0] || w->stride[near][0] == size))
+        return near;
+    for (int d = last - 1; d >= 0; d--)
+        if (!w->stride[d][0] && w->shape[d] > w->shape[inside])
+            inside = d;
+    return inside;
 }
 
 static int ow_reduce_run(ow_step *s)
@@ -214,12 +212,10 @@ static int ow_reduce_run(ow_step *s)
         goto narrow;
     ow_loop loop = s->loop ? s->loop : (ow_loop)r->loop;
     const void *ctx = s->ctx;
-    int last = w.ndim - 1, inside = last;
+    const int last = w.ndim - 1;
     int64_t block = INT64_MAX / 2;
     if (last && w.shape[last] < OW_SHORT_ROW) {
-        for (int d = last - 1; d >= 0; d--)
-            if (!w.stride[d][0] && w.shape[d] > w.shape[inside])
-                inside = d;
+        const int inside = ow_reduce_inside(&w, r->accsize);
         if (inside != last) {
             ow_walk_innermost(&w, inside);
             block = OW_CHUNK;

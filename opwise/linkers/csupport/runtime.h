@@ -312,6 +312,37 @@ static inline int64_t ow_walk_start(ow_walk *w, int ndim, const int64_t *shape, 
     return size;
 }
 
+/* Bytes between elements that processors foresee: up to that they are near. */
+#define OW_NEAR 64
+
+/* The longest dimension of `least` elements or more along which those of all operands are near; without
+ * one, the last dimension. */
+static inline int ow_walk_near(const ow_walk *w, int64_t least)
+{
+    int found = w->ndim - 1;
+    for (int d = w->ndim - 2; d >= 0; d--) {
+        int near = w->shape[d] >= least && w->shape[d] > w->shape[found];
+        for (int i = 0; i < w->n; i++)
+            near &= llabs(w->stride[d][i]) <= OW_NEAR;
+        found = near ? d : found;
+    }
+    return found;
+}
+
+/* Put dimension `d` of a walk last. */
+static inline void ow_walk_innermost(ow_walk *w, int d)
+{
+    int64_t len = w->shape[d], stride[OW_MAXARG];
+    size_t size = sizeof(int64_t) * (size_t)w->n;
+    memcpy(stride, w->stride[d], size);
+    for (; d < w->ndim - 1; d++) {
+        w->shape[d] = w->shape[d + 1];
+        memcpy(w->stride[d], w->stride[d + 1], size);
+    }
+    w->shape[d] = len;
+    memcpy(w->stride[d], stride, size);
+}
+
 /* The number of runs along the last dimension. */
 static inline int64_t ow_walk_rows(const ow_walk *w)
 {

@@ -46,25 +46,26 @@ static int ow_check_lengths(ow_step *s, int data, int indices, int64_t rows)
 }
 
 /* Whether an index of the entries `from` to `to` lies outside of 0 to columns - 1. */
-#define OW_OUTSIDE(T)                                                                              \
+#define OW_OUTSIDE(T, MOST)                                                                        \
     static int ow_outside_##T(const char *p, int64_t step, int64_t n, uint64_t columns)            \
     {                                                                                              \
         int bad = 0;                                                                               \
-        if (step == sizeof(T)) {                                                                   \
-            T least = 0, most = 0;                                                                 \
+        if (step == sizeof(T) && columns > 0) {                                                    \
+            /* an index that is negative, or larger than the last, sets the sign */                \
+            const u##T last = columns - 1 < MOST ? (u##T)(columns - 1) : MOST;                     \
+            u##T signs = 0;                                                                        \
             for (int64_t i = 0; i < n; i++) {                                                      \
-                const T at = ((const T *)p)[i];                                                    \
-                least = at < least ? at : least;                                                   \
-                most = at > most ? at : most;                                                      \
+                const u##T at = ((const u##T *)p)[i];                                              \
+                signs |= at | (last - at);                                                         \
             }                                                                                      \
-            return n > 0 && (least < 0 || (uint64_t)most >= columns);                              \
+            return (T)signs < 0;                                                                   \
         }                                                                                          \
         for (int64_t i = 0; i < n; i++)                                                            \
             bad |= (uint64_t)(int64_t)*(const T *)(p + i * step) >= columns;                       \
         return bad;                                                                                \
     }
-OW_OUTSIDE(int32_t)
-OW_OUTSIDE(int64_t)
+OW_OUTSIDE(int32_t, INT32_MAX)
+OW_OUTSIDE(int64_t, INT64_MAX)
 
 /* Fails unless the entries of each row follow those of the row before, and all lie in the matrix. */
 static int ow_check_compressed(ow_step *s, const ow_compressed *x, int indices)

@@ -52,9 +52,52 @@ OW_WITHIN void OW_N(ow_sparse_rest)(const ow_sparse_product *q, int64_t width, O
     }
 }
 
+/* Whether the indices are 32 bits wide, and all vectors contiguous, y and z too. */
+static int OW_N(ow_is_plain_column)(const ow_sparse_product *q)
+{
+    const int64_t size = sizeof(OW_T);
+    return !q->x.wide_indices && q->x.indices_step == 4 && q->x.data_step == size && q->yr == size &&
+           q->zr == size;
+}
+
+/* z += a x y, or a x' y where `scatters`, for one column. `plain` is a constant: whether
+ * ow_is_plain_column, which spares the loops most of the arithmetic of addresses. */
+OW_WITHIN void OW_N(ow_sparse_column)(ow_sparse_product q, const int plain, const int scatters,
+                                      int64_t first, int64_t end)
+{
+    const OW_T a = (OW_T)q.a;
+    if (plain) {
+        q.x.wide_indices = 0;
+        q.x.indices_step = 4;
+        q.x.data_step = q.yr = q.zr = sizeof(OW_T);
+    }
+    for (int64_t i = first; i < end; i++) {
+        const int64_t to = ow_start(&q.x, i + 1);
+        const OW_T y = scatters ? a * *(const OW_T *)(q.y + i * q.yr) : 0;
+        OW_T sum = scatters ? 0 : *(OW_T *)(q.z + i * q.zr);
+        for (int64_t p = ow_start(&q.x, i); p < to; p++) {
+            const OW_T x = *(const OW_T *)(q.x.data + p * q.x.data_step);
+            const int64_t column = ow_minor(&q.x, p);
+            if (scatters)
+                *(OW_T *)(q.z + column * q.zr) += y * x;
+            else
+                sum += a * x * *(const OW_T *)(q.y + column * q.yr);
+        }
+        if (!scatters)
+            *(OW_T *)(q.z + i * q.zr) = sum;
+    }
+}
+
 /* z += a x y, for rows `first` to `end` of x */
 static void OW_N(ow_sparse_product)(const ow_sparse_product *q, int64_t first, int64_t end)
 {
+    if (q->n == 1) {
+        if (OW_N(ow_is_plain_column)(q))
+            OW_N(ow_sparse_column)(*q, 1, 0, first, end);
+        else
+            OW_N(ow_sparse_column)(*q, 0, 0, first, end);
+        return;
+    }
     for (int64_t i = first; i < end; i++) {
         const int64_t from = ow_start(&q->x, i), to = ow_start(&q->x, i + 1);
         OW_T *z = (OW_T *)(q->z + i * q->zr);
@@ -79,13 +122,10 @@ static void OW_N(ow_sparse_scatter)(const ow_sparse_product *q, int64_t first, i
 {
     const OW_T a = (OW_T)q->a;
     if (q->n == 1) {
-        for (int64_t i = first; i < end; i++) {
-            const OW_T y = a * *(const OW_T *)(q->y + i * q->yr);
-            const int64_t to = ow_start(&q->x, i + 1);
-            for (int64_t p = ow_start(&q->x, i); p < to; p++)
-                *(OW_T *)(q->z + ow_minor(&q->x, p) * q->zr) +=
-                    y * *(const OW_T *)(q->x.data + p * q->x.data_step);
-        }
+        if (OW_N(ow_is_plain_column)(q))
+            OW_N(ow_sparse_column)(*q, 1, 1, first, end);
+        else
+            OW_N(ow_sparse_column)(*q, 0, 1, first, end);
         return;
     }
     for (int64_t i = first; i < end; i++) {

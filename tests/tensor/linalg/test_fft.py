@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from opwise.gradient import grad
+from opwise.graph import hooks
 from opwise.graph.null import DisconnectedType
 from opwise.tensor import operators  # noqa: F401  (the operators are attached)
 from opwise.tensor.elemwise import elemwise
@@ -48,6 +49,22 @@ def test_real_transforms_have_gradients(check_gradient, shape, norm):
     check_gradient(lambda x: rfft(x, norm), drawn(*shape))
     spectrum = drawn(*shape[:-1], shape[-1] // 2 + 1, 2)
     check_gradient(lambda y: irfft(y, norm, bool(shape[-1] % 2)), spectrum)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_large_transforms_on_threads(run, monkeypatch, dtype, threads):
+    monkeypatch.setattr(hooks, "threads", lambda: threads)
+    x, y = tensor(2, dtype), tensor(3, dtype)
+    value = drawn(600, 512).astype(dtype)
+    spectrum, tolerance = np.fft.rfft(value), 1e-4 if dtype == "float32" else 1e-11
+    found = run(rfft(x), {x: value})
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, pairs(spectrum), atol=tolerance)
+    for given in (found, np.asfortranarray(found), np.repeat(found, 2, axis=2)[:, :, ::2]):
+        back = run(irfft(y), {y: given})
+        assert back.dtype == dtype
+        np.testing.assert_allclose(back, value, atol=tolerance)
 
 
 def test_lengths_may_be_given(run):
