@@ -77,7 +77,7 @@ class _Zeros(np.random.bit_generator.ISeedSequence):
 
 
 class MT19937(np.random.MT19937):
-    """numpy's Mersenne twister, whose state is read and written as memory, a hundred times as fast.
+    """numpy's Mersenne twister, whose state is read and written as memory.
 
     numpy converts the words one by one, which takes longer than most draws. The class has numpy's
     name because a state names the class that it is for. Copies and pickles are numpy's class.
@@ -98,10 +98,9 @@ class MT19937(np.random.MT19937):
 
     @state.setter
     def state(self, value: Any) -> None:
-        words = value["state"] if isinstance(value, dict) else {}
-        key = words.get("key")
-        if isinstance(key, np.ndarray) and key.dtype == np.uint32 and key.shape == (_KEY_WORDS,):
-            self._words[:_KEY_WORDS], self._words[_KEY_WORDS] = key, words["pos"]
+        if _is_fast(value):
+            words = value["state"]
+            self._words[:_KEY_WORDS], self._words[_KEY_WORDS] = words["key"], words["pos"]
         else:
             of_numpy: Any = np.random.MT19937.state
             of_numpy.__set__(self, value)
@@ -110,6 +109,14 @@ class MT19937(np.random.MT19937):
         plain: Any = np.random.MT19937(0)
         plain.state = self.state
         return plain.__reduce__()
+
+
+def _is_fast(state: Any) -> bool:
+    """Return whether a state is one of a twister with its key as an array; numpy checks others."""
+    if not isinstance(state, dict) or state.get("bit_generator") != "MT19937":
+        return False
+    key = state["state"]["key"]
+    return isinstance(key, np.ndarray) and key.dtype == np.uint32 and key.shape == (_KEY_WORDS,)
 
 
 def _words(generator: np.random.MT19937) -> np.ndarray:

@@ -132,7 +132,7 @@ def test_states_of_copies_are_exchanged_with_those_of_generators():
     other.seed(5)
     assert other.uniform() == np.random.RandomState(5).uniform()
     with pytest.raises(ValueError, match="PRNG"):
-        other.set_state(("PCG64", key, *rest))
+        other.set_state({"bit_generator": "PCG64", "state": {"key": key, "pos": rest[0]}})
 
 
 def test_a_numpy_that_stores_states_in_another_way(monkeypatch):
