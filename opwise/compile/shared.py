@@ -18,7 +18,7 @@ from opwise.graph.type import Type, generic
 from opwise.graph.variable import Variable
 from opwise.linkers.storage import Container
 from opwise.scalar import dtypes
-from opwise.tensor.random.state import random_state_type
+from opwise.tensor.random.state import copied, random_state_type
 from opwise.tensor.type import TensorType, tensor_type
 from opwise.tensor.variable import _tensor_py_operators
 
@@ -228,7 +228,7 @@ def randomstate_constructor(
         raise TypeError(f"not a generator but {type(value)}")
     return RandomStateSharedVariable(
         type=random_state_type,
-        value=value if borrow else copy.deepcopy(value),
+        value=value if borrow else copied(value),
         name=name,
         strict=strict,
         allow_downcast=allow_downcast,

@@ -15,6 +15,7 @@ from opwise.compile.shared import (
 )
 from opwise.graph.variable import Variable
 from opwise.tensor.random.raw_random import RandomStreamsBase
+from opwise.tensor.random.state import copied
 
 __all__ = ["RandomStateSharedVariable", "RandomStreams", "randomstate_constructor"]
 
@@ -48,7 +49,7 @@ class RandomStreams(RandomStreamsBase):
         """
         seedgen = np.random.RandomState(self.default_instance_seed if seed is None else seed)
         for old, _ in self.state_updates:
-            old.set_value(np.random.RandomState(_next_seed(seedgen)), borrow=True)
+            old.set_value(copied(np.random.RandomState(_next_seed(seedgen))), borrow=True)
 
     def __getitem__(self, item: SharedVariable) -> Any:
         """Return the generator of a state, the ``rng`` of a random variable."""

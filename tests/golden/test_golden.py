@@ -9,6 +9,7 @@ from comparison import mismatches
 from differences import DIFFERENCES
 from programs import PROGRAMS
 from programs.encoding import decode_array, encode_array
+from programs.scripts import PREFIX, SCRIPTS
 
 import theano
 
@@ -74,14 +75,25 @@ def _changed(recorded, value):
     return value(recorded) if array is None else encode_array(value(array))
 
 
-@pytest.mark.parametrize("name", list(_program_parameters()))
-def test_gives_what_was_recorded(name):
+def _check(name, **options):
+    """Fail unless the program gives what was recorded, under these options of Program.run."""
     program = PROGRAMS[name]
-    found = mismatches(
-        _expected(name), program.run(theano, on_opt_error="raise"), program.tolerance
-    )
+    measured = program.run(theano, on_opt_error="raise", **options)
+    found = mismatches(_expected(name), measured, program.tolerance)
     if found:
         pytest.fail("\n".join([f"{len(found)} cases differ", *found]), pytrace=False)
+
+
+@pytest.mark.parametrize("name", list(_program_parameters()))
+def test_gives_what_was_recorded(name):
+    _check(name)
+
+
+@pytest.mark.c
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", "FAST_RUN", "DEBUG_MODE", "PROFILE_MODE"])
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_scripts_agree_in_every_mode(name, mode):
+    _check(PREFIX + name, mode=mode, on_warning="error")
 
 
 @pytest.mark.null

@@ -24,11 +24,11 @@ class Program:
         self.floatx = floatx
         self.tolerance = tolerance
 
-    def run(self, theano, **flags):
+    def run(self, theano, on_warning="ignore", **flags):
         """Return the program's encoded results under the given theano module and its flags."""
         # Old programs make numpy and Theano warn a lot; a warning is not what is recorded here.
         with warnings.catch_warnings(), numpy.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+            warnings.simplefilter(on_warning)
             with theano.change_flags(floatX=self.floatx, **flags):
                 return attempt(self.function, theano, theano.tensor, numpy)
 

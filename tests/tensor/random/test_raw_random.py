@@ -1,5 +1,6 @@
 """Draws from numpy's generator: values against numpy, states, sizes, refusals."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from opwise.errors import NullTypeGradError
 from opwise.gradient import grad
 from opwise.graph.fgraph import FunctionGraph
-from opwise.tensor.random import raw_random
+from opwise.tensor.random import raw_random, state
 from opwise.tensor.random.raw_random import RandomFunction, random_state_type
 from opwise.tensor.random.state import copied
 from opwise.tensor.type import tensor_type
@@ -104,6 +105,42 @@ def test_copies_draw_the_same_numbers(make, advance):
     expected = generator.normal(size=3)
     assert not random_state_type.values_eq(generator, other)
     np.testing.assert_array_equal(other.normal(size=3), expected)
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))])
+def test_copies_are_copied_and_pickled_as_generators_of_numpy(again):
+    generator = np.random.RandomState(3)
+    generator.normal()
+    other = copied(generator)
+    assert type(other._bit_generator) is not np.random.MT19937
+    third = again(other)
+    assert type(third._bit_generator) is np.random.MT19937
+    np.testing.assert_array_equal(third.normal(size=3), generator.normal(size=3))
+    assert random_state_type.values_eq(third, generator)
+
+
+def test_states_of_copies_are_exchanged_with_those_of_generators():
+    generator, other = np.random.RandomState(3), copied(np.random.RandomState(4))
+    for legacy in (False, True):
+        other.set_state(generator.get_state(legacy))
+        assert other.uniform() == generator.uniform()
+        generator.set_state(other.get_state(legacy))
+        assert other.uniform() == generator.uniform()
+    name, key, *rest = generator.get_state()
+    other.set_state((name, list(map(int, key)), *rest))
+    assert other.uniform() == generator.uniform()
+    other.seed(5)
+    assert other.uniform() == np.random.RandomState(5).uniform()
+    with pytest.raises(ValueError, match="PRNG"):
+        other.set_state({"bit_generator": "PCG64", "state": {"key": key, "pos": rest[0]}})
+
+
+def test_a_numpy_that_stores_states_in_another_way(monkeypatch):
+    monkeypatch.setattr(state, "_memory_is_known", lambda: False)
+    generator = np.random.RandomState(3)
+    other = copied(generator)
+    assert type(other._bit_generator) is np.random.MT19937
+    assert other.uniform() == generator.uniform()
 
 
 def test_the_type():
