@@ -342,7 +342,11 @@ class _Builder:
         found = {var: _as_update(var, new) for var, new in returned.updates.items()}
         pending = [*outputs, *found.values()]
         while pending:
-            leaves = [var for var in ancestors(pending) if isinstance(var, SharedVariable)]
+            leaves = [
+                var
+                for var in ancestors(pending, blockers=self.non_sequences)
+                if isinstance(var, SharedVariable) and var not in self.non_sequences
+            ]
             pending = []
             for var in leaves:
                 if var not in found and var.default_update is not None:
@@ -358,7 +362,7 @@ class _Builder:
         With strict=True they must be among ``non_sequences``.
         """
         moving = set(varying)
-        order = io_toposort(varying, outputs)
+        order = io_toposort([*varying, *self.non_sequences], outputs)
         for node in order:
             if not moving.isdisjoint(node.inputs):
                 moving.update(node.outputs)

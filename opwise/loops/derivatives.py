@@ -21,6 +21,7 @@ from opwise.graph.variable import Variable
 from opwise.loops.layout import Parts
 from opwise.scalar import dtypes
 from opwise.tensor import (
+    cast,
     eq,
     inc_subtensor,
     minimum,
@@ -147,7 +148,8 @@ class _Backward:
     def terms(self) -> list[Variable]:
         """Return the gradients by the inputs of the loop."""
         step, given = self.step, self.given
-        found = self._inside()
+        with thread_flags(compute_test_value="off"):
+            found = self._inside()
         undefined = next((g for g in found.values() if is_null(g)), None)
         if undefined is not None:
             return [undefined for _ in range(1 + len(given.flat()))]
@@ -209,8 +211,13 @@ class _Backward:
         later = [var for var in self.from_later if var in found]
         by_row = [var for var in step.sequences if var in found]
         known, rows = self._known_rows(list(found.values()))
-        replaced = clone_replace(list(found.values()), known)
-        found = dict(zip(found, replaced, strict=True))
+        with thread_flags(compute_test_value="off"):
+            for var, value in self.from_later.items():
+                if var not in found:
+                    known[value] = zeros_like(var)
+            replaced = clone_replace(list(found.values()), known)
+            found = {v: _typed(g, v) for v, g in zip(found, replaced, strict=True)}
+            new_totals = [_typed(totals[v] + found[v], v) for v in sums]
         inputs = Parts(
             sequences=list(rows),
             states=[[self.from_later[var]] for var in later] + [[totals[var]] for var in sums],
@@ -218,7 +225,7 @@ class _Backward:
         )  # fmt: skip
         outputs = Parts(
             sequences=[],
-            states=[[found[v]] for v in later] + [[_typed(totals[v] + found[v], v)] for v in sums],
+            states=[[found[v]] for v in later] + [[total] for total in new_totals],
             results=[found[var] for var in by_row],
             objects=[], constants=[], condition=[],
         )  # fmt: skip
@@ -427,6 +434,7 @@ def in_direction(
             [op.outputs[k] for k in (*states, *results)], list(directions),
             list(directions.values()), disconnected_outputs="ignore",
         )  # fmt: skip
+        found = [_typed(g, op.outputs[k]) for k, g in zip((*states, *results), found, strict=True)]
     new = op.step_outputs
     along = Parts(
         sequences=[*step.sequences, *(directions[v] for v in step.sequences if v in directions)],
@@ -457,9 +465,9 @@ def in_direction(
         sequences=[],
         states=[
             *new.states,
-            *([_typed(g, op.outputs[k])] for k, g in zip(states, found, strict=False)),
+            *([g] for g in found[: len(states)]),
         ],
-        results=list(found[len(states) :]),
+        results=found[len(states) :],
         objects=new.objects,
         constants=[],
         condition=new.condition,
@@ -493,5 +501,6 @@ def _row_type(rows: Variable) -> TensorType:
 
 
 def _typed(value: Variable, like: Variable) -> Variable:
-    """Return a value as a variable of the type of another."""
-    return like.type.filter_variable(value)
+    """Return a value as a variable of the type of another, of as many dimensions."""
+    converted: Variable = like.type.filter_variable(cast(value, like.type.dtype))
+    return converted

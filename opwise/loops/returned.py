@@ -56,6 +56,8 @@ def parse(returned: Any) -> Returned:
     expected = ["outputs", "updates", "condition"]
     for part in parts:
         kind = _kind(part)
+        if kind == "outputs" != expected[0] and not _as_list(part):
+            kind = "updates"  # an empty list may be either
         if kind not in expected:
             raise ValueError(
                 "The return value of the lambda function has been restricted: it is first the "
