@@ -108,6 +108,7 @@ MADE = {
     "theano.sandbox.rng_mrg": ("opwise.tensor.random.mrg", "opwise.compile.mrg_streams"),
     "theano.scan_module": ("opwise.loops",),
     "theano.scan_module.scan": ("opwise.loops.build",),
+    "theano.scan_module.scan_checkpoints": ("opwise.loops.checkpoints",),
     "theano.scan_module.scan_op": ("opwise.loops.op",),
     "theano.scan_module.scan_utils": ("opwise.loops.returned",),
     "theano.scan_module.scan_views": ("opwise.loops.views",),
@@ -223,6 +224,8 @@ NAMES = {
     "theano.compile.pfunc.pfunc": "opwise.compile.function.function",
     "theano.gradient.tensor": "theano.tensor",
     "theano.gradient.jacobian": "opwise.loops.jacobians.jacobian",
+    "theano.sandbox.scan.scan": "opwise.loops.build.scan",
+    "theano.sandbox.scan_module.scan.scan": "opwise.loops.build.scan",
     "theano.gradient.hessian": "opwise.loops.jacobians.hessian",
 }
 

@@ -16,18 +16,18 @@ from opwise.config import config
 from opwise.errors import MissingInputError, NotScalarConstantError
 from opwise.graph.traversal import ancestors, clone_replace, io_toposort
 from opwise.graph.variable import Constant, Variable, get_test_value
-from opwise.loops.layout import Parts
+from opwise.loops.layout import Parts, Var
 from opwise.loops.op import Scan
 from opwise.loops.returned import Returned, parse
 from opwise.scalar import dtypes
 from opwise.tensor import (
     as_tensor_variable,
     get_scalar_constant_value,
-    minimum,
     patternbroadcast,
     shape_padleft,
     unbroadcast,
 )
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.type import TensorType, tensor_type
 
 
@@ -74,8 +74,8 @@ def scan(
     """
     return _Builder(
         fn, sequences, outputs_info, non_sequences, n_steps, go_backwards, strict, return_list,
-        dict(name=name, truncate_gradient=truncate_gradient, mode=mode, profile=profile,
-             allow_gc=allow_gc),
+        {"name": name, "truncate_gradient": truncate_gradient, "mode": mode, "profile": profile,
+         "allow_gc": allow_gc},
     ).build()  # fmt: skip
 
 
@@ -87,11 +87,11 @@ class _Rows:
     """What a step reads of a sequence at one tap."""
 
     #: the rows outside, the first one for the first step
-    whole: Variable
+    whole: Var
     #: the row of the first step, in place of the loop
-    first: Variable
+    first: Var
     #: the row inside
-    row: Variable
+    row: Var
 
 
 @dataclass
@@ -99,12 +99,12 @@ class _State:
     """An output of which steps read earlier values."""
 
     #: the values before the first step, by row
-    initial: Variable
+    initial: Var
     #: how many steps back the values are, in the order in which the step takes them
     taps: list[int]
     #: these values in the first step, and inside
-    first: list[Variable]
-    values: list[Variable]
+    first: list[Var]
+    values: list[Var]
     #: the shared variable that it is the value of, or None
     shared: SharedVariable | None = None
 
@@ -124,7 +124,7 @@ def _sequences(given: Any, go_backwards: bool) -> list[_Rows]:
     return found
 
 
-def _taps_of(whole: Variable, taps: Sequence[int], go_backwards: bool) -> list[_Rows]:
+def _taps_of(whole: Var, taps: Sequence[int], go_backwards: bool) -> list[_Rows]:
     """Return what a step reads of a sequence at each tap."""
     if whole.type.ndim == 0:
         raise ValueError(f"the sequence {whole} has no rows: it is a scalar")
@@ -140,16 +140,16 @@ def _taps_of(whole: Variable, taps: Sequence[int], go_backwards: bool) -> list[_
     return found
 
 
-def _inside(var: Variable, name: str | None) -> Variable:
+def _inside(var: Var, name: str | None) -> Var:
     """Return the variable of a step that stands for one outside."""
-    own: Variable = var.type.make_variable(name)
+    own: Var = var.type.make_variable(name)
     if config.compute_test_value != "off":
         with contextlib.suppress(AttributeError):
             own.tag.test_value = get_test_value(var)
     return own
 
 
-def _name(var: Variable, tap: int) -> str | None:
+def _name(var: Var, tap: int) -> str | None:
     return None if var.name is None else f"{var.name}[t{tap:+d}]" if tap else f"{var.name}[t]"
 
 
@@ -239,7 +239,7 @@ class _Builder:
         ]
         self.n_steps = self._number_of_steps(n_steps)
 
-    def _number_of_steps(self, given: Any) -> Variable:
+    def _number_of_steps(self, given: Any) -> Var:
         if self.fixed is not None:
             return as_tensor_variable(np.int64(self.fixed))
         if isinstance(given, Variable):
@@ -250,7 +250,7 @@ class _Builder:
                 "No information about the number of steps provided. Either provide a value for "
                 "n_steps argument of scan or provide an input sequence"
             )
-        return reduce(minimum, lengths)
+        return reduce(elemwise("minimum"), lengths)
 
     def build(self) -> tuple[Any, OrderedUpdates]:
         """Return the outputs and updates of ``scan``."""
@@ -276,7 +276,7 @@ class _Builder:
             )
         return self._loop(returned)
 
-    def _form(self, outputs: list[Variable]) -> Any:
+    def _form(self, outputs: list[Var]) -> Any:
         if len(outputs) == 1 and not self.return_list:
             return outputs[0]
         return outputs if outputs or self.return_list else None
@@ -285,12 +285,12 @@ class _Builder:
         """Return the outputs and the updates of the loop over a step."""
         outputs = [as_tensor_variable(out) for out in returned.outputs]
         updated = self._updated_variables([*outputs, *_as_list(returned.condition)], returned)
-        stands_for: dict[Variable, Variable] = {}
-        states: list[tuple[_State, Variable]] = []
+        stands_for: dict[Var, Var] = {}
+        states: list[tuple[_State, Var]] = []
         for k, (state, out) in enumerate(zip(self.states, outputs, strict=True)):
             if state is not None:
                 states.append((state, _fitted(state, out, k, stands_for)))
-        objects: list[tuple[SharedVariable, Variable, Variable]] = []
+        objects: list[tuple[SharedVariable, Var, Var]] = []
         for var, new in updated.items():
             inside = var.type.make_variable(None if var.name is None else f"{var.name}_copy")
             stands_for[var] = inside
@@ -336,10 +336,12 @@ class _Builder:
         return self._collect(done, [state for state, _ in states], objects)
 
     def _updated_variables(
-        self, outputs: Sequence[Variable], returned: Returned
-    ) -> dict[SharedVariable, Variable]:
+        self, outputs: Sequence[Var], returned: Returned
+    ) -> dict[SharedVariable, Var]:
         """Return the shared variables that a step updates, and their next values."""
-        found = {var: _as_update(var, new) for var, new in returned.updates.items()}
+        found: dict[SharedVariable, Var] = {
+            var: _as_update(var, new) for var, new in returned.updates.items()
+        }
         pending = [*outputs, *found.values()]
         while pending:
             leaves = [
@@ -354,9 +356,7 @@ class _Builder:
                     pending.append(found[var])
         return found
 
-    def _constants(
-        self, varying: Sequence[Variable], outputs: Sequence[Variable]
-    ) -> list[Variable]:
+    def _constants(self, varying: Sequence[Var], outputs: Sequence[Var]) -> list[Var]:
         """Return the variables outside that a step reads, each computed once before the loop.
 
         With strict=True they must be among ``non_sequences``.
@@ -366,7 +366,7 @@ class _Builder:
         for node in order:
             if not moving.isdisjoint(node.inputs):
                 moving.update(node.outputs)
-        found: dict[Variable, None] = {}
+        found: dict[Var, None] = {}
         for node in order:
             if not moving.isdisjoint(node.outputs):
                 found.update((v, None) for v in node.inputs if v not in moving)
@@ -385,9 +385,9 @@ class _Builder:
 
     def _collect(
         self,
-        done: Parts[Variable],
+        done: Parts[Var],
         states: Sequence[_State],
-        objects: Sequence[tuple[SharedVariable, Variable, Variable]],
+        objects: Sequence[tuple[SharedVariable, Var, Var]],
     ) -> tuple[Any, OrderedUpdates]:
         """Return the outputs of the loop in the order of ``fn``, and the updates."""
         updates = OrderedUpdates()
@@ -403,20 +403,20 @@ class _Builder:
         return self._form(outputs), updates
 
 
-def _as_update(var: SharedVariable, new: Any) -> Variable:
+def _as_update(var: SharedVariable, new: Any) -> Var:
     """Return the next value of a shared variable as a variable of its type."""
-    converted: Variable = var.type.filter_variable(new)
+    converted: Var = var.type.filter_variable(new)
     return converted
 
 
-def _as_row(out: Variable) -> Variable:
+def _as_row(out: Var) -> Var:
     """Return an output of the only step as the only row."""
     if isinstance(out.type, TensorType):
         return unbroadcast(shape_padleft(out), 0)
     return out
 
 
-def _fitted(state: _State, new: Variable, k: int, stands_for: dict[Variable, Variable]) -> Variable:
+def _fitted(state: _State, new: Var, k: int, stands_for: dict[Var, Var]) -> Var:
     """Return the next value of a state as a variable of the type that all its values have.
 
     A length that only the initial value or only the next one is known to have is not part of that
@@ -436,8 +436,8 @@ def _fitted(state: _State, new: Variable, k: int, stands_for: dict[Variable, Var
                 "function of scan results in an upcast or downcast: give an initial state of the "
                 "type of the result, or cast the result."
             )
-    pattern = [a and b for a, b in zip(was.broadcastable, now.broadcastable, strict=True)]
-    if tuple(pattern) != was.broadcastable:
+    pattern = tuple(a and b for a, b in zip(was.broadcastable, now.broadcastable, strict=True))
+    if pattern != was.broadcastable:
         row = tensor_type(was.dtype, pattern)
         wider = [row.make_variable(value.name) for value in state.values]
         for value, other in zip(state.values, wider, strict=True):

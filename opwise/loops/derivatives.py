@@ -1,8 +1,8 @@
-"""Derivatives of loops: a gradient is a loop that runs backwards, an R-operator one that runs along.
+"""Derivatives of loops: a gradient is a loop that runs backwards, an R-operator one alongside.
 
-In the backward loop, step r undoes step n - 1 - r. What a later step adds to the gradient by a value
-of a state, because it read the value k steps later, is a state of the backward loop, read k steps
-later too. So the backward loop is a loop like any other, and has derivatives itself.
+In the backward loop, step r undoes step n - 1 - r. A step that reads the value of a state k steps
+later adds to the gradient by that value. What it adds is a state of the backward loop, and is read
+k steps later too. So the backward loop is a loop like any other, and has derivatives itself.
 """
 
 from __future__ import annotations
@@ -17,20 +17,17 @@ from opwise.config import config, thread_flags
 from opwise.gradient import Rop, grad
 from opwise.graph.null import disconnected_type, is_disconnected, is_null
 from opwise.graph.traversal import ancestors, clone_replace, io_connection_pattern, io_toposort
-from opwise.graph.variable import Variable
-from opwise.loops.layout import Parts
+from opwise.loops.layout import Parts, Var
 from opwise.scalar import dtypes
 from opwise.tensor import (
     cast,
-    eq,
     inc_subtensor,
-    minimum,
     set_subtensor,
     shape_padleft,
-    switch,
     tensor_copy,
     zeros_like,
 )
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.shape import shape_i_op
 from opwise.tensor.type import TensorType, tensor_type
 
@@ -69,7 +66,7 @@ class _Flows:
         )
         self.states = op.step_inputs.states
 
-    def through_steps(self, variables: Sequence[Variable], n_outputs: int) -> list[bool]:
+    def through_steps(self, variables: Sequence[Var], n_outputs: int) -> list[bool]:
         """Return by output whether it depends on one of some inputs, through any steps."""
         reached = [False] * n_outputs
         stack = list(variables)
@@ -92,7 +89,7 @@ class _Flows:
                     grown = True
         return found
 
-    def meets(self, var: Variable, outputs: set[int]) -> bool:
+    def meets(self, var: Var, outputs: set[int]) -> bool:
         """Return whether one of some outputs depends on an input."""
         return any(connected and k in outputs for k, connected in enumerate(self.pattern[var]))
 
@@ -101,8 +98,8 @@ class _Flows:
 
 
 def gradients(
-    op: Scan, inputs: Sequence[Variable], outputs: Sequence[Variable], by: Sequence[Variable]
-) -> list[Variable]:
+    op: Scan, inputs: Sequence[Var], outputs: Sequence[Var], by: Sequence[Var]
+) -> list[Var]:
     """Return the gradients by the inputs of a loop, given those by its outputs."""
     undefined = next((g for g in by if is_null(g)), None)
     if undefined is not None:
@@ -116,9 +113,9 @@ class _Backward:
     def __init__(
         self,
         op: Scan,
-        inputs: Sequence[Variable],
-        outputs: Sequence[Variable],
-        by: Sequence[Variable],
+        inputs: Sequence[Var],
+        outputs: Sequence[Var],
+        by: Sequence[Var],
     ):
         self.op, self.layout = op, op.layout
         self.asked = inputs[0]
@@ -143,9 +140,9 @@ class _Backward:
         self.n_back = self.n_done
         self.is_truncated = op.truncate_gradient != -1
         if self.is_truncated:
-            self.n_back = minimum(self.n_done, op.truncate_gradient)
+            self.n_back = elemwise("minimum")(self.n_done, op.truncate_gradient)
 
-    def terms(self) -> list[Variable]:
+    def terms(self) -> list[Var]:
         """Return the gradients by the inputs of the loop."""
         step, given = self.step, self.given
         with thread_flags(compute_test_value="off"):
@@ -166,7 +163,7 @@ class _Backward:
             terms.append(rows[own][-1] if own in rows else self._none(own, outside))
         return terms
 
-    def _inside(self) -> dict[Variable, Variable]:
+    def _inside(self) -> dict[Var, Var]:
         """Return the gradients by the inputs of a step, with variables for those by its outputs."""
         step = self.step
         #: the gradients by rows of outputs that come from outside
@@ -200,7 +197,7 @@ class _Backward:
             )  # fmt: skip
         return {v: g for v, g in zip(wanted, terms, strict=True) if not is_disconnected(g)}
 
-    def _run(self, found: dict[Variable, Variable]) -> dict[Variable, Variable]:
+    def _run(self, found: dict[Var, Var]) -> dict[Var, Var]:
         """Return what the backward loop computes, by the input of a step that it belongs to."""
         if not found:
             return {}
@@ -251,7 +248,7 @@ class _Backward:
             **dict(zip(by_row, done.results, strict=True)),
         }
 
-    def _taps(self) -> dict[Variable, int]:
+    def _taps(self) -> dict[Var, int]:
         """Return for each value of a state that a step reads how many steps old it is."""
         return {
             var: tap
@@ -259,16 +256,14 @@ class _Backward:
             for var, tap in zip(values, taps, strict=True)
         }
 
-    def _known_rows(
-        self, terms: Sequence[Variable]
-    ) -> tuple[dict[Variable, Variable], dict[Variable, Variable]]:
+    def _known_rows(self, terms: Sequence[Var]) -> tuple[dict[Var, Var], dict[Var, Var]]:
         """Return what the forward loop has computed already of what the terms are computed from.
 
         That is {variable of the step: what stands for it in the backward step} and {input of the
         backward step: rows of it, in the order of the forward loop}.
         """
         n = self.n_done
-        rows: dict[Variable, Variable] = {}
+        rows: dict[Var, Var] = {}
         given, step, layout = self.given, self.step, self.layout
         for own, outside in zip(step.sequences, given.sequences, strict=True):
             rows[own] = outside[:n] if layout.until else outside
@@ -277,7 +272,7 @@ class _Backward:
         outputs = self.outputs
         if extra:
             outputs = self._with_results(extra)
-        known: dict[Variable, Variable] = {}
+        known: dict[Var, Var] = {}
         for k, (values, taps, before) in enumerate(
             zip(step.states, layout.taps, layout.rows_before, strict=True)
         ):
@@ -297,7 +292,7 @@ class _Backward:
             rows[row] = self.by[k][before:]
         return stands_for, rows
 
-    def _with_results(self, extra: Sequence[Variable]) -> list[Variable]:
+    def _with_results(self, extra: Sequence[Var]) -> list[Var]:
         """Return the outputs of a loop that does the same and also collects some variables."""
         outputs = self.op.step_outputs
         outputs.results += extra
@@ -310,19 +305,19 @@ class _Backward:
 
     # --- between rows of loops and whole variables ------------------------------------------------
 
-    def _backwards(self, rows: Variable) -> Variable:
+    def _backwards(self, rows: Var) -> Var:
         """Return the rows that the backward loop reads, in its order."""
         turned = rows[::-1]
         return turned[: self.n_back] if self.is_truncated else turned
 
-    def _of_rows(self, rows: Variable, outside: Variable) -> Variable:
+    def _of_rows(self, rows: Var, outside: Var) -> Var:
         """Return the gradient by a sequence, of which the backward loop computed ``rows``."""
         if not self.is_truncated and not self.layout.until:
             return rows[::-1]
         undone = zeros_like(outside)[self.n_done - self.n_back : self.n_done]
         return set_subtensor(undone, rows[::-1])
 
-    def _of_first(self, k: int, first: Variable, rows: dict[Variable, Variable]) -> Variable:
+    def _of_first(self, k: int, first: Var, rows: dict[Var, Var]) -> Var:
         """Return the gradient by the initial rows of a state."""
         before = self.layout.rows_before[k]
         values = self.step.states[k]
@@ -339,11 +334,12 @@ class _Backward:
             return self._none(values[0], first, k)
         for tap, tail in tails.items():
             if self.is_truncated:
-                tail = switch(eq(self.n_back, self.n_done), tail, 0)
+                all_undone = elemwise("eq")(self.n_back, self.n_done)
+                tail = elemwise("switch")(all_undone, tail, 0)
             total = inc_subtensor(total[before - tap :], tail)
         return total
 
-    def _none(self, own: Variable, outside: Variable, *states: int) -> Variable:
+    def _none(self, own: Var, outside: Var, *states: int) -> Var:
         """Return the gradient by an input of which the backward loop computes none."""
         reached = self.flows.through_steps([own], len(self.flows.outputs))
         for k in states:
@@ -354,15 +350,15 @@ class _Backward:
 
 
 def without_unused(
-    inputs: Parts[Variable], given: Parts[Variable], outputs: Parts[Variable]
-) -> tuple[Parts[Variable], Parts[Variable]]:
+    inputs: Parts[Var], given: Parts[Var], outputs: Parts[Var]
+) -> tuple[Parts[Var], Parts[Var]]:
     """Return the inputs of a step, and what they are given, without those that it does not read.
 
     Only sequences and constants are left out.
     """
     read = set(ancestors(outputs.flat()))
 
-    def kept(own: list[Variable], outside: list[Variable]) -> tuple[list[Variable], list[Variable]]:
+    def kept(own: list[Var], outside: list[Var]) -> tuple[list[Var], list[Var]]:
         pairs = [(a, b) for a, b in zip(own, outside, strict=True) if a in read]
         return [a for a, _ in pairs], [b for _, b in pairs]
 
@@ -374,7 +370,7 @@ def without_unused(
     )
 
 
-def _computed_from(sources: Sequence[Variable], outputs: Sequence[Variable]) -> set[Variable]:
+def _computed_from(sources: Sequence[Var], outputs: Sequence[Var]) -> set[Var]:
     """Return the variables of a graph that depend on some of its inputs."""
     found = set(sources)
     if found:
@@ -384,9 +380,7 @@ def _computed_from(sources: Sequence[Variable], outputs: Sequence[Variable]) -> 
     return found
 
 
-def _met_first(
-    terms: Sequence[Variable], wanted: set[Variable], stop: Sequence[Variable]
-) -> list[Variable]:
+def _met_first(terms: Sequence[Var], wanted: set[Var], stop: Sequence[Var]) -> list[Var]:
     """Return the variables of ``wanted`` that terms are computed from, not through each other.
 
     stop: variables through which they are not looked for.
@@ -400,9 +394,7 @@ def _met_first(
 # --- R-operator -----------------------------------------------------------------------------------
 
 
-def in_direction(
-    op: Scan, inputs: Sequence[Variable], points: Sequence[Variable | None]
-) -> list[Variable | None]:
+def in_direction(op: Scan, inputs: Sequence[Var], points: Sequence[Var | None]) -> list[Var | None]:
     """Return the derivatives of the outputs of a loop in a direction of its inputs.
 
     points: the direction of each input, or None.
@@ -411,7 +403,7 @@ def in_direction(
     given, moved = layout.loop_inputs(inputs[1:]), layout.loop_inputs(points[1:])
     n_outputs = len(flows.outputs)
     moving = {k for k, (point,) in enumerate(moved.states) if _moves(point, given.states[k][0])}
-    directions: dict[Variable, Variable] = {}
+    directions: dict[Var, Var] = {}
     for own, outside, point in [
         *zip(step.sequences, given.sequences, moved.sequences, strict=True),
         *zip(step.constants, given.constants, moved.constants, strict=True),
@@ -475,7 +467,7 @@ def in_direction(
     along, outside = without_unused(along, outside, computed)
     taps = [*layout.taps, *(layout.taps[k] for k in states)]
     done = op.like(along, computed, taps, "rop_of").repeat(inputs[0], outside)
-    derivatives: list[Variable | None] = [None] * (n_outputs + layout.objects)
+    derivatives: list[Var | None] = [None] * (n_outputs + layout.objects)
     for k, (rows,) in zip(states, done.states[len(step.states) :], strict=True):
         derivatives[k] = rows
     for k, rows in zip(results, done.results, strict=True):
@@ -483,24 +475,24 @@ def in_direction(
     return derivatives
 
 
-def _moves(point: Variable | None, var: Variable) -> bool:
+def _moves(point: Var | None, var: Var) -> bool:
     return point is not None and not is_disconnected(point) and _is_float(var)
 
 
-def _point(point: Variable | None, var: Variable) -> Variable:
+def _point(point: Var | None, var: Var) -> Var:
     """Return a direction of a variable, zero if none is given."""
     return point if point is not None and _moves(point, var) else zeros_like(var)
 
 
-def _is_float(var: Variable) -> bool:
+def _is_float(var: Var) -> bool:
     return getattr(var.type, "dtype", None) in dtypes.CONTINUOUS
 
 
-def _row_type(rows: Variable) -> TensorType:
+def _row_type(rows: Var) -> TensorType:
     return tensor_type(rows.type.dtype, rows.type.broadcastable[1:])
 
 
-def _typed(value: Variable, like: Variable) -> Variable:
+def _typed(value: Var, like: Var) -> Var:
     """Return a value as a variable of the type of another, of as many dimensions."""
-    converted: Variable = like.type.filter_variable(cast(value, like.type.dtype))
+    converted: Var = like.type.filter_variable(cast(value, like.type.dtype))
     return converted

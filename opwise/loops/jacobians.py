@@ -8,20 +8,21 @@ from typing import Any
 from opwise.gradient import format_as, grad
 from opwise.graph.variable import Variable
 from opwise.loops.build import scan
+from opwise.loops.layout import Var
 from opwise.tensor import arange
 
 
 def jacobian(
-    expression: Variable,
+    expression: Var,
     wrt: Any,
-    consider_constant: Sequence[Variable] | None = None,
+    consider_constant: Sequence[Var] | None = None,
     disconnected_inputs: str = "raise",
 ) -> Any:
     """Return the derivatives of all elements of a vector by ``wrt``.
 
     expression: a vector, or a scalar, of which the gradient is returned. wrt: a variable, or a list
-    or tuple of them; the result has the same form. Of a vector of n elements and a variable of shape
-    s it has the shape (n, *s). consider_constant, disconnected_inputs: as for ``grad``.
+    or tuple of them; the result has the same form. For a vector of n elements and a variable of
+    shape s it has the shape (n, *s). consider_constant, disconnected_inputs: as for ``grad``.
 
     Raises AssertionError for an expression of more dimensions.
     """
@@ -37,9 +38,9 @@ def jacobian(
 
 
 def hessian(
-    cost: Variable,
+    cost: Var,
     wrt: Any,
-    consider_constant: Sequence[Variable] | None = None,
+    consider_constant: Sequence[Var] | None = None,
     disconnected_inputs: str = "raise",
 ) -> Any:
     """Return the second derivatives of a scalar by the elements of ``wrt``.
@@ -62,12 +63,12 @@ def hessian(
 
 
 def _by_element(
-    vector: Variable, wrt: list[Variable], consider_constant: Any, disconnected_inputs: str
-) -> list[Variable]:
+    vector: Var, wrt: list[Var], consider_constant: Any, disconnected_inputs: str
+) -> list[Var]:
     """Return the gradients of the elements of a vector by each variable, in rows."""
 
-    def row(i: Variable, *_: Variable) -> list[Variable]:
-        found: list[Variable] = grad(
+    def row(i: Var, *_: Var) -> list[Var]:
+        found: list[Var] = grad(
             vector[i], wrt, consider_constant=consider_constant,
             disconnected_inputs=disconnected_inputs,
         )  # fmt: skip

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
+#: a variable; checkers of types do not know the operators of variables of any Type
+Var: TypeAlias = Any
 T = TypeVar("T")
 U = TypeVar("U")
 

@@ -9,10 +9,9 @@ from opwise.compile.function import function
 from opwise.config import config, thread_flags
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
-from opwise.graph.traversal import own_copy
-from opwise.graph.variable import Variable
+from opwise.graph.traversal import equal_computations, own_copy
 from opwise.loops import derivatives
-from opwise.loops.layout import Layout, Parts, layout_of
+from opwise.loops.layout import Layout, Parts, Var, layout_of
 from opwise.loops.run import run
 from opwise.optimizers.shapefeature import inner_shapes
 from opwise.tensor.shape import shape_i_op
@@ -32,8 +31,8 @@ class Scan(Op):
 
     def __init__(
         self,
-        inputs: Sequence[Variable],
-        outputs: Sequence[Variable],
+        inputs: Sequence[Var],
+        outputs: Sequence[Var],
         layout: Layout,
         name: str | None = None,
         truncate_gradient: int = -1,
@@ -53,8 +52,8 @@ class Scan(Op):
     @classmethod
     def of(
         cls,
-        inputs: Parts[Variable],
-        outputs: Parts[Variable],
+        inputs: Parts[Var],
+        outputs: Parts[Var],
         taps: Sequence[Sequence[int]],
         **kwargs: Any,
     ) -> Scan:
@@ -68,8 +67,8 @@ class Scan(Op):
 
     def like(
         self,
-        inputs: Parts[Variable],
-        outputs: Parts[Variable],
+        inputs: Parts[Var],
+        outputs: Parts[Var],
         taps: Sequence[Sequence[int]],
         name: str,
     ) -> Scan:
@@ -79,24 +78,24 @@ class Scan(Op):
             profile=self.profile, allow_gc=self.allow_gc,
         )  # fmt: skip
 
-    def repeat(self, n_steps: Variable, given: Parts[Variable]) -> Parts[Variable]:
+    def repeat(self, n_steps: Var, given: Parts[Var]) -> Parts[Var]:
         """Return the outputs of the loop; given: its inputs."""
-        outputs: list[Variable] = self(n_steps, *given.flat(), return_list=True)
+        outputs: list[Var] = self(n_steps, *given.flat(), return_list=True)
         return self.layout.loop_outputs(outputs)
 
     @property
-    def step_inputs(self) -> Parts[Variable]:
+    def step_inputs(self) -> Parts[Var]:
         """The inputs of the step by part."""
         return self.layout.step_inputs(self.inputs)
 
     @property
-    def step_outputs(self) -> Parts[Variable]:
+    def step_outputs(self) -> Parts[Var]:
         """The outputs of the step by part."""
         return self.layout.step_outputs(self.outputs)
 
     # --- building graphs --------------------------------------------------------------------------
 
-    def make_node(self, n_steps: Variable, *inputs: Variable) -> Apply:
+    def make_node(self, n_steps: Var, *inputs: Var) -> Apply:
         given = self.layout.loop_inputs(inputs)
         step = self.step_inputs
         converted = Parts(
@@ -122,7 +121,8 @@ class Scan(Op):
         return Apply(self, [n_steps, *converted.flat()], [type_.make_variable() for type_ in types])
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        layout, n_steps = self.layout, node.inputs[0]
+        layout = self.layout
+        n_steps: Var = node.inputs[0]
         given, shape = layout.loop_inputs(node.inputs[1:]), layout.loop_inputs(shapes[1:])
         outputs = layout.loop_outputs(node.outputs)
         states: list[Any] = []
@@ -131,10 +131,11 @@ class Scan(Op):
         ):
             count = shape_i_op(0)(out) if layout.until else n_steps + before
             states.append((count, *first[1:]))
+        varying: list[Any] = [None] * (len(self.inputs) - len(given.constants))
         rows = inner_shapes(
             self.inputs,
             self.step_outputs.results,
-            [None] * (len(self.inputs) - len(given.constants)) + given.constants,
+            varying + given.constants,
             [
                 *(s[1:] for s in shape.sequences),
                 *(
@@ -148,7 +149,7 @@ class Scan(Op):
             read=lambda k, d: shape_i_op(d + 1)(outputs.results[k]),
         )
         counts = [shape_i_op(0)(out) if layout.until else n_steps for out in outputs.results]
-        results = [(n, *row) for n, row in zip(counts, rows, strict=True)]
+        results = [(n, *(row or ())) for n, row in zip(counts, rows, strict=True)]
         return [*states, *results, *([None] * layout.objects)]
 
     def do_constant_folding(self, node: Apply) -> bool:
@@ -197,9 +198,25 @@ class Scan(Op):
     def R_op(self, inputs: Any, eval_points: Any) -> list[Any]:
         return derivatives.in_direction(self, inputs, eval_points)
 
-    # --- printing ---------------------------------------------------------------------------------
+    # --- identity ---------------------------------------------------------------------------------
 
-    def inner_graph(self, node: Apply) -> tuple[list[Variable], dict[Variable, Variable]]:
+    def _settings(self) -> tuple[Any, ...]:
+        return (
+            self.layout, self.name, self.truncate_gradient, self.mode, self.profile, self.allow_gc,
+            tuple(var.type for var in self.inputs), tuple(var.type for var in self.outputs),
+        )  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(self) is type(other)
+            and self._settings() == other._settings()
+            and equal_computations(self.outputs, other.outputs, self.inputs, other.inputs)
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._settings()))
+
+    def inner_graph(self, node: Apply) -> tuple[list[Var], dict[Var, Var]]:
         """Return the outputs of the step, and for each of its inputs that of the loop."""
         given = self.layout.loop_inputs(node.inputs[1:])
         step = self.step_inputs
@@ -218,10 +235,10 @@ class Scan(Op):
         return {**vars(self), "_inside": None}  # compiled again where it is loaded
 
 
-def _rows_of(row: TensorType) -> TensorType:
+def _rows_of(row: Any) -> TensorType:
     """Return the type of an array with rows of a type."""
     return tensor_type(row.dtype, (False, *row.broadcastable))
 
 
-def _filtered(own: Sequence[Variable], given: Sequence[Variable]) -> list[Variable]:
+def _filtered(own: Sequence[Var], given: Sequence[Var]) -> list[Var]:
     return [a.type.filter_variable(b) for a, b in zip(own, given, strict=True)]

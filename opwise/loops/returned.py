@@ -30,7 +30,7 @@ class Returned:
 
     outputs: list[Variable]
     #: {shared variable: its next value}
-    updates: dict[Variable, Any]
+    updates: dict[Any, Any]
     condition: Variable | None
 
 
@@ -56,7 +56,7 @@ def parse(returned: Any) -> Returned:
     expected = ["outputs", "updates", "condition"]
     for part in parts:
         kind = _kind(part)
-        if kind == "outputs" != expected[0] and not _as_list(part):
+        if kind == "outputs" and "outputs" not in expected and not _as_list(part):
             kind = "updates"  # an empty list may be either
         if kind not in expected:
             raise ValueError(
