@@ -32,37 +32,42 @@ def run(
         _first_rows(first[0], before, n_steps)
         for first, before in zip(inputs.states, layout.rows_before, strict=True)
     ]
-    results: list[Any] = [None] * layout.results
-    objects = list(inputs.objects)
+    # (rows, which one the first step reads); the loop itself does as little as possible
+    reads = [(sequence, 0) for sequence in inputs.sequences]
+    for rows, taps, before in zip(states, layout.taps, layout.rows_before, strict=True):
+        reads += [(rows, before - tap) for tap in taps]
+    # (rows, which one the first step writes, the shape of a row, what errors call it)
+    writes: list[Any] = [
+        (rows, before, rows.shape[1:], f"state {k}")
+        for k, (rows, before) in enumerate(zip(states, layout.rows_before, strict=True))
+    ]
+    n_states, n_rows = len(states), len(states) + layout.results
+    n_outputs = n_rows + layout.objects
+    objects: Sequence[Any] = inputs.objects
+    constants = inputs.constants
     done = 0
     while done < n_steps:
-        given = [sequence[done, ...] for sequence in inputs.sequences]
-        for rows, taps, before in zip(states, layout.taps, layout.rows_before, strict=True):
-            given += [rows[done + before - tap, ...] for tap in taps]
-        out = layout.step_outputs(step(*given, *objects, *inputs.constants))
-        for k, (value,) in enumerate(out.states):
-            row = states[k][done + layout.rows_before[k], ...]
-            _check_shape(value, row.shape, name, done, f"state {k}")
-            row[...] = value
-        for k, value in enumerate(out.results):
-            if results[k] is None:
-                results[k] = np.empty((n_steps, *value.shape), value.dtype)
-            _check_shape(value, results[k].shape[1:], name, done, f"output {k}")
-            results[k][done] = value
-        objects = out.objects
+        out = step(*[rows[done + first, ...] for rows, first in reads], *objects, *constants)
+        if done == 0:
+            for k, value in enumerate(out[n_states:n_rows]):
+                rows = np.empty((n_steps, *value.shape), value.dtype)
+                writes.append((rows, 0, value.shape, f"output {k}"))
+        for (rows, first, shape, what), value in zip(writes, out, strict=False):
+            if value.shape != shape:
+                raise ValueError(
+                    f"step {done} of {name} computes a value of shape {value.shape} for {what}, "
+                    f"which has shape {shape} before it: all steps must give the same shape"
+                )
+            rows[done + first] = value
+        objects = out[n_rows:n_outputs]
         done += 1
-        if out.condition and out.condition[0]:
+        if layout.until and out[n_outputs]:
             break
     if n_steps == 0:
         shapes = _shapes_of_results(layout, step, inputs, ranks)
-        results = [
-            np.empty((0, *shape), dtype) for shape, (dtype, _) in zip(shapes, ranks, strict=True)
-        ]
-    return [
-        *(rows[: before + done] for rows, before in zip(states, layout.rows_before, strict=True)),
-        *(rows[:done] for rows in results),
-        *objects,
-    ]
+        for shape, (dtype, _) in zip(shapes, ranks, strict=True):
+            writes.append((np.empty((0, *shape), dtype), 0, shape, ""))
+    return [*(rows[: first + done] for rows, first, _, _ in writes), *objects]
 
 
 def check(layout: Layout, n_steps: int, inputs: Parts[Any], name: str) -> None:
@@ -88,14 +93,6 @@ def _first_rows(first: np.ndarray, before: int, n_steps: int) -> np.ndarray:
     rows = np.empty((before + n_steps, *first.shape[1:]), first.dtype)
     rows[:before] = first[:before]
     return rows
-
-
-def _check_shape(value: Any, shape: tuple[int, ...], name: str, step: int, what: str) -> None:
-    if value.shape != shape:
-        raise ValueError(
-            f"step {step} of {name} computes a value of shape {value.shape} for {what}, which has "
-            f"shape {shape} before it: all steps must give the same shape"
-        )
 
 
 def _shapes_of_results(
