@@ -31,6 +31,7 @@ LAYERS = [
     ("gpu",),
     ("modes",),
     ("compile",),
+    ("loops",),
     ("tuning",),
     ("testing",),
     ("py2",),

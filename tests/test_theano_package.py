@@ -74,13 +74,9 @@ USED = """
 
 #: of these, what opwise does not have; a name that it gets must move up
 LACKING = {
-    "theano.scan": "loops",
     "theano.ifelse.ifelse": "lazy conditions",
     "theano.tensor.nnet.conv2d": "convolutions",
     "theano.tensor.nnet.conv.conv2d": "convolutions",
-    "theano.map": "loops",
-    "theano.scan_module.until": "loops",
-    "theano.tensor.jacobian": "loops",
     "theano.tensor.signal.pool.pool_2d": "pooling",
     "theano.tensor.signal.downsample.max_pool_2d": "pooling",
     "theano.sandbox.cuda.dnn.dnn_conv": "convolutions",

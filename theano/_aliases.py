@@ -106,6 +106,12 @@ MADE = {
     "theano.sandbox": (),
     "theano.sandbox.multinomial": ("opwise.tensor.random.multinomial",),
     "theano.sandbox.rng_mrg": ("opwise.tensor.random.mrg", "opwise.compile.mrg_streams"),
+    "theano.scan_module": ("opwise.loops",),
+    "theano.scan_module.scan": ("opwise.loops.build",),
+    "theano.scan_module.scan_checkpoints": ("opwise.loops.checkpoints",),
+    "theano.scan_module.scan_op": ("opwise.loops.op",),
+    "theano.scan_module.scan_utils": ("opwise.loops.returned",),
+    "theano.scan_module.scan_views": ("opwise.loops.views",),
     "theano.scalar.basic": ("opwise.scalar", "theano._scalar"),
     "theano.sandbox.fourier": ("opwise.tensor.linalg.frames",),
     "theano.sandbox.linalg": (*_NLINALG, *_SLINALG, "opwise.tensor.linalg.hint"),
@@ -226,6 +232,10 @@ NAMES = {
     "theano._asarray": "theano._safe_asarray._asarray",
     "theano.compile.pfunc.pfunc": "opwise.compile.function.function",
     "theano.gradient.tensor": "theano.tensor",
+    "theano.gradient.jacobian": "opwise.loops.jacobians.jacobian",
+    "theano.sandbox.scan.scan": "opwise.loops.build.scan",
+    "theano.sandbox.scan_module.scan.scan": "opwise.loops.build.scan",
+    "theano.gradient.hessian": "opwise.loops.jacobians.hessian",
 }
 
 #: modules and names of Python 2, and where today's Python has them

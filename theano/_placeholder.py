@@ -26,11 +26,8 @@ class Reason(NamedTuple):
 
 
 _LOOPS = Reason(
-    "loops", "opwise has no loops yet", "Unroll a loop of known length with Python's for."
-)
-_JACOBIANS = Reason(
-    "loops", "it needs loops, which opwise does not have yet",
-    "Stack theano.grad(y[i], x) over the elements of y, if their number is known.",
+    "loops", "it is an internal of Theano's scan, and loops of opwise are built otherwise",
+    "Use theano.scan, theano.map, theano.reduce, theano.foldl and theano.foldr.",
 )  # fmt: skip
 _LAZY = Reason(
     "lazy conditions", "opwise has no lazy conditions yet",
@@ -112,11 +109,8 @@ REASONS = {
     "theano.misc.*gpu*": _GPU,
     "*.G[Pp][Uu]*": _GPU,
     "*.local_gpu*": _GPU,
-    "theano.gradient.jacobian": _JACOBIANS,
-    "theano.gradient.hessian": _JACOBIANS,
     "theano.scan*": _LOOPS,
     "theano.sandbox.scan*": _LOOPS,
-    "theano.gradient.*": _LOOPS,
     "theano.tensor.opt.*scan*": _LOOPS,
     "theano.ifelse*": _LAZY,
     "*.tensor.*convert*": _INTERNAL,

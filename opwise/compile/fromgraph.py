@@ -21,13 +21,14 @@ from opwise.graph.null import (
     is_null,
 )
 from opwise.graph.op import Op
-from opwise.graph.traversal import clone_get_equiv, clone_replace, io_connection_pattern
+from opwise.graph.traversal import clone_replace, io_connection_pattern, own_copy
 from opwise.graph.traversal import inputs as leaves
 from opwise.graph.type import Type
 from opwise.graph.variable import Variable
 from opwise.optimizers.rule import rule
 from opwise.optimizers.shapefeature import inner_shapes
 from opwise.scalar import dtypes
+from opwise.tensor.shape import shape_i_op
 from opwise.tensor.type import TensorType, tensor_type
 
 #: keywords of ``function`` that an OpFromGraph passes on to the compilation of its graph
@@ -106,7 +107,7 @@ class OpFromGraph(Op):
             if isinstance(var, SharedVariable) and var not in inputs
         ]
         #: the graph, in variables of its own; those of the shared ones come last
-        self.local_inputs, self.local_outputs = _own_copy([*inputs, *self.shared_inputs], outputs)
+        self.local_inputs, self.local_outputs = own_copy([*inputs, *self.shared_inputs], outputs)
         self._connection_pattern = connection_pattern
         self._inside: tuple[Any, Callable[..., Any]] | None = None
         if not _is_default(lop_overrides) and not _is_default(grad_overrides):
@@ -143,7 +144,10 @@ class OpFromGraph(Op):
         return Apply(self, converted, [type_.make_variable() for type_ in self.output_types])
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
-        return inner_shapes(node, self.local_inputs, self.local_outputs, shapes)
+        return inner_shapes(
+            self.local_inputs, self.local_outputs, node.inputs, shapes,
+            read=lambda k, d: shape_i_op(d)(node.outputs[k]),
+        )  # fmt: skip
 
     def do_constant_folding(self, node: Apply) -> bool:
         return False  # its graph would be compiled for one call
@@ -457,20 +461,6 @@ def _check_interface(inputs: Any, outputs: Any, kwargs: dict[str, Any]) -> None:
     unknown = [keyword for keyword in kwargs if keyword not in _COMPILATION]
     if unknown:
         raise TypeError(f"OpFromGraph got an unexpected keyword argument {unknown[0]!r}")
-
-
-def _own_copy(
-    inputs: Sequence[Variable], outputs: Sequence[Variable]
-) -> tuple[list[Variable], list[Variable]]:
-    """Return a copy of a graph whose inputs are all different variables without an owner."""
-    # not var.clone(): the copy of a shared variable would be shared too
-    fresh = [var.type.make_variable(var.name) for var in inputs]
-    memo: dict[Any, Any] = {}
-    for var, own in zip(inputs, fresh, strict=True):
-        memo.setdefault(var, own)
-        own._trace = var.made_at
-    clone_get_equiv(list(memo), outputs, copy_inputs=False, copy_orphans=False, memo=memo)
-    return fresh, [memo[out] for out in outputs]
 
 
 @rule(OpFromGraph, stage="inline_ofg_expansion")

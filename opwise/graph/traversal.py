@@ -316,6 +316,20 @@ def clone(
     return [equiv[v] for v in graph_inputs], [equiv[v] for v in outputs]
 
 
+def own_copy(
+    inputs: Sequence[Variable], outputs: Sequence[Variable]
+) -> tuple[list[Variable], list[Variable]]:
+    """Return a copy of a graph whose inputs are all different variables without an owner."""
+    # not var.clone(): the copy of a shared variable would be shared too
+    fresh = [var.type.make_variable(var.name) for var in inputs]
+    memo: dict[Any, Any] = {}
+    for var, own in zip(inputs, fresh, strict=True):
+        memo.setdefault(var, own)
+        own._trace = var.made_at
+    clone_get_equiv(list(memo), outputs, copy_inputs=False, copy_orphans=False, memo=memo)
+    return fresh, [memo[out] for out in outputs]
+
+
 def clone_replace(
     outputs: Sequence[Variable],
     replace: Mapping[Any, Any] | Iterable[tuple[Any, Any]],

@@ -5,7 +5,7 @@ The method ``infer_shape`` of an Op returns the shapes of its outputs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -269,38 +269,47 @@ class _ShapeOf(Mapping):
 
 
 def inner_shapes(
-    node: Apply, inputs: Sequence[Variable], outputs: Sequence[Variable], shapes: Sequence[Any]
+    inputs: Sequence[Variable],
+    outputs: Sequence[Variable],
+    values: Sequence[Variable | None],
+    shapes: Sequence[Any],
+    read: Callable[[int, int], Variable],
 ) -> list[tuple[Variable, ...] | None]:
-    """Return the shapes of the outputs of an Apply that holds a graph, for its ``infer_shape``.
+    """Return the shapes of the outputs of a graph inside an Op, for its ``infer_shape``.
 
-    inputs, outputs: those of the graph inside, one for each input and output of ``node``. shapes:
-    of the inputs of ``node``. A length that only the values inside tell is read from the output.
+    values, shapes: for each input the variable outside that has the same value, and its shape; None
+    if there is none. read: a function (output, dimension) to a variable outside with the length
+    that only the values inside tell.
     """
     inner = FunctionGraph(inputs, outputs, features=[ShapeFeature()])
     feature = inner.shape_feature
     known: dict[Variable, Any] = {}
-    for own, outside, shape in zip(inner.inputs, node.inputs, shapes, strict=True):
-        known[own] = outside
+    for own, value, shape in zip(inner.inputs, values, shapes, strict=True):
+        if value is not None:
+            known[own] = value
         for n, given in zip(feature.shape_tuple(own) or (), shape or (), strict=True):
             if not isinstance(n, Constant):
                 known[n] = given
+    unknown = {own for own in inner.inputs if own not in known}
     found: list[tuple[Variable, ...] | None] = []
-    for own, outside in zip(inner.outputs, node.outputs, strict=True):
+    for k, own in enumerate(inner.outputs):
         lengths = feature.shape_tuple(own)
         if lengths is not None:
             lengths = tuple(
-                shape_i_op(d)(outside) if _reads_inside(n, known) else n
-                for d, n in enumerate(lengths)
+                read(k, d) if _reads_inside(n, known, unknown) else n for d, n in enumerate(lengths)
             )
         found.append(lengths)
     flat = iter(clone_replace([n for lengths in found for n in lengths or ()], known))
     return [None if lengths is None else tuple(next(flat) for _ in lengths) for lengths in found]
 
 
-def _reads_inside(length_: Variable, known: Mapping[Variable, Any]) -> bool:
-    """Return whether a length is that of a value inside, which is not in ``known``."""
+def _reads_inside(
+    length_: Variable, known: Mapping[Variable, Any], unknown: Collection[Variable]
+) -> bool:
+    """Return whether a length depends on a value inside, or on its length, not in ``known``."""
     return any(
-        var.owner is not None and isinstance(var.owner.op, Shape_i) and var not in known
+        var in unknown
+        or (var.owner is not None and isinstance(var.owner.op, Shape_i) and var not in known)
         for var in ancestors(length_, blockers=known)
     )
 

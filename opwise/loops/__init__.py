@@ -1,0 +1,8 @@
+"""Loops: ``scan`` repeats a step, a graph, inside a program."""
+
+from opwise.loops.build import scan
+from opwise.loops.op import Scan
+from opwise.loops.returned import until
+from opwise.loops.views import foldl, foldr, map, reduce
+
+__all__ = ["Scan", "foldl", "foldr", "map", "reduce", "scan", "until"]

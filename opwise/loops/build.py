@@ -1,0 +1,447 @@
+"""``scan``: builds a loop from a function that builds one step."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from opwise.compile.shared import SharedVariable
+from opwise.compile.updates import OrderedUpdates
+from opwise.config import config
+from opwise.errors import MissingInputError, NotScalarConstantError
+from opwise.graph.traversal import ancestors, clone_replace, io_toposort
+from opwise.graph.variable import Constant, Variable, get_test_value
+from opwise.loops.layout import Parts, Var
+from opwise.loops.op import Scan
+from opwise.loops.returned import Returned, parse
+from opwise.scalar import dtypes
+from opwise.tensor import (
+    as_tensor_variable,
+    get_scalar_constant_value,
+    patternbroadcast,
+    shape_padleft,
+    unbroadcast,
+)
+from opwise.tensor.elemwise import elemwise
+from opwise.tensor.type import TensorType, tensor_type
+
+
+def scan(
+    fn: Callable[..., Any],
+    sequences: Any = None,
+    outputs_info: Any = None,
+    non_sequences: Any = None,
+    n_steps: Any = None,
+    truncate_gradient: int = -1,
+    go_backwards: bool = False,
+    mode: Any = None,
+    name: str | None = None,
+    profile: Any = False,
+    allow_gc: bool | None = None,
+    strict: bool = False,
+    return_list: bool = False,
+) -> tuple[Any, OrderedUpdates]:
+    """Repeat a step and collect what the steps compute.
+
+    fn: builds a step. It is called once, with variables for: the rows of the sequences, in order of
+    their taps; the earlier values of the outputs, in order of theirs; ``non_sequences``. It returns
+    the outputs (a variable or a list), then updates of shared variables (a dict or pairs), then
+    ``until(condition)``; each may be left out.
+    sequences: a variable or a list. The step reads one row of each, that of its number. A dict
+    ``{'input': variable, 'taps': [-1, 0, 1]}`` lets it read the rows before or behind it too.
+    outputs_info: for each output how the steps read earlier values of it. None: not at all. A
+    variable: the value before the first step; each step reads that of the step before. A dict
+    ``{'initial': variable, 'taps': [-2, -1]}``: values of the steps one and two steps back; the
+    variable then has one row for each value before the first step.
+    non_sequences: what all steps read. Other variables that the step needs, shared ones too, are
+    found without being listed, unless ``strict``.
+    n_steps: the number of steps (default: that of rows of the shortest sequence).
+    truncate_gradient: the number of steps, from the last one back, through which gradients flow; -1
+    for all. go_backwards: read the sequences from their last row to the first.
+    mode: compiles the step (default: the mode of the function around it). name: of the loop in
+    profiles and messages. return_list: return a list even of one output.
+
+    Returns (outputs, updates). An output has one row for each step. The updates are those of shared
+    variables after the last step: pass them to ``function``.
+
+    Raises ValueError for invalid arguments; TypeError, ValueError for outputs whose type differs
+    from that of the initial value; MissingInputError for variables that strict=True forbids.
+    """
+    return _Builder(
+        fn, sequences, outputs_info, non_sequences, n_steps, go_backwards, strict, return_list,
+        {"name": name, "truncate_gradient": truncate_gradient, "mode": mode, "profile": profile,
+         "allow_gc": allow_gc},
+    ).build()  # fmt: skip
+
+
+# --- the arguments --------------------------------------------------------------------------------
+
+
+@dataclass
+class _Rows:
+    """What a step reads of a sequence at one tap."""
+
+    #: the rows outside, the first one for the first step
+    whole: Var
+    #: the row of the first step, in place of the loop
+    first: Var
+    #: the row inside
+    row: Var
+
+
+@dataclass
+class _State:
+    """An output of which steps read earlier values."""
+
+    #: the values before the first step, by row
+    initial: Var
+    #: how many steps back the values are, in the order in which the step takes them
+    taps: list[int]
+    #: these values in the first step, and inside
+    first: list[Var]
+    values: list[Var]
+    #: the shared variable that it is the value of, or None
+    shared: SharedVariable | None = None
+
+
+def _as_list(given: Any) -> list[Any]:
+    if given is None:
+        return []
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _sequences(given: Any, go_backwards: bool) -> list[_Rows]:
+    found = []
+    for each in _as_list(given):
+        taps = _as_list(each.get("taps")) if isinstance(each, Mapping) else []
+        whole = each["input"] if isinstance(each, Mapping) else each
+        found += _taps_of(as_tensor_variable(whole), taps or [0], go_backwards)
+    return found
+
+
+def _taps_of(whole: Var, taps: Sequence[int], go_backwards: bool) -> list[_Rows]:
+    """Return what a step reads of a sequence at each tap."""
+    if whole.type.ndim == 0:
+        raise ValueError(f"the sequence {whole} has no rows: it is a scalar")
+    lowest, highest = min(0, *taps), max(0, *taps)
+    found = []
+    for tap in taps:
+        start, cut = tap - lowest, highest - tap
+        rows = whole[start:-cut] if cut else whole[start:]
+        if go_backwards:
+            rows = rows[::-1]
+        first = whole[start]
+        found.append(_Rows(rows, first, _inside(first, _name(whole, tap))))
+    return found
+
+
+def _inside(var: Var, name: str | None) -> Var:
+    """Return the variable of a step that stands for one outside."""
+    own: Var = var.type.make_variable(name)
+    if config.compute_test_value != "off":
+        with contextlib.suppress(AttributeError):
+            own.tag.test_value = get_test_value(var)
+    return own
+
+
+def _name(var: Var, tap: int) -> str | None:
+    return None if var.name is None else f"{var.name}[t{tap:+d}]" if tap else f"{var.name}[t]"
+
+
+def _state(given: Any) -> _State | None:
+    """Return the state that an element of outputs_info describes, or None."""
+    if given is None:
+        return None
+    info = given if isinstance(given, Mapping) else {"initial": given}
+    if info.get("return_steps") is not None:
+        raise ValueError(
+            "Using `return_steps` has been deprecated. Select the rows that you need from the "
+            "outputs: the others are then not kept."
+        )
+    taps, initial = info.get("taps"), info.get("initial")
+    if taps is None and initial is None:
+        return None
+    if initial is None:
+        raise ValueError(
+            "If you are using slices of an output you need to provide a initial state for it: "
+            f"{dict(info)} has no 'initial'"
+        )
+    taps = [-1] if taps is None else [int(tap) for tap in _as_list(taps)]
+    if len(taps) > len(set(taps)):
+        raise ValueError(f"All the taps must be different in `outputs_info`: {dict(info)}")
+    if any(tap >= 0 for tap in taps):
+        raise ValueError(f"All the tap values must be smaller than 0, as in [-2, -1]: {dict(info)}")
+    initial = as_tensor_variable(initial)
+    if taps == [-1]:
+        return _State(
+            unbroadcast(shape_padleft(initial), 0), [1], [initial],
+            [_inside(initial, _name(initial, -1))],
+        )  # fmt: skip
+    if initial.type.ndim == 0:
+        raise ValueError(
+            f"the initial values of an output with the taps {taps} are rows, one for each step "
+            f"before the first; {initial} is a scalar"
+        )
+    before = -min(taps)
+    rows = initial[:before]
+    first = [rows[before + tap] for tap in taps]
+    values = [_inside(value, _name(initial, tap)) for value, tap in zip(first, taps, strict=True)]
+    return _State(rows, [-tap for tap in taps], first, values)
+
+
+def _fixed_number(n_steps: Any) -> int | None:
+    """Return the number of steps if it is known now."""
+    dtype = getattr(n_steps, "dtype", None)
+    if dtype is not None and str(dtype) not in dtypes.INTEGERS:
+        raise ValueError(f" n_steps must be an int. dtype provided is {dtype}")
+    if isinstance(n_steps, float) and not np.isfinite(n_steps):
+        return None
+    if isinstance(n_steps, int | float):
+        return int(n_steps)
+    if n_steps is None:
+        return None
+    try:
+        return int(get_scalar_constant_value(n_steps))
+    except NotScalarConstantError:
+        return None
+
+
+# --- building -------------------------------------------------------------------------------------
+
+
+class _Builder:
+    """Builds one loop."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        sequences: Any,
+        outputs_info: Any,
+        non_sequences: Any,
+        n_steps: Any,
+        go_backwards: bool,
+        strict: bool,
+        return_list: bool,
+        settings: dict[str, Any],
+    ):
+        self.fn, self.strict, self.return_list, self.settings = fn, strict, return_list, settings
+        self.fixed = _fixed_number(n_steps)
+        self.sequences = _sequences(sequences, go_backwards)
+        self.states = [_state(info) for info in _as_list(outputs_info)]
+        self.non_sequences = [
+            var if isinstance(var, Variable) else as_tensor_variable(var)
+            for var in _as_list(non_sequences)
+        ]
+        self.n_steps = self._number_of_steps(n_steps)
+
+    def _number_of_steps(self, given: Any) -> Var:
+        if self.fixed is not None:
+            return as_tensor_variable(np.int64(self.fixed))
+        if isinstance(given, Variable):
+            return as_tensor_variable(given).astype("int64")
+        lengths = [rows.whole.shape[0] for rows in self.sequences]
+        if not lengths:
+            raise ValueError(
+                "No information about the number of steps provided. Either provide a value for "
+                "n_steps argument of scan or provide an input sequence"
+            )
+        return reduce(elemwise("minimum"), lengths)
+
+    def build(self) -> tuple[Any, OrderedUpdates]:
+        """Return the outputs and updates of ``scan``."""
+        once = self.fixed in (1, -1)
+        states = [state for state in self.states if state is not None]
+        returned = parse(
+            self.fn(
+                *(rows.first if once else rows.row for rows in self.sequences),
+                *(v for state in states for v in (state.first if once else state.values)),
+                *self.non_sequences,
+            )
+        )
+        if once:
+            rows = [_as_row(out) for out in returned.outputs]
+            return self._form(rows), OrderedUpdates(returned.updates)
+        if not self.states:
+            self.states = [None] * len(returned.outputs)
+        if len(self.states) != len(returned.outputs):
+            raise ValueError(
+                "Please provide None as outputs_info for any output that does not feed back into "
+                f"scan (i.e. it behaves like a map): the step returns {len(returned.outputs)} "
+                f"outputs, and outputs_info has {len(self.states)} elements"
+            )
+        return self._loop(returned)
+
+    def _form(self, outputs: list[Var]) -> Any:
+        if len(outputs) == 1 and not self.return_list:
+            return outputs[0]
+        return outputs if outputs or self.return_list else None
+
+    def _loop(self, returned: Returned) -> tuple[Any, OrderedUpdates]:
+        """Return the outputs and the updates of the loop over a step."""
+        outputs = [as_tensor_variable(out) for out in returned.outputs]
+        updated = self._updated_variables([*outputs, *_as_list(returned.condition)], returned)
+        stands_for: dict[Var, Var] = {}
+        states: list[tuple[_State, Var]] = []
+        for k, (state, out) in enumerate(zip(self.states, outputs, strict=True)):
+            if state is not None:
+                states.append((state, _fitted(state, out, k, stands_for)))
+        objects: list[tuple[SharedVariable, Var, Var]] = []
+        for var, new in updated.items():
+            inside = var.type.make_variable(None if var.name is None else f"{var.name}_copy")
+            stands_for[var] = inside
+            if isinstance(var.type, TensorType):
+                initial = unbroadcast(shape_padleft(var), 0)
+                state = _State(initial, [1], [var], [inside], shared=var)
+                states.append((state, new))
+            else:
+                objects.append((var, inside, new))
+        step_outputs = Parts(
+            sequences=[],
+            states=[[new] for _, new in states],
+            results=[out for state, out in zip(self.states, outputs, strict=True) if state is None],
+            objects=[new for _, _, new in objects],
+            constants=[],
+            condition=_as_list(returned.condition),
+        )
+        rows = [rows.row for rows in self.sequences]
+        values = [v for state, _ in states for v in state.values]
+        varying = [*rows, *values, *stands_for]
+        constants = self._constants(varying, step_outputs.flat())
+        inside = {var: var.type.make_variable(var.name) for var in constants}
+        flat = clone_replace(step_outputs.flat(), {**stands_for, **inside})
+        step_inputs = Parts(
+            sequences=rows,
+            states=[state.values for state, _ in states],
+            results=[],
+            objects=[inside for _, inside, _ in objects],
+            constants=list(inside.values()),
+            condition=[],
+        )
+        given = Parts(
+            sequences=[rows.whole[: self.n_steps] for rows in self.sequences],
+            states=[[state.initial] for state, _ in states],
+            results=[],
+            objects=[var for var, _, _ in objects],
+            constants=list(inside),
+            condition=[],
+        )
+        taps = [state.taps for state, _ in states]
+        op = Scan.of(step_inputs, step_outputs.with_values(flat), taps, **self.settings)
+        done = op.repeat(self.n_steps, given)
+        return self._collect(done, [state for state, _ in states], objects)
+
+    def _updated_variables(
+        self, outputs: Sequence[Var], returned: Returned
+    ) -> dict[SharedVariable, Var]:
+        """Return the shared variables that a step updates, and their next values."""
+        found: dict[SharedVariable, Var] = {
+            var: _as_update(var, new) for var, new in returned.updates.items()
+        }
+        pending = [*outputs, *found.values()]
+        while pending:
+            leaves = [
+                var
+                for var in ancestors(pending, blockers=self.non_sequences)
+                if isinstance(var, SharedVariable) and var not in self.non_sequences
+            ]
+            pending = []
+            for var in leaves:
+                if var not in found and var.default_update is not None:
+                    found[var] = _as_update(var, var.default_update)
+                    pending.append(found[var])
+        return found
+
+    def _constants(self, varying: Sequence[Var], outputs: Sequence[Var]) -> list[Var]:
+        """Return the variables outside that a step reads, each computed once before the loop.
+
+        With strict=True they must be among ``non_sequences``.
+        """
+        moving = set(varying)
+        order = io_toposort([*varying, *self.non_sequences], outputs)
+        for node in order:
+            if not moving.isdisjoint(node.inputs):
+                moving.update(node.outputs)
+        found: dict[Var, None] = {}
+        for node in order:
+            if not moving.isdisjoint(node.outputs):
+                found.update((v, None) for v in node.inputs if v not in moving)
+        found.update((out, None) for out in outputs if out not in moving)
+        found = {v: None for v in found if not isinstance(v, Constant)}
+        if self.strict:
+            allowed = set(self.non_sequences)
+            for var in ancestors(found, blockers=allowed):
+                if var.owner is None and var not in allowed and not isinstance(var, Constant):
+                    raise MissingInputError(
+                        f"ScanOp is missing an input: {var!r}. Please pass this variable to the "
+                        "scan's inner function. Do not forget to also pass it to the "
+                        "`non_sequences` attribute of scan."
+                    )
+        return list(found)
+
+    def _collect(
+        self,
+        done: Parts[Var],
+        states: Sequence[_State],
+        objects: Sequence[tuple[SharedVariable, Var, Var]],
+    ) -> tuple[Any, OrderedUpdates]:
+        """Return the outputs of the loop in the order of ``fn``, and the updates."""
+        updates = OrderedUpdates()
+        rows = {}
+        for state, (whole,) in zip(states, done.states, strict=True):
+            if state.shared is not None:
+                updates[state.shared] = whole[-1]
+            rows[id(state)] = whole[max(state.taps) :]
+        for (var, _, _), new in zip(objects, done.objects, strict=True):
+            updates[var] = new
+        results = iter(done.results)
+        outputs = [next(results) if s is None else rows[id(s)] for s in self.states]
+        return self._form(outputs), updates
+
+
+def _as_update(var: SharedVariable, new: Any) -> Var:
+    """Return the next value of a shared variable as a variable of its type."""
+    converted: Var = var.type.filter_variable(new)
+    return converted
+
+
+def _as_row(out: Var) -> Var:
+    """Return an output of the only step as the only row."""
+    if isinstance(out.type, TensorType):
+        return unbroadcast(shape_padleft(out), 0)
+    return out
+
+
+def _fitted(state: _State, new: Var, k: int, stands_for: dict[Var, Var]) -> Var:
+    """Return the next value of a state as a variable of the type that all its values have.
+
+    A length that only the initial value or only the next one is known to have is not part of that
+    type; then ``state`` gets other variables, and ``stands_for`` what replaces the former ones.
+    """
+    was, now = state.values[0].type, new.type
+    for what, before, after in (
+        ("dtype", was.dtype, now.dtype),
+        ("number of dimensions", was.ndim, now.ndim),
+    ):
+        if before != after:
+            raise ValueError(
+                "When compiling the inner function of scan the following error has been "
+                f"encountered: The initial state (`outputs_info` in scan nomenclature) of variable "
+                f"{state.initial} (argument number {k}) has {what} {before}, while the result of "
+                f"the inner function (`fn`) has {what} {after}. This can happen if the inner "
+                "function of scan results in an upcast or downcast: give an initial state of the "
+                "type of the result, or cast the result."
+            )
+    pattern = tuple(a and b for a, b in zip(was.broadcastable, now.broadcastable, strict=True))
+    if pattern != was.broadcastable:
+        row = tensor_type(was.dtype, pattern)
+        wider = [row.make_variable(value.name) for value in state.values]
+        for value, other in zip(state.values, wider, strict=True):
+            stands_for[value] = patternbroadcast(other, was.broadcastable)
+        state.values = wider
+        state.initial = patternbroadcast(state.initial, (False, *pattern))
+    return patternbroadcast(new, pattern)

@@ -1,0 +1,244 @@
+"""Scan: an Op that repeats a step, a graph, and collects what the steps compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opwise.compile.function import function
+from opwise.config import config, thread_flags
+from opwise.graph.apply import Apply
+from opwise.graph.op import Op
+from opwise.graph.traversal import equal_computations, own_copy
+from opwise.loops import derivatives
+from opwise.loops.layout import Layout, Parts, Var, layout_of
+from opwise.loops.run import run
+from opwise.optimizers.shapefeature import inner_shapes
+from opwise.tensor.shape import shape_i_op
+from opwise.tensor.type import TensorType, tensor_type
+
+
+class Scan(Op):
+    """An Op that repeats a step.
+
+    inputs, outputs: the graph of the step, whose inputs are all different variables without an
+    owner. layout: what each of them is, and what the inputs and outputs of the Op are. A sequence
+    has one row for each step; the output of a state has its initial rows first.
+    name: printed in graphs, profiles and messages. truncate_gradient: the number of steps, from
+    the last one back, through which gradients flow; -1 for all. mode: compiles the step (default:
+    the mode of the function around it).
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Var],
+        outputs: Sequence[Var],
+        layout: Layout,
+        name: str | None = None,
+        truncate_gradient: int = -1,
+        mode: Any = None,
+        profile: Any = False,
+        allow_gc: bool | None = None,
+    ) -> None:
+        self.inputs, self.outputs = list(inputs), list(outputs)
+        self.layout = layout
+        self.name = name
+        self.truncate_gradient = truncate_gradient
+        self.mode = mode
+        self.profile = profile
+        self.allow_gc = allow_gc
+        self._inside: tuple[Any, Callable[..., Any]] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        inputs: Parts[Var],
+        outputs: Parts[Var],
+        taps: Sequence[Sequence[int]],
+        **kwargs: Any,
+    ) -> Scan:
+        """Return the Op that repeats a step, in variables of its own.
+
+        inputs, outputs: of the step. taps: of each state, as numbers of steps back. kwargs: of the
+        class.
+        """
+        given, computed = own_copy(inputs.flat(), outputs.flat())
+        return cls(given, computed, layout_of(inputs, taps, outputs), **kwargs)
+
+    def like(
+        self,
+        inputs: Parts[Var],
+        outputs: Parts[Var],
+        taps: Sequence[Sequence[int]],
+        name: str,
+    ) -> Scan:
+        """Return an Op that repeats another step, compiled in the same way; name: what it does."""
+        return self.of(
+            inputs, outputs, taps, name=f"{name}_{self.name or 'scan_fn'}", mode=self.mode,
+            profile=self.profile, allow_gc=self.allow_gc,
+        )  # fmt: skip
+
+    def repeat(self, n_steps: Var, given: Parts[Var]) -> Parts[Var]:
+        """Return the outputs of the loop; given: its inputs."""
+        outputs: list[Var] = self(n_steps, *given.flat(), return_list=True)
+        return self.layout.loop_outputs(outputs)
+
+    @property
+    def step_inputs(self) -> Parts[Var]:
+        """The inputs of the step by part."""
+        return self.layout.step_inputs(self.inputs)
+
+    @property
+    def step_outputs(self) -> Parts[Var]:
+        """The outputs of the step by part."""
+        return self.layout.step_outputs(self.outputs)
+
+    # --- building graphs --------------------------------------------------------------------------
+
+    def make_node(self, n_steps: Var, *inputs: Var) -> Apply:
+        given = self.layout.loop_inputs(inputs)
+        step = self.step_inputs
+        converted = Parts(
+            sequences=[
+                _rows_of(row.type).filter_variable(var)
+                for row, var in zip(step.sequences, given.sequences, strict=True)
+            ],
+            states=[
+                [_rows_of(values[0].type).filter_variable(first)]
+                for values, (first,) in zip(step.states, given.states, strict=True)
+            ],
+            results=[],
+            objects=_filtered(step.objects, given.objects),
+            constants=_filtered(step.constants, given.constants),
+            condition=[],
+        )
+        out = self.step_outputs
+        types = [
+            *(_rows_of(new.type) for (new,) in out.states),
+            *(_rows_of(row.type) for row in out.results),
+            *(new.type for new in out.objects),
+        ]
+        return Apply(self, [n_steps, *converted.flat()], [type_.make_variable() for type_ in types])
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        layout = self.layout
+        n_steps: Var = node.inputs[0]
+        given, shape = layout.loop_inputs(node.inputs[1:]), layout.loop_inputs(shapes[1:])
+        outputs = layout.loop_outputs(node.outputs)
+        states: list[Any] = []
+        for (first,), (out,), before in zip(
+            shape.states, outputs.states, layout.rows_before, strict=True
+        ):
+            count = shape_i_op(0)(out) if layout.until else n_steps + before
+            states.append((count, *first[1:]))
+        varying: list[Any] = [None] * (len(self.inputs) - len(given.constants))
+        rows = inner_shapes(
+            self.inputs,
+            self.step_outputs.results,
+            varying + given.constants,
+            [
+                *(s[1:] for s in shape.sequences),
+                *(
+                    s[1:]
+                    for (s,), taps in zip(shape.states, layout.taps, strict=True)
+                    for _ in taps
+                ),
+                *shape.objects,
+                *shape.constants,
+            ],
+            read=lambda k, d: shape_i_op(d + 1)(outputs.results[k]),
+        )
+        counts = [shape_i_op(0)(out) if layout.until else n_steps for out in outputs.results]
+        results = [(n, *(row or ())) for n, row in zip(counts, rows, strict=True)]
+        return [*states, *results, *([None] * layout.objects)]
+
+    def do_constant_folding(self, node: Apply) -> bool:
+        return False  # its step would be compiled for one call
+
+    # --- running ----------------------------------------------------------------------------------
+
+    def compile_inside(self, node: Apply, mode: Any) -> None:
+        """Compile the step for an Apply of a function with this mode; called by FunctionMaker."""
+        node.tag.inside = self._function(mode)
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        step = getattr(node.tag, "inside", None) or self.fn
+        given = self.layout.loop_inputs(inputs[1:])
+        ranks = [(row.type.dtype, row.type.ndim) for row in self.step_outputs.results]
+        values = run(self.layout, step, int(inputs[0]), given, str(self), ranks)
+        for storage, value in zip(output_storage, values, strict=True):
+            storage[0] = value
+
+    @property
+    def fn(self) -> Callable[..., Any]:
+        """The compiled step, for runs outside a function, such as those on test values."""
+        return self._inside[1] if self._inside is not None else self._function(config.mode)
+
+    def _function(self, mode: Any) -> Callable[..., Any]:
+        """Return the step compiled for a mode; the last one is kept."""
+        mode = self.mode or mode
+        if self._inside is None or self._inside[0] is not mode:
+            with thread_flags(compute_test_value="off", warn_float64="ignore"):
+                compiled = function(
+                    self.inputs, self.outputs, mode=mode, name=str(self), profile=False,
+                    on_unused_input="ignore",
+                )  # fmt: skip
+            compiled.trust_input = True
+            self._inside = mode, compiled
+        return self._inside[1]
+
+    # --- derivatives ------------------------------------------------------------------------------
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        return derivatives.connections(self)
+
+    def L_op(self, inputs: Any, outputs: Any, output_gradients: Any) -> list[Any]:
+        return derivatives.gradients(self, inputs, outputs, output_gradients)
+
+    def R_op(self, inputs: Any, eval_points: Any) -> list[Any]:
+        return derivatives.in_direction(self, inputs, eval_points)
+
+    # --- identity ---------------------------------------------------------------------------------
+
+    def _settings(self) -> tuple[Any, ...]:
+        return (
+            self.layout, self.name, self.truncate_gradient, self.mode, self.profile, self.allow_gc,
+            tuple(var.type for var in self.inputs), tuple(var.type for var in self.outputs),
+        )  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(self) is type(other)
+            and self._settings() == other._settings()
+            and equal_computations(self.outputs, other.outputs, self.inputs, other.inputs)
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._settings()))
+
+    def inner_graph(self, node: Apply) -> tuple[list[Var], dict[Var, Var]]:
+        """Return the outputs of the step, and for each of its inputs that of the loop."""
+        given = self.layout.loop_inputs(node.inputs[1:])
+        step = self.step_inputs
+        inner_to_outer = dict(zip(step.sequences, given.sequences, strict=True))
+        for values, (first,) in zip(step.states, given.states, strict=True):
+            inner_to_outer.update(dict.fromkeys(values, first))
+        inner_to_outer.update(zip(step.objects, given.objects, strict=True))
+        inner_to_outer.update(zip(step.constants, given.constants, strict=True))
+        return self.outputs, inner_to_outer
+
+    def __str__(self) -> str:
+        kind = "while" if self.layout.until else "for"
+        return f"{kind}{{cpu,{self.name or 'scan_fn'}}}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_inside": None}  # compiled again where it is loaded
+
+
+def _rows_of(row: Any) -> TensorType:
+    """Return the type of an array with rows of a type."""
+    return tensor_type(row.dtype, (False, *row.broadcastable))
+
+
+def _filtered(own: Sequence[Var], given: Sequence[Var]) -> list[Var]:
+    return [a.type.filter_variable(b) for a, b in zip(own, given, strict=True)]

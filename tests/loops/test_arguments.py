@@ -1,0 +1,78 @@
+"""Invalid arguments of scan, steps that return something else, and values that do not fit."""
+
+import numpy as np
+import pytest
+
+import opwise.tensor as T
+from opwise import function, shared
+from opwise.errors import MissingInputError
+from opwise.loops import scan, until
+
+pytestmark = pytest.mark.null
+
+V = T.dvector("v")
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "text"),
+    [
+        (lambda: scan(lambda: V), ValueError, "No information about the number of steps"),
+        (lambda: scan(lambda h: h, outputs_info=V, n_steps=T.dscalar()), ValueError,
+         "n_steps must be an int. dtype provided is float64"),
+        (lambda: scan(lambda e: e, T.dscalar("s")), ValueError, "the sequence s has no rows"),
+        (lambda: scan(lambda h: h, outputs_info={"initial": V, "taps": [1]}, n_steps=3), ValueError,
+         "All the tap values must be smaller than 0"),
+        (lambda: scan(lambda h: h, outputs_info={"initial": V, "taps": [-1, -1]}, n_steps=3),
+         ValueError, "All the taps must be different"),
+        (lambda: scan(lambda h: h, outputs_info={"taps": [-1]}, n_steps=3), ValueError,
+         "you need to provide a initial state"),
+        (lambda: scan(lambda h: h, outputs_info={"initial": V[0], "taps": [-2]}, n_steps=3),
+         ValueError, "are rows, one for each step before the first"),
+        (lambda: scan(lambda h: h, outputs_info={"initial": V, "return_steps": 1}, n_steps=3),
+         ValueError, "`return_steps` has been deprecated"),
+        (lambda: scan(lambda e, h: [h, e], V, V[0]), ValueError,
+         "Please provide None as outputs_info"),
+        (lambda: scan(lambda e: 3, V), ValueError, "may only be made of lists, tuples, or"),
+        (lambda: scan(lambda e: ({}, e), V), ValueError, "it is first the outputs"),
+        (lambda: scan(lambda e: (until(e > 0), e), V), ValueError, "it is first the outputs"),
+        (lambda: scan(lambda e: (e, until(T.stack([e, e]) > 0)), V), TypeError,
+         "the condition of until is a scalar"),
+        (lambda: scan(lambda e, h: h + e, V, 1.0), ValueError,
+         "has dtype float32, while the result of the inner function (`fn`) has dtype float64"),
+        (lambda: scan(lambda e, h: T.stack([h, e]), V, V[0]), ValueError,
+         "has number of dimensions 0, while the result"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_a_loop(make, kind, text):
+    with pytest.raises(kind) as raised:
+        make()
+    assert text in str(raised.value)
+
+
+def test_strict_loops_read_only_what_they_are_given():
+    w = shared(2.0, "w")
+    with pytest.raises(MissingInputError, match="ScanOp is missing an input: w"):
+        scan(lambda e: e * w, V, strict=True)
+    out, _ = scan(lambda e, w: e * w, V, non_sequences=w, strict=True)
+    np.testing.assert_array_equal(function([V], out)([1, 2]), [2, 4])
+
+
+def test_values_that_do_not_fit():
+    n, first = T.iscalar("n"), T.dvector("first")
+    cases = [
+        (scan(lambda e, h: h + e, V, T.constant(0.0, dtype="float64"), n_steps=5, name="sums")[0],
+         [V], [[1.0, 2.0]], ValueError,
+         "for{cpu,sums} was asked to run for 5 steps, but sequence 0 has a row for 2 of them"),
+        (scan(lambda h: h, outputs_info=first, n_steps=n)[0], [first, n], [[1.0], -2], IndexError,
+         "was asked to run for a negative number of steps, -2"),
+        (scan(lambda a, b: a + b, outputs_info={"initial": first, "taps": [-2, -1]}, n_steps=3)[0],
+         [first], [[1.0]], ValueError, "needs 2 initial values of state 0, but got 1"),
+        (scan(lambda h: T.concatenate([h, h]), outputs_info=first, n_steps=3)[0], [first], [[1.0]],
+         ValueError, "step 0 of for{cpu,scan_fn} computes a value of shape (2,) for state 0"),
+        (scan(lambda i: T.arange(i), T.arange(n))[0], [n], [3], ValueError,
+         "step 1 of for{cpu,scan_fn} computes a value of shape (1,) for output 0"),
+    ]  # fmt: skip
+    for out, inputs, values, kind, text in cases:
+        with pytest.raises(kind) as raised:
+            function(inputs, out)(*values)
+        assert text in str(raised.value) and "test_arguments.py" in str(raised.value)
