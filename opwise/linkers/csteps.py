@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
@@ -17,7 +20,8 @@ from opwise.scalar.composite import Composite, Instruction
 from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.convert import DeepCopyOp, ScalarFromTensor, TensorFromScalar, ViewOp
-from opwise.tensor.creation import Alloc, AllocEmpty, ARange
+from opwise.tensor.creation import Alloc, AllocEmpty, ARange, Eye, Tri
+from opwise.tensor.diagonal import AllocDiag, ExtractDiag
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
@@ -370,6 +374,35 @@ def arange(node: Apply, kernels: Kernels) -> CStep | None:
     if any(x.type.dtype == "uint64" for x in node.inputs):
         return None  # whose numbers may be larger
     return CStep("arange")
+
+
+# --- diagonals ----------------------------------------------------------------------------------
+
+
+def _diagonals(op: ExtractDiag | AllocDiag) -> tuple[int, int, int] | None:
+    """Return the offset of the diagonals and their axes; None if no matrix has such an offset."""
+    return (op.offset, op.axis1, op.axis2) if abs(op.offset) < 1 << 62 else None
+
+
+@c_lowering(ExtractDiag)
+def extract_diag(node: Apply, kernels: Kernels) -> CStep | None:
+    ints = _diagonals(node.op)
+    return ints and CStep("extract_diag", (*ints, int(node.op.view)))
+
+
+@c_lowering(AllocDiag)
+def alloc_diag(node: Apply, kernels: Kernels) -> CStep | None:
+    ints = _diagonals(node.op)
+    return ints and CStep("alloc_diag", ints)
+
+
+@c_lowering(Eye, Tri)
+def diagonal_matrix(node: Apply, kernels: Kernels) -> CStep | None:
+    out = node.outputs[0]
+    if not plain(out):
+        return None
+    one = int.from_bytes(np.ones((), out.type.dtype).tobytes(), sys.byteorder)
+    return CStep("diagonal_matrix", (int(isinstance(node.op, Tri)), one))
 
 
 # --- softmax and cross entropy ------------------------------------------------------------------

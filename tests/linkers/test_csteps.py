@@ -19,6 +19,7 @@ from opwise.scalar.op import OPS
 from opwise.tensor import blas
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar, deep_copy_op, view_op
 from opwise.tensor.creation import alloc_empty
+from opwise.tensor.diagonal import AllocDiag, ExtractDiag
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.random import mrg
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
@@ -304,6 +305,50 @@ def join_columns(dtype):
 def arange(dtype):
     a, b, c = (var("int64", 0) for _ in range(3))
     return [a, b, c], [T.arange(a, b, c), T.arange(b)]
+
+
+# --- diagonals ----------------------------------------------------------------------------------
+
+
+@case("extract_diag", [(3, 5)], [(5, 3)], [(0, 4)], [(1, 1)], dtypes=NUMBERS + WIDE)
+def extract_diag(dtype):
+    x = var(dtype, 2)
+    made = [ExtractDiag(k, view=view) for k in (0, 1, -2, 7, -7) for view in (False, True)]
+    return [x], [op(y) for op in made for y in (x, x.T[::-1])]
+
+
+@case("extract_diag", [(2, 4, 3)], [(0, 4, 3)], [(2, 0, 3)], name="extract_diag of three axes")
+def extract_diag_3(dtype):
+    x = var(dtype, 3)
+    ends = [(*axes, view) for axes in ((0, 1), (2, 1), (0, 2)) for view in (False, True)]
+    return [x], [ExtractDiag(k, *end)(x) for k in (0, 1, -1) for end in ends]
+
+
+@case("alloc_diag", [(3,)], [(0,)], [(1,)], dtypes=NUMBERS + WIDE)
+def alloc_diag(dtype):
+    x = var(dtype, 1)
+    return [x], [AllocDiag(k)(y) for k in (0, 2, -1) for y in (x, x[::-1])]
+
+
+@case("alloc_diag", [(2, 3)], [(0, 3)], [(2, 0)], name="alloc_diag of three axes")
+def alloc_diag_3(dtype):
+    x = var(dtype, 2)
+    return [x], [AllocDiag(k, *axes)(x) for k in (0, -1) for axes in ((0, 1), (2, 0), (1, 2))]
+
+
+def _sizes_and_offsets(dtype):
+    last = np.iinfo("int64")
+    for sizes in (
+        (3, 4, 0), (4, 3, 1), (4, 3, -2), (0, 3, 0), (3, 0, 0), (3, 3, 9), (3, 3, -9), (1, 1, 0),
+        (2, 3, last.max), (2, 3, last.min), (3, 5, 4), (5, 3, -4), (3, 5, 5),
+    ):  # fmt: skip
+        yield [np.array(n, "int64") for n in sizes]
+
+
+@case("diagonal_matrix", dtypes=NUMBERS, make=_sizes_and_offsets)
+def diagonal_matrix(dtype):
+    n, m, k = (var("int64", 0) for _ in range(3))
+    return [n, m, k], [T.eye(n, m, k, dtype), T.tri(n, m, k, dtype)]
 
 
 # --- reductions ---------------------------------------------------------------------------------
@@ -833,6 +878,8 @@ def _failures():
         "max of a map": ([x], MapReduce(OPS["neg"], CAReduce(OPS["maximum"], 1))(x),
                          [np.ones((3, 0))], ValueError, "zero-size on axis 1"),
         "arange": ([n], T.arange(0, 5, n), [np.array(0)], ZeroDivisionError, "the step is zero"),
+        "diagonal_matrix": ([n], T.eye(3, n), [np.array(-2)], ValueError,
+                            r"negative dimensions are not allowed \(got -2\)"),
         "rebroadcast": ([x], T.addbroadcast(x, 0), [m], ValueError,
                         r"Dimension 0 in Rebroadcast's input was supposed to be 1 \(got 3"),
     }  # fmt: skip
