@@ -17,7 +17,12 @@ from opwise.linkers.lowering import AnyStep, CStep, c_lowering, plain
 from opwise.linkers.userops import reduction
 from opwise.scalar import csource
 from opwise.scalar.composite import Composite, Instruction
-from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
+from opwise.tensor.advanced_subtensor import (
+    AdvancedIncSubtensor,
+    AdvancedIncSubtensor1,
+    AdvancedSubtensor,
+    AdvancedSubtensor1,
+)
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.convert import DeepCopyOp, ScalarFromTensor, TensorFromScalar, ViewOp
 from opwise.tensor.creation import Alloc, AllocEmpty, ARange, Eye, Tri
@@ -354,6 +359,27 @@ def inc_rows(node: Apply, kernels: Kernels) -> CStep | None:
     if adder is None or not _integers(node.inputs[2:]):
         return None
     return CStep("inc_rows", (int(node.op.inplace), adder))
+
+
+def _one_part_each(indices: Sequence[Variable]) -> bool:
+    """Return whether indices are vectors and numbers that select a row of parts together."""
+    return _integers(indices) and max(i.type.ndim for i in indices) == 1
+
+
+@c_lowering(AdvancedSubtensor)
+def take_parts(node: Apply, kernels: Kernels) -> CStep | None:
+    return CStep("take_parts") if _one_part_each(node.inputs[1:]) else None
+
+
+@c_lowering(AdvancedIncSubtensor)
+def inc_parts(node: Apply, kernels: Kernels) -> CStep | None:
+    x, y, *indices = node.inputs
+    adder = _adder(node)
+    if adder is None or not _one_part_each(indices):
+        return None
+    if y.type.ndim > x.type.ndim - len(indices) + 1:
+        return None  # numpy drops dimensions of length 1 from the front
+    return CStep("inc_parts", (int(node.op.inplace), adder))
 
 
 @c_lowering(Join)
