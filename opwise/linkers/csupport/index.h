@@ -94,10 +94,16 @@ static int ow_inc_subtensor_run(ow_step *s)
 static int ow_row_index(ow_step *s, const ow_slot *index, int64_t k, int axis, int64_t rows,
                         int64_t *row)
 {
-    ow_slot item = *index;
-    item.data = index->data + k * index->strides[0];
-    /* numpy takes the bits of a uint64 for those of a signed number here */
-    int64_t i = item.itemsize == 8 ? *(int64_t *)item.data : ow_int(&item), at = i < 0 ? i + rows : i;
+    char *data = index->data + k * index->strides[0];
+    int64_t i;
+    if (index->itemsize == 8)
+        i = *(int64_t *)data;  /* numpy takes the bits of a uint64 for those of a signed number */
+    else {
+        ow_slot item = *index;
+        item.data = data;
+        i = ow_int(&item);
+    }
+    const int64_t at = i < 0 ? i + rows : i;
     if (at < 0 || at >= rows)
         return OW_FAIL(s, OW_INDEX_ERROR,
                        "index out of bounds: index %lld is out of bounds for axis %d with size %lld",
@@ -263,6 +269,20 @@ static int ow_take_parts_run(ow_step *s)
     return OW_OK;
 }
 
+/* As ow_put, without a walk for a single number. */
+static inline void ow_put_part(ow_slot *to, ow_slot *from, int64_t adder)
+{
+    if (to->ndim)
+        ow_put(to, from, adder);
+    else if (adder < 0)
+        memcpy(to->data, from->data, (size_t)to->itemsize);
+    else {
+        char *p[2] = {to->data, from->data};
+        const int64_t st[2] = {to->itemsize, to->itemsize};
+        ow_adders[adder].fn(NULL, p, st, 1);
+    }
+}
+
 /* in: x, y, indices. ints: overwrite, adder or -1 to set */
 static int ow_inc_parts_prep(ow_step *s) { return ow_accumulator(s); }
 
@@ -279,11 +299,12 @@ static int ow_inc_parts_run(ow_step *s)
         return rc;
     ow_accumulator_copy(s);
     ow_part_layout(s, &to, z, 2);
+    ow_row(&from, &y, 0);
     const double ns = OW_ROW_NS * (s->nin - 2) + OW_COPY_NS * (double)ow_size(&to);
     for (int64_t k = 0; k < n && !ow_stops(&left, ns); k++) {
         ow_find_part(s, &to.data, z, 2, k);
-        ow_row(&from, &y, y.shape[0] == 1 ? 0 : k);
-        ow_put(&to, &from, s->ints[1]);
+        from.data = y.data + (y.shape[0] == 1 ? 0 : k) * y.strides[0];
+        ow_put_part(&to, &from, s->ints[1]);
     }
     return OW_OK;
 }
