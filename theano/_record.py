@@ -4,9 +4,8 @@ that opwise lacks. ``tests/legacy/record_names.py`` writes it and describes its 
 
 from __future__ import annotations
 
-import json
+import os
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 #: the releases, oldest first, by the digit that stands for each in the record
@@ -39,7 +38,11 @@ class Recorded(NamedTuple):
 @cache
 def modules() -> dict[str, dict[str, str]]:
     """Return {dotted name of a module: {group: its names}}, as the record has them."""
-    return json.loads(Path(__file__).with_name("_recorded.json").read_text(encoding="utf-8"))
+    import json  # few programs ask for a name that opwise lacks
+
+    path = os.path.join(os.path.dirname(__file__), "_recorded.json")
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
 
 
 @cache

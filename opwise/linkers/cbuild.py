@@ -11,7 +11,6 @@ import hashlib
 import itertools
 import os
 import platform
-import shutil
 import sys
 import threading
 import time
@@ -95,6 +94,8 @@ class BuildReport:
 
 @cache
 def _find(command: str) -> str | None:
+    import shutil  # it imports three compressors, and only compiling needs it
+
     return shutil.which(command)
 
 

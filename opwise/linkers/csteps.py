@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
@@ -14,10 +17,16 @@ from opwise.linkers.lowering import AnyStep, CStep, c_lowering, plain
 from opwise.linkers.userops import reduction
 from opwise.scalar import csource
 from opwise.scalar.composite import Composite, Instruction
-from opwise.tensor.advanced_subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
+from opwise.tensor.advanced_subtensor import (
+    AdvancedIncSubtensor,
+    AdvancedIncSubtensor1,
+    AdvancedSubtensor,
+    AdvancedSubtensor1,
+)
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.convert import DeepCopyOp, ScalarFromTensor, TensorFromScalar, ViewOp
-from opwise.tensor.creation import Alloc, AllocEmpty, ARange
+from opwise.tensor.creation import Alloc, AllocEmpty, ARange, Eye, Tri
+from opwise.tensor.diagonal import AllocDiag, ExtractDiag
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
@@ -352,6 +361,27 @@ def inc_rows(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("inc_rows", (int(node.op.inplace), adder))
 
 
+def _one_part_each(indices: Sequence[Variable]) -> bool:
+    """Return whether indices are vectors and numbers that select a row of parts together."""
+    return _integers(indices) and max(i.type.ndim for i in indices) == 1
+
+
+@c_lowering(AdvancedSubtensor)
+def take_parts(node: Apply, kernels: Kernels) -> CStep | None:
+    return CStep("take_parts") if _one_part_each(node.inputs[1:]) else None
+
+
+@c_lowering(AdvancedIncSubtensor)
+def inc_parts(node: Apply, kernels: Kernels) -> CStep | None:
+    x, y, *indices = node.inputs
+    adder = _adder(node)
+    if adder is None or not _one_part_each(indices):
+        return None
+    if y.type.ndim > x.type.ndim - len(indices) + 1:
+        return None  # numpy drops dimensions of length 1 from the front
+    return CStep("inc_parts", (int(node.op.inplace), adder))
+
+
 @c_lowering(Join)
 def join(node: Apply, kernels: Kernels) -> CStep | None:
     axis, *tensors = node.inputs
@@ -370,6 +400,35 @@ def arange(node: Apply, kernels: Kernels) -> CStep | None:
     if any(x.type.dtype == "uint64" for x in node.inputs):
         return None  # whose numbers may be larger
     return CStep("arange")
+
+
+# --- diagonals ----------------------------------------------------------------------------------
+
+
+def _diagonals(op: ExtractDiag | AllocDiag) -> tuple[int, int, int] | None:
+    """Return the offset of the diagonals and their axes; None if no matrix has such an offset."""
+    return (op.offset, op.axis1, op.axis2) if abs(op.offset) < 1 << 62 else None
+
+
+@c_lowering(ExtractDiag)
+def extract_diag(node: Apply, kernels: Kernels) -> CStep | None:
+    ints = _diagonals(node.op)
+    return ints and CStep("extract_diag", (*ints, int(node.op.view)))
+
+
+@c_lowering(AllocDiag)
+def alloc_diag(node: Apply, kernels: Kernels) -> CStep | None:
+    ints = _diagonals(node.op)
+    return ints and CStep("alloc_diag", ints)
+
+
+@c_lowering(Eye, Tri)
+def diagonal_matrix(node: Apply, kernels: Kernels) -> CStep | None:
+    out = node.outputs[0]
+    if not plain(out):
+        return None
+    one = int.from_bytes(np.ones((), out.type.dtype).tobytes(), sys.byteorder)
+    return CStep("diagonal_matrix", (int(isinstance(node.op, Tri)), one))
 
 
 # --- softmax and cross entropy ------------------------------------------------------------------

@@ -26,7 +26,7 @@ from opwise.optimizers.database import (
     TopoDB,
 )
 from opwise.optimizers.merge import MergeOptimizer
-from opwise.optimizers.passes import OptimizationProfile, SeqOptimizer, run_pass
+from opwise.optimizers.passes import OptimizationProfile, Optimizer, SeqOptimizer, run_pass
 from opwise.optimizers.rule import declarations
 
 
@@ -54,6 +54,18 @@ class Stage:
     within: str | None = None
     #: whether the rules are tried on the Applys that they make
     new_trees: bool = True
+    #: whether the import string is resolved when a graph goes through the stage, not before
+    imported_late: bool = False
+
+
+class ImportedLate(Optimizer):
+    """A pass of a class that is imported when a graph first goes through it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        _import(self.path)().apply(fgraph)
 
 
 PIPELINE = [
@@ -152,7 +164,7 @@ PIPELINE = [
           "fast_run inplace", "Advances the states of random streams in place."),
     Stage("merge3", 100, "merge", "fast_run merge", "Merges Applys that have become equal."),
     Stage("place_on_device", 101, "opwise.gpu.placement.rewrite:PlaceOnDevice", "gpu",
-          "Divides Applys between host and device, and inserts transfers."),
+          "Divides Applys between host and device, and inserts transfers.", imported_late=True),
 ]  # fmt: skip
 
 #: the modules that define rules; the rules of a stage are tried in this order
@@ -195,6 +207,8 @@ def _make(stage):
         return TopoDB(LocalGroupDB())
     if stage.kind in ("in_to_out", "out_to_in"):
         return TopoDB(LocalGroupDB(), order=stage.kind, ignore_newtrees=not stage.new_trees)
+    if stage.imported_late:
+        return ImportedLate(stage.kind)
     found = _import(stage.kind)
     return found() if isinstance(found, type) else found
 

@@ -17,8 +17,14 @@ from opwise.linkers.lowering import C_DTYPES
 from opwise.modes.mode import Mode
 from opwise.scalar.op import OPS
 from opwise.tensor import blas
+from opwise.tensor.advanced_subtensor import (
+    AdvancedSubtensor,
+    advanced_inc_subtensor,
+    advanced_set_subtensor,
+)
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar, deep_copy_op, view_op
 from opwise.tensor.creation import alloc_empty
+from opwise.tensor.diagonal import AllocDiag, ExtractDiag
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.random import mrg
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
@@ -286,6 +292,48 @@ def inc_rows_broadcasts(dtype):
     return [x, y, i], [T.inc_subtensor(x[i], y), T.inc_subtensor(x[i], y[0])]
 
 
+_PLACES = [((4,), "int64", -3, 3), ((4,), "int8", -5, 5)]
+_ONE_PLACE = [((1,), "int64", -3, 3), ((4,), "int8", -5, 5)]
+_NO_PLACES = [((0,), "int64"), ((0,), "int8")]
+
+
+@case("take_parts", [(3, 5), *_PLACES], [(3, 5), *_ONE_PLACE], [(3, 5), *_NO_PLACES],
+      dtypes=NUMBERS + WIDE)  # fmt: skip
+def take_parts(dtype):
+    x, i, j = var(dtype, 2), var("int64", 1), var("int8", 1)
+    return [x, i, j], [AdvancedSubtensor()(y, i, j) for y in (x, x[::-1, ::-1])]
+
+
+@case("take_parts", [(3, 5, 0), *_PLACES], dtypes=("float32",))
+def take_empty_rows_of_pages(dtype):
+    x, i, j = var(dtype, 3), var("int64", 1), var("int8", 1)
+    return [x, i, j], [AdvancedSubtensor()(x, i, j)]
+
+
+@case("take_parts", [(3, 5, 2), *_PLACES], dtypes=("float32", "int16"))
+def take_rows_of_pages(dtype):
+    x, i, j = var(dtype, 3), var("int64", 1), var("int8", 1)
+    get = AdvancedSubtensor()
+    return [x, i, j], [get(x, i, j), get(x[:, :, ::-1], i, j), get(x, i, 1),
+                       get(x, 0, i), get(x, i, i, 0), get(x, i)]  # fmt: skip
+
+
+@case("inc_parts", [(3, 5), (4,), *_PLACES], [(3, 5), (1,), *_ONE_PLACE],
+      [(3, 5), (0,), *_NO_PLACES], dtypes=INC)  # fmt: skip
+def inc_parts(dtype):
+    x, y, i, j = var(dtype, 2), var(dtype, 1), var("int64", 1), var("int8", 1)
+    return [x, y, i, j], [op(z, y, i, j) for op in (advanced_inc_subtensor, advanced_set_subtensor)
+                          for z in (x, x[::-1, ::-1])]  # fmt: skip
+
+
+@case("inc_parts", [(3, 5, 2), (4, 2), *_PLACES], [(3, 5, 2), (1, 2), *_PLACES],
+      dtypes=("float64", "int32"))  # fmt: skip
+def inc_rows_of_pages(dtype):
+    x, y, i, j = var(dtype, 3), var(dtype, 2), var("int64", 1), var("int8", 1)
+    return [x, y, i, j], [op(x, *more) for op in (advanced_inc_subtensor, advanced_set_subtensor)
+                          for more in ((y, i, j), (y[0], i, 1), (y[0, 0], i, i % 2))]  # fmt: skip
+
+
 @case("join", [(2, 3), (4, 3)], [(0, 3), (1, 3)], [(0, 0), (0, 0)], dtypes=NUMBERS + WIDE)
 def join_rows(dtype):
     x, y = var(dtype, 2), var(dtype, 2)
@@ -304,6 +352,50 @@ def join_columns(dtype):
 def arange(dtype):
     a, b, c = (var("int64", 0) for _ in range(3))
     return [a, b, c], [T.arange(a, b, c), T.arange(b)]
+
+
+# --- diagonals ----------------------------------------------------------------------------------
+
+
+@case("extract_diag", [(3, 5)], [(5, 3)], [(0, 4)], [(1, 1)], dtypes=NUMBERS + WIDE)
+def extract_diag(dtype):
+    x = var(dtype, 2)
+    made = [ExtractDiag(k, view=view) for k in (0, 1, -2, 7, -7) for view in (False, True)]
+    return [x], [op(y) for op in made for y in (x, x.T[::-1])]
+
+
+@case("extract_diag", [(2, 4, 3)], [(0, 4, 3)], [(2, 0, 3)], name="extract_diag of three axes")
+def extract_diag_3(dtype):
+    x = var(dtype, 3)
+    ends = [(*axes, view) for axes in ((0, 1), (2, 1), (0, 2)) for view in (False, True)]
+    return [x], [ExtractDiag(k, *end)(x) for k in (0, 1, -1) for end in ends]
+
+
+@case("alloc_diag", [(3,)], [(0,)], [(1,)], dtypes=NUMBERS + WIDE)
+def alloc_diag(dtype):
+    x = var(dtype, 1)
+    return [x], [AllocDiag(k)(y) for k in (0, 2, -1) for y in (x, x[::-1])]
+
+
+@case("alloc_diag", [(2, 3)], [(0, 3)], [(2, 0)], name="alloc_diag of three axes")
+def alloc_diag_3(dtype):
+    x = var(dtype, 2)
+    return [x], [AllocDiag(k, *axes)(x) for k in (0, -1) for axes in ((0, 1), (2, 0), (1, 2))]
+
+
+def _sizes_and_offsets(dtype):
+    last = np.iinfo("int64")
+    for sizes in (
+        (3, 4, 0), (4, 3, 1), (4, 3, -2), (0, 3, 0), (3, 0, 0), (3, 3, 9), (3, 3, -9), (1, 1, 0),
+        (2, 3, last.max), (2, 3, last.min), (3, 5, 4), (5, 3, -4), (3, 5, 5),
+    ):  # fmt: skip
+        yield [np.array(n, "int64") for n in sizes]
+
+
+@case("diagonal_matrix", dtypes=NUMBERS, make=_sizes_and_offsets)
+def diagonal_matrix(dtype):
+    n, m, k = (var("int64", 0) for _ in range(3))
+    return [n, m, k], [T.eye(n, m, k, dtype), T.tri(n, m, k, dtype)]
 
 
 # --- reductions ---------------------------------------------------------------------------------
@@ -782,7 +874,7 @@ def test_long_sums_round_little(run_with, dtype):
 def _failures():
     x, y = var("float64", 2), var("float64", 2)
     v, n = var("float64", 1), var("int64", 0)
-    i = var("int64", 1)
+    i, j = var("int64", 1), var("int64", 1)
     m = np.ones((3, 4))
     return {
         "elemwise": ([x, y], x + y, [m, np.ones((4, 4))], ValueError,
@@ -833,6 +925,17 @@ def _failures():
         "max of a map": ([x], MapReduce(OPS["neg"], CAReduce(OPS["maximum"], 1))(x),
                          [np.ones((3, 0))], ValueError, "zero-size on axis 1"),
         "arange": ([n], T.arange(0, 5, n), [np.array(0)], ZeroDivisionError, "the step is zero"),
+        "diagonal_matrix": ([n], T.eye(3, n), [np.array(-2)], ValueError,
+                            r"negative dimensions are not allowed \(got -2\)"),
+        "take_parts": ([x, i, j], AdvancedSubtensor()(x, i, j),
+                       [m, np.array([0, 3]), np.array([1])],
+                       IndexError, "index 3 is out of bounds for axis 0 with size 3"),
+        "take_parts of other lengths": (
+            [x, i, j], AdvancedSubtensor()(x, i, j), [m, np.array([0, 1, 2]), np.array([1, 0])],
+            IndexError, r"could not be broadcast together with shapes \(3,\) \(2,\)"),
+        "inc_parts": ([x, v, i, j], advanced_inc_subtensor(x, v, i, j),
+                      [m, np.ones(2), np.array([0, 1]), np.array([0, -9])],
+                      IndexError, "index -9 is out of bounds for axis 1"),
         "rebroadcast": ([x], T.addbroadcast(x, 0), [m], ValueError,
                         r"Dimension 0 in Rebroadcast's input was supposed to be 1 \(got 3"),
     }  # fmt: skip

@@ -91,16 +91,23 @@ static int ow_inc_subtensor_run(ow_step *s)
 
 /* --- rows by a vector of indices --------------------------------------------------------------- */
 
-static int ow_row_index(ow_step *s, const ow_slot *index, int64_t k, int64_t rows, int64_t *row)
+static int ow_row_index(ow_step *s, const ow_slot *index, int64_t k, int axis, int64_t rows,
+                        int64_t *row)
 {
-    ow_slot item = *index;
-    item.data = index->data + k * index->strides[0];
-    /* numpy takes the bits of a uint64 for those of a signed number here */
-    int64_t i = item.itemsize == 8 ? *(int64_t *)item.data : ow_int(&item), at = i < 0 ? i + rows : i;
+    char *data = index->data + k * index->strides[0];
+    int64_t i;
+    if (index->itemsize == 8)
+        i = *(int64_t *)data;  /* numpy takes the bits of a uint64 for those of a signed number */
+    else {
+        ow_slot item = *index;
+        item.data = data;
+        i = ow_int(&item);
+    }
+    const int64_t at = i < 0 ? i + rows : i;
     if (at < 0 || at >= rows)
         return OW_FAIL(s, OW_INDEX_ERROR,
-                       "index out of bounds: index %lld is out of bounds for axis 0 with size %lld",
-                       (long long)i, (long long)rows);
+                       "index out of bounds: index %lld is out of bounds for axis %d with size %lld",
+                       (long long)i, axis, (long long)rows);
     *row = at;
     return OW_OK;
 }
@@ -139,7 +146,7 @@ static int ow_take_rows_run(ow_step *s)
     const double ns = OW_ROW_NS + OW_COPY_NS * (double)ow_size(&from);
     double left = OW_LONGEST_CHUNK_NS;
     for (int64_t k = 0; k < n && !ow_stops(&left, ns); k++) {
-        int rc = ow_row_index(s, index, k, x->shape[0], &row);
+        int rc = ow_row_index(s, index, k, 0, x->shape[0], &row);
         if (rc)
             return rc;
         if (whole)
@@ -164,17 +171,140 @@ static int ow_inc_rows_run(ow_step *s)
     int rc = ow_broadcast(s, &y, &wanted);
     double left = OW_LONGEST_CHUNK_NS;
     for (int64_t k = 0; k < n && !rc && !ow_stops(&left, OW_ROW_NS); k++)
-        rc = ow_row_index(s, index, k, z->shape[0], &row);
+        rc = ow_row_index(s, index, k, 0, z->shape[0], &row);
     if (rc)
         return rc;
     ow_accumulator_copy(s);
     ow_row(&to, z, 0);
     const double ns = OW_ROW_NS + OW_COPY_NS * (double)ow_size(&to);
     for (int64_t k = 0; k < n && !ow_stops(&left, ns); k++) {
-        ow_row_index(s, index, k, z->shape[0], &row);
+        ow_row_index(s, index, k, 0, z->shape[0], &row);
         ow_row(&to, z, row);
         ow_row(&from, &y, y.shape[0] == 1 ? 0 : k);
         ow_put(&to, &from, s->ints[1]);
+    }
+    return OW_OK;
+}
+
+/* --- parts by several indices -------------------------------------------------------------------
+ * The inputs from `first` on are vectors or numbers of one length, or of length 1: an index for each
+ * of the first dimensions of x. */
+
+/* Let `parts` have the shape of the parts of `x`, one after the other. */
+static int ow_parts_shape(ow_step *s, ow_slot *parts, const ow_slot *x, int first)
+{
+    const int used = s->nin - first;
+    int64_t n = 1;
+    for (int i = first; i < s->nin; i++) {
+        const int64_t length = s->in[i]->ndim ? s->in[i]->shape[0] : 1;
+        if (length != 1 && n != 1 && length != n)
+            return OW_FAIL(s, OW_INDEX_ERROR,
+                           "shape mismatch: indexing arrays could not be broadcast together with "
+                           "shapes (%lld,) (%lld,)",
+                           (long long)n, (long long)length);
+        n = length == 1 ? n : length;
+    }
+    parts->ndim = x->ndim - used + 1;
+    parts->shape[0] = n;
+    for (int d = used; d < x->ndim; d++)
+        parts->shape[d - used + 1] = x->shape[d];
+    return OW_OK;
+}
+
+/* Let `part` have the shape and the strides of a part of `x`. */
+static void ow_part_layout(const ow_step *s, ow_slot *part, const ow_slot *x, int first)
+{
+    const int used = s->nin - first;
+    *part = *x;
+    part->ndim = x->ndim - used;
+    for (int d = 0; d < part->ndim; d++) {
+        part->shape[d] = x->shape[d + used];
+        part->strides[d] = x->strides[d + used];
+    }
+}
+
+/* Let `data` be where part `k` of `x` begins. */
+static int ow_find_part(ow_step *s, char **data, const ow_slot *x, int first, int64_t k)
+{
+    char *at = x->data;
+    for (int d = 0; d < s->nin - first; d++) {
+        const ow_slot *index = s->in[first + d];
+        const int64_t entry = index->ndim && index->shape[0] > 1 ? k : 0;
+        int64_t i;
+        int rc = ow_row_index(s, index, entry, d, x->shape[d], &i);
+        if (rc)
+            return rc;
+        at = ow_at(at, i, x->strides[d]);
+    }
+    *data = at;
+    return OW_OK;
+}
+
+/* in: x, indices */
+static int ow_take_parts_prep(ow_step *s)
+{
+    int rc = ow_parts_shape(s, s->out[0], s->in[0], 1);
+    return rc ? rc : ow_ensure(s, s->out[0]);
+}
+
+static int ow_take_parts_run(ow_step *s)
+{
+    ow_slot *x = s->in[0], *z = s->out[0], from, to;
+    ow_part_layout(s, &from, x, 1);
+    ow_row(&to, z, 0);
+    const int whole = ow_is_c_contiguous(&from);
+    const int64_t bytes = ow_size(&from) * x->itemsize, n = z->shape[0];
+    const double ns = OW_ROW_NS * (s->nin - 1) + OW_COPY_NS * (double)ow_size(&from);
+    double left = OW_LONGEST_CHUNK_NS;
+    for (int64_t k = 0; k < n && !ow_stops(&left, ns); k++) {
+        int rc = ow_find_part(s, &from.data, x, 1, k);
+        if (rc)
+            return rc;
+        to.data = z->data + k * z->strides[0];
+        if (whole)
+            memcpy(to.data, from.data, (size_t)bytes);
+        else
+            ow_copy(&to, &from);
+    }
+    return OW_OK;
+}
+
+/* As ow_put, without a walk for a single number. */
+static inline void ow_put_part(ow_slot *to, ow_slot *from, int64_t adder)
+{
+    if (to->ndim)
+        ow_put(to, from, adder);
+    else if (adder < 0)
+        memcpy(to->data, from->data, (size_t)to->itemsize);
+    else {
+        char *p[2] = {to->data, from->data};
+        const int64_t st[2] = {to->itemsize, to->itemsize};
+        ow_adders[adder].fn(NULL, p, st, 1);
+    }
+}
+
+/* in: x, y, indices. ints: overwrite, adder or -1 to set */
+static int ow_inc_parts_prep(ow_step *s) { return ow_accumulator(s); }
+
+static int ow_inc_parts_run(ow_step *s)
+{
+    ow_slot *z = s->out[0], to, from, y = *s->in[1], wanted = *z;
+    int rc = ow_parts_shape(s, &wanted, z, 2);
+    rc = rc ? rc : ow_broadcast(s, &y, &wanted);
+    const int64_t n = wanted.shape[0];
+    double left = OW_LONGEST_CHUNK_NS;
+    for (int64_t k = 0; k < n && !rc && !ow_stops(&left, OW_ROW_NS * (s->nin - 2)); k++)
+        rc = ow_find_part(s, &to.data, z, 2, k);
+    if (rc)
+        return rc;
+    ow_accumulator_copy(s);
+    ow_part_layout(s, &to, z, 2);
+    ow_row(&from, &y, 0);
+    const double ns = OW_ROW_NS * (s->nin - 2) + OW_COPY_NS * (double)ow_size(&to);
+    for (int64_t k = 0; k < n && !ow_stops(&left, ns); k++) {
+        ow_find_part(s, &to.data, z, 2, k);
+        from.data = y.data + (y.shape[0] == 1 ? 0 : k) * y.strides[0];
+        ow_put_part(&to, &from, s->ints[1]);
     }
     return OW_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "blas.h"
 #include "ctc.h"
+#include "diagonal.h"
 #include "elemwise.h"
 #include "index.h"
 #include "lapack.h"
@@ -43,7 +44,12 @@ static const ow_kind ow_kinds[] = {
     {"inc_subtensor", ow_inc_subtensor_prep, ow_inc_subtensor_run, OW_STATIC | OW_CHECKED},
     {"take_rows", ow_take_rows_prep, ow_take_rows_run, OW_STATIC},
     {"inc_rows", ow_inc_rows_prep, ow_inc_rows_run, OW_STATIC | OW_CHECKED},
+    {"take_parts", ow_take_parts_prep, ow_take_parts_run, OW_STATIC},
+    {"inc_parts", ow_inc_parts_prep, ow_inc_parts_run, OW_STATIC | OW_CHECKED},
     {"join", ow_join_prep, ow_join_run, OW_STATIC | OW_TOTAL},
+    {"extract_diag", ow_extract_diag_prep, ow_extract_diag_run, OW_STATIC | OW_TOTAL},
+    {"alloc_diag", ow_alloc_diag_prep, ow_alloc_diag_run, OW_STATIC | OW_TOTAL},
+    {"diagonal_matrix", ow_diagonal_matrix_prep, ow_diagonal_matrix_run, 0},
     {"arange", ow_arange_prep, ow_arange_run, 0},
     {"dot", ow_dot_prep, ow_dot_run, OW_STATIC | OW_TOTAL},
     {"dot22", ow_dot22_prep, ow_dot22_run, OW_STATIC | OW_TOTAL},
