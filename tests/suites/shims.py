@@ -12,6 +12,7 @@ import collections
 import collections.abc
 import contextlib
 import fractions
+import functools
 import importlib.machinery
 import importlib.util
 import inspect
@@ -71,6 +72,18 @@ INTERNALS = {
 }
 
 
+def _takes_generators(stack):
+    """Return a function of numpy that stacks arrays and takes generators, as before numpy 1.24."""
+
+    @functools.wraps(stack)
+    def taking_generators(arrays, *args, **kwargs):
+        if inspect.isgenerator(arrays):
+            arrays = list(arrays)
+        return stack(arrays, *args, **kwargs)
+
+    return taking_generators
+
+
 class _KnownFailure(Exception):
     """``KnownFailureTest`` of numpy's plugins for nose: the test is skipped."""
 
@@ -91,6 +104,8 @@ def _restore():
     if not hasattr(time, "clock"):
         time.clock = time.perf_counter
     fractions.gcd = math.gcd
+    for name in ("vstack", "hstack"):
+        setattr(np, name, _takes_generators(getattr(np, name)))
     noseclasses = types.ModuleType("numpy.testing.noseclasses")
     noseclasses.KnownFailureTest = _KnownFailure
     sys.modules[noseclasses.__name__] = noseclasses
@@ -174,6 +189,22 @@ def _reason(report):
         return str(report.longrepr[2])[:300]
     lines = [line for line in str(report.longrepr).splitlines() if line.startswith("E ")]
     return (lines[-1] if lines else str(report.longrepr))[-300:]
+
+
+def pytest_pycollect_makeitem(collector, name, obj):
+    """Give a class that a function of another module has made the module that holds it.
+
+    nose did so, and such classes look themselves up by their names.
+    """
+    if isinstance(obj, type) and not hasattr(sys.modules[obj.__module__], obj.__name__):
+        obj.__module__ = collector.module.__name__
+
+
+def pytest_runtest_setup(item):
+    """Call ``setUp`` of a class that is no TestCase, as nose did."""
+    cls = getattr(item, "cls", None)
+    if cls is not None and not issubclass(cls, unittest.TestCase) and hasattr(cls, "setUp"):
+        item.instance.setUp()
 
 
 @pytest.hookimpl(wrapper=True)
