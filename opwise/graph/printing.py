@@ -159,7 +159,7 @@ def _graph_of(item: Any) -> tuple[FunctionGraph | None, Any, Any]:
     fgraph = getattr(getattr(item, "maker", None), "fgraph", None)
     if fgraph is None:
         return None, None, None
-    storage_map = getattr(getattr(item, "fn", None), "storage_map", None)
+    storage_map = getattr(getattr(item, "linked", None), "storage_map", None)
     return fgraph, storage_map, getattr(item, "profile", None)
 
 

@@ -212,7 +212,7 @@ def function(toy, leaves):
     fgraph = FunctionGraph([x], [toy("k")(e, s), e], clone=False)
     storage_map = {x: ["value of x"], e: [None]}
     return SimpleNamespace(
-        maker=SimpleNamespace(fgraph=fgraph), fn=SimpleNamespace(storage_map=storage_map)
+        maker=SimpleNamespace(fgraph=fgraph), linked=SimpleNamespace(storage_map=storage_map)
     )
 
 
