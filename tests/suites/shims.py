@@ -44,7 +44,7 @@ class _Cast:
 NUMPY = {
     "int": builtins.int, "float": builtins.float, "complex": builtins.complex,
     "object": builtins.object, "str": builtins.str, "float_": np.float64,
-    "complex_": np.complex128, "unicode_": np.str_, "Inf": np.inf, "Infinity": np.inf,
+    "complex_": np.complex128, "unicode_": np.str_, "string_": np.bytes_, "Inf": np.inf, "Infinity": np.inf,
     "infty": np.inf, "NaN": np.nan, "product": np.prod, "cumproduct": np.cumprod,
     "alltrue": np.all, "sometrue": np.any, "rank": np.ndim, "row_stack": np.vstack,
     "in1d": np.isin, "asscalar": lambda a: a.item(), "find_common_type":
@@ -116,6 +116,37 @@ def _restore():
     )
 
 
+class _Text(str):
+    """A text that decodes as the bytes did that h5py before version 3 read."""
+
+    def decode(self, *_):
+        return str(self)
+
+
+def _restore_for_keras():
+    """Give back what h5py, yaml and scipy had when Keras was written."""
+    import h5py
+    import scipy.special
+    import yaml
+
+    attributes = h5py.AttributeManager
+    read, write = attributes.__getitem__, attributes.__setitem__
+
+    def read_text(self, name):
+        value = read(self, name)
+        return _Text(value) if isinstance(value, str) else value
+
+    def write_bytes(self, name, value):
+        if isinstance(value, list) and all(isinstance(each, bytes) for each in value):
+            value = np.asarray(value, "S")
+        write(self, name, value)
+
+    attributes.__getitem__, attributes.__setitem__ = read_text, write_bytes
+    load = yaml.load
+    yaml.load = lambda stream, Loader=yaml.UnsafeLoader: load(stream, Loader)  # noqa: N803
+    scipy.misc = types.SimpleNamespace(logsumexp=scipy.special.logsumexp)
+
+
 class _SuiteModules:
     """A finder of ``theano.*.tests.*``: the files of the suite, with the tools that it brings."""
 
@@ -157,6 +188,8 @@ def _adopt():
 _restore()
 if (SUITE / "theano").is_dir():
     _adopt()
+if (SUITE / "keras").is_dir():
+    _restore_for_keras()
 
 _outcomes: dict[str, list[str]] = {}
 _RANK = ("passed", "skipped", "failed")
