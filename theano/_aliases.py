@@ -106,6 +106,7 @@ MADE = {
     "theano.sandbox": (),
     "theano.sandbox.multinomial": ("opwise.tensor.random.multinomial",),
     "theano.sandbox.rng_mrg": ("opwise.tensor.random.mrg", "opwise.compile.mrg_streams"),
+    "theano.scan_module.scan_utils": ("theano._scan_utils",),
     "theano.scalar.basic": ("opwise.scalar", "theano._scalar"),
     "theano.sandbox.fourier": ("opwise.tensor.linalg.frames",),
     "theano.sandbox.linalg": (*_NLINALG, *_SLINALG, "opwise.tensor.linalg.hint"),
