@@ -44,9 +44,9 @@ class _Cast:
 NUMPY = {
     "int": builtins.int, "float": builtins.float, "complex": builtins.complex,
     "object": builtins.object, "str": builtins.str, "float_": np.float64,
-    "complex_": np.complex128, "unicode_": np.str_, "string_": np.bytes_, "Inf": np.inf, "Infinity": np.inf,
-    "infty": np.inf, "NaN": np.nan, "product": np.prod, "cumproduct": np.cumprod,
-    "alltrue": np.all, "sometrue": np.any, "rank": np.ndim, "row_stack": np.vstack,
+    "complex_": np.complex128, "unicode_": np.str_, "string_": np.bytes_, "Inf": np.inf,
+    "Infinity": np.inf, "infty": np.inf, "NaN": np.nan, "product": np.prod,
+    "cumproduct": np.cumprod, "alltrue": np.all, "sometrue": np.any, "rank": np.ndim, "row_stack": np.vstack,
     "in1d": np.isin, "asscalar": lambda a: a.item(), "find_common_type":
     lambda arrays, scalars: np.result_type(*arrays, *scalars),
     "asfarray": lambda a, dtype=np.float64: np.asarray(a, dtype),
@@ -142,8 +142,10 @@ def _restore_for_keras():
         write(self, name, value)
 
     attributes.__getitem__, attributes.__setitem__ = read_text, write_bytes
+    start = h5py.File.__init__
+    h5py.File.__init__ = lambda self, name, mode="a", **more: start(self, name, mode, **more)
     load = yaml.load
-    yaml.load = lambda stream, Loader=yaml.UnsafeLoader: load(stream, Loader)  # noqa: N803
+    yaml.load = lambda stream, Loader=yaml.UnsafeLoader: load(stream, Loader)
     scipy.misc = types.SimpleNamespace(logsumexp=scipy.special.logsumexp)
 
 
