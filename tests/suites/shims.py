@@ -46,8 +46,8 @@ NUMPY = {
     "object": builtins.object, "str": builtins.str, "float_": np.float64,
     "complex_": np.complex128, "unicode_": np.str_, "string_": np.bytes_, "Inf": np.inf,
     "Infinity": np.inf, "infty": np.inf, "NaN": np.nan, "product": np.prod,
-    "cumproduct": np.cumprod, "alltrue": np.all, "sometrue": np.any, "rank": np.ndim, "row_stack": np.vstack,
-    "in1d": np.isin, "asscalar": lambda a: a.item(), "find_common_type":
+    "cumproduct": np.cumprod, "alltrue": np.all, "sometrue": np.any, "rank": np.ndim,
+    "row_stack": np.vstack, "in1d": np.isin, "asscalar": lambda a: a.item(), "find_common_type":
     lambda arrays, scalars: np.result_type(*arrays, *scalars),
     "asfarray": lambda a, dtype=np.float64: np.asarray(a, dtype),
     "cast": _Cast(), "sctypes": {"int": [np.int8, np.int16, np.int32, np.int64],
