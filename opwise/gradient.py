@@ -637,8 +637,11 @@ def _check_term(node, i, term, kind) -> None:
 
 def _located(op):
     """Give the Applys that a user's Op makes the line in the Op, not the line that called grad."""
-    is_ours = type(op).__module__.startswith("opwise.")
-    return nullcontext() if is_ours else provenance.located(None)
+    return nullcontext() if _is_ours(op) else provenance.located(None)
+
+
+def _is_ours(op) -> bool:
+    return type(op).__module__.startswith("opwise.")
 
 
 def _where(node) -> str:
@@ -725,9 +728,10 @@ def Rop(
 
     f, wrt: a variable, or a sequence of them; the result has the form of f. eval_points: a variable
     for each of wrt, with as many dimensions. disconnected_outputs: 'raise', 'warn' or 'ignore', if
-    a variable of f is no result of an operation and is not in wrt, or its Op has no R-operator
-    for wrt. return_disconnected: the derivative of such a variable: 'zero', 'None' or
-    'disconnected'. Results of other operations that do not depend on wrt have the derivative zero.
+    a variable of f is no result of an operation and is not in wrt, or no operation that can be
+    differentiated computes it. return_disconnected: the derivative of such a variable: 'zero',
+    'None' or 'disconnected'. Differentiable results that do not depend on wrt have the derivative
+    zero.
     """
     disconnected = _Disconnected(
         disconnected_outputs,
@@ -737,22 +741,22 @@ def Rop(
         "of the computational graph of variables in wrt, or is used only by a non-differentiable "
         "operator",
     )
-    outputs = _variables(f, "f")
     directions = _directions(_variables(wrt, "wrt"), eval_points)
-    constant_nodes = set()
+    outputs = _variables(f, "f")
+    constants = _Constants(directions)
     with provenance.located(provenance.capture()):
         for node in io_toposort(directions, outputs):
             points = [_adapted(var, directions.get(var)) for var in node.inputs]
-            if all(point is None for point in points):
-                constant_nodes.add(node)
-                continue
-            for out, direction in zip(node.outputs, _call_R_op(node, points), strict=True):
-                # an output that is in wrt has the direction given for it
-                directions.setdefault(out, direction)
+            if any(point is not None for point in points):
+                points = constants.zeros_for(node, points)
+                for out, direction in zip(node.outputs, _call_R_op(node, points), strict=True):
+                    # an output that is in wrt has the direction given for it
+                    directions.setdefault(out, direction)
+            constants.add_outputs(node)
     results = []
     for out in outputs:
         result = directions.get(out)
-        if (result is None or is_disconnected(result)) and _is_constant_along(out, constant_nodes):
+        if (result is None or is_disconnected(result)) and out in constants.computed:
             result = _filled_like(out, 0.0)
         elif result is None or is_disconnected(result):
             disconnected.report(out)
@@ -761,14 +765,51 @@ def Rop(
     return _as_given(f, results)
 
 
-def _is_constant_along(out, constant_nodes) -> bool:
-    """Return whether the derivative of an output that has no direction is zero.
+class _Constants:
+    """The variables without a direction whose derivative is zero, not undefined."""
 
-    constant_nodes: the Applys that read nothing with a direction. An Elemwise without a direction
-    is constant too, such as a comparison.
-    """
-    node = out.owner
-    return node is not None and (node in constant_nodes or isinstance(node.op, Elemwise))
+    def __init__(self, directions: dict[Variable, Variable]):
+        self.directions = directions
+        #: those that an Apply computes
+        self.computed: set[Variable] = set()
+        self._patterns = _Patterns()
+
+    def _holds(self, var) -> bool:
+        point = self.directions.get(var)
+        if point is not None and not is_disconnected(point):
+            return False
+        return var.owner is None or var in self.computed
+
+    def add_outputs(self, node) -> None:
+        """Add the outputs of an Apply that are differentiable functions of constants alone.
+
+        An Elemwise without a direction is constant too, such as a comparison.
+        """
+        for k, out in enumerate(node.outputs):
+            if self.directions.get(out) is not None:
+                continue
+            read = [
+                var for i, var in enumerate(node.inputs) if self._patterns.connected(node, i, k)
+            ]
+            if isinstance(node.op, Elemwise) or (
+                (read or not node.inputs) and all(map(self._holds, read))
+            ):
+                self.computed.add(out)
+
+    def zeros_for(self, node, points):
+        """Return the directions of the inputs of an Apply, as its Op expects them.
+
+        Theano gives constants the direction zero, so that None means one thing only; opwise's own
+        Ops take None as zero.
+        """
+        if _is_ours(node.op):
+            return points
+        return [
+            var.zeros_like()
+            if point is None and self._holds(var) and hasattr(var, "zeros_like")
+            else point
+            for var, point in zip(node.inputs, points, strict=True)
+        ]
 
 
 def _directions(wrt, eval_points) -> dict[Variable, Variable]:

@@ -672,14 +672,33 @@ def test_outputs_that_do_not_move():
     row = T.dvector("row")
     assert value(Rop(row.shape[0] * 1.5, row, row), row=[1.0, 2.0]) == 0
     silent = Contract(forward=lambda i, points: None)
-    with pytest.raises(DisconnectedInputError):
-        Rop(silent(x), x, p)
+    for stopped in (silent(x), row.shape[0], silent(x).reshape((1,))):
+        with pytest.raises(DisconnectedInputError):
+            Rop(stopped, [x, row], [p, row])
+
+
+def test_a_users_op_gets_zeros_for_constants_and_none_for_what_has_no_derivative():
+    x, y, p = T.dscalars("x", "y", "p")
+    silent = Contract(forward=lambda i, points: None)
+    asked = []
+    op = Contract(forward=lambda i, points: asked.extend(points) or [points[0]])
+    assert Rop(op(x, y, y * 2, silent(x)), x, p) is p
+    assert [point is None for point in asked] == [False, False, False, True]
+    assert value([asked[1], asked[2]], y=3) == [0, 0]
+
+
+def test_rop_of_a_join_with_constants():
+    x, p, y = T.dvectors("x", "p", "y")
+    for joined in (T.join(0, y, T.exp(x)), T.stack([y, T.exp(x)]).flatten()):
+        moved = value(Rop(joined, x, p), x=[0.0, 0.0], y=[5.0, 6.0], p=[1.0, 2.0])
+        assert moved.tolist() == [0, 0, 1, 2]
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda x, v: Rop(x * 2, x, v), "Element 0 of wrt/eval_point .*: 0 versus 1"),
+        (lambda x, v: Rop(0.0, [x], [v]), "Element 0 of wrt/eval_point .*: 0 versus 1"),
         (lambda x, v: Rop([x * 2], [x], [x, x]), "wrt has 1 elements, but eval_points has 2"),
         (lambda x, v: Lop([x * 2], [x], [x, x]), "f has 1 elements, but eval_points has 2"),
         (lambda x, v: Lop(x * 2, x, v), "has 1 dimensions, but 0 are required"),

@@ -110,7 +110,7 @@ MADE = {
     "theano.scan_module.scan": ("opwise.loops.build",),
     "theano.scan_module.scan_checkpoints": ("opwise.loops.checkpoints",),
     "theano.scan_module.scan_op": ("opwise.loops.op",),
-    "theano.scan_module.scan_utils": ("opwise.loops.returned",),
+    "theano.scan_module.scan_utils": ("opwise.loops.returned", "theano._scan_utils"),
     "theano.scan_module.scan_views": ("opwise.loops.views",),
     "theano.scalar.basic": ("opwise.scalar", "theano._scalar"),
     "theano.sandbox.fourier": ("opwise.tensor.linalg.frames",),

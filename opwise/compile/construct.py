@@ -19,6 +19,7 @@ from opwise.config import config
 from opwise.errors import MissingInputError, UnusedInputError
 from opwise.graph import traversal
 from opwise.graph.fgraph import missing_input
+from opwise.graph.null import is_null
 from opwise.graph.provenance import format_trace, warn
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers.storage import Container
@@ -339,14 +340,24 @@ def _copy_shared_updates(
 def _check_missing(
     graph_inputs: list[Variable], graph_outputs: list[Variable], read: Iterable[Variable]
 ) -> None:
-    """Raise MissingInputError if a variable in ``read`` has no value."""
+    """Raise MissingInputError if a variable in ``read`` has no value.
+
+    Raises TypeError if it is an undefined gradient, which can have none.
+    """
     known = set(graph_inputs)
 
     def is_missing(var: Variable) -> bool:
         return var.owner is None and var not in known and not isinstance(var, Constant)
 
-    if not any(map(is_missing, read)):
+    missing = [var for var in read if is_missing(var)]
+    if not missing:
         return
+    for var in missing:
+        if is_null(var):
+            raise TypeError(
+                f"Computation graph contains a NaN. {var.type.why_null} Stop the gradient there "
+                "with consider_constant or disconnected_grad, or define the gradient of the Op."
+            )
     for node in traversal.io_toposort(graph_inputs, graph_outputs):
         for i, var in enumerate(node.inputs):
             if is_missing(var):

@@ -159,7 +159,7 @@ def _graph_of(item: Any) -> tuple[FunctionGraph | None, Any, Any]:
     fgraph = getattr(getattr(item, "maker", None), "fgraph", None)
     if fgraph is None:
         return None, None, None
-    storage_map = getattr(getattr(item, "fn", None), "storage_map", None)
+    storage_map = getattr(getattr(item, "linked", None), "storage_map", None)
     return fgraph, storage_map, getattr(item, "profile", None)
 
 
@@ -280,12 +280,15 @@ class _Tree:
 
     # parts of a line
 
-    def _id(self, key: Variable | Apply) -> str:
-        if self.ids == "":
-            return ""
+    def _id(self, key: Variable | Apply | str) -> str:
+        """Return the id of a variable or Apply; the reader 'output' uses one up, unprinted."""
         number = self.used_ids.get(key)
         if number is None:
             number = self.used_ids[key] = len(self.used_ids)
+        if key == "output":
+            return "output"
+        if self.ids == "":
+            return ""
         if self.ids == "id":
             return f"[id {id(key)}]"
         return f"[id {number if self.ids == 'int' else char_from_number(number)}]"
@@ -334,7 +337,7 @@ class _Tree:
         if not self.print_clients or len(var.clients) < 2:
             return ""
         clients = [
-            ("output", "") if node == "output" else (self._id(node), root.order.get(node, ""))
+            (self._id(node), "" if node == "output" else root.order.get(node, ""))
             for node, _ in var.clients
         ]
         return f" clients:{clients}"

@@ -107,6 +107,7 @@ class Linker:
             program=program,
             inputs=tuple(Container(program.variables[s], storages[s]) for s in program.inputs),
             outputs=tuple(Container(program.variables[s], storages[s]) for s in program.outputs),
+            storage_map=dict(zip(program.variables, storages, strict=True)),
             in_c=tuple(
                 [step is not None for step in steps]
                 if thunks is None

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from opwise.graph.apply import Apply
+from opwise.graph.variable import Variable
 from opwise.linkers import lowering
 from opwise.linkers.cbuild import BuildReport
 from opwise.linkers.program import Program
-from opwise.linkers.storage import Container
+from opwise.linkers.storage import Container, Storage
 from opwise.linkers.vm import AnyVM, Thunk
 
 
@@ -24,6 +25,9 @@ class Linked:
     #: the containers of the graph's inputs and outputs
     inputs: tuple[Container, ...]
     outputs: tuple[Container, ...]
+    #: {variable: the one-element list of its value}; the compiled VM keeps what it computes on the
+    #: way in slots of C, and those lists hold None
+    storage_map: Mapping[Variable, Storage]
     #: for each step whether no Python code runs for it
     in_c: tuple[bool, ...]
     #: what runs each step; None for the compiled VM, which needs no thunks

@@ -10,9 +10,11 @@ from opwise.config import change_flags
 from opwise.errors import MissingInputError, UnusedInputError
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.null import grad_not_implemented, grad_undefined
 from opwise.graph.op import Op
 from opwise.graph.traversal import ancestors, as_string, io_toposort
 from opwise.graph.variable import Constant
+from opwise.tensor.convert import view_op
 from opwise.tensor.elemwise import elemwise
 from opwise.tensor.type import TensorType
 from opwise.tensor.variable import constant
@@ -438,6 +440,13 @@ def test_missing_inputs(a, b):
 def test_missing_update(a, s):
     with pytest.raises(MissingInputError, match="Undeclared input: a"):
         construct([], updates=[(s, a)])
+
+
+def test_undefined_gradients_have_no_value(a):
+    for undefined in (grad_undefined(add, 0, a), grad_not_implemented(add, 0, a)):
+        for outputs in (undefined, view_op(undefined)):
+            with pytest.raises(TypeError, match=r"contains a NaN\. This variable is Null"):
+                construct([a], outputs, on_unused_input="ignore")
 
 
 def test_an_input_of_an_unused_given_is_not_missing(a, b):

@@ -40,6 +40,15 @@ def x():
     return T.dvector("x")
 
 
+def test_debugprint_shows_what_storage_holds(x):
+    f = function([x], x * shared(3.0, name="s"), mode=QUICK)
+    f([1.0, 2.0])
+    printed = opwise.printing.debugprint(f, ids="", print_storage=True, file="str")
+    assert printed.endswith(
+        " |x  [None]\n |InplaceDimShuffle{x}  ''   0 [None]\n   |s  [array(3.)]\n"
+    )
+
+
 class Raise(Op):
     """Raises when it runs; otherwise what it computes is its input."""
 

@@ -212,7 +212,7 @@ def function(toy, leaves):
     fgraph = FunctionGraph([x], [toy("k")(e, s), e], clone=False)
     storage_map = {x: ["value of x"], e: [None]}
     return SimpleNamespace(
-        maker=SimpleNamespace(fgraph=fgraph), fn=SimpleNamespace(storage_map=storage_map)
+        maker=SimpleNamespace(fgraph=fgraph), linked=SimpleNamespace(storage_map=storage_map)
     )
 
 
@@ -239,7 +239,7 @@ def test_print_storage(function):
 def test_print_clients_of_variables_with_several_readers(function):
     clients = "clients:[('[id C]', 1), ('[id A]', 2), ('output', '')]"
     assert show(function, print_clients=True) == (
-        f"k [id A] ''   2\n |e [id B] ''   0 {clients}\n | |x [id D]\n |s [id C] ''   1\n"
+        f"k [id A] ''   2\n |e [id B] ''   0 {clients}\n | |x [id E]\n |s [id C] ''   1\n"
         f"   |e [id B] ''   0 {clients}\ne [id B] ''   0 {clients}\n"
     )
 

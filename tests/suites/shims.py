@@ -12,6 +12,7 @@ import collections
 import collections.abc
 import contextlib
 import fractions
+import functools
 import importlib.machinery
 import importlib.util
 import inspect
@@ -43,10 +44,10 @@ class _Cast:
 NUMPY = {
     "int": builtins.int, "float": builtins.float, "complex": builtins.complex,
     "object": builtins.object, "str": builtins.str, "float_": np.float64,
-    "complex_": np.complex128, "unicode_": np.str_, "Inf": np.inf, "Infinity": np.inf,
-    "infty": np.inf, "NaN": np.nan, "product": np.prod, "cumproduct": np.cumprod,
-    "alltrue": np.all, "sometrue": np.any, "rank": np.ndim, "row_stack": np.vstack,
-    "in1d": np.isin, "asscalar": lambda a: a.item(), "find_common_type":
+    "complex_": np.complex128, "unicode_": np.str_, "string_": np.bytes_, "Inf": np.inf,
+    "Infinity": np.inf, "infty": np.inf, "NaN": np.nan, "product": np.prod,
+    "cumproduct": np.cumprod, "alltrue": np.all, "sometrue": np.any, "rank": np.ndim,
+    "row_stack": np.vstack, "in1d": np.isin, "asscalar": lambda a: a.item(), "find_common_type":
     lambda arrays, scalars: np.result_type(*arrays, *scalars),
     "asfarray": lambda a, dtype=np.float64: np.asarray(a, dtype),
     "cast": _Cast(), "sctypes": {"int": [np.int8, np.int16, np.int32, np.int64],
@@ -71,6 +72,18 @@ INTERNALS = {
 }
 
 
+def _takes_generators(stack):
+    """Return a function of numpy that stacks arrays and takes generators, as before numpy 1.24."""
+
+    @functools.wraps(stack)
+    def taking_generators(arrays, *args, **kwargs):
+        if inspect.isgenerator(arrays):
+            arrays = list(arrays)
+        return stack(arrays, *args, **kwargs)
+
+    return taking_generators
+
+
 class _KnownFailure(Exception):
     """``KnownFailureTest`` of numpy's plugins for nose: the test is skipped."""
 
@@ -91,6 +104,8 @@ def _restore():
     if not hasattr(time, "clock"):
         time.clock = time.perf_counter
     fractions.gcd = math.gcd
+    for name in ("vstack", "hstack"):
+        setattr(np, name, _takes_generators(getattr(np, name)))
     noseclasses = types.ModuleType("numpy.testing.noseclasses")
     noseclasses.KnownFailureTest = _KnownFailure
     sys.modules[noseclasses.__name__] = noseclasses
@@ -99,6 +114,39 @@ def _restore():
         knownfailureif=lambda condition, reason="": pytest.mark.xfail(condition, reason=reason),
         slow=lambda function: function,
     )
+
+
+class _Text(str):
+    """A text that decodes as the bytes did that h5py before version 3 read."""
+
+    def decode(self, *_):
+        return str(self)
+
+
+def _restore_for_keras():
+    """Give back what h5py, yaml and scipy had when Keras was written."""
+    import h5py
+    import scipy.special
+    import yaml
+
+    attributes = h5py.AttributeManager
+    read, write = attributes.__getitem__, attributes.__setitem__
+
+    def read_text(self, name):
+        value = read(self, name)
+        return _Text(value) if isinstance(value, str) else value
+
+    def write_bytes(self, name, value):
+        if isinstance(value, list) and all(isinstance(each, bytes) for each in value):
+            value = np.asarray(value, "S")
+        write(self, name, value)
+
+    attributes.__getitem__, attributes.__setitem__ = read_text, write_bytes
+    start = h5py.File.__init__
+    h5py.File.__init__ = lambda self, name, mode="a", **more: start(self, name, mode, **more)
+    load = yaml.load
+    yaml.load = lambda stream, Loader=yaml.UnsafeLoader: load(stream, Loader)
+    scipy.misc = types.SimpleNamespace(logsumexp=scipy.special.logsumexp)
 
 
 class _SuiteModules:
@@ -142,6 +190,8 @@ def _adopt():
 _restore()
 if (SUITE / "theano").is_dir():
     _adopt()
+if (SUITE / "keras").is_dir():
+    _restore_for_keras()
 
 _outcomes: dict[str, list[str]] = {}
 _RANK = ("passed", "skipped", "failed")
@@ -174,6 +224,22 @@ def _reason(report):
         return str(report.longrepr[2])[:300]
     lines = [line for line in str(report.longrepr).splitlines() if line.startswith("E ")]
     return (lines[-1] if lines else str(report.longrepr))[-300:]
+
+
+def pytest_pycollect_makeitem(collector, name, obj):
+    """Give a class that a function of another module has made the module that holds it.
+
+    nose did so, and such classes look themselves up by their names.
+    """
+    if isinstance(obj, type) and not hasattr(sys.modules[obj.__module__], obj.__name__):
+        obj.__module__ = collector.module.__name__
+
+
+def pytest_runtest_setup(item):
+    """Call ``setUp`` of a class that is no TestCase, as nose did."""
+    cls = getattr(item, "cls", None)
+    if cls is not None and not issubclass(cls, unittest.TestCase) and hasattr(cls, "setUp"):
+        item.instance.setUp()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from opwise.graph.traversal import equal_computations
+from opwise.graph.variable import Constant
 from opwise.optimizers.rule import rule
 from opwise.optimizers.rules.matching import (
     for_output,
@@ -70,10 +71,12 @@ def _is(var, *op_classes):
 def _with_bias(x):
     """Return (matrix, vector) if ``x`` is a matrix plus a vector for each row, else None."""
     terms = operands(x, "add")
-    if terms is None or x.type.broadcastable[0]:
+    if terms is None:
         return None
     rows = [t for t in terms if t.type.broadcastable == (True, False)]
     rest = [t for t in terms if t.type.broadcastable != (True, False)]
+    if x.type.broadcastable[0] and len(rows) > 1:
+        rest.append(rows.pop())  # the softmax of a sum of vectors: one of them is the matrix
     if not rows or not rest:
         return None
     rest = rest[0] if len(rest) == 1 else elemwise("add")(*rest)
@@ -223,14 +226,24 @@ def local_advanced_indexing_crossentropy_onehot(fgraph, node):
 
 def _is_one_of_each_row(fgraph, matrix, rows, labels):
     """Return whether ``matrix[rows, labels]`` is one element of each row: rows are 0, 1, 2, ..."""
-    if not isinstance(labels.type, TensorType) or labels.type.ndim != 1:
-        return False
-    if labels.type.dtype not in dtypes.INTEGERS or not _is(rows, ARange):
-        return False
-    start, stop, step = rows.owner.inputs
-    if number(start) != 0 or number(step) != 1:
-        return False
-    return any(_is_length_of(fgraph, stop, x) for x in (labels, matrix))
+    for index in (rows, labels):
+        if not isinstance(index.type, TensorType) or index.type.ndim != 1:
+            return False
+        if index.type.dtype not in dtypes.INTEGERS:
+            return False
+    stop = _stop_of_arange(rows)
+    return stop is not None and any(_is_length_of(fgraph, stop, x) for x in (labels, matrix))
+
+
+def _stop_of_arange(x):
+    """Return n if a vector is 0, 1, ..., n - 1, else None."""
+    if isinstance(x, Constant):
+        n = x.data.size
+        return constant(np.int64(n)) if np.array_equal(x.data, np.arange(n)) else None
+    if not _is(x, ARange):
+        return None
+    start, stop, step = x.owner.inputs
+    return stop if number(start) == 0 and number(step) == 1 else None
 
 
 def _is_length_of(fgraph, n, x):

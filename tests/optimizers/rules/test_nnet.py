@@ -91,6 +91,9 @@ FIRES = [
     (BIASED, lambda s: softmax(s.x + s.r), "SoftmaxWithBias", ["Softmax"]),
     (BIASED, lambda s: softmax(T.add(s.x, s.b, s.c, s.z, s.r)), "SoftmaxWithBias", ["Softmax"]),
     (BIASED, lambda s: softmax(s.f + s.fb), "SoftmaxWithBias", ["Softmax"]),
+    # a matrix with one row, as which softmax takes a vector
+    (BIASED, lambda s: softmax(s.r + s.b), "SoftmaxWithBias", ["Softmax"]),
+    (BIASED, lambda s: softmax(s.r + s.r), "SoftmaxWithBias", ["Softmax"]),
     (BIASED, lambda s: softmax(s.x + s.fb), "SoftmaxWithBias", ["Softmax"]),
     (LOG, lambda s: T.log(softmax(s.x)), "LogSoftmax", ["Softmax"]),
     (LOG, lambda s: T.log(softmax(s.f)), "LogSoftmax", ["Softmax"]),
@@ -137,6 +140,13 @@ FIRES = [
     (
         ONE_HOT,
         lambda s: T.log(softmax(s.x))[T.arange(s.x.shape[0]), s.y],
+        FUSED,
+        ["AdvancedSubtensor", "Softmax"],
+    ),
+    (
+        # the arange of a known length has become a constant
+        ONE_HOT,
+        lambda s: T.log(softmax(s.r)[np.arange(1), s.y[:1]]),
         FUSED,
         ["AdvancedSubtensor", "Softmax"],
     ),
@@ -259,7 +269,6 @@ STAYS = [
     (BIASED, lambda s: softmax(s.x + s.c)),
     (BIASED, lambda s: softmax(s.x + s.z)),
     (BIASED, lambda s: softmax(s.x * s.b)),
-    (BIASED, lambda s: softmax(s.r + s.r)),
     (BIASED, lambda s: [softmax(a := s.x + s.b), a]),
     # a float32 matrix plus a float64 bias is float64, which SoftmaxWithBias would not give
     (BIASED, lambda s: softmax(s.f + s.b)),
@@ -269,6 +278,7 @@ STAYS = [
     ("local_logsoftmax_grad", lambda s: softmax_grad(s.z * (sm := softmax(s.x)), sm)),
     (ONE_HOT, lambda s: T.log(softmax(s.x))[s.i, s.y]),
     (ONE_HOT, lambda s: T.log(softmax(s.x))[T.arange(4), s.y]),
+    (ONE_HOT, lambda s: T.log(softmax(s.r))[np.zeros(2, int), s.y[:2]]),
     (ONE_HOT, lambda s: T.log(softmax(s.x))[T.arange(1, s.y.shape[0]), s.y[1:]]),
     (ONE_HOT, lambda s: T.log(softmax(s.x))[s.n, 2]),
     (ONE_HOT, lambda s: T.log(softmax(s.x))[s.y, s.n]),

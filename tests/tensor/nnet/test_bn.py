@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from opwise import tensor as T
+from opwise.config import change_flags
 from opwise.tensor.nnet.bn import (
+    BNComposite,
     batch_normalization,
     batch_normalization_test,
     batch_normalization_train,
@@ -41,6 +43,15 @@ def test_low_mem_is_one_operation(dump):
     assert dump(out) == f"{text}(x, {row}, {row}, {row}, {row})"
     assert out.type.dtype == "float32"
     assert batch_normalization(x, v, v, T.dvector(), v).type.dtype == "float64"
+
+
+def test_low_mem_with_test_values():
+    x, v = T.matrix("x"), T.vector("v")
+    x.tag.test_value, v.tag.test_value = np.ones((2, 3)), np.full(3, 2.0)
+    BNComposite.cache_clear()
+    with change_flags(compute_test_value="raise"):
+        out = batch_normalization(x, v, v, v, v)
+    np.testing.assert_array_equal(out.tag.test_value, np.ones((2, 3)))
 
 
 def test_mode_is_one_of_two():
