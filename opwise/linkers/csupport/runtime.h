@@ -471,8 +471,9 @@ static inline void ow_walk_in_order(const ow_walk *w, ow_loop loop, const void *
     ow_in_order(ow_walk_chunk, &job, n);
 }
 
-/* Bytes between elements up to which processors foresee the next cache line. */
-#define OW_FORESEEN 64
+/* Bytes between elements up to which processors foresee the next cache line soon enough: measured on
+ * a matrix of every other row and column, whose sums take 20% longer with 16. */
+#define OW_FORESEEN 8
 
 /* ow_copy_run for elements of type T. Elements that lie far apart are asked for 64 steps early. */
 #define OW_COPY_RUN(NAME, T)                                                                       \
