@@ -9,6 +9,8 @@ of old programs keep working.
      +-- UnusedInputError              a function does not need one of its inputs
      +-- AliasedMemoryError            values of a function that is pickled share memory
      +-- MethodNotDefined              an Op does not define a method that the caller needs
+     |    +-- GradNotDefined           ... grad; this is an AttributeError too
+     |    +-- ROpNotDefined            ... R_op; this is a NotImplementedError too
      +-- AllocationError               a Module has no storage for a variable
      +-- NotScalarConstantError        the value of a variable is not known before running
      |    +-- EmptyConstantError       ... because it has no element
@@ -82,6 +84,14 @@ class MethodNotDefined(Exception):
         method, _, op = self.args
         text = f"{op} does not define the method {method}."
         return f"{text} {_WHAT_METHODS_DO[method]}" if method in _WHAT_METHODS_DO else text
+
+
+class GradNotDefined(MethodNotDefined, AttributeError):
+    """An Op without ``grad`` was differentiated. Theano raised AttributeError."""
+
+
+class ROpNotDefined(MethodNotDefined, NotImplementedError):
+    """An Op without ``R_op`` was differentiated forward. Theano raised NotImplementedError."""
 
 
 _WHAT_METHODS_DO = {

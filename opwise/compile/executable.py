@@ -373,6 +373,8 @@ class Function(CallPath):
     ) -> Function:
         """Return a function of the same graph with its own storage for inputs.
 
+        As in Theano, the copy returns a list, also if this function returns its only result alone.
+
         share_memory: accepted for old programs; intermediate memory is never shared. swap: {shared
         variable: another of the same type, which replaces it}. delete_updates: drop the updates.
         name, profile: as for ``opwise.function`` (default of name: the same name).

@@ -210,6 +210,8 @@ class FunctionMaker:
     ) -> Function:
         """Return a function of the same graph; see ``Function.copy``."""
         arguments = dict(self.construction.arguments)
+        if self.unpack_single and self.construction.keys is None:
+            arguments["outputs"] = [arguments["outputs"]]
         if delete_updates:
             arguments["updates"], arguments["no_default_updates"] = [], True
         if swap:

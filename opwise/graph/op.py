@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opwise.config import config
-from opwise.errors import MethodNotDefined
+from opwise.errors import GradNotDefined, MethodNotDefined, ROpNotDefined
 from opwise.graph import costs, hooks, testvalue
 from opwise.graph.apply import Apply
 from opwise.graph.clinker import CLinkerOp
@@ -106,7 +106,7 @@ class Op(CLinkerOp):
         if type(self).L_op is not Op.L_op:
             node = self.make_node(*inputs)
             return self.L_op(node.inputs, node.outputs, output_gradients)
-        raise MethodNotDefined("grad", type(self), type(self).__name__)
+        raise GradNotDefined("grad", type(self), type(self).__name__)
 
     def L_op(self, inputs: Any, outputs: Any, output_gradients: Any) -> Any:
         """Return what ``grad`` returns; this method is also given the outputs."""
@@ -114,7 +114,7 @@ class Op(CLinkerOp):
 
     def R_op(self, inputs: Any, eval_points: Any) -> Any:
         """Return the derivative of each output in the direction ``eval_points``."""
-        raise MethodNotDefined("R_op", type(self), type(self).__name__)
+        raise ROpNotDefined("R_op", type(self), type(self).__name__)
 
     def do_constant_folding(self, node: Apply) -> bool:
         """Return whether to compute an Apply of constants when the function is compiled."""

@@ -310,10 +310,12 @@ class Mode:
         self._set(state["linker"], state["optimizer"])
 
 
+FAST_COMPILE = Mode("c|py", "fast_compile")
+FAST_RUN = Mode("c|py", "fast_run")
 #: modes by name; a string "module:function" is replaced by its result at its first use
 predefined_modes: dict[str, Any] = {
-    "FAST_COMPILE": Mode("c|py", "fast_compile"),
-    "FAST_RUN": Mode("c|py", "fast_run"),
+    "FAST_COMPILE": FAST_COMPILE,
+    "FAST_RUN": FAST_RUN,
     "PROFILE_MODE": "opwise.modes.profilemode:registered_mode",
     "DEBUG_MODE": "opwise.modes.debugmode:registered_mode",
 }

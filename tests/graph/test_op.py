@@ -103,19 +103,20 @@ def test_a_call_returns_an_output_or_a_list(toy, leaves):
 
 
 @pytest.mark.parametrize(
-    ("call", "name"),
+    ("call", "name", "of_theano"),
     [
-        (lambda op: op.perform(None, [], []), "perform"),
-        (lambda op: op.grad([], []), "grad"),
-        (lambda op: op.L_op([], [], []), "grad"),
-        (lambda op: op.R_op([], []), "R_op"),
-        (lambda op: op.get_params(None), "get_params"),
+        (lambda op: op.perform(None, [], []), "perform", MethodNotDefined),
+        (lambda op: op.grad([], []), "grad", AttributeError),
+        (lambda op: op.L_op([], [], []), "grad", AttributeError),
+        (lambda op: op.R_op([], []), "R_op", NotImplementedError),
+        (lambda op: op.get_params(None), "get_params", MethodNotDefined),
     ],
 )
-def test_a_method_that_is_missing_is_named(call, name):
+def test_a_method_that_is_missing_is_named(call, name, of_theano):
     with pytest.raises(MethodNotDefined) as caught:
         call(Plain())
     assert caught.value.args == (name, Plain, "Plain")
+    assert isinstance(caught.value, of_theano)
 
 
 # --- Apply ----------------------------------------------------------------------------------------

@@ -203,6 +203,23 @@ def alloc_array(dtype):
     return [x], [T.alloc(x, 2, x.shape[0], 4), T.alloc(x[:1], 5, 4)]
 
 
+# short runs are copied across, in blocks of 128
+@case("alloc", [(1,)], [(127,)], [(128,)], [(300,)], dtypes=("float64", "float32", "int16"))
+def alloc_short_runs(dtype):
+    x = var(dtype, 1)
+    columns = x.dimshuffle(0, "x")
+    return [x], [T.alloc(columns, x.shape[0], n) for n in (2, 7, 8)] + [
+        T.alloc(columns[::-1], 3, x.shape[0], 2), T.alloc(columns[::2], x[::2].shape[0], 3),
+    ]  # fmt: skip
+
+
+@case("deepcopy", [(300, 3)], [(3, 300)], dtypes=("float64", "float32", "int16"))
+def deep_copy_of_steps(dtype):
+    x = var(dtype, 2)
+    views = [x[::-1], x[:, ::-1], x[::2, ::-2], x[:, :1], x[::-30, ::-20]]
+    return [x], [deep_copy_op(view) for view in views]
+
+
 @case("alloc_empty", [((), "int64", 2, 5)], dtypes=NUMBERS)
 def alloc_empty_shape(dtype):
     n = var("int64", 0)

@@ -109,6 +109,11 @@ def test_the_mode_may_be_the_third_argument():
     assert function([a], a, "FAST_COMPILE").maker.mode is get_mode("FAST_COMPILE")
 
 
+@pytest.mark.parametrize("name", ["FAST_COMPILE", "FAST_RUN"])
+def test_modes_are_names_of_the_module_too(name):
+    assert getattr(modes, name) is get_mode(name)
+
+
 @pytest.fixture
 def tables(monkeypatch):
     """Names that are registered are forgotten after the test."""

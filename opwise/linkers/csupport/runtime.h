@@ -502,27 +502,46 @@ static inline void ow_walk_in_order(const ow_walk *w, ow_loop loop, const void *
     ow_in_order(ow_walk_chunk, &job, n);
 }
 
+/* Bytes between elements up to which processors foresee the next cache line soon enough: measured on
+ * a matrix of every other row and column, whose sums take 20% longer with 16. */
+#define OW_FORESEEN 8
+
+/* ow_copy_run for elements of type T. Elements that lie far apart are asked for 64 steps early. */
+#define OW_COPY_RUN(NAME, T)                                                                       \
+    static inline void NAME(char *to, const char *from, const int64_t *st, int64_t n)              \
+    {                                                                                              \
+        const int64_t out = st[0], in = st[1];                                                     \
+        if (out == (int64_t)sizeof(T) && in == -(int64_t)sizeof(T))                                \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                ((T *)to)[i] = ((const T *)from)[-i];                                              \
+        else if (out == (int64_t)sizeof(T) && in == 0 && n > 0)                                    \
+            for (int64_t i = 0, value = *(const T *)from; i < n; i++)                              \
+                ((T *)to)[i] = (T)value;                                                           \
+        else if (in >= -OW_FORESEEN && in <= OW_FORESEEN)                                          \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                *(T *)(to + i * out) = *(const T *)(from + i * in);                                \
+        else                                                                                       \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                __builtin_prefetch(ow_at(from + i * in, 64, in));                                  \
+                *(T *)(to + i * out) = *(const T *)(from + i * in);                                \
+            }                                                                                      \
+    }
+OW_COPY_RUN(ow_copy_run_8, int64_t)
+OW_COPY_RUN(ow_copy_run_4, int32_t)
+
 static inline int64_t ow_copy_run(char **p, const int64_t *st, int64_t n, int itemsize)
 {
     char *to = p[0];
     const char *from = p[1];
-    /* numbers that lie apart come late: they are asked for 64 steps early */
-    const int64_t ahead = 64 * st[1];
     if (st[0] == itemsize && st[1] == itemsize)
         memcpy(to, from, (size_t)(n * itemsize));
     else
         switch (itemsize) {
         case 8:
-            for (int64_t i = 0; i < n; i++) {
-                __builtin_prefetch(ow_at(from + i * st[1], 1, ahead));
-                *(int64_t *)(to + i * st[0]) = *(const int64_t *)(from + i * st[1]);
-            }
+            ow_copy_run_8(to, from, st, n);
             break;
         case 4:
-            for (int64_t i = 0; i < n; i++) {
-                __builtin_prefetch(ow_at(from + i * st[1], 1, ahead));
-                *(int32_t *)(to + i * st[0]) = *(const int32_t *)(from + i * st[1]);
-            }
+            ow_copy_run_4(to, from, st, n);
             break;
         default:
             for (int64_t i = 0; i < n; i++)
@@ -531,9 +550,32 @@ static inline int64_t ow_copy_run(char **p, const int64_t *st, int64_t n, int it
     return n;
 }
 
+/* How a walk copies: for each of its elements a run of `len`, in steps of `st`. */
+typedef struct ow_copy_unit {
+    int itemsize;
+    int64_t len, st[2];
+} ow_copy_unit;
+
 static void ow_copy_loop(const void *ctx, char **p, const int64_t *st, int64_t n)
 {
-    ow_copy_run(p, st, n, (int)*(const int64_t *)ctx);
+    ow_copy_run(p, st, n, ((const ow_copy_unit *)ctx)->itemsize);
+}
+
+/* Runs of fewer elements are copied across, many runs at once. */
+#define OW_SHORT_RUN 8
+/* So many runs at once: their cache lines are still there when the next element of each is copied. */
+#define OW_RUNS_ACROSS 128
+
+static void ow_copy_across(const void *ctx, char **p, const int64_t *st, int64_t n)
+{
+    const ow_copy_unit *c = ctx;
+    for (int64_t first = 0; first < n; first += OW_RUNS_ACROSS) {
+        const int64_t runs = n - first < OW_RUNS_ACROSS ? n - first : OW_RUNS_ACROSS;
+        for (int64_t i = 0; i < c->len; i++) {
+            char *q[2] = {p[0] + first * st[0] + i * c->st[0], p[1] + first * st[1] + i * c->st[1]};
+            ow_copy_run(q, st, runs, c->itemsize);
+        }
+    }
 }
 
 /* Copy the elements of `from` into `to`; lengths 1 of `from` broadcast. */
@@ -541,9 +583,18 @@ static inline void ow_copy(ow_slot *to, ow_slot *from)
 {
     ow_walk w;
     ow_slot *slots[2] = {to, from};
-    int64_t itemsize = to->itemsize, size = ow_walk_start(&w, to->ndim, to->shape, 2, slots, 0);
-    if (size)
-        ow_walk_in_order(&w, ow_copy_loop, &itemsize, size);
+    ow_copy_unit c = {.itemsize = (int)to->itemsize};
+    const int64_t size = ow_walk_start(&w, to->ndim, to->shape, 2, slots, 0);
+    if (size == 0)
+        return;
+    const int last = w.ndim - 1;
+    if (last > 0 && w.shape[last] < OW_SHORT_RUN && w.shape[last] < w.shape[last - 1]) {
+        c.len = w.shape[last];
+        memcpy(c.st, w.stride[last], sizeof(c.st));
+        w.ndim = last;
+        ow_walk_in_order(&w, ow_copy_across, &c, size);
+    } else
+        ow_walk_in_order(&w, ow_copy_loop, &c, size);
 }
 
 static int ow_run_nothing(ow_step *s)
