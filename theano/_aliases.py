@@ -33,6 +33,7 @@ _COMPILE = (
     *_all("modes", ("mode", "profilemode", "debugmode", "monitormode")),
     "opwise.profiling.stats",
     "opwise.optimizers.stages",
+    "opwise.optimizers.passes",
     "opwise.tensor.convert",
     "opwise.tensor.shape",
     "theano._ccode",
@@ -57,7 +58,7 @@ MADE = {
     "theano.gpuarray.basic_ops": ("opwise.gpu.legacy",),
     "theano.gpuarray.dnn": ("opwise.gpu.legacy",),
     "theano.compile.debugmode": ("opwise.modes.debugmode",),
-    "theano.compile.mode": ("opwise.modes.mode",),
+    "theano.compile.mode": ("opwise.modes.mode", "opwise.optimizers.passes"),
     "theano.compile.module": ("opwise.legacy.module", "opwise.legacy.components",
                               "opwise.legacy.structures"),
     "theano.compile.monitormode": ("opwise.modes.monitormode",),
@@ -87,7 +88,7 @@ MADE = {
     "theano.gof.link": _GOF,
     "theano.gof.null_type": ("opwise.graph.null",),
     "theano.gof.op": _GOF,
-    "theano.gof.opt": _GOF,
+    "theano.gof.opt": ("theano._premerge", *_GOF),
     "theano.gof.optdb": _GOF,
     "theano.gof.params_type": ("opwise.graph.params", "opwise.graph.enums"),
     "theano.gof.sched": _GOF,
@@ -198,7 +199,7 @@ NAMES = {
         "opwise.graph.traversal.equal_computations"
     ),
     "theano.scan_module.scan_utils.clone": "opwise.compile.construct.clone",
-    "theano.compile.pfunc": "opwise.compile.function.function",
+    "theano.compile.pfunc": "theano._pfunc.pfunc",
     "theano.sparse_grad": "opwise.tensor.subtensor.sparse_grad",
     "theano.compile.function.function_dump": "theano._function_dump.function_dump",
     "theano.compile.function_module.orig_function": "opwise.compile.function.function",
@@ -215,7 +216,7 @@ NAMES = {
     "theano.tensor.basic.isinf_": "opwise.tensor.isinf",
     "theano.tensor.basic.isnan_": "opwise.tensor.isnan",
     "theano._asarray": "theano._safe_asarray._asarray",
-    "theano.compile.pfunc.pfunc": "opwise.compile.function.function",
+    "theano.compile.pfunc.pfunc": "theano._pfunc.pfunc",
     "theano.gradient.tensor": "theano.tensor",
 }
 

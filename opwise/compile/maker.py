@@ -113,6 +113,7 @@ class FunctionMaker:
         self.unpack_single = construction.unpack_single
         self.output_keys = construction.keys
         fgraph = _graph_of(construction)
+        fgraph.name = name
         if fgraph.has_destroyers and not accept_inplace:
             raise _inplace_refused(fgraph)
         with target.pinned(self._device):
@@ -190,7 +191,7 @@ class FunctionMaker:
         where it is loaded.
         """
         kept = [
-            container if spec.update is not None and not spec.shared else None
+            container if spec.value is not None and not spec.shared else None
             for spec, container in zip(self.inputs, function.input_storage, strict=True)
         ]
         arguments = self.construction.arguments
@@ -226,17 +227,23 @@ class FunctionMaker:
                         "Type of given SharedVariable conflicts with original one: "
                         f"{old} has {old.type}, {new} has {new.type}. Swap in one of the same type."
                     )
-            arguments["givens"] = [*(arguments["givens"] or []), *swap.items()]
-            arguments["updates"] = [
-                (swap.get(var, var), expression) for var, expression in arguments["updates"] or []
-            ]
+            # what was swapped into this function may be swapped again
+            earlier = {old: swap.get(new, new) for old, new in arguments["swap"].items()}
+            arguments["swap"] = {**swap, **earlier}
+        arguments["outputs"] = list(self.outputs)
+        if name is None and self.name is not None:
+            name = f"{self.name} copy"
         with thread_flags(**_BUILT_BEFORE):
             maker = FunctionMaker(
-                construct(**arguments), self.mode, name=name or self.name,
-                profile=stats_for(profile, name or self.name), accept_inplace=self.accept_inplace,
-                output_none=self.output_none,
+                construct(**arguments), self.mode, name=name, profile=stats_for(profile, name),
+                accept_inplace=self.accept_inplace, output_none=self.output_none,
             )  # fmt: skip
-        return maker.create()
+        defaults = [
+            default if spec.update is None else None
+            for spec, (_, _, default) in zip(self.inputs, function.defaults, strict=True)
+        ]
+        used = {spec.variable: value for spec, value in zip(self.inputs, defaults, strict=True)}
+        return maker.create([used.get(spec.variable) for spec in maker.inputs])
 
 
 @collector_paused()

@@ -346,7 +346,7 @@ def test_graphs_that_overwrite_need_accept_inplace(x):
     f = function([In(x, mutable=True)], overwrite(x, 1.0), accept_inplace=True, mode=QUICK)
     for g in (f, f.copy(), copy.deepcopy(f), pickle.loads(pickle.dumps(f))):
         value = np.zeros(2)
-        assert g(value).tolist() == [1.0, 1.0]
+        assert np.ravel(g(value)).tolist() == [1.0, 1.0]
         assert value.tolist() == [1.0, 1.0]
 
 
@@ -456,7 +456,7 @@ def test_trust_input_leaves_out_conversion(x):
     assert not f.trust_input
     f.trust_input = True
     assert f(np.ones(2)).tolist() == [2.0, 2.0]
-    with pytest.raises(TypeError, match="expected an ndarray"):
+    with pytest.raises(ValueError, match="expected an ndarray"):
         f([1.0, 2.0])
     with pytest.raises(TypeError, match="dtype float32"):
         f(np.ones(2, "float32"))

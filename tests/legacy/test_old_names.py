@@ -271,6 +271,27 @@ def test_check_stack_trace():
             wrong()
 
 
+def test_rewrites_of_what_belongs_to_no_graph_yet():
+    opt = theano.gof.opt
+    x = T.dscalar("x")
+    built = T.exp(x + T.constant(2.0)) * T.constant(2.0)
+    (same,) = opt.pre_constant_merge([built])
+    assert same is built
+    two, other = built.owner.inputs[1], built.owner.inputs[0].owner.inputs[0].owner.inputs[1]
+    assert two is other
+    assert [c.data for c in opt.pre_constant_merge([T.constant(1), T.constant(3)])] == [1, 3]
+
+    @theano.gof.local_optimizer([T.exp])
+    def no_exp(node):
+        return [node.inputs[0]] if node.op == T.exp else None
+
+    assert str(opt.pre_greedy_local_optimizer([no_exp], T.exp(T.log(T.exp(x))))) == str(T.log(x))
+    folded = opt.pre_greedy_local_optimizer([T.opt.constant_folding], T.constant(2) + 3)
+    assert folded.data == 5
+    owned = theano.gof.FunctionGraph([x], [T.exp(x)], clone=False).outputs[0]
+    assert opt.pre_greedy_local_optimizer([no_exp], owned) is owned
+
+
 def test_aliases():
     x = T.dmatrix("x")
     view = x.T
@@ -308,7 +329,9 @@ def test_rewrites_have_the_names_of_theano():
 
 def test_a_function_and_a_module_of_one_name():
     module = importlib.import_module("theano.compile.pfunc")
-    assert theano.compile.pfunc is module.pfunc is theano.function
+    assert theano.compile.pfunc is module.pfunc
+    x = theano.tensor.dscalar()
+    assert module.pfunc(params=[x], outputs=x + 1, mode="FAST_COMPILE")(2) == 3
     assert theano.tensor.sort is importlib.import_module("theano.tensor.sort").sort
     x = T.scalar("x")
     assert theano.compile.orig_function([x], x + 1)(2) == 3
