@@ -34,7 +34,6 @@ from opwise.graph.variable import Constant, Variable
 from opwise.profiling import process
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar
-from opwise.scalar.types import constant as scalar_constant
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import Elemwise, cast, elemwise
@@ -129,9 +128,7 @@ def _filled_like(var, value: float):
     dtype = config.floatX if _is_discrete(var) else _dtype(var)
     if isinstance(var.type, TensorType):
         return elemwise("second")(var, constant(np.asarray(value, dtype)))
-    if isinstance(var.type, Scalar):
-        return scalar_constant(value, dtype)
-    # other types, such as sparse matrices, have methods of their own
+    # other types, such as scalars and sparse matrices, have methods of their own
     return var.ones_like(dtype) if value else var.zeros_like(dtype)
 
 
@@ -737,38 +734,49 @@ def Rop(
         "of the computational graph of variables in wrt, or is used only by a non-differentiable "
         "operator",
     )
-    outputs = _variables(f, "f")
     directions = _directions(_variables(wrt, "wrt"), eval_points)
-    constant_nodes = set()
+    outputs = _variables(f, "f")
+    #: results that depend on wrt, and have no derivative
+    blocked: set[Variable] = set()
     with provenance.located(provenance.capture()):
         for node in io_toposort(directions, outputs):
             points = [_adapted(var, directions.get(var)) for var in node.inputs]
             if all(point is None for point in points):
-                constant_nodes.add(node)
+                if not blocked.isdisjoint(node.inputs):
+                    blocked.update(node.outputs)
                 continue
             for out, direction in zip(node.outputs, _call_R_op(node, points), strict=True):
                 # an output that is in wrt has the direction given for it
-                directions.setdefault(out, direction)
+                given = directions.setdefault(out, direction)
+                if not _has_direction(given):
+                    blocked.add(out)
     results = []
     for out in outputs:
         result = directions.get(out)
-        if (result is None or is_disconnected(result)) and _is_constant_along(out, constant_nodes):
-            result = _filled_like(out, 0.0)
-        elif result is None or is_disconnected(result):
-            disconnected.report(out)
-            result = disconnected.value(out)
+        if not _has_direction(result):
+            if _is_constant_along(out, blocked):
+                result = _filled_like(out, 0.0)
+            else:
+                disconnected.report(out)
+                result = disconnected.value(out)
         results.append(result)
     return _as_given(f, results)
 
 
-def _is_constant_along(out, constant_nodes) -> bool:
+def _has_direction(point) -> bool:
+    return point is not None and not is_disconnected(point)
+
+
+def _is_constant_along(out, blocked) -> bool:
     """Return whether the derivative of an output that has no direction is zero.
 
-    constant_nodes: the Applys that read nothing with a direction. An Elemwise without a direction
-    is constant too, such as a comparison.
+    blocked: results that depend on wrt, and have no derivative. As in Theano, integers have none
+    either, and an Elemwise without a direction, such as a comparison, is constant.
     """
     node = out.owner
-    return node is not None and (node in constant_nodes or isinstance(node.op, Elemwise))
+    if node is None or isinstance(node.op, Elemwise):
+        return node is not None
+    return out not in blocked and not _is_discrete(out)
 
 
 def _directions(wrt, eval_points) -> dict[Variable, Variable]:
@@ -791,7 +799,7 @@ def _directions(wrt, eval_points) -> dict[Variable, Variable]:
 
 def _adapted(var, point):
     """Return a direction in the dtype of its variable; None for no direction."""
-    if point is None or is_disconnected(point):
+    if not _has_direction(point):
         return None
     if _dtype(var) in dtypes.CONTINUOUS and _dtype(point) != _dtype(var):
         return cast(point, var.type.dtype)

@@ -671,9 +671,22 @@ def test_outputs_that_do_not_move():
     assert value(Rop(T.zeros_like(x), x, p), x=1) == 0
     row = T.dvector("row")
     assert value(Rop(row.shape[0] * 1.5, row, row), row=[1.0, 2.0]) == 0
+    # as in Theano, there is none of lengths and positions
+    for integers in (row.shape[0], T.argmax(row), T.argmax(T.dmatrix(), axis=1)):
+        with pytest.raises(DisconnectedInputError):
+            Rop(integers, row, row)
     silent = Contract(forward=lambda i, points: None)
     with pytest.raises(DisconnectedInputError):
         Rop(silent(x), x, p)
+
+
+def test_the_direction_of_what_is_joined_with_constants():
+    x, p, kept = T.dvector("x"), T.dvector("p"), opwise.shared(np.ones(2))
+    for joined in (T.join(0, x * x, kept), T.join(0, x * x, [7.0, 8.0])):
+        found = value(Rop(joined, x, p), x=[1.0, 2.0, 3.0], p=[1.0, 1.0, 0.5])
+        assert found.tolist() == [2.0, 4.0, 3.0, 0.0, 0.0]
+    stacked = T.stack([x[0] ** 2, kept[0]])
+    assert value(Rop(stacked, x, p), x=[3.0], p=[1.0]).tolist() == [6.0, 0.0]
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ NAMES = {
     "theano.get_scalar_constant_value": "opwise.tensor.get_scalar_constant_value",
     "theano.gof.graph.Node": "opwise.graph.variable.Tagged",
     "theano.misc.cpucount.cpuCount": "os.cpu_count",
-    "theano.misc.may_share_memory.may_share_memory": "numpy.may_share_memory",
+    "theano.misc.may_share_memory.may_share_memory": ("theano._may_share_memory.may_share_memory"),
     "theano.misc.strutil.renderString": "theano._strutil.render_string",
     "theano.gof.opt.check_stack_trace": "theano._stacktrace.check_stack_trace",
     "theano.tensor.opt.add_canonizer": "opwise.optimizers.rules.canonicalize.local_add_canonizer",

@@ -72,9 +72,9 @@ def construct(
     """Return the graph of a function, and the options of its inputs and outputs.
 
     The arguments are those of ``opwise.function``. swap: {shared variable: another of its type,
-    which is read and updated in its place, by the same expression}. Raises TypeError for an argument that is not a
-    variable or has the wrong type, MissingInputError for a variable without a value, and
-    UnusedInputError for an input that no output or update depends on.
+    which is read and updated in its place, by the same expression}. Raises TypeError for an
+    argument that is not a variable or has the wrong type, UnusedInputError for an input that no
+    output or update depends on, and MissingInputError for a variable without a value.
     """
     if isinstance(inputs, Variable | SymbolicInput):
         warn(

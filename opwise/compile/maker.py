@@ -238,12 +238,7 @@ class FunctionMaker:
                 construct(**arguments), self.mode, name=name, profile=stats_for(profile, name),
                 accept_inplace=self.accept_inplace, output_none=self.output_none,
             )  # fmt: skip
-        defaults = [
-            default if spec.update is None else None
-            for spec, (_, _, default) in zip(self.inputs, function.defaults, strict=True)
-        ]
-        used = {spec.variable: value for spec, value in zip(self.inputs, defaults, strict=True)}
-        return maker.create([used.get(spec.variable) for spec in maker.inputs])
+        return maker.create()
 
 
 @collector_paused()

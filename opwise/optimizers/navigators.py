@@ -290,8 +290,8 @@ class OpKeyOptimizer(TopoOptimizer):
     def __init__(self, local_opt, ignore_newtrees=False, failure_callback=None):
         if not hasattr(local_opt, "op_key"):
             raise TypeError(
-                f"LocalOptimizer for OpKeyOptimizer must have an 'op_key' method, which {local_opt} "
-                "lacks: define it to return an Op, or use TopoOptimizer"
+                "LocalOptimizer for OpKeyOptimizer must have an 'op_key' method, which "
+                f"{local_opt} lacks: define it to return an Op, or use TopoOptimizer"
             )
         super().__init__(local_opt, "out_to_in", ignore_newtrees, failure_callback)
         key = local_opt.op_key()

@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
-from opwise.errors import ComplexError
 from opwise.scalar import dtypes
+from opwise.scalar.op import refuse_complex_mod
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.elemwise import FUNCTIONS, Elemwise, cast, elemwise
 from opwise.tensor.reduce import all as all_
@@ -83,11 +83,7 @@ def iround(x: TensorLike, mode: str | None = "half_to_even") -> Tensor:
 def mod_check(x: TensorLike, y: TensorLike) -> TensorVariable:
     """Return x % y; ComplexError for complex numbers, which have no remainder."""
     x, y = as_tensor_variable(x), as_tensor_variable(y)
-    if x.type.dtype in dtypes.COMPLEX or y.type.dtype in dtypes.COMPLEX:
-        raise ComplexError(
-            f"% has no meaning for complex numbers, got {x.dtype} and {y.dtype}: take T.real, "
-            "T.imag or abs first"
-        )
+    refuse_complex_mod(x.dtype, y.dtype)
     return elemwise("mod")(x, y)
 
 

@@ -100,9 +100,17 @@ class MakeVector(Op):
         return [gz[i] for i in range(len(inputs))]
 
     def R_op(self, inputs, eval_points):
-        if not inputs or None in eval_points:
+        if all(point is None for point in eval_points):
             return [None]
-        return self.make_node(*eval_points).outputs
+        return self.make_node(*_with_zeros(inputs, eval_points)).outputs
+
+
+def _with_zeros(inputs, eval_points):
+    """Return the directions of inputs, zeros for those that have none."""
+    return [
+        zeros_like(x) if point is None else point
+        for x, point in zip(inputs, eval_points, strict=True)
+    ]
 
 
 def _entry_of_list(node, i):
@@ -237,9 +245,10 @@ class Join(Op):
         ]
 
     def R_op(self, inputs, eval_points):
-        if None in eval_points[1:]:
+        if all(point is None for point in eval_points[1:]):
             return [None]
-        return self.make_node(inputs[0], *eval_points[1:]).outputs
+        points = _with_zeros(inputs[1:], eval_points[1:])
+        return self.make_node(inputs[0], *points).outputs
 
     def __str__(self):
         return "Join" if self.view == -1 else f"Join{{view={self.view}}}"

@@ -158,9 +158,7 @@ def test_copy_without_updates(counter):
 def test_a_swap_reaches_givens_and_updates(a):
     data, state, other = shared(np.arange(4.0)), shared(1.0), shared(np.ones(4))
     k, x = T.iscalar("k"), T.dscalar("x")
-    f = function(
-        [k], x * state, givens={x: data[k]}, updates={state: state + data[k]}, mode=QUICK
-    )
+    f = function([k], x * state, givens={x: data[k]}, updates={state: state + data[k]}, mode=QUICK)
     fresh = shared(10.0)
     swapped = f.copy(swap={data: other, state: fresh})
     assert [f(3), swapped(3), swapped(3)] == [3.0, [10.0], [11.0]]

@@ -202,9 +202,7 @@ def test_an_output_made_in_place_is_noticed_behind_views(toy, build):
     aliasing.check_outputs_not_destroying(fgraph, fgraph.outputs[1:])
 
 
-def test_inputs_of_a_graph_without_a_function_may_be_overwritten_unless_indestructible(
-    toy, leaves
-):
+def test_inputs_of_a_graph_without_a_function_may_be_overwritten_unless_indestructible(toy, leaves):
     x, y = leaves("xy")
     y.tag.indestructible = True
     overwrite = toy("d", destroys=0)

@@ -292,6 +292,51 @@ def test_rewrites_of_what_belongs_to_no_graph_yet():
     assert opt.pre_greedy_local_optimizer([no_exp], owned) is owned
 
 
+def test_may_share_memory():
+    sparse = pytest.importorskip("scipy.sparse")
+    may_share = theano.misc.may_share_memory.may_share_memory
+    a, b = np.ones((3, 2)), np.ones((3, 2))
+    matrix, other = sparse.csr_matrix(np.eye(3)), sparse.csc_matrix(np.eye(3))
+    for x, y, shared in [
+        (a, a.T, True), (a, b, False), (matrix, matrix.data, True), (matrix.indptr, matrix, True),
+        (matrix, other, False), (a, matrix, False),
+    ]:  # fmt: skip
+        assert may_share(x, y) is shared
+    for x, y in ((a, 1), ((0,), matrix)):
+        assert may_share(x, y, raise_other_type=False) is False
+        with pytest.raises(TypeError, match=r"only ndarray and scipy\.sparse, not (int|tuple)"):
+            may_share(x, y)
+
+
+@modes
+@pytest.mark.parametrize("name, bounds", [("inopenrange", (0, 0)), ("inclosedrange", (1, 1))])
+def test_in_range(mode, name, bounds):
+    within = getattr(theano.scalar, name)
+    x, low, high = T.fvector("x"), T.fscalar("low"), T.fscalar("high")
+    f = theano.function([x, low, high], T.Elemwise(within)(x, low, high), mode=mode)
+    assert f([0, 1, 2, 5, 6], 1, 5).tolist() == [0, bounds[0], 1, bounds[1], 0]
+    y = T.fscalar("y")
+    number = within(y, low, high)
+    found = theano.function([y, low, high], [number, *theano.grad(number, [y, low, high])])
+    assert [float(each) for each in found(2, 1, 5)] == [1, 0, 0, 0]
+
+
+def test_no_remainder_of_complex_scalars():
+    from theano.scalar import ComplexError, complex64, int32
+
+    for wrong in (lambda: complex64() % int32(), lambda: 3 % complex64(),
+                  lambda: theano.scalar.mod_check(1j, 2)):  # fmt: skip
+        with pytest.raises(ComplexError, match="% has no meaning for complex numbers"):
+            wrong()
+
+
+def test_the_graph_of_a_composite():
+    x, y = theano.scalar.float64("x"), theano.scalar.float32("y")
+    graph = theano.scalar.Composite([x, y], [x * y + 1]).fgraph
+    assert [v.type.dtype for v in graph.inputs] == ["float64", "float32"]
+    assert [str(node.op) for node in graph.toposort()] == ["mul", "add"]
+
+
 def test_aliases():
     x = T.dmatrix("x")
     view = x.T

@@ -70,7 +70,9 @@ def test_gradients_of_vectors_of_numbers(run, check_forward):
     node = make_vector(n, n).owner
     found = node.op.L_op(node.inputs, node.outputs, [v])
     assert [run(g, {n: 1}).dtype.name for g in found] == ["float64"] * 2
-    assert make_vector.R_op([n, n], [n, None]) == [None]
+    assert make_vector.R_op([n, n], [None, None]) == [None]
+    (forward,) = make_vector.R_op([n, n], [n, None])
+    assert run(forward, {n: 3}).tolist() == [3, 0]
 
 
 @pytest.mark.parametrize(
