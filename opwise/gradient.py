@@ -742,13 +742,14 @@ def Rop(
         for node in io_toposort(directions, outputs):
             points = [_adapted(var, directions.get(var)) for var in node.inputs]
             if all(point is None for point in points):
-                if not blocked.isdisjoint(node.inputs):
+                if not blocked.isdisjoint(node.inputs) and not isinstance(node.op, Elemwise):
                     blocked.update(node.outputs)
                 continue
             for out, direction in zip(node.outputs, _call_R_op(node, points), strict=True):
                 # an output that is in wrt has the direction given for it
                 given = directions.setdefault(out, direction)
-                if not _has_direction(given):
+                # an Elemwise without a direction, such as a comparison, is constant
+                if not _has_direction(given) and not isinstance(node.op, Elemwise):
                     blocked.add(out)
     results = []
     for out in outputs:
@@ -771,12 +772,12 @@ def _is_constant_along(out, blocked) -> bool:
     """Return whether the derivative of an output that has no direction is zero.
 
     blocked: results that depend on wrt, and have no derivative. As in Theano, integers have none
-    either, and an Elemwise without a direction, such as a comparison, is constant.
+    either, except those of an Elemwise.
     """
     node = out.owner
-    if node is None or isinstance(node.op, Elemwise):
-        return node is not None
-    return out not in blocked and not _is_discrete(out)
+    if node is None or out in blocked:
+        return False
+    return isinstance(node.op, Elemwise) or not _is_discrete(out)
 
 
 def _directions(wrt, eval_points) -> dict[Variable, Variable]:
@@ -1010,6 +1011,7 @@ class numeric_grad:
             raise ValueError(f"expected {len(gf)} gradients, got {len(g_pt)}")
         errors = []
         for i, (mine, given) in enumerate(zip(gf, g_pt, strict=True)):
+            given = given.toarray() if hasattr(given, "toarray") else np.asarray(given)
             if mine.shape != given.shape:
                 raise ValueError(
                     f"gradient {i} has the shape {given.shape}, expected that of the point, "

@@ -671,6 +671,10 @@ def test_outputs_that_do_not_move():
     assert value(Rop(T.zeros_like(x), x, p), x=1) == 0
     row = T.dvector("row")
     assert value(Rop(row.shape[0] * 1.5, row, row), row=[1.0, 2.0]) == 0
+    # a gradient by what it is linear in reads that only for its shape
+    w = opwise.shared(np.ones(3))
+    linear = grad(T.dot(T.arange(3.0), w), w)
+    assert value(Rop(linear, w, w)).tolist() == [0, 0, 0]
     # as in Theano, there is none of lengths and positions
     for integers in (row.shape[0], T.argmax(row), T.argmax(T.dmatrix(), axis=1)):
         with pytest.raises(DisconnectedInputError):
@@ -881,6 +885,13 @@ def test_numeric_grad():
     one = gradient.numeric_grad(lambda a: (a**3).sum(), x, eps=1e-5)
     np.testing.assert_allclose(one.gf, [3, 12], rtol=1e-4)
     assert x.tolist() == [1, 2]
+
+
+def test_sparse_gradients_are_compared():
+    sparse = pytest.importorskip("scipy.sparse")
+    numeric = gradient.numeric_grad(lambda a: (a * np.eye(2)).sum(), [np.ones((2, 2))])
+    assert numeric.max_err([sparse.csr_matrix(np.eye(2))], 1e-4, 1e-4)[2] < 1e-6
+    assert numeric.max_err([sparse.csr_matrix([[1.0, 2.0], [0, 1]])], 1e-4, 1e-4)[1] == 1
 
 
 def test_errors_are_measured_by_the_milder_tolerance():

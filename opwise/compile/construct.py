@@ -19,6 +19,7 @@ from opwise.config import config
 from opwise.errors import MissingInputError, UnusedInputError
 from opwise.graph import traversal
 from opwise.graph.fgraph import missing_input
+from opwise.graph.null import NullType
 from opwise.graph.provenance import format_trace, warn
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers.storage import Container
@@ -346,8 +347,18 @@ def _copy_shared_updates(
 def _check_missing(
     graph_inputs: list[Variable], graph_outputs: list[Variable], read: Iterable[Variable]
 ) -> None:
-    """Raise MissingInputError if a variable in ``read`` has no value."""
+    """Raise MissingInputError if a variable in ``read`` has no value.
+
+    Raises TypeError for a gradient that is not defined.
+    """
     known = set(graph_inputs)
+    read = list(read)
+    for var in read:
+        if isinstance(var.type, NullType):
+            raise TypeError(
+                f"Computation graph contains a NaN. {var.type.why_null.rstrip()} Leave this "
+                "gradient out of the outputs."
+            )
 
     def is_missing(var: Variable) -> bool:
         return var.owner is None and var not in known and not isinstance(var, Constant)

@@ -112,8 +112,7 @@ class FunctionMaker:
         self.output_none = output_none
         self.unpack_single = construction.unpack_single
         self.output_keys = construction.keys
-        fgraph = _graph_of(construction)
-        fgraph.name = name
+        fgraph = _graph_of(construction, name)
         if fgraph.has_destroyers and not accept_inplace:
             raise _inplace_refused(fgraph)
         with target.pinned(self._device):
@@ -257,7 +256,7 @@ def _rebuild(
     return function
 
 
-def _graph_of(construction: Construction) -> FunctionGraph:
+def _graph_of(construction: Construction, name: str | None) -> FunctionGraph:
     """Return the FunctionGraph of a construction."""
     specs = list(zip(construction.graph_inputs, construction.inputs, strict=True))
     interface = Interface(
@@ -269,7 +268,7 @@ def _graph_of(construction: Construction) -> FunctionGraph:
     )
     return FunctionGraph(
         construction.graph_inputs, construction.graph_outputs, features=[PreserveNames()],
-        clone=False, interface=interface,
+        clone=False, interface=interface, name=name,
     )  # fmt: skip
 
 

@@ -76,6 +76,7 @@ class FunctionGraph:
     given graph, which must not belong to another FunctionGraph.
     interface: what the function does with ``inputs`` and ``outputs`` (default:
     ``Interface.default(inputs)``).
+    name: of the function.
     """
 
     # A feature sets this; until then, reading it raises AttributeError.
@@ -90,6 +91,7 @@ class FunctionGraph:
         features: Iterable[Any] | None = None,
         clone: bool = True,
         interface: Interface | None = None,
+        name: str | None = None,
     ):
         interface = interface or Interface.default(inputs)
         if clone:
@@ -127,7 +129,7 @@ class FunctionGraph:
         #: names of the passes that are running, the outermost first
         self.passes: list[str] = []
         #: the name of the compiled function, if it has one
-        self.name: str | None = None
+        self.name = name
         #: the profile of the compiled function, if it has one
         self.profile: Any = None
         for feature in features or ():
@@ -583,7 +585,7 @@ class FunctionGraph:
         equiv = traversal.clone_get_equiv(self.inputs, self.outputs)
         new = FunctionGraph(
             [equiv[v] for v in self.inputs], [equiv[v] for v in self.outputs], clone=False,
-            interface=self.interface.of_copies(equiv),
+            interface=self.interface.of_copies(equiv), name=self.name,
         )  # fmt: skip
         for node in self.apply_nodes:
             equiv[node]._origins = node.origins

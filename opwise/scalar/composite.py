@@ -205,7 +205,8 @@ class Composite(ScalarOp):
     @property
     def fgraph(self):
         """A new FunctionGraph of the program."""
-        return FunctionGraph(*self.graph(), clone=False)
+        inputs, outputs = self.graph()
+        return FunctionGraph(inputs, outputs, clone=False)
 
     def graph(self):
         """Return the program as a graph: (input variables, output variables)."""

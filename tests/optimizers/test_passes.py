@@ -30,6 +30,7 @@ from opwise.optimizers.passes import (
 )
 from opwise.optimizers.pattern import OpRemove, OpSub, PatternSub
 from opwise.optimizers.rule import LocalOptimizer, rule
+from opwise.optimizers.rules.inplace import InplaceElemwiseOptimizer
 from opwise.scalar.op import OPS
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import Elemwise, cast, elemwise
@@ -742,3 +743,14 @@ def test_evaluate_overwrites_nothing(x):
     value = np.zeros(3)
     [result] = evaluate([Elemwise(OPS["exp"], {0: 0})(x)], {x: value})
     assert value.sum() == 0 and result.sum() == 3
+
+
+def test_a_feature_of_a_program_keeps_outputs_from_being_computed_in_place(x):
+    y = exp(neg(x))
+    for feature, expected in ((None, [True]), (NoOutputFromInplace(), [False])):
+        fgraph = graph_of(y, inputs=[x])
+        if feature is not None:
+            AddFeatureOptimizer(feature).optimize(fgraph)
+        InplaceElemwiseOptimizer().optimize(fgraph)
+        assert [bool(out.owner.op.destroy_map) for out in fgraph.outputs] == expected
+        fgraph.check_integrity()
