@@ -34,7 +34,6 @@ from opwise.graph.variable import Constant, Variable
 from opwise.profiling import process
 from opwise.scalar import dtypes
 from opwise.scalar.types import Scalar
-from opwise.scalar.types import constant as scalar_constant
 from opwise.tensor.convert import ViewOp
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import Elemwise, cast, elemwise
@@ -129,9 +128,7 @@ def _filled_like(var, value: float):
     dtype = config.floatX if _is_discrete(var) else _dtype(var)
     if isinstance(var.type, TensorType):
         return elemwise("second")(var, constant(np.asarray(value, dtype)))
-    if isinstance(var.type, Scalar):
-        return scalar_constant(value, dtype)
-    # other types, such as sparse matrices, have methods of their own
+    # other types, such as scalars and sparse matrices, have methods of their own
     return var.ones_like(dtype) if value else var.zeros_like(dtype)
 
 
@@ -1043,6 +1040,7 @@ class numeric_grad:
             raise ValueError(f"expected {len(gf)} gradients, got {len(g_pt)}")
         errors = []
         for i, (mine, given) in enumerate(zip(gf, g_pt, strict=True)):
+            given = given.toarray() if hasattr(given, "toarray") else np.asarray(given)
             if mine.shape != given.shape:
                 raise ValueError(
                     f"gradient {i} has the shape {given.shape}, expected that of the point, "

@@ -671,6 +671,14 @@ def test_outputs_that_do_not_move():
     assert value(Rop(T.zeros_like(x), x, p), x=1) == 0
     row = T.dvector("row")
     assert value(Rop(row.shape[0] * 1.5, row, row), row=[1.0, 2.0]) == 0
+    # a gradient by what it is linear in reads that only for its shape
+    w = opwise.shared(np.ones(3))
+    linear = grad(T.dot(T.arange(3.0), w), w)
+    assert value(Rop(linear, w, w)).tolist() == [0, 0, 0]
+    # as in Theano, there is none of lengths and positions
+    for integers in (row.shape[0], T.argmax(row), T.argmax(T.dmatrix(), axis=1)):
+        with pytest.raises(DisconnectedInputError):
+            Rop(integers, row, row)
     silent = Contract(forward=lambda i, points: None)
     for stopped in (silent(x), row.shape[0], silent(x).reshape((1,))):
         with pytest.raises(DisconnectedInputError):
@@ -692,6 +700,15 @@ def test_rop_of_a_join_with_constants():
     for joined in (T.join(0, y, T.exp(x)), T.stack([y, T.exp(x)]).flatten()):
         moved = value(Rop(joined, x, p), x=[0.0, 0.0], y=[5.0, 6.0], p=[1.0, 2.0])
         assert moved.tolist() == [0, 0, 1, 2]
+
+
+def test_the_direction_of_what_is_joined_with_constants():
+    x, p, kept = T.dvector("x"), T.dvector("p"), opwise.shared(np.ones(2))
+    for joined in (T.join(0, x * x, kept), T.join(0, x * x, [7.0, 8.0])):
+        found = value(Rop(joined, x, p), x=[1.0, 2.0, 3.0], p=[1.0, 1.0, 0.5])
+        assert found.tolist() == [2.0, 4.0, 3.0, 0.0, 0.0]
+    stacked = T.stack([x[0] ** 2, kept[0]])
+    assert value(Rop(stacked, x, p), x=[3.0], p=[1.0]).tolist() == [6.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -887,6 +904,13 @@ def test_numeric_grad():
     one = gradient.numeric_grad(lambda a: (a**3).sum(), x, eps=1e-5)
     np.testing.assert_allclose(one.gf, [3, 12], rtol=1e-4)
     assert x.tolist() == [1, 2]
+
+
+def test_sparse_gradients_are_compared():
+    sparse = pytest.importorskip("scipy.sparse")
+    numeric = gradient.numeric_grad(lambda a: (a * np.eye(2)).sum(), [np.ones((2, 2))])
+    assert numeric.max_err([sparse.csr_matrix(np.eye(2))], 1e-4, 1e-4)[2] < 1e-6
+    assert numeric.max_err([sparse.csr_matrix([[1.0, 2.0], [0, 1]])], 1e-4, 1e-4)[1] == 1
 
 
 def test_errors_are_measured_by_the_milder_tolerance():

@@ -7,16 +7,18 @@ import numpy as np
 from opwise.config import config
 from opwise.scalar import (
     OPS,
+    ScalarOp,
     as_scalar,
     complex64,
     complex128,
     discrete_types,
     float32,
     float64,
+    float_types,
+    get_scalar_type,
     int8,
     int64,
     int_types,
-    mod,
     same_out,
     types,
     uint_types,
@@ -97,9 +99,39 @@ def div_proxy(x, y):
     return int_or_true_div(x.type in discrete_types, y.type in discrete_types)(x, y)
 
 
-def mod_check(x, y):
-    """Return x % y."""
-    return mod(as_scalar(x), as_scalar(y))
+class InRange(ScalarOp):
+    """Whether ``low <= x <= hi``: an operation of (x, low, hi) that returns a bool.
+
+    openlow, openhi: whether the bounds themselves are outside. The gradients are zero.
+    """
+
+    __props__ = ("openlow", "openhi")
+    nin = 3
+
+    def __init__(self, openlow, openhi):
+        super().__init__()
+        self.openlow, self.openhi = openlow, openhi
+
+    def output_types(self, types):
+        return [get_scalar_type("bool")]
+
+    def impl(self, x, low, hi):
+        above = x > low if self.openlow else x >= low
+        below = x < hi if self.openhi else x <= hi
+        return above and below
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        (x, low, hi), (out,) = inputs, outputs
+        above, below = ">" if self.openlow else ">=", "<" if self.openhi else "<="
+        return f"{out} = ({x} {above} {low}) && ({x} {below} {hi});"
+
+    def grad(self, inputs, output_gradients):
+        _refuse_complex([x.type for x in inputs])
+        floats = [x if x.type in float_types else x.astype(config.floatX) for x in inputs]
+        return [x.zeros_like() for x in floats]
+
+
+inopenrange, inclosedrange = InRange(True, True), InRange(False, False)
 
 
 def real_out(type):

@@ -68,12 +68,14 @@ def construct(
     rebuild_strict: bool = True,
     on_unused_input: str | None = None,
     allow_input_downcast: bool | None = None,
+    swap: Mapping[SharedVariable, SharedVariable] | None = None,
 ) -> Construction:
     """Return the graph of a function, and the options of its inputs and outputs.
 
-    The arguments are those of ``opwise.function``. Raises TypeError for an argument that is not a
-    variable or has the wrong type, MissingInputError for a variable without a value, and
-    UnusedInputError for an input that no output or update depends on.
+    The arguments are those of ``opwise.function``. swap: {shared variable: another of its type,
+    which is read and updated in its place, by the same expression}. Raises TypeError for an
+    argument that is not a variable or has the wrong type, UnusedInputError for an input that no
+    output or update depends on, and MissingInputError for a variable without a value.
     """
     if isinstance(inputs, Variable | SymbolicInput):
         warn(
@@ -92,12 +94,16 @@ def construct(
         "rebuild_strict": rebuild_strict,
         "on_unused_input": "ignore",  # the first construction has checked
         "allow_input_downcast": allow_input_downcast,
+        "swap": dict(swap or {}),
     }
     given = _given_pairs(cast(list[Any], arguments["givens"]), specs)
-    wanted = _explicit_updates(cast(list[Any], arguments["updates"]))
     listed = len(specs)
 
-    graph = _FunctionCopy([spec.variable for spec in specs], rebuild_strict)
+    graph = _FunctionCopy([spec.variable for spec in specs], rebuild_strict, swap or {})
+    wanted = _explicit_updates(
+        (graph.swap.get(var, var), expression)
+        for var, expression in cast(list[Any], arguments["updates"])
+    )
     for old, new in given:
         graph.replace(old, new)
     graph_inputs = [graph.copies[spec.variable] for spec in specs]
@@ -117,8 +123,8 @@ def construct(
         graph_inputs.append(var_copy)
 
     read = traversal.inputs(graph_outputs, blockers=graph_inputs)
-    _check_missing(graph_inputs, graph_outputs, read)
     _check_unused(specs[:listed], graph_inputs[:listed], read, on_unused_input)
+    _check_missing(graph_inputs, graph_outputs, read)
     return Construction(
         specs, outs, graph_inputs, graph_outputs, update_of, unpack_single, keys, arguments
     )
@@ -321,9 +327,10 @@ def _copy_shared_updates(
     while True:
         met = list(graph.shared.items())
         for container, (var, _) in met[seen:]:
-            if container in updates or var.default_update is None or not takes_default(var):
+            written = graph.written.get(var, var)
+            if container in updates or written.default_update is None or not takes_default(written):
                 continue
-            updates[container] = var, update_expression(var, var.default_update)
+            updates[container] = var, update_expression(var, written.default_update)
         seen = len(met)
         new = [container for container in updates if container not in copied]
         if not new:
@@ -473,11 +480,20 @@ class _Copy:
 class _FunctionCopy(_Copy):
     """Copies the graph of one function; the copy shares only the data of constants with the user's.
 
-    Two shared variables with the same container are one input, as they have one storage.
+    Two shared variables with the same container are one input, as they have one storage. swap: see
+    ``construct``.
     """
 
-    def __init__(self, inputs: Iterable[Variable], strict: bool) -> None:
+    def __init__(
+        self,
+        inputs: Iterable[Variable],
+        strict: bool,
+        swap: Mapping[SharedVariable, SharedVariable],
+    ) -> None:
         super().__init__(strict)
+        self.swap = swap
+        #: {shared variable that is read: the one that the program wrote in its place}
+        self.written = {new: old for old, new in swap.items()}
         for var in inputs:
             self.copies[var] = var.clone()
         #: {container of a shared variable: (the variable, its copy)}, in the order of occurrence
@@ -485,7 +501,7 @@ class _FunctionCopy(_Copy):
 
     def leaf(self, var: Variable) -> Variable:
         if isinstance(var, SharedVariable):
-            return self.shared_input(var)
+            return self.shared_input(self.swap.get(var, var))
         return var.clone()
 
     def shared_input(self, var: SharedVariable) -> Variable:

@@ -72,8 +72,8 @@ class Function(CallPath):
         #: after a call, the default value)
         self.defaults = [
             (spec.value is None, spec.value is not None and spec.update is None,
-             None if isinstance(spec.value, Container) else self.input_storage[i].storage[0])
-            for i, spec in enumerate(construction.inputs)
+             None if isinstance(spec.value, Container) else _own_container(spec).storage[0])
+            for spec in construction.inputs
         ]  # fmt: skip
         n_outputs = len(construction.outputs)
         updates = [
@@ -373,11 +373,12 @@ class Function(CallPath):
     ) -> Function:
         """Return a function of the same graph with its own storage for inputs.
 
-        As in Theano, the copy returns a list, also if this function returns its only result alone.
-
-        share_memory: accepted for old programs; intermediate memory is never shared. swap: {shared
-        variable: another of the same type, which replaces it}. delete_updates: drop the updates.
-        name, profile: as for ``opwise.function`` (default of name: the same name).
+        As in Theano, the copy returns a list of its outputs, also if this function returns a dict
+        or the only output itself. share_memory: accepted for old programs; intermediate memory is
+        never shared. swap: {shared variable: another of the same type, which replaces it and is
+        updated in its place}. delete_updates: drop the updates. name, profile: as for
+        ``opwise.function`` (default of name: this function's and " copy"). Raises ValueError if the
+        function does not use a variable to swap, and AssertionError if the types differ.
         """
         return self.maker.copy_function(self, swap, delete_updates, name, profile)
 
@@ -438,19 +439,23 @@ def input_containers(specs: Sequence[In], values: Sequence[Any] | None) -> list[
     containers = []
     for i, spec in enumerate(specs):
         value = spec.value if values is None or values[i] is None else values[i]
-        if isinstance(value, Container):
-            containers.append(value)
-            continue
-        container = Container(
-            spec.variable, [None], strict=spec.strict, allow_downcast=spec.allow_downcast,
-            name=spec.name,
-        )  # fmt: skip
-        if spec.mutable and isinstance(value, np.ndarray):
-            value = value.copy()  # the function may overwrite it
-        if value is not None:
-            container.data = value
-        containers.append(container)
+        containers.append(value if isinstance(value, Container) else _own_container(spec, value))
     return containers
+
+
+def _own_container(spec: In, value: Any = None) -> Container:
+    """Return a new container for an input. value: (default: that of ``spec``)."""
+    container = Container(
+        spec.variable, [None], strict=spec.strict, allow_downcast=spec.allow_downcast,
+        name=spec.name,
+    )  # fmt: skip
+    if value is None:
+        value = spec.value
+    if spec.mutable and isinstance(value, np.ndarray):
+        value = value.copy()  # the function may overwrite it
+    if value is not None:
+        container.data = value
+    return container
 
 
 class _Finder:

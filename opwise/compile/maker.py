@@ -112,7 +112,7 @@ class FunctionMaker:
         self.output_none = output_none
         self.unpack_single = construction.unpack_single
         self.output_keys = construction.keys
-        fgraph = _graph_of(construction)
+        fgraph = _graph_of(construction, name)
         if fgraph.has_destroyers and not accept_inplace:
             raise _inplace_refused(fgraph)
         with target.pinned(self._device):
@@ -190,7 +190,7 @@ class FunctionMaker:
         where it is loaded.
         """
         kept = [
-            container if spec.update is not None and not spec.shared else None
+            container if spec.value is not None and not spec.shared else None
             for spec, container in zip(self.inputs, function.input_storage, strict=True)
         ]
         arguments = self.construction.arguments
@@ -210,8 +210,6 @@ class FunctionMaker:
     ) -> Function:
         """Return a function of the same graph; see ``Function.copy``."""
         arguments = dict(self.construction.arguments)
-        if self.unpack_single and self.construction.keys is None:
-            arguments["outputs"] = [arguments["outputs"]]
         if delete_updates:
             arguments["updates"], arguments["no_default_updates"] = [], True
         if swap:
@@ -228,15 +226,16 @@ class FunctionMaker:
                         "Type of given SharedVariable conflicts with original one: "
                         f"{old} has {old.type}, {new} has {new.type}. Swap in one of the same type."
                     )
-            arguments["givens"] = [*(arguments["givens"] or []), *swap.items()]
-            arguments["updates"] = [
-                (swap.get(var, var), expression) for var, expression in arguments["updates"] or []
-            ]
+            # what was swapped into this function may be swapped again
+            earlier = {old: swap.get(new, new) for old, new in arguments["swap"].items()}
+            arguments["swap"] = {**swap, **earlier}
+        arguments["outputs"] = list(self.outputs)
+        if name is None and self.name is not None:
+            name = f"{self.name} copy"
         with thread_flags(**_BUILT_BEFORE):
             maker = FunctionMaker(
-                construct(**arguments), self.mode, name=name or self.name,
-                profile=stats_for(profile, name or self.name), accept_inplace=self.accept_inplace,
-                output_none=self.output_none,
+                construct(**arguments), self.mode, name=name, profile=stats_for(profile, name),
+                accept_inplace=self.accept_inplace, output_none=self.output_none,
             )  # fmt: skip
         return maker.create()
 
@@ -257,7 +256,7 @@ def _rebuild(
     return function
 
 
-def _graph_of(construction: Construction) -> FunctionGraph:
+def _graph_of(construction: Construction, name: str | None) -> FunctionGraph:
     """Return the FunctionGraph of a construction."""
     specs = list(zip(construction.graph_inputs, construction.inputs, strict=True))
     interface = Interface(
@@ -269,7 +268,7 @@ def _graph_of(construction: Construction) -> FunctionGraph:
     )
     return FunctionGraph(
         construction.graph_inputs, construction.graph_outputs, features=[PreserveNames()],
-        clone=False, interface=interface,
+        clone=False, interface=interface, name=name,
     )  # fmt: skip
 
 

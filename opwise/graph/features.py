@@ -58,10 +58,24 @@ class Bookkeeper(Feature):
 
 
 class NodeFinder(Bookkeeper):
-    """Finds Applys by their Op: ``get_nodes(op)``."""
+    """Finds Applys by their Op: ``fgraph.get_nodes(op)``."""
 
     def __init__(self) -> None:
         self._nodes: dict[Op, dict[Apply, None]] = {}
+
+    def on_attach(self, fgraph: FunctionGraph) -> None:
+        if hasattr(fgraph, "get_nodes"):
+            raise AlreadyThere("NodeFinder is already present")
+        fgraph.get_nodes = self.get_nodes
+        super().on_attach(fgraph)
+
+    def on_detach(self, fgraph: FunctionGraph) -> None:
+        del fgraph.get_nodes
+        super().on_detach(fgraph)
+
+    def clone(self) -> NodeFinder:
+        """Return a finder for a copy of the graph."""
+        return NodeFinder()
 
     def on_import(self, fgraph: FunctionGraph, node: Apply, reason: Any) -> None:
         self._nodes.setdefault(node.op, {})[node] = None

@@ -6,7 +6,7 @@ undone, gives new Applys the origins of those that they replace, and has one det
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Literal, TypeVar
@@ -45,6 +45,18 @@ class Interface:
     #: position of an output -> position of the input whose new value it is
     updates: Mapping[int, int] = field(default_factory=dict)
 
+    @classmethod
+    def default(cls, inputs: Iterable[Variable]) -> Interface:
+        """Return the interface of a graph that belongs to no function.
+
+        As in Theano, Applys may overwrite every input whose tag has no true ``indestructible``.
+        """
+        return cls(
+            mutable=frozenset(
+                var for var in inputs if not getattr(var._tag, "indestructible", False)
+            )
+        )
+
     def of_copies(self, equiv: Mapping[Any, Any]) -> Interface:
         """Return the interface of a copy of the graph. equiv: dict from variables to copies."""
         return Interface(
@@ -62,13 +74,15 @@ class FunctionGraph:
     ``opwise.graph.features``.
     clone: work on a copy (the default), so that the user's graph does not change; otherwise own the
     given graph, which must not belong to another FunctionGraph.
-    interface: what the function does with ``inputs`` and ``outputs``.
+    interface: what the function does with ``inputs`` and ``outputs`` (default:
+    ``Interface.default(inputs)``).
+    name: of the function.
     """
 
-    # Upper layers set these; until then, reading one raises AttributeError.
+    # A feature sets this; until then, reading it raises AttributeError.
 
-    #: the value of ``edits`` when equal Applys were last merged; set by optimizers.merge
-    merged_at: int
+    #: returns the Applys of an Op; set by NodeFinder
+    get_nodes: Callable[[Op], list[Apply]]
 
     def __init__(
         self,
@@ -77,8 +91,9 @@ class FunctionGraph:
         features: Iterable[Any] | None = None,
         clone: bool = True,
         interface: Interface | None = None,
+        name: str | None = None,
     ):
-        interface = interface or Interface()
+        interface = interface or Interface.default(inputs)
         if clone:
             given = list(inputs)
             inputs, outputs = traversal.clone(given, outputs)
@@ -113,6 +128,8 @@ class FunctionGraph:
         self.hints_feature: Any = None
         #: names of the passes that are running, the outermost first
         self.passes: list[str] = []
+        #: the name of the compiled function, if it has one
+        self.name = name
         #: the profile of the compiled function, if it has one
         self.profile: Any = None
         for feature in features or ():
@@ -568,7 +585,7 @@ class FunctionGraph:
         equiv = traversal.clone_get_equiv(self.inputs, self.outputs)
         new = FunctionGraph(
             [equiv[v] for v in self.inputs], [equiv[v] for v in self.outputs], clone=False,
-            interface=self.interface.of_copies(equiv),
+            interface=self.interface.of_copies(equiv), name=self.name,
         )  # fmt: skip
         for node in self.apply_nodes:
             equiv[node]._origins = node.origins

@@ -34,6 +34,10 @@ evaluate: Callable[[Variable, Mapping[Any, Any]], Any] = _not_set
 #: (value) -> variable: a number, a list or an array as a constant; set by tensor.variable
 as_variable: Callable[[Any], Variable] = _not_set
 
+#: (tensor variable without dimensions) -> the number in it, as a scalar variable; set by
+#: tensor.convert
+scalar_from_tensor: Callable[[Variable], Variable] = _not_set
+
 #: (inputs, outputs, mode=, name=, allow_input_downcast=) -> function; set by compile.function
 compile_function: Callable[..., Callable[..., Any]] = _not_set
 

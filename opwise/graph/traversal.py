@@ -430,6 +430,8 @@ def as_string(
 ) -> list[str]:
     """Return the text of each output: ``op(inputs)``; ``*n`` refers to an Apply used twice.
 
+    ``*n::k`` refers to output k of an Apply with several outputs.
+
     leaf_formatter: returns the text of an input, constant or shared variable (default: ``str``).
     node_formatter: returns the text of an Apply from the Apply and the texts of its inputs.
     """
@@ -456,7 +458,8 @@ def as_string(
         if owner is None or operand in leaf_inputs:
             done.append(leaf_formatter(operand))
         elif owner in numbered:
-            done.append(f"*{numbered[owner]}")
+            which = f"::{operand.index}" if len(owner.outputs) > 1 else ""
+            done.append(f"*{numbered[owner]}{which}")
         else:
             if uses[owner] > 1:
                 numbered[owner] = len(numbered) + 1

@@ -228,7 +228,7 @@ cdef class VM:
         return 0
 
     cdef int _take(self, int i, object value) except -1:
-        """Let a slot hold ``value`` and keep it alive; TypeError if it does not fit the slot."""
+        """Let a slot hold ``value`` and keep it alive; an error if it does not fit the slot."""
         cdef ow_slot *c = &self.slots[i]
         cdef cnp.ndarray a
         cdef int d
@@ -240,7 +240,7 @@ cdef class VM:
         if not isinstance(value, np.ndarray):
             value = hooks.to_host(value)
         if not isinstance(value, np.ndarray):
-            raise TypeError(f"expected an ndarray, not {value!r}")
+            raise ValueError(f"expected an ndarray, not {value!r}")
         a = value
         if cnp.PyArray_TYPE(a) != c.typenum or cnp.PyArray_NDIM(a) != c.ndim:
             raise TypeError(

@@ -70,7 +70,7 @@ class ObjectsThunk(Thunk):
         if isinstance(value, np.generic):
             value = np.asarray(value)
         if not isinstance(value, np.ndarray):
-            raise TypeError(f"expected an ndarray, not {value!r}")
+            raise ValueError(f"expected an ndarray, not {value!r}")
         if value.dtype != type_.numpy_dtype or value.ndim != type_.ndim:
             raise TypeError(
                 f"expected an array of dtype {type_.dtype} and {type_.ndim} dimensions, got dtype "

@@ -10,21 +10,21 @@ from opwise.graph.variable import Constant
 from opwise.optimizers.passes import Optimizer, PassRecord
 
 
-class _MergeMark(Feature):
-    """Remembers after which edit of its graph nothing was left to merge."""
+class MergeFeature(Feature):
+    """Remembers after which edit of its graph nothing was left to merge; MergeOptimizer adds it."""
 
     def __init__(self) -> None:
         self.edits: int | None = None
 
-    def clone(self) -> _MergeMark:
+    def clone(self) -> MergeFeature:
         """Return a mark for a copy of the graph, which counts edits of its own."""
-        return _MergeMark()
+        return MergeFeature()
 
 
-def _mark_of(fgraph: FunctionGraph) -> _MergeMark:
-    mark = fgraph.find_feature(_MergeMark)
+def _mark_of(fgraph: FunctionGraph) -> MergeFeature:
+    mark = fgraph.find_feature(MergeFeature)
     if mark is None:
-        mark = _MergeMark()
+        mark = MergeFeature()
         fgraph.attach_feature(mark)
     return mark
 

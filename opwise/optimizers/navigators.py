@@ -280,6 +280,24 @@ class TopoOptimizer(NavigatorOptimizer):
         return run.result()
 
 
+class OpKeyOptimizer(TopoOptimizer):
+    """Tries one rule on the Applys of the Ops that its ``op_key()`` returns, the outputs first.
+
+    ``op_key`` returns an Op or a list of Ops; what the rule tracks does not count. The other
+    parameters are those of TopoOptimizer. Raises TypeError if the rule has no ``op_key``.
+    """
+
+    def __init__(self, local_opt, ignore_newtrees=False, failure_callback=None):
+        if not hasattr(local_opt, "op_key"):
+            raise TypeError(
+                "LocalOptimizer for OpKeyOptimizer must have an 'op_key' method, which "
+                f"{local_opt} lacks: define it to return an Op, or use TopoOptimizer"
+            )
+        super().__init__(local_opt, "out_to_in", ignore_newtrees, failure_callback)
+        key = local_opt.op_key()
+        self._index = RuleIndex(self._rules, key if isinstance(key, list | tuple) else [key])
+
+
 class _TopoRun:
     """One application of a TopoOptimizer: what it tries on an Apply, and the counts."""
 

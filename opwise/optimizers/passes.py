@@ -187,6 +187,19 @@ class AddDestroyHandler(Optimizer):
         check_destroyers(fgraph)
 
 
+class AddFeatureOptimizer(Optimizer):
+    """Attaches a feature, which then follows the passes after it."""
+
+    def __init__(self, feature):
+        self.feature = feature
+
+    def add_requirements(self, fgraph):
+        fgraph.attach_feature(self.feature)
+
+    def apply(self, fgraph):
+        """Leave the graph as it is."""
+
+
 def run_pass(
     fgraph: FunctionGraph,
     one: Any,

@@ -17,6 +17,9 @@ class OpSub(LocalOptimizer):
         self.op1, self.op2 = op1, op2
         self.name = f"{op1} -> {op2}"
 
+    def op_key(self):
+        return self.op1
+
     def tracks(self):
         return [self.op1]
 
@@ -30,6 +33,9 @@ class OpRemove(LocalOptimizer):
     def __init__(self, op):
         self.op = op
         self.name = f"{op}(x) -> x"
+
+    def op_key(self):
+        return self.op
 
     def tracks(self):
         return [self.op]
@@ -85,6 +91,9 @@ class PatternSub(LocalOptimizer):
         #: an Op that some operand must have: most Applys fail this fast test
         self._inner = [] if skip_identities_fn or get_nodes else _inner_kinds(in_pattern)
         self.values_eq_approx = values_eq_approx
+
+    def op_key(self):
+        return self.op
 
     def tracks(self):
         return self._tracks

@@ -334,14 +334,20 @@ class RulesOfOp:
 
 
 class RuleIndex(dict):
-    """A dict from an Op to its rules, in the given order, which is filled on demand."""
+    """A dict from an Op to its rules, in the given order, which is filled on demand.
+
+    tracked: what every rule is tried on, see ``rule`` (default: what it tracks itself).
+    """
 
     #: the most Ops that are remembered, for programs that keep making new ones
     LIMIT = 1024
 
-    def __init__(self, rules):
+    def __init__(self, rules, tracked=None):
         super().__init__()
-        self._tracked = [(r, getattr(r, "function", r), r.tracks()) for r in rules]
+        self._tracked = [
+            (r, getattr(r, "function", r), r.tracks() if tracked is None else tracked)
+            for r in rules
+        ]
         #: rules by the ids of Ops that are alive
         self.by_id = {}
         self._alive = {}
@@ -375,4 +381,4 @@ class RuleIndex(dict):
     def lookers(self, fgraph):
         """Return the Applys of a graph, in order, on which some rule is tried."""
         looked_at = {key for key, op in fgraph.ops().items() if self.of(op).calls}
-        return [n for n in fgraph.toposort() if id(n.op) in looked_at] if looked_at else []
+        return [n for n in fgraph.read_order() if id(n.op) in looked_at] if looked_at else []

@@ -13,7 +13,6 @@ import numpy as np
 from opwise.config import config
 from opwise.errors import ShapeError
 from opwise.graph import provenance
-from opwise.graph.apply import Apply
 from opwise.graph.features import AlreadyThere, Feature
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import ancestors, clone_replace, equal_computations

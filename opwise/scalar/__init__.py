@@ -21,6 +21,7 @@ from opwise.scalar.op import (
     UnaryScalarOp,
     cast,
     cast_op,
+    mod_check,  # noqa: F401
     scalar_maximum,
     scalar_minimum,
 )

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from opwise.graph import traversal
+from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar.op import OPS, SCALAR_ALGEBRA, ScalarOp
-from opwise.scalar.types import constant, get_scalar_type
+from opwise.scalar.types import as_scalar, constant, get_scalar_type
 
 _MAX_TEXT = 4000
 
@@ -77,7 +78,7 @@ class Literal(ScalarOp):
         return hash(self._key)
 
     def __str__(self):
-        return f"{self.value}"
+        return f"Constant{{{self.value}}}"
 
 
 class Composite(ScalarOp):
@@ -128,6 +129,19 @@ class Composite(ScalarOp):
     def slot_dtype(self, slot):
         """Return the dtype of a slot."""
         return self.in_dtypes[slot] if slot < self.nin else self.instructions[slot - self.nin].dtype
+
+    def make_node(self, *inputs):
+        """Apply the Composite, or the same operations on the dtypes of ``inputs``."""
+        operands = [as_scalar(x) for x in inputs]
+        self.check_count(len(operands))
+        given = tuple(x.type.dtype for x in operands)
+        op = self if given == self.in_dtypes else self._on(given)
+        return ScalarOp.make_node(op, *operands)
+
+    def _on(self, in_dtypes):
+        """Return the Composite of the same operations on inputs of other dtypes."""
+        inputs = [get_scalar_type(d).make_variable() for d in in_dtypes]
+        return Composite(inputs, self.apply_to(inputs))
 
     def output_dtypes(self, in_dtypes):
         if tuple(in_dtypes) != self.in_dtypes:
@@ -187,6 +201,12 @@ class Composite(ScalarOp):
     @property
     def outputs(self):
         return self.graph()[1]
+
+    @property
+    def fgraph(self):
+        """A new FunctionGraph of the program."""
+        inputs, outputs = self.graph()
+        return FunctionGraph(inputs, outputs, clone=False)
 
     def graph(self):
         """Return the program as a graph: (input variables, output variables)."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opwise.errors import MethodNotDefined
+from opwise.errors import ComplexError, MethodNotDefined
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.scalar import casting, dtypes, table  # noqa: F401  (the tables fill ROWS)
@@ -159,14 +159,16 @@ class ScalarOp(Op):
         zero = constant(0.0)
         return [zero if isinstance(r, int) else r for r in results]
 
-    # ops of users are equal if their classes and output rules are
+    # ops of users are equal if their classes, output rules and ``__props__`` are
     def __eq__(self, other):
-        return type(self) is type(other) and getattr(
-            self, "output_types_preference", None
-        ) == getattr(other, "output_types_preference", None)
+        return type(self) is type(other) and self._identity() == other._identity()
 
     def __hash__(self):
-        return hash((type(self), getattr(self, "output_types_preference", None)))
+        return hash((type(self), self._identity()))
+
+    def _identity(self):
+        props = self._props() if hasattr(self, "__props__") else ()
+        return getattr(self, "output_types_preference", None), props
 
     def __str__(self):
         name = getattr(self, "name", None)
@@ -311,8 +313,24 @@ def cast_op(dtype: str) -> Cast:
     return _CASTS[dtype]
 
 
+def mod_check(x: Any, y: Any) -> Any:
+    """Return x % y; ComplexError for complex numbers, which have no remainder."""
+    x, y = as_scalar(x), as_scalar(y)
+    refuse_complex_mod(x.dtype, y.dtype)
+    return OPS["mod"](x, y)
+
+
+def refuse_complex_mod(*operand_dtypes: str) -> None:
+    """Raise ComplexError if an operand of ``%`` is complex."""
+    if any(each in dtypes.COMPLEX for each in operand_dtypes):
+        raise ComplexError(
+            f"% has no meaning for complex numbers, got {' and '.join(operand_dtypes)}: take "
+            "T.real, T.imag or abs first"
+        )
+
+
 def _operator(name, reverse=False):
-    op = OPS[name]
+    op = mod_check if name == "mod" else OPS[name]
     if reverse:
         return lambda self, other: op(other, self)
     return lambda self, *others: op(self, *others)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from opwise.config import config
+from opwise.graph import hooks
 from opwise.graph.type import Type
 from opwise.graph.variable import Constant, Variable
 from opwise.scalar import dtypes
@@ -106,11 +107,16 @@ def get_scalar_type(dtype: str) -> Scalar:
 
 
 def as_scalar(x: Any, name: str | None = None) -> Any:
-    """Return ``x`` (a scalar variable, an Apply, or a number) as a scalar variable."""
+    """Return ``x`` as a scalar variable.
+
+    x: a scalar variable, a tensor variable without dimensions, an Apply, or a number.
+    """
     if isinstance(x, Variable):
-        if not isinstance(x.type, Scalar):
-            raise TypeError(f"Variable type field must be a Scalar, not {x.type} of {x}")
-        return x
+        if isinstance(x.type, Scalar):
+            return x
+        if getattr(x.type, "ndim", None) == 0:
+            return hooks.scalar_from_tensor(x)
+        raise TypeError(f"Variable type field must be a Scalar, not {x.type} of {x}")
     if hasattr(x, "default_output"):
         return as_scalar(x.default_output(), name)
     return constant(x, name=name)

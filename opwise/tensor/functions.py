@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from opwise.errors import ComplexError
 from opwise.scalar import dtypes
+from opwise.scalar.op import refuse_complex_mod
 from opwise.tensor.creation import alloc
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.elemwise import FUNCTIONS, Elemwise, cast, elemwise
@@ -87,11 +87,7 @@ def iround(x: TensorLike, mode: str | None = "half_to_even") -> Tensor:
 def mod_check(x: TensorLike, y: TensorLike) -> TensorVariable:
     """Return x % y; ComplexError for complex numbers, which have no remainder."""
     x, y = as_tensor_variable(x), as_tensor_variable(y)
-    if x.type.dtype in dtypes.COMPLEX or y.type.dtype in dtypes.COMPLEX:
-        raise ComplexError(
-            f"% has no meaning for complex numbers, got {x.dtype} and {y.dtype}: take T.real, "
-            "T.imag or abs first"
-        )
+    refuse_complex_mod(x.dtype, y.dtype)
     return elemwise("mod")(x, y)
 
 

@@ -456,7 +456,7 @@ def test_trust_input_leaves_out_conversion(x):
     assert not f.trust_input
     f.trust_input = True
     assert f(np.ones(2)).tolist() == [2.0, 2.0]
-    with pytest.raises(TypeError, match="expected an ndarray"):
+    with pytest.raises(ValueError, match="expected an ndarray"):
         f([1.0, 2.0])
     with pytest.raises(TypeError, match="dtype float32"):
         f(np.ones(2, "float32"))

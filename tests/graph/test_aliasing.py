@@ -200,3 +200,16 @@ def test_an_output_made_in_place_is_noticed_behind_views(toy, build):
     with pytest.raises(InconsistencyError, match=r"made in place: v\.0"):
         aliasing.check_outputs_not_destroying(fgraph, fgraph.outputs)
     aliasing.check_outputs_not_destroying(fgraph, fgraph.outputs[1:])
+
+
+def test_inputs_of_a_graph_without_a_function_may_be_overwritten_unless_indestructible(toy, leaves):
+    x, y = leaves("xy")
+    y.tag.indestructible = True
+    overwrite = toy("d", destroys=0)
+    for clone in (False, True):
+        fgraph = FunctionGraph([x], [overwrite(x)], features=[DestroyHandler()], clone=clone)
+        assert fgraph.consistent() and fgraph.interface.mutable == set(fgraph.inputs)
+        fgraph.disown()
+        kept = FunctionGraph([y], [overwrite(y)], features=[DestroyHandler()], clone=clone)
+        assert not kept.consistent()
+        kept.disown()

@@ -400,7 +400,11 @@ def test_node_finder_follows_the_graph(graph, toy):
     x, _, f, _, fgraph = graph
     finder = NodeFinder()
     fgraph.attach_feature(finder)
-    assert finder.get_nodes(toy("f")) == [f.owner]
+    assert fgraph.get_nodes(toy("f")) == finder.get_nodes(toy("f")) == [f.owner]
+    fgraph.attach_feature(NodeFinder())  # one is enough
+    assert fgraph.get_nodes == finder.get_nodes
+    copied = fgraph.clone()
+    assert copied.get_nodes(toy("f")) == [n for n in copied.toposort() if n.op == toy("f")]
     h = toy("h")(x)
     fgraph.replace(f, h)
     assert finder.get_nodes(toy("f")) == []

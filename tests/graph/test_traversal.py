@@ -191,11 +191,13 @@ def test_is_same_graph_after_givens(toy, leaves):
 # --- text and depth -------------------------------------------------------------------------------
 
 
-def test_as_string_marks_what_is_used_twice(diamond):
+def test_as_string_marks_what_is_used_twice(diamond, toy):
     x, y, f, *_, k = diamond
     assert traversal.as_string([x, y], [k]) == ["k(g(*1 -> f(x, y)), h(*1))"]
     assert traversal.as_string([f], [k], leaf_formatter=lambda v: "leaf") == ["k(g(leaf), h(leaf))"]
     assert traversal.as_string([x, y], [f, f]) == ["*1 -> f(x, y)", "*1"]
+    a, b = toy("two", outs=2)(x)
+    assert traversal.as_string([x], [toy("f")(a, b)]) == ["f(*1 -> two(x), *1::1)"]
     own = traversal.as_string([x, y], [f], node_formatter=lambda node, args: f"<{args}>")
     assert own == ["<['x', 'y']>"]
 

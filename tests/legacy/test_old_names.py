@@ -314,6 +314,72 @@ def test_check_stack_trace():
             wrong()
 
 
+def test_rewrites_of_what_belongs_to_no_graph_yet():
+    opt = theano.gof.opt
+    x = T.dscalar("x")
+    built = T.exp(x + T.constant(2.0)) * T.constant(2.0)
+    (same,) = opt.pre_constant_merge([built])
+    assert same is built
+    two, other = built.owner.inputs[1], built.owner.inputs[0].owner.inputs[0].owner.inputs[1]
+    assert two is other
+    assert [c.data for c in opt.pre_constant_merge([T.constant(1), T.constant(3)])] == [1, 3]
+
+    @theano.gof.local_optimizer([T.exp])
+    def no_exp(node):
+        return [node.inputs[0]] if node.op == T.exp else None
+
+    assert str(opt.pre_greedy_local_optimizer([no_exp], T.exp(T.log(T.exp(x))))) == str(T.log(x))
+    folded = opt.pre_greedy_local_optimizer([T.opt.constant_folding], T.constant(2) + 3)
+    assert folded.data == 5
+    owned = theano.gof.FunctionGraph([x], [T.exp(x)], clone=False).outputs[0]
+    assert opt.pre_greedy_local_optimizer([no_exp], owned) is owned
+
+
+def test_may_share_memory():
+    sparse = pytest.importorskip("scipy.sparse")
+    may_share = theano.misc.may_share_memory.may_share_memory
+    a, b = np.ones((3, 2)), np.ones((3, 2))
+    matrix, other = sparse.csr_matrix(np.eye(3)), sparse.csc_matrix(np.eye(3))
+    for x, y, shared in [
+        (a, a.T, True), (a, b, False), (matrix, matrix.data, True), (matrix.indptr, matrix, True),
+        (matrix, other, False), (a, matrix, False),
+    ]:  # fmt: skip
+        assert may_share(x, y) is shared
+    for x, y in ((a, 1), ((0,), matrix)):
+        assert may_share(x, y, raise_other_type=False) is False
+        with pytest.raises(TypeError, match=r"only ndarray and scipy\.sparse, not (int|tuple)"):
+            may_share(x, y)
+
+
+@modes
+@pytest.mark.parametrize("name, bounds", [("inopenrange", (0, 0)), ("inclosedrange", (1, 1))])
+def test_in_range(mode, name, bounds):
+    within = getattr(theano.scalar, name)
+    x, low, high = T.fvector("x"), T.fscalar("low"), T.fscalar("high")
+    f = theano.function([x, low, high], T.Elemwise(within)(x, low, high), mode=mode)
+    assert f([0, 1, 2, 5, 6], 1, 5).tolist() == [0, bounds[0], 1, bounds[1], 0]
+    y = T.fscalar("y")
+    number = within(y, low, high)
+    found = theano.function([y, low, high], [number, *theano.grad(number, [y, low, high])])
+    assert [float(each) for each in found(2, 1, 5)] == [1, 0, 0, 0]
+
+
+def test_no_remainder_of_complex_scalars():
+    from theano.scalar import ComplexError, complex64, int32
+
+    for wrong in (lambda: complex64() % int32(), lambda: 3 % complex64(),
+                  lambda: theano.scalar.mod_check(1j, 2)):  # fmt: skip
+        with pytest.raises(ComplexError, match="% has no meaning for complex numbers"):
+            wrong()
+
+
+def test_the_graph_of_a_composite():
+    x, y = theano.scalar.float64("x"), theano.scalar.float32("y")
+    graph = theano.scalar.Composite([x, y], [x * y + 1]).fgraph
+    assert [v.type.dtype for v in graph.inputs] == ["float64", "float32"]
+    assert [str(node.op) for node in graph.toposort()] == ["mul", "add"]
+
+
 def test_aliases():
     x = T.dmatrix("x")
     view = x.T
@@ -361,7 +427,9 @@ def test_rewrites_have_the_names_of_theano():
 
 def test_a_function_and_a_module_of_one_name():
     module = importlib.import_module("theano.compile.pfunc")
-    assert theano.compile.pfunc is module.pfunc is theano.function
+    assert theano.compile.pfunc is module.pfunc
+    x = theano.tensor.dscalar()
+    assert module.pfunc(params=[x], outputs=x + 1, mode="FAST_COMPILE")(2) == 3
     assert theano.tensor.sort is importlib.import_module("theano.tensor.sort").sort
     x = T.scalar("x")
     assert theano.compile.orig_function([x], x + 1)(2) == 3

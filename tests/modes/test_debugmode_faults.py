@@ -579,3 +579,20 @@ def test_sound_programs_raise_nothing(name, inputs, outputs, options):
         values = [rng.uniform(0.5, 3, (4, 3)), rng.uniform(0.5, 3, 4)]
         for a, b in zip(f(*values), expected(*values), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-10)
+
+
+def test_the_rewrite_that_made_a_failing_apply_is_named():
+    @rule(T.exp)
+    def longer(fgraph, node):
+        (x,) = node.inputs
+        return [T.sin(x + T.concatenate([x, x]))]
+
+    f = debugged(T.exp(X), with_rules(longer))
+    with pytest.raises(ValueError) as raised:
+        f(ONES)
+    text = str(raised.value)
+    assert "the rewrite longer, of the stage" in text and "made the Apply that fails" in text
+    f = debugged(T.exp(X + np.ones(2)))  # the user's own error is no rewrite's
+    with pytest.raises(ValueError) as raised:
+        f(ONES)
+    assert "made the Apply that fails" not in str(raised.value)

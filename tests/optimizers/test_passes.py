@@ -7,26 +7,30 @@ import pytest
 
 from opwise.config import change_flags
 from opwise.errors import BadOptimization, InconsistencyError
-from opwise.graph.features import Feature
-from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.features import Feature, NoOutputFromInplace
+from opwise.graph.fgraph import FunctionGraph, Interface
 from opwise.optimizers.check import check_rewrite, evaluate
 from opwise.optimizers.merge import MergeOptimizer
 from opwise.optimizers.navigators import (
     EquilibriumOptimizer,
     NavigatorOptimizer,
+    OpKeyOptimizer,
     TopoOptimizer,
     in2out,
     out2in,
 )
 from opwise.optimizers.passes import (
     AddDestroyHandler,
+    AddFeatureOptimizer,
     Optimizer,
     SeqOptimizer,
     inplace_optimizer,
     optimizer,
     run_pass,
 )
-from opwise.optimizers.rule import rule
+from opwise.optimizers.pattern import OpRemove, OpSub, PatternSub
+from opwise.optimizers.rule import LocalOptimizer, rule
+from opwise.optimizers.rules.inplace import InplaceElemwiseOptimizer
 from opwise.scalar.op import OPS
 from opwise.tensor.dimshuffle import dimshuffle
 from opwise.tensor.elemwise import Elemwise, cast, elemwise
@@ -100,7 +104,7 @@ def boom(fgraph, node):
 
 
 def graph_of(*outputs, inputs):
-    return FunctionGraph(list(inputs), list(outputs))
+    return FunctionGraph(list(inputs), list(outputs), interface=Interface())
 
 
 # --- equilibrium ----------------------------------------------------------------------------------
@@ -573,6 +577,50 @@ def test_times_of_rules_are_measured_on_demand(x):
         assert times() == {"log_exp": (True, 1)}
 
 
+@pytest.mark.parametrize(
+    "made, expected",
+    [
+        (OpSub(exp, sin), [neg, sin, sin, sin]),
+        (OpRemove(exp), [neg]),
+        (PatternSub((exp, (exp, "x")), (sin, "x")), [neg, exp, sin]),
+    ],
+)
+def test_rules_are_tried_on_the_applys_of_their_op(x, made, expected):
+    fgraph = graph_of(exp(exp(exp(neg(x)))), inputs=[x])
+    OpKeyOptimizer(made).optimize(fgraph)
+    assert [node.op for node in fgraph.toposort()] == expected
+
+
+@pytest.mark.parametrize("ignore, count", [(True, 2), (False, 3)])
+def test_a_rule_of_several_ops_sees_what_it_made(x, ignore, count):
+    class Twice(LocalOptimizer):
+        seen = 0
+
+        def op_key(self):
+            return [exp, log]
+
+        def transform(self, node):
+            self.seen += 1
+            return [log(node.inputs[0])] if node.op == exp else None
+
+    twice = Twice()
+    fgraph = graph_of(exp(neg(log(x))), inputs=[x])
+    OpKeyOptimizer(twice, ignore_newtrees=ignore).optimize(fgraph)
+    assert [node.op for node in fgraph.toposort()] == [log, neg, log] and twice.seen == count
+
+
+def test_a_rule_without_a_key_is_refused():
+    with pytest.raises(TypeError, match="'op_key' method, which log_exp lacks"):
+        OpKeyOptimizer(log_exp)
+
+
+def test_a_feature_is_attached_by_a_pass(x):
+    fgraph = graph_of(Elemwise(OPS["neg"], {0: 0})(exp(x)), inputs=[x])
+    assert fgraph.consistent()
+    AddFeatureOptimizer(NoOutputFromInplace()).optimize(fgraph)
+    assert not fgraph.consistent()
+
+
 def test_passes_from_functions(x):
     @inplace_optimizer
     def overwrite(fgraph):
@@ -695,3 +743,14 @@ def test_evaluate_overwrites_nothing(x):
     value = np.zeros(3)
     [result] = evaluate([Elemwise(OPS["exp"], {0: 0})(x)], {x: value})
     assert value.sum() == 0 and result.sum() == 3
+
+
+def test_a_feature_of_a_program_keeps_outputs_from_being_computed_in_place(x):
+    y = exp(neg(x))
+    for feature, expected in ((None, [True]), (NoOutputFromInplace(), [False])):
+        fgraph = graph_of(y, inputs=[x])
+        if feature is not None:
+            AddFeatureOptimizer(feature).optimize(fgraph)
+        InplaceElemwiseOptimizer().optimize(fgraph)
+        assert [bool(out.owner.op.destroy_map) for out in fgraph.outputs] == expected
+        fgraph.check_integrity()

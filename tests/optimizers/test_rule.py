@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from opwise.graph.apply import Apply
-from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.fgraph import FunctionGraph, Interface
 from opwise.graph.op import Op
 from opwise.optimizers import rule as rules
 from opwise.optimizers.check import check_rewrite
@@ -49,7 +49,7 @@ identity = Identity()
 
 
 def rewritten(rewrite, inputs, *outputs):
-    fgraph = FunctionGraph(list(inputs), list(outputs))
+    fgraph = FunctionGraph(list(inputs), list(outputs), interface=Interface())
     EquilibriumOptimizer([rewrite]).optimize(fgraph)
     fgraph.check_integrity()
     return fgraph

@@ -10,7 +10,7 @@ import pytest
 from opwise.config import change_flags, config
 from opwise.graph import provenance
 from opwise.graph.apply import Apply
-from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.fgraph import FunctionGraph, Interface
 from opwise.graph.op import Op
 from opwise.optimizers import stages
 from opwise.optimizers.database import DB, Query
@@ -347,7 +347,7 @@ def test_a_rule_declared_late_joins_its_stages(joined, x):
     def late(fgraph, node):
         return [neg(*node.inputs)]
 
-    fgraph = FunctionGraph([x], [Mine()(x)])
+    fgraph = FunctionGraph([x], [Mine()(x)], interface=Interface())
     optimize(fgraph, Query(["fast_run"], exclude=["local_fill_to_alloc"]))
     assert isinstance(fgraph.outputs[0].owner.op, Mine)
     optimize(fgraph, Query(["fast_run", "late"], exclude=["local_fill_to_alloc"]))

@@ -80,13 +80,28 @@ class DebugVM(PythonVM):
             except DebugModeError:
                 raise
             except BaseException as error:
-                self.on_error(k, error, [storage[0] for storage in checked.input_storages])
+                values = [storage[0] for storage in checked.input_storages]
+                self.on_error(k, self._naming_rewrite(error, checked.node), values)
                 raise
             if checked.different is not None:
                 raise self._bad_value(k, *checked.different)
         if self.replay.error is not None:  # the graph as written fails, the optimized one does not
             raise self._dropped(self.replay.error)
         self._compare_with_written()
+
+    def _naming_rewrite(self, error: BaseException, node: Apply) -> BaseException:
+        """Return the error of an Apply, naming the rewrite that made it, or one before that failed.
+
+        The error itself is returned if the user wrote the Apply, or the graph as written fails too.
+        """
+        pair = self.replay.history.made_by(self.replay.failing or node)
+        if pair is None or self.replay.error is not None or not isinstance(error, Exception):
+            return error
+        text = (
+            f"The graph as written ran without an error: the rewrite {pair.reason}, of the stage "
+            f"{pair.stage}, made the Apply that fails. Correct the rewrite, or exclude it."
+        )
+        return with_message(error, f"{error}\n{text}", text).with_traceback(error.__traceback__)
 
     def _dropped(self, error: BaseException) -> BaseException:
         """Return the error of an Apply as written, naming the rewrite that drops the Apply."""

@@ -72,6 +72,8 @@ class Replay:
         self._values = list(self._fixed)
         #: the first error of an Apply that the user wrote
         self.error: BaseException | None = None
+        #: the first Apply that a rewrite made and that raised an error
+        self.failing: Apply | None = None
         self._roundings: Roundings | None = None
 
     def _copy_of(self, node: Apply) -> Apply:
@@ -106,7 +108,7 @@ class Replay:
         given: the values of the inputs. An error of an Apply that the user wrote is kept in
         ``error``.
         """
-        self.error = self._roundings = None
+        self.error = self.failing = self._roundings = None
         values = self._values = list(self._fixed)
         for k, value in zip(self._given, given, strict=True):
             values[k] = value
@@ -132,6 +134,8 @@ class Replay:
             except Exception as error:  # a user's perform raises any class
                 if run.written and self.error is None:
                     self.error = self._annotated(run, error, values)
+                elif not run.written:
+                    self.failing = self.failing or run.node
                 all_known = False
                 continue
             for k, value in zip(run.writes, results, strict=True):
@@ -166,7 +170,7 @@ class Replay:
     def forget(self) -> None:
         """Drop the values of the last call."""
         self._values = list(self._fixed)
-        self.error = self._roundings = None
+        self.error = self.failing = self._roundings = None
 
     # --- replacements that differ -----------------------------------------------------------------
 

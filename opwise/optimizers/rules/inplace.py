@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from opwise.errors import InconsistencyError
 from opwise.graph import aliasing
+from opwise.graph.features import DestroyHandler
 from opwise.graph.variable import Constant
 from opwise.optimizers.passes import Optimizer
 from opwise.scalar.composite import Composite
@@ -56,6 +58,12 @@ class InplacePass(Optimizer):
             return
         order = _late_updates(fgraph, fgraph.toposort())
         books = _Books(fgraph, order)
+        # features of programs may refuse what the books allow
+        refusing = [
+            feature
+            for feature in fgraph._features
+            if hasattr(feature, "validate") and not isinstance(feature, DestroyHandler)
+        ]
         for node in order:
             if not isinstance(node.op, self.classes):
                 continue
@@ -65,7 +73,20 @@ class InplacePass(Optimizer):
                     pairs[k] = i
                     books.overwritten(node, k, i)
             if pairs:
-                fgraph.change_op(node, self.overwriting(node.op, pairs), reason=str(self))
+                plain = node.op
+                fgraph.change_op(node, self.overwriting(plain, pairs), reason=str(self))
+                if not _all_accept(refusing, fgraph):
+                    fgraph.change_op(node, plain, reason="undo")
+
+
+def _all_accept(features, fgraph):
+    """Return whether the graph passes the checks of features."""
+    try:
+        for feature in features:
+            feature.validate(fgraph)
+    except InconsistencyError:
+        return False
+    return True
 
 
 def _late_updates(fgraph, order):

@@ -2,7 +2,7 @@
 
 import inspect
 
-from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.fgraph import FunctionGraph, Interface
 from opwise.graph.provenance import rewriting
 from opwise.optimizers.database import DB
 from opwise.optimizers.merge import MergeOptimizer
@@ -69,7 +69,8 @@ def graph_before(build, before="", folding=True):
     names = inspect.signature(build).parameters
     inputs = [_type(name)(name) for name in names]
     outputs = build(*inputs)
-    fgraph = FunctionGraph(inputs, outputs if isinstance(outputs, list) else [outputs])
+    outputs = outputs if isinstance(outputs, list) else [outputs]
+    fgraph = FunctionGraph(inputs, outputs, interface=Interface())
     passes = [MergeOptimizer(), optdb["ShapeOpt"]]
     if folding:
         passes.append(EquilibriumOptimizer([rewrites[_FOLDING]]))
