@@ -753,7 +753,7 @@ def Rop(
     results = []
     for out in outputs:
         result = directions.get(out)
-        if (result is None or is_disconnected(result)) and out in constants.computed:
+        if (result is None or is_disconnected(result)) and constants.is_result(out):
             result = _filled_like(out, 0.0)
         elif result is None or is_disconnected(result):
             disconnected.report(out)
@@ -776,6 +776,15 @@ class _Constants:
         if point is not None and not is_disconnected(point):
             return False
         return var.owner is None or var in self.computed
+
+    def is_result(self, out) -> bool:
+        """Return whether the derivative of a result is zero.
+
+        As in Theano, integers have none, except those of an Elemwise.
+        """
+        return out in self.computed and (
+            isinstance(out.owner.op, Elemwise) or not _is_discrete(out)
+        )
 
     def add_outputs(self, node) -> None:
         """Add the outputs of an Apply that are differentiable functions of constants alone.

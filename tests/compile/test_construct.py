@@ -11,7 +11,7 @@ from opwise.errors import MissingInputError, UnusedInputError
 from opwise.gradient import grad_undefined
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.null import grad_not_implemented, grad_undefined
+from opwise.graph.null import grad_not_implemented
 from opwise.graph.op import Op
 from opwise.graph.traversal import ancestors, as_string, io_toposort
 from opwise.graph.variable import Constant
@@ -542,10 +542,3 @@ def test_rebuild_collect_shared_with_new_leaves(a, b, s):
     assert copies[s].container is s.container and found == [s]
     with pytest.raises(TypeError, match="Cannot use a shared variable"):
         rebuild_collect_shared(a, [s])
-
-
-def test_an_undefined_gradient_is_no_output():
-    x = TensorType("float64", (False,))("x")
-    undefined = grad_undefined(elemwise("add"), 0, x)
-    with pytest.raises(TypeError, match=r"contains a NaN\. .* undefined\. Leave this gradient out"):
-        construct([x], undefined, on_unused_input="ignore")
