@@ -7,7 +7,7 @@ from typing import Any
 
 from opwise.graph.apply import Apply
 from opwise.linkers import lowering, opwise_c
-from opwise.linkers.lowering import AnyStep, CStep, ObjectStep
+from opwise.linkers.lowering import AnyStep, CStep, LoopStep, ObjectStep
 from opwise.linkers.program import Program
 from opwise.linkers.storage import Storage
 from opwise.linkers.userops.python import python_code
@@ -52,6 +52,9 @@ def _row(
         return None, inputs, outputs, (), (), 0, 0, None, python_code(node), node
     if isinstance(c, ObjectStep):
         return None, inputs, outputs, (), (), 0, 0, None, c.code.bind(), node
+    if isinstance(c, LoopStep):
+        repeated = opwise_c.Loop(c.vm, c.layout, python_code(node))
+        return None, inputs, outputs, (), (), 0, 0, None, repeated, node
     loop = c.loop
     address, context = (loop.address, loop.context) if loop is not None else (0, 0)
     return c.kind, inputs, outputs, c.ints, c.reals, address, context, loop, None, node
@@ -64,7 +67,7 @@ def make_thunk(
     step = program.steps[k]
     ins = [storages[s] for s in step.inputs]
     outs = [storages[s] for s in step.outputs]
-    if c_step is None:
+    if c_step is None or isinstance(c_step, LoopStep):
         return PerformThunk(step.node, ins, outs)
     if isinstance(c_step, ObjectStep):
         return ObjectThunk(step.node, ins, outs, c_step.code.bind())

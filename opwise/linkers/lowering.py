@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from opwise.tensor.type import TensorType
 
 if TYPE_CHECKING:
     from opwise.linkers.kernels import Kernels, Loop
+    from opwise.linkers.opwise_c import VM
     from opwise.linkers.userops.code import UserCode
 
 #: dtypes that C steps compute with; views also pass others through
@@ -53,21 +54,37 @@ class ObjectStep:
     code: UserCode
 
 
+@dataclass(frozen=True)
+class LoopStep:
+    """A step that repeats the program of another VM."""
+
+    vm: VM
+    #: the layout of the Scan (opwise.loops)
+    layout: Any
+
+
 #: any step that runs no Python code
-AnyStep = CStep | ObjectStep
+AnyStep = CStep | ObjectStep | LoopStep
 
 #: (Apply, the kernels of its function) -> its step, or None if it runs ``perform``
 Lowering = Callable[[Apply, "Kernels"], AnyStep | None]
 
 _lowerings: dict[type, Lowering] = {}
+#: the lowerings of Applys with any number of operands
+_unlimited: set[Lowering] = set()
 #: the lowering of each class that was asked for, its own or that of a base class
 _found: dict[type, Lowering | None] = {}
 
 
-def c_lowering(*op_classes: type) -> Callable[[Lowering], Lowering]:
-    """Register a lowering for Op classes; subclasses use it too unless they have their own."""
+def c_lowering(*op_classes: type, limited: bool = True) -> Callable[[Lowering], Lowering]:
+    """Register a lowering for Op classes; subclasses use it too unless they have their own.
+
+    limited: it is not asked about Applys with more than MAX_OPERANDS inputs and outputs.
+    """
 
     def register(lowering: Lowering) -> Lowering:
+        if not limited:
+            _unlimited.add(lowering)
         for cls in op_classes:
             _lowerings[cls] = lowering
         _found.clear()
@@ -114,7 +131,7 @@ def c_step(node: Apply, kernels: Kernels) -> AnyStep | None:
         return lowering(node, kernels)
     if lowering is None or not all(map(_fits, node.inputs)) or not all(map(_fits, node.outputs)):
         return None
-    if len(node.inputs) + len(node.outputs) > MAX_OPERANDS:
+    if len(node.inputs) + len(node.outputs) > MAX_OPERANDS and lowering not in _unlimited:
         return None
     return lowering(node, kernels)
 

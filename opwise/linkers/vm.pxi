@@ -14,11 +14,22 @@ cdef inline bint _read_only(object value):
     return isinstance(value, cnp.ndarray) and not PyArray_ISWRITEABLE(value)
 
 
+cdef class VM
+
+
 def _address(function):
     """Return the address of a C function of ctypes."""
     import ctypes
 
     return ctypes.cast(function, ctypes.c_void_p).value
+
+
+cdef class Runner:
+    """What a step may have in place of ``perform`` if it works on the slots of its VM itself."""
+
+    cdef int run(self, VM vm, int k) except -1:
+        """Run step ``k`` of a VM."""
+        raise NotImplementedError
 
 
 @cython.final
@@ -28,7 +39,7 @@ cdef class VM:
     slots: a list of (type number or -1, ndim, itemsize, is a scalar). steps: a list of (kind or
     None, input slots, output slots, ints, reals, loop address, context address, what to keep alive,
     perform, node). A step without a kind calls ``perform(node, inputs, storage)``, or runs the
-    ObjectCode that it has in place of perform.
+    ObjectCode or Runner that it has in place of perform.
     inputs, outputs: (slot, one-element list) pairs. constants: {slot: value}. parents: for each
     slot the slot whose memory it may share, or -1. dies: for each step the slots that nobody reads
     later; ends: those that go when the results are handed over. commit: the first step after which
@@ -398,10 +409,16 @@ cdef class VM:
 
     cdef int _perform(self, int k) except -1:
         """Call ``perform`` of a step on Python values."""
-        cdef int i
         perform = self.performs[k]
         if type(perform) is ObjectCode:
             return self._run_objects(k, <ObjectCode>perform)
+        if isinstance(perform, Runner):
+            return (<Runner>perform).run(self, k)
+        return self._perform_in_python(k, perform)
+
+    cdef int _perform_in_python(self, int k, perform) except -1:
+        """Call a function of (Apply, inputs, storages of outputs)."""
+        cdef int i
         ins, outs = <tuple>self.storages[k]
         inputs = [self._value(i) for i in ins]
         storage = [[None] for _ in outs]
@@ -656,6 +673,15 @@ cdef class VM:
         self._abandon()
         self.open_ranges = 0
         self.running = False
+
+    cdef void _give_back_blocks(self) noexcept:
+        """Give back large blocks of memory."""
+        cdef int i
+        for i in range(self.nslots):
+            if self.slots[i].cap > 65536:
+                ow_free(self.slots[i].buf)
+                self.slots[i].buf = NULL
+                self.slots[i].cap = 0
 
     def free(self):
         """Give back the memory kept between calls."""

@@ -47,7 +47,7 @@ class Scan(Op):
         self.mode = mode
         self.profile = profile
         self.allow_gc = allow_gc
-        self._inside: tuple[Any, Callable[..., Any]] | None = None
+        self._fn: Callable[..., Any] | None = None
 
     @classmethod
     def of(
@@ -159,7 +159,7 @@ class Scan(Op):
 
     def compile_inside(self, node: Apply, mode: Any) -> None:
         """Compile the step for an Apply of a function with this mode; called by FunctionMaker."""
-        node.tag.inside = self._function(mode)
+        node.tag.inside = self._compiled(mode)  # not shared: threads may run copies of a function
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         step = getattr(node.tag, "inside", None) or self.fn
@@ -172,20 +172,18 @@ class Scan(Op):
     @property
     def fn(self) -> Callable[..., Any]:
         """The compiled step, for runs outside a function, such as those on test values."""
-        return self._inside[1] if self._inside is not None else self._function(config.mode)
+        if self._fn is None:
+            self._fn = self._compiled(config.mode)
+        return self._fn
 
-    def _function(self, mode: Any) -> Callable[..., Any]:
-        """Return the step compiled for a mode; the last one is kept."""
-        mode = self.mode or mode
-        if self._inside is None or self._inside[0] is not mode:
-            with thread_flags(compute_test_value="off", warn_float64="ignore"):
-                compiled = function(
-                    self.inputs, self.outputs, mode=mode, name=str(self), profile=False,
-                    on_unused_input="ignore",
-                )  # fmt: skip
-            compiled.trust_input = True
-            self._inside = mode, compiled
-        return self._inside[1]
+    def _compiled(self, mode: Any) -> Callable[..., Any]:
+        with thread_flags(compute_test_value="off", warn_float64="ignore"):
+            compiled = function(
+                self.inputs, self.outputs, mode=self.mode or mode, name=str(self), profile=False,
+                on_unused_input="ignore",
+            )  # fmt: skip
+        compiled.trust_input = True
+        return compiled
 
     # --- derivatives ------------------------------------------------------------------------------
 
@@ -232,7 +230,7 @@ class Scan(Op):
         return f"{kind}{{cpu,{self.name or 'scan_fn'}}}"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_inside": None}  # compiled again where it is loaded
+        return {**vars(self), "_fn": None}  # compiled again where it is loaded
 
 
 def _rows_of(row: Any) -> TensorType:
