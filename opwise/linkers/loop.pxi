@@ -12,16 +12,41 @@ cdef class Loop(Runner):
     cdef VM vm
     cdef int nsequences, nstates, ntaps, nresults, nobjects, nconstants
     cdef bint until
-    cdef list taps
+    # by tap: its state, and how many steps back
+    cdef int *tap_state
+    cdef int *tap_back
+    # by output with rows: how many there are before the first step; 0 if only the last one is kept
+    cdef int *before
+    cdef int *step
     cdef object perform
 
-    def __init__(self, VM vm, layout, perform):
+    def __cinit__(self, VM vm, layout, perform):
+        cdef int i, tap = 0
         self.vm, self.perform = vm, perform
-        self.taps = [list(taps) for taps in layout.taps]
-        self.nsequences, self.nstates = layout.sequences, len(self.taps)
-        self.ntaps = sum(len(taps) for taps in self.taps)
+        self.nsequences, self.nstates = layout.sequences, len(layout.taps)
+        self.ntaps = sum([len(taps) for taps in layout.taps])
         self.nresults, self.nobjects, self.until = layout.results, layout.objects, layout.until
         self.nconstants = vm.ninputs - self.nsequences - self.ntaps - self.nobjects
+        self.tap_state = <int *>calloc(self.ntaps + 1, sizeof(int))
+        self.tap_back = <int *>calloc(self.ntaps + 1, sizeof(int))
+        self.before = <int *>calloc(self._row_outputs() + 1, sizeof(int))
+        self.step = <int *>calloc(self._row_outputs() + 1, sizeof(int))
+        if not (self.tap_state and self.tap_back and self.before and self.step):
+            raise MemoryError()
+        for i, taps in enumerate(layout.taps):
+            self.before[i] = max(taps)
+            for back in taps:
+                self.tap_state[tap] = i
+                self.tap_back[tap] = back
+                tap += 1
+        for i in range(self._row_outputs()):
+            self.step[i] = i not in layout.last
+
+    def __dealloc__(self):
+        free(self.tap_state)
+        free(self.tap_back)
+        free(self.before)
+        free(self.step)
 
     cdef int run(self, VM outer, int k) except -1:
         """Run step ``k`` of the VM of the function around the loop."""
@@ -80,32 +105,33 @@ cdef class Loop(Runner):
         cdef ow_slot *c
         cdef ow_slot first
         cdef ow_slot *z
-        cdef int i, j, tap = self.nsequences, given = 1 + self.nsequences
-        cdef int64_t n = ow_int(s.in_[0]), before
+        cdef int i, j, given = 1 + self.nsequences
+        cdef int64_t n = ow_int(s.in_[0])
         if n <= 0:
             return 0
         for i in range(self.nsequences):
             if s.in_[1 + i].shape[0] != n:
                 return 0
             _become_row(&vm.slots[vm.input_slot[i]], s.in_[1 + i])
+            self._keep_alive(vm.input_slot[i], outer, s.in_[1 + i])
         for i in range(self.nstates):
-            before = max(<list>self.taps[i])
             c = s.in_[given + i]
-            if c.shape[0] != before:
+            if c.shape[0] != self.before[i]:
                 return 0
             z = s.out[i]
             outer._release(<int>(z - outer.slots))
             z.ndim = c.ndim
             for j in range(c.ndim):
                 z.shape[j] = c.shape[j]
-            z.shape[0] = before + n
+            z.shape[0] += self.step[i] * n
             self._ensure(outer, s, z)
             first = z[0]
-            first.shape[0] = before
+            first.shape[0] = self.before[i]
             ow_copy(&first, c)
-            for j in range(len(<list>self.taps[i])):
-                _become_row(&vm.slots[vm.input_slot[tap]], z)
-                tap += 1
+        for i in range(self.ntaps):
+            j = vm.input_slot[self.nsequences + i]
+            _become_row(&vm.slots[j], s.out[self.tap_state[i]])
+            self._keep_alive(j, outer, s.out[self.tap_state[i]])
         given += self.nstates
         for i in range(self.nobjects):
             vm._own(self._object(i), outer._value(<int>(s.in_[given + i] - outer.slots)))
@@ -113,11 +139,18 @@ cdef class Loop(Runner):
         for i in range(self.nconstants):
             c = s.in_[given + i]
             j = vm.input_slot[self.nsequences + self.ntaps + self.nobjects + i]
-            if c.typenum < 0:
-                vm._own(j, outer._value(<int>(c - outer.slots)))
-            else:
+            if c.typenum >= 0:
                 ow_alias(&vm.slots[j], c)
+            self._keep_alive(j, outer, c)
         return n
+
+    cdef int _keep_alive(self, int i, VM outer, ow_slot *c) except -1:
+        """Let slot ``i`` of the program own what a slot of the outer VM shows.
+
+        Errors show the values of the failing step, also after the loop.
+        """
+        self.vm._own(i, outer._array(<int>(c - outer.slots)))
+        return 0
 
     cdef int _ensure(self, VM outer, ow_step *s, ow_slot *z) except -1:
         cdef int rc = ow_ensure(s, z)
@@ -128,18 +161,19 @@ cdef class Loop(Runner):
     cdef void _point(self, ow_step *s, int64_t t) noexcept:
         """Point the inputs of the program to the rows of step ``t``."""
         cdef VM vm = self.vm
-        cdef int i, tap = self.nsequences
-        cdef int64_t before, back
+        cdef int i, k
         cdef ow_slot *z
         for i in range(self.nsequences):
             z = s.in_[1 + i]
             vm.slots[vm.input_slot[i]].data = ow_at(z.data, t, z.strides[0])
-        for i in range(self.nstates):
-            z = s.out[i]
-            before = s.in_[1 + self.nsequences + i].shape[0]
-            for back in <list>self.taps[i]:
-                vm.slots[vm.input_slot[tap]].data = ow_at(z.data, t + before - back, z.strides[0])
-                tap += 1
+        for i in range(self.ntaps):
+            k = self.tap_state[i]
+            vm.slots[vm.input_slot[self.nsequences + i]].data = self._row(
+                s.out[k], k, t - self.tap_back[i])
+
+    cdef inline char *_row(self, ow_slot *z, int k, int64_t t) noexcept:
+        """Return where the row of step ``t`` of output ``k`` lies."""
+        return ow_at(z.data, (t + self.before[k]) * self.step[k], z.strides[0])
 
     cdef bint _start_results(self, VM outer, ow_step *s, int64_t n) except -1:
         """Find memory for results whose first rows are there; return whether that can be done."""
@@ -168,14 +202,12 @@ cdef class Loop(Runner):
         for d in range(value.ndim):
             if value.shape[d] != z.shape[d + 1]:
                 return False
-        if i < self.nstates:
-            t += max(<list>self.taps[i])
         if ow_is_c_contiguous(value):
-            memcpy(ow_at(z.data, t, z.strides[0]), value.data, ow_size(value) * value.itemsize)
+            memcpy(self._row(z, i, t), value.data, ow_size(value) * value.itemsize)
             return True
         row = z[0]
         _become_row(&row, z)
-        row.data = ow_at(z.data, t, z.strides[0])
+        row.data = self._row(z, i, t)
         ow_copy(&row, value)
         return True
 
@@ -191,9 +223,7 @@ cdef class Loop(Runner):
         """Let the outputs end with the row of the last step."""
         cdef int i
         for i in range(self._row_outputs()):
-            s.out[i].shape[0] = done
-            if i < self.nstates:
-                s.out[i].shape[0] += max(<list>self.taps[i])
+            s.out[i].shape[0] = self.before[i] + self.step[i] * done
         for i in range(self.nobjects):
             outer._own(<int>(s.out[self._row_outputs() + i] - outer.slots),
                        <object>self.vm.slots[self._object(i)].owner)

@@ -69,6 +69,8 @@ class Layout:
     results: int
     objects: int
     until: bool
+    #: the states, with the tap of one step, of which only the last row is kept
+    last: frozenset[int] = frozenset()
 
     @property
     def rows_before(self) -> list[int]:
@@ -112,10 +114,15 @@ class Layout:
         )
 
 
-def layout_of(step: Parts[Any], taps: Sequence[Sequence[int]], outputs: Parts[Any]) -> Layout:
+def layout_of(
+    step: Parts[Any],
+    taps: Sequence[Sequence[int]],
+    outputs: Parts[Any],
+    last: Iterable[int] = (),
+) -> Layout:
     """Return the layout of a step with these inputs and outputs.
 
-    taps: of each state, as numbers of steps back.
+    taps: of each state, as numbers of steps back. last: see Layout.
     """
     return Layout(
         sequences=len(step.sequences),
@@ -123,4 +130,5 @@ def layout_of(step: Parts[Any], taps: Sequence[Sequence[int]], outputs: Parts[An
         results=len(outputs.results),
         objects=len(step.objects),
         until=bool(outputs.condition),
+        last=frozenset(last),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from opwise.compile.function import function
@@ -55,15 +56,16 @@ class Scan(Op):
         inputs: Parts[Var],
         outputs: Parts[Var],
         taps: Sequence[Sequence[int]],
+        last: Iterable[int] = (),
         **kwargs: Any,
     ) -> Scan:
         """Return the Op that repeats a step, in variables of its own.
 
-        inputs, outputs: of the step. taps: of each state, as numbers of steps back. kwargs: of the
-        class.
+        inputs, outputs: of the step. taps: of each state, as numbers of steps back. last: see
+        Layout. kwargs: of the class.
         """
         given, computed = own_copy(inputs.flat(), outputs.flat())
-        return cls(given, computed, layout_of(inputs, taps, outputs), **kwargs)
+        return cls(given, computed, layout_of(inputs, taps, outputs, last), **kwargs)
 
     def like(
         self,
@@ -71,11 +73,20 @@ class Scan(Op):
         outputs: Parts[Var],
         taps: Sequence[Sequence[int]],
         name: str,
+        last: Iterable[int] = (),
     ) -> Scan:
         """Return an Op that repeats another step, compiled in the same way; name: what it does."""
         return self.of(
-            inputs, outputs, taps, name=f"{name}_{self.name or 'scan_fn'}", mode=self.mode,
+            inputs, outputs, taps, last, name=f"{name}_{self.name or 'scan_fn'}", mode=self.mode,
             profile=self.profile, allow_gc=self.allow_gc,
+        )  # fmt: skip
+
+    def with_all_rows(self) -> Scan:
+        """Return an Op that does the same and keeps all rows of every state."""
+        layout = replace(self.layout, last=frozenset())
+        return type(self)(
+            self.inputs, self.outputs, layout, name=self.name, mode=self.mode,
+            truncate_gradient=self.truncate_gradient, profile=self.profile, allow_gc=self.allow_gc,
         )  # fmt: skip
 
     def repeat(self, n_steps: Var, given: Parts[Var]) -> Parts[Var]:
@@ -126,10 +137,11 @@ class Scan(Op):
         given, shape = layout.loop_inputs(node.inputs[1:]), layout.loop_inputs(shapes[1:])
         outputs = layout.loop_outputs(node.outputs)
         states: list[Any] = []
-        for (first,), (out,), before in zip(
-            shape.states, outputs.states, layout.rows_before, strict=True
-        ):
-            count = shape_i_op(0)(out) if layout.until else n_steps + before
+        for k, ((first,), (out,)) in enumerate(zip(shape.states, outputs.states, strict=True)):
+            count: Any = 1
+            if k not in layout.last:
+                before = layout.rows_before[k]
+                count = shape_i_op(0)(out) if layout.until else n_steps + before
             states.append((count, *first[1:]))
         varying: list[Any] = [None] * (len(self.inputs) - len(given.constants))
         rows = inner_shapes(

@@ -29,8 +29,8 @@ def run(
     """
     check(layout, n_steps, inputs, name)
     states = [
-        _first_rows(first[0], before, n_steps)
-        for first, before in zip(inputs.states, layout.rows_before, strict=True)
+        _one_row(first, n_steps) if k in layout.last else _first_rows(first, before, n_steps)
+        for k, ((first,), before) in enumerate(zip(inputs.states, layout.rows_before, strict=True))
     ]
     # (rows, which one the first step reads); the loop itself does as little as possible
     reads = [(sequence, 0) for sequence in inputs.sequences]
@@ -67,7 +67,13 @@ def run(
         shapes = _shapes_of_results(layout, step, inputs, ranks)
         for shape, (dtype, _) in zip(shapes, ranks, strict=True):
             writes.append((np.empty((0, *shape), dtype), 0, shape, ""))
-    return [*(rows[: first + done] for rows, first, _, _ in writes), *objects]
+    return [
+        *(
+            rows[: 1 if k in layout.last else first + done]
+            for k, (rows, first, _, _) in enumerate(writes)
+        ),
+        *objects,
+    ]
 
 
 def check(layout: Layout, n_steps: int, inputs: Parts[Any], name: str) -> None:
@@ -93,6 +99,14 @@ def _first_rows(first: np.ndarray, before: int, n_steps: int) -> np.ndarray:
     rows = np.empty((before + n_steps, *first.shape[1:]), first.dtype)
     rows[:before] = first[:before]
     return rows
+
+
+def _one_row(first: np.ndarray, n_steps: int) -> np.ndarray:
+    """Return the rows of a state that are all the same memory, of which the last value stays."""
+    row = np.array(first)
+    return np.lib.stride_tricks.as_strided(
+        row, (1 + n_steps, *row.shape[1:]), (0, *row.strides[1:])
+    )
 
 
 def _shapes_of_results(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from opwise.graph.apply import Apply
 from opwise.linkers import opwise_c
 from opwise.linkers.kernels import Kernels
@@ -11,7 +13,7 @@ from opwise.loops.op import Scan
 
 @c_lowering(Scan, limited=False)
 def _scan(node: Apply, kernels: Kernels) -> LoopStep | None:
-    step = getattr(node.tag, "inside", None)
+    step: Any = getattr(node.tag, "inside", None)
     vm = getattr(step, "fn", None)
     if not isinstance(vm, opwise_c.VM) or not all(step.linked.in_c):
         return None
