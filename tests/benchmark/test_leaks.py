@@ -52,7 +52,7 @@ def test_a_kernel_stays_as_long_as_a_function_that_runs_it():
     again = f.copy()
     del f
     gc.collect()
-    assert new in cbuild._loaded and again([0.25]).shape == (1,)
+    assert new in cbuild._loaded and again([0.25])[0].shape == (1,)
     del again
     gc.collect()
     assert new not in cbuild._loaded

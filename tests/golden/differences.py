@@ -58,8 +58,6 @@ def _other_text(old, new, recorded):
 NAN = float("nan")
 
 # What a case gives that needs a module or a function which opwise does not have yet.
-NO_JACOBIAN = "!! AttributeError: 'jacobian'"
-NO_HESSIAN = "!! AttributeError: 'hessian'"
 
 # The text about a failing product that two sums read.
 ONE_READER = "[[Elemwise{Add}[(0, 1)](TensorConstant{(1, 1) of 1.0}, Dot22.0)]]"
@@ -1187,15 +1185,6 @@ DIFFERENCES = (
                 "!! MethodNotDefined(Exception): grad | <class 'opwise.tensor.linalg.factor.SVD'>"
                 " | SVD"
             ),
-        },
-    ),
-    Difference(
-        "jacobian and hessian come later",
-        {
-            "gradients.options:hessian": NO_HESSIAN,
-            "gradients.options:jacobian": NO_JACOBIAN,
-            "gradients.options:jacobian of a matrix": NO_JACOBIAN,
-            "gradients.options:jacobian of scalar": NO_JACOBIAN,
         },
     ),
 )
