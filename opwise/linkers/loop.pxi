@@ -15,7 +15,8 @@ cdef class Loop(Runner):
     # by tap: its state, and how many steps back
     cdef int *tap_state
     cdef int *tap_back
-    # by output with rows: how many there are before the first step; 0 if only the last one is kept
+    # by output with rows: how many there are before the first step, and how many a step adds, 1, or
+    # 0 where only the last one is kept
     cdef int *before
     cdef int *step
     cdef object perform
