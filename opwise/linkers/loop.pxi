@@ -203,6 +203,8 @@ cdef class Loop(Runner):
         for d in range(value.ndim):
             if value.shape[d] != z.shape[d + 1]:
                 return False
+        if value.data == self._row(z, i, t):  # the step overwrote the row
+            return True
         if ow_is_c_contiguous(value):
             memcpy(self._row(z, i, t), value.data, ow_size(value) * value.itemsize)
             return True

@@ -1,6 +1,6 @@
 """Loops: ``scan`` repeats a step, a graph, inside a program."""
 
-from opwise.loops import steps  # noqa: F401  (registers the lowering)
+from opwise.loops import rules, steps  # noqa: F401  (register rules and the lowering)
 from opwise.loops.build import scan
 from opwise.loops.op import Scan
 from opwise.loops.returned import until

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from opwise.compile.function import function
+from opwise.compile.io import In
 from opwise.config import config, thread_flags
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
@@ -189,9 +190,14 @@ class Scan(Op):
         return self._fn
 
     def _compiled(self, mode: Any) -> Callable[..., Any]:
+        # a state of one row may be overwritten: its old value is gone after the step anyway
+        overwritten = {self.step_inputs.states[k][0] for k in self.layout.last}
+        inputs = [
+            In(var, mutable=True, borrow=True) if var in overwritten else var for var in self.inputs
+        ]
         with thread_flags(compute_test_value="off", warn_float64="ignore"):
             compiled = function(
-                self.inputs, self.outputs, mode=self.mode or mode, name=str(self), profile=False,
+                inputs, self.outputs, mode=self.mode or mode, name=str(self), profile=False,
                 on_unused_input="ignore",
             )  # fmt: skip
         compiled.trust_input = True

@@ -135,3 +135,41 @@ def test_copies_of_a_function_run_in_threads():
     for rows in found.values():
         for row in rows:
             np.testing.assert_array_equal(row, expected)
+
+
+def test_what_nothing_reads_is_not_computed():
+    x, w = T.dmatrix(), T.dmatrix()
+    out, _ = scan(lambda row, h: T.tanh(T.dot(h, w) + row), x, T.zeros((3,)))
+    f = function([x, w], grad(out[-1].sum(), w))
+    (backward,) = [
+        n for n in f.maker.fgraph.toposort() if isinstance(n.op, Scan) and n.op.layout.last
+    ]
+    assert backward.op.layout.results == 0  # the gradient by x
+    values = np.ones((4, 3)), np.eye(3) / 2
+    both = function([x, w], grad(out[-1].sum(), [x, w]))(*values)
+    np.testing.assert_array_equal(f(*values), both[1])
+    (a, b, c), updates = scan(
+        lambda e, a, b: [a * e, b + a, b * e], x[:, 0], [x[0, 0], x[0, 1], None]
+    )
+    assert updates == {}
+    for out, states, results in ((a, 1, 0), (b, 2, 0), (c, 2, 1)):
+        f = function([x], out)
+        (loop,) = [n.op for n in f.maker.fgraph.toposort() if isinstance(n.op, Scan)]
+        assert (len(loop.layout.taps), loop.layout.results) == (states, results)
+        everything = function([x], [a, b, c])(values[0])
+        np.testing.assert_array_equal(
+            f(values[0]), everything[next(k for k, var in enumerate((a, b, c)) if var is out)]
+        )
+
+
+def test_sums_are_added_up_in_place():
+    x, w = T.dmatrix(), T.dmatrix()
+    out, _ = scan(lambda row, h: T.tanh(T.dot(h, w) + row), x, T.zeros((3,)))
+    f = function([x, w], grad(out[-1].sum(), w))
+    (backward,) = [
+        n for n in f.maker.fgraph.toposort() if isinstance(n.op, Scan) and n.op.layout.last
+    ]
+    applied = backward.tag.inside.maker.fgraph.toposort()
+    taps = {v for k in backward.op.layout.last for v in backward.op.step_inputs.states[k]}
+    assert len(taps) == 1
+    assert any(node.op.destroy_map and type(node.op).__name__ == "CGer" for node in applied)

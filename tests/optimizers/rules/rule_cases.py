@@ -9,6 +9,7 @@ import opwise.tensor as T
 from opwise import sparse
 from opwise.compile.fromgraph import OpFromGraph
 from opwise.gradient import grad
+from opwise.loops import scan
 from opwise.scalar.op import OPS
 from opwise.tensor import linalg
 from opwise.tensor.assertion import Assert
@@ -38,6 +39,11 @@ ROWS = np.array([[0, 1, 2], [2, 2, 0]])
 
 #: name of a rule -> (a graph in which it fires, a lookalike, stages and rewrites that run before)
 RULES = {
+    "scan_remove_unused": (
+        lambda v: scan(lambda e, h, s: [h * e, s + h, e], v, [v[0], v[1], None])[0][0],
+        lambda v: scan(lambda e, h, s: [h * e, s + h], v, [v[0], v[1]])[0][1],
+        "",
+    ),
     "inline_ofg_expansion": (
         lambda x, y: OpFromGraph([x, y], [x * y], inline=True)(y, x),
         lambda x, y: OpFromGraph([x, y], [x * y])(y, x),
