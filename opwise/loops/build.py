@@ -357,7 +357,7 @@ class _Builder:
         return found
 
     def _constants(self, varying: Sequence[Var], outputs: Sequence[Var]) -> list[Var]:
-        """Return the variables outside that a step reads, each computed once before the loop.
+        """Return the variables outside that a step is given, each computed once before the loop.
 
         With strict=True they must be among ``non_sequences``.
         """
@@ -366,7 +366,8 @@ class _Builder:
         for node in order:
             if not moving.isdisjoint(node.inputs):
                 moving.update(node.outputs)
-        found: dict[Var, None] = {}
+        # a function that gets them as arguments must not find them unused
+        found: dict[Var, None] = dict.fromkeys(v for v in self.non_sequences if v not in moving)
         for node in order:
             if not moving.isdisjoint(node.outputs):
                 found.update((v, None) for v in node.inputs if v not in moving)

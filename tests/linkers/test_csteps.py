@@ -714,7 +714,7 @@ ELSEWHERE = {
     },
 }  # fmt: skip
 #: packages whose Ops these files try
-_TRIED_THERE = ("opwise.tensor.nnet", "opwise.tensor.linalg", "opwise.sparse")
+_TRIED_THERE = ("opwise.tensor.nnet", "opwise.tensor.linalg", "opwise.sparse", "opwise.loops")
 
 
 def test_every_kind_is_tried():
@@ -1042,11 +1042,11 @@ def test_why_an_apply_has_no_c():
     assert lowering.why_not(T.arange(x[0]).owner) == "no C implementation for these arguments"
 
 
-def test_the_table_of_makers_is_filled_by_one_module_for_tensors_and_one_for_sparse_matrices():
+def test_the_table_of_makers_is_filled_by_one_module_for_tensors_and_those_loaded_with_packages():
     filled_by = {m.__module__ for m in lowering._lowerings.values()}
     assert csteps.__name__ in filled_by
-    # the other one is loaded with opwise.sparse
-    assert filled_by <= {csteps.__name__, "opwise.linkers.sparsesteps"}
+    # with opwise.sparse and opwise.loops
+    assert filled_by <= {csteps.__name__, "opwise.linkers.sparsesteps", "opwise.loops.steps"}
 
 
 @pytest.mark.parametrize("dtype", WIDE)

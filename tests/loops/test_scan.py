@@ -243,6 +243,12 @@ def test_what_is_the_same_in_every_step_is_computed_once():
     np.testing.assert_allclose(function([v, w], out)(V, W), np.exp(W).sum() * V)
 
 
+def test_non_sequences_that_no_step_reads_count_as_read():
+    v, w = T.dvector("v"), T.dmatrix("w")
+    out, _ = scan(lambda e, w: 2 * e, v, non_sequences=w)
+    np.testing.assert_array_equal(function([v, w], out)(V, np.ones((2, 2))), 2 * V)
+
+
 def test_equal_loops_run_once():
     v, h = T.dvector("v"), T.dscalar("h")
     a, _ = scan(lambda e, h: h * e, v, h)
