@@ -5,11 +5,14 @@
 cdef class Loop(Runner):
     """What an Apply of a Scan runs in the compiled VM.
 
-    vm: runs one step. layout: that of the Scan. perform: runs the Apply in Python, and does what
-    this class does not: no step, and errors about the shapes of values.
+    vm: runs one step. layout: that of the Scan. name: of the loop, for messages. perform: runs the
+    Apply in Python, and does what this class does not: no step, and errors about the shapes of
+    values.
     """
 
     cdef VM vm
+    cdef str name
+    cdef int64_t done
     cdef int nsequences, nstates, ntaps, nresults, nobjects, nconstants
     cdef bint until
     # by tap: its state, and how many steps back
@@ -21,9 +24,9 @@ cdef class Loop(Runner):
     cdef int *step
     cdef object perform
 
-    def __cinit__(self, VM vm, layout, perform):
+    def __cinit__(self, VM vm, layout, str name, perform):
         cdef int i, tap = 0
-        self.vm, self.perform = vm, perform
+        self.vm, self.name, self.perform = vm, name, perform
         self.nsequences, self.nstates = layout.sequences, len(layout.taps)
         self.ntaps = sum([len(taps) for taps in layout.taps])
         self.nresults, self.nobjects, self.until = layout.results, layout.objects, layout.until
@@ -61,6 +64,9 @@ cdef class Loop(Runner):
             done = self._repeat(outer, &outer.steps[k])
             if done > 0:
                 self._finish(outer, &outer.steps[k], done)
+        except BaseException as error:
+            error.add_note(f"It happened in step {self.done} of {self.name}; the first one is step 0.")
+            raise
         finally:
             vm._abandon()
             if outer.allow_gc:
@@ -75,8 +81,10 @@ cdef class Loop(Runner):
         cdef VM vm = self.vm
         cdef int64_t n, t = 0
         cdef int i
+        self.done = 0
         n = self._start(outer, s)
         while t < n:
+            self.done = t
             self._point(s, t)
             vm._run_range(0, vm.nsteps, True)
             if t == 0 and not self._start_results(outer, s, n):

@@ -16,7 +16,7 @@ from opwise.config import config
 from opwise.errors import MissingInputError, NotScalarConstantError
 from opwise.graph.traversal import ancestors, clone_replace, io_toposort
 from opwise.graph.variable import Constant, Variable, get_test_value
-from opwise.loops.layout import Parts, Var
+from opwise.loops.layout import Parts, Var, as_list
 from opwise.loops.op import Scan
 from opwise.loops.returned import Returned, parse
 from opwise.scalar import dtypes
@@ -64,13 +64,15 @@ def scan(
     truncate_gradient: the number of steps, from the last one back, through which gradients flow; -1
     for all. go_backwards: read the sequences from their last row to the first.
     mode: compiles the step (default: the mode of the function around it). name: of the loop in
-    profiles and messages. return_list: return a list even of one output.
+    profiles and messages. return_list: return a list even of one output. profile, allow_gc:
+    accepted for Theano's programs, without effect.
 
     Returns (outputs, updates). An output has one row for each step. The updates are those of shared
     variables after the last step: pass them to ``function``.
 
-    Raises ValueError for invalid arguments; TypeError, ValueError for outputs whose type differs
-    from that of the initial value; MissingInputError for variables that strict=True forbids.
+    Raises ValueError for invalid arguments, and for outputs whose dtype or number of dimensions
+    differs from that of the initial value; KeyError for a sequence that is a dict without 'input';
+    MissingInputError for variables that strict=True forbids.
     """
     return _Builder(
         fn, sequences, outputs_info, non_sequences, n_steps, go_backwards, strict, return_list,
@@ -109,16 +111,12 @@ class _State:
     shared: SharedVariable | None = None
 
 
-def _as_list(given: Any) -> list[Any]:
-    if given is None:
-        return []
-    return list(given) if isinstance(given, list | tuple) else [given]
-
-
 def _sequences(given: Any, go_backwards: bool) -> list[_Rows]:
     found = []
-    for each in _as_list(given):
-        taps = _as_list(each.get("taps")) if isinstance(each, Mapping) else []
+    for each in as_list(given):
+        taps = as_list(each.get("taps")) if isinstance(each, Mapping) else []
+        if isinstance(each, Mapping) and "input" not in each:
+            raise KeyError(f"a sequence given as a dict has its variable under 'input': {each}")
         whole = each["input"] if isinstance(each, Mapping) else each
         found += _taps_of(as_tensor_variable(whole), taps or [0], go_backwards)
     return found
@@ -171,7 +169,7 @@ def _state(given: Any) -> _State | None:
             "If you are using slices of an output you need to provide a initial state for it: "
             f"{dict(info)} has no 'initial'"
         )
-    taps = [-1] if taps is None else [int(tap) for tap in _as_list(taps)]
+    taps = [-1] if taps is None else [int(tap) for tap in as_list(taps)]
     if len(taps) > len(set(taps)):
         raise ValueError(f"All the taps must be different in `outputs_info`: {dict(info)}")
     if any(tap >= 0 for tap in taps):
@@ -232,10 +230,10 @@ class _Builder:
         self.fn, self.strict, self.return_list, self.settings = fn, strict, return_list, settings
         self.fixed = _fixed_number(n_steps)
         self.sequences = _sequences(sequences, go_backwards)
-        self.states = [_state(info) for info in _as_list(outputs_info)]
+        self.states = [_state(info) for info in as_list(outputs_info)]
         self.non_sequences = [
             var if isinstance(var, Variable) else as_tensor_variable(var)
-            for var in _as_list(non_sequences)
+            for var in as_list(non_sequences)
         ]
         self.n_steps = self._number_of_steps(n_steps)
 
@@ -249,6 +247,7 @@ class _Builder:
             raise ValueError(
                 "No information about the number of steps provided. Either provide a value for "
                 "n_steps argument of scan or provide an input sequence"
+                + ("" if given is None else f". n_steps is {given!r}, which is no whole number")
             )
         return reduce(elemwise("minimum"), lengths)
 
@@ -284,7 +283,7 @@ class _Builder:
     def _loop(self, returned: Returned) -> tuple[Any, OrderedUpdates]:
         """Return the outputs and the updates of the loop over a step."""
         outputs = [as_tensor_variable(out) for out in returned.outputs]
-        updated = self._updated_variables([*outputs, *_as_list(returned.condition)], returned)
+        updated = self._updated_variables([*outputs, *as_list(returned.condition)], returned)
         stands_for: dict[Var, Var] = {}
         states: list[tuple[_State, Var]] = []
         for k, (state, out) in enumerate(zip(self.states, outputs, strict=True)):
@@ -306,7 +305,7 @@ class _Builder:
             results=[out for state, out in zip(self.states, outputs, strict=True) if state is None],
             objects=[new for _, _, new in objects],
             constants=[],
-            condition=_as_list(returned.condition),
+            condition=as_list(returned.condition),
         )
         rows = [rows.row for rows in self.sequences]
         values = [v for state, _ in states for v in state.values]
@@ -424,19 +423,23 @@ def _fitted(state: _State, new: Var, k: int, stands_for: dict[Var, Var]) -> Var:
     type; then ``state`` gets other variables, and ``stands_for`` what replaces the former ones.
     """
     was, now = state.values[0].type, new.type
-    for what, before, after in (
-        ("dtype", was.dtype, now.dtype),
-        ("number of dimensions", was.ndim, now.ndim),
-    ):
-        if before != after:
-            raise ValueError(
-                "When compiling the inner function of scan the following error has been "
-                f"encountered: The initial state (`outputs_info` in scan nomenclature) of variable "
-                f"{state.initial} (argument number {k}) has {what} {before}, while the result of "
-                f"the inner function (`fn`) has {what} {after}. This can happen if the inner "
-                "function of scan results in an upcast or downcast: give an initial state of the "
-                "type of the result, or cast the result."
-            )
+    differs = (
+        f"dtype {was.dtype}", f"dtype {now.dtype}", "This can happen if the inner function of scan "
+        "results in an upcast or downcast: cast the initial state, or the result"
+    )  # fmt: skip
+    if was.ndim != now.ndim:
+        differs = (
+            f"{was.ndim} dimension(s)", f"{now.ndim} dimension(s)",
+            "Give an initial state of the shape of the result",
+        )  # fmt: skip
+    if (was.dtype, was.ndim) != (now.dtype, now.ndim):
+        initial, result, remedy = differs
+        raise ValueError(
+            "When compiling the inner function of scan the following error has been encountered: "
+            f"The initial state (`outputs_info` in scan nomenclature) of variable {state.first[0]} "
+            f"(argument number {k}) has {initial}, while the result of the inner function (`fn`) "
+            f"has {result}. {remedy}."
+        )
     pattern = tuple(a and b for a, b in zip(was.broadcastable, now.broadcastable, strict=True))
     if pattern != was.broadcastable:
         row = tensor_type(was.dtype, pattern)

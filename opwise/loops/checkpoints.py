@@ -7,7 +7,7 @@ from typing import Any
 
 from opwise.compile.updates import OrderedUpdates
 from opwise.loops.build import scan
-from opwise.loops.layout import Var
+from opwise.loops.layout import Var, as_list
 from opwise.tensor import arange, as_tensor_variable, concatenate, zeros
 from opwise.tensor.elemwise import elemwise
 
@@ -30,8 +30,8 @@ def scan_checkpoints(
 
     Raises RuntimeError for taps.
     """
-    sequences = [as_tensor_variable(each) for each in _as_list(sequences)]
-    outputs_info = _as_list(outputs_info)
+    sequences = [as_tensor_variable(each) for each in as_list(sequences)]
+    outputs_info = as_list(outputs_info)
     if any(isinstance(info, Mapping) and "taps" in info for info in outputs_info):
         raise RuntimeError(
             "scan_checkpoints doesn't work with taps: give the initial value, without a dict"
@@ -60,9 +60,3 @@ def _in_chunks(rows: Var, n: Var, chunks: Var, length: int, padding: bool) -> Va
     if padding:
         rows = concatenate([rows, zeros([chunks * length - n, *rest], rows.dtype)])
     return rows.reshape([chunks, length, *rest], rows.ndim + 1)
-
-
-def _as_list(given: Any) -> list[Any]:
-    if given is None:
-        return []
-    return list(given) if isinstance(given, list | tuple) else [given]

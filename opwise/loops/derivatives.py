@@ -305,11 +305,7 @@ class _Backward:
         """Return the outputs of a loop that does the same and also collects some variables."""
         outputs = self.op.step_outputs
         outputs.results += extra
-        loop = self.op.of(
-            self.step, outputs, self.layout.taps, name=self.op.name, mode=self.op.mode,
-            truncate_gradient=self.op.truncate_gradient, profile=self.op.profile,
-            allow_gc=self.op.allow_gc,
-        )  # fmt: skip
+        loop = self.op.variant(self.step, outputs, self.layout.taps)
         return loop.repeat(self.asked, self.given).flat()
 
     # --- between rows of loops and whole variables ------------------------------------------------

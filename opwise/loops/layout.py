@@ -13,6 +13,13 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
+def as_list(given: Any) -> list[Any]:
+    """Return an argument that may be one thing, a list, a tuple or None as a list."""
+    if given is None:
+        return []
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
 @dataclass
 class Parts(Generic[T]):
     """What a step reads or returns, or what its loop does, by the part that it plays."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from opwise.compile.function import function
@@ -28,7 +27,7 @@ class Scan(Op):
     has one row for each step; the output of a state has its initial rows first.
     name: printed in graphs, profiles and messages. truncate_gradient: the number of steps, from
     the last one back, through which gradients flow; -1 for all. mode: compiles the step (default:
-    the mode of the function around it).
+    the mode of the function around it). profile, allow_gc: kept for programs that read them.
     """
 
     def __init__(
@@ -73,22 +72,34 @@ class Scan(Op):
         inputs: Parts[Var],
         outputs: Parts[Var],
         taps: Sequence[Sequence[int]],
-        name: str,
+        what: str,
         last: Iterable[int] = (),
     ) -> Scan:
-        """Return an Op that repeats another step, compiled in the same way; name: what it does."""
+        """Return an Op that repeats another step, compiled in the same way.
+
+        what: put before the name.
+        """
         return self.of(
-            inputs, outputs, taps, last, name=f"{name}_{self.name or 'scan_fn'}", mode=self.mode,
+            inputs, outputs, taps, last, name=f"{what}_{self.name or 'scan_fn'}", mode=self.mode,
             profile=self.profile, allow_gc=self.allow_gc,
+        )  # fmt: skip
+
+    def variant(
+        self,
+        inputs: Parts[Var],
+        outputs: Parts[Var],
+        taps: Sequence[Sequence[int]],
+        last: Iterable[int] = (),
+    ) -> Scan:
+        """Return an Op that repeats this step in another form, under the same name."""
+        return self.of(
+            inputs, outputs, taps, last, name=self.name, mode=self.mode, profile=self.profile,
+            truncate_gradient=self.truncate_gradient, allow_gc=self.allow_gc,
         )  # fmt: skip
 
     def with_all_rows(self) -> Scan:
         """Return an Op that does the same and keeps all rows of every state."""
-        layout = replace(self.layout, last=frozenset())
-        return type(self)(
-            self.inputs, self.outputs, layout, name=self.name, mode=self.mode,
-            truncate_gradient=self.truncate_gradient, profile=self.profile, allow_gc=self.allow_gc,
-        )  # fmt: skip
+        return self.variant(self.step_inputs, self.step_outputs, self.layout.taps)
 
     def repeat(self, n_steps: Var, given: Parts[Var]) -> Parts[Var]:
         """Return the outputs of the loop; given: its inputs."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opwise.graph.variable import Variable
+from opwise.loops.layout import as_list
 from opwise.tensor import as_tensor_variable
 
 
@@ -46,7 +47,7 @@ def parse(returned: Any) -> Returned:
             f"conditions), not {returned!r}: turn values into variables by tensor.constant"
         )
     if _are_outputs(returned):
-        return Returned(_as_list(returned), {}, None)
+        return Returned(as_list(returned), {}, None)
     if _are_updates(returned):
         return Returned([], dict(returned), None)
     if isinstance(returned, until):
@@ -56,7 +57,7 @@ def parse(returned: Any) -> Returned:
     expected = ["outputs", "updates", "condition"]
     for part in parts:
         kind = _kind(part)
-        if kind == "outputs" and "outputs" not in expected and not _as_list(part):
+        if kind == "outputs" and "outputs" not in expected and not as_list(part):
             kind = "updates"  # an empty list may be either
         if kind not in expected:
             raise ValueError(
@@ -66,7 +67,7 @@ def parse(returned: Any) -> Returned:
             )
         del expected[: expected.index(kind) + 1]
         if kind == "outputs":
-            found.outputs = _as_list(part)
+            found.outputs = as_list(part)
         elif kind == "updates":
             found.updates = dict(part)
         else:
@@ -101,7 +102,3 @@ def _is_made_of_variables(part: Any) -> bool:
     if isinstance(part, list | tuple):
         return all(map(_is_made_of_variables, part))
     return isinstance(part, Variable | until)
-
-
-def _as_list(outputs: Any) -> list[Variable]:
-    return list(outputs) if isinstance(outputs, list | tuple) else [outputs]

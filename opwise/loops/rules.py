@@ -37,11 +37,8 @@ def scan_remove_unused(fgraph: FunctionGraph, node: Apply) -> list[Var | None] |
     outputs = kept(op.step_outputs)
     given = layout.loop_inputs(node.inputs[1:])
     inputs, given = without_unused(kept(op.step_inputs), kept(given), outputs)
-    new = Scan.of(
-        inputs, outputs, [layout.taps[k] for k in states],
-        [i for i, k in enumerate(states) if k in layout.last], name=op.name, mode=op.mode,
-        truncate_gradient=op.truncate_gradient, profile=op.profile, allow_gc=op.allow_gc,
-    )  # fmt: skip
+    last = [i for i, k in enumerate(states) if k in layout.last]
+    new = op.variant(inputs, outputs, [layout.taps[k] for k in states], last)
     found = dict(zip([*states, *results, *objects], new.repeat(node.inputs[0], given).flat(),
                      strict=True))  # fmt: skip
     return [found.get(k) for k in range(len(node.outputs))]

@@ -47,7 +47,12 @@ def run(
     constants = inputs.constants
     done = 0
     while done < n_steps:
-        out = step(*[rows[done + first, ...] for rows, first in reads], *objects, *constants)
+        given = [rows[done + first, ...] for rows, first in reads]
+        try:
+            out = step(*given, *objects, *constants)
+        except BaseException as error:
+            error.add_note(f"It happened in step {done} of {name}; the first one is step 0.")
+            raise
         if done == 0:
             for k, value in enumerate(out[n_states:n_rows]):
                 rows = np.empty((n_steps, *value.shape), value.dtype)

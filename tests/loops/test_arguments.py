@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import function, shared
+from opwise import Mode, function, shared
 from opwise.errors import MissingInputError
 from opwise.loops import scan, until
 
@@ -19,6 +19,9 @@ V = T.dvector("v")
         (lambda: scan(lambda: V), ValueError, "No information about the number of steps"),
         (lambda: scan(lambda h: h, outputs_info=V, n_steps=T.dscalar()), ValueError,
          "n_steps must be an int. dtype provided is float64"),
+        (lambda: scan(lambda h: h, outputs_info=V, n_steps="5"), ValueError,
+         "n_steps is '5', which is no whole number"),
+        (lambda: scan(lambda e: e, {"inputs": V}), KeyError, "has its variable under 'input'"),
         (lambda: scan(lambda e: e, T.dscalar("s")), ValueError, "the sequence s has no rows"),
         (lambda: scan(lambda h: h, outputs_info={"initial": V, "taps": [1]}, n_steps=3), ValueError,
          "All the tap values must be smaller than 0"),
@@ -40,7 +43,7 @@ V = T.dvector("v")
         (lambda: scan(lambda e, h: h + e, V, 1.0), ValueError,
          "has dtype float32, while the result of the inner function (`fn`) has dtype float64"),
         (lambda: scan(lambda e, h: T.stack([h, e]), V, V[0]), ValueError,
-         "has number of dimensions 0, while the result"),
+         "has 0 dimension(s), while the result of the inner function (`fn`) has 1 dimension(s)"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_a_loop(make, kind, text):
@@ -76,3 +79,14 @@ def test_values_that_do_not_fit():
         with pytest.raises(kind) as raised:
             function(inputs, out)(*values)
         assert text in str(raised.value) and "test_arguments.py" in str(raised.value)
+
+
+@pytest.mark.parametrize("linker", ["c|py", "py"])
+def test_errors_in_a_step_name_the_step_and_the_loop(linker):
+    places = T.lvector()
+    out, _ = scan(lambda i: V[i], places, name="lookup")
+    f = function([V, places], out, mode=Mode(linker, "fast_run"))
+    with pytest.raises(IndexError) as raised:
+        f([1.0, 2.0], [0, 1, 9, 1])
+    (note,) = raised.value.__notes__
+    assert note == "It happened in step 2 of for{cpu,lookup}; the first one is step 0."
