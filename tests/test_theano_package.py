@@ -372,3 +372,9 @@ def test_undefined_gradients_have_a_type():
 
     assert null_type == NullType("a reason") == theano.gradient.null_type
     assert null_type().type is null_type
+
+
+def test_modules_are_those_of_theano_whoever_is_asked_first():
+    code = "from theano import sparse; print(sparse.__name__, sparse.shared.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == ["theano.sparse", "sparse_constructor"], done.stderr

@@ -81,6 +81,8 @@ def _found(module, name):
     own, dotted = vars(module), f"{module.__name__}.{name}"
     if name in own:
         return own[name]
+    if _is_module(module, name):  # not the module of opwise that has the name
+        return own.setdefault(name, importlib.import_module(dotted))
     for source in MADE.get(module.__name__, ()):
         computed = vars(sys.modules[source]).get("__getattr__")
         if computed is not None:
@@ -90,8 +92,6 @@ def _found(module, name):
                 pass
     if dotted in NAMES:
         value = _named(NAMES[dotted])
-    elif dotted in MADE and dotted not in HIDDEN:
-        value = importlib.import_module(dotted)
     elif name in _record.names(module.__name__):
         value = _recorded(_record.names(module.__name__)[name])
     elif dotted in _record.modules():

@@ -65,7 +65,9 @@ cdef class Loop(Runner):
             if done > 0:
                 self._finish(outer, &outer.steps[k], done)
         except BaseException as error:
-            error.add_note(f"It happened in step {self.done} of {self.name}; the first one is step 0.")
+            error.add_note(
+                f"It happened in step {self.done} of {self.name}; the first one is step 0."
+            )
             raise
         finally:
             vm._abandon()
