@@ -120,7 +120,8 @@ class Process:
     def close(self) -> None:
         self.signal(signal.SIGKILL)
         self.process.wait()
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # a request that the process did not read
+            self.process.stdin.close()
         self.process.stdout.close()
         self.errors.close()
 
