@@ -1,4 +1,4 @@
-"""Rules on loops; ``opwise.loops`` loads this module."""
+"""A loop computes only what is read."""
 
 from __future__ import annotations
 
