@@ -58,7 +58,9 @@ cdef class VM:
     cdef int *die_start
     cdef int *die_slot
     cdef int *end_slot
-    cdef list input_storage, output_storage, performs, nodes, keep, storages, destroyed
+    cdef list input_storage, output_storage, performs, keep, storages, destroyed
+    # the Applys in the order in which they run
+    cdef readonly list nodes
     cdef object on_error
     cdef void **memory
     cdef int nmemory
@@ -709,6 +711,24 @@ cdef class VM:
         for i in range(self.nsteps):
             total += self.steps[i].scratch_cap
         return total
+
+    @property
+    def storage_map(self):
+        """{variable: [value]} after a call; None for values that were released.
+
+        Without allow_gc all values of the last call are there.
+        """
+        cdef int j, k
+        if self.running:
+            raise RuntimeError("The function is running: its values cannot be read")
+        found = {}
+        for k in range(self.nsteps):
+            s, node = &self.steps[k], self.nodes[k]
+            for j in range(s.nin):
+                found[node.inputs[j]] = [self._value(<int>(s.in_[j] - self.slots))]
+            for j in range(s.nout):
+                found[node.outputs[j]] = [self._value(<int>(s.out[j] - self.slots))]
+        return found
 
     # --- what a profile reads, and ranges for system profilers ----------------------------------
 

@@ -13,6 +13,7 @@ import numpy as np
 from opwise.graph import hooks
 from opwise.graph.apply import Apply
 from opwise.graph.type import Type
+from opwise.graph.variable import Variable
 from opwise.linkers import opwise_c
 from opwise.linkers.opwise_c import PythonVM
 from opwise.linkers.program import Program
@@ -167,6 +168,19 @@ class PlainVM(PythonVM):
         self._layouts: list[tuple[tuple[int, ...], tuple[int, ...]] | None]
         self._layouts = [None] * len(storages)
         self.reset_timing()
+
+    @property
+    def nodes(self) -> list[Apply]:
+        """The Applys in the order in which they run."""
+        return self.program.order
+
+    @property
+    def storage_map(self) -> dict[Variable, Storage]:
+        """{variable: [value]} after a call; None for values that were released.
+
+        Without allow_gc all values of the last call are there.
+        """
+        return dict(zip(self.program.variables, self.storages, strict=True))
 
     def call(self) -> None:
         if self._marks is None:

@@ -298,6 +298,26 @@ def test_attributes_of_functions():
     assert f.fn.allow_gc is False and f([1.0])[0].tolist() == [2.0]
 
 
+@pytest.mark.parametrize("linker", ["py", "c|py"])
+def test_the_storage_map_of_a_function_has_the_values_of_the_last_call(linker):
+    x = T.dvector("x")
+    y = T.exp(x)
+    y.name = "y"
+    z = T.dot(y, y)
+    for allow_gc in (True, False):
+        mode = theano.Mode(linker=linker, optimizer=None)
+        f = theano.function([x], [z, y[::-1]], mode=mode)
+        f.fn.allow_gc = allow_gc
+        f([0.0, 0.0])
+        f([0.0, 0.0])
+        values = {var.name: value for var, (value,) in f.fn.storage_map.items()}
+        assert list(f.fn.nodes) == f.maker.fgraph.toposort()
+        assert values["x"] is None or not allow_gc
+        kept = values["y"]
+        assert kept.tolist() == [1.0, 1.0] if not allow_gc else kept is None or len(kept) == 2
+        assert f([0.0, 0.0])[0] == 2.0
+
+
 def test_check_stack_trace():
     check = theano.gof.opt.check_stack_trace
     x = T.dvector("x")
