@@ -714,9 +714,9 @@ cdef class VM:
 
     @property
     def storage_map(self):
-        """{variable: [value]} after a call; None for values that were released.
+        """{variable: [value]} after a call; None for values whose memory was given away.
 
-        Without allow_gc all values of the last call are there.
+        Without allow_gc all values of the last call are there but those that outputs show.
         """
         cdef int j, k
         if self.running:
@@ -725,10 +725,14 @@ cdef class VM:
         for k in range(self.nsteps):
             s, node = &self.steps[k], self.nodes[k]
             for j in range(s.nin):
-                found[node.inputs[j]] = [self._value(<int>(s.in_[j] - self.slots))]
+                found[node.inputs[j]] = [self._left(<int>(s.in_[j] - self.slots))]
             for j in range(s.nout):
-                found[node.outputs[j]] = [self._value(<int>(s.out[j] - self.slots))]
+                found[node.outputs[j]] = [self._left(<int>(s.out[j] - self.slots))]
         return found
+
+    cdef object _left(self, int i):
+        """Return the value that a call left in a slot, or None."""
+        return self._value(i) if self._holder(i) >= 0 else None
 
     # --- what a profile reads, and ranges for system profilers ----------------------------------
 
