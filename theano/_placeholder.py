@@ -34,8 +34,8 @@ _LAZY = Reason(
     "Use theano.tensor.switch, which computes both branches.",
 )  # fmt: skip
 _CONVOLUTION = Reason(
-    "convolution, pooling", "opwise has no convolution and no pooling yet",
-    "Write small ones as sums over slices.",
+    "convolution, pooling", "opwise does not have this name of a convolution or pooling yet",
+    "Use theano.tensor.nnet.conv2d and conv3d, and theano.tensor.signal.pool.",
 )  # fmt: skip
 _NETWORKS = Reason(
     "neural networks", "opwise does not have this operation of neural networks yet",

@@ -16,7 +16,8 @@ from opwise.graph import hooks, provenance
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Variable
-from opwise.linkers import (  # noqa: F401  (csteps registers its lowerings)
+from opwise.linkers import (  # noqa: F401  (register lowerings)
+    convsteps,
     csteps,
     errors,
     lowering,

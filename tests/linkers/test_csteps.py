@@ -708,13 +708,17 @@ ELSEWHERE = {
         "ctc", "softmax", "logsoftmax", "softmax_grad", "xent", "xent_dx", "onehot", "onehot_grad",
     },
     "test_lapack_steps": {"cholesky", "solve", "inverse", "det", "eigh", "svd", "qr"},
+    "tests/tensor/conv": {"conv", "conv_kernels", "conv_images"},
     "tests/sparse": {
         "csr_product", "csc_product", "usmm_csc", "product_gradient", "sampling_dot",
         "times_matrix", "with_vector", "add_dense", "data_gradient",
     },
 }  # fmt: skip
 #: packages whose Ops these files try
-_TRIED_THERE = ("opwise.tensor.nnet", "opwise.tensor.linalg", "opwise.sparse", "opwise.loops")
+_TRIED_THERE = (
+    "opwise.tensor.nnet", "opwise.tensor.linalg", "opwise.tensor.conv", "opwise.sparse",
+    "opwise.loops",
+)  # fmt: skip
 
 
 def test_every_kind_is_tried():
@@ -1042,11 +1046,11 @@ def test_why_an_apply_has_no_c():
     assert lowering.why_not(T.arange(x[0]).owner) == "no C implementation for these arguments"
 
 
-def test_the_table_of_makers_is_filled_by_one_module_for_tensors_and_those_loaded_with_packages():
+def test_the_table_of_makers_is_filled_by_the_modules_of_linkers_and_those_loaded_with_packages():
     filled_by = {m.__module__ for m in lowering._lowerings.values()}
-    assert csteps.__name__ in filled_by
+    own = {csteps.__name__, "opwise.linkers.convsteps"}
     # with opwise.sparse and opwise.loops
-    assert filled_by <= {csteps.__name__, "opwise.linkers.sparsesteps", "opwise.loops.steps"}
+    assert own <= filled_by <= {*own, "opwise.linkers.sparsesteps", "opwise.loops.steps"}
 
 
 @pytest.mark.parametrize("dtype", WIDE)

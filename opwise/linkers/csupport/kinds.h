@@ -3,6 +3,7 @@
 #define OW_KINDS_H
 
 #include "blas.h"
+#include "conv.h"
 #include "ctc.h"
 #include "diagonal.h"
 #include "elemwise.h"
@@ -57,6 +58,9 @@ static const ow_kind ow_kinds[] = {
     {"gemv", ow_gemv_prep, ow_gemv_run, OW_STATIC | OW_TOTAL},
     {"ger", ow_ger_prep, ow_ger_run, OW_STATIC | OW_TOTAL},
     {"batched_dot", ow_batched_dot_prep, ow_batched_dot_run, OW_STATIC | OW_TOTAL},
+    {"conv", ow_conv_prep, ow_conv_run, OW_STATIC},
+    {"conv_kernels", ow_prep_nothing, ow_conv_kernels_run, 0},
+    {"conv_images", ow_prep_nothing, ow_conv_images_run, 0},
     {"cholesky", ow_cholesky_prep, ow_cholesky_run, OW_STATIC},
     {"solve", ow_solve_prep, ow_solve_run, OW_STATIC},
     {"inverse", ow_inverse_prep, ow_inverse_run, OW_STATIC},

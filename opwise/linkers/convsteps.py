@@ -1,0 +1,62 @@
+"""How convolutions and pooling run in C."""
+
+from __future__ import annotations
+
+from opwise.graph.apply import Apply
+from opwise.linkers.kernels import Kernels
+from opwise.linkers.lowering import CStep, c_lowering
+from opwise.tensor.conv.geometry import border_along, pads
+from opwise.tensor.conv.ops import (
+    AbstractConv,
+    AbstractConv_gradInputs,
+    AbstractConv_gradWeights,
+    BaseAbstractConv,
+)
+
+_BORDERS = {"full": 1, "half": 2}
+
+
+@c_lowering(AbstractConv)
+def forward(node: Apply, kernels: Kernels) -> CStep | None:
+    return _conv("conv", node)
+
+
+@c_lowering(AbstractConv_gradWeights)
+def by_kernels(node: Apply, kernels: Kernels) -> CStep | None:
+    return _conv("conv_kernels", node)
+
+
+@c_lowering(AbstractConv_gradInputs)
+def by_images(node: Apply, kernels: Kernels) -> CStep | None:
+    return _conv("conv_images", node)
+
+
+def _conv(kind: str, node: Apply) -> CStep | None:
+    op: BaseAbstractConv = node.op
+    if op.unshared or node.outputs[0].type.dtype not in ("float32", "float64"):
+        return None
+    missing = 3 - op.convdim
+    border = [(0, 0)] * 3
+    if isinstance(op.border_mode, tuple):
+        border[missing:] = [pads(border_along(op.border_mode, a), 1) for a in range(op.convdim)]
+    ints = (
+        op.num_groups,
+        int(op.filter_flip),
+        _BORDERS.get(op.border_mode, 0) if isinstance(op.border_mode, str) else 0,
+        *_three(op.subsample),
+        *_three(op.filter_dilation),
+        *(n for pair in border for n in pair),
+        *_known(op.imshp),
+        *_known(op.kshp),
+        op.convdim,
+    )
+    return CStep(kind, ints)
+
+
+def _three(steps: tuple[int, ...]) -> tuple[int, ...]:
+    return (1,) * (3 - len(steps)) + steps
+
+
+def _known(shape: tuple[int | None, ...]) -> list[int]:
+    """Return a shape as if it had three spatial axes, with -1 for what is unknown."""
+    return [-1 if n is None else n for n in (*shape[:2], *[1] * (5 - len(shape)), *shape[2:])]

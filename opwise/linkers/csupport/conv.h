@@ -1,0 +1,585 @@
+/* Convolutions and their gradients.
+ *
+ * Each is a product with the matrix of what the kernel meets: a row for each of its elements, a column
+ * for each place of the result. No one needs all of that matrix. A block of it is written in the order
+ * in which the tiles of gemm_tiles.h read it, is multiplied, and gone; it stays in the second cache.
+ * Images have any strides. Two spatial axes are three of which the first has length 1.
+ */
+#ifndef OW_CONV_H
+#define OW_CONV_H
+
+#include "blas.h"
+
+/* Terms of a sum in one block: as many as the tiles take at once. */
+#define OW_CONV_TERMS 256
+/* Rows of a block of a gradient by images that are computed before they are added to the image. */
+#define OW_CONV_ROWS 96
+
+typedef struct ow_conv {
+    int64_t batch, groups, channels, outputs;  /* channels and outputs of one group */
+    int64_t image[3], kernel[3], out[3], stride[3], dilation[3], pad[3];
+    int64_t at[5];                             /* bytes between images, channels, and along axes */
+    int64_t elements, places;                  /* of a kernel with its channels; of one result */
+    int64_t wide, most;                        /* columns of a tile, and of a block */
+    int flip, f64;
+    char *pixels, *kernels, *results;
+} ow_conv;
+
+/* The places of a result that lie side by side in one row of it and in one panel of a block. */
+typedef struct ow_run {
+    int64_t at[3];   /* the first one, along each axis */
+    int64_t n;
+    int64_t column;  /* of the block */
+} ow_run;
+
+/* Cut places `first` to `end` into runs; returns how many there are, at most end - first. */
+static int64_t ow_conv_runs(const ow_conv *c, int64_t first, int64_t end, ow_run *runs)
+{
+    int64_t count = 0;
+    for (int64_t j = first; j < end;) {
+        ow_run *r = &runs[count++];
+        const int64_t x = j % c->out[2], in_row = c->out[2] - x, column = j - first;
+        const int64_t in_panel = c->wide - column % c->wide;
+        r->at[0] = j / (c->out[2] * c->out[1]);
+        r->at[1] = j / c->out[2] % c->out[1];
+        r->at[2] = x;
+        r->column = column;
+        r->n = in_row < in_panel ? in_row : in_panel;
+        r->n = end - j < r->n ? end - j : r->n;
+        j += r->n;
+    }
+    return count;
+}
+
+/* An element of a kernel: its channel, and how far it lies from the first along each axis. */
+typedef struct ow_tap {
+    int64_t channel, offset[3];
+} ow_tap;
+
+static ow_tap ow_conv_tap(const ow_conv *c, int64_t element)
+{
+    ow_tap t;
+    for (int d = 2; d >= 0; d--) {
+        const int64_t k = element % c->kernel[d];
+        element /= c->kernel[d];
+        t.offset[d] = (c->flip ? c->kernel[d] - 1 - k : k) * c->dilation[d] - c->pad[d];
+    }
+    t.channel = element;
+    return t;
+}
+
+/* Of the places of a run, those that meet the image: from *from to *to; returns where the element of
+ * the first of these lies, or NULL if there is none. */
+static inline char *ow_conv_met(const ow_conv *c, const ow_tap *t, const ow_run *r, char *image,
+                                int64_t *from, int64_t *to)
+{
+    char *p = image + t->channel * c->at[1];
+    for (int d = 0; d < 2; d++) {
+        const int64_t at = r->at[d] * c->stride[d] + t->offset[d];
+        if (at < 0 || at >= c->image[d])
+            return NULL;
+        p += at * c->at[2 + d];
+    }
+    const int64_t s = c->stride[2], at = r->at[2] * s + t->offset[2], behind = c->image[2] - at;
+    *from = at < 0 ? (-at + s - 1) / s : 0;
+    *to = behind <= 0 ? 0 : (behind + s - 1) / s;
+    *to = *to < r->n ? *to : r->n;
+    return *from < *to ? p + (at + *from * s) * c->at[4] : NULL;
+}
+
+#define OW_CONV_FILL(T)                                                                            \
+    /* Write what tap `t` meets at the places of a run, `step` elements apart; 0 beside the image. */ \
+    static inline void ow_conv_fill_##T(const ow_conv *c, const ow_tap *t, const ow_run *r,        \
+                                        char *image, T *to, int64_t step)                          \
+    {                                                                                              \
+        int64_t first = r->n, end = r->n;                                                          \
+        const char *p = ow_conv_met(c, t, r, image, &first, &end);                                 \
+        const int64_t s = c->stride[2] * c->at[4];                                                 \
+        if (p == NULL)                                                                             \
+            first = end = r->n;                                                                    \
+        for (int64_t i = 0; i < first; i++)                                                        \
+            to[i * step] = 0;                                                                      \
+        if (step == 1 && s == sizeof(T))                                                           \
+            for (int64_t i = first; i < end; i++)                                                  \
+                to[i] = ((const T *)p)[i - first];                                                 \
+        else                                                                                       \
+            for (int64_t i = first; i < end; i++)                                                  \
+                to[i * step] = *(const T *)(p + (i - first) * s);                                  \
+        for (int64_t i = end; i < r->n; i++)                                                       \
+            to[i * step] = 0;                                                                      \
+    }                                                                                              \
+    /* Add numbers to what tap `t` meets at the places of a run. */                                 \
+    static inline void ow_conv_add_##T(const ow_conv *c, const ow_tap *t, const ow_run *r,         \
+                                       char *image, const T *from)                                 \
+    {                                                                                              \
+        int64_t first = 0, end = 0;                                                                \
+        char *p = ow_conv_met(c, t, r, image, &first, &end);                                       \
+        const int64_t s = c->stride[2] * c->at[4];                                                 \
+        if (p == NULL)                                                                             \
+            return;                                                                                \
+        if (s == sizeof(T))                                                                        \
+            for (int64_t i = first; i < end; i++)                                                  \
+                ((T *)p)[i - first] += from[i];                                                    \
+        else                                                                                       \
+            for (int64_t i = first; i < end; i++)                                                  \
+                *(T *)(p + (i - first) * s) += from[i];                                            \
+    }
+OW_CONV_FILL(float)
+OW_CONV_FILL(double)
+
+/* Write the panels of elements `first` to `end` of the kernel, for some places: each element is a
+ * term of the sums, or if `across`, a column, and the places are the terms. */
+static void ow_conv_panels(const ow_conv *c, const ow_run *runs, int64_t nruns, int64_t places,
+                           int64_t first, int64_t end, int across, char *image, char *to)
+{
+    const int64_t w = c->wide, terms = across ? places : end - first;
+    for (int64_t e = first; e < end; e++) {
+        const ow_tap t = ow_conv_tap(c, e);
+        const int64_t term = e - first;
+        for (const ow_run *r = runs; r < runs + nruns; r++) {
+            /* panels have w numbers for each term */
+            const int64_t at = across ? term / w * terms * w + r->column * w + term % w
+                                      : r->column / w * terms * w + term * w + r->column % w;
+            if (c->f64)
+                ow_conv_fill_double(c, &t, r, image, (double *)to + at, across ? w : 1);
+            else
+                ow_conv_fill_float(c, &t, r, image, (float *)to + at, across ? w : 1);
+        }
+    }
+    /* the last panel is read as a whole */
+    const int64_t columns = across ? end - first : places, used = columns % w;
+    if (used) {
+        const size_t item = c->f64 ? 8 : 4;
+        char *panel = to + columns / w * terms * w * (int64_t)item;
+        for (int64_t k = 0; k < terms; k++)
+            memset(panel + ((size_t)(k * w + used)) * item, 0, (size_t)(w - used) * item);
+    }
+}
+
+/* --- what the steps share ----------------------------------------------------------------------- */
+
+typedef struct ow_conv_job {
+    const ow_conv *c;
+    int64_t parts;  /* of one group of one image, or of one group */
+    int64_t part;   /* how many places or elements each has */
+    int failed;
+} ow_conv_job;
+
+static char *ow_conv_memory(const ow_conv *c, ow_conv_job *job, ow_run **runs)
+{
+    const int64_t item = c->f64 ? 8 : 4, block = (OW_CONV_TERMS + OW_CONV_ROWS) * c->most * item;
+    const int64_t most = c->most > OW_CONV_TERMS ? c->most : OW_CONV_TERMS;
+    char *memory = ow_alloc(block + most * (int64_t)sizeof(ow_run));
+    if (memory == NULL)
+        __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
+    *runs = (ow_run *)(memory + block);
+    return memory;
+}
+
+/* Share `units` of work, each of `ns` nanoseconds. */
+static int ow_conv_share(ow_step *s, ow_conv_job *job, ow_task fn, int64_t units)
+{
+    ow_parallel(fn, job, units);
+    if (job->failed)
+        return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate blocks of a convolution");
+    return OW_OK;
+}
+
+/* One part of the places of one group of one image. */
+static void ow_conv_forward(void *arg, int64_t unit)
+{
+    ow_conv_job *job = arg;
+    const ow_conv *c = job->c;
+    const int64_t item = c->f64 ? 8 : 4, first = unit % job->parts * job->part;
+    const int64_t g = unit / job->parts % c->groups, b = unit / job->parts / c->groups;
+    const int64_t end = first + job->part < c->places ? first + job->part : c->places;
+    ow_run *runs;
+    char *packed = ow_conv_memory(c, job, &runs);
+    if (packed == NULL)
+        return;
+    char *image = c->pixels + b * c->at[0] + g * c->channels * c->at[1];
+    const char *kernel = c->kernels + g * c->outputs * c->elements * item;
+    char *result = c->results + (b * c->groups + g) * c->outputs * c->places * item;
+    for (int64_t j = first; j < end; j += c->most) {
+        const int64_t n = end - j < c->most ? end - j : c->most;
+        const int64_t nruns = ow_conv_runs(c, j, j + n, runs);
+        for (int64_t e = 0; e < c->elements; e += OW_CONV_TERMS) {
+            const int64_t k = c->elements - e < OW_CONV_TERMS ? c->elements - e : OW_CONV_TERMS;
+            ow_conv_panels(c, runs, nruns, n, e, e + k, 0, image, packed);
+            const ow_product q = {c->outputs, n, k, 1.0, e ? 1.0 : 0.0, kernel + e * item, NULL,
+                                  result + j * item, c->elements, 1, 0, 0, c->places, packed};
+            ow_kernels->gemm[c->f64](&q, 0, q.m, 0, n);
+        }
+    }
+    ow_free(packed);
+}
+
+/* One part of the elements of the kernels of one group: sums over all images. */
+static void ow_conv_by_kernels(void *arg, int64_t unit)
+{
+    ow_conv_job *job = arg;
+    const ow_conv *c = job->c;
+    const int64_t item = c->f64 ? 8 : 4, g = unit / job->parts, first = unit % job->parts * job->part;
+    const int64_t n = c->elements - first < job->part ? c->elements - first : job->part;
+    ow_run *runs;
+    char *packed = ow_conv_memory(c, job, &runs);
+    if (packed == NULL)
+        return;
+    char *kernel = c->kernels + (g * c->outputs * c->elements + first) * item;
+    for (int64_t b = 0; b < c->batch; b++) {
+        char *image = c->pixels + b * c->at[0] + g * c->channels * c->at[1];
+        const char *result = c->results + (b * c->groups + g) * c->outputs * c->places * item;
+        for (int64_t j = 0; j < c->places; j += OW_CONV_TERMS) {
+            const int64_t k = c->places - j < OW_CONV_TERMS ? c->places - j : OW_CONV_TERMS;
+            const int64_t nruns = ow_conv_runs(c, j, j + k, runs);
+            ow_conv_panels(c, runs, nruns, k, first, first + n, 1, image, packed);
+            const ow_product q = {c->outputs, n, k, 1.0, b || j ? 1.0 : 0.0, result + j * item, NULL,
+                                  kernel, c->places, 1, 0, 0, c->elements, packed};
+            ow_kernels->gemm[c->f64](&q, 0, q.m, 0, n);
+        }
+    }
+    ow_free(packed);
+}
+
+/* Some channels of one group of one image. */
+static void ow_conv_by_images(void *arg, int64_t unit)
+{
+    ow_conv_job *job = arg;
+    const ow_conv *c = job->c;
+    const int64_t item = c->f64 ? 8 : 4, taps = c->elements / c->channels;
+    const int64_t g = unit / job->parts % c->groups, b = unit / job->parts / c->groups;
+    const int64_t channel = unit % job->parts * job->part;
+    const int64_t some = c->channels - channel < job->part ? c->channels - channel : job->part;
+    const int64_t first = channel * taps, end = first + some * taps;
+    ow_run *runs;
+    char *packed = ow_conv_memory(c, job, &runs);
+    if (packed == NULL)
+        return;
+    char *z = packed + OW_CONV_TERMS * c->most * item;
+    char *image = c->pixels + b * c->at[0] + g * c->channels * c->at[1];
+    const char *kernel = c->kernels + g * c->outputs * c->elements * item;
+    const char *result = c->results + (b * c->groups + g) * c->outputs * c->places * item;
+    memset(image + channel * c->at[1], 0, (size_t)(some * c->at[1]));
+    for (int64_t j = 0; j < c->places; j += c->most) {
+        const int64_t n = c->places - j < c->most ? c->places - j : c->most;
+        const int64_t nruns = ow_conv_runs(c, j, j + n, runs);
+        for (int64_t o = 0; o < c->outputs; o += OW_CONV_TERMS) {
+            const int64_t k = c->outputs - o < OW_CONV_TERMS ? c->outputs - o : OW_CONV_TERMS;
+            ow_product q = {0, n, k, 1.0, 0.0, NULL, result + (o * c->places + j) * item, z,
+                            1, c->elements, c->places, 1, c->most, NULL};
+            ow_kernels->pack[c->f64](&q, packed);
+            q.packed = packed;
+            for (int64_t e = first; e < end; e += OW_CONV_ROWS) {
+                q.m = end - e < OW_CONV_ROWS ? end - e : OW_CONV_ROWS;
+                q.x = kernel + (o * c->elements + e) * item;
+                ow_kernels->gemm[c->f64](&q, 0, q.m, 0, n);
+                for (int64_t i = 0; i < q.m; i++) {
+                    const ow_tap t = ow_conv_tap(c, e + i);
+                    const char *row = z + i * c->most * item;
+                    for (const ow_run *r = runs; r < runs + nruns; r++)
+                        if (c->f64)
+                            ow_conv_add_double(c, &t, r, image, (const double *)row + r->column);
+                        else
+                            ow_conv_add_float(c, &t, r, image, (const float *)row + r->column);
+                }
+            }
+        }
+    }
+    ow_free(packed);
+}
+
+/* --- steps -------------------------------------------------------------------------------------- */
+
+/* ints: groups, flip, border (0: pads, 1: full, 2: half), strides (3), dilation (3), pads (3 times 2),
+ * the known lengths of images (5) and of kernels (5), -1 for others, spatial axes (2 or 3) */
+enum { OW_CONV_STRIDES = 3, OW_CONV_DILATION = 6, OW_CONV_PADS = 9, OW_CONV_IMAGE = 15,
+       OW_CONV_KERNEL = 20, OW_CONV_AXES = 25 };
+
+/* The lengths of an operand as if it had three spatial axes. */
+static void ow_conv_lengths(const ow_slot *c, int64_t *lengths)
+{
+    lengths[0] = c->shape[0];
+    lengths[1] = c->shape[1];
+    lengths[2] = 1;
+    for (int d = 2; d < c->ndim; d++)
+        lengths[d + 5 - c->ndim] = c->shape[d];
+}
+
+static const char *ow_conv_text(const int64_t *lengths, int axes, char *text, size_t size)
+{
+    int n = snprintf(text, size, "(%lld, %lld", (long long)lengths[0], (long long)lengths[1]);
+    for (int d = 5 - axes; d < 5; d++)
+        n += snprintf(text + n, size - (size_t)n, ", %lld", (long long)lengths[d]);
+    snprintf(text + n, size - (size_t)n, ")");
+    return text;
+}
+
+/* Describe the convolution of an image with kernels of these lengths; computes those of the result. */
+static int ow_conv_plan(ow_step *s, ow_conv *c, const int64_t *image, const int64_t *kernel,
+                        int64_t *result)
+{
+    const int64_t *ints = s->ints, groups = ints[0];
+    const int axes = (int)ints[OW_CONV_AXES];
+    char of_image[140], of_kernel[140], of_result[140];
+    ow_conv_text(image, axes, of_image, sizeof(of_image));
+    ow_conv_text(kernel, axes, of_kernel, sizeof(of_kernel));
+    for (int d = 0; d < 5; d++) {
+        const int64_t known[2] = {ints[OW_CONV_IMAGE + d], ints[OW_CONV_KERNEL + d]};
+        const int wrong = known[0] >= 0 && known[0] != image[d];
+        if (wrong || (known[1] >= 0 && known[1] != kernel[d]))
+            return OW_FAIL(s, OW_VALUE_ERROR,
+                           "the shape of the %s is %s, but the convolution was made for a length of "
+                           "%lld along axis %d",
+                           wrong ? "image" : "filters", wrong ? of_image : of_kernel,
+                           (long long)known[!wrong], d < 2 ? d : d - (3 - axes));
+    }
+    if (image[1] % groups || kernel[0] % groups)
+        return OW_FAIL(s, OW_VALUE_ERROR,
+                       "%lld channels and %lld filters cannot be divided into %lld groups",
+                       (long long)image[1], (long long)kernel[0], (long long)groups);
+    if (kernel[1] * groups != image[1])
+        return OW_FAIL(s, OW_VALUE_ERROR,
+                       "the image has %lld channels in %lld groups, so filters need %lld channels, but "
+                       "have %lld: the shape of the image is %s, that of the filters %s",
+                       (long long)image[1], (long long)groups, (long long)(image[1] / groups),
+                       (long long)kernel[1], of_image, of_kernel);
+    int possible = 1;
+    result[0] = image[0];
+    result[1] = kernel[0];
+    for (int d = 0; d < 3; d++) {
+        const int64_t reach = (kernel[2 + d] - 1) * ints[OW_CONV_DILATION + d] + 1;
+        int64_t before = ints[OW_CONV_PADS + 2 * d], behind = ints[OW_CONV_PADS + 2 * d + 1];
+        if (ints[2] == 1)
+            before = behind = reach - 1;
+        else if (ints[2] == 2)
+            before = behind = reach / 2;
+        const int64_t room = image[2 + d] + before + behind - reach;
+        c->stride[d] = ints[OW_CONV_STRIDES + d];
+        c->dilation[d] = ints[OW_CONV_DILATION + d];
+        c->pad[d] = before;
+        c->image[d] = image[2 + d];
+        c->kernel[d] = kernel[2 + d];
+        c->out[d] = result[2 + d] = room < 0 ? 0 : room / c->stride[d] + 1;
+        possible &= result[2 + d] > 0 && kernel[2 + d] > 0;
+    }
+    if (!possible)
+        return OW_FAIL(s, OW_VALUE_ERROR,
+                       "impossible output shape %s: the image has shape %s, the filters %s; each length "
+                       "is (image + pads - ((filter - 1) * dilation + 1)) // subsample + 1",
+                       ow_conv_text(result, axes, of_result, sizeof(of_result)), of_image, of_kernel);
+    c->batch = image[0];
+    c->groups = groups;
+    c->channels = image[1] / groups;
+    c->outputs = kernel[0] / groups;
+    c->elements = c->channels * c->kernel[0] * c->kernel[1] * c->kernel[2];
+    c->places = c->out[0] * c->out[1] * c->out[2];
+    c->flip = (int)ints[1];
+    c->f64 = s->out[0]->itemsize == 8;
+    c->wide = ow_kernels->wide[c->f64];
+    c->most = ow_kernels->pack_columns[c->f64];
+    return OW_OK;
+}
+
+/* A convolution whose gradient by the result is given: that must have its shape. */
+static int ow_conv_plan_gradient(ow_step *s, ow_conv *c, const int64_t *image, const int64_t *kernel,
+                                 const int64_t *given)
+{
+    int64_t result[5];
+    char texts[4][140];
+    const int axes = (int)s->ints[OW_CONV_AXES], rc = ow_conv_plan(s, c, image, kernel, result);
+    if (rc)
+        return rc;
+    if (memcmp(result, given, sizeof(result)) != 0)
+        return OW_FAIL(s, OW_VALUE_ERROR,
+                       "the gradient by the result has shape %s, but an image of shape %s and filters "
+                       "of shape %s give %s",
+                       ow_conv_text(given, axes, texts[0], sizeof(texts[0])),
+                       ow_conv_text(image, axes, texts[1], sizeof(texts[1])),
+                       ow_conv_text(kernel, axes, texts[2], sizeof(texts[2])),
+                       ow_conv_text(result, axes, texts[3], sizeof(texts[3])));
+    return OW_OK;
+}
+
+static void ow_conv_set_shape(ow_slot *z, const int64_t *lengths)
+{
+    z->shape[0] = lengths[0];
+    z->shape[1] = lengths[1];
+    for (int d = 2; d < z->ndim; d++)
+        z->shape[d] = lengths[d + 5 - z->ndim];
+}
+
+/* Let the convolution read or write an image. */
+static void ow_conv_show_image(ow_conv *c, const ow_slot *image)
+{
+    c->pixels = image->data;
+    c->at[0] = image->strides[0];
+    c->at[1] = image->strides[1];
+    c->at[2] = 0;
+    for (int d = 2; d < image->ndim; d++)
+        c->at[d + 5 - image->ndim] = image->strides[d];
+}
+
+static int64_t ow_conv_copy_bytes(const ow_slot *x)
+{
+    return ow_is_c_contiguous(x) ? 0 : (ow_size(x) * x->itemsize / OW_ALIGN + 1) * OW_ALIGN;
+}
+
+/* The elements of an operand side by side: itself, or a copy in scratch memory. */
+static char *ow_conv_side_by_side(ow_slot *x, char **memory)
+{
+    if (ow_is_c_contiguous(x))
+        return x->data;
+    ow_slot copy = *x;
+    ow_c_strides(&copy);
+    copy.data = *memory;
+    *memory += ow_conv_copy_bytes(x);
+    ow_copy(&copy, x);
+    return copy.data;
+}
+
+/* Find memory for the result and for copies of operands. */
+static int ow_conv_ready(ow_step *s, const int64_t *lengths, const ow_slot *x, const ow_slot *y)
+{
+    ow_conv_set_shape(s->out[0], lengths);
+    const int rc = ow_ensure(s, s->out[0]);
+    const int64_t bytes = ow_conv_copy_bytes(x) + (y ? ow_conv_copy_bytes(y) : 0);
+    if (!rc && bytes && ow_scratch(s, bytes) == NULL)
+        return OW_FAIL(s, OW_MEMORY_ERROR, "could not allocate copies of the filters");
+    return rc;
+}
+
+/* Into how many parts of a multiple of `step` items to cut each of `units` pieces of work. */
+static void ow_conv_cut(ow_conv_job *job, int64_t units, int64_t items, int64_t step)
+{
+    const ow_conv *c = job->c;
+    const double each = 2e-2 * (double)c->outputs * (double)c->elements * (c->f64 ? 2 : 1);
+    const double ns = each * (double)c->places * (double)c->batch * (double)c->groups;
+    const int64_t chunks = ow_chunks(ns), wanted = (chunks + units - 1) / units;
+    int64_t part = (items + wanted - 1) / wanted;
+    part = (part + step - 1) / step * step;
+    job->part = part < 1 ? 1 : part;
+    job->parts = (items + job->part - 1) / job->part;
+}
+
+/* in: image, kernels */
+static int ow_conv_lengths_forward(ow_step *s, ow_conv *c, int64_t *result)
+{
+    int64_t image[5], kernel[5];
+    ow_conv_lengths(s->in[0], image);
+    ow_conv_lengths(s->in[1], kernel);
+    return ow_conv_plan(s, c, image, kernel, result);
+}
+
+static int ow_conv_prep(ow_step *s)
+{
+    ow_conv c;
+    int64_t result[5];
+    const int rc = ow_conv_lengths_forward(s, &c, result);
+    return rc ? rc : ow_conv_ready(s, result, s->in[1], NULL);
+}
+
+static int ow_conv_run(ow_step *s)
+{
+    ow_conv c;
+    int64_t result[5];
+    char *memory = s->scratch;
+    const int rc = ow_conv_lengths_forward(s, &c, result);
+    if (rc || ow_size(s->out[0]) == 0)
+        return rc;
+    if (c.elements == 0) {
+        memset(s->out[0]->data, 0, (size_t)(ow_size(s->out[0]) * s->out[0]->itemsize));
+        return OW_OK;
+    }
+    ow_conv_show_image(&c, s->in[0]);
+    c.kernels = ow_conv_side_by_side(s->in[1], &memory);
+    c.results = s->out[0]->data;
+    ow_conv_job job = {&c, 1, 1, 0};
+    ow_conv_cut(&job, c.batch * c.groups, c.places, c.wide);
+    return ow_conv_share(s, &job, ow_conv_forward, c.batch * c.groups * job.parts);
+}
+
+/* in: image, gradient by the result, lengths of kernels along the spatial axes */
+static int ow_conv_plan_kernels(ow_step *s, ow_conv *c, int64_t *kernel)
+{
+    int64_t image[5], given[5];
+    const ow_slot *n = s->in[2];
+    const int axes = (int)s->ints[OW_CONV_AXES];
+    ow_conv_lengths(s->in[0], image);
+    ow_conv_lengths(s->in[1], given);
+    if (n->shape[0] != axes)
+        return OW_FAIL(s, OW_VALUE_ERROR, "shape has %lld entries, not %d", (long long)n->shape[0], axes);
+    kernel[0] = given[1];
+    kernel[1] = image[1] / s->ints[0];
+    kernel[2] = 1;
+    for (int d = 0; d < axes; d++)
+        kernel[5 - axes + d] = *(const int64_t *)(n->data + d * n->strides[0]);
+    return ow_conv_plan_gradient(s, c, image, kernel, given);
+}
+
+static int ow_conv_kernels_run(ow_step *s)
+{
+    ow_conv c;
+    int64_t kernel[5];
+    ow_slot *z = s->out[0];
+    int rc = ow_conv_plan_kernels(s, &c, kernel);
+    rc = rc ? rc : ow_conv_ready(s, kernel, s->in[1], NULL);
+    if (rc || ow_size(z) == 0)
+        return rc;
+    if (c.batch == 0) {
+        memset(z->data, 0, (size_t)(ow_size(z) * z->itemsize));
+        return OW_OK;
+    }
+    char *memory = s->scratch;
+    ow_conv_show_image(&c, s->in[0]);
+    c.kernels = z->data;
+    c.results = ow_conv_side_by_side(s->in[1], &memory);
+    ow_conv_job job = {&c, 1, 1, 0};
+    ow_conv_cut(&job, c.groups, c.elements, c.wide);
+    if (job.part > c.most) {
+        job.part = c.most;
+        job.parts = (c.elements + job.part - 1) / job.part;
+    }
+    return ow_conv_share(s, &job, ow_conv_by_kernels, c.groups * job.parts);
+}
+
+/* in: kernels, gradient by the result, lengths of images along the spatial axes */
+static int ow_conv_plan_images(ow_step *s, ow_conv *c, int64_t *image)
+{
+    int64_t kernel[5], given[5];
+    const ow_slot *n = s->in[2];
+    const int axes = (int)s->ints[OW_CONV_AXES];
+    ow_conv_lengths(s->in[0], kernel);
+    ow_conv_lengths(s->in[1], given);
+    if (n->shape[0] != axes)
+        return OW_FAIL(s, OW_VALUE_ERROR, "shape has %lld entries, not %d", (long long)n->shape[0], axes);
+    image[0] = given[0];
+    image[1] = kernel[1] * s->ints[0];
+    image[2] = 1;
+    for (int d = 0; d < axes; d++)
+        image[5 - axes + d] = *(const int64_t *)(n->data + d * n->strides[0]);
+    return ow_conv_plan_gradient(s, c, image, kernel, given);
+}
+
+static int ow_conv_images_run(ow_step *s)
+{
+    ow_conv c;
+    int64_t image[5];
+    ow_slot *z = s->out[0];
+    int rc = ow_conv_plan_images(s, &c, image);
+    rc = rc ? rc : ow_conv_ready(s, image, s->in[0], s->in[1]);
+    if (rc || ow_size(z) == 0)
+        return rc;
+    if (c.outputs == 0) {
+        memset(z->data, 0, (size_t)(ow_size(z) * z->itemsize));
+        return OW_OK;
+    }
+    char *memory = s->scratch;
+    c.kernels = ow_conv_side_by_side(s->in[0], &memory);
+    c.results = ow_conv_side_by_side(s->in[1], &memory);
+    ow_conv_show_image(&c, z);
+    ow_conv_job job = {&c, 1, 1, 0};
+    ow_conv_cut(&job, c.batch * c.groups, c.channels, 1);
+    return ow_conv_share(s, &job, ow_conv_by_images, c.batch * c.groups * job.parts);
+}
+
+#endif

@@ -1,0 +1,459 @@
+"""Convolutions of images with kernels, and their gradients: three Ops that are each other's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.null import disconnected_type
+from opwise.graph.op import Op
+from opwise.scalar import dtypes
+from opwise.tensor.conv.geometry import Geometry, checked_border_mode
+from opwise.tensor.elemwise import cast
+from opwise.tensor.knownvalues import NotScalarConstantError, get_scalar_constant_value
+from opwise.tensor.shape import patternbroadcast
+from opwise.tensor.type import tensor_type
+from opwise.tensor.variable import Tensor, as_tensor_variable
+
+__all__ = [
+    "AbstractConv",
+    "AbstractConv2d",
+    "AbstractConv2d_gradInputs",
+    "AbstractConv2d_gradWeights",
+    "AbstractConv3d",
+    "AbstractConv3d_gradInputs",
+    "AbstractConv3d_gradWeights",
+    "AbstractConv_gradInputs",
+    "AbstractConv_gradWeights",
+    "BaseAbstractConv",
+]
+
+
+class BaseAbstractConv(Op):
+    """What a convolution and its two gradients have in common.
+
+    convdim: the number of spatial axes, 2 or 3. Shapes: images (batch, channels, *lengths); kernels
+    (outputs, channels of a group, *lengths), or for unshared ones, which have weights of their own
+    for each place, (outputs, *lengths of the result, channels of a group, *lengths); results
+    (batch, outputs, *lengths).
+
+    imshp, kshp: the shapes of images and kernels as far as known; others are errors. border_mode:
+    'valid', 'full', 'half', a number of zeros around the image, one for each axis, or pairs of
+    them, before and behind. subsample: steps of the kernel. filter_flip: whether the kernel is
+    flipped, as in a convolution, or not, as in a correlation. filter_dilation: distances between
+    elements of the image that neighbouring elements of the kernel meet. num_groups: how many groups
+    of channels and of outputs belong together.
+    """
+
+    check_broadcast = False
+    __props__ = (
+        "convdim", "border_mode", "subsample", "filter_flip", "imshp", "kshp", "filter_dilation",
+        "num_groups", "unshared",
+    )  # fmt: skip
+    #: {convdim: (the convolution, its gradient by kernels, by images)}
+    family: ClassVar[dict[int, tuple[type[BaseAbstractConv], ...]]] = {}
+
+    def __init__(
+        self,
+        convdim: int,
+        imshp: Sequence[Any] | None = None,
+        kshp: Sequence[Any] | None = None,
+        border_mode: Any = "valid",
+        subsample: Sequence[int] | None = None,
+        filter_flip: bool = True,
+        filter_dilation: Sequence[int] | None = None,
+        num_groups: int = 1,
+        unshared: bool = False,
+    ) -> None:
+        if convdim not in (2, 3):
+            raise ValueError(f"convolutions have 2 or 3 spatial axes, not {convdim}")
+        if unshared and convdim != 2:
+            raise NotImplementedError(
+                f"Unshared convolution is only for 2 spatial axes, not {convdim}"
+            )
+        if num_groups < 1:
+            raise ValueError(f"num_groups must be 1 or more, not {num_groups}")
+        self.convdim = convdim
+        self.border_mode = checked_border_mode(border_mode, convdim)
+        self.subsample = _steps("subsample", subsample, convdim)
+        self.filter_dilation = _steps("filter_dilation", filter_dilation, convdim)
+        self.filter_flip = filter_flip
+        self.num_groups = num_groups
+        self.unshared = unshared
+        self.imshp = _known("imshp", imshp, 2 + convdim)
+        self.kshp = _known("kshp", kshp, 2 + convdim * (2 if unshared else 1))
+
+    @property
+    def geometry(self) -> Geometry:
+        return Geometry(self.border_mode, self.subsample, self.filter_dilation)
+
+    def _relative(self, which: int) -> Any:
+        """Return the member of the family with these parameters."""
+        cls: Any = self.family[self.convdim][which]
+        return cls(
+            imshp=self.imshp, kshp=self.kshp, border_mode=self.border_mode,
+            subsample=self.subsample, filter_flip=self.filter_flip,
+            filter_dilation=self.filter_dilation, num_groups=self.num_groups,
+            unshared=self.unshared,
+        )  # fmt: skip
+
+    def _operands(self, **given: Any) -> list[Tensor]:
+        """Return the operands in one dtype. Raises TypeError for wrong numbers of dimensions."""
+        found = [as_tensor_variable(value) for value in given.values()]
+        for name, var in zip(given, found, strict=True):
+            unshared = self.unshared and name == "kern"
+            ndim = 2 + self.convdim * (2 if unshared else 1)
+            if var.type.ndim != ndim:
+                raise TypeError(
+                    f"{name} must be {ndim}D tensor{' for unshared convolution' * unshared}, not "
+                    f"{var.type.ndim}D"
+                )
+        dtype = dtypes.upcast(*(var.type.dtype for var in found))
+        return [cast(var, dtype) for var in found]
+
+    def _lengths(self, sizes: Any) -> Tensor:
+        """Return the spatial lengths of the result as a variable."""
+        lengths = as_tensor_variable(sizes)
+        if lengths.type.ndim != 1 or lengths.type.dtype not in dtypes.DISCRETE:
+            raise TypeError(
+                f"shape must be a vector of {self.convdim} integers, not {lengths.type}"
+            )
+        return cast(lengths, "int64")
+
+    def flops(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
+        """Return the number of operations: a multiplication and an addition for each element of the
+        kernel at each place."""
+        kernel, result = self._shapes(inputs, outputs)
+        return (
+            2
+            * result[0]
+            * prod(result[-self.convdim :])
+            * kernel[0]
+            * prod(kernel[-self.convdim - 1 :])
+        )
+
+    def _shapes(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        """Return the shapes of the kernel and the result among those of an Apply."""
+        raise NotImplementedError
+
+    # --- numbers ----------------------------------------------------------------------------------
+
+    def _checked(self, image: Sequence[int], kernel: Sequence[int]) -> list[int]:
+        """Return the spatial lengths of the result.
+
+        Raises ValueError if shapes of images and kernels do not belong together.
+        """
+        n, groups = self.convdim, self.num_groups
+        for what, shape, expected in (("image", image, self.imshp), ("filters", kernel, self.kshp)):
+            if any(e is not None and e != s for s, e in zip(shape, expected, strict=True)):
+                raise ValueError(
+                    f"the shape of the {what} is {tuple(shape)}, but the convolution was made for "
+                    f"{expected}"
+                )
+        if image[1] % groups or kernel[0] % groups:
+            raise ValueError(
+                f"{image[1]} channels and {kernel[0]} filters cannot be divided into {groups} "
+                "groups"
+            )
+        if kernel[-n - 1] * groups != image[1]:
+            raise ValueError(
+                f"the image has {image[1]} channels in {groups} groups, so filters need "
+                f"{image[1] // groups} channels, but have {kernel[-n - 1]}: the shape of the image "
+                f"is {tuple(image)}, that of the filters {tuple(kernel)}"
+            )
+        output = self.geometry.output(image[2:], kernel[-n:])
+        if min(output) <= 0 or min(kernel[-n:]) <= 0:
+            raise ValueError(
+                f"impossible output shape {(image[0], kernel[0], *output)}: the image has shape "
+                f"{tuple(image)}, the filters {tuple(kernel)}; each length is (image + pads - "
+                "((filter - 1) * dilation + 1)) // subsample + 1, here with border_mode "
+                f"{self.border_mode!r}, subsample {self.subsample} and dilation "
+                f"{self.filter_dilation}"
+            )
+        if self.unshared and tuple(kernel[1 : 1 + n]) != tuple(output):
+            raise ValueError(
+                f"unshared filters have weights for {tuple(kernel[1 : 1 + n])} places, but the "
+                f"result has {tuple(output)}"
+            )
+        return output
+
+    def _check_result(self, image: Any, kernel: Any, result: Any) -> None:
+        """Raise ValueError unless a gradient by the result has its shape."""
+        expected = (image[0], kernel[0], *self._checked(image, kernel))
+        if tuple(result) != expected:
+            raise ValueError(
+                f"the gradient by the result has shape {tuple(result)}, but an image of shape "
+                f"{tuple(image)} and filters of shape {tuple(kernel)} give {expected}"
+            )
+
+    def _padded(self, image: np.ndarray, kernel: Sequence[int]) -> np.ndarray:
+        """Return the image by (batch, group, channel, *lengths) with zeros around it."""
+        channels = image.shape[1] // self.num_groups
+        by_group = image.reshape(image.shape[0], self.num_groups, channels, *image.shape[2:])
+        border = [(0, 0)] * 3 + self.geometry.pads(kernel[-self.convdim :])
+        return np.pad(by_group, border)
+
+    def _inside(self, padded: np.ndarray, kernel: Sequence[int]) -> np.ndarray:
+        """Return a padded image without the zeros around it."""
+        inside: Any = [
+            slice(before, n - behind)
+            for n, (before, behind) in zip(
+                padded.shape[3:], self.geometry.pads(kernel[-self.convdim :]), strict=True
+            )
+        ]
+        whole = padded[(..., *inside)]
+        return whole.reshape(whole.shape[0], whole.shape[1] * whole.shape[2], *whole.shape[3:])
+
+    def _by_group(self, kernel: np.ndarray, places: int) -> np.ndarray:
+        """Return kernels by (group, output[, place], channel, *lengths)."""
+        between = (places,) if self.unshared else ()
+        lengths = kernel.shape[-self.convdim - 1 :]
+        return kernel.reshape(self.num_groups, kernel.shape[0] // self.num_groups, *between,
+                              *lengths)  # fmt: skip
+
+
+class AbstractConv(BaseAbstractConv):
+    """The convolution of images with kernels."""
+
+    def make_node(self, img: Any, kern: Any) -> Apply:
+        img, kern = self._operands(img=img, kern=kern)
+        one = (img.type.broadcastable[0], kern.type.broadcastable[0])
+        type_ = tensor_type(img.type.dtype, (*one, *[False] * self.convdim))
+        return Apply(self, [img, kern], [type_.make_variable()])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        img, kern = inputs
+        output = self._checked(img.shape, kern.shape)
+        padded, kernels = self._padded(img, kern.shape), self._by_group(kern, prod(output))
+        batch, groups, channels = padded.shape[:3]
+        out = np.zeros((batch, groups, kernels.shape[1], prod(output)), img.dtype)
+        lengths = kern.shape[-self.convdim :]
+        for index, part in self.geometry.places(lengths, output, self.filter_flip):
+            seen = padded[part].reshape(batch, groups, channels, prod(output))
+            weights = kernels[index]
+            if self.unshared:
+                out += np.einsum("bgcn,gknc->bgkn", seen, weights)
+            else:
+                out += weights @ seen
+        output_storage[0][0] = out.reshape(batch, kern.shape[0], *output)
+
+    def _shapes(self, inputs, outputs):
+        return inputs[1], outputs[0]
+
+    def infer_shape(self, node, shapes):
+        image, kernel = shapes
+        n = self.convdim
+        output = self.geometry.output(_or(self.imshp, image)[2:], _or(self.kshp, kernel)[-n:])
+        return [(image[0], kernel[0], *output)]
+
+    def grad(self, inputs, output_gradients):
+        (img, kern), (g,) = inputs, output_gradients
+        n = self.convdim
+        return [
+            _like(img, self._relative(2)(kern, g, img.shape[-n:])),
+            _like(kern, self._relative(1)(img, g, kern.shape[-n:])),
+        ]
+
+    def R_op(self, inputs, eval_points):
+        (img, kern), (moved_img, moved_kern) = inputs, eval_points
+        terms = []
+        if moved_img is not None:
+            terms.append(self(moved_img, kern))
+        if moved_kern is not None:
+            terms.append(self(img, moved_kern))
+        return [sum(terms[1:], terms[0]) if terms else None]
+
+
+class AbstractConv_gradWeights(BaseAbstractConv):
+    """The gradient of a convolution by its kernels, whose lengths are the third input."""
+
+    def make_node(self, img: Any, topgrad: Any, shape: Any, add_assert_shape: bool = True) -> Apply:
+        img, topgrad = self._operands(img=img, topgrad=topgrad)
+        n = self.convdim
+        places = [False] * n if self.unshared else []
+        channels = img.type.broadcastable[1] and self.num_groups == 1
+        pattern = (topgrad.type.broadcastable[1], *places, channels, *[False] * n)
+        type_ = tensor_type(img.type.dtype, pattern)
+        return Apply(self, [img, topgrad, self._lengths(shape)], [type_.make_variable()])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        img, topgrad, shape = inputs
+        lengths, output = tuple(map(int, shape)), topgrad.shape[2:]
+        places = output if self.unshared else ()
+        kshp = (topgrad.shape[1], *places, img.shape[1] // self.num_groups, *lengths)
+        self._check_result(img.shape, kshp, topgrad.shape)
+        padded = self._padded(img, kshp)
+        batch, groups, channels = padded.shape[:3]
+        top = topgrad.reshape(batch, groups, topgrad.shape[1] // groups, prod(output))
+        kern = np.zeros(kshp, img.dtype)
+        kernels = self._by_group(kern, prod(output))
+        for index, part in self.geometry.places(lengths, output, self.filter_flip):
+            seen = padded[part].reshape(batch, groups, channels, prod(output))
+            if self.unshared:
+                kernels[index] = np.einsum("bgkn,bgcn->gknc", top, seen)
+            else:
+                kernels[index] = (top @ seen.swapaxes(-1, -2)).sum(0)
+        output_storage[0][0] = kern
+
+    def _shapes(self, inputs, outputs):
+        return outputs[0], inputs[1]
+
+    def infer_shape(self, node, shapes):
+        image, top, _ = shapes
+        channels = image[1] if self.num_groups == 1 else image[1] // self.num_groups
+        places = top[2:] if self.unshared else ()
+        lengths = [node.inputs[2][a] for a in range(self.convdim)]
+        return [_or(self.kshp, (top[1], *places, channels, *lengths))]
+
+    def grad(self, inputs, output_gradients):
+        (img, top, _), (g,) = inputs, output_gradients
+        n = self.convdim
+        return [
+            _like(img, self._relative(2)(g, top, img.shape[-n:])),
+            _like(top, self._relative(0)(img, g)),
+            disconnected_type.make_variable(),
+        ]
+
+    def connection_pattern(self, node):
+        return [[True], [True], [False]]
+
+
+class AbstractConv_gradInputs(BaseAbstractConv):
+    """The gradient of a convolution by its images, whose lengths are the third input."""
+
+    def make_node(
+        self, kern: Any, topgrad: Any, shape: Any, add_assert_shape: bool = True
+    ) -> Apply:
+        kern, topgrad = self._operands(kern=kern, topgrad=topgrad)
+        n = self.convdim
+        channels = kern.type.broadcastable[-n - 1] and self.num_groups == 1
+        pattern = (topgrad.type.broadcastable[0], channels, *[False] * n)
+        type_ = tensor_type(kern.type.dtype, pattern)
+        return Apply(self, [kern, topgrad, self._lengths(shape)], [type_.make_variable()])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        kern, topgrad, shape = inputs
+        lengths, output, n = tuple(map(int, shape)), topgrad.shape[2:], self.convdim
+        imshp = (topgrad.shape[0], kern.shape[-n - 1] * self.num_groups, *lengths)
+        self._check_result(imshp, kern.shape, topgrad.shape)
+        padded = self._padded(np.zeros(imshp, kern.dtype), kern.shape)
+        batch, groups = padded.shape[:2]
+        top = topgrad.reshape(batch, groups, topgrad.shape[1] // groups, prod(output))
+        kernels = self._by_group(kern, prod(output))
+        for index, part in self.geometry.places(kern.shape[-n:], output, self.filter_flip):
+            weights, seen = kernels[index], padded[part]
+            if self.unshared:
+                moved = np.einsum("bgkn,gknc->bgcn", top, weights)
+            else:
+                moved = weights.swapaxes(-1, -2) @ top
+            seen += moved.reshape(seen.shape)
+        output_storage[0][0] = self._inside(padded, kern.shape)
+
+    def _shapes(self, inputs, outputs):
+        return inputs[0], inputs[1]
+
+    def infer_shape(self, node, shapes):
+        kernel, top, _ = shapes
+        channels = kernel[-self.convdim - 1]
+        if self.num_groups > 1:
+            channels = channels * self.num_groups
+        lengths = [node.inputs[2][a] for a in range(self.convdim)]
+        return [_or(self.imshp, (top[0], channels, *lengths))]
+
+    def grad(self, inputs, output_gradients):
+        (kern, top, _), (g,) = inputs, output_gradients
+        n = self.convdim
+        return [
+            _like(kern, self._relative(1)(g, top, kern.shape[-n:])),
+            _like(top, self._relative(0)(g, kern)),
+            disconnected_type.make_variable(),
+        ]
+
+    def connection_pattern(self, node):
+        return [[True], [True], [False]]
+
+
+def _steps(name: str, given: Sequence[int] | None, n: int) -> tuple[int, ...]:
+    steps = (1,) * n if given is None else tuple(given)
+    if len(steps) != n or any(int(s) != s or s < 1 for s in steps):
+        raise ValueError(f"{name} must be {n} numbers of 1 or more, not {given!r}")
+    return tuple(map(int, steps))
+
+
+def _known(name: str, given: Sequence[Any] | None, n: int) -> tuple[int | None, ...]:
+    """Return the known lengths of a shape. Raises ValueError for those that are not constants."""
+    entries = tuple(given) if given else (None,) * n
+    if len(entries) != n:
+        raise ValueError(f"{name} must have {n} entries, not {len(entries)}: {given!r}")
+    try:
+        return tuple(
+            None if entry is None else int(get_scalar_constant_value(entry)) for entry in entries
+        )
+    except NotScalarConstantError:
+        raise ValueError(
+            f"{name} must be None or have constant integers and None for what is unknown, not "
+            f"{given!r}"
+        ) from None
+
+
+def _or(known: Sequence[Any], found: Sequence[Any]) -> list[Any]:
+    return [f if k is None else k for k, f in zip(known, found, strict=True)]
+
+
+def _like(var: Any, gradient: Any) -> Any:
+    """Return a gradient with the pattern and type of what it is by."""
+    return var.type.filter_variable(
+        patternbroadcast(cast(gradient, var.type.dtype), var.type.broadcastable)
+    )
+
+
+class AbstractConv2d(AbstractConv):
+    """The convolution of images with kernels, with 2 spatial axes."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(2, *args, **kwargs)
+
+
+class AbstractConv2d_gradWeights(AbstractConv_gradWeights):
+    """The gradient of a convolution by its kernels, with 2 spatial axes."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(2, *args, **kwargs)
+
+
+class AbstractConv2d_gradInputs(AbstractConv_gradInputs):
+    """The gradient of a convolution by its images, with 2 spatial axes."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(2, *args, **kwargs)
+
+
+class AbstractConv3d(AbstractConv):
+    """The convolution of images with kernels, with 3 spatial axes."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(3, *args, **kwargs)
+
+
+class AbstractConv3d_gradWeights(AbstractConv_gradWeights):
+    """The gradient of a convolution by its kernels, with 3 spatial axes."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(3, *args, **kwargs)
+
+
+class AbstractConv3d_gradInputs(AbstractConv_gradInputs):
+    """The gradient of a convolution by its images, with 3 spatial axes."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(3, *args, **kwargs)
+
+
+BaseAbstractConv.family = {
+    2: (AbstractConv2d, AbstractConv2d_gradWeights, AbstractConv2d_gradInputs),
+    3: (AbstractConv3d, AbstractConv3d_gradWeights, AbstractConv3d_gradInputs),
+}

@@ -1,0 +1,333 @@
+"""Convolutions against sums over places, in every option, by ``perform`` and in C.
+
+A convolution is linear in the image and in the kernel, so its gradients follow from itself: the
+product of a gradient with any change is that of the result's gradient with the convolution of it.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import theano
+import theano.tensor as T
+from opwise.gradient import Rop, grad, verify_grad
+from opwise.tensor.conv import functions
+from opwise.tensor.conv.ops import AbstractConv2d, BaseAbstractConv
+from opwise.tensor.type import tensor_type
+
+LINKERS = ("py", "c|py")
+
+
+def pads_of(border, reach):
+    if border == "valid":
+        return 0, 0
+    if border == "full":
+        return reach - 1, reach - 1
+    if border == "half":
+        return reach // 2, reach // 2
+    return border if isinstance(border, tuple) else (border, border)
+
+
+def by_sums(x, w, border_mode="valid", subsample=None, filter_flip=True, filter_dilation=None,
+            num_groups=1, unshared=False):  # fmt: skip
+    """The convolution, place by place."""
+    n = x.ndim - 2
+    steps, dilation = subsample or (1,) * n, filter_dilation or (1,) * n
+    lengths = w.shape[-n:]
+    reach = [(k - 1) * d + 1 for k, d in zip(lengths, dilation, strict=True)]
+    modes = border_mode if isinstance(border_mode, tuple) else (border_mode,) * n
+    x = np.pad(x, [(0, 0), (0, 0)] + [pads_of(m, r) for m, r in zip(modes, reach, strict=True)])
+    if filter_flip:
+        w = np.flip(w, tuple(range(w.ndim - n, w.ndim)))
+    out = [(size - r) // s + 1 for size, r, s in zip(x.shape[2:], reach, steps, strict=True)]
+    result = np.zeros((x.shape[0], w.shape[0], *out))
+    for k in range(w.shape[0]):
+        g = k // (w.shape[0] // num_groups)
+        channels = x[:, g * w.shape[-n - 1] : (g + 1) * w.shape[-n - 1]]
+        for place in np.ndindex(*out):
+            window = tuple(
+                slice(p * s, p * s + r, d)
+                for p, s, r, d in zip(place, steps, reach, dilation, strict=True)
+            )
+            weights = w[(k, *place)] if unshared else w[k]
+            result[(slice(None), k, *place)] = np.sum(
+                channels[(..., *window)] * weights, axis=tuple(range(1, n + 2))
+            )
+    return result
+
+
+def compiled(inputs, outputs, linker):
+    return theano.function(inputs, outputs, mode=theano.Mode(linker, "fast_run"))
+
+
+def check(x, w, linker, dtype="float64", **options):
+    """The result and both gradients of a convolution."""
+    n = x.ndim - 2
+    tolerance = {"float64": 1e-11, "float32": 2e-4}[dtype]
+    x, w = x.astype(dtype), w.astype(dtype)
+    vx = tensor_type(dtype, (False,) * x.ndim).make_variable("x")
+    vw = tensor_type(dtype, (False,) * w.ndim).make_variable("w")
+    y = (functions.conv2d if n == 2 else functions.conv3d)(vx, vw, **options)
+    want = by_sums(x.astype("float64"), w.astype("float64"), **options)
+    top = np.random.default_rng(1).standard_normal(want.shape).astype(dtype)
+    vt = tensor_type(dtype, (False,) * y.ndim).make_variable("top")
+    gx, gw = grad(None, [vx, vw], known_grads={y: vt})
+    f = compiled([vx, vw, vt], [y, gx, gw, y.shape, gx.shape, gw.shape], linker)
+    got, got_x, got_w, *shapes = f(x, w, top)
+    assert [tuple(s) for s in shapes] == [want.shape, x.shape, w.shape]
+    assert got.dtype == got_x.dtype == got_w.dtype == dtype
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+    for place, change in ((got_x, (np.cos(x), w)), (got_w, (x, np.cos(w)))):
+        moved = by_sums(*(v.astype("float64") for v in change), **options)
+        change = change[0] if place is got_x else change[1]
+        np.testing.assert_allclose(
+            np.vdot(place.astype("float64"), change), np.vdot(top, moved),
+            rtol=tolerance * 10, atol=tolerance * 10,
+        )  # fmt: skip
+    return f
+
+
+def numbers(*shape):
+    return np.random.default_rng(0).standard_normal(shape)
+
+
+BORDERS = ("valid", "full", "half", 1, (2, 1), ((1, 0), (0, 2)))
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+@pytest.mark.parametrize("border_mode", BORDERS)
+def test_every_option(border_mode, linker):
+    for subsample, dilation, flip, groups in itertools.product(
+        ((1, 1), (2, 3)), ((1, 1), (2, 1)), (True, False), (1, 2)
+    ):
+        check(
+            numbers(2, 4, 7, 8), numbers(6, 4 // groups, 3, 2), linker, border_mode=border_mode,
+            subsample=subsample, filter_dilation=dilation, filter_flip=flip, num_groups=groups,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+@pytest.mark.parametrize(("subsample", "places"), [((1, 1), (5, 7)), ((2, 2), (3, 4))])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_weights_of_their_own_for_each_place(subsample, places, groups, linker):
+    check(
+        numbers(2, 4, 7, 8), numbers(6, *places, 4 // groups, 3, 2), linker,
+        subsample=subsample, num_groups=groups, unshared=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+def test_volumes(linker):
+    check(numbers(2, 3, 5, 6, 5), numbers(4, 3, 3, 2, 3), linker,
+          border_mode="half", subsample=(1, 2, 1))  # fmt: skip
+    check(numbers(2, 4, 5, 6, 5), numbers(4, 2, 2, 2, 2), linker, num_groups=2,
+          filter_dilation=(2, 1, 1), filter_flip=False)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("image", "kernel"),
+    [
+        ((1, 1, 1, 1), (1, 1, 1, 1)),
+        ((3, 40, 20, 23), (33, 40, 3, 3)),  # more terms than one block has
+        ((2, 3, 40, 70), (300, 3, 2, 2)),  # more outputs, and more places
+        ((9, 1, 28, 28), (20, 1, 5, 5)),
+        ((2, 24, 9, 9), (24, 1, 3, 3)),
+    ],
+    ids=str,
+)
+def test_sizes(image, kernel, dtype):
+    groups = image[1] // kernel[1]
+    f = check(numbers(*image), numbers(*kernel), "c|py", dtype, num_groups=groups)
+    python = [
+        node for node, in_c in zip(f.maker.fgraph.toposort(), f.linked.in_c, strict=True)
+        if not in_c and isinstance(node.op, BaseAbstractConv)
+    ]  # fmt: skip
+    assert not python
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+def test_operands_of_any_layout(linker):
+    x, w = numbers(2, 3, 7, 8), numbers(4, 3, 3, 2)
+    vx, vw, vt = T.tensor4(), T.tensor4(), T.tensor4()
+    y = functions.conv2d(vx[:, :, ::-1, ::2], vw.transpose(1, 0, 3, 2).transpose(1, 0, 2, 3))
+    gx, gw = grad(
+        None, [vx, vw], known_grads={y: vt.transpose(1, 0, 2, 3)[:, ::-1].transpose(1, 0, 2, 3)}
+    )
+    x2, w2 = x[:, :, ::-1, ::2], w.transpose(0, 1, 3, 2)
+    want = by_sums(x2, w2)
+    f = compiled([vx, vw, vt], [y, gx, gw], linker)
+    got, got_x, got_w = f(x, w, np.ones_like(want))
+    np.testing.assert_allclose(got, want, atol=1e-12)
+    np.testing.assert_allclose(np.vdot(got_x, x), want.sum())
+    np.testing.assert_allclose(np.vdot(got_w, w), want.sum())
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+@pytest.mark.parametrize("shape", [(0, 3, 5, 5), (2, 0, 5, 5)])
+def test_nothing_to_add_up(shape, linker):
+    check(np.zeros(shape), np.zeros((4, shape[1], 3, 3)), linker)
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+def test_no_filters(linker):
+    check(numbers(2, 3, 5, 5), np.zeros((0, 3, 3, 3)), linker)
+
+
+def test_gradients_of_gradients():
+    x, w = numbers(1, 2, 4, 5), numbers(2, 2, 2, 3)
+
+    def squares(vx, vw):
+        y = functions.conv2d(vx, vw, border_mode=(1, (0, 1)), subsample=(2, 1))
+        gx, gw = grad((y**3).sum(), [vx, vw])
+        return (gx**2).sum() + (gw**2).sum()
+
+    verify_grad(squares, [x, w], rng=np.random.RandomState(0))
+
+
+def test_the_r_operator_is_the_convolution_of_the_changes():
+    vx, vw, cx, cw = (T.tensor4() for _ in range(4))
+    moved = Rop(functions.conv2d(vx, vw), [vx, vw], [cx, cw])
+    x, w, dx, dw = (numbers(*shape) for shape in 2 * [(2, 3, 6, 6), (4, 3, 2, 2)])
+    dx, dw = np.cos(dx), np.cos(dw)
+    want = by_sums(dx, w) + by_sums(x, dw)
+    np.testing.assert_allclose(compiled([vx, vw, cx, cw], moved, "py")(x, w, dx, dw), want)
+
+
+def test_integers_are_convolved_as_integers():
+    x, w = T.TensorType("int32", (False,) * 4)(), T.TensorType("int64", (False,) * 4)()
+    y = functions.conv2d(x, w)
+    assert y.dtype == "int64"
+    a, b = np.arange(40).reshape(1, 2, 4, 5), np.arange(12).reshape(1, 2, 2, 3)
+    got = compiled([x, w], y, "c|py")(a.astype("int32"), b)
+    np.testing.assert_array_equal(got, by_sums(a, b))
+
+
+# --- functions ------------------------------------------------------------------------------------
+
+
+def test_a_transposed_convolution_is_the_gradient_by_the_image():
+    x, w, rows = T.tensor4(), T.tensor4(), T.lscalar()
+    y = functions.conv2d_transpose(x, w, (None, None, rows, 17), border_mode=(1, 0),
+                                   input_dilation=(2, 2))  # fmt: skip
+    vx, vw = numbers(2, 3, 8, 8), numbers(3, 4, 3, 3)
+    got = compiled([x, w, rows], y, "c|py")(vx, vw, 15)
+    assert got.shape == (2, 4, 15, 17)
+    image = numbers(2, 4, 15, 17)
+    forward = by_sums(image, vw, border_mode=(1, 0), subsample=(2, 2))
+    np.testing.assert_allclose(np.vdot(got, image), np.vdot(vx, forward))
+
+
+def test_a_separable_convolution_is_two():
+    x, w, p = (T.tensor4() for _ in range(3))
+    values = numbers(2, 3, 9, 8), numbers(6, 1, 3, 3), numbers(5, 6, 1, 1)
+    y = functions.separable_conv2d(x, w, p, 3, border_mode="half")
+    depthwise = by_sums(values[0], values[1], border_mode="half", num_groups=3)
+    got = compiled([x, w, p], y, "c|py")(*values)
+    np.testing.assert_allclose(got, by_sums(depthwise, values[2]), atol=1e-12)
+
+
+def test_a_causal_convolution_does_not_look_ahead():
+    x, w = T.tensor3(), T.tensor3()
+    y = functions.causal_conv1d(x, w, (4, 3, 3), filter_dilation=2)
+    f = compiled([x, w], y, "c|py")
+    vx, vw = numbers(2, 3, 9), numbers(4, 3, 3)
+    got = f(vx, vw)
+    assert got.shape == (2, 4, 9)
+    later = vx.copy()
+    later[:, :, 5:] += 1
+    np.testing.assert_array_equal(f(later, vw)[:, :, :5], got[:, :, :5])
+    assert abs(f(later, vw)[:, :, 5:] - got[:, :, 5:]).min() > 0
+
+
+@pytest.mark.parametrize("options", [{"ratio": 3}, {"ratio": 2, "use_1D_kernel": False},
+                                     {"frac_ratio": (3, 2), "use_1D_kernel": False}])  # fmt: skip
+def test_bilinear_upsampling_keeps_what_is_constant(options):
+    x = T.tensor4()
+    got = compiled([x], functions.bilinear_upsampling(x, **options), "c|py")(
+        np.full((2, 3, 4, 5), 7.0)
+    )
+    p, q = options.get("frac_ratio", (options.get("ratio"), 1))
+    assert got.shape == (2, 3, -(-4 * p // q), -(-5 * p // q))
+    np.testing.assert_allclose(got, 7.0)
+
+
+def test_convolutions_of_the_oldest_modules():
+    from theano.tensor.nnet.conv import conv2d as old
+    from theano.tensor.signal.conv import conv2d as signal
+
+    x, w = T.matrix(), T.tensor3()
+    vx, vw = numbers(6, 7), numbers(4, 3, 2)
+    got = compiled([x, w], signal(x, w, border_mode="full"), "c|py")(vx, vw)
+    want = by_sums(vx[None, None], vw[:, None], border_mode="full")[0]
+    np.testing.assert_allclose(got, want, atol=1e-12)
+    x4, w4 = T.tensor4(), T.tensor4()
+    values = numbers(2, 3, 5, 6), numbers(4, 3, 2, 2)
+    y = old(x4, w4, image_shape=(2, 3, 5, 6), filter_shape=(4, 3, 2, 2), unroll_batch=2)
+    np.testing.assert_allclose(compiled([x4, w4], y, "c|py")(*values), by_sums(*values), atol=1e-12)
+
+
+# --- wrong arguments ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"border_mode": "same"}, "invalid border_mode 'same'"),
+        ({"border_mode": -1}, "invalid border_mode -1"),
+        ({"border_mode": (1, 2, 3)}, r"a tuple of 2"),
+        ({"border_mode": (1, (0, -1))}, "must be a number of zeros"),
+        ({"subsample": (1,)}, "subsample must be 2 numbers"),
+        ({"subsample": (0, 1)}, "of 1 or more"),
+        ({"filter_dilation": (1, 0)}, "filter_dilation must be 2 numbers"),
+        ({"num_groups": 0}, "num_groups must be 1 or more"),
+        ({"input_shape": (1, 2)}, "imshp must have 4 entries"),
+        ({"imshp_logical": (1, 2)}, "conv2d_transpose"),
+    ],
+)
+def test_options_that_cannot_be(options, said):
+    with pytest.raises(ValueError, match=said):
+        functions.conv2d(T.tensor4(), T.tensor4(), **options)
+
+
+def test_wrong_numbers_of_dimensions():
+    with pytest.raises(TypeError, match="img must be 4D tensor, not 2D"):
+        functions.conv2d(T.matrix(), T.tensor4())
+    with pytest.raises(TypeError, match="kern must be 6D tensor for unshared convolution, not 4D"):
+        functions.conv2d(T.tensor4(), T.tensor4(), unshared=True)
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+@pytest.mark.parametrize(
+    ("image", "kernel", "options", "said"),
+    [
+        ((2, 4, 7, 8), (6, 3, 3, 2), {}, "filters need 4 channels, but have 3"),
+        ((2, 4, 2, 8), (6, 4, 3, 2), {}, r"impossible output shape \(2, 6, 0, 7\)"),
+        ((2, 4, 7, 8), (5, 2, 3, 2), {"num_groups": 2}, "cannot be divided into 2 groups"),
+        ((2, 4, 7, 8), (5, 4, 3, 2), {"input_shape": (None, None, 7, 9)},
+         r"the shape of the image is \(2, 4, 7, 8\), but the convolution was made for"),
+        ((2, 4, 7, 8), (5, 4, 3, 2), {"filter_shape": (4, 4, 3, 2)},
+         r"the shape of the filters is \(5, 4, 3, 2\), but the convolution was made for"),
+    ],
+)  # fmt: skip
+def test_shapes_that_do_not_belong_together(image, kernel, options, said, linker):
+    x, w = T.tensor4(), T.tensor4()
+    f = compiled([x, w], functions.conv2d(x, w, **options), linker)
+    with pytest.raises(ValueError, match=said):
+        f(np.zeros(image), np.zeros(kernel))
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+def test_gradients_of_another_shape(linker):
+    w, g, rows = T.tensor4(), T.tensor4(), T.lscalar()
+    y = functions.conv2d_grad_wrt_inputs(g, w, (None, None, rows, 6))
+    f = compiled([w, g, rows], y, linker)
+    assert f(np.zeros((4, 3, 2, 2)), np.zeros((1, 4, 5, 5)), 6).shape == (1, 3, 6, 6)
+    with pytest.raises(ValueError, match=r"shape \(1, 4, 5, 5\), but an image of shape"):
+        f(np.zeros((4, 3, 2, 2)), np.zeros((1, 4, 5, 5)), 7)
+
+
+def test_operations_are_counted():
+    op = AbstractConv2d()
+    assert op.flops([(2, 3, 6, 6), (4, 3, 2, 2)], [(2, 4, 5, 5)]) == 2 * 2 * 4 * 25 * 3 * 4

@@ -1,0 +1,182 @@
+"""Pooling against windows that are cut out one by one."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import theano
+import theano.tensor as T
+from opwise.gradient import Rop, grad, verify_grad
+from opwise.tensor.conv.pool import (
+    MODES,
+    Pool,
+    max_pool_2d,
+    max_pool_2d_same_size,
+    pool_2d,
+    pool_3d,
+)
+
+LINKERS = ("py", "c|py")
+
+
+def starts(n, w, s, ignore_border):
+    if ignore_border:
+        return range(0, n - w + 1, s)
+    first = range(0, n, s)
+    to_end = [i for i in first if i + w >= n][:1]
+    return range(0, to_end[0] + 1, s) if to_end else first
+
+
+def by_windows(x, ws, ignore_border, stride=None, pad=None, mode="max"):
+    """The pooling, window by window."""
+    n = len(ws)
+    stride, pad = stride or ws, pad or (0,) * n
+    lengths = [size + 2 * p for size, p in zip(x.shape[-n:], pad, strict=True)]
+    grid = [list(starts(*part, ignore_border)) for part in zip(lengths, ws, stride, strict=True)]
+    out = np.zeros((*x.shape[:-n], *map(len, grid)))
+    for at in np.ndindex(*out.shape[-n:]):
+        inside, size = [], 1
+        for d, i in enumerate(at):
+            first, end = grid[d][i], min(grid[d][i] + ws[d], lengths[d])
+            low, high = max(first, pad[d]), min(end, lengths[d] - pad[d])
+            inside.append(slice(low - pad[d], high - pad[d]))
+            size *= end - first if mode == "average_inc_pad" else high - low
+        window = x[(..., *inside)].reshape(*x.shape[:-n], -1)
+        value = window.max(-1) if mode == "max" else window.sum(-1)
+        out[(..., *at)] = value / size if mode.startswith("average") else value
+    return out
+
+
+def compiled(inputs, outputs, linker="c|py"):
+    return theano.function(inputs, outputs, mode=theano.Mode(linker, "fast_run"))
+
+
+def numbers(*shape):
+    return np.random.default_rng(0).standard_normal(shape)
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("ignore_border", [True, False])
+def test_every_option(ignore_border, mode, linker):
+    x, top = T.tensor4(), T.tensor4()
+    value = numbers(2, 3, 7, 8)
+    for ws, stride, pad in itertools.product(
+        ((2, 2), (3, 2), (1, 5)), (None, (1, 2), (4, 3)), ((0, 0), (0, 1))
+    ):
+        if any(pad) and not ignore_border:
+            continue
+        y = pool_2d(x, ws, ignore_border, stride, pad, mode)
+        gx = grad(None, x, known_grads={y: top})
+        want = by_windows(value, ws, ignore_border, stride, pad, mode)
+        f = compiled([x, top], [y, gx, y.shape], linker)
+        g = np.cos(np.arange(want.size)).reshape(want.shape)
+        got, got_x, shape = f(value, g)
+        np.testing.assert_allclose(got, want, atol=1e-12)
+        assert tuple(shape) == want.shape
+        change = np.sin(np.arange(value.size)).reshape(value.shape)
+        step = 1e-7
+        moved = by_windows(value + step * change, ws, ignore_border, stride, pad, mode)
+        np.testing.assert_allclose(
+            np.vdot(got_x, change), np.vdot(g, (moved - want) / step), rtol=1e-5, atol=1e-5
+        )
+
+
+def test_volumes():
+    x = T.TensorType("float64", (False,) * 5)()
+    value = numbers(2, 3, 5, 6, 7)
+    for mode in MODES:
+        got = compiled([x], pool_3d(x, (2, 3, 2), True, (1, 2, 2), mode=mode))(value)
+        np.testing.assert_allclose(got, by_windows(value, (2, 3, 2), True, (1, 2, 2), mode=mode))
+
+
+def test_windows_may_be_computed():
+    x, ws = T.matrix(), T.lvector()
+    y = pool_2d(x, ws, True)
+    got, shape = compiled([x, ws], [y, y.shape])(numbers(7, 8), [2, 3])
+    np.testing.assert_allclose(got, by_windows(numbers(7, 8), (2, 3), True))
+    assert tuple(shape) == (3, 2)
+
+
+def test_equal_maxima_share_no_gradient_but_each_gets_all():
+    x = T.matrix()
+    got = compiled([x], grad(pool_2d(x, (2, 2), True).sum(), x))(np.ones((2, 4)))
+    np.testing.assert_array_equal(got, np.ones((2, 4)))
+
+
+def test_integers_and_infinities():
+    i, x = T.imatrix(), T.matrix()
+    value = np.array([[-5, -7], [-9, -6]], "int32")
+    assert compiled([i], pool_2d(i, (2, 2), True))(value).tolist() == [[-5]]
+    assert compiled([x], pool_2d(x, (2, 2), True))(np.full((2, 2), -np.inf)) == -np.inf
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_gradients_of_gradients(mode):
+    def squares(x):
+        y = pool_2d(x, (2, 3), True, (1, 2), (1, 0), mode)
+        return (grad((y**3).sum(), x) ** 2).sum()
+
+    verify_grad(squares, [numbers(1, 2, 5, 6)], rng=np.random.RandomState(0))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_r_operator(mode):
+    x, change = T.tensor3(), T.tensor3()
+    y = pool_2d(x, (2, 2), False, (1, 2), mode=mode)
+    value, moved = numbers(2, 5, 6), np.cos(numbers(2, 5, 6))
+    f = theano.function([x, change], Rop(y, x, change), on_unused_input="ignore")
+    got = f(value, moved)
+    step = 1e-7
+    want = [by_windows(v, (2, 2), False, (1, 2), mode=mode) for v in (value + step * moved, value)]
+    np.testing.assert_allclose(got, (want[0] - want[1]) / step, rtol=1e-5, atol=1e-6)
+
+
+def test_maxima_in_place():
+    x = T.tensor4()
+    value = numbers(1, 1, 4, 6)
+    got = compiled([x], max_pool_2d_same_size(x, (2, 3)))(value)
+    maxima = by_windows(value, (2, 3), True)
+    assert sorted(got[got != 0]) == sorted(maxima.ravel())
+    np.testing.assert_array_equal(got[got != 0], value[got != 0])
+
+
+def test_old_names_of_arguments():
+    x = T.matrix()
+    value = numbers(4, 6)
+    with pytest.warns(UserWarning, match="ds is an old name: use ws"):
+        y = pool_2d(x, ds=(2, 2), ignore_border=True)
+    want = by_windows(value, (2, 2), True)
+    np.testing.assert_allclose(compiled([x], y)(value), want)
+    np.testing.assert_allclose(compiled([x], max_pool_2d(x, (2, 2), True))(value), want)
+    with pytest.warns(UserWarning, match="ignore_border"):
+        y = max_pool_2d(x, (2, 4))
+    np.testing.assert_allclose(compiled([x], y)(value), by_windows(value, (2, 4), False))
+    with pytest.raises(ValueError, match="give only ws"):
+        pool_2d(x, ws=(2, 2), ds=(2, 2), ignore_border=True)
+
+
+def test_arguments_that_cannot_be():
+    x = T.tensor4()
+    with pytest.raises(ValueError, match="needs ws"):
+        pool_2d(x, ignore_border=True)
+    with pytest.raises(ValueError, match="Pool mode parameter only support"):
+        pool_2d(x, (2, 2), True, mode="median")
+    with pytest.raises(NotImplementedError, match="ignore_border=True"):
+        pool_2d(x, (2, 2), False, pad=(1, 1))
+    with pytest.raises(NotImplementedError, match="smaller than windows"):
+        pool_2d(x, (2, 2), True, pad=(2, 2))
+    with pytest.raises(NotImplementedError, match="2 dimensions or more"):
+        pool_2d(T.vector(), (2, 2), True)
+    with pytest.raises(TypeError, match="ws must be 2 integers"):
+        pool_2d(x, (2.0, 2.5), True)
+    f = compiled([x], pool_2d(x, np.array([2, 0]), True))
+    with pytest.raises(ValueError, match="lengths and steps must be 1 or more"):
+        f(numbers(1, 1, 4, 4))
+
+
+def test_the_shape_of_a_result():
+    assert Pool.out_shape((9, 3, 7, 8), (2, 3), True) == [9, 3, 3, 2]
+    assert Pool.out_shape((9, 3, 7, 8), (2, 3), False, (3, 3)) == [9, 3, 3, 3]
+    assert Pool.out_shape((7, 8), (2, 3), True, (1, 1), (1, 0)) == [8, 6]
