@@ -57,7 +57,7 @@ cdef extern from "runtime.h":
     void ow_watch_begin(ow_look) nogil
     int ow_watch_end() nogil
     bint ow_is_long(const ow_step *)
-    bint ow_is_fortran(const ow_slot *)
+    bint ow_is_dense(const ow_slot *)
     int64_t ow_size(const ow_slot *)
     int ow_ensure(ow_step *, ow_slot *)
     int64_t ow_int(const ow_slot *)

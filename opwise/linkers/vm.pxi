@@ -284,7 +284,7 @@ cdef class VM:
         for d in range(c.ndim):
             shape[d] = c.shape[d]
             strides[d] = c.strides[d]
-        if c.buf != NULL and c.data == c.buf and (ow_is_c_contiguous(c) or ow_is_fortran(c)):
+        if c.buf != NULL and c.data == c.buf and ow_is_dense(c):
             a = ow_wrap(c.typenum, c.ndim, shape, strides, c.buf, True)
             c.buf = NULL
             c.cap = 0

@@ -329,7 +329,7 @@ static int ow_join_prep(ow_step *s)
                                d, (long long)z->shape[d], i - 1, (long long)x->shape[d]);
         z->shape[axis] = ow_add_size(z->shape[axis], x->shape[axis]);
     }
-    return ow_ensure(s, z);
+    return ow_ensure_like(s, z, s->in + 1, s->nin - 1);
 }
 
 static int ow_join_run(ow_step *s)

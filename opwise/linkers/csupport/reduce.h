@@ -72,6 +72,23 @@ static int ow_reduce_prep(ow_step *s)
     return rc;
 }
 
+/* A loop of a reduction whose accumulators each take one element: only then are they filled, while
+ * they are in the first cache. */
+typedef struct ow_fresh {
+    ow_loop loop;
+    const void *ctx;
+    const ow_reducer *reducer;
+} ow_fresh;
+
+static void ow_fresh_loop(const void *ctx, char **p, const int64_t *st, int64_t n)
+{
+    const ow_fresh *f = ctx;
+    char *start[2] = {p[0], (char *)f->reducer->start};
+    const int64_t steps[2] = {st[0], 0};
+    ow_copy_run(start, steps, n, f->reducer->accsize);
+    f->loop(f->ctx, p, st, n);
+}
+
 typedef struct ow_reduction {
     const ow_walk *w;
     ow_loop loop;
@@ -189,7 +206,6 @@ static int ow_reduce_run(ow_step *s)
         acc = scratch;
         scratch += bytes;
     }
-    ow_fill(acc, n_out, r->start, r->accsize);
     /* the accumulators as an array of the operands' shape, broadcast along reduced axes */
     ow_slot a = *z, *slots[OW_MAXARG];
     int64_t shape[OW_MAXDIM], stride = r->accsize;
@@ -207,7 +223,10 @@ static int ow_reduce_run(ow_step *s)
     for (int i = 0; i < s->nin; i++)
         slots[1 + i] = s->in[i];
     ow_walk w;
-    int64_t size = ow_walk_start(&w, nd, shape, 1 + s->nin, slots, 1);
+    const int64_t size = ow_walk_start(&w, nd, shape, 1 + s->nin, slots, 1);
+    const int each = size == n_out;
+    if (!each || size == 0)
+        ow_fill(acc, n_out, r->start, r->accsize);
     if (size == 0)
         goto narrow;
     ow_loop loop = s->loop ? s->loop : (ow_loop)r->loop;
@@ -228,7 +247,13 @@ static int ow_reduce_run(ow_step *s)
         ctx = &g;
         block = block < OW_CHUNK ? block : OW_CHUNK;
     }
-    double ns = s->reals[0] * (double)size;
+    const ow_fresh fresh = {loop, ctx, r};
+    if (each) {
+        loop = ow_fresh_loop;
+        ctx = &fresh;
+        block = block < OW_CHUNK ? block : OW_CHUNK;
+    }
+    const double ns = s->reals[0] * (double)size;
     ow_reduction job = {&w, loop, ctx, 0, 1, 1, block, 0, 1, NULL, bytes};
     const int64_t parts = ow_most_parts(n_out);
     job.cut = ow_reduce_cut(&w, parts);
