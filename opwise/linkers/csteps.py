@@ -350,7 +350,7 @@ def inc_subtensor(node: Apply, kernels: Kernels) -> CStep | None:
 
 @c_lowering(AdvancedSubtensor1)
 def take_rows(node: Apply, kernels: Kernels) -> CStep | None:
-    return CStep("take_rows") if _integers(node.inputs[1:]) else None
+    return CStep("take_parts") if _integers(node.inputs[1:]) else None
 
 
 @c_lowering(AdvancedIncSubtensor1)
@@ -358,7 +358,7 @@ def inc_rows(node: Apply, kernels: Kernels) -> CStep | None:
     adder = _adder(node)
     if adder is None or not _integers(node.inputs[2:]):
         return None
-    return CStep("inc_rows", (int(node.op.inplace), adder))
+    return CStep("inc_parts", (int(node.op.inplace), adder))
 
 
 def _one_part_each(indices: Sequence[Variable]) -> bool:

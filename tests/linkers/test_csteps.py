@@ -276,26 +276,26 @@ def set_subtensor(dtype):
     return [x, y], [T.set_subtensor(x[1], y)]
 
 
-@case("take_rows", [(5, 3), ((4,), "int64", -5, 5)], [(5, 0), ((4,), "int64", -5, 5)],
+@case("take_parts", [(5, 3), ((4,), "int64", -5, 5)], [(5, 0), ((4,), "int64", -5, 5)],
       [(2, 3), ((0,), "int64")], dtypes=NUMBERS + WIDE)  # fmt: skip
 def take_rows(dtype):
     x, i = var(dtype, 2), var("int64", 1)
     return [x, i], [x[i]]
 
 
-@case("take_rows", [(5,), ((4,), "uint8", 0, 5)], dtypes=("float64", "int8"))
+@case("take_parts", [(5,), ((4,), "uint8", 0, 5)], dtypes=("float64", "int8"))
 def take_elements(dtype):
     x, i = var(dtype, 1), var("uint8", 1)
     return [x, i], [x[i], T.take(x, i, axis=0)]
 
 
-@case("take_rows", [(4, 2, 3), ((6,), "int32", -4, 4)], dtypes=("float32",))
+@case("take_parts", [(4, 2, 3), ((6,), "int32", -4, 4)], dtypes=("float32",))
 def take_pages(dtype):
     x, i = var(dtype, 3), var("int32", 1)
     return [x, i], [x[i]]
 
 
-@case("inc_rows", [(5, 3), (4, 3), ((4,), "int64", -5, 5)],
+@case("inc_parts", [(5, 3), (4, 3), ((4,), "int64", -5, 5)],
       [(5, 3), (1, 3), ((4,), "int64", -5, 5)], [(5, 3), (0, 3), ((0,), "int64")],
       dtypes=INC)  # fmt: skip
 def inc_rows(dtype):
@@ -303,7 +303,7 @@ def inc_rows(dtype):
     return [x, y, i], [T.inc_subtensor(x[i], y), T.set_subtensor(x[i], y)]
 
 
-@case("inc_rows", [(5, 3), (3,), ((4,), "int8", -5, 5)], dtypes=("float64", "int64"))
+@case("inc_parts", [(5, 3), (3,), ((4,), "int8", -5, 5)], dtypes=("float64", "int64"))
 def inc_rows_broadcasts(dtype):
     x, y, i = var(dtype, 2), var(dtype, 1), var("int8", 1)
     return [x, y, i], [T.inc_subtensor(x[i], y), T.inc_subtensor(x[i], y[0])]

@@ -42,8 +42,6 @@ static const ow_kind ow_kinds[] = {
     {"reduce", ow_reduce_prep, ow_reduce_run, OW_STATIC | OW_TOTAL},
     {"argmax", ow_argmax_prep, ow_argmax_run, OW_STATIC | OW_TOTAL},
     {"inc_subtensor", ow_inc_subtensor_prep, ow_inc_subtensor_run, OW_STATIC | OW_CHECKED},
-    {"take_rows", ow_take_rows_prep, ow_take_rows_run, OW_STATIC},
-    {"inc_rows", ow_inc_rows_prep, ow_inc_rows_run, OW_STATIC | OW_CHECKED},
     {"take_parts", ow_take_parts_prep, ow_take_parts_run, OW_STATIC},
     {"inc_parts", ow_inc_parts_prep, ow_inc_parts_run, OW_STATIC | OW_CHECKED},
     {"join", ow_join_prep, ow_join_run, OW_STATIC | OW_TOTAL},

@@ -567,6 +567,9 @@ static inline void ow_walk_in_order(const ow_walk *w, ow_loop loop, const void *
         else if (out == (int64_t)sizeof(T) && in == 0 && n > 0)                                    \
             for (int64_t i = 0, value = *(const T *)from; i < n; i++)                              \
                 ((T *)to)[i] = (T)value;                                                           \
+        else if (out == (int64_t)sizeof(T) && in == 2 * (int64_t)sizeof(T))                        \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                ((T *)to)[i] = ((const T *)from)[2 * i];                                           \
         else if (in >= -OW_FORESEEN && in <= OW_FORESEEN)                                          \
             for (int64_t i = 0; i < n; i++)                                                        \
                 *(T *)(to + i * out) = *(const T *)(from + i * in);                                \

@@ -56,6 +56,10 @@ typedef struct ow_mrg_job {
 } ow_mrg_job;
 typedef void (*ow_mrg_fn)(const ow_mrg_job *j, int64_t first, int64_t end);
 
+/* The first NaN or else the first of the largest of n elements, n > 0, that lie side by side; the
+ * first of them is number `from`. *where < 0 before the first of several calls; *best: the element. */
+typedef void (*ow_argmax_fn)(const char *p, int64_t n, int64_t from, void *best, int64_t *where);
+
 /* What probe_body.h computes. */
 typedef int64_t (*ow_rate_fn)(double *values, int64_t n);
 
@@ -72,6 +76,7 @@ typedef struct ow_simd {
     int wide[2];          /* columns of a tile of gemm */
     int pack_columns[2];
     ow_mrg_fn mrg[2];     /* for float and double */
+    ow_argmax_fn argmax[2];
     ow_sparse_product_fn sparse_product[2], sparse_scatter[2];
     ow_sparse_dots_fn sparse_dots[2];
     /* what the hardware is measured with */
