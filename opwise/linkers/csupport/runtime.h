@@ -45,8 +45,12 @@ enum {
     OW_MEMORY_ERROR,
     OW_ZERO_DIVISION,
     OW_LINALG_ERROR,
+    OW_ASSERTION_ERROR, /* its text is that of the Op */
     OW_PYTHON_ERROR, /* an exception that Python code raised and the VM keeps */
 };
+
+/* numpy's type numbers of these */
+enum { OW_FLOAT_TYPENUM = 11, OW_DOUBLE_TYPENUM = 12 };
 
 enum { OW_STATIC = 1, OW_TOTAL = 2, OW_CHECKED = 4 };
 

@@ -49,9 +49,8 @@ typedef void (*ow_matvec_fn)(const ow_matvec *q);
 /* Advance the states of streams `first` to `end` as often as they come up among `total` numbers, of
  * which number k is from stream k % streams, and write these numbers. */
 typedef struct ow_mrg_job {
-    char *state;                /* six int32 for each stream */
+    const ow_slot *before, *after;  /* six int32 for each stream; in the same memory or another */
     int64_t streams, total;
-    int64_t row, column;        /* strides of `state` in bytes */
     char *numbers;              /* side by side */
 } ow_mrg_job;
 typedef void (*ow_mrg_fn)(const ow_mrg_job *j, int64_t first, int64_t end);
