@@ -366,7 +366,8 @@ def join_columns(dtype):
 
 
 @case("split", [(5, 7)], [(5, 7, 2)], dtypes=NUMBERS + WIDE,
-      make=lambda d: [[values(d, (5, 7)), np.array([2, 0, 3])], [values(d, (1, 7)), np.array([0, 1, 0])]])
+      make=lambda d: [[values(d, (5, 7)), np.array([2, 0, 3])],
+                      [values(d, (1, 7)), np.array([0, 1, 0])]])  # fmt: skip
 def split_rows(dtype):
     x, n = var(dtype, 2), var("int64", 1)
     return [x, n], T.split(x, n, 3, axis=0)
@@ -404,8 +405,8 @@ def repeat(dtype):
     return [x], [RepeatOp(axis)(x, n) for axis in (0, 1) for n in (0, 1, 3)]
 
 
-@case("repeat", [(4,), ((4,), "int64", 0, 4)], [(0,), ((0,), "int64")], [(4,), ((1,), "int64", 2, 3)],
-      dtypes=NUMBERS + WIDE)  # fmt: skip
+@case("repeat", [(4,), ((4,), "int64", 0, 4)], [(0,), ((0,), "int64")],
+      [(4,), ((1,), "int64", 2, 3)], dtypes=NUMBERS + WIDE)  # fmt: skip
 def repeat_vector(dtype):
     x, n = var(dtype, 1), var("int64", 1)
     return [x, n], [RepeatOp(0)(x, n), RepeatOp(None)(x[::-1], n)]
