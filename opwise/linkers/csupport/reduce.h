@@ -440,7 +440,8 @@ static void ow_argmax_side_by_side(ow_step *s, const char *p, int64_t i, int alo
     const ow_slot *x = s->in[0];
     const int64_t n = x->shape[along], st = x->strides[along];
     int64_t *where = (int64_t *)s->out[s->nout - 1]->data + i;
-    char own[OW_ARGMAX_ROW * 8], *best = own;
+    char own[OW_ARGMAX_ROW * 8] __attribute__((aligned(8)));
+    char *best = own;
     for (int64_t first = 0; first < n; first += OW_ARGMAX_ROW) {
         const int64_t length = n - first < OW_ARGMAX_ROW ? n - first : OW_ARGMAX_ROW;
         if (s->nout == 2)
