@@ -23,6 +23,7 @@ from opwise.tensor.advanced_subtensor import (
     AdvancedSubtensor,
     AdvancedSubtensor1,
 )
+from opwise.tensor.assertion import Assert
 from opwise.tensor.blas import BatchedDot, Dot22, Dot22Scalar, Gemm, Gemv, Ger
 from opwise.tensor.convert import DeepCopyOp, ScalarFromTensor, TensorFromScalar, ViewOp
 from opwise.tensor.creation import Alloc, AllocEmpty, ARange, Eye, Tri
@@ -30,7 +31,8 @@ from opwise.tensor.diagonal import AllocDiag, ExtractDiag
 from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
-from opwise.tensor.join import Join, MakeVector
+from opwise.tensor.extra_ops import CumOp, RepeatOp
+from opwise.tensor.join import Join, MakeVector, Split
 from opwise.tensor.linalg.eigen import Eigh, Eigvalsh
 from opwise.tensor.linalg.factor import SVD, Cholesky, QRFull, QRIncomplete
 from opwise.tensor.linalg.inverse import Det, MatrixInverse
@@ -350,7 +352,7 @@ def inc_subtensor(node: Apply, kernels: Kernels) -> CStep | None:
 
 @c_lowering(AdvancedSubtensor1)
 def take_rows(node: Apply, kernels: Kernels) -> CStep | None:
-    return CStep("take_rows") if _integers(node.inputs[1:]) else None
+    return CStep("take_parts") if _integers(node.inputs[1:]) else None
 
 
 @c_lowering(AdvancedIncSubtensor1)
@@ -358,7 +360,7 @@ def inc_rows(node: Apply, kernels: Kernels) -> CStep | None:
     adder = _adder(node)
     if adder is None or not _integers(node.inputs[2:]):
         return None
-    return CStep("inc_rows", (int(node.op.inplace), adder))
+    return CStep("inc_parts", (int(node.op.inplace), adder))
 
 
 def _one_part_each(indices: Sequence[Variable]) -> bool:
@@ -400,6 +402,42 @@ def arange(node: Apply, kernels: Kernels) -> CStep | None:
     if any(x.type.dtype == "uint64" for x in node.inputs):
         return None  # whose numbers may be larger
     return CStep("arange")
+
+
+def _single_axis(axis: int | None, x: Variable) -> int | None:
+    """Return an axis, counted from the first; None, all of them, only of a vector."""
+    if axis is None:
+        return 0 if x.type.ndim == 1 else None
+    return axis % x.type.ndim
+
+
+@c_lowering(CumOp)
+def cumulate(node: Apply, kernels: Kernels) -> CStep | None:
+    x = node.inputs[0]
+    axis = _single_axis(node.op.axis, x)
+    adder = opwise_c.ADDERS.get(csource.short(x.type.dtype)) if plain(x) else None
+    if axis is None or adder is None:
+        return None
+    return CStep("cumulate", (adder, int(node.op.mode == "mul"), axis))
+
+
+@c_lowering(RepeatOp)
+def repeat(node: Apply, kernels: Kernels) -> CStep | None:
+    axis = _single_axis(node.op.axis, node.inputs[0])
+    return None if axis is None else CStep("repeat", (axis,))
+
+
+@c_lowering(Split)
+def split(node: Apply, kernels: Kernels) -> CStep | None:
+    x, axis, lengths = node.inputs
+    if not isinstance(axis, Constant) or not -x.type.ndim <= int(axis.data) < x.type.ndim:
+        return None
+    return CStep("split", (int(axis.data) % x.type.ndim,)) if _integers([lengths]) else None
+
+
+@c_lowering(Assert)
+def assert_(node: Apply, kernels: Kernels) -> CStep | None:
+    return CStep("assert") if plain(*node.inputs[1:]) else None
 
 
 # --- diagonals ----------------------------------------------------------------------------------

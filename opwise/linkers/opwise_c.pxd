@@ -17,7 +17,7 @@ cdef extern from "pythread.h":
 cdef extern from "runtime.h":
     int OW_MAXDIM, OW_MAXARG, OW_STATIC, OW_TOTAL, OW_CHECKED, OW_ERROR_SIZE
     int OW_OK, OW_VALUE_ERROR, OW_INDEX_ERROR, OW_TYPE_ERROR, OW_MEMORY_ERROR
-    int OW_ZERO_DIVISION, OW_LINALG_ERROR, OW_PYTHON_ERROR
+    int OW_ZERO_DIVISION, OW_LINALG_ERROR, OW_ASSERTION_ERROR, OW_PYTHON_ERROR
     ctypedef struct ow_slot:
         char *data
         int64_t shape[8]
@@ -57,7 +57,7 @@ cdef extern from "runtime.h":
     void ow_watch_begin(ow_look) nogil
     int ow_watch_end() nogil
     bint ow_is_long(const ow_step *)
-    bint ow_is_fortran(const ow_slot *)
+    bint ow_is_dense(const ow_slot *)
     int64_t ow_size(const ow_slot *)
     int ow_ensure(ow_step *, ow_slot *)
     int64_t ow_int(const ow_slot *)

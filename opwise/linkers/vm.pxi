@@ -286,7 +286,7 @@ cdef class VM:
         for d in range(c.ndim):
             shape[d] = c.shape[d]
             strides[d] = c.strides[d]
-        if c.buf != NULL and c.data == c.buf and (ow_is_c_contiguous(c) or ow_is_fortran(c)):
+        if c.buf != NULL and c.data == c.buf and ow_is_dense(c):
             a = ow_wrap(c.typenum, c.ndim, shape, strides, c.buf, True)
             c.buf = NULL
             c.cap = 0
@@ -381,7 +381,7 @@ cdef class VM:
             if s.raises and PyErr_Occurred() != NULL:
                 self._fail(k, _pending())
         if rc != 0:
-            self._fail(k, self._exception(rc))
+            self._fail(k, self._exception(rc, k))
         return 0
 
     cdef int _run_long(self, int k) except -1:
@@ -404,7 +404,7 @@ cdef class VM:
         if stopped:
             _raise_interrupt()
         if rc != 0:
-            self._fail(k, self._exception(rc))
+            self._fail(k, self._exception(rc, k))
         if interruptible:
             PyErr_CheckSignals()
         return 0
@@ -470,11 +470,13 @@ cdef class VM:
             ):
                 self._fail(k, ValueError("expected an ndarray, not None"))
 
-    cdef object _exception(self, int rc):
+    cdef object _exception(self, int rc, int k=-1):
         global _load_error
         if rc == OW_PYTHON_ERROR:
             error, _load_error = _load_error, None
             return error
+        if rc == OW_ASSERTION_ERROR:
+            return AssertionError(self.nodes[k].op.msg)
         message = self.error.decode(errors="replace")
         if rc == OW_INDEX_ERROR:
             return IndexError(message)

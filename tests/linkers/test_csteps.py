@@ -22,9 +22,11 @@ from opwise.tensor.advanced_subtensor import (
     advanced_inc_subtensor,
     advanced_set_subtensor,
 )
+from opwise.tensor.assertion import Assert
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar, deep_copy_op, view_op
 from opwise.tensor.creation import alloc_empty
 from opwise.tensor.diagonal import AllocDiag, ExtractDiag
+from opwise.tensor.extra_ops import RepeatOp
 from opwise.tensor.mapreduce import MapReduce
 from opwise.tensor.random import mrg
 from opwise.tensor.random.multinomial import ChoiceFromUniform, MultinomialFromUniform
@@ -276,26 +278,26 @@ def set_subtensor(dtype):
     return [x, y], [T.set_subtensor(x[1], y)]
 
 
-@case("take_rows", [(5, 3), ((4,), "int64", -5, 5)], [(5, 0), ((4,), "int64", -5, 5)],
+@case("take_parts", [(5, 3), ((4,), "int64", -5, 5)], [(5, 0), ((4,), "int64", -5, 5)],
       [(2, 3), ((0,), "int64")], dtypes=NUMBERS + WIDE)  # fmt: skip
 def take_rows(dtype):
     x, i = var(dtype, 2), var("int64", 1)
     return [x, i], [x[i]]
 
 
-@case("take_rows", [(5,), ((4,), "uint8", 0, 5)], dtypes=("float64", "int8"))
+@case("take_parts", [(5,), ((4,), "uint8", 0, 5)], dtypes=("float64", "int8"))
 def take_elements(dtype):
     x, i = var(dtype, 1), var("uint8", 1)
     return [x, i], [x[i], T.take(x, i, axis=0)]
 
 
-@case("take_rows", [(4, 2, 3), ((6,), "int32", -4, 4)], dtypes=("float32",))
+@case("take_parts", [(4, 2, 3), ((6,), "int32", -4, 4)], dtypes=("float32",))
 def take_pages(dtype):
     x, i = var(dtype, 3), var("int32", 1)
     return [x, i], [x[i]]
 
 
-@case("inc_rows", [(5, 3), (4, 3), ((4,), "int64", -5, 5)],
+@case("inc_parts", [(5, 3), (4, 3), ((4,), "int64", -5, 5)],
       [(5, 3), (1, 3), ((4,), "int64", -5, 5)], [(5, 3), (0, 3), ((0,), "int64")],
       dtypes=INC)  # fmt: skip
 def inc_rows(dtype):
@@ -303,7 +305,7 @@ def inc_rows(dtype):
     return [x, y, i], [T.inc_subtensor(x[i], y), T.set_subtensor(x[i], y)]
 
 
-@case("inc_rows", [(5, 3), (3,), ((4,), "int8", -5, 5)], dtypes=("float64", "int64"))
+@case("inc_parts", [(5, 3), (3,), ((4,), "int8", -5, 5)], dtypes=("float64", "int64"))
 def inc_rows_broadcasts(dtype):
     x, y, i = var(dtype, 2), var(dtype, 1), var("int8", 1)
     return [x, y, i], [T.inc_subtensor(x[i], y), T.inc_subtensor(x[i], y[0])]
@@ -361,6 +363,65 @@ def join_rows(dtype):
 def join_columns(dtype):
     x, y = var(dtype, 2), var(dtype, 2)
     return [x, y], [T.concatenate([x, y, y], axis=1), T.concatenate([y, x], axis=-1)]
+
+
+@case("split", [(5, 7)], [(5, 7, 2)], dtypes=NUMBERS + WIDE,
+      make=lambda d: [[values(d, (5, 7)), np.array([2, 0, 3])],
+                      [values(d, (1, 7)), np.array([0, 1, 0])]])  # fmt: skip
+def split_rows(dtype):
+    x, n = var(dtype, 2), var("int64", 1)
+    return [x, n], T.split(x, n, 3, axis=0)
+
+
+@case("split", [(3, 5, 2), ((2,), "int8", 0, 1)], dtypes=("float64", "int8"),
+      make=lambda d: [[values(d, (3, 5, 2)), np.array([1, 4], "int8")],
+                      [values(d, (0, 5, 2)), np.array([5, 0], "int8")]])  # fmt: skip
+def split_pages(dtype):
+    x, n = var(dtype, 3), var("int8", 1)
+    return [x, n], [*T.split(x, n, 2, axis=1), *T.split(x, n, 2, axis=-2)]
+
+
+CUMULATED = [(4,)], [(0,)], [(1,)], [(700,)]
+
+
+@case("cumulate", *CUMULATED, dtypes=NUMBERS[1:])
+def cumulate_vector(dtype):
+    x = var(dtype, 1)
+    return [x], [T.cumsum(x), T.cumprod(x[:9], axis=0), T.cumsum(x[::-1])]
+
+
+@case("cumulate", [(3, 5, 4)], [(1, 0, 4)], [(2, 1, 1)], [(3, 2, 600)], dtypes=NUMBERS[1:])
+def cumulate(dtype):
+    x = var(dtype, 3)
+    return [x], [
+        *(T.cumsum(x, axis=axis) for axis in (0, 1, 2)),
+        *(T.cumprod(x[:, :, :4], axis=axis) for axis in (0, 1, 2)),
+    ]
+
+
+@case("repeat", [(3, 4)], [(0, 4)], [(1, 40)], dtypes=NUMBERS + WIDE)
+def repeat(dtype):
+    x = var(dtype, 2)
+    return [x], [RepeatOp(axis)(x, n) for axis in (0, 1) for n in (0, 1, 3)]
+
+
+@case("repeat", [(4,), ((4,), "int64", 0, 4)], [(0,), ((0,), "int64")],
+      [(4,), ((1,), "int64", 2, 3)], dtypes=NUMBERS + WIDE)  # fmt: skip
+def repeat_vector(dtype):
+    x, n = var(dtype, 1), var("int64", 1)
+    return [x, n], [RepeatOp(0)(x, n), RepeatOp(None)(x[::-1], n)]
+
+
+@case("repeat", [(3, 4), ((4,), "int8", 0, 4)], dtypes=("float32", "uint16", "complex128"))
+def repeat_columns(dtype):
+    x, n = var(dtype, 2), var("int8", 1)
+    return [x, n], [RepeatOp(1)(x, n), RepeatOp(0)(x.T, n)]
+
+
+@case("assert", [(3, 4), ((), "int8", 1, 2)], dtypes=NUMBERS)
+def assert_(dtype):
+    x, n = var(dtype, 2), var("int8", 0)
+    return [x, n], [Assert()(x, T.ge(n, 0), n), Assert()(x.T, T.cast(n, "float32"))]
 
 
 @case("arange", make=lambda d: [[np.array(v, "int64") for v in t] for t in
@@ -497,6 +558,33 @@ def map_reduce_long(dtype):
     x, i = var(dtype, 2), var("int8", 2)
     ops = [Sum(), Sum(0), Sum(1, acc_dtype=dtype), CAReduce(OPS["maximum"], 0)]
     return [x, i], [MapReduce(OPS["add"], op)(x, i) for op in ops]
+
+
+@case("reduce", [(4, 1, 700)], [(1, 1, 1)], [(1, 5, 2)], dtypes=INTS + FLOATS)
+def reduce_axes_of_length_1(dtype):
+    x = var(dtype, 3)
+    return [x], [op(x, axis=axis) for op in (T.sum, T.prod, T.max) for axis in (0, 1, 2)]
+
+
+@case("argmax", [(40, 3)], [(3, 2100)], [(50, 40)], dtypes=("bool",) + INTS + FLOATS)
+def argmax_of_long_rows(dtype):
+    x = var(dtype, 2)
+    return [x], [*T.max_and_argmax(x, axis=0), T.argmax(x, axis=1), *T.max_and_argmax(x, axis=1)]
+
+
+def _with_nans(dtype):
+    for n, places in ((2100, ()), (2100, (1500, 1800)), (40, (0,)), (33, (32,))):
+        x = np.stack([values(dtype, (n,), seed) for seed in range(3)])
+        x[1, list(places)] = np.nan
+        x[2, -1] = np.inf
+        yield [x]
+
+
+@case("argmax", make=_with_nans)
+def argmax_of_special_values(dtype):
+    x = var(dtype, 2)
+    return [x], [T.argmax(x, axis=0), *T.max_and_argmax(x, axis=1), T.argmax(-x, axis=1),
+                 T.argmax(x[:, ::-1], axis=1), T.argmax(x)]  # fmt: skip
 
 
 @case("argmax", [(3, 4, 5)], [(1, 1, 2)], [(2, 1, 1)], dtypes=("bool",) + INTS + FLOATS)
@@ -948,6 +1036,17 @@ def _failures():
         "arange": ([n], T.arange(0, 5, n), [np.array(0)], ZeroDivisionError, "the step is zero"),
         "diagonal_matrix": ([n], T.eye(3, n), [np.array(-2)], ValueError,
                             r"negative dimensions are not allowed \(got -2\)"),
+        "split": ([x, i], T.split(x, i, 2, axis=1)[0], [m, np.array([1, 2])], ValueError,
+                  "the parts have 3 elements along axis 1, the whole 4"),
+        "split into fewer": ([x, i], T.split(x, i, 2, axis=1)[0], [m, np.array([4])], ValueError,
+                             "2 lengths, got 1"),
+        "split into negative": ([x, i], T.split(x, i, 2, axis=1)[0], [m, np.array([5, -1])],
+                                ValueError, "cannot have a negative length"),
+        "repeat": ([x, n], RepeatOp(0)(x, n), [m, np.array(-1)], ValueError, "negative values"),
+        "repeat of others": ([x, i], RepeatOp(0)(x, i), [m, np.array([1, 2])], ValueError,
+                             r"broadcast together with shape \(3,\) \(2,\)"),
+        "assert": ([x, n], Assert("n is not positive")(x, n > 0), [m, np.array(-1)], AssertionError,
+                   "n is not positive"),
         "take_parts": ([x, i, j], AdvancedSubtensor()(x, i, j),
                        [m, np.array([0, 3]), np.array([1])],
                        IndexError, "index 3 is out of bounds for axis 0 with size 3"),

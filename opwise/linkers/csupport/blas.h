@@ -97,7 +97,8 @@ static inline char *ow_get_mat(ow_slot *c, ow_mat *m, char **memory)
     copy.data = *memory;
     *memory += ow_mat_bytes(c);
     ow_copy(&copy, c);
-    ow_as_mat(&copy, m);
+    const int rows = (int)c->shape[0], cols = (int)c->shape[1];
+    *m = (ow_mat){copy.data, rows, cols, cols > 0 ? cols : 1, 1};
     return copy.data;
 }
 
@@ -383,7 +384,7 @@ static int ow_accumulator(ow_step *s)
         return OW_OK;
     }
     ow_set_shape(z, from->ndim, from->shape);
-    return ow_ensure(s, z);
+    return ow_ensure_like(s, z, s->in, 1);
 }
 
 static void ow_accumulator_copy(ow_step *s)

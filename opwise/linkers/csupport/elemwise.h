@@ -37,24 +37,6 @@ static int ow_common_shape(ow_step *s, int nd, const int64_t *mask, int64_t *sha
     return OW_OK;
 }
 
-/* Whether a result should have its first dimension innermost: operands that say anything do. */
-static inline int ow_elemwise_fortran(const ow_step *s)
-{
-    int found = 0;
-    for (int i = 0; i < s->nin; i++) {
-        const ow_slot *x = s->in[i];
-        if (x->ndim < 2 || ow_is_c_contiguous(x))
-            continue;
-        if (!ow_is_fortran(x))
-            return 0;
-        found = 1;
-    }
-    for (int i = 0; found && i < s->nin; i++)
-        if (!ow_is_fortran(s->in[i]))
-            return 0;
-    return found;
-}
-
 /* reals: about how many nanoseconds an element takes.
  * ints: ndim, then for each output the input whose memory it takes or -1, then for each input the
  * mask of its broadcastable dimensions, then the mask of the inputs that may be broadcast in a loop,
@@ -68,18 +50,15 @@ static int ow_elemwise_prep(ow_step *s)
     int failed = ow_common_shape(s, nd, q + 1 + s->nout, shape);
     if (failed)
         return failed;
-    int fortran = nd > 1 && ow_elemwise_fortran(s);
     for (int k = 0; k < s->nout; k++) {
         if (inplace[k] >= 0) {
             ow_alias(s->out[k], s->in[inplace[k]]);
             continue;
         }
         ow_set_shape(s->out[k], nd, shape);
-        int rc = ow_ensure(s, s->out[k]);
+        int rc = ow_ensure_like(s, s->out[k], s->in, s->nin);
         if (rc)
             return rc;
-        if (fortran)
-            ow_fortran_strides(s->out[k]);
     }
     return OW_OK;
 }
@@ -158,6 +137,81 @@ static void ow_gather_loop(const void *ctx, char **p, const int64_t *st, int64_t
     }
 }
 
+/* How a walk gathers tiles: along its last dimension rows of `len` elements, in steps of `st`. */
+typedef struct ow_tiled {
+    const ow_gathered *g;
+    int64_t len, st[OW_MAXARG];
+} ow_tiled;
+
+#define OW_TILE_ROWS 8
+#define OW_TILE_COLUMNS (OW_CHUNK / OW_TILE_ROWS)
+
+/* An ow_loop over tiles: an operand that lies by columns is copied by whole cache lines. */
+static void ow_tile_loop(const void *ctx, char **p, const int64_t *st, int64_t n)
+{
+    const ow_tiled *t = ctx;
+    const ow_gathered *g = t->g;
+    ow_copy_unit unit = {0};
+    int64_t steps[2 * OW_MAXARG + 2], down[OW_MAXARG];
+    steps[g->n] = 1; /* row */
+    for (int64_t row = 0; row < n; row += OW_TILE_ROWS)
+        for (int64_t column = 0; column < t->len; column += OW_TILE_COLUMNS) {
+            const int64_t rows = n - row < OW_TILE_ROWS ? n - row : OW_TILE_ROWS;
+            char *tile[OW_MAXARG], *q[OW_MAXARG];
+            unit.len = t->len - column < OW_TILE_COLUMNS ? t->len - column : OW_TILE_COLUMNS;
+            for (int i = 0; i < g->n; i++) {
+                tile[i] = p[i] + row * st[i] + column * t->st[i];
+                steps[i] = t->st[i];
+                down[i] = st[i];
+                if (ow_direct(g, t->st, i))
+                    continue;
+                steps[i] = unit.itemsize = g->slots[i]->itemsize;
+                down[i] = OW_TILE_COLUMNS * steps[i];
+                char *copy[2] = {ow_operand[i], tile[i]};
+                const int64_t between[2] = {down[i], st[i]};
+                unit.st[0] = steps[i];
+                unit.st[1] = t->st[i];
+                if (i >= g->nout)
+                    ow_copy_tiles(&unit, copy, between, rows);
+                tile[i] = ow_operand[i];
+            }
+            for (int64_t r = 0; r < rows; r++) {
+                for (int i = 0; i < g->n; i++)
+                    q[i] = tile[i] + r * down[i];
+                g->loop(g->ctx, q, steps, unit.len);
+            }
+            for (int i = 0; i < g->nout; i++)
+                if (tile[i] == ow_operand[i]) {
+                    char *copy[2] = {p[i] + row * st[i] + column * t->st[i], tile[i]};
+                    const int64_t between[2] = {st[i], down[i]};
+                    unit.itemsize = g->slots[i]->itemsize;
+                    unit.st[0] = t->st[i];
+                    unit.st[1] = steps[i];
+                    ow_copy_tiles(&unit, copy, between, rows);
+                }
+        }
+}
+
+/* Run a loop over operands of which it cannot take some as they are. */
+static void ow_walk_gather(ow_walk *w, const ow_gathered *g, double ns)
+{
+    ow_tiled tiled = {.g = g};
+    int across = -1;
+    for (int i = g->nout; i < w->n && across < 0; i++)
+        across = ow_walk_across(w, i);
+    if (across < 0) {
+        ow_walk_share(w, ow_gather_loop, g, ns, INT64_MAX / 2);
+        return;
+    }
+    ow_walk_innermost(w, across);
+    const int last = w->ndim - 1;
+    ow_walk_innermost(w, last - 1);
+    tiled.len = w->shape[last];
+    memcpy(tiled.st, w->stride[last], sizeof(int64_t) * (size_t)w->n);
+    w->ndim = last;
+    ow_walk_share(w, ow_tile_loop, &tiled, ns, INT64_MAX / 2);
+}
+
 /* The most common case, without a walk: every operand is one run of all elements, or one number
  * that is broadcast. Returns 0 if it is not that. */
 static inline int ow_elemwise_flat(ow_step *s, int64_t broadcast)
@@ -204,7 +258,7 @@ static int ow_elemwise_run(ow_step *s)
     if (direct)
         ow_walk_share(&w, s->loop, s->ctx, ns, INT64_MAX / 2);
     else
-        ow_walk_share(&w, ow_gather_loop, &g, ns, OW_CHUNK / 2);
+        ow_walk_gather(&w, &g, ns);
     return OW_OK;
 }
 

@@ -17,6 +17,12 @@
         else                                                                                       \
             for (int64_t i = 0; i < n; i++)                                                        \
                 *(T *)(p[0] + i * st[0]) += *(T *)(p[1] + i * st[1]);                              \
+    }                                                                                              \
+    static void ow_addat_##S(char *to, const int64_t *offset, const char *from, int64_t step,      \
+                             int64_t n)                                                            \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            *(T *)(to + offset[i]) += *(const T *)(from + i * step);                               \
     }
 OW_ADDTO(i8, int8_t)
 OW_ADDTO(i16, int16_t)
@@ -32,12 +38,15 @@ OW_ADDTO(f64, double)
 typedef struct ow_adder {
     const char *name;
     ow_loop fn;
+    /* adds n elements, in steps of `step`, to those at these offsets, one after the other */
+    void (*at)(char *to, const int64_t *offset, const char *from, int64_t step, int64_t n);
 } ow_adder;
 
+#define OW_ADDER(S) {#S, ow_addto_##S, ow_addat_##S}
+
 static const ow_adder ow_adders[] = {
-    {"i8", ow_addto_i8},   {"i16", ow_addto_i16}, {"i32", ow_addto_i32}, {"i64", ow_addto_i64},
-    {"u8", ow_addto_u8},   {"u16", ow_addto_u16}, {"u32", ow_addto_u32}, {"u64", ow_addto_u64},
-    {"f32", ow_addto_f32}, {"f64", ow_addto_f64},
+    OW_ADDER(i8),  OW_ADDER(i16), OW_ADDER(i32), OW_ADDER(i64), OW_ADDER(u8),
+    OW_ADDER(u16), OW_ADDER(u32), OW_ADDER(u64), OW_ADDER(f32), OW_ADDER(f64),
 };
 static const int ow_adder_count = sizeof(ow_adders) / sizeof(ow_adders[0]);
 
@@ -89,7 +98,9 @@ static int ow_inc_subtensor_run(ow_step *s)
     return OW_OK;
 }
 
-/* --- rows by a vector of indices --------------------------------------------------------------- */
+/* --- parts by vectors of indices -----------------------------------------------------------------
+ * The inputs from `first` on are vectors or numbers of one length, or of length 1: an index for each
+ * of the first dimensions of x. */
 
 static int ow_row_index(ow_step *s, const ow_slot *index, int64_t k, int axis, int64_t rows,
                         int64_t *row)
@@ -127,69 +138,6 @@ static void ow_row(ow_slot *row, const ow_slot *x, int64_t i)
     }
 }
 
-/* in: x, indices */
-static int ow_take_rows_prep(ow_step *s)
-{
-    ow_slot *x = s->in[0], *z = s->out[0];
-    ow_set_shape(z, x->ndim, x->shape);
-    z->shape[0] = s->in[1]->shape[0];
-    return ow_ensure(s, z);
-}
-
-static int ow_take_rows_run(ow_step *s)
-{
-    ow_slot *x = s->in[0], *index = s->in[1], *z = s->out[0], from, to;
-    int64_t n = z->shape[0], row;
-    ow_row(&from, x, 0);
-    int whole = ow_is_c_contiguous(&from);
-    int64_t bytes = ow_size(&from) * x->itemsize;
-    const double ns = OW_ROW_NS + OW_COPY_NS * (double)ow_size(&from);
-    double left = OW_LONGEST_CHUNK_NS;
-    for (int64_t k = 0; k < n && !ow_stops(&left, ns); k++) {
-        int rc = ow_row_index(s, index, k, 0, x->shape[0], &row);
-        if (rc)
-            return rc;
-        if (whole)
-            memcpy(z->data + k * bytes, x->data + row * x->strides[0], (size_t)bytes);
-        else {
-            ow_row(&from, x, row);
-            ow_row(&to, z, k);
-            ow_copy(&to, &from);
-        }
-    }
-    return OW_OK;
-}
-
-/* in: x, y, indices. ints: overwrite, adder or -1 to set */
-static int ow_inc_rows_prep(ow_step *s) { return ow_accumulator(s); }
-
-static int ow_inc_rows_run(ow_step *s)
-{
-    ow_slot *z = s->out[0], *index = s->in[2], to, from, y = *s->in[1], wanted = *z;
-    int64_t n = index->shape[0], row;
-    wanted.shape[0] = n;
-    int rc = ow_broadcast(s, &y, &wanted);
-    double left = OW_LONGEST_CHUNK_NS;
-    for (int64_t k = 0; k < n && !rc && !ow_stops(&left, OW_ROW_NS); k++)
-        rc = ow_row_index(s, index, k, 0, z->shape[0], &row);
-    if (rc)
-        return rc;
-    ow_accumulator_copy(s);
-    ow_row(&to, z, 0);
-    const double ns = OW_ROW_NS + OW_COPY_NS * (double)ow_size(&to);
-    for (int64_t k = 0; k < n && !ow_stops(&left, ns); k++) {
-        ow_row_index(s, index, k, 0, z->shape[0], &row);
-        ow_row(&to, z, row);
-        ow_row(&from, &y, y.shape[0] == 1 ? 0 : k);
-        ow_put(&to, &from, s->ints[1]);
-    }
-    return OW_OK;
-}
-
-/* --- parts by several indices -------------------------------------------------------------------
- * The inputs from `first` on are vectors or numbers of one length, or of length 1: an index for each
- * of the first dimensions of x. */
-
 /* Let `parts` have the shape of the parts of `x`, one after the other. */
 static int ow_parts_shape(ow_step *s, ow_slot *parts, const ow_slot *x, int first)
 {
@@ -223,21 +171,55 @@ static void ow_part_layout(const ow_step *s, ow_slot *part, const ow_slot *x, in
     }
 }
 
-/* Let `data` be where part `k` of `x` begins. */
-static int ow_find_part(ow_step *s, char **data, const ow_slot *x, int first, int64_t k)
+/* As many parts are found at once, so that loops over them are short. */
+#define OW_PARTS 256
+
+/* Let offset[k] be where part first_part + k of `x` begins, in bytes from its data, for n parts. */
+static int ow_find_parts(ow_step *s, const ow_slot *x, int first, int64_t first_part, int64_t n,
+                         int64_t *offset)
 {
-    char *at = x->data;
+    memset(offset, 0, sizeof(int64_t) * (size_t)n);
     for (int d = 0; d < s->nin - first; d++) {
-        const ow_slot *index = s->in[first + d];
-        const int64_t entry = index->ndim && index->shape[0] > 1 ? k : 0;
-        int64_t i;
-        int rc = ow_row_index(s, index, entry, d, x->shape[d], &i);
-        if (rc)
-            return rc;
-        at = ow_at(at, i, x->strides[d]);
+        ow_slot index = *s->in[first + d];
+        const int64_t step = index.ndim && index.shape[0] > 1 ? index.strides[0] : 0;
+        const int64_t length = x->shape[d], stride = x->strides[d];
+        int outside = 0;
+        index.strides[0] = step;
+        index.data = ow_at(index.data, first_part, step);
+        if (index.itemsize == 8)
+            for (int64_t k = 0; k < n; k++) {
+                /* numpy takes the bits of a uint64 for those of a signed number */
+                const int64_t i = *(int64_t *)(index.data + k * step), at = i < 0 ? i + length : i;
+                outside |= (uint64_t)at >= (uint64_t)length;
+                offset[k] += at * stride;
+            }
+        for (int64_t k = 0; k < n && (outside || index.itemsize != 8); k++) {
+            int64_t at;
+            int rc = ow_row_index(s, &index, k, d, length, &at);
+            if (rc)
+                return rc;
+            offset[k] += at * stride;
+        }
     }
-    *data = at;
     return OW_OK;
+}
+
+#define OW_TAKE(T)                                                                                 \
+    for (int64_t k = 0; k < n; k++)                                                                \
+        ((T *)to)[k] = *(const T *)(from + offset[k])
+
+/* Copy elements at n offsets to places side by side; returns 0 for elements of another size. */
+static int ow_take_elements(char *to, const char *from, const int64_t *offset, int64_t n, int itemsize)
+{
+    if (itemsize == 8)
+        OW_TAKE(int64_t);
+    else if (itemsize == 4)
+        OW_TAKE(int32_t);
+    else if (itemsize == 1)
+        OW_TAKE(int8_t);
+    else
+        return 0;
+    return 1;
 }
 
 /* in: x, indices */
@@ -256,31 +238,58 @@ static int ow_take_parts_run(ow_step *s)
     const int64_t bytes = ow_size(&from) * x->itemsize, n = z->shape[0];
     const double ns = OW_ROW_NS * (s->nin - 1) + OW_COPY_NS * (double)ow_size(&from);
     double left = OW_LONGEST_CHUNK_NS;
-    for (int64_t k = 0; k < n && !ow_stops(&left, ns); k++) {
-        int rc = ow_find_part(s, &from.data, x, 1, k);
+    int64_t offset[OW_PARTS], parts;
+    for (int64_t first = 0; first < n; first += parts) {
+        parts = n - first < OW_PARTS ? n - first : OW_PARTS;
+        int rc = ow_find_parts(s, x, 1, first, parts, offset);
         if (rc)
             return rc;
-        to.data = z->data + k * z->strides[0];
-        if (whole)
-            memcpy(to.data, from.data, (size_t)bytes);
-        else
-            ow_copy(&to, &from);
+        to.data = z->data + first * z->strides[0];
+        if (from.ndim == 0 && ow_take_elements(to.data, x->data, offset, parts, x->itemsize)) {
+            if (ow_stops(&left, ns * (double)parts))
+                return OW_OK;
+            continue;
+        }
+        for (int64_t k = 0; k < parts; k++, to.data += z->strides[0]) {
+            from.data = x->data + offset[k];
+            if (ow_stops(&left, ns))
+                return OW_OK;
+            if (whole)
+                memcpy(to.data, from.data, (size_t)bytes);
+            else
+                ow_copy(&to, &from);
+        }
     }
     return OW_OK;
 }
 
-/* As ow_put, without a walk for a single number. */
-static inline void ow_put_part(ow_slot *to, ow_slot *from, int64_t adder)
+/* Set or add to parts of `z` at n offsets what `y` has for each, in steps of `step`. */
+static void ow_put_parts(ow_slot *to, const ow_slot *z, const int64_t *offset, ow_slot *from,
+                         int64_t step, int64_t n, int64_t adder)
 {
-    if (to->ndim)
-        ow_put(to, from, adder);
-    else if (adder < 0)
-        memcpy(to->data, from->data, (size_t)to->itemsize);
-    else {
-        char *p[2] = {to->data, from->data};
-        const int64_t st[2] = {to->itemsize, to->itemsize};
-        ow_adders[adder].fn(NULL, p, st, 1);
-    }
+    const char *y = from->data;
+    const int64_t size = ow_size(to), st[2] = {z->itemsize, z->itemsize};
+    const int whole = ow_is_c_contiguous(to) && ow_is_c_contiguous(from) && ow_size(from) == size;
+    if (to->ndim == 0 && adder >= 0)
+        ow_adders[adder].at(z->data, offset, y, step, n);
+    else if (to->ndim == 0 && z->itemsize == 8)
+        for (int64_t k = 0; k < n; k++)
+            *(int64_t *)(z->data + offset[k]) = *(const int64_t *)(y + k * step);
+    else if (to->ndim == 0 && z->itemsize == 4)
+        for (int64_t k = 0; k < n; k++)
+            *(int32_t *)(z->data + offset[k]) = *(const int32_t *)(y + k * step);
+    else
+        for (int64_t k = 0; k < n; k++) {
+            char *p[2] = {z->data + offset[k], (char *)y + k * step};
+            to->data = p[0];
+            from->data = p[1];
+            if (!whole)
+                ow_put(to, from, adder);
+            else if (adder < 0)
+                memcpy(p[0], p[1], (size_t)(size * z->itemsize));
+            else
+                ow_adders[adder].fn(NULL, p, st, size);
+        }
 }
 
 /* in: x, y, indices. ints: overwrite, adder or -1 to set */
@@ -291,20 +300,28 @@ static int ow_inc_parts_run(ow_step *s)
     ow_slot *z = s->out[0], to, from, y = *s->in[1], wanted = *z;
     int rc = ow_parts_shape(s, &wanted, z, 2);
     rc = rc ? rc : ow_broadcast(s, &y, &wanted);
-    const int64_t n = wanted.shape[0];
+    const int64_t n = wanted.shape[0], step = y.shape[0] == 1 ? 0 : y.strides[0];
+    int64_t offset[OW_PARTS], parts = 0;
     double left = OW_LONGEST_CHUNK_NS;
-    for (int64_t k = 0; k < n && !rc && !ow_stops(&left, OW_ROW_NS * (s->nin - 2)); k++)
-        rc = ow_find_part(s, &to.data, z, 2, k);
+    for (int64_t first = 0; first < n && !rc; first += parts) {
+        parts = n - first < OW_PARTS ? n - first : OW_PARTS;
+        if (ow_stops(&left, OW_ROW_NS * (s->nin - 2) * (double)parts))
+            return OW_OK;
+        rc = ow_find_parts(s, z, 2, first, parts, offset);
+    }
     if (rc)
         return rc;
     ow_accumulator_copy(s);
     ow_part_layout(s, &to, z, 2);
     ow_row(&from, &y, 0);
     const double ns = OW_ROW_NS * (s->nin - 2) + OW_COPY_NS * (double)ow_size(&to);
-    for (int64_t k = 0; k < n && !ow_stops(&left, ns); k++) {
-        ow_find_part(s, &to.data, z, 2, k);
-        from.data = y.data + (y.shape[0] == 1 ? 0 : k) * y.strides[0];
-        ow_put_part(&to, &from, s->ints[1]);
+    /* what takes longer than signals may wait is done in fewer parts at once */
+    const int64_t most = ns * OW_PARTS < OW_LONGEST_CHUNK_NS ? OW_PARTS : 1;
+    for (int64_t first = 0; first < n && !ow_stops(&left, ns * (double)parts); first += parts) {
+        parts = n - first < most ? n - first : most;
+        ow_find_parts(s, z, 2, first, parts, offset);
+        from.data = y.data + first * step;
+        ow_put_parts(&to, z, offset, &from, step, parts, s->ints[1]);
     }
     return OW_OK;
 }
@@ -329,7 +346,7 @@ static int ow_join_prep(ow_step *s)
                                d, (long long)z->shape[d], i - 1, (long long)x->shape[d]);
         z->shape[axis] = ow_add_size(z->shape[axis], x->shape[axis]);
     }
-    return ow_ensure(s, z);
+    return ow_ensure_like(s, z, s->in + 1, s->nin - 1);
 }
 
 static int ow_join_run(ow_step *s)

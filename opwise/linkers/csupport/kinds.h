@@ -5,6 +5,7 @@
 #include "blas.h"
 #include "conv.h"
 #include "ctc.h"
+#include "cumulate.h"
 #include "diagonal.h"
 #include "elemwise.h"
 #include "index.h"
@@ -43,11 +44,13 @@ static const ow_kind ow_kinds[] = {
     {"reduce", ow_reduce_prep, ow_reduce_run, OW_STATIC | OW_TOTAL},
     {"argmax", ow_argmax_prep, ow_argmax_run, OW_STATIC | OW_TOTAL},
     {"inc_subtensor", ow_inc_subtensor_prep, ow_inc_subtensor_run, OW_STATIC | OW_CHECKED},
-    {"take_rows", ow_take_rows_prep, ow_take_rows_run, OW_STATIC},
-    {"inc_rows", ow_inc_rows_prep, ow_inc_rows_run, OW_STATIC | OW_CHECKED},
     {"take_parts", ow_take_parts_prep, ow_take_parts_run, OW_STATIC},
     {"inc_parts", ow_inc_parts_prep, ow_inc_parts_run, OW_STATIC | OW_CHECKED},
     {"join", ow_join_prep, ow_join_run, OW_STATIC | OW_TOTAL},
+    {"split", ow_split_prep, ow_split_run, OW_TOTAL},
+    {"repeat", ow_repeat_prep, ow_repeat_run, OW_TOTAL},
+    {"cumulate", ow_cumulate_prep, ow_cumulate_run, OW_STATIC | OW_TOTAL},
+    {"assert", ow_alias_prep, ow_assert_run, OW_STATIC},
     {"extract_diag", ow_extract_diag_prep, ow_extract_diag_run, OW_STATIC | OW_TOTAL},
     {"alloc_diag", ow_alloc_diag_prep, ow_alloc_diag_run, OW_STATIC | OW_TOTAL},
     {"diagonal_matrix", ow_diagonal_matrix_prep, ow_diagonal_matrix_run, 0},

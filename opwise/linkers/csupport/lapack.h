@@ -99,7 +99,7 @@ static ow_slot ow_as_column(const ow_slot *x)
 }
 
 /* Make `z` a new matrix of the shape of `x`, stored by columns if x is. */
-static int ow_ensure_like(ow_step *s, ow_slot *z, const ow_slot *x)
+static int ow_ensure_stored_like(ow_step *s, ow_slot *z, const ow_slot *x)
 {
     ow_set_shape(z, x->ndim, x->shape);
     int rc = ow_ensure(s, z);

@@ -14,7 +14,7 @@ static int OW_FN(cholesky_prep)(ow_step *s)
         ow_alias(z, x);
         return OW_OK;
     }
-    return ow_ensure_like(s, z, x);
+    return ow_ensure_stored_like(s, z, x);
 }
 
 static int OW_FN(cholesky_run)(ow_step *s)
@@ -110,7 +110,7 @@ static int OW_FN(solve_prep)(ow_step *s)
     if (s->ints[2] && ow_as_mat(&column, &m))
         ow_alias(x, b);
     else
-        rc = ow_ensure_like(s, x, b);
+        rc = ow_ensure_stored_like(s, x, b);
     if (rc)
         return rc;
     const int64_t n = A->shape[0], matrix = ow_lines(ow_mul_size(n, n), sizeof(OW_T));
@@ -175,7 +175,7 @@ static int OW_FN(inverse_prep)(ow_step *s)
 {
     ow_slot *x = s->in[0];
     int rc = ow_square(s, x);
-    rc = rc ? rc : ow_ensure_like(s, s->out[0], x);
+    rc = rc ? rc : ow_ensure_stored_like(s, s->out[0], x);
     if (rc)
         return rc;
     const int n = (int)x->shape[0];

@@ -17,23 +17,27 @@
     }                                                                                              \
                                                                                                    \
     /* `turns` numbers of each of n streams, n <= OW_MRG_BLOCK; those of a turn lie side by side */ \
-    static void ow_mrg_block_##S(const ow_mrg_job *j, char *state, T *to, int64_t n, int64_t turns) \
+    static void ow_mrg_block_##S(const ow_mrg_job *j, const ow_slot *old, int64_t first, T *to,     \
+                                 int64_t n, int64_t turns)                                         \
     {                                                                                              \
         int32_t s[6][OW_MRG_BLOCK];                                                                \
-        for (int64_t k = 0; k < n; k++)                                                            \
+        const char *state = old->data + first * old->strides[0];                                   \
+        for (int64_t k = 0; k < n; k++, state += old->strides[0])                                  \
             for (int c = 0; c < 6; c++)                                                            \
-                s[c][k] = *(int32_t *)(state + k * j->row + c * j->column);                        \
+                s[c][k] = *(const int32_t *)(state + c * old->strides[1]);                         \
         int at = 2; /* where x[n-3] and y[n-3] are */                                              \
         for (int64_t t = 0; t < turns; t++, to += j->streams) {                                    \
             const int before = at ? at - 1 : 2, after = at == 2 ? 0 : at + 1;                      \
             ow_mrg_turn_##S(s[before], s[at], s[3 + after], s[3 + at], to, n);                     \
             at = before;                                                                           \
         }                                                                                          \
-        for (int64_t k = 0; k < n; k++)                                                            \
+        const int64_t column = j->after->strides[1];                                               \
+        char *after = j->after->data + first * j->after->strides[0];                               \
+        for (int64_t k = 0; k < n; k++, after += j->after->strides[0])                             \
             for (int c = 0; c < 3; c++) {                                                          \
                 const int from = (at + 1 + c) % 3;                                                 \
-                *(int32_t *)(state + k * j->row + c * j->column) = s[from][k];                     \
-                *(int32_t *)(state + k * j->row + (3 + c) * j->column) = s[3 + from][k];           \
+                *(int32_t *)(after + c * column) = s[from][k];                                     \
+                *(int32_t *)(after + (3 + c) * column) = s[3 + from][k];                           \
             }                                                                                      \
     }                                                                                              \
                                                                                                    \
@@ -43,11 +47,11 @@
         T *to = (T *)j->numbers;                                                                   \
         for (int64_t k = first; k < end; k += OW_MRG_BLOCK) {                                      \
             const int64_t n = end - k < OW_MRG_BLOCK ? end - k : OW_MRG_BLOCK;                     \
-            char *state = j->state + k * j->row;                                                   \
-            ow_mrg_block_##S(j, state, to + k, n, turns);                                          \
+            if (turns || j->before->data != j->after->data)                                        \
+                ow_mrg_block_##S(j, j->before, k, to + k, n, turns);                               \
             if (rest > k) /* the last turn is that of the first streams only */                    \
-                ow_mrg_block_##S(j, state, to + turns * j->streams + k, rest - k < n ? rest - k : n, \
-                                 1);                                                               \
+                ow_mrg_block_##S(j, j->after, k, to + turns * j->streams + k,                      \
+                                 rest - k < n ? rest - k : n, 1);                                  \
         }                                                                                          \
     }
 OW_MRG(float, f32, 4.6566126e-10f)

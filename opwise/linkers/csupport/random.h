@@ -75,14 +75,15 @@ static void ow_mrg_chunk(void *arg, int64_t k)
 
 static int ow_mrg_run(ow_step *s)
 {
-    ow_accumulator_copy(s);
     const ow_slot *state = s->out[0], *z = s->out[1];
     const int64_t total = ow_size(z);
     const double ns = (double)total * (z->itemsize == sizeof(float) ? 0.6 : 1.0);
-    if (!total)
+    if (!total) {
+        ow_accumulator_copy(s);
         return OW_OK;
+    }
     ow_mrg_share share = {
-        {state->data, state->shape[0], total, state->strides[0], state->strides[1], z->data},
+        {s->in[0], state, state->shape[0], total, z->data},
         ow_kernels->mrg[z->itemsize != sizeof(float)],
         ow_chunks(ns),
     };
@@ -92,8 +93,6 @@ static int ow_mrg_run(ow_step *s)
 
 /* --- outcomes from uniform numbers ----------------------------------------------------------------
  * in: probabilities, uniform numbers, how many draws n there are from each row of probabilities. */
-
-enum { OW_FLOAT_TYPENUM = 11, OW_DOUBLE_TYPENUM = 12 };
 
 /* Add `more` to a number of an integer type, of float or of double. */
 static inline void ow_add_to(char *p, const ow_slot *of, int64_t more)

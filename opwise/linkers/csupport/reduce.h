@@ -72,6 +72,23 @@ static int ow_reduce_prep(ow_step *s)
     return rc;
 }
 
+/* A loop of a reduction whose accumulators each take one element: only then are they filled, while
+ * they are in the first cache. */
+typedef struct ow_fresh {
+    ow_loop loop;
+    const void *ctx;
+    const ow_reducer *reducer;
+} ow_fresh;
+
+static void ow_fresh_loop(const void *ctx, char **p, const int64_t *st, int64_t n)
+{
+    const ow_fresh *f = ctx;
+    char *start[2] = {p[0], (char *)f->reducer->start};
+    const int64_t steps[2] = {st[0], 0};
+    ow_copy_run(start, steps, n, f->reducer->accsize);
+    f->loop(f->ctx, p, st, n);
+}
+
 typedef struct ow_reduction {
     const ow_walk *w;
     ow_loop loop;
@@ -189,7 +206,6 @@ static int ow_reduce_run(ow_step *s)
         acc = scratch;
         scratch += bytes;
     }
-    ow_fill(acc, n_out, r->start, r->accsize);
     /* the accumulators as an array of the operands' shape, broadcast along reduced axes */
     ow_slot a = *z, *slots[OW_MAXARG];
     int64_t shape[OW_MAXDIM], stride = r->accsize;
@@ -207,7 +223,10 @@ static int ow_reduce_run(ow_step *s)
     for (int i = 0; i < s->nin; i++)
         slots[1 + i] = s->in[i];
     ow_walk w;
-    int64_t size = ow_walk_start(&w, nd, shape, 1 + s->nin, slots, 1);
+    const int64_t size = ow_walk_start(&w, nd, shape, 1 + s->nin, slots, 1);
+    const int each = size == n_out;
+    if (!each || size == 0)
+        ow_fill(acc, n_out, r->start, r->accsize);
     if (size == 0)
         goto narrow;
     ow_loop loop = s->loop ? s->loop : (ow_loop)r->loop;
@@ -228,7 +247,13 @@ static int ow_reduce_run(ow_step *s)
         ctx = &g;
         block = block < OW_CHUNK ? block : OW_CHUNK;
     }
-    double ns = s->reals[0] * (double)size;
+    const ow_fresh fresh = {loop, ctx, r};
+    if (each) {
+        loop = ow_fresh_loop;
+        ctx = &fresh;
+        block = block < OW_CHUNK ? block : OW_CHUNK;
+    }
+    const double ns = s->reals[0] * (double)size;
     ow_reduction job = {&w, loop, ctx, 0, 1, 1, block, 0, 1, NULL, bytes};
     const int64_t parts = ow_most_parts(n_out);
     job.cut = ow_reduce_cut(&w, parts);
@@ -261,6 +286,9 @@ narrow:
 
 /* --- the position of the largest element ------------------------------------------------------ */
 
+/* Whether an element takes the place of the largest one before it: NaN is larger than any. */
+#define OW_LARGER(x, before) ((before) == (before) && ((x) > (before) || (x) != (x)))
+
 #define OW_ARGMAX(S, T)                                                                            \
     static void ow_argmax_##S(const char *p, int64_t st, int64_t n, int64_t from, void *best,      \
                               int64_t *where)                                                      \
@@ -269,13 +297,25 @@ narrow:
         int64_t at = *where;                                                                       \
         for (int64_t i = 0; i < n; i++) {                                                          \
             T x = *(const T *)(p + i * st);                                                        \
-            if (at < 0 || (b == b && (x > b || x != x))) {                                         \
+            if (at < 0 || OW_LARGER(x, b)) {                                                       \
                 b = x;                                                                             \
                 at = from + i;                                                                     \
             }                                                                                      \
         }                                                                                          \
         *(T *)best = b;                                                                            \
         *where = at;                                                                               \
+    }                                                                                              \
+    /* Elements of `n` results side by side, as number `k` of those that each is chosen from */    \
+    static void ow_argmax_row_##S(const char *p, int64_t st, int64_t n, int64_t k, void *best,     \
+                                  int64_t *where)                                                  \
+    {                                                                                              \
+        T *b = best;                                                                               \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            const T x = *(const T *)(p + i * st), before = b[i];                                   \
+            const int taken = k == 0 || OW_LARGER(x, before);                                      \
+            b[i] = taken ? x : before;                                                             \
+            where[i] = taken ? k : where[i];                                                       \
+        }                                                                                          \
     }
 OW_ARGMAX(b, uint8_t)
 OW_ARGMAX(i8, int8_t)
@@ -292,12 +332,15 @@ OW_ARGMAX(f64, double)
 typedef struct ow_argmaxer {
     const char *name;
     void (*fn)(const char *, int64_t, int64_t, int64_t, void *, int64_t *);
+    void (*row)(const char *, int64_t, int64_t, int64_t, void *, int64_t *);
 } ow_argmaxer;
 
+#define OW_ARGMAXER(S) {#S, ow_argmax_##S, ow_argmax_row_##S}
+
 static const ow_argmaxer ow_argmaxers[] = {
-    {"b", ow_argmax_b},     {"i8", ow_argmax_i8},   {"i16", ow_argmax_i16}, {"i32", ow_argmax_i32},
-    {"i64", ow_argmax_i64}, {"u8", ow_argmax_u8},   {"u16", ow_argmax_u16}, {"u32", ow_argmax_u32},
-    {"u64", ow_argmax_u64}, {"f32", ow_argmax_f32}, {"f64", ow_argmax_f64},
+    OW_ARGMAXER(b),   OW_ARGMAXER(i8),  OW_ARGMAXER(i16), OW_ARGMAXER(i32),
+    OW_ARGMAXER(i64), OW_ARGMAXER(u8),  OW_ARGMAXER(u16), OW_ARGMAXER(u32),
+    OW_ARGMAXER(u64), OW_ARGMAXER(f32), OW_ARGMAXER(f64),
 };
 static const int ow_argmaxer_count = sizeof(ow_argmaxers) / sizeof(ow_argmaxers[0]);
 
@@ -325,6 +368,18 @@ static int ow_argmax_prep(ow_step *s)
     return OW_OK;
 }
 
+/* As the function of an argmaxer, several elements at once where they lie side by side. */
+static void ow_argmax_run_of(const ow_step *s, const char *p, int64_t st, int64_t n, int64_t from,
+                             void *best, int64_t *where)
+{
+    const ow_argmaxer *a = &ow_argmaxers[s->ints[0]];
+    const int size = s->in[0]->itemsize, is_float = a->name[0] == 'f';
+    if (is_float && st == size && n >= OW_SHORT_ROW)
+        ow_kernels->argmax[size == 8](p, n, from, best, where);
+    else
+        a->fn(p, st, n, from, best, where);
+}
+
 /* Visit the reduced dimensions of one result in order; returns how many elements were seen. */
 static int64_t ow_argmax_one(ow_step *s, const char *p, int d, int64_t from, void *best,
                              int64_t *where, double *left)
@@ -333,7 +388,7 @@ static int64_t ow_argmax_one(ow_step *s, const char *p, int d, int64_t from, voi
     while (d < x->ndim && !(s->ints[1] >> d & 1))
         d++;
     if (d == x->ndim) {
-        ow_argmaxers[s->ints[0]].fn(p, 0, 1, from, best, where);
+        ow_argmax_run_of(s, p, 0, 1, from, best, where);
         return 1;
     }
     int deeper = 0;
@@ -345,8 +400,7 @@ static int64_t ow_argmax_one(ow_step *s, const char *p, int d, int64_t from, voi
             const int64_t length = n - i < OW_BLOCK ? n - i : OW_BLOCK;
             if (ow_stops(left, OW_ARGMAX_NS * (double)length))
                 break;
-            ow_argmaxers[s->ints[0]].fn(p + i * x->strides[d], x->strides[d], length, from + i, best,
-                                        where);
+            ow_argmax_run_of(s, p + i * x->strides[d], x->strides[d], length, from + i, best, where);
         }
         return n;
     }
@@ -356,21 +410,73 @@ static int64_t ow_argmax_one(ow_step *s, const char *p, int d, int64_t from, voi
     return seen;
 }
 
+/* How many results are chosen side by side; their best elements stay in the first cache. */
+#define OW_ARGMAX_ROW 1024
+
+/* The last dimension that is not reduced, if results along it are better chosen side by side, all
+ * with one element of the only reduced dimension, which is `*reduced`; or -1. */
+static int ow_argmax_across(const ow_step *s, int *reduced)
+{
+    const ow_slot *x = s->in[0];
+    int along = -1;
+    *reduced = -1;
+    for (int d = 0; d < x->ndim; d++)
+        if (!(s->ints[1] >> d & 1))
+            along = d;
+        else if (*reduced < 0)
+            *reduced = d;
+        else
+            return -1;
+    if (along < 0 || *reduced < 0 || x->shape[along] < OW_SHORT_ROW)
+        return -1;
+    const int apart = llabs(x->strides[*reduced]) > llabs(x->strides[along]);
+    return apart || x->shape[*reduced] < OW_SHORT_ROW ? along : -1;
+}
+
+/* The results along dimension `along` that begin at `p`, of which the first is number `i`. */
+static void ow_argmax_side_by_side(ow_step *s, const char *p, int64_t i, int along, int reduced,
+                                   double *left)
+{
+    const ow_slot *x = s->in[0];
+    const int64_t n = x->shape[along], st = x->strides[along];
+    int64_t *where = (int64_t *)s->out[s->nout - 1]->data + i;
+    char own[OW_ARGMAX_ROW * 8] __attribute__((aligned(8)));
+    char *best = own;
+    for (int64_t first = 0; first < n; first += OW_ARGMAX_ROW) {
+        const int64_t length = n - first < OW_ARGMAX_ROW ? n - first : OW_ARGMAX_ROW;
+        if (s->nout == 2)
+            best = s->out[0]->data + (i + first) * x->itemsize;
+        for (int64_t k = 0; k < x->shape[reduced]; k++) {
+            if (ow_stops(left, (double)length))
+                return;
+            ow_argmaxers[s->ints[0]].row(p + first * st + k * x->strides[reduced], st, length, k, best,
+                                         where + first);
+        }
+    }
+}
+
 static int ow_argmax_run(ow_step *s)
 {
     ow_slot *x = s->in[0], *position = s->out[s->nout - 1];
     int64_t n = ow_size(position), at[OW_MAXDIM] = {0};
     const char *p = x->data;
     double left = OW_LONGEST_CHUNK_NS;
-    for (int64_t i = 0; i < n && !ow_stops(&left, OW_ARGMAX_NS); i++) {
+    int reduced;
+    const int along = ow_argmax_across(s, &reduced);
+    const int64_t each = along < 0 ? 1 : x->shape[along];
+    for (int64_t i = 0; i < n && !ow_stops(&left, OW_ARGMAX_NS); i += each) {
         char best[8] = {0};
         int64_t where = -1;
-        ow_argmax_one(s, p, 0, 0, best, &where, &left);
-        ((int64_t *)position->data)[i] = where;
-        if (s->nout == 2)
-            memcpy(s->out[0]->data + i * x->itemsize, best, (size_t)x->itemsize);
+        if (along >= 0)
+            ow_argmax_side_by_side(s, p, i, along, reduced, &left);
+        else {
+            ow_argmax_one(s, p, 0, 0, best, &where, &left);
+            ((int64_t *)position->data)[i] = where;
+            if (s->nout == 2)
+                memcpy(s->out[0]->data + i * x->itemsize, best, (size_t)x->itemsize);
+        }
         for (int d = x->ndim - 1; d >= 0; d--) {
-            if (s->ints[1] >> d & 1)
+            if (s->ints[1] >> d & 1 || d == along)
                 continue;
             if (++at[d] < x->shape[d]) {
                 p += x->strides[d];

@@ -45,8 +45,12 @@ enum {
     OW_MEMORY_ERROR,
     OW_ZERO_DIVISION,
     OW_LINALG_ERROR,
+    OW_ASSERTION_ERROR, /* its text is that of the Op */
     OW_PYTHON_ERROR, /* an exception that Python code raised and the VM keeps */
 };
+
+/* numpy's type numbers of these */
+enum { OW_FLOAT_TYPENUM = 11, OW_DOUBLE_TYPENUM = 12 };
 
 enum { OW_STATIC = 1, OW_TOTAL = 2, OW_CHECKED = 4 };
 
@@ -142,6 +146,19 @@ static inline void ow_fortran_strides(ow_slot *c)
     }
 }
 
+/* Whether the elements fill one block of memory, in any order of the dimensions. */
+static inline int ow_is_dense(const ow_slot *c)
+{
+    int64_t size = c->itemsize, end = c->itemsize;
+    for (int d = 0; d < c->ndim; d++) {
+        if (c->shape[d] > 1 && c->strides[d] <= 0)
+            return 0;
+        end += (c->shape[d] - 1) * c->strides[d];
+        size *= c->shape[d];
+    }
+    return size == 0 || size == end;
+}
+
 static inline void ow_c_strides(ow_slot *c)
 {
     int64_t stride = c->itemsize;
@@ -170,6 +187,43 @@ static inline int ow_ensure(ow_step *s, ow_slot *c)
     ow_fit(c->buf, bytes);
     c->data = c->buf;
     return OW_OK;
+}
+
+/* Whether dimension `a` lies inside of dimension `b` in the memory of arrays of one rank: all that
+ * have steps along both say so. Where they disagree it does not: C order is that of most arrays. */
+static inline int ow_lies_inside(ow_slot *const *slots, int n, int a, int b)
+{
+    int inside = 0;
+    for (int i = 0; i < n; i++) {
+        const ow_slot *c = slots[i];
+        const int64_t x = llabs(c->strides[a]), y = llabs(c->strides[b]);
+        if (c->shape[a] == 1 || c->shape[b] == 1 || x == y || !x || !y)
+            continue;
+        if (x > y)
+            return 0;
+        inside = 1;
+    }
+    return inside;
+}
+
+/* As ow_ensure, with the dimensions in the order in which those of `slots`, arrays of the rank of `c`,
+ * lie in memory (numpy's order "K"): elements that are read one after the other are written so. */
+static inline int ow_ensure_like(ow_step *s, ow_slot *c, ow_slot *const *slots, int n)
+{
+    int order[OW_MAXDIM], moved = 0, rc = ow_ensure(s, c);
+    for (int d = 0; d < c->ndim; d++) {
+        int e = d;
+        for (; e > 0 && ow_lies_inside(slots, n, order[e - 1], d); e--)
+            order[e] = order[e - 1];
+        order[e] = d;
+        moved |= e != d;
+    }
+    int64_t stride = c->itemsize;
+    for (int k = c->ndim - 1; moved && k >= 0; k--) {
+        c->strides[order[k]] = stride;
+        stride *= c->shape[order[k]] ? c->shape[order[k]] : 1;
+    }
+    return rc;
 }
 
 static inline char *ow_scratch(ow_step *s, int64_t bytes)
@@ -517,6 +571,9 @@ static inline void ow_walk_in_order(const ow_walk *w, ow_loop loop, const void *
         else if (out == (int64_t)sizeof(T) && in == 0 && n > 0)                                    \
             for (int64_t i = 0, value = *(const T *)from; i < n; i++)                              \
                 ((T *)to)[i] = (T)value;                                                           \
+        else if (out == (int64_t)sizeof(T) && in == 2 * (int64_t)sizeof(T))                        \
+            for (int64_t i = 0; i < n; i++)                                                        \
+                ((T *)to)[i] = ((const T *)from)[2 * i];                                           \
         else if (in >= -OW_FORESEEN && in <= OW_FORESEEN)                                          \
             for (int64_t i = 0; i < n; i++)                                                        \
                 *(T *)(to + i * out) = *(const T *)(from + i * in);                                \
@@ -578,6 +635,71 @@ static void ow_copy_across(const void *ctx, char **p, const int64_t *st, int64_t
     }
 }
 
+/* Rows and columns of a tile. Cache lines whose distance is a power of 2 displace each other: the first
+ * cache keeps eight of them. */
+#define OW_TILE 8
+
+/* Copy a matrix that lies by rows in one array and by columns in the other, tile by tile: elements that
+ * share a cache line are copied while it is there. The columns are those of ow_copy_unit; those of the
+ * next tile are asked for early. */
+#define OW_COPY_TILES(SIZE)                                                                         \
+    static void ow_copy_tiles_##SIZE(const ow_copy_unit *c, char **p, const int64_t *st, int64_t n) \
+    {                                                                                              \
+        for (int64_t i = 0; i < n; i += OW_TILE)                                                   \
+            for (int64_t k = 0; k < c->len; k += OW_TILE) {                                        \
+                const int64_t rows = n - i < OW_TILE ? n - i : OW_TILE;                            \
+                const int64_t columns = c->len - k < OW_TILE ? c->len - k : OW_TILE;               \
+                char *to = p[0] + i * st[0] + k * c->st[0];                                        \
+                const char *from = p[1] + i * st[1] + k * c->st[1];                                \
+                for (int64_t m = OW_TILE; m < 2 * OW_TILE; m++) {                                  \
+                    __builtin_prefetch(ow_at(from, m, c->st[1]));                                  \
+                    __builtin_prefetch(ow_at(from, m, c->st[1]) + (OW_TILE - 1) * SIZE);           \
+                }                                                                                  \
+                for (int64_t r = 0; r < rows; r++, to += st[0], from += st[1])                     \
+                    for (int64_t m = 0; m < columns; m++)                                          \
+                        memcpy(to + m * c->st[0], from + m * c->st[1], SIZE);                 \
+            }                                                                                      \
+    }
+OW_COPY_TILES(8)
+OW_COPY_TILES(4)
+OW_COPY_TILES(2)
+OW_COPY_TILES(1)
+OW_COPY_TILES(16)
+
+static void ow_copy_tiles(const void *ctx, char **p, const int64_t *st, int64_t n)
+{
+    const ow_copy_unit *c = ctx;
+    switch (c->itemsize) {
+    case 1:
+        ow_copy_tiles_1(c, p, st, n);
+        break;
+    case 2:
+        ow_copy_tiles_2(c, p, st, n);
+        break;
+    case 4:
+        ow_copy_tiles_4(c, p, st, n);
+        break;
+    case 8:
+        ow_copy_tiles_8(c, p, st, n);
+        break;
+    default:
+        ow_copy_tiles_16(c, p, st, n);
+    }
+}
+
+/* The dimension along which operand `i` of a walk has its near elements, if those along the last one
+ * are far apart and both dimensions are long enough for tiles; or -1. */
+static inline int ow_walk_across(const ow_walk *w, int i)
+{
+    const int last = w->ndim - 1;
+    if (llabs(w->stride[last][i]) <= OW_NEAR || w->shape[last] < OW_TILE)
+        return -1;
+    for (int d = last - 1; d >= 0; d--)
+        if (w->stride[d][i] && llabs(w->stride[d][i]) < OW_NEAR && w->shape[d] >= OW_TILE)
+            return d;
+    return -1;
+}
+
 /* Copy the elements of `from` into `to`; lengths 1 of `from` broadcast. */
 static inline void ow_copy(ow_slot *to, ow_slot *from)
 {
@@ -587,14 +709,20 @@ static inline void ow_copy(ow_slot *to, ow_slot *from)
     const int64_t size = ow_walk_start(&w, to->ndim, to->shape, 2, slots, 0);
     if (size == 0)
         return;
-    const int last = w.ndim - 1;
-    if (last > 0 && w.shape[last] < OW_SHORT_RUN && w.shape[last] < w.shape[last - 1]) {
+    const int last = w.ndim - 1, across = ow_walk_across(&w, 1);
+    ow_loop loop = ow_copy_loop;
+    if (across >= 0) {
+        ow_walk_innermost(&w, across);
+        ow_walk_innermost(&w, last - 1);
+        loop = ow_copy_tiles;
+    } else if (last > 0 && w.shape[last] < OW_SHORT_RUN && w.shape[last] < w.shape[last - 1])
+        loop = ow_copy_across;
+    if (loop != ow_copy_loop) {
         c.len = w.shape[last];
         memcpy(c.st, w.stride[last], sizeof(c.st));
         w.ndim = last;
-        ow_walk_in_order(&w, ow_copy_across, &c, size);
-    } else
-        ow_walk_in_order(&w, ow_copy_loop, &c, size);
+    }
+    ow_walk_in_order(&w, loop, &c, size);
 }
 
 static int ow_run_nothing(ow_step *s)

@@ -49,12 +49,15 @@ typedef void (*ow_matvec_fn)(const ow_matvec *q);
 /* Advance the states of streams `first` to `end` as often as they come up among `total` numbers, of
  * which number k is from stream k % streams, and write these numbers. */
 typedef struct ow_mrg_job {
-    char *state;                /* six int32 for each stream */
+    const ow_slot *before, *after;  /* six int32 for each stream; in the same memory or another */
     int64_t streams, total;
-    int64_t row, column;        /* strides of `state` in bytes */
     char *numbers;              /* side by side */
 } ow_mrg_job;
 typedef void (*ow_mrg_fn)(const ow_mrg_job *j, int64_t first, int64_t end);
+
+/* The first NaN or else the first of the largest of n elements, n > 0, that lie side by side; the
+ * first of them is number `from`. *where < 0 before the first of several calls; *best: the element. */
+typedef void (*ow_argmax_fn)(const char *p, int64_t n, int64_t from, void *best, int64_t *where);
 
 /* What probe_body.h computes. */
 typedef int64_t (*ow_rate_fn)(double *values, int64_t n);
@@ -72,6 +75,7 @@ typedef struct ow_simd {
     int wide[2];          /* columns of a tile of gemm */
     int pack_columns[2];
     ow_mrg_fn mrg[2];     /* for float and double */
+    ow_argmax_fn argmax[2];
     ow_sparse_product_fn sparse_product[2], sparse_scatter[2];
     ow_sparse_dots_fn sparse_dots[2];
     /* what the hardware is measured with */

@@ -15,6 +15,7 @@
 #define OW_T float
 #define OW_S f32
 #define OW_LOG logf
+#include "argmax_rows.h"
 #include "nnet_rows.h"
 #undef OW_T
 #undef OW_S
@@ -23,6 +24,7 @@
 #define OW_T double
 #define OW_S f64
 #define OW_LOG log
+#include "argmax_rows.h"
 #include "nnet_rows.h"
 #undef OW_T
 #undef OW_S
@@ -104,6 +106,7 @@ const ow_simd OW_TABLE = {
     {2 * OW_VECTOR / (int)sizeof(float), 2 * OW_VECTOR / (int)sizeof(double)},
     {OW_PANELS * 2 * OW_VECTOR / (int)sizeof(float), OW_PANELS * 2 * OW_VECTOR / (int)sizeof(double)},
     OW_BOTH(ow_mrg),
+    OW_BOTH(ow_argmax_run),
     OW_BOTH(ow_sparse_product),
     OW_BOTH(ow_sparse_scatter),
     OW_BOTH(ow_sparse_dots),

@@ -39,7 +39,7 @@ static int ow_rebroadcast_prep(ow_step *s)
 static int ow_deepcopy_prep(ow_step *s)
 {
     ow_set_shape(s->out[0], s->in[0]->ndim, s->in[0]->shape);
-    return ow_ensure(s, s->out[0]);
+    return ow_ensure_like(s, s->out[0], s->in, 1);
 }
 
 static int ow_deepcopy_run(ow_step *s)

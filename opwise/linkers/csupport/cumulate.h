@@ -1,0 +1,235 @@
+/* Steps that go along an axis: cumulative sums and products, parts, repetitions. */
+#ifndef OW_CUMULATE_H
+#define OW_CUMULATE_H
+
+#include "index.h"
+
+/* --- cumulative sums and products ------------------------------------------------------------------ */
+
+/* How the elements of a run are cumulated: each with the `len` - 1 behind it along the axis. */
+typedef struct ow_cumulation {
+    int64_t len, st[2];
+} ow_cumulation;
+
+/* Runs of a result whose rows stay in the first cache while the next row is added to them. */
+#define OW_CUMULATED 512
+
+#define OW_CUMULATE(NAME, T, OP)                                                                   \
+    static void ow_##NAME(const void *ctx, char **p, const int64_t *st, int64_t n)                 \
+    {                                                                                              \
+        const ow_cumulation *c = ctx;                                                              \
+        const int64_t out = c->st[0], in = c->st[1];                                               \
+        for (int64_t i = 0; i < n && (n == 1 || llabs(in) < llabs(st[1])); i++) {                  \
+            T so_far = *(const T *)(p[1] + i * st[1]);                                             \
+            *(T *)(p[0] + i * st[0]) = so_far;                                                     \
+            for (int64_t k = 1; k < c->len; k++) {                                                 \
+                so_far = (T)(so_far OP *(const T *)(p[1] + i * st[1] + k * in));                   \
+                *(T *)(p[0] + i * st[0] + k * out) = so_far;                                       \
+            }                                                                                      \
+        }                                                                                          \
+        if (n == 1 || llabs(in) < llabs(st[1]))                                                    \
+            return;                                                                                \
+        for (int64_t first = 0; first < n; first += OW_CUMULATED) {                                \
+            const int64_t end = n - first < OW_CUMULATED ? n : first + OW_CUMULATED;               \
+            for (int64_t i = first; i < end; i++)                                                  \
+                *(T *)(p[0] + i * st[0]) = *(const T *)(p[1] + i * st[1]);                         \
+            for (int64_t k = 1; k < c->len; k++) {                                                 \
+                char *to = p[0] + k * out;                                                         \
+                const char *from = p[1] + k * in;                                                  \
+                if (st[0] == sizeof(T) && st[1] == sizeof(T))                                      \
+                    for (int64_t i = first; i < end; i++)                                          \
+                        ((T *)to)[i] = (T)(((T *)(to - out))[i] OP((const T *)from)[i]);           \
+                else                                                                               \
+                    for (int64_t i = first; i < end; i++)                                          \
+                        *(T *)(to + i * st[0]) =                                                   \
+                            (T)(*(T *)(to - out + i * st[0]) OP *(const T *)(from + i * st[1]));   \
+            }                                                                                      \
+        }                                                                                          \
+    }
+#define OW_CUMULATES(S, T) OW_CUMULATE(cumsum_##S, T, +) OW_CUMULATE(cumprod_##S, T, *)
+OW_CUMULATES(i8, int8_t)
+OW_CUMULATES(i16, int16_t)
+OW_CUMULATES(i32, int32_t)
+OW_CUMULATES(i64, int64_t)
+OW_CUMULATES(u8, uint8_t)
+OW_CUMULATES(u16, uint16_t)
+OW_CUMULATES(u32, uint32_t)
+OW_CUMULATES(u64, uint64_t)
+OW_CUMULATES(f32, float)
+OW_CUMULATES(f64, double)
+
+/* in the order of ow_adders */
+#define OW_CUMULATORS(S) {ow_cumsum_##S, ow_cumprod_##S}
+static const ow_loop ow_cumulators[][2] = {
+    OW_CUMULATORS(i8),  OW_CUMULATORS(i16), OW_CUMULATORS(i32), OW_CUMULATORS(i64),
+    OW_CUMULATORS(u8),  OW_CUMULATORS(u16), OW_CUMULATORS(u32), OW_CUMULATORS(u64),
+    OW_CUMULATORS(f32), OW_CUMULATORS(f64),
+};
+
+/* ints: index of the adder of the dtype, whether factors and not terms are cumulated, the axis */
+static int ow_cumulate_prep(ow_step *s)
+{
+    ow_set_shape(s->out[0], s->in[0]->ndim, s->in[0]->shape);
+    return ow_ensure_like(s, s->out[0], s->in, 1);
+}
+
+static int ow_cumulate_run(ow_step *s)
+{
+    ow_slot *z = s->out[0], heads[2] = {*z, *s->in[0]}, *slots[2] = {&heads[0], &heads[1]};
+    const int axis = (int)s->ints[2];
+    const ow_cumulation c = {z->shape[axis], {z->strides[axis], s->in[0]->strides[axis]}};
+    ow_walk w;
+    if (c.len == 0)
+        return OW_OK;
+    heads[0].shape[axis] = heads[1].shape[axis] = 1;
+    const int64_t runs = ow_walk_start(&w, z->ndim, heads[0].shape, 2, slots, 0);
+    if (runs)
+        ow_walk_in_order(&w, ow_cumulators[s->ints[0]][s->ints[1]], &c, ow_mul_size(runs, c.len));
+    return OW_OK;
+}
+
+/* --- parts along an axis ---------------------------------------------------------------------------- */
+
+/* in: x, axis (not read), lengths of the parts; out: copies of the parts. ints: the axis */
+static int ow_split_prep(ow_step *s)
+{
+    const ow_slot *x = s->in[0];
+    const int axis = (int)s->ints[0];
+    int64_t total = 0;
+    if (s->in[2]->shape[0] != s->nout)
+        return OW_FAIL(s, OW_VALUE_ERROR, "Split{%d} needs %d lengths, got %lld", s->nout, s->nout,
+                       (long long)s->in[2]->shape[0]);
+    for (int k = 0; k < s->nout; k++) {
+        ow_slot item = *s->in[2], *part = s->out[k];
+        item.data += k * item.strides[0];
+        const int64_t length = ow_int(&item);
+        if (length < 0)
+            return OW_FAIL(s, OW_VALUE_ERROR, "a part cannot have a negative length: %lld",
+                           (long long)length);
+        total = ow_add_size(total, length);
+        ow_set_shape(part, x->ndim, x->shape);
+        part->shape[axis] = length;
+    }
+    if (total != x->shape[axis])
+        return OW_FAIL(s, OW_VALUE_ERROR,
+                       "the parts have %lld elements along axis %d, the whole %lld", (long long)total,
+                       axis, (long long)x->shape[axis]);
+    int rc = OW_OK;
+    for (int k = 0; k < s->nout && !rc; k++)
+        rc = ow_ensure_like(s, s->out[k], s->in, 1);
+    return rc;
+}
+
+static int ow_split_run(ow_step *s)
+{
+    const int axis = (int)s->ints[0];
+    ow_slot from = *s->in[0];
+    for (int k = 0; k < s->nout; k++) {
+        from.shape[axis] = s->out[k]->shape[axis];
+        ow_copy(s->out[k], &from);
+        from.data = ow_at(from.data, from.shape[axis], from.strides[axis]);
+    }
+    return OW_OK;
+}
+
+/* --- repetitions ------------------------------------------------------------------------------------ */
+
+/* How often element `k` is repeated. */
+static inline int64_t ow_repeats(const ow_slot *repeats, int64_t k)
+{
+    const int64_t step = repeats->ndim && repeats->shape[0] > 1 ? repeats->strides[0] : 0;
+    if (repeats->itemsize == sizeof(int64_t))
+        return *(const int64_t *)(repeats->data + k * step);
+    ow_slot item = *repeats;
+    item.data += k * step;
+    return ow_int(&item);
+}
+
+/* in: x, how often its elements along an axis are repeated: a number, or a vector with one for each
+ * of them or one for all. ints: the axis */
+static int ow_repeat_prep(ow_step *s)
+{
+    const ow_slot *x = s->in[0], *repeats = s->in[1];
+    const int axis = (int)s->ints[0];
+    const int64_t n = x->shape[axis], given = repeats->ndim ? repeats->shape[0] : 1;
+    int64_t total = 0;
+    if (given != 1 && given != n)
+        return OW_FAIL(s, OW_VALUE_ERROR,
+                       "operands could not be broadcast together with shape (%lld,) (%lld,)",
+                       (long long)n, (long long)given);
+    for (int64_t k = 0; k < given; k++) {
+        const int64_t times = ow_repeats(repeats, k);
+        if (times < 0)
+            return OW_FAIL(s, OW_VALUE_ERROR, "repeats may not contain negative values.");
+        total = ow_add_size(total, times);
+    }
+    ow_set_shape(s->out[0], x->ndim, x->shape);
+    s->out[0]->shape[axis] = given == 1 ? ow_mul_size(total, n) : total;
+    return ow_ensure(s, s->out[0]);
+}
+
+/* Every element the same number of times: as a dimension of its own, along which x is broadcast. */
+static void ow_repeat_evenly(ow_slot *z, ow_slot *x, int axis, int64_t times)
+{
+    ow_slot to = *z, from = *x;
+    to.shape[axis] = x->shape[axis];
+    to.strides[axis] = times * z->strides[axis];
+    for (int64_t k = 0; k < times; k++) {
+        ow_copy(&to, &from);
+        to.data += z->strides[axis];
+    }
+}
+
+static int ow_repeat_run(ow_step *s)
+{
+    ow_slot *x = s->in[0], *z = s->out[0], to = *z, from = *x;
+    const int axis = (int)s->ints[0];
+    const int64_t n = x->shape[axis];
+    if (ow_size(z) == 0)
+        return OW_OK;
+    if (s->in[1]->ndim == 0 || s->in[1]->shape[0] == 1) {
+        ow_repeat_evenly(z, x, axis, ow_repeats(s->in[1], 0));
+        return OW_OK;
+    }
+    from.shape[axis] = 1;
+    const double ns = OW_ROW_NS + OW_COPY_NS * (double)ow_size(&from);
+    double left = OW_LONGEST_CHUNK_NS;
+    for (int64_t k = 0; k < n; k++) {
+        const int64_t times = ow_repeats(s->in[1], k);
+        to.shape[axis] = times;
+        if (ow_stops(&left, ns * (double)(times + 1)))
+            return OW_OK;
+        if (x->ndim == 1) {
+            char *p[2] = {to.data, from.data};
+            const int64_t st[2] = {z->itemsize, 0};
+            ow_copy_run(p, st, times, z->itemsize);
+        } else
+            ow_copy(&to, &from);
+        to.data += times * z->strides[axis];
+        from.data = ow_at(from.data, 1, x->strides[axis]);
+    }
+    return OW_OK;
+}
+
+/* --- conditions ------------------------------------------------------------------------------------- */
+
+/* in: a value, conditions: numbers of any type; out: the value, if no condition is 0 */
+static int ow_assert_run(ow_step *s)
+{
+    for (int i = 1; i < s->nin; i++) {
+        const ow_slot *c = s->in[i];
+        int holds = 0;
+        if (c->typenum == OW_FLOAT_TYPENUM)
+            holds = *(const float *)c->data != 0;
+        else if (c->typenum == OW_DOUBLE_TYPENUM)
+            holds = *(const double *)c->data != 0;
+        else
+            for (int b = 0; b < c->itemsize; b++)
+                holds |= c->data[b];
+        if (!holds)
+            return OW_ASSERTION_ERROR;
+    }
+    return OW_OK;
+}
+
+#endif
