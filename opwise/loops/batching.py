@@ -7,7 +7,7 @@ in their loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -125,18 +125,6 @@ def is_zero(var: Var) -> bool:
         return bool(get_scalar_constant_value(var) == 0)
     except NotScalarConstantError:
         return False
-
-
-def varying_from(sources: Iterable[Var], order: Iterable[Apply]) -> set[Var]:
-    """Return the variables that depend on values of ``sources``, not on their shapes alone.
-
-    order: the Applys of a step, each after those it reads.
-    """
-    found = set(sources)
-    for node in order:
-        if not isinstance(node.op, Shape | Shape_i) and not found.isdisjoint(node.inputs):
-            found.update(node.outputs)
-    return found
 
 
 class Rows:

@@ -6,10 +6,9 @@ replaces a product in each step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import Any
+from functools import cached_property, reduce
 
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
@@ -22,7 +21,6 @@ from opwise.loops.batching import (
     is_product,
     is_zero,
     picks_a_row,
-    varying_from,
 )
 from opwise.loops.derivatives import without_unused
 from opwise.loops.layout import Parts, Var
@@ -36,8 +34,8 @@ from opwise.tensor.dimshuffle import DimShuffle, dimshuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise, elemwise
 from opwise.tensor.reduce import Sum
-from opwise.tensor.shape import shape_i_op
-from opwise.tensor.subtensor import IncSubtensor, Subtensor
+from opwise.tensor.shape import Shape, Shape_i, shape_i_op
+from opwise.tensor.subtensor import IncSubtensor
 
 add, mul = elemwise("add"), elemwise("mul")
 _TAGS = ("fast_run", "scan", "scan_pushout", "scanOp_pushout_output")
@@ -51,8 +49,6 @@ class _Loop:
         self.step, self.computed = self.op.step_inputs, self.op.step_outputs
         self.given = self.layout.loop_inputs(node.inputs[1:])
         self.order = io_toposort(self.op.inputs, self.op.outputs)
-        taps = [var for values in self.step.states for var in values]
-        self.varying = varying_from([*self.step.sequences, *taps, *self.step.objects], self.order)
         self.results = set(self.computed.results)
         #: what has rows outside without being collected for them
         self.free = set(self.step.sequences) | set(self.computed.results)
@@ -61,12 +57,40 @@ class _Loop:
         ):
             if k not in self.layout.last:
                 self.free |= {new, *values}
+        #: what differs between steps
+        self.varying = self._varying()
+
+    def _varying(self) -> set[Var]:
+        taps = [var for values in self.step.states for var in values]
+        varying = {*self.step.sequences, *taps, *self.step.objects}
+        known = set(self.free)
+        for node in self.order:
+            given = [v for v in node.inputs if v in varying]
+            have_rows = known.issuperset(given)
+            if not given or (have_rows and isinstance(node.op, Shape | Shape_i)):
+                continue
+            varying.update(node.outputs)
+            if have_rows and is_batchable(node, varying):
+                known.update(node.outputs)
+        return varying
 
     @property
     def recurrent(self) -> list[Var]:
         """What later steps, or the end of the loop, depend on."""
-        new = [var for (var,) in self.computed.states]
+        new = [var for k, (var,) in enumerate(self.computed.states) if k not in self.sums]
         return [*new, *self.computed.objects, *self.computed.condition]
+
+    @cached_property
+    def sums(self) -> dict[int, list[Var]]:
+        """What states of which only the last value is kept add up in each step: by state."""
+        found = {}
+        for k in sorted(self.layout.last):
+            (total,), (new,) = self.step.states[k], self.computed.states[k]
+            terms = _terms(new, total)
+            others = [var for var in self.op.outputs if var is not new]
+            if terms is not None and total not in ancestors([*terms, *others]):
+                found[k] = terms
+        return found
 
     def may_leave(self, node: Apply) -> bool:
         """Return whether an Apply can be computed for all steps at once, without storing more."""
@@ -76,13 +100,50 @@ class _Loop:
             and not (grows(node, self.varying) and self.results.isdisjoint(node.outputs))
         )
 
+    def sources(self, wanted: Iterable[Var], late: Collection[Var] = ()) -> list[Var]:
+        """Return what the loop must collect so that variables can be computed after it.
+
+        late: what is computed after the loop; so is what no step needs, and views.
+        """
+        found: dict[Var, None] = {}
+        stack, seen = list(wanted), self.free.difference(late)
+        while stack:
+            var = stack.pop()
+            if var in seen or var not in self.varying:
+                continue
+            seen.add(var)
+            shown = var.owner is not None and isinstance(var.owner.op, DimShuffle)
+            if shown or var in late or var in self.outside:
+                stack += var.owner.inputs
+            else:
+                found[var] = None
+        return list(found)
+
+    @cached_property
+    def outside(self) -> set[Var]:
+        """What no step needs and what can be computed from variables that have rows anyway."""
+        core = set(ancestors(self.recurrent))
+        found: set[Var] = set()
+        for node in self.order:
+            given = (v for v in node.inputs if v in self.varying)
+            if (
+                core.isdisjoint(node.outputs)
+                and self.may_leave(node)
+                and all(v in found or v in self.free for v in given)
+            ):
+                found.update(node.outputs)
+        return found
+
     def has_rows_for_all_steps(self, fgraph: FunctionGraph) -> bool:
         """Return whether the sequences are known to have a row for each step."""
         feature = fgraph.shape_feature
-        if feature is None:
-            return False
-        return bool(self.given.sequences) and all(
-            _has_rows(self.node.inputs[0], rows, feature) for rows in self.given.sequences
+        return self.op.fits or (
+            feature is not None
+            and bool(self.given.sequences)
+            and all(
+                same_length(feature.shape_of[rows][0], self.node.inputs[0])
+                for rows in self.given.sequences
+            )
         )
 
     def without(
@@ -140,26 +201,6 @@ class _Loop:
         return Rows(n, rows, dict(zip(self.step.constants, self.given.constants, strict=True)))
 
 
-def _has_rows(n: Var, rows: Var, feature: Any) -> bool:
-    """Return whether a sequence, mostly ``whole[:n]``, is known to have n rows."""
-    if same_length(feature.shape_of[rows][0], n):
-        return True
-    cut = rows.owner
-    if cut is None or not isinstance(cut.op, Subtensor) or len(cut.inputs) != 2:
-        return False
-    whole, stop = cut.inputs
-    if cut.op.idx_list[0].stop is None or stop.owner is None or stop.owner.inputs[0] is not n:
-        return False
-    return any(same_length(feature.shape_of[whole][0], each) for each in _least_of(n))
-
-
-def _least_of(n: Var) -> list[Var]:
-    """Return the lengths of which a length is the smallest."""
-    if n.owner is None or n.owner.op != elemwise("minimum"):
-        return [n]
-    return [each for var in n.owner.inputs for each in _least_of(var)]
-
-
 # --- results --------------------------------------------------------------------------------------
 
 
@@ -178,7 +219,7 @@ def scan_push_out_results(fgraph: FunctionGraph, node: Apply) -> list[Var | None
         return None
     n_states = len(loop.layout.taps)
     moved = {k: v for k, v in enumerate(loop.computed.results, n_states) if v in set(wanted)}
-    outputs, rows = loop.without(moved, _boundary(loop, late, wanted))
+    outputs, rows = loop.without(moved, loop.sources(wanted, late))
     outputs.update((k, rows.of(var)) for k, var in moved.items())
     return [outputs.get(k) for k in range(len(node.outputs))]
 
@@ -197,25 +238,12 @@ def _independent(loop: _Loop) -> set[Var]:
 def _products(loop: _Loop) -> set[Var]:
     """Return the products that no step needs, and what is computed from them."""
     late: set[Var] = set()
-    core = set(ancestors(loop.recurrent))
+    core = set(ancestors([v for v in loop.op.outputs if v not in loop.results]))
     for node in loop.order:
         pays = is_product(node, loop.varying) or not late.isdisjoint(node.inputs)
         if pays and core.isdisjoint(node.outputs) and loop.may_leave(node):
             late.update(node.outputs)
     return late
-
-
-def _boundary(loop: _Loop, late: set[Var], wanted: Sequence[Var]) -> list[Var]:
-    """Return the variables that the loop has to collect for what is computed after it."""
-    found: dict[Var, None] = {}
-    for var in ancestors(wanted, blockers=_not_in(late, wanted)):
-        if var not in late and var in loop.varying and var not in loop.free:
-            found[var] = None
-    return list(found)
-
-
-def _not_in(late: set[Var], wanted: Sequence[Var]) -> list[Var]:
-    return [v for v in ancestors(wanted) if v not in late]
 
 
 # --- sums -----------------------------------------------------------------------------------------
@@ -224,16 +252,16 @@ def _not_in(late: set[Var], wanted: Sequence[Var]) -> list[Var]:
 @rule(Scan, stage="canonicalize", tags=_TAGS)
 def scan_push_out_sums(fgraph: FunctionGraph, node: Apply) -> list[Var | None] | None:
     """loop of s_t = s_t-1 + outer(x_t, g_t) -> s + dot(rows of x transposed, rows of g)"""
-    if not node.op.layout.last:
-        return None
     loop = _Loop(node)
-    sums = {k: found for k in sorted(loop.layout.last) if (found := _sum(loop, k)) is not None}
-    collected = {v for found in sums.values() if found.pays for v in found.needs} | loop.free
-    sums = {k: s for k, s in sums.items() if s.pays or collected.issuperset(s.needs)}
-    if not sums:
+    sums = {k: _of_all_steps(loop, terms) for k, terms in loop.sums.items()}
+    collected = {v for each in sums.values() if each.pays for v in each.needs}
+    sums = {k: each for k, each in sums.items() if each.pays or collected.issuperset(each.needs)}
+    stays = len(sums) < len(node.outputs)
+    if not sums or not (stays or loop.has_rows_for_all_steps(fgraph)):
         return None
-    needs = dict.fromkeys(v for s in sums.values() for v in s.needs if v not in loop.free)
-    outputs, rows = loop.without(sums, list(needs))
+    outputs, rows = loop.without(
+        sums, list(dict.fromkeys(v for s in sums.values() for v in s.needs))
+    )
     for k, found in sums.items():
         (first,) = loop.given.states[k]
         row = loop.computed.states[k][0].type
@@ -254,16 +282,6 @@ class _Sum:
     build: Callable[[Rows], Var]
 
 
-def _sum(loop: _Loop, k: int) -> _Sum | None:
-    """Return what a state, of which the last value is kept, adds up; None if it is no sum."""
-    (total,), (new,) = loop.step.states[k], loop.computed.states[k]
-    terms = _terms(new, total)
-    if terms is None or total in ancestors([*terms, *(v for v in loop.op.outputs if v is not new)]):
-        return None
-    found = [_summed(loop, term) for term in terms]
-    return _together(found, lambda *sums: reduce(add, sums))
-
-
 def _terms(var: Var, total: Var) -> list[Var] | None:
     """Return what is added to ``total``; None if the variable is another function of it."""
     if var is total:
@@ -276,6 +294,10 @@ def _terms(var: Var, total: Var) -> list[Var] | None:
         if inner is not None:
             return [*inner, *node.inputs[:i], *node.inputs[i + 1 :]]
     return None
+
+
+def _of_all_steps(loop: _Loop, terms: Sequence[Var]) -> _Sum:
+    return _together([_summed(loop, term) for term in terms], lambda *sums: reduce(add, sums))
 
 
 def _together(sums: Sequence[_Sum], build: Callable[..., Var]) -> _Sum:
@@ -297,7 +319,10 @@ def _summed(loop: _Loop, var: Var) -> _Sum:
         found = _linear(loop, var.owner)
         if found is not None and (found.pays or isinstance(var.owner.op, DimShuffle | Sum)):
             return found
-    return _Sum((var,), False, lambda rows: Sum(0, dtype=var.type.dtype)(rows.of(var)))
+    return _Sum(
+        tuple(loop.sources([var])), False,
+        lambda rows: Sum(0, dtype=var.type.dtype)(rows.of(var)),
+    )  # fmt: skip
 
 
 def _linear(loop: _Loop, node: Apply) -> _Sum | None:
@@ -344,7 +369,6 @@ def _product(loop: _Loop, node: Apply, varies: Sequence[bool]) -> _Sum | None:
         )
     if x.type.ndim != 2 or y.type.ndim != 2:
         return None
-    bases = tuple(dict.fromkeys(_base(loop, v) for v in (x, y)))
 
     def build(rows: Rows) -> Var:
         left, right = rows.of(x), rows.of(y)
@@ -352,14 +376,7 @@ def _product(loop: _Loop, node: Apply, varies: Sequence[bool]) -> _Sum | None:
             dimshuffle(flat(rows.n, dimshuffle(left, (0, 2, 1))), (1, 0)), flat(rows.n, right)
         )
 
-    return _Sum(bases, True, build)
-
-
-def _base(loop: _Loop, var: Var) -> Var:
-    """Return what the loop collects to have the rows of a variable: of a view, what it shows."""
-    while var not in loop.free and var.owner is not None and isinstance(var.owner.op, DimShuffle):
-        var = var.owner.inputs[0]
-    return var
+    return _Sum(tuple(loop.sources([x, y])), True, build)
 
 
 def _parts(loop: _Loop, node: Apply, varies: Sequence[bool]) -> _Sum | None:
@@ -375,9 +392,8 @@ def _parts(loop: _Loop, node: Apply, varies: Sequence[bool]) -> _Sum | None:
         return None
     (index,) = indices
     position = index.owner.inputs[0] if index.owner is not None else index
-    needs = tuple(dict.fromkeys((_base(loop, y), position)))
     return _Sum(
-        needs, True,
+        tuple(loop.sources([y, position])), True,
         lambda rows: inc_subtensor(rows.same(zeros)[rows.of(position)], rows.of(y)),
     )  # fmt: skip
 
@@ -389,9 +405,8 @@ def _looked_up(loop: _Loop, node: Apply, varies: Sequence[bool]) -> _Sum | None:
         return None
     if y.type.ndim != zeros.type.ndim or any(y.type.broadcastable):
         return None
-    needs = tuple(dict.fromkeys((_base(loop, y), _base(loop, indices))))
     return _Sum(
-        needs, True,
+        tuple(loop.sources([y, indices])), True,
         lambda rows: node.op(
             rows.same(zeros), flat(rows.n, rows.of(y)), flat(rows.n, rows.of(indices))
         ),

@@ -21,7 +21,6 @@ from opwise.loops.batching import (
     is_batchable,
     is_product,
     is_view,
-    varying_from,
 )
 from opwise.loops.derivatives import without_unused
 from opwise.loops.layout import Parts, Var
@@ -31,6 +30,7 @@ from opwise.tensor.creation import Alloc
 from opwise.tensor.elemwise import Elemwise, elemwise
 from opwise.tensor.nnet.rowsoftmax import LogSoftmax, Softmax
 from opwise.tensor.reduce import CAReduce
+from opwise.tensor.shape import Shape, Shape_i
 
 add = elemwise("add")
 
@@ -121,7 +121,7 @@ class _Ahead:
         order = io_toposort(step.flat(), outputs)
         self.outputs = outputs
         self.order = order
-        self.varying = varying_from(step.sequences, order)
+        self.varying = set(step.sequences)
         self.known = {*step.sequences, *step.constants}
         self.readers = Counter(v for node in order for v in dict.fromkeys(node.inputs))
         self.readers.update(outputs)
@@ -130,11 +130,14 @@ class _Ahead:
         for node in order:
             if not all(self.is_known(var) for var in node.inputs):
                 continue
-            varies = not self.varying.isdisjoint(node.outputs)
+            varies = not self.varying.isdisjoint(node.inputs)
             if varies and not is_batchable(node, self.varying):
                 continue
             self.known.update(node.outputs)
-            if varies and (self._is_costly(node) or self._goes_along(node)):
+            if not varies or isinstance(node.op, Shape | Shape_i):
+                continue
+            self.varying.update(node.outputs)
+            if self._is_costly(node) or self._goes_along(node):
                 self.pays.update(node.outputs)
 
     def is_known(self, var: Var) -> bool:
