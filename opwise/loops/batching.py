@@ -212,7 +212,7 @@ def _rebroadcast(node: Apply, n: Var, operands: Sequence[Operand]) -> list[Var]:
 
 @batches(ViewOp)
 def _view(node: Apply, n: Var, operands: Sequence[Operand]) -> list[Var]:
-    return [node.op(operands[0].var)]
+    return [_rows(n, operands[0])]
 
 
 @batches(ScalarFromTensor, TensorFromScalar)
