@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias
 
 from opwise.errors import NotScalarConstantError
@@ -67,13 +68,14 @@ def batches(*ops: type[Op], when: Fits = lambda node, varies: True) -> Callable[
     return add
 
 
-def _entry(op: Op) -> tuple[Batched, Fits] | None:
-    return next((_TABLE[cls] for cls in type(op).__mro__ if cls in _TABLE), None)
+@cache
+def _entry(of: type[Op]) -> tuple[Batched, Fits] | None:
+    return next((_TABLE[cls] for cls in of.__mro__ if cls in _TABLE), None)
 
 
 def is_batchable(node: Apply, varying: Collection[Var]) -> bool:
     """Return whether an Apply can be computed for all steps at once."""
-    found = _entry(node.op)
+    found = _entry(type(node.op))
     if found is None or node.op.destroy_map:
         return False
     return found[1](node, [var in varying for var in node.inputs])
@@ -166,7 +168,7 @@ class Rows:
         operands = [self._find(v) for v in node.inputs]
         varies = any(each.varies for each in operands)
         if varies:
-            entry = _entry(node.op)
+            entry = _entry(type(node.op))
             assert entry is not None, f"{node} is not batchable"
             outputs = entry[0](node, self.n, operands)
             varies = not isinstance(node.op, Shape | Shape_i)

@@ -252,6 +252,8 @@ def _products(loop: _Loop) -> set[Var]:
 @rule(Scan, stage="canonicalize", tags=_TAGS)
 def scan_push_out_sums(fgraph: FunctionGraph, node: Apply) -> list[Var | None] | None:
     """loop of s_t = s_t-1 + outer(x_t, g_t) -> s + dot(rows of x transposed, rows of g)"""
+    if not node.op.layout.last:
+        return None
     loop = _Loop(node)
     sums = {k: _of_all_steps(loop, terms) for k, terms in loop.sums.items()}
     collected = {v for each in sums.values() if each.pays for v in each.needs}
