@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, TypeAlias
 
 from opwise.errors import NotScalarConstantError
@@ -68,14 +67,14 @@ def batches(*ops: type[Op], when: Fits = lambda node, varies: True) -> Callable[
     return add
 
 
-@cache
-def _entry(of: type[Op]) -> tuple[Batched, Fits] | None:
-    return next((_TABLE[cls] for cls in of.__mro__ if cls in _TABLE), None)
+def _entry(op: Op) -> tuple[Batched, Fits] | None:
+    found = _TABLE.get(type(op))
+    return found or next((_TABLE[cls] for cls in type(op).__mro__ if cls in _TABLE), None)
 
 
 def is_batchable(node: Apply, varying: Collection[Var]) -> bool:
     """Return whether an Apply can be computed for all steps at once."""
-    found = _entry(type(node.op))
+    found = _entry(node.op)
     if found is None or node.op.destroy_map:
         return False
     return found[1](node, [var in varying for var in node.inputs])
@@ -168,7 +167,7 @@ class Rows:
         operands = [self._find(v) for v in node.inputs]
         varies = any(each.varies for each in operands)
         if varies:
-            entry = _entry(type(node.op))
+            entry = _entry(node.op)
             assert entry is not None, f"{node} is not batchable"
             outputs = entry[0](node, self.n, operands)
             varies = not isinstance(node.op, Shape | Shape_i)
@@ -314,7 +313,8 @@ def _alloc(node: Apply, n: Var, operands: Sequence[Operand]) -> list[Var]:
 @batches(Join, when=lambda node, varies: not varies[0] and isinstance(node.inputs[0], Constant))
 def _join(node: Apply, n: Var, operands: Sequence[Operand]) -> list[Var]:
     ndim = node.outputs[0].type.ndim
-    axis = int(node.inputs[0].data) % ndim
+    known: Any = node.inputs[0]
+    axis = int(known.data) % ndim
     return [join(axis + 1, *(_rows(n, each) for each in operands[1:]))]
 
 

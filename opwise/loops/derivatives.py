@@ -216,7 +216,7 @@ class _Backward:
 
     def _with_lengths(self, terms: Sequence[Var]) -> list[Var]:
         """Return terms in which zeros of the shape of a product do not read the product."""
-        products = {node.outputs[0] for node in self._forward() if isinstance(node.op, Dot)}
+        products = [node.outputs[0] for node in self._forward() if isinstance(node.op, Dot)]
         costly = _computed_from(products, self.op.outputs)
         fills = [
             node for node in io_toposort(self.op.inputs, terms)
@@ -312,6 +312,9 @@ class _Backward:
             for var in node.inputs
             if var in own
         } | own.intersection(terms)
+        for node in reversed(forward):  # a loop collects tensors only
+            if any(v in read and not isinstance(v.type, TensorType) for v in node.outputs):
+                read.update(node.inputs)
         costly: set[Var] = set()
         found = []
         for node in forward:
@@ -320,7 +323,7 @@ class _Backward:
             for out in node.outputs:
                 if out in known:
                     continue
-                if out in read:
+                if out in read and isinstance(out.type, TensorType):
                     found.append(out)
                 else:
                     costly.add(out)

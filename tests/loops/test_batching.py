@@ -153,6 +153,12 @@ def test_products_of_sequences_leave_the_loop_with_what_is_added():
     check([out])
 
 
+def test_terms_of_several_dtypes_stay_in_their_sum():
+    half = shared(np.ones(4, "float32"))
+    out, _ = scan(lambda x, h: T.tanh(T.dot(x, W) + T.dot(h, W) + half), X, zeros(4))
+    check([out])
+
+
 def test_lookups_go_along():
     out, _ = scan(lambda i, h: T.tanh(T.dot(W[i], W) + h), INDICES, zeros(4))
     (inside,) = steps_in(compiled(out))
@@ -270,6 +276,15 @@ def test_gradients_repeat_no_product_of_the_forward_loop():
     assert sum("Gem" in n or "Dot" in n for n in steps_in(f)[1]) == 1  # for the state before
     assert not any("Scan" in n for n in steps_in(f)[1])
     check([h])
+
+
+def test_gradients_through_an_index_that_a_product_gives():
+    def step(x, h):
+        place = T.argmax(T.dot(x + h, W))
+        return T.tanh(h * W[place] + x)
+
+    out, _ = scan(step, X, zeros(4))
+    check([out])
 
 
 def test_loops_with_equal_states_collect_together():

@@ -187,9 +187,8 @@ def _with_grouped_terms(step: Parts[Var], outputs: Sequence[Var], found: _Ahead)
         rest = [var for var in terms if not found.is_known(var)]
         if len(ahead) < 2 or not rest or found.pays.isdisjoint(ahead):
             continue
-        ahead.sort(key=lambda var: var not in found.pays)
-        # a term that only grows in the sum stays there
-        ahead = [v for v in ahead if v.type.dtype == out.type.dtype]
+        if any(var.type.dtype != out.type.dtype for var in terms):
+            continue
         total = add(add(*ahead), *rest)
         if total.type == out.type:
             outputs = clone_replace(outputs, {out: total})
