@@ -249,6 +249,7 @@ class _Builder:
                 "n_steps argument of scan or provide an input sequence"
                 + ("" if given is None else f". n_steps is {given!r}, which is no whole number")
             )
+        self.settings["fits"] = True
         return reduce(elemwise("minimum"), lengths)
 
     def build(self) -> tuple[Any, OrderedUpdates]:

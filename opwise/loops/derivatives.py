@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING
 
 from opwise.config import config, thread_flags
 from opwise.gradient import Rop, grad
+from opwise.graph.apply import Apply
 from opwise.graph.null import disconnected_type, is_disconnected, is_null
 from opwise.graph.traversal import ancestors, clone_replace, io_connection_pattern, io_toposort
+from opwise.loops.batching import is_zero
 from opwise.loops.layout import Parts, Var
+from opwise.optimizers.shapefeature import inner_shapes
 from opwise.scalar import dtypes
 from opwise.tensor import (
     cast,
@@ -25,9 +28,11 @@ from opwise.tensor import (
     set_subtensor,
     shape_padleft,
     tensor_copy,
+    zeros,
     zeros_like,
 )
-from opwise.tensor.elemwise import elemwise
+from opwise.tensor.dot import Dot
+from opwise.tensor.elemwise import Elemwise, elemwise
 from opwise.tensor.shape import shape_i_op
 from opwise.tensor.type import TensorType, tensor_type
 
@@ -203,7 +208,36 @@ class _Backward:
                 None, wanted, known_grads=known, disconnected_inputs="ignore",
                 return_disconnected="disconnected", null_gradients="return",
             )  # fmt: skip
-        return {v: g for v, g in zip(wanted, terms, strict=True) if not is_disconnected(g)}
+        found = {v: g for v, g in zip(wanted, terms, strict=True) if not is_disconnected(g)}
+        return dict(zip(found, self._with_lengths(list(found.values())), strict=True))
+
+    def _forward(self) -> list[Apply]:
+        return io_toposort(self.op.inputs, self.op.outputs)
+
+    def _with_lengths(self, terms: Sequence[Var]) -> list[Var]:
+        """Return terms in which zeros of the shape of a product do not read the product."""
+        products = [node.outputs[0] for node in self._forward() if isinstance(node.op, Dot)]
+        costly = _computed_from(products, self.op.outputs)
+        fills = [
+            node for node in io_toposort(self.op.inputs, terms)
+            if isinstance(node.op, Elemwise) and node.op == elemwise("second")
+            and node.inputs[0] in costly and is_zero(node.inputs[1])
+        ]  # fmt: skip
+        if not fills:
+            return list(terms)
+        inputs = self.op.inputs
+        shapes = inner_shapes(
+            inputs,
+            [node.inputs[0] for node in fills],
+            inputs,
+            [_lengths(var) for var in inputs],
+            read=lambda k, d: shape_i_op(d)(fills[k].inputs[0]),
+        )
+        filled = {}
+        for node, lengths in zip(fills, shapes, strict=True):
+            zeros_ = zeros(lengths or (), node.outputs[0].type.dtype)
+            filled[node.outputs[0]] = _typed(zeros_, node.outputs[0])
+        return clone_replace(terms, filled)
 
     def _run(self, found: dict[Var, Var]) -> dict[Var, Var]:
         """Return what the backward loop computes, by the input of a step that it belongs to."""
@@ -265,6 +299,36 @@ class _Backward:
             for var, tap in zip(values, taps, strict=True)
         }
 
+    def _costly(self, terms: Sequence[Var], known: Sequence[Var]) -> list[Var]:
+        """Return what the forward loop should collect: what takes products to compute again.
+
+        known: variables of the step that need not be computed again.
+        """
+        forward = self._forward()
+        own = {out for node in forward for out in node.outputs}
+        read = {
+            var
+            for node in io_toposort([*self.op.inputs, *own], terms)
+            for var in node.inputs
+            if var in own
+        } | own.intersection(terms)
+        for node in reversed(forward):  # a loop collects tensors only
+            if any(v in read and not isinstance(v.type, TensorType) for v in node.outputs):
+                read.update(node.inputs)
+        costly: set[Var] = set()
+        found = []
+        for node in forward:
+            if not isinstance(node.op, Dot) and costly.isdisjoint(node.inputs):
+                continue
+            for out in node.outputs:
+                if out in known:
+                    continue
+                if out in read and isinstance(out.type, TensorType):
+                    found.append(out)
+                else:
+                    costly.add(out)
+        return found
+
     def _known_rows(self, terms: Sequence[Var]) -> tuple[dict[Var, Var], dict[Var, Var]]:
         """Return what the forward loop has computed already of what the terms are computed from.
 
@@ -278,6 +342,7 @@ class _Backward:
             rows[own] = outside[:n] if layout.until else outside
         random = _computed_from(step.objects, self.op.outputs)
         extra = _met_first(terms, random, stop=self.op.outputs)
+        extra += self._costly(terms, known=[*self.op.outputs, *extra])
         outputs = self.outputs
         if extra:
             outputs = self._with_results(extra)
@@ -495,6 +560,10 @@ def _point(point: Var | None, var: Var) -> Var:
 
 def _is_float(var: Var) -> bool:
     return getattr(var.type, "dtype", None) in dtypes.CONTINUOUS
+
+
+def _lengths(var: Var) -> list[Var]:
+    return [shape_i_op(d)(var) for d in range(getattr(var.type, "ndim", 0))]
 
 
 def _row_type(rows: Var) -> TensorType:

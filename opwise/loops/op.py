@@ -27,7 +27,8 @@ class Scan(Op):
     has one row for each step; the output of a state has its initial rows first.
     name: printed in graphs, profiles and messages. truncate_gradient: the number of steps, from
     the last one back, through which gradients flow; -1 for all. mode: compiles the step (default:
-    the mode of the function around it). profile, allow_gc: kept for programs that read them.
+    the mode of the function around it). profile, allow_gc: kept for programs that read them. fits:
+    whether the sequences have a row for each step by construction.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Scan(Op):
         mode: Any = None,
         profile: Any = False,
         allow_gc: bool | None = None,
+        fits: bool = False,
     ) -> None:
         self.inputs, self.outputs = list(inputs), list(outputs)
         self.layout = layout
@@ -48,6 +50,7 @@ class Scan(Op):
         self.mode = mode
         self.profile = profile
         self.allow_gc = allow_gc
+        self.fits = fits
         self._fn: Callable[..., Any] | None = None
 
     @classmethod
@@ -81,7 +84,7 @@ class Scan(Op):
         """
         return self.of(
             inputs, outputs, taps, last, name=f"{what}_{self.name or 'scan_fn'}", mode=self.mode,
-            profile=self.profile, allow_gc=self.allow_gc,
+            profile=self.profile, allow_gc=self.allow_gc, fits=self.fits,
         )  # fmt: skip
 
     def variant(
@@ -94,7 +97,7 @@ class Scan(Op):
         """Return an Op that repeats this step in another form, under the same name."""
         return self.of(
             inputs, outputs, taps, last, name=self.name, mode=self.mode, profile=self.profile,
-            truncate_gradient=self.truncate_gradient, allow_gc=self.allow_gc,
+            truncate_gradient=self.truncate_gradient, allow_gc=self.allow_gc, fits=self.fits,
         )  # fmt: skip
 
     def with_all_rows(self) -> Scan:
@@ -230,7 +233,8 @@ class Scan(Op):
     def _settings(self) -> tuple[Any, ...]:
         return (
             self.layout, self.name, self.truncate_gradient, self.mode, self.profile, self.allow_gc,
-            tuple(var.type for var in self.inputs), tuple(var.type for var in self.outputs),
+            self.fits, tuple(var.type for var in self.inputs),
+            tuple(var.type for var in self.outputs),
         )  # fmt: skip
 
     def __eq__(self, other: object) -> bool:

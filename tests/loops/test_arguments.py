@@ -84,7 +84,7 @@ def test_values_that_do_not_fit():
 @pytest.mark.parametrize("linker", ["c|py", "py"])
 def test_errors_in_a_step_name_the_step_and_the_loop(linker):
     places = T.lvector()
-    out, _ = scan(lambda i: V[i], places, name="lookup")
+    out, _ = scan(lambda i, h: V[i] * h, places, T.constant(1.0, dtype="float64"), name="lookup")
     f = function([V, places], out, mode=Mode(linker, "fast_run"))
     with pytest.raises(IndexError) as raised:
         f([1.0, 2.0], [0, 1, 9, 1])

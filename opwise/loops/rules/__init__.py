@@ -1,3 +1,7 @@
-"""Rules on loops, a module for each idea; ``opwise.loops`` loads them."""
+"""Rules on loops, a module for each idea; ``opwise.loops`` loads them.
 
-from opwise.loops.rules import unused  # noqa: F401  (registers its rule)
+They are tried in the order in which they are loaded.
+"""
+
+import opwise.loops.rules.unused  # noqa: F401  (first: what nothing reads need not be moved)
+from opwise.loops.rules import after, before, together  # noqa: F401  (register their rules)

@@ -44,6 +44,34 @@ RULES = {
         lambda v: scan(lambda e, h, s: [h * e, s + h], v, [v[0], v[1]])[0][1],
         "",
     ),
+    "scan_push_out_sequences": (
+        lambda x: scan(lambda row, h: T.tanh(T.dot(row, x) + h), x, x[0])[0],
+        lambda x: scan(lambda row, h: T.tanh(T.dot(h, x) + row), x, x[0])[0],
+        "",
+    ),
+    "scan_push_out_constants": (
+        lambda x: grad(T.sum(scan(lambda row, h: h + T.sum(row / x), x, x[0, 0])[0]), x),
+        lambda x: grad(T.sum(scan(lambda row, h: h + T.sum(row + x), x, x[0, 0])[0]), x),
+        "",
+    ),
+    "scan_push_out_results": (
+        lambda x: scan(lambda row, h: [row * h, T.dot(h, x)], x, [x[0], None])[0][1],
+        lambda x: scan(lambda row, h: [T.dot(row * h, x), row * h], x, [x[0], None])[0],
+        "",
+    ),
+    "scan_push_out_sums": (
+        lambda x: grad(T.sum(scan(lambda row, h: T.tanh(T.dot(h, x) + row), x, x[0])[0]), x),
+        lambda x: scan(lambda row, h: T.dot(h, x), x, x[0])[0],
+        "",
+    ),
+    "scan_collect_together": (
+        lambda x: [
+            scan(lambda row, h, f=f: [row * h, f(h)], x, [x[0], None])[0][1]
+            for f in (T.tanh, T.exp)
+        ],
+        lambda x: [scan(lambda row, h, f=f: f(row * h), x, x[0])[0] for f in (T.tanh, T.exp)],
+        "merge1",
+    ),
     "inline_ofg_expansion": (
         lambda x, y: OpFromGraph([x, y], [x * y], inline=True)(y, x),
         lambda x, y: OpFromGraph([x, y], [x * y])(y, x),
