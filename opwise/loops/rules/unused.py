@@ -11,7 +11,11 @@ from opwise.loops.op import Scan
 from opwise.optimizers.rule import rule
 
 
-@rule(Scan, stage="canonicalize")
+@rule(
+    Scan,
+    stage="canonicalize",
+    tags=("fast_run", "scan", "remove_constants_and_unused_inputs_scan"),
+)
 def scan_remove_unused(fgraph: FunctionGraph, node: Apply) -> list[Var | None] | None:
     """loop -> a loop without the outputs that nothing reads, and without what only they need"""
     op, layout = node.op, node.op.layout
@@ -37,7 +41,8 @@ def scan_remove_unused(fgraph: FunctionGraph, node: Apply) -> list[Var | None] |
     outputs = kept(op.step_outputs)
     given = layout.loop_inputs(node.inputs[1:])
     inputs, given = without_unused(kept(op.step_inputs), kept(given), outputs)
-    last = [i for i, k in enumerate(states) if k in layout.last]
+    rows = enumerate([*states, *results])
+    last = {i: layout.last[k] for i, k in rows if k in layout.last}
     new = op.variant(inputs, outputs, [layout.taps[k] for k in states], last)
     found = dict(zip([*states, *results, *objects], new.repeat(node.inputs[0], given).flat(),
                      strict=True))  # fmt: skip

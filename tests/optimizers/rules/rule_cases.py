@@ -44,6 +44,11 @@ RULES = {
         lambda v: scan(lambda e, h, s: [h * e, s + h], v, [v[0], v[1]])[0][1],
         "",
     ),
+    "scanOp_save_mem": (
+        lambda v: scan(lambda e, h: h * e, v, v[0])[0][-1],
+        lambda v: scan(lambda e, h: h * e, v, v[0])[0][1],
+        "",
+    ),
     "inline_ofg_expansion": (
         lambda x, y: OpFromGraph([x, y], [x * y], inline=True)(y, x),
         lambda x, y: OpFromGraph([x, y], [x * y])(y, x),
