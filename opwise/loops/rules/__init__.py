@@ -1,3 +1,3 @@
 """Rules on loops, a module for each idea; ``opwise.loops`` loads them."""
 
-from opwise.loops.rules import memory, unused  # noqa: F401  (register their rules)
+from opwise.loops.rules import memory, merging, unused  # noqa: F401  (register their rules)
