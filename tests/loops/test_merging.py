@@ -56,6 +56,22 @@ def test_loops_with_a_fixed_number_of_steps():
     assert sorted(loop.layout.kept, key=str) == [1, None, None]
 
 
+def test_loops_that_one_condition_ends():
+    v, h = T.dvectors("vh")
+    ends = until(h[0] > 1e9)
+    outputs = [
+        scan(step, v, h[1])[0]
+        for step in (
+            lambda e, s: (e + s, until(e > 1.75)),
+            lambda e, s: (e * s, until(e > 1.75)),
+            lambda e, s: (e - s, until(s > 1.75)),
+            lambda e, s: (e - 2 * s, ends),
+        )
+    ]
+    assert len(check([v, h], outputs[:2], [V, V])) == 1
+    assert len(check([v, h], outputs, [V, V])) == 3
+
+
 def test_three_loops_are_one():
     v, h = T.dvectors("vh")
     outputs = [scan(lambda e, s, k=k: e * s + k, v, h[k])[0] for k in range(3)]

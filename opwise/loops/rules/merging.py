@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from opwise.graph.apply import Apply
@@ -47,7 +47,12 @@ def scanOp_merge(fgraph: FunctionGraph, node: Apply) -> dict[Any, Any] | None:
         if other == "output" or i != 0 or other is node or not _may_join(node, other):
             continue
         both = _Loop.of(node).joined(_Loop.of(other, own=True))
-        if _is_faster(fgraph, node, other, both) and not _depends(node, other):
+        equal = _Equal(both)
+        if (
+            equal.ends_together()
+            and _is_faster(fgraph, node, other, equal)
+            and not _depends(node, other)
+        ):
             outputs = both.repeat(node, other)
             old = [*node.outputs, *other.outputs]
             return {**dict(zip(old, outputs, strict=True)), "remove": [node, other]}
@@ -55,16 +60,16 @@ def scanOp_merge(fgraph: FunctionGraph, node: Apply) -> dict[Any, Any] | None:
 
 
 def _may_join(node: Apply, other: Apply) -> bool:
-    """Return whether two Applys repeat states under the same settings, until the last step."""
+    """Return whether two Applys are loops with the same settings."""
     a, b = node.op, other.op
     return (
         isinstance(b, Scan)
         and (a.mode, a.profile, a.allow_gc) == (b.mode, b.profile, b.allow_gc)
-        and all(op.layout.taps and not op.layout.until for op in (a, b))
+        and a.layout.until == b.layout.until
     )
 
 
-def _is_faster(fgraph: FunctionGraph, node: Apply, other: Apply, both: _Loop) -> bool:
+def _is_faster(fgraph: FunctionGraph, node: Apply, other: Apply, both: _Equal) -> bool:
     """Return whether one loop takes less time than two: they are light, or share heavy work.
 
     If the graph chooses between branches, a call may need only one of two loops.
@@ -72,7 +77,7 @@ def _is_faster(fgraph: FunctionGraph, node: Apply, other: Apply, both: _Loop) ->
     apart = sum(_Equal(_Loop.of(one)).heavy for one in (node, other))
     if apart == 0:
         return not any(getattr(op, "branches", ()) for op in fgraph.ops().values())
-    return _Equal(both).heavy < apart
+    return both.heavy < apart
 
 
 def _depends(node: Apply, other: Apply) -> bool:
@@ -123,10 +128,11 @@ class _Loop:
 
     def repeat(self, node: Apply, other: Apply) -> list[Var]:
         """Return the outputs of the loop in place of two Applys, those of the first one first."""
+        outputs = replace(self.outputs, condition=self.outputs.condition[:1])
         kept = enumerate(self.states_kept + self.results_kept)
         names = dict.fromkeys(one.op.name for one in (node, other) if one.op.name)
         op = Scan.of(
-            self.inputs, self.outputs, self.taps, {k: n for k, n in kept if n is not None},
+            self.inputs, outputs, self.taps, {k: n for k, n in kept if n is not None},
             name="&".join(names) or None, mode=node.op.mode, profile=node.op.profile,
             allow_gc=node.op.allow_gc,
         )  # fmt: skip
@@ -189,7 +195,7 @@ class _Equal:
                 loop.given.states, loop.taps, loop.states_kept, new, strict=True
             )
         ]
-        found: list[int] = []
+        found: list[int] | None = None
         while True:
             firsts: dict[Any, int] = {}
             grouped = [firsts.setdefault(key, k) for k, key in enumerate(keys)]
@@ -223,6 +229,10 @@ class _Equal:
         if isinstance(var, Constant):
             return var.cached_signature()
         return self.numbers[var], var.index
+
+    def ends_together(self) -> bool:
+        """Return whether all conditions that end the loop are equal."""
+        return len({self._number(var) for var in self.loop.outputs.condition}) <= 1
 
     def replaced(self) -> dict[Var, Var]:
         """Return the inputs of the step that others take the place of."""
