@@ -35,6 +35,7 @@ class Scan(Op):
     name: printed in graphs, profiles and messages. truncate_gradient: the number of steps, from
     the last one back, through which gradients flow; -1 for all. mode: compiles the step (default:
     the mode of the function around it). profile, allow_gc: kept for programs that read them.
+    in_place: whether the step may overwrite values of states that no later step reads.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Scan(Op):
         mode: Any = None,
         profile: Any = False,
         allow_gc: bool | None = None,
+        in_place: bool = False,
     ) -> None:
         self.inputs, self.outputs = list(inputs), list(outputs)
         self.layout = layout
@@ -55,6 +57,7 @@ class Scan(Op):
         self.mode = mode
         self.profile = profile
         self.allow_gc = allow_gc
+        self.in_place = in_place
         self._fn: Callable[..., Any] | None = None
 
     @classmethod
@@ -102,6 +105,13 @@ class Scan(Op):
         return self.of(
             inputs, outputs, taps, last, name=self.name, mode=self.mode, profile=self.profile,
             truncate_gradient=self.truncate_gradient, allow_gc=self.allow_gc,
+        )  # fmt: skip
+
+    def overwriting(self) -> Scan:
+        """Return an Op that does the same and computes new values over old ones."""
+        return type(self)(
+            self.inputs, self.outputs, self.layout, self.name, self.truncate_gradient, self.mode,
+            self.profile, self.allow_gc, in_place=True,
         )  # fmt: skip
 
     def with_all_rows(self) -> Scan:
@@ -218,7 +228,7 @@ class Scan(Op):
         return self._fn
 
     def _compiled(self, mode: Any) -> Callable[..., Any]:
-        oldest = self._oldest_values()
+        oldest = self.oldest_values() if self.in_place else {}
         in_place = {k for k in oldest if self.outputs[k] not in self.inputs}
         compiled = self._compiled_over(oldest, in_place, mode)
         misplaced = _misplaced(compiled.maker.fgraph, oldest, in_place)
@@ -226,8 +236,8 @@ class Scan(Op):
             compiled = self._compiled_over(oldest, in_place - misplaced, mode)
         return compiled
 
-    def _oldest_values(self) -> dict[int, int]:
-        """Return the inputs of the step that it may overwrite: {state: position of its input}.
+    def oldest_values(self) -> dict[int, int]:
+        """Return the inputs of the step that no later step reads: {state: position of its input}.
 
         The new value of a state that keeps no more rows than its taps reach takes the place of the
         oldest one.
@@ -244,7 +254,7 @@ class Scan(Op):
     ) -> Any:
         """Return the compiled step.
 
-        oldest: see ``_oldest_values``. in_place: the states whose new values may stay there.
+        oldest: see ``oldest_values``. in_place: the states whose new values may stay there.
         """
         overwritten = set(oldest.values())
         inputs = [
@@ -276,7 +286,8 @@ class Scan(Op):
     def _settings(self) -> tuple[Any, ...]:
         return (
             self.layout, self.name, self.truncate_gradient, self.mode, self.profile, self.allow_gc,
-            tuple(var.type for var in self.inputs), tuple(var.type for var in self.outputs),
+            self.in_place, tuple(var.type for var in self.inputs),
+            tuple(var.type for var in self.outputs),
         )  # fmt: skip
 
     def __eq__(self, other: object) -> bool:

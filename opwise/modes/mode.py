@@ -129,8 +129,7 @@ _LEGACY_TAGS = frozenset(
     local_inplace_incsubtensor1 local_inv_canon local_softmax_dnn
     local_useless_composite local_useless_tile
     local_useless_topk make_scipy_blas_destructive no_cpu_op pool_opts random
-    random_make_inplace_mrg scanOp_make_inplace scan_eqopt1 scan_eqopt2
-    scan_make_inplace scan_pushout_add scan_pushout_dot1 scanop_make_inplace
+    random_make_inplace_mrg scan_eqopt1 scan_eqopt2 scan_pushout_add scan_pushout_dot1
     scipy_blas sparse specialize_device stable unsafe
     """.split()
 )

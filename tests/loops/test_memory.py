@@ -197,6 +197,18 @@ def test_the_new_value_stays_where_the_step_wrote_it():
     assert any(n.op.destroy_map for n in loop.tag.inside.maker.fgraph.toposort())
 
 
+@pytest.mark.parametrize("name", ["inplace", "scanOp_make_inplace", "scan_make_inplace", "scan"])
+def test_nothing_is_overwritten_where_that_is_excluded(name):
+    h = T.dvector()
+    out, _ = scan(lambda a, b: [T.tanh(a) * b, a + b], outputs_info=[h, h * 2], n_steps=7)
+    f = function([h], [out[0][-1], out[1][-1]], mode=Mode("c|py", "fast_run").excluding(name))
+    (loop,) = [n for n in f.maker.fgraph.toposort() if isinstance(n.op, Scan)]
+    assert not loop.op.in_place
+    expected = function([h], out, mode=PLAIN)(V)
+    for found, rows in zip(f(V), expected, strict=True):
+        np.testing.assert_allclose(found, rows[-1], rtol=1e-14)
+
+
 # --- programs -------------------------------------------------------------------------------------
 
 

@@ -49,6 +49,18 @@ def scanOp_save_mem(fgraph: FunctionGraph, node: Apply) -> dict[Any, Any] | None
     return replaced
 
 
+@rule(
+    Scan, stage="specialize",
+    tags=("fast_run", "inplace", "scan", "scan_make_inplace", "scanop_make_inplace"),
+)  # fmt: skip
+def scanOp_make_inplace(fgraph: FunctionGraph, node: Apply) -> list[Var] | None:
+    """a loop that does not keep all values of a state -> a loop whose step overwrites the oldest"""
+    if node.op.in_place or not node.op.oldest_values():
+        return None
+    outputs: list[Var] = node.op.overwriting()(*node.inputs, return_list=True)
+    return outputs
+
+
 def _total(node: Apply, before: int) -> _Count:
     """Return how many rows an output has if all are kept, and no condition ends the loop.
 

@@ -64,6 +64,11 @@ RULES = {
         lambda v, w: [scan(lambda e, h: h * e, s, v[0])[0] for s in (v, w)],
         "",
     ),
+    "scanOp_make_inplace": (
+        lambda v: scan(lambda e, h: h * e, v, v[0])[0][-1],
+        lambda v: scan(lambda e, h: h * e, v, v[0])[0][1],
+        "scanOp_save_mem",
+    ),
     "inline_ofg_expansion": (
         lambda x, y: OpFromGraph([x, y], [x * y], inline=True)(y, x),
         lambda x, y: OpFromGraph([x, y], [x * y])(y, x),
