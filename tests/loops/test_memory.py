@@ -1,6 +1,9 @@
 """Loops that keep only the rows that are read: their results, how many they keep, bytes."""
 
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -340,3 +343,20 @@ def test_the_rewrite_has_its_legacy_name(name):
     f = function([h], out, mode=Mode("c|py", "fast_run").excluding(name))
     assert kept(f) == [(None,)] and f([1.0]).tolist() == [8]
     assert "scanOp_save_mem" in optdb["specialize"]
+
+
+def test_the_flag_excludes_rewrites_of_loops():
+    program = """
+import opwise.tensor as T
+from opwise import function
+from opwise.loops import Scan, scan
+h = T.dvector()
+f = function([h], scan(lambda a: a * 2, outputs_info=h, n_steps=3)[0][-1])
+loops = [n.op for n in f.maker.fgraph.toposort() if isinstance(n.op, Scan)]
+print([op.layout.kept for op in loops], f([1.0]))
+"""
+    for flags, expected in (("", "[(1,)] [8.]"), ("optimizer_excluding=scan", "[(None,)] [8.]")):
+        env = {**os.environ, "OPWISE_FLAGS": flags}
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        assert (done.stdout.strip(), done.stderr) == (expected, "")

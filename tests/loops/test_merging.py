@@ -50,8 +50,8 @@ def test_light_loops_over_the_same_steps_are_one(mode):
 
 def test_loops_with_a_fixed_number_of_steps():
     h = T.dvector()
-    a, _ = scan(lambda s: s * 0.5, outputs_info=h, n_steps=40)
-    (b, c), _ = scan(lambda s, t: [s + t, s], outputs_info=[h, h * 2], n_steps=40)
+    a, _ = scan(lambda s: s * 0.5, outputs_info=h[0], n_steps=40)
+    (b, c), _ = scan(lambda s, t: [s + t, s], outputs_info=[h[1], h[2]], n_steps=40)
     (loop,) = check([h], [a, b[-1], c], [V])
     assert sorted(loop.layout.kept, key=str) == [1, None, None]
 
@@ -104,6 +104,15 @@ def test_products_with_different_matrices_stay_apart():
     assert len(check([m, a, b], outputs, [M, SQUARE, SQUARE.T])) == 2
     light, _ = scan(lambda row, s: row + s, m, T.zeros((3,)))
     assert len(check([m, a], [outputs[0], light], [M, SQUARE])) == 2
+
+
+def test_work_on_arrays_stays_apart_unless_it_is_shared():
+    m, h = T.dmatrix(), T.dvector()
+    a, _ = scan(lambda row, s: row + s, m, h)
+    b, _ = scan(lambda row, s: row * s, m, h)
+    (c, d), _ = scan(lambda row, s: [row + s, (row + s).sum()], m, [h, None])
+    assert len(check([m, h], [a, b], [M, V[:3]])) == 2
+    assert len(check([m, h], [a, c, d], [M, V[:3]])) == 1
 
 
 def test_products_that_loops_share_are_computed_once():
