@@ -318,7 +318,7 @@ def _separate_outputs(fgraph: FunctionGraph, construction: Construction) -> None
 
     Otherwise a result could change with an input, with another result, or in the next call. An
     update may stay in the memory of the value that it replaces. If both the input and the output
-    allow it (borrow), the output is a view of the input.
+    allow it (borrow), they share memory.
     """
     roots = aliasing.groups(fgraph)
     position = {var: i for i, var in enumerate(fgraph.inputs)}
@@ -342,7 +342,7 @@ def _separate_outputs(fgraph: FunctionGraph, construction: Construction) -> None
             copy = isinstance(root, Constant)
         if root in taken:
             copy, borrowed = True, False
-        if not copy:
+        if not copy or (borrowed and out.owner is not None):
             taken[root] = i
             continue
         new = (view_op if borrowed else deep_copy_op)(out)

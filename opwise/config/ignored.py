@@ -31,7 +31,6 @@ _VERSIONS = (
 )
 
 # Reasons that several flags share.
-_NO_SCAN = "opwise has no scan"
 _NO_CONVOLUTION = "opwise has no convolutions"
 _NO_CYCLES = "opwise chooses in-place Applys for one fixed order, so no cycle can arise"
 _KEPT_LINES = "a variable that a rewrite creates always keeps the source lines of what it replaces"
@@ -75,11 +74,13 @@ IGNORED: tuple[tuple[Any, ...], ...] = (
      "The number of elements from which a loop uses several threads.",
      "the estimated cost of a loop decides"),
     ("scan.allow_gc", BoolParam(False),
-     "Free intermediate results during a step of a scan.", _NO_SCAN),
+     "Free intermediate results during a step of a scan.",
+     "a loop keeps its memory from step to step, and frees it at the end unless allow_gc is False"),
     ("scan.allow_output_prealloc", BoolParam(True),
-     "Compute the steps of a scan directly into its outputs.", _NO_SCAN),
+     "Compute the steps of a scan directly into its outputs.",
+     "the rewrite scanOp_make_inplace does so where it can"),
     ("scan.debug", BoolParam(False),
-     "Print what scan does.", _NO_SCAN),
+     "Print what scan does.", "an error in a step names the loop and the step"),
     # rewrites
     ("gpu.local_elemwise_fusion", BoolParam(True),
      "Fuse elementwise GPU Ops.", "tensor.local_elemwise_fusion is for both devices"),

@@ -18,10 +18,10 @@ cdef class Loop(Runner):
     # by tap: its state, and how many steps back
     cdef int *tap_state
     cdef int *tap_back
-    # by output with rows: how many there are before the first step, and how many a step adds, 1, or
-    # 0 where only the last one is kept
+    # by output with rows: how many there are before the first step, and how many of the last ones
+    # are kept, at their numbers modulo that; 0 for all
     cdef int *before
-    cdef int *step
+    cdef int64_t *kept
     cdef object perform
 
     def __cinit__(self, VM vm, layout, str name, perform):
@@ -34,8 +34,8 @@ cdef class Loop(Runner):
         self.tap_state = <int *>calloc(self.ntaps + 1, sizeof(int))
         self.tap_back = <int *>calloc(self.ntaps + 1, sizeof(int))
         self.before = <int *>calloc(self._row_outputs() + 1, sizeof(int))
-        self.step = <int *>calloc(self._row_outputs() + 1, sizeof(int))
-        if not (self.tap_state and self.tap_back and self.before and self.step):
+        self.kept = <int64_t *>calloc(self._row_outputs() + 1, sizeof(int64_t))
+        if not (self.tap_state and self.tap_back and self.before and self.kept):
             raise MemoryError()
         for i, taps in enumerate(layout.taps):
             self.before[i] = max(taps)
@@ -44,13 +44,13 @@ cdef class Loop(Runner):
                 self.tap_back[tap] = back
                 tap += 1
         for i in range(self._row_outputs()):
-            self.step[i] = i not in layout.last
+            self.kept[i] = layout.kept[i] or 0
 
     def __dealloc__(self):
         free(self.tap_state)
         free(self.tap_back)
         free(self.before)
-        free(self.step)
+        free(self.kept)
 
     cdef int run(self, VM outer, int k) except -1:
         """Run step ``k`` of the VM of the function around the loop."""
@@ -134,7 +134,7 @@ cdef class Loop(Runner):
             z.ndim = c.ndim
             for j in range(c.ndim):
                 z.shape[j] = c.shape[j]
-            z.shape[0] += self.step[i] * n
+            z.shape[0] = self._rows_left(i, self.before[i] + n)
             self._ensure(outer, s, z)
             first = z[0]
             first.shape[0] = self.before[i]
@@ -184,7 +184,12 @@ cdef class Loop(Runner):
 
     cdef inline char *_row(self, ow_slot *z, int k, int64_t t) noexcept:
         """Return where the row of step ``t`` of output ``k`` lies."""
-        return ow_at(z.data, (t + self.before[k]) * self.step[k], z.strides[0])
+        t += self.before[k]
+        return ow_at(z.data, t % self.kept[k] if self.kept[k] else t, z.strides[0])
+
+    cdef inline int64_t _rows_left(self, int k, int64_t count) noexcept:
+        """Return how many of ``count`` rows of output ``k`` are kept."""
+        return min(count, self.kept[k]) if self.kept[k] else count
 
     cdef bint _start_results(self, VM outer, ow_step *s, int64_t n) except -1:
         """Find memory for results whose first rows are there; return whether that can be done."""
@@ -197,7 +202,7 @@ cdef class Loop(Runner):
             if row.data == NULL or row.ndim + 1 != z.ndim:
                 return False
             outer._release(<int>(z - outer.slots))
-            z.shape[0] = n
+            z.shape[0] = self._rows_left(i, n)
             for j in range(row.ndim):
                 z.shape[j + 1] = row.shape[j]
             self._ensure(outer, s, z)
@@ -236,11 +241,30 @@ cdef class Loop(Runner):
         """Let the outputs end with the row of the last step."""
         cdef int i
         for i in range(self._row_outputs()):
-            s.out[i].shape[0] = self.before[i] + self.step[i] * done
+            s.out[i].shape[0] = self._rows_left(i, self.before[i] + done)
+            if self.kept[i] > 1 and self.before[i] + done > self.kept[i]:
+                _rotate(s.out[i], (self.before[i] + done) % self.kept[i])
         for i in range(self.nobjects):
             outer._own(<int>(s.out[self._row_outputs() + i] - outer.slots),
                        <object>self.vm.slots[self._object(i)].owner)
         return 0
+
+
+cdef int _rotate(ow_slot *z, int64_t first) except -1:
+    """Put the rows of a contiguous array in order, of which row ``first`` is the oldest."""
+    cdef size_t size = ow_size(z) * z.itemsize
+    cdef size_t head = size // <size_t>z.shape[0] * <size_t>first
+    cdef char *newest
+    if head == 0:
+        return 0
+    newest = <char *>malloc(head)
+    if newest == NULL:
+        raise MemoryError()
+    memcpy(newest, z.data, head)
+    memmove(z.data, z.data + head, size - head)
+    memcpy(z.data + size - head, newest, head)
+    free(newest)
+    return 0
 
 
 cdef void _become_row(ow_slot *row, const ow_slot *rows) noexcept:

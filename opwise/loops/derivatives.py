@@ -109,12 +109,14 @@ def gradients(
     undefined = next((g for g in by if is_null(g)), None)
     if undefined is not None:
         return [undefined for _ in inputs]
-    last = op.layout.last
-    if last:
+    kept = op.layout.last
+    if kept:
         op = op.with_all_rows()
         outputs = op.repeat(inputs[0], op.layout.loop_inputs(inputs[1:])).flat()
         by = [
-            set_subtensor(zeros_like(rows)[-1:], g) if k in last and not is_disconnected(g) else g
+            set_subtensor(zeros_like(rows)[-kept[k] :], g)
+            if k in kept and not is_disconnected(g)
+            else g
             for k, (g, rows) in enumerate(zip(by, outputs, strict=True))
         ]
     return _Backward(op, inputs, outputs, by).terms()
@@ -283,7 +285,7 @@ class _Backward:
         inputs, given = without_unused(inputs, given, outputs)
         loop = self.op.like(
             inputs, outputs, [(taps[v],) for v in later] + [(1,) for _ in sums], "grad_of",
-            last=range(len(later), len(later) + len(sums)),
+            last=dict.fromkeys(range(len(later), len(later) + len(sums)), 1),
         )  # fmt: skip
         done = loop.repeat(self.n_back, given)
         return {
@@ -469,10 +471,10 @@ def in_direction(op: Scan, inputs: Sequence[Var], points: Sequence[Var | None]) 
 
     points: the direction of each input, or None.
     """
-    last = op.layout.last
-    if last:
+    kept = op.layout.last
+    if kept:
         found = in_direction(op.with_all_rows(), inputs, points)
-        return [None if g is None else g[-1:] if k in last else g for k, g in enumerate(found)]
+        return [g[-kept[k] :] if g is not None and k in kept else g for k, g in enumerate(found)]
     layout, step, flows = op.layout, op.step_inputs, _Flows(op)
     given, moved = layout.loop_inputs(inputs[1:]), layout.loop_inputs(points[1:])
     n_outputs = len(flows.outputs)

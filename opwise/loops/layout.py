@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from types import MappingProxyType
 from typing import Any, Generic, TypeAlias, TypeVar
 
 #: a variable; checkers of types do not know the operators of variables of any Type
@@ -76,13 +77,29 @@ class Layout:
     results: int
     objects: int
     until: bool
-    #: the states, with the tap of one step, of which only the last row is kept
-    last: frozenset[int] = frozenset()
+    #: by output with rows, states and then results, how many of its last rows are kept; None: all.
+    #: A state keeps those that its taps reach at least
+    kept: tuple[int | None, ...]
 
     @property
     def rows_before(self) -> list[int]:
         """By state, the number of rows that it has before the first step."""
         return [max(taps) for taps in self.taps]
+
+    @property
+    def last(self) -> dict[int, int]:
+        """The outputs of which only some last rows are kept: {output: how many}."""
+        return {k: n for k, n in enumerate(self.kept) if n is not None}
+
+    @property
+    def only_last(self) -> set[int]:
+        """The states of which only the last row is kept."""
+        return {k for k in range(len(self.taps)) if self.kept[k] == 1}
+
+    @property
+    def keeps_results(self) -> bool:
+        """Whether all rows of all results are kept."""
+        return all(n is None for n in self.kept[len(self.taps) :])
 
     def step_inputs(self, variables: Sequence[T]) -> Parts[T]:
         """Return the inputs of a step by part."""
@@ -125,7 +142,7 @@ def layout_of(
     step: Parts[Any],
     taps: Sequence[Sequence[int]],
     outputs: Parts[Any],
-    last: Iterable[int] = (),
+    last: Mapping[int, int] = MappingProxyType({}),
 ) -> Layout:
     """Return the layout of a step with these inputs and outputs.
 
@@ -137,5 +154,5 @@ def layout_of(
         results=len(outputs.results),
         objects=len(step.objects),
         until=bool(outputs.condition),
-        last=frozenset(last),
+        kept=tuple(last.get(k) for k in range(len(taps) + len(outputs.results))),
     )

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from opwise.compile.function import function
-from opwise.compile.io import In
+from opwise.compile.io import In, Out
 from opwise.config import config, thread_flags
+from opwise.graph import aliasing
 from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.op import Op
 from opwise.graph.traversal import equal_computations, own_copy
 from opwise.loops import derivatives
 from opwise.loops.layout import Layout, Parts, Var, layout_of
 from opwise.loops.run import run
 from opwise.optimizers.shapefeature import inner_shapes
+from opwise.tensor.convert import ViewOp
+from opwise.tensor.elemwise import elemwise
 from opwise.tensor.shape import shape_i_op
 from opwise.tensor.type import TensorType, tensor_type
 
@@ -28,7 +35,8 @@ class Scan(Op):
     name: printed in graphs, profiles and messages. truncate_gradient: the number of steps, from
     the last one back, through which gradients flow; -1 for all. mode: compiles the step (default:
     the mode of the function around it). profile, allow_gc: kept for programs that read them. fits:
-    whether the sequences have a row for each step by construction.
+    whether the sequences have a row for each step by construction. in_place: whether the step may
+    overwrite values of states that no later step reads.
     """
 
     def __init__(
@@ -42,6 +50,7 @@ class Scan(Op):
         profile: Any = False,
         allow_gc: bool | None = None,
         fits: bool = False,
+        in_place: bool = False,
     ) -> None:
         self.inputs, self.outputs = list(inputs), list(outputs)
         self.layout = layout
@@ -51,6 +60,7 @@ class Scan(Op):
         self.profile = profile
         self.allow_gc = allow_gc
         self.fits = fits
+        self.in_place = in_place
         self._fn: Callable[..., Any] | None = None
 
     @classmethod
@@ -59,7 +69,7 @@ class Scan(Op):
         inputs: Parts[Var],
         outputs: Parts[Var],
         taps: Sequence[Sequence[int]],
-        last: Iterable[int] = (),
+        last: Mapping[int, int] = MappingProxyType({}),
         **kwargs: Any,
     ) -> Scan:
         """Return the Op that repeats a step, in variables of its own.
@@ -76,7 +86,7 @@ class Scan(Op):
         outputs: Parts[Var],
         taps: Sequence[Sequence[int]],
         what: str,
-        last: Iterable[int] = (),
+        last: Mapping[int, int] = MappingProxyType({}),
     ) -> Scan:
         """Return an Op that repeats another step, compiled in the same way.
 
@@ -92,7 +102,7 @@ class Scan(Op):
         inputs: Parts[Var],
         outputs: Parts[Var],
         taps: Sequence[Sequence[int]],
-        last: Iterable[int] = (),
+        last: Mapping[int, int] = MappingProxyType({}),
     ) -> Scan:
         """Return an Op that repeats this step in another form, under the same name."""
         return self.of(
@@ -100,8 +110,15 @@ class Scan(Op):
             truncate_gradient=self.truncate_gradient, allow_gc=self.allow_gc, fits=self.fits,
         )  # fmt: skip
 
+    def overwriting(self) -> Scan:
+        """Return an Op that does the same and computes new values over old ones."""
+        return type(self)(
+            self.inputs, self.outputs, self.layout, self.name, self.truncate_gradient, self.mode,
+            self.profile, self.allow_gc, self.fits, in_place=True,
+        )  # fmt: skip
+
     def with_all_rows(self) -> Scan:
-        """Return an Op that does the same and keeps all rows of every state."""
+        """Return an Op that does the same and keeps all rows of every output."""
         return self.variant(self.step_inputs, self.step_outputs, self.layout.taps)
 
     def repeat(self, n_steps: Var, given: Parts[Var]) -> Parts[Var]:
@@ -153,11 +170,7 @@ class Scan(Op):
         outputs = layout.loop_outputs(node.outputs)
         states: list[Any] = []
         for k, ((first,), (out,)) in enumerate(zip(shape.states, outputs.states, strict=True)):
-            count: Any = 1
-            if k not in layout.last:
-                before = layout.rows_before[k]
-                count = shape_i_op(0)(out) if layout.until else n_steps + before
-            states.append((count, *first[1:]))
+            states.append((self._count(k, n_steps, out), *first[1:]))
         varying: list[Any] = [None] * (len(self.inputs) - len(given.constants))
         rows = inner_shapes(
             self.inputs,
@@ -175,9 +188,23 @@ class Scan(Op):
             ],
             read=lambda k, d: shape_i_op(d + 1)(outputs.results[k]),
         )
-        counts = [shape_i_op(0)(out) if layout.until else n_steps for out in outputs.results]
-        results = [(n, *(row or ())) for n, row in zip(counts, rows, strict=True)]
+        results = [
+            (self._count(k, n_steps, out), *(row or ()))
+            for k, (out, row) in enumerate(zip(outputs.results, rows, strict=True), len(states))
+        ]
         return [*states, *results, *([None] * layout.objects)]
+
+    def _count(self, k: int, n_steps: Var, out: Var) -> Any:
+        """Return how many rows output ``k`` has."""
+        layout = self.layout
+        before = layout.rows_before[k] if k < len(layout.taps) else 0
+        kept = layout.kept[k]
+        if kept is not None and kept == before:
+            return kept
+        if layout.until:
+            return shape_i_op(0)(out)
+        rows = n_steps + before if before else n_steps
+        return rows if kept is None else elemwise("minimum")(rows, np.int64(kept))
 
     def do_constant_folding(self, node: Apply) -> bool:
         return False  # its step would be compiled for one call
@@ -204,14 +231,43 @@ class Scan(Op):
         return self._fn
 
     def _compiled(self, mode: Any) -> Callable[..., Any]:
-        # a state of one row may be overwritten: its old value is gone after the step anyway
-        overwritten = {self.step_inputs.states[k][0] for k in self.layout.last}
+        oldest = self.oldest_values() if self.in_place else {}
+        in_place = {k for k in oldest if self.outputs[k] not in self.inputs}
+        compiled = self._compiled_over(oldest, in_place, mode)
+        misplaced = _misplaced(compiled.maker.fgraph, oldest, in_place)
+        if misplaced:
+            compiled = self._compiled_over(oldest, in_place - misplaced, mode)
+        return compiled
+
+    def oldest_values(self) -> dict[int, int]:
+        """Return the inputs of the step that no later step reads: {state: position of its input}.
+
+        The new value of a state that keeps no more rows than its taps reach takes the place of the
+        oldest one.
+        """
+        found, position = {}, self.layout.sequences
+        for k, taps in enumerate(self.layout.taps):
+            if self.layout.kept[k] == max(taps):
+                found[k] = position + taps.index(max(taps))
+            position += len(taps)
+        return found
+
+    def _compiled_over(
+        self, oldest: Mapping[int, int], in_place: Collection[int], mode: Any
+    ) -> Any:
+        """Return the compiled step.
+
+        oldest: see ``oldest_values``. in_place: the states whose new values may stay there.
+        """
+        overwritten = set(oldest.values())
         inputs = [
-            In(var, mutable=True, borrow=True) if var in overwritten else var for var in self.inputs
+            In(var, mutable=True, borrow=True) if i in overwritten else var
+            for i, var in enumerate(self.inputs)
         ]
+        outputs = [Out(var, borrow=k in in_place) for k, var in enumerate(self.outputs)]
         with thread_flags(compute_test_value="off", warn_float64="ignore"):
             compiled = function(
-                inputs, self.outputs, mode=self.mode or mode, name=str(self), profile=False,
+                inputs, outputs, mode=self.mode or mode, name=str(self), profile=False,
                 on_unused_input="ignore",
             )  # fmt: skip
         compiled.trust_input = True
@@ -233,7 +289,7 @@ class Scan(Op):
     def _settings(self) -> tuple[Any, ...]:
         return (
             self.layout, self.name, self.truncate_gradient, self.mode, self.profile, self.allow_gc,
-            self.fits, tuple(var.type for var in self.inputs),
+            self.fits, self.in_place, tuple(var.type for var in self.inputs),
             tuple(var.type for var in self.outputs),
         )  # fmt: skip
 
@@ -264,6 +320,38 @@ class Scan(Op):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_fn": None}  # compiled again where it is loaded
+
+
+def _misplaced(
+    fgraph: FunctionGraph, oldest: Mapping[int, int], in_place: Collection[int]
+) -> set[int]:
+    """Return the states of which a compiled step leaves the new value where it would be lost.
+
+    That is in the row of another state, or moved within its own: rows are written one by one.
+    """
+    if not in_place:
+        return set()
+    rows = {fgraph.inputs[i]: k for k, i in oldest.items()}
+    roots = aliasing.groups(fgraph)
+    found = set()
+    for k in in_place:
+        var = fgraph.outputs[k]
+        if roots[var] in rows and rows.get(_whole_memory(var)) != k:
+            found.add(k)
+    return found
+
+
+def _whole_memory(var: Var) -> Var:
+    """Return the variable whose memory, all of it and as it is, another one has."""
+    while var.owner is not None:
+        op = var.owner.op
+        if isinstance(op, ViewOp):
+            var = var.owner.inputs[0]
+        elif var.index in op.destroy_map:
+            var = var.owner.inputs[op.destroy_map[var.index][0]]
+        else:
+            break
+    return var
 
 
 def _rows_of(row: Any) -> TensorType:

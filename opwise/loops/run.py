@@ -28,9 +28,12 @@ def run(
     steps.
     """
     check(layout, n_steps, inputs, name)
+    # an output of which only the last rows are kept has them at their numbers modulo how many
     states = [
-        _one_row(first, n_steps) if k in layout.last else _first_rows(first, before, n_steps)
-        for k, ((first,), before) in enumerate(zip(inputs.states, layout.rows_before, strict=True))
+        _first_rows(first, _fewest(before + n_steps, kept))
+        for (first,), before, kept in zip(
+            inputs.states, layout.rows_before, layout.kept, strict=False
+        )
     ]
     # (rows, which one the first step reads); the loop itself does as little as possible
     reads = [(sequence, 0) for sequence in inputs.sequences]
@@ -47,7 +50,7 @@ def run(
     constants = inputs.constants
     done = 0
     while done < n_steps:
-        given = [rows[done + first, ...] for rows, first in reads]
+        given = [rows[(done + first) % len(rows), ...] for rows, first in reads]
         try:
             out = step(*given, *objects, *constants)
         except BaseException as error:
@@ -55,7 +58,8 @@ def run(
             raise
         if done == 0:
             for k, value in enumerate(out[n_states:n_rows]):
-                rows = np.empty((n_steps, *value.shape), value.dtype)
+                count = _fewest(n_steps, layout.kept[n_states + k])
+                rows = np.empty((count, *value.shape), value.dtype)
                 writes.append((rows, 0, value.shape, f"output {k}"))
         for (rows, first, shape, what), value in zip(writes, out, strict=False):
             if value.shape != shape:
@@ -63,7 +67,7 @@ def run(
                     f"step {done} of {name} computes a value of shape {value.shape} for {what}, "
                     f"which has shape {shape} before it: all steps must give the same shape"
                 )
-            rows[done + first] = value
+            rows[(done + first) % len(rows)] = value
         objects = out[n_rows:n_outputs]
         done += 1
         if layout.until and out[n_outputs]:
@@ -72,13 +76,7 @@ def run(
         shapes = _shapes_of_results(layout, step, inputs, ranks)
         for shape, (dtype, _) in zip(shapes, ranks, strict=True):
             writes.append((np.empty((0, *shape), dtype), 0, shape, ""))
-    return [
-        *(
-            rows[: 1 if k in layout.last else first + done]
-            for k, (rows, first, _, _) in enumerate(writes)
-        ),
-        *objects,
-    ]
+    return [*(_in_order(rows, first + done) for rows, first, _, _ in writes), *objects]
 
 
 def check(layout: Layout, n_steps: int, inputs: Parts[Any], name: str) -> None:
@@ -99,19 +97,23 @@ def check(layout: Layout, n_steps: int, inputs: Parts[Any], name: str) -> None:
             )
 
 
-def _first_rows(first: np.ndarray, before: int, n_steps: int) -> np.ndarray:
+def _fewest(count: int, kept: int | None) -> int:
+    """Return how many of ``count`` rows are kept."""
+    return count if kept is None else min(count, kept)
+
+
+def _first_rows(first: np.ndarray, count: int) -> np.ndarray:
     """Return the rows of a state, of which only those before the first step are set."""
-    rows = np.empty((before + n_steps, *first.shape[1:]), first.dtype)
-    rows[:before] = first[:before]
+    rows = np.empty((count, *first.shape[1:]), first.dtype)
+    rows[: len(first)] = first
     return rows
 
 
-def _one_row(first: np.ndarray, n_steps: int) -> np.ndarray:
-    """Return the rows of a state that are all the same memory, of which the last value stays."""
-    row = np.array(first)
-    return np.lib.stride_tricks.as_strided(
-        row, (1 + n_steps, *row.shape[1:]), (0, *row.strides[1:])
-    )
+def _in_order(rows: np.ndarray, written: int) -> np.ndarray:
+    """Return the rows that are left of those written, the oldest one first."""
+    if written <= len(rows):
+        return rows[:written]
+    return np.roll(rows, -(written % len(rows)), axis=0)
 
 
 def _shapes_of_results(

@@ -129,11 +129,8 @@ _LEGACY_TAGS = frozenset(
     local_inplace_incsubtensor1 local_inv_canon local_softmax_dnn
     local_useless_composite local_useless_tile
     local_useless_topk make_scipy_blas_destructive no_cpu_op pool_opts random
-    random_make_inplace_mrg remove_constants_and_unused_inputs_scan scan scanOp_make_inplace
-    scanOp_merge scanOp_merge_inouts scanOp_remove_constants_and_unused_inputs1
-    scanOp_remove_constants_and_unused_inputs3 scanOp_save_mem scan_eqopt1 scan_eqopt2
-    scan_make_inplace scan_merge_inouts scan_pushout_add scan_pushout_dot1 scanop_make_inplace
-    scanop_remove_constants_and_unused_inputs2 scipy_blas sparse specialize_device stable unsafe
+    random_make_inplace_mrg scan_eqopt1 scan_eqopt2 scan_pushout_add
+    scipy_blas sparse specialize_device stable unsafe
     """.split()
 )
 

@@ -84,7 +84,7 @@ class _Loop:
     def sums(self) -> dict[int, list[Var]]:
         """What states of which only the last value is kept add up in each step: by state."""
         found = {}
-        for k in sorted(self.layout.last):
+        for k in sorted(self.layout.only_last):
             (total,), (new,) = self.step.states[k], self.computed.states[k]
             terms = _terms(new, total)
             others = [var for var in self.op.outputs if var is not new]
@@ -164,7 +164,7 @@ class _Loop:
         step = replace(self.step, states=[self.step.states[k] for k in states])
         given = replace(self.given, states=[self.given.states[k] for k in states])
         step, given = without_unused(step, given, computed)
-        last = [i for i, k in enumerate(states) if k in layout.last]
+        last = {i: layout.last[k] for i, k in enumerate(states) if k in layout.last}
         if computed.flat():
             new = self.op.variant(step, computed, [layout.taps[k] for k in states], last)
             done = new.repeat(self.node.inputs[0], given)
@@ -207,7 +207,7 @@ class _Loop:
 @rule(Scan, stage="canonicalize", tags=_TAGS)
 def scan_push_out_results(fgraph: FunctionGraph, node: Apply) -> list[Var | None] | None:
     """loop of dot(h_t, w) -> dot(rows of h, w); a loop whose steps are independent -> its step"""
-    if not node.op.layout.results:
+    if not node.op.layout.results or not node.op.layout.keeps_results:
         return None
     loop = _Loop(node)
     wanted = loop.computed.results
@@ -252,7 +252,7 @@ def _products(loop: _Loop) -> set[Var]:
 @rule(Scan, stage="canonicalize", tags=_TAGS)
 def scan_push_out_sums(fgraph: FunctionGraph, node: Apply) -> list[Var | None] | None:
     """loop of s_t = s_t-1 + outer(x_t, g_t) -> s + dot(rows of x transposed, rows of g)"""
-    if not node.op.layout.last:
+    if not node.op.layout.only_last or not node.op.layout.keeps_results:
         return None
     loop = _Loop(node)
     sums = {k: _of_all_steps(loop, terms) for k, terms in loop.sums.items()}

@@ -62,8 +62,15 @@ def _has_same_states(node: Apply, other: Apply) -> bool:
     if any(a is not b for a, b in zip(node.inputs, other.inputs, strict=True)):
         return False
     a, b = node.op, other.op
+    n_states = len(a.layout.taps)
     return bool(
-        replace(a.layout, results=0) == replace(b.layout, results=0)
+        a.layout.keeps_results
+        and b.layout.keeps_results
+        and all(
+            getattr(a.layout, name) == getattr(b.layout, name)
+            for name in ("sequences", "taps", "objects", "until")
+        )
+        and a.layout.kept[:n_states] == b.layout.kept[:n_states]
         and (a.mode, a.truncate_gradient) == (b.mode, b.truncate_gradient)
         and equal_computations(
             replace(a.step_outputs, results=[]).flat(),

@@ -1,47 +1,49 @@
-"""A loop computes only what is read."""
+"""A loop computes only what is read, from what is not known before."""
 
 from __future__ import annotations
 
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.traversal import ancestors
-from opwise.loops.derivatives import without_unused
-from opwise.loops.layout import Parts, Var
+from opwise.graph.variable import Constant
+from opwise.loops.layout import Var
 from opwise.loops.op import Scan
+from opwise.loops.rules.selection import with_outputs
 from opwise.optimizers.rule import rule
 
+#: with the names that Theano has for its one rewrite where it runs again
+_TAGS = (
+    "fast_run", "scan", "remove_constants_and_unused_inputs_scan",
+    "scanOp_remove_constants_and_unused_inputs0", "scanOp_remove_constants_and_unused_inputs1",
+    "scanop_remove_constants_and_unused_inputs2", "scanOp_remove_constants_and_unused_inputs3",
+)  # fmt: skip
 
-@rule(Scan, stage="canonicalize")
+
+@rule(Scan, stage="canonicalize", tags=_TAGS)
 def scan_remove_unused(fgraph: FunctionGraph, node: Apply) -> list[Var | None] | None:
     """loop -> a loop without the outputs that nothing reads, and without what only they need"""
-    op, layout = node.op, node.op.layout
     read = {k for k, out in enumerate(node.outputs) if fgraph.clients(out)}
-    needed = _needed(op, read)
+    needed = _needed(node.op, read)
     if not read or len(needed) == len(node.outputs):
         return None
-    n_states, n_rows = len(layout.taps), len(layout.taps) + layout.results
-    states = [k for k in range(n_states) if k in needed]
-    results = [k for k in range(n_states, n_rows) if k in needed]
-    objects = [k for k in range(n_rows, len(node.outputs)) if k in needed]
-
-    def kept(parts: Parts[Var]) -> Parts[Var]:
-        return Parts(
-            sequences=parts.sequences,
-            states=[parts.states[k] for k in states],
-            results=[parts.results[k - n_states] for k in results] if parts.results else [],
-            objects=[parts.objects[k - n_rows] for k in objects],
-            constants=parts.constants,
-            condition=parts.condition,
-        )
-
-    outputs = kept(op.step_outputs)
-    given = layout.loop_inputs(node.inputs[1:])
-    inputs, given = without_unused(kept(op.step_inputs), kept(given), outputs)
-    last = [i for i, k in enumerate(states) if k in layout.last]
-    new = op.variant(inputs, outputs, [layout.taps[k] for k in states], last)
-    found = dict(zip([*states, *results, *objects], new.repeat(node.inputs[0], given).flat(),
-                     strict=True))  # fmt: skip
+    found = with_outputs(node, needed)
     return [found.get(k) for k in range(len(node.outputs))]
+
+
+@rule(Scan, stage="canonicalize", tags=_TAGS)
+def scan_constants_inside(fgraph: FunctionGraph, node: Apply) -> list[Var] | None:
+    """loop(constant) -> a loop whose step has the constant itself, and is simplified with it"""
+    layout = node.op.layout
+    own = node.op.step_inputs.constants
+    given = layout.loop_inputs(node.inputs[1:]).constants
+    known = {
+        var: value
+        for var, value in zip(own, given, strict=True)
+        if isinstance(value, Constant) and value.type == var.type
+    }
+    if not known:
+        return None
+    return list(with_outputs(node, range(len(node.outputs)), known).values())
 
 
 def _needed(op: Scan, read: set[int]) -> set[int]:

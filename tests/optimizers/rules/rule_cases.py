@@ -72,6 +72,31 @@ RULES = {
         lambda x: [scan(lambda row, h, f=f: f(row * h), x, x[0])[0] for f in (T.tanh, T.exp)],
         "merge1",
     ),
+    "scanOp_save_mem": (
+        lambda v: scan(lambda e, h: h * e, v, v[0])[0][-1],
+        lambda v: scan(lambda e, h: h * e, v, v[0])[0][1],
+        "",
+    ),
+    "scan_constants_inside": (
+        lambda v: scan(lambda e, h, c: h * e * c, v, v[0], T.constant(2.0) * 3)[0],
+        lambda v: scan(lambda e, h, c: h * e * c, v, v[0], v[1])[0],
+        "",
+    ),
+    "scanOp_merge_inouts": (
+        lambda v: scan(lambda e, a, b: [a * e, b * e], v, [v[0], v[0]])[0],
+        lambda v: scan(lambda e, a, b: [a * e, b + e], v, [v[0], v[0]])[0],
+        "",
+    ),
+    "scanOp_merge": (
+        lambda v, w: [scan(lambda e, h: h * e, v, o)[0] for o in (v[0], w[0])],
+        lambda v, w: [scan(lambda e, h: h * e, s, v[0])[0] for s in (v, w)],
+        "",
+    ),
+    "scanOp_make_inplace": (
+        lambda v: scan(lambda e, h: h * e, v, v[0])[0][-1],
+        lambda v: scan(lambda e, h: h * e, v, v[0])[0][1],
+        "scanOp_save_mem",
+    ),
     "inline_ofg_expansion": (
         lambda x, y: OpFromGraph([x, y], [x * y], inline=True)(y, x),
         lambda x, y: OpFromGraph([x, y], [x * y])(y, x),
