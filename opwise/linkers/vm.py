@@ -19,6 +19,7 @@ from opwise.linkers.program import Program
 from opwise.linkers.storage import Storage
 from opwise.linkers.userops.python import PythonCode, python_code
 from opwise.profiling.histogram import bucket
+from opwise.tensor.ifelse import copied
 
 AnyVM = opwise_c.VM | PythonVM
 
@@ -94,6 +95,30 @@ class PerformThunk(ObjectsThunk):
 
     def run(self, values: list[Any]) -> None:
         self.perform(self.node, values, self.outputs)
+
+
+class ChoiceThunk(ObjectsThunk):
+    """Hands over the values of the branch that is taken.
+
+    handed_over: see ``program.handed_over``.
+    """
+
+    def __init__(
+        self,
+        node: Apply,
+        inputs: Sequence[Storage],
+        outputs: Sequence[Storage],
+        handed_over: Sequence[bool],
+    ) -> None:
+        super().__init__(node, inputs, outputs)
+        self.handed_over = handed_over
+
+    def run(self, values: list[Any]) -> None:
+        op = self.node.op
+        branch = op.branches[0 if values[0] else 1]
+        for k, (storage, i) in enumerate(zip(self.outputs, branch, strict=True)):
+            is_shared = self.handed_over[i] or i in op.view_map.get(k, ())
+            storage[0] = values[i] if is_shared else copied(values[i])
 
 
 class ObjectThunk(ObjectsThunk):
@@ -222,10 +247,45 @@ class PlainVM(PythonVM):
 
     def _run_steps(self, run: Callable[[int, Thunk], None]) -> None:
         """Run all thunks by ``run``."""
+        if self.program.choices:
+            self._run_needed(run)
+            return
         for k in range(len(self.thunks)):
             if k == self.program.commit:
                 self._save()
             self._run_step(k, run)
+
+    def _run_needed(self, run: Callable[[int, Thunk], None]) -> None:
+        """Run the thunks that are needed by ``run``.
+
+        An alternative holds until a decision rules it out.
+        """
+        program, choices, holds = self.program, iter(self.program.choices), -1
+        choice = next(choices, None)
+        for k in range(len(self.thunks)):
+            if k == program.commit:
+                self._save()
+            while choice is not None and choice.at <= k:
+                true, false = choice.branches
+                condition = self.storages[choice.condition][0]
+                if not choice.guard & holds:
+                    holds &= ~(true | false)
+                elif condition is not None:  # without a value the step that reads it fails
+                    holds &= ~(false if condition else true)
+                choice = next(choices, None)
+            if program.guards[k] & holds:
+                self._run_step(k, run)
+            else:
+                self._skip(k)
+
+    def _skip(self, k: int) -> None:
+        for slot in self.program.steps[k].outputs:
+            self.storages[slot][0] = None
+        if self.timed:
+            self._now[k] = 0
+        if self.allow_gc:
+            for storage in self._dies[k]:
+                storage[0] = None
 
     def _run_step(self, k: int, run: Callable[[int, Thunk], None]) -> None:
         try:
