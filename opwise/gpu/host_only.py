@@ -11,6 +11,7 @@ from opwise.tensor.breakpoint import PdbBreakpoint
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.deprecated import Default, Mean, Tile
 from opwise.tensor.extra_ops import Bartlett, Unique
+from opwise.tensor.ifelse import IfElse
 from opwise.tensor.io import LoadFromDisk
 from opwise.tensor.linalg.eigen import (
     Eig,
@@ -56,6 +57,7 @@ HOST_ONLY: dict[type[Op], str] = {
         (Append, Count, Extend, GetItem, Index, Insert, Length, MakeList, Remove, Reverse),
         "a list is not an array",
     ),
+    IfElse: "the host chooses the branch, and must know the condition",
     PdbBreakpoint: "a debugger runs on the host",
     Default: "only old programs make it",
     Mean: "only old programs make it; theano.tensor.mean runs on the device",

@@ -99,64 +99,110 @@ def conditions_first(
     does not exist if each of two Applys is needed for the condition of the other, in different
     branches of a third choice; then one of them comes before its condition.
     """
-    position = {node: k for k, node in enumerate(order)}
-    waits = {
-        node: {
-            *(var.owner for var in node.inputs if var.owner is not None),
-            *orderings.get(node, ()),
+    return _Arrangement(order, guards, orderings).arrange()
+
+
+class _Arrangement:
+    """Arranges Applys one by one: of those that can come next, the first in the former order."""
+
+    def __init__(
+        self, order: Sequence[Apply], guards: Guards, orderings: Mapping[Apply, Iterable[Apply]]
+    ) -> None:
+        self.order, self.guards = order, guards
+        self.position = {node: k for k, node in enumerate(order)}
+        #: the Applys that must still come before each Apply
+        self.waits = {
+            node: {var.owner for var in node.inputs if var.owner is not None}.union(
+                orderings.get(node, ())
+            )
+            for node in order
         }
-        for node in order
-    }
-    readers: dict[Apply, list[Apply]] = {node: [] for node in order}
-    for node, earlier in waits.items():
-        for other in earlier:
-            readers[other].append(node)
-    arranged: list[Apply] = []
-    done: set[Apply | None] = {None}
-    undecided = dict(enumerate(guards.choosing))
-    decided = ALWAYS
-    free: list[int] = []
-    held: list[Apply] = []
+        self.readers: dict[Apply, list[Apply]] = {node: [] for node in order}
+        for node, earlier in self.waits.items():
+            for other in earlier:
+                self.readers[other].append(node)
+        self.undecided = set(range(len(guards.choosing)))
+        #: the alternatives of decisions that can be made
+        self.decided = ALWAYS
+        #: positions of the Applys that can come next, and Applys that wait for decisions only
+        self.free: list[int] = []
+        self.held: list[Apply] = []
+        self.done: set[Apply | None] = {None}
 
-    def place(node: Apply) -> None:
-        if guards.of[node] & ~decided:
-            held.append(node)
+    def arrange(self) -> list[Apply]:
+        conditions = {node.inputs[0].owner for node in self.guards.choosing}
+        arranged = []
+        self._decide()
+        for node in self.order:
+            if not self.waits[node]:
+                self._ready(node)
+        while self.free or self.held:
+            node = self.order[heapq.heappop(self.free)] if self.free else self._least_early()
+            arranged.append(node)
+            self.done.add(node)
+            if node in conditions:
+                self._decide()
+            for reader in self.readers[node]:
+                self.waits[reader].discard(node)
+                if not self.waits[reader]:
+                    self._ready(reader)
+        return arranged
+
+    def _unmet(self, node: Apply) -> int:
+        """Return the alternatives of decisions that an Apply waits for."""
+        return self.guards.of[node] & ~self.decided
+
+    def _undecided_for(self, node: Apply) -> set[Apply]:
+        """Return the choosing Applys of the decisions that an Apply waits for."""
+        found = set(self.guards.choosers(self._unmet(node)))
+        pending = list(found)
+        while pending:
+            more = set(self.guards.choosers(self._unmet(pending.pop()))) - found
+            found |= more
+            pending += more
+        return found
+
+    def _ready(self, node: Apply) -> None:
+        if self._unmet(node):
+            self.held.append(node)
         else:
-            heapq.heappush(free, position[node])
+            heapq.heappush(self.free, self.position[node])
 
-    def decide() -> None:
-        nonlocal decided, held
-        before = None
-        while before != decided:
-            before = decided
-            for number, node in list(undecided.items()):
-                if node.inputs[0].owner in done and not guards.of[node] & ~decided:
-                    decided |= both(number)
-                    del undecided[number]
-        waiting, held = held, []
+    def _decide(self) -> None:
+        """Make the decisions whose conditions are known."""
+        before = 0
+        while before != self.decided:
+            before = self.decided
+            for number in sorted(self.undecided):
+                node = self.guards.choosing[number]
+                if node.inputs[0].owner in self.done and not self._unmet(node):
+                    self.decided |= both(number)
+                    self.undecided.discard(number)
+        waiting, self.held = self.held, []
         for node in waiting:
-            place(node)
+            self._ready(node)
 
-    conditions = {node.inputs[0].owner for node in guards.choosing}
-    decide()
-    for node in order:
-        if not waits[node]:
-            place(node)
-    while free or held:
-        if free:
-            node = order[heapq.heappop(free)]
-        else:
-            node = min(held, key=lambda n: ((guards.of[n] & ~decided).bit_count(), position[n]))
-            held.remove(node)
-        arranged.append(node)
-        done.add(node)
-        if node in conditions:
-            decide()
-        for reader in readers[node]:
-            waits[reader].discard(node)
-            if not waits[reader]:
-                place(reader)
-    return arranged
+    def _least_early(self) -> Apply:
+        """Take an Apply before a decision that waits for it, or for others that wait in a circle.
+
+        Of the Applys that wait for the fewest others, all wait for each other.
+        """
+        node = min(self.held, key=lambda node: (self._number_awaited(node), self.position[node]))
+        self.held.remove(node)
+        return node
+
+    def _number_awaited(self, node: Apply) -> int:
+        """Return how many Applys must come before an Apply and the decisions in its guard."""
+        pending, seen = [node], {node}
+        while pending:
+            current = pending.pop()
+            conditions = {node.inputs[0].owner for node in self._undecided_for(current)}
+            awaited = conditions.union(self.waits[current])
+            for other in awaited - self.done - seen:
+                assert other is not None
+                seen.add(other)
+                pending.append(other)
+        return len(seen)
 
 
 def decisions(order: Sequence[Apply], outputs: Iterable[Variable]) -> tuple[Guards, dict[int, int]]:

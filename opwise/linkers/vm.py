@@ -15,7 +15,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.type import Type
 from opwise.linkers import opwise_c
 from opwise.linkers.opwise_c import PythonVM
-from opwise.linkers.program import Program
+from opwise.linkers.program import Choice, Program
 from opwise.linkers.storage import Storage
 from opwise.linkers.userops.python import PythonCode, python_code
 from opwise.profiling.histogram import bucket
@@ -155,6 +155,36 @@ class CThunk(Thunk):
         self.cthunk()
 
 
+class Needed:
+    """Says which steps one call of a program needs; asked before each step, in order.
+
+    An alternative of a guard holds until a decision rules it out.
+    """
+
+    def __init__(self, program: Program, storages: Sequence[Storage]) -> None:
+        self.guards = program.guards
+        self.storages = storages
+        self._holds = -1
+        self._choices = iter(program.choices)
+        self._choice = next(self._choices, None)
+
+    def __call__(self, k: int) -> bool:
+        """Make the decisions that are due before step ``k``; return whether it is needed."""
+        while self._choice is not None and self._choice.at <= k:
+            self._decide(self._choice)
+            self._choice = next(self._choices, None)
+        return not self.guards or bool(self.guards[k] & self._holds)
+
+    def _decide(self, choice: Choice) -> None:
+        """Rule out the branch that is not taken, and both if nobody needs the result."""
+        true, false = choice.branches
+        condition = self.storages[choice.condition][0]
+        if not choice.guard & self._holds:
+            self._holds &= ~(true | false)
+        elif condition is not None:  # without a value the step that reads it fails
+            self._holds &= ~(false if condition else true)
+
+
 class PlainVM(PythonVM):
     """Runs a Program thunk by thunk.
 
@@ -247,38 +277,17 @@ class PlainVM(PythonVM):
 
     def _run_steps(self, run: Callable[[int, Thunk], None]) -> None:
         """Run all thunks by ``run``."""
-        if self.program.choices:
-            self._run_needed(run)
-            return
+        needed = Needed(self.program, self.storages)
         for k in range(len(self.thunks)):
             if k == self.program.commit:
                 self._save()
-            self._run_step(k, run)
-
-    def _run_needed(self, run: Callable[[int, Thunk], None]) -> None:
-        """Run the thunks that are needed by ``run``.
-
-        An alternative holds until a decision rules it out.
-        """
-        program, choices, holds = self.program, iter(self.program.choices), -1
-        choice = next(choices, None)
-        for k in range(len(self.thunks)):
-            if k == program.commit:
-                self._save()
-            while choice is not None and choice.at <= k:
-                true, false = choice.branches
-                condition = self.storages[choice.condition][0]
-                if not choice.guard & holds:
-                    holds &= ~(true | false)
-                elif condition is not None:  # without a value the step that reads it fails
-                    holds &= ~(false if condition else true)
-                choice = next(choices, None)
-            if program.guards[k] & holds:
+            if needed(k):
                 self._run_step(k, run)
             else:
                 self._skip(k)
 
     def _skip(self, k: int) -> None:
+        """Leave the outputs of a step without values."""
         for slot in self.program.steps[k].outputs:
             self.storages[slot][0] = None
         if self.timed:
