@@ -79,14 +79,15 @@ def _simplified(guard: int, found: Mapping[Apply, int], choosing: Sequence[Apply
 
     If an Apply is needed whenever a choosing one is, the choice does not matter.
     """
-    if guard & ALWAYS:
-        return ALWAYS
-    for number in _numbers(guard):
-        chooser = found[choosing[number]]
-        if guard & both(number) == both(number):
-            guard |= chooser
-        if chooser & ~guard == 0:
-            guard &= ~both(number)
+    before = 0
+    while guard != before and not guard & ALWAYS:
+        before = guard
+        for number in _numbers(before):
+            chooser = found[choosing[number]]
+            if guard & both(number) == both(number):
+                guard |= chooser
+            if chooser & ~guard == 0:
+                guard &= ~both(number)
     return ALWAYS if guard & ALWAYS else guard
 
 
