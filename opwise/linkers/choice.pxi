@@ -38,7 +38,7 @@ cdef class Chooser(Runner):
         cdef ow_slot *c
         cdef ow_slot *z
         if s.in_[0].data == NULL:
-            raise ValueError("expected an ndarray, not None: the condition has no value")
+            raise ValueError("expected an ndarray, not None")
         first = 0 if ow_is_true(s.in_[0]) else self.n
         for j in range(self.n):
             c, z = s.in_[self.inputs[first + j]], s.out[j]

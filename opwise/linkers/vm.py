@@ -115,10 +115,17 @@ class ChoiceThunk(ObjectsThunk):
 
     def run(self, values: list[Any]) -> None:
         op = self.node.op
+        self._check(0, values)
         branch = op.branches[0 if values[0] else 1]
         for k, (storage, i) in enumerate(zip(self.outputs, branch, strict=True)):
+            self._check(i, values)
             is_shared = self.handed_over[i] or i in op.view_map.get(k, ())
             storage[0] = values[i] if is_shared else copied(values[i])
+
+    def _check(self, i: int, values: list[Any]) -> None:
+        """Raise ValueError if an input that is needed is None in place of a tensor."""
+        if values[i] is None and hasattr(self.node.inputs[i].type, "numpy_dtype"):
+            raise ValueError("expected an ndarray, not None")
 
 
 class ObjectThunk(ObjectsThunk):
