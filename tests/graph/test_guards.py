@@ -48,7 +48,7 @@ def guards_of(inputs, outputs):
 def test_a_graph_without_choices_is_always_needed():
     x, y = letters("xy")
     a = work(x)
-    order, guards = guards_of([x, y], [work(a, y)])
+    _, guards = guards_of([x, y], [work(a, y)])
     assert guards.choosing == () and set(guards.of.values()) == {ALWAYS}
 
 

@@ -7,8 +7,8 @@ import pytest
 
 import opwise
 import opwise.tensor as T
-from opwise.compile.function import function
 from opwise.compile.fromgraph import OpFromGraph
+from opwise.compile.function import function
 from opwise.compile.shared import shared
 from opwise.compile.streams import RandomStreams
 from opwise.config import change_flags
