@@ -93,9 +93,7 @@ class IfElse(Op):
             found.append(list(one))
             differing += [(k, d) for d, n in enumerate(one) if n is not two[d]]
         if differing:
-            lengths = [
-                cast(shape[k][d], "int64") for shape in (then, other) for k, d in differing
-            ]
+            lengths = [cast(shape[k][d], "int64") for shape in (then, other) for k, d in differing]
             name = "shape" if self.name is None else f"shape_{self.name}"
             chosen = IfElse(len(differing), name=name)(node.inputs[0], *lengths, return_list=True)
             for (k, d), n in zip(differing, chosen, strict=True):
@@ -139,9 +137,7 @@ class IfElse(Op):
                 chosen = op(condition, *pair[0], *pair[1], return_list=True)
                 for k, term in zip(known, chosen, strict=True):
                     found[k] = term
-            terms += [
-                disconnected_type.make_variable() if is_disconnected(g) else g for g in found
-            ]
+            terms += [disconnected_type.make_variable() if is_disconnected(g) else g for g in found]
         return terms
 
     def R_op(self, inputs: Sequence[Var], eval_points: Sequence[Var]) -> list[Var]:
@@ -156,9 +152,7 @@ class IfElse(Op):
                 )
         if moving:
             then, other = zip(*moving.values(), strict=True)
-            chosen = IfElse(len(moving), name=self.name)(
-                inputs[0], *then, *other, return_list=True
-            )
+            chosen = IfElse(len(moving), name=self.name)(inputs[0], *then, *other, return_list=True)
             for k, term in zip(moving, chosen, strict=True):
                 found[k] = term
         return found

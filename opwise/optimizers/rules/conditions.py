@@ -57,9 +57,7 @@ def _with_outputs(node: Apply, kept: list[int]) -> dict[Any, Any]:
     """Return {output: the output of an Apply that has these outputs only}."""
     then, other = node.op.values(node.inputs)
     op = IfElse(len(kept), node.op.as_view, node.op.gpu, node.op.name)
-    made: Apply = op.make_node(
-        node.inputs[0], *(then[k] for k in kept), *(other[k] for k in kept)
-    )
+    made: Apply = op.make_node(node.inputs[0], *(then[k] for k in kept), *(other[k] for k in kept))
     return {node.outputs[k]: out for k, out in zip(kept, made.outputs, strict=True)}
 
 
