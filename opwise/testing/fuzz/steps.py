@@ -623,6 +623,7 @@ def made(g: Grower) -> object:
             f"T.alloc(1.5, {shape})",
             f"{x}.shape.max()",
             f"T.unbroadcast({x}, 0)",
+            f"T.specify_shape({x}, {g.shape(x)})",
         ]
     if n == 2:
         forms += [f"T.identity_like({x})", f"T.tril({x}, {g.between(-1, 1)})",
@@ -632,7 +633,7 @@ def made(g: Grower) -> object:
             f"T.addbroadcast({x}, 0)",
             f"T.patternbroadcast({x}, {(True,) + (False,) * (n - 1)})",
         ]
-    forms += [f"T.specify_shape({x}, {g.shape(x)})", f"T.squeeze({x})", f"T.shape_padleft({x})",
+    forms += [f"T.squeeze({x})", f"T.shape_padleft({x})",
               f"theano.gradient.disconnected_grad({x})", f"T.tensor_copy({x})"]  # fmt: skip
     return g.add(g.choice(forms), arithmetic=False)
 
