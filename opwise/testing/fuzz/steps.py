@@ -237,8 +237,14 @@ def chosen(g: Grower) -> object:
     b = g.choice(alike)
     other = g.choice([b, f"{b} * {b}", f"ifelse({condition}, {b}, {a})",
                       f"ifelse(T.eq({a}.size, 2), {a} + {b}, {b})"])  # fmt: skip
-    form = g.choice(["ifelse({c}, {a}, {b})", "ifelse({c}, {a} * {a}, {b})",
-                     "ifelse({c}, [{a}, {x}], [{b}, {x}])[0]", "ifelse({c}, {b}, {a} * {a})"])
+    form = g.choice(
+        [
+            "ifelse({c}, {a}, {b})",
+            "ifelse({c}, {a} * {a}, {b})",
+            "ifelse({c}, [{a}, {x}], [{b}, {x}])[0]",
+            "ifelse({c}, {b}, {a} * {a})",
+        ]
+    )
     if g.kind(a) == "b" and ("*" in form or other != b):
         raise Rejected  # sums and products of bools have other dtypes
     return g.add(form.format(c=condition, a=a, b=other, x=b), arithmetic=False)
