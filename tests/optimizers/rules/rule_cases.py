@@ -46,25 +46,34 @@ RULES = {
         "",
     ),
     "local_useless_ifelse": (
-        lambda x, y: ifelse(1, x, y), lambda x, y: ifelse(x[0, 0], x, y), "",
+        lambda x, y: ifelse(1, x, y),
+        lambda x, y: ifelse(x[0, 0], x, y),
+        "",
     ),
     "ifelse_remove_unused": (
-        lambda x, y: ifelse(x[0, 0], [x, y], [y, x])[0], lambda x, y: ifelse(x[0, 0], x, y), "",
+        lambda x, y: ifelse(x[0, 0], [x, y], [y, x])[0],
+        lambda x, y: ifelse(x[0, 0], x, y),
+        "",
     ),
     "cond_remove_identical": (
         lambda x, y: sum(ifelse(x[0, 0], [x, x], [y, y])),
-        lambda x, y: sum(ifelse(x[0, 0], [x, y], [y, x])), "",
+        lambda x, y: sum(ifelse(x[0, 0], [x, y], [y, x])),
+        "",
     ),
     "cond_merge_ifs_true": (
         lambda x, y: ifelse(x[0, 0], ifelse(x[0, 0], y, x), x),
-        lambda x, y: ifelse(x[0, 0], ifelse(y[0, 0], y, x), x), "merge",
+        lambda x, y: ifelse(x[0, 0], ifelse(y[0, 0], y, x), x),
+        "merge",
     ),
     "cond_merge_ifs_false": (
         lambda x, y: ifelse(x[0, 0], x, ifelse(x[0, 0], x, y)),
-        lambda x, y: ifelse(x[0, 0], x, ifelse(y[0, 0], x, y)), "merge",
+        lambda x, y: ifelse(x[0, 0], x, ifelse(y[0, 0], x, y)),
+        "merge",
     ),
     "cond_make_inplace": (
-        lambda x, y: ifelse(x[0, 0], x, y), lambda x, y: IfElse(1, as_view=True)(x[0, 0], x, y), "",
+        lambda x, y: ifelse(x[0, 0], x, y),
+        lambda x, y: IfElse(1, as_view=True)(x[0, 0], x, y),
+        "",
     ),
     "inline_ofg_expansion": (
         lambda x, y: OpFromGraph([x, y], [x * y], inline=True)(y, x),
