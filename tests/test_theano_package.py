@@ -69,12 +69,11 @@ USED = """
     theano.tensor.opt.register_canonicalize theano.gof.graph.Constant theano.compile theano.gradient
     theano.tests.unittest_tools theano.sandbox.cuda theano.gpuarray
     theano.sandbox.cuda.basic_ops.host_from_gpu theano.sandbox.cuda.basic_ops.gpu_contiguous
-    theano.sandbox.cuda.theano_allocated theano.sandbox.cuda.use
+    theano.sandbox.cuda.theano_allocated theano.sandbox.cuda.use theano.ifelse.ifelse
 """.split()
 
 #: of these, what opwise does not have; a name that it gets must move up
 LACKING = {
-    "theano.ifelse.ifelse": "lazy conditions",
     "theano.tensor.nnet.conv2d": "convolutions",
     "theano.tensor.nnet.conv.conv2d": "convolutions",
     "theano.tensor.signal.pool.pool_2d": "pooling",

@@ -107,6 +107,7 @@ MADE = {
     "theano.sandbox": (),
     "theano.sandbox.multinomial": ("opwise.tensor.random.multinomial",),
     "theano.sandbox.rng_mrg": ("opwise.tensor.random.mrg", "opwise.compile.mrg_streams"),
+    "theano.ifelse": ("opwise.tensor.ifelse", "opwise.optimizers.rules.conditions"),
     "theano.scan_module": ("opwise.loops",),
     "theano.scan_module.scan": ("opwise.loops.build",),
     "theano.scan_module.scan_checkpoints": ("opwise.loops.checkpoints",),

@@ -30,8 +30,8 @@ _LOOPS = Reason(
     "Use theano.scan, theano.map, theano.reduce, theano.foldl and theano.foldr.",
 )  # fmt: skip
 _LAZY = Reason(
-    "lazy conditions", "opwise has no lazy conditions yet",
-    "Use theano.tensor.switch, which computes both branches.",
+    "lazy conditions", "Theano did not run this rewrite either: branches became less lazy by it",
+    "Leave it out.",
 )  # fmt: skip
 _CONVOLUTION = Reason(
     "convolution, pooling", "opwise does not have this name of a convolution or pooling yet",

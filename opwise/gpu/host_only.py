@@ -13,6 +13,7 @@ from opwise.tensor.conv import pool
 from opwise.tensor.convert import ScalarFromTensor, TensorFromScalar
 from opwise.tensor.deprecated import Default, Mean, Tile
 from opwise.tensor.extra_ops import Bartlett, Unique
+from opwise.tensor.ifelse import IfElse
 from opwise.tensor.io import LoadFromDisk
 from opwise.tensor.linalg.eigen import (
     Eig,
@@ -58,6 +59,7 @@ HOST_ONLY: dict[type[Op], str] = {
         (Append, Count, Extend, GetItem, Index, Insert, Length, MakeList, Remove, Reverse),
         "a list is not an array",
     ),
+    IfElse: "the host chooses the branch, and must know the condition",
     PdbBreakpoint: "a debugger runs on the host",
     Default: "only old programs make it",
     Mean: "only old programs make it; theano.tensor.mean runs on the device",

@@ -75,7 +75,7 @@ class CupyLinker(Linker):
 
     def make_program(self) -> Program:
         schedule = self.schedule or partial(capture_order, placement=self._placement)
-        return make_program(self.fgraph, schedule, is_result)
+        return make_program(self.fgraph, schedule, is_result, lazy=False)
 
     def make_vm(
         self, program: Program, storages: Sequence[Storage], steps: Sequence[AnyStep | None]

@@ -31,6 +31,9 @@ class Op(CLinkerOp):
     view_map: Mapping[int, Sequence[int]] = {}
     #: index of an output -> indices of the inputs whose memory it overwrites
     destroy_map: Mapping[int, Sequence[int]] = {}
+    #: (indices of the inputs that the outputs are if the first input is true, of those if it is
+    #: false); empty for an Op that computes with all inputs
+    branches: Sequence[Sequence[int]] = ()
     #: index of the output that a call returns; None: the only output, or the list of all
     default_output: int | None = None
     #: whether ``perform`` takes None for the value of a tensor; otherwise that is an error

@@ -7,11 +7,11 @@ from typing import Any
 
 from opwise.graph.apply import Apply
 from opwise.linkers import lowering, opwise_c
-from opwise.linkers.lowering import AnyStep, CStep, LoopStep, ObjectStep
-from opwise.linkers.program import Program
+from opwise.linkers.lowering import AnyStep, ChoiceStep, CStep, LoopStep, ObjectStep
+from opwise.linkers.program import Program, handed_over
 from opwise.linkers.storage import Storage
 from opwise.linkers.userops.python import python_code
-from opwise.linkers.vm import CThunk, ObjectThunk, PerformThunk, Thunk
+from opwise.linkers.vm import ChoiceThunk, CThunk, ObjectThunk, PerformThunk, Thunk
 
 #: called as (step, exception, input values) when an Apply fails; raises
 OnError = Callable[[int, BaseException, Sequence[Any]], None]
@@ -28,8 +28,10 @@ def compiled_vm(
     return opwise_c.VM(
         [lowering.slot_layout(var) for var in program.variables],
         [
-            _row(step.node, step.inputs, step.outputs, c)
-            for step, c in zip(program.steps, steps, strict=True)
+            _choice(program, k)
+            if step.node.op.branches
+            else _row(step.node, step.inputs, step.outputs, c)
+            for k, (step, c) in enumerate(zip(program.steps, steps, strict=True))
         ],
         [(slot, storages[slot]) for slot in program.inputs],
         [(slot, storages[slot]) for slot in program.outputs],
@@ -41,7 +43,19 @@ def compiled_vm(
         list(program.destroyed),
         on_error,
         allow_gc,
+        tuple((c.at, c.condition, c.guard, *c.branches) for c in program.choices),
+        program.guards,
     )
+
+
+def _choice(program: Program, k: int) -> tuple[Any, ...]:
+    """Return a step that chooses between branches, as ``opwise_c.VM`` takes it."""
+    step = program.steps[k]
+    first, second = step.node.op.branches
+    views = step.node.op.view_map
+    shown = [any(i in inputs for inputs in views.values()) for i in range(len(step.inputs))]
+    runner = opwise_c.Chooser(list(first), list(second), shown, handed_over(program, k))
+    return None, step.inputs, step.outputs, (), (), 0, 0, None, runner, step.node
 
 
 def _row(
@@ -52,6 +66,7 @@ def _row(
         return None, inputs, outputs, (), (), 0, 0, None, python_code(node), node
     if isinstance(c, ObjectStep):
         return None, inputs, outputs, (), (), 0, 0, None, c.code.bind(), node
+    assert not isinstance(c, ChoiceStep), "made by _choice"
     if isinstance(c, LoopStep):
         repeated = opwise_c.Loop(c.vm, c.layout, str(node.op), python_code(node))
         return None, inputs, outputs, (), (), 0, 0, None, repeated, node
@@ -67,10 +82,13 @@ def make_thunk(
     step = program.steps[k]
     ins = [storages[s] for s in step.inputs]
     outs = [storages[s] for s in step.outputs]
+    if step.node.op.branches:
+        return ChoiceThunk(step.node, ins, outs, handed_over(program, k))
     if c_step is None or isinstance(c_step, LoopStep):
         return PerformThunk(step.node, ins, outs)
     if isinstance(c_step, ObjectStep):
         return ObjectThunk(step.node, ins, outs, c_step.code.bind())
+    assert isinstance(c_step, CStep)
     return CThunk(step.node, ins, outs, single_step_vm(program, k, c_step, storages))
 
 

@@ -13,7 +13,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.variable import Constant, Variable
 from opwise.linkers import opwise_c
 from opwise.linkers.kernels import Kernels, Loop
-from opwise.linkers.lowering import AnyStep, CStep, c_lowering, plain
+from opwise.linkers.lowering import AnyStep, ChoiceStep, CStep, c_lowering, plain
 from opwise.linkers.userops import reduction
 from opwise.scalar import csource
 from opwise.scalar.composite import Composite, Instruction
@@ -32,6 +32,7 @@ from opwise.tensor.dimshuffle import DimShuffle
 from opwise.tensor.dot import Dot
 from opwise.tensor.elemwise import Elemwise
 from opwise.tensor.extra_ops import CumOp, RepeatOp
+from opwise.tensor.ifelse import IfElse
 from opwise.tensor.join import Join, MakeVector, Split
 from opwise.tensor.linalg.eigen import Eigh, Eigvalsh
 from opwise.tensor.linalg.factor import SVD, Cholesky, QRFull, QRIncomplete
@@ -128,6 +129,11 @@ def view(node: Apply, kernels: Kernels) -> CStep | None:
 @c_lowering(ScalarFromTensor, TensorFromScalar)
 def number(node: Apply, kernels: Kernels) -> CStep | None:
     return CStep("deepcopy")
+
+
+@c_lowering(IfElse, limited=False)
+def choice_between_branches(node: Apply, kernels: Kernels) -> ChoiceStep | None:
+    return ChoiceStep()
 
 
 @c_lowering(Rebroadcast)

@@ -63,8 +63,13 @@ class LoopStep:
     layout: Any
 
 
+@dataclass(frozen=True)
+class ChoiceStep:
+    """A step that hands over the values of one of its branches."""
+
+
 #: any step that runs no Python code
-AnyStep = CStep | ObjectStep | LoopStep
+AnyStep = CStep | ObjectStep | LoopStep | ChoiceStep
 
 #: (Apply, the kernels of its function) -> its step, or None if it runs ``perform``
 Lowering = Callable[[Apply, "Kernels"], AnyStep | None]

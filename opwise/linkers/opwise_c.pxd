@@ -2,7 +2,7 @@
 # What the extension takes of C: numpy's and Python's functions, and those of csupport/*.h.
 
 cimport numpy as cnp
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 cdef extern from "numpy/arrayobject.h":
     int PyArray_SetBaseObject(cnp.ndarray, object) except -1
@@ -47,6 +47,13 @@ cdef extern from "runtime.h":
         char *scratch
         int64_t scratch_cap
         int32_t raises
+    ctypedef struct ow_choice:
+        int32_t at
+        int32_t condition
+        const uint64_t *guard
+        const uint64_t *first
+        const uint64_t *second
+    bint ow_is_true(const ow_slot *)
     void ow_free(char *) nogil
     void ow_keep_at_most(int64_t)
     void ow_fill_new(int)
@@ -188,6 +195,7 @@ cdef extern from "timing.h":
         ow_times *steps
         ow_call *kept
         int64_t *rows
+        int64_t *now
     ow_timing *ow_timing_new(int64_t) noexcept nogil
     void ow_timing_free(ow_timing *) noexcept nogil
     void ow_timing_forget(ow_timing *) noexcept nogil

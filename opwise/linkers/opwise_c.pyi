@@ -48,6 +48,12 @@ class Loop(Runner):
     def __init__(self, vm: VM, layout: Any, name: str, perform: Callable[..., Any]) -> None: ...
 
 @final
+class Chooser(Runner):
+    def __init__(
+        self, first: list[int], second: list[int], shown: list[bool], taken: tuple[bool, ...]
+    ) -> None: ...
+
+@final
 class Lock: ...
 
 @final
@@ -83,6 +89,8 @@ class VM:
         destroyed: list[int],
         on_error: Callable[[int, BaseException, Sequence[Any]], None],
         allow_gc: bool = True,
+        choices: tuple[tuple[int, int, int, int, int], ...] = (),
+        guards: tuple[int, ...] = (),
     ) -> None: ...
     def __call__(self) -> None: ...
     def free(self) -> None: ...

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opwise.graph import aliasing
+from opwise.graph import aliasing, guards
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.variable import Constant, Variable
@@ -22,6 +22,19 @@ class Step:
     outputs: tuple[int, ...]
     #: the slots that nobody reads after it
     dies: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A decision between the branches of an Apply, made during a call."""
+
+    #: before which step it is made
+    at: int
+    #: the slot of the condition
+    condition: int
+    #: the guard of the Apply, and its alternatives: of a true condition, of a false one
+    guard: int
+    branches: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,10 @@ class Program:
     #: slots that are released after the results are returned, not by a step: outputs, views of
     #: inputs, and memory of which an output is a view
     ends: tuple[int, ...]
+    #: the decisions between branches, in order; without any, every call runs all steps
+    choices: tuple[Choice, ...] = ()
+    #: the guard of each step (see ``opwise.graph.guards``); empty if there are no choices
+    guards: tuple[int, ...] = ()
 
     @property
     def order(self) -> list[Apply]:
@@ -57,6 +74,21 @@ def root(program: Program, slot: int) -> int:
     while program.parents[slot] >= 0:
         slot = program.parents[slot]
     return slot
+
+
+def handed_over(program: Program, k: int) -> tuple[bool, ...]:
+    """Return for each input of a step that chooses whether its output may take the memory.
+
+    It may, if nobody reads that memory afterwards, and no other output takes it.
+    """
+    step = program.steps[k]
+    roots = [root(program, slot) for slot in step.inputs]
+    found = [False] * len(roots)
+    for branch in step.node.op.branches:
+        of_branch = [roots[i] for i in branch]
+        for i in branch:
+            found[i] = step.inputs[i] in step.dies and of_branch.count(roots[i]) == 1
+    return tuple(found)
 
 
 def roots_overwritten(program: Program, steps: Iterable[Step]) -> set[int]:
@@ -72,14 +104,20 @@ def make_program(
     fgraph: FunctionGraph,
     schedule: Callable[[FunctionGraph], Iterable[Apply]] | None = None,
     is_last: Callable[[Apply], bool] | None = None,
+    lazy: bool = True,
 ) -> Program:
     """Return the Program of a graph.
 
     schedule: a function from the graph to the order of its Applys (default: its ``toposort``).
     is_last: a function that returns whether an Apply may run after those that overwrite inputs:
     it cannot fail, and no other Apply reads its results.
+    lazy: whether steps that only a branch needs are skipped if it is not taken.
     """
     order = list(schedule(fgraph)) if schedule is not None else fgraph.toposort()
+    lazy = lazy and any(node.op.branches for node in order)
+    if lazy:
+        needed = guards.find_guards(order, fgraph.outputs)
+        order = guards.conditions_first(order, needed, fgraph.orderings())
     roots = aliasing.groups(fgraph, order)
     destroyers = _input_destroyers(fgraph, order, roots)
     order, commit = _commit_last(order, destroyers, fgraph, is_last)
@@ -102,6 +140,7 @@ def make_program(
         parents.append(-1 if above is None else slots[above])
     dies = _lifetimes(fgraph, order, roots, slots)
     gone = {*inputs, *(slot for dead in dies for slot in dead)}
+    by_step, choices = _choices(order, fgraph.outputs, slots) if lazy else ((), ())
     return Program(
         fgraph=fgraph,
         variables=tuple(variables),
@@ -117,7 +156,32 @@ def make_program(
         ends=tuple(
             i for i, var in enumerate(variables) if i not in gone and not isinstance(var, Constant)
         ),
+        choices=choices,
+        guards=by_step,
     )
+
+
+def _choices(
+    order: Sequence[Apply], outputs: Sequence[Variable], slots: Mapping[Variable, int]
+) -> tuple[tuple[int, ...], tuple[Choice, ...]]:
+    """Return the guards of the steps, and the decisions on which they depend."""
+    found, made = guards.decisions(order, outputs)
+    by_step = tuple(found.of[node] for node in order)
+    used = 0
+    for guard in by_step:
+        used |= guard
+    choices = [
+        Choice(
+            at=made[number],
+            condition=slots[node.inputs[0]],
+            guard=found.of[node],
+            branches=(guards.alternative(number, 0), guards.alternative(number, 1)),
+        )
+        for number, node in reversed(list(enumerate(found.choosing)))
+        if used & guards.both(number)
+    ]
+    choices.sort(key=lambda choice: choice.at)  # stable: choices on which others depend stay first
+    return (by_step, tuple(choices)) if choices else ((), ())
 
 
 def _input_destroyers(

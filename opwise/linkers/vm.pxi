@@ -45,6 +45,8 @@ cdef class VM:
     later; ends: those that go when the results are handed over. commit: the first step after which
     an input may be overwritten; destroyed: the input slots that steps from there on overwrite.
     on_error: called as (step index, exception, inputs) when a step fails; it raises.
+    choices: (before which step, slot of the condition, guard, alternative of a true condition, of a
+    false one) of each decision, in order; guards: by step; see ``opwise.linkers.program``.
     """
 
     cdef ow_slot *slots
@@ -65,6 +67,12 @@ cdef class VM:
     cdef void **memory
     cdef int nmemory
     cdef public bint allow_gc
+    # decisions between branches, where there are some: the guards of steps, the alternatives that
+    # hold, and the next decision
+    cdef ow_choice *choices
+    cdef uint64_t *guards
+    cdef uint64_t *holds
+    cdef int nchoices, nwords, next_choice
     # timing, where it is asked for
     cdef bint timed, ignoring
     cdef ow_timing *times
@@ -80,7 +88,7 @@ cdef class VM:
 
     def __cinit__(self, list slots, list steps, list inputs, list outputs, dict constants,
                   list parents, list dies, list ends, int commit, list destroyed, on_error,
-                  bint allow_gc=True):
+                  bint allow_gc=True, tuple choices=(), tuple guards=()):
         cdef int i
         cdef ow_step *s
         cdef ow_slot *c
@@ -92,7 +100,8 @@ cdef class VM:
         self.slots = <ow_slot *>calloc(max(1, self.nslots), sizeof(ow_slot))
         self.steps = <ow_step *>calloc(max(1, self.nsteps), sizeof(ow_step))
         self.nmemory = 0
-        self.memory = <void **>calloc(8 + 4 * max(1, self.nsteps), sizeof(void *))
+        self.memory = <void **>calloc(11 + len(choices) * 3 + 4 * max(1, self.nsteps),
+                                      sizeof(void *))
         self.input_slot = self._ints([slot for slot, _ in inputs])
         self.output_slot = self._ints([slot for slot, _ in outputs])
         self.parent = self._ints(parents)
@@ -136,6 +145,31 @@ cdef class VM:
                        and all(f & (OW_TOTAL | OW_CHECKED) for f in late[:1]))
         for slot, value in constants.items():
             self._take(slot, value)
+        if choices:
+            self._set_choices(choices, guards)
+
+    cdef _set_choices(self, tuple choices, tuple guards):
+        cdef int i
+        cdef ow_choice *c
+        self.nwords = max([guard.bit_length() for guard in guards]) + 63 >> 6
+        self.guards = self._bits(guards)
+        self.holds = self._bits([0])
+        self.choices = <ow_choice *>self._block(sizeof(ow_choice) * len(choices))
+        for i, (at, condition, guard, first, second) in enumerate(choices):
+            c = &self.choices[i]
+            c.at, c.condition = at, condition
+            c.guard, c.first, c.second = (self._bits([guard]), self._bits([first]),
+                                          self._bits([second]))
+        self.nchoices = len(choices)
+
+    cdef uint64_t *_bits(self, sets):
+        """Return sets of bits, each in as many words as the largest guard takes."""
+        cdef uint64_t *p = <uint64_t *>self._block(sizeof(uint64_t) * self.nwords * len(sets))
+        cdef int i, j
+        for i, bits in enumerate(sets):
+            for j in range(self.nwords):
+                p[i * self.nwords + j] = bits >> 64 * j & 0xFFFFFFFFFFFFFFFF
+        return p
 
     cdef void _set_kind(self, ow_step *s, str kind, list flags):
         cdef bytes name = kind.encode()
@@ -535,18 +569,25 @@ cdef class VM:
 
     cdef int _run_range(self, int first, int end, bint prepare) except -1:
         """Run some steps. Timed, marked and plain runs are loops of their own, without tests."""
+        if self.nchoices:
+            if first == 0:
+                self._forget_choices()
+            return self._loop(first, end, prepare, self.timed, self.marked, True)
         if self.marked:
-            return self._loop(first, end, prepare, self.timed, True)
+            return self._loop(first, end, prepare, self.timed, True, False)
         if self.timed:
-            return self._loop(first, end, prepare, True, False)
-        return self._loop(first, end, prepare, False, False)
+            return self._loop(first, end, prepare, True, False, False)
+        return self._loop(first, end, prepare, False, False, False)
 
     cdef inline int _loop(self, int first, int end, bint prepare, bint timed,
-                          bint marked) except -1:
+                          bint marked, bint lazy) except -1:
         cdef int k
         cdef int64_t before, now
         before = ow_clock() if timed else 0
         for k in range(first, end):
+            if lazy and not self._needs(k):
+                self._skip(k)
+                continue
             if marked:
                 self._open(<bytes>PyList_GET_ITEM(self.labels, k))
             if marked and timed:
@@ -563,6 +604,51 @@ cdef class VM:
                 PyErr_CheckSignals()
         return 0
 
+    cdef inline void _forget_choices(self) noexcept:
+        """Let all alternatives hold again, as before the first decision."""
+        memset(self.holds, 0xFF, sizeof(uint64_t) * self.nwords)
+        self.next_choice = 0
+
+    cdef inline bint _needs(self, int k) noexcept:
+        """Make the decisions that are due before step ``k``; return whether it is needed."""
+        cdef int j
+        while self.next_choice < self.nchoices and self.choices[self.next_choice].at <= k:
+            self._choose(&self.choices[self.next_choice])
+            self.next_choice += 1
+        return self._holds(self.guards + <int64_t>k * self.nwords)
+
+    cdef inline bint _holds(self, const uint64_t *guard) noexcept:
+        cdef int j
+        for j in range(self.nwords):
+            if guard[j] & self.holds[j]:
+                return True
+        return False
+
+    cdef void _choose(self, ow_choice *choice) noexcept:
+        """Rule out the branch that is not taken, and both where nobody needs the result."""
+        cdef int j
+        cdef ow_slot *condition = &self.slots[choice.condition]
+        cdef bint needed = self._holds(choice.guard)
+        if needed and condition.data == NULL:
+            return  # without a value the step that reads it fails
+        cdef bint is_true = needed and ow_is_true(condition)
+        for j in range(self.nwords):
+            if not is_true:
+                self.holds[j] &= ~choice.first[j]
+            if is_true or not needed:
+                self.holds[j] &= ~choice.second[j]
+
+    cdef void _skip(self, int k) noexcept:
+        """Leave the outputs of a step without values."""
+        cdef ow_step *s = &self.steps[k]
+        cdef int i
+        for i in range(s.nout):
+            self._release(<int>(s.out[i] - self.slots))
+            s.out[i].data = NULL
+        if self.timed:
+            self.times.now[k] = 0
+        self._release_dead(k)
+
     cdef inline void _open(self, bytes label) noexcept:
         """Push a range."""
         self.push(PyBytes_AS_STRING(label))
@@ -578,8 +664,11 @@ cdef class VM:
         cdef int k
         copies = None
         if self.atomic:
+            if self.nchoices and self.commit == 0:
+                self._forget_choices()
             for k in range(self.commit, self.nsteps):
-                self._step(k, True, False)
+                if self.nchoices == 0 or self._needs(k):
+                    self._step(k, True, False)
         else:
             copies = [(i, saved(self._array(i))) for i in self.destroyed]
         try:

@@ -16,10 +16,11 @@ from opwise.graph.type import Type
 from opwise.graph.variable import Variable
 from opwise.linkers import opwise_c
 from opwise.linkers.opwise_c import PythonVM
-from opwise.linkers.program import Program
+from opwise.linkers.program import Choice, Program
 from opwise.linkers.storage import Storage
 from opwise.linkers.userops.python import PythonCode, python_code
 from opwise.profiling.histogram import bucket
+from opwise.tensor.ifelse import copied
 
 AnyVM = opwise_c.VM | PythonVM
 
@@ -97,6 +98,37 @@ class PerformThunk(ObjectsThunk):
         self.perform(self.node, values, self.outputs)
 
 
+class ChoiceThunk(ObjectsThunk):
+    """Hands over the values of the branch that is taken.
+
+    handed_over: see ``program.handed_over``.
+    """
+
+    def __init__(
+        self,
+        node: Apply,
+        inputs: Sequence[Storage],
+        outputs: Sequence[Storage],
+        handed_over: Sequence[bool],
+    ) -> None:
+        super().__init__(node, inputs, outputs)
+        self.handed_over = handed_over
+
+    def run(self, values: list[Any]) -> None:
+        op = self.node.op
+        self._check(0, values)
+        branch = op.branches[0 if values[0] else 1]
+        for k, (storage, i) in enumerate(zip(self.outputs, branch, strict=True)):
+            self._check(i, values)
+            is_shared = self.handed_over[i] or i in op.view_map.get(k, ())
+            storage[0] = values[i] if is_shared else copied(values[i])
+
+    def _check(self, i: int, values: list[Any]) -> None:
+        """Raise ValueError if an input that is needed is None in place of a tensor."""
+        if values[i] is None and hasattr(self.node.inputs[i].type, "numpy_dtype"):
+            raise ValueError("expected an ndarray, not None")
+
+
 class ObjectThunk(ObjectsThunk):
     """Runs the C++ code of a user's Op."""
 
@@ -129,6 +161,36 @@ class CThunk(Thunk):
 
     def __call__(self) -> None:
         self.cthunk()
+
+
+class Needed:
+    """Says which steps one call of a program needs; asked before each step, in order.
+
+    An alternative of a guard holds until a decision rules it out.
+    """
+
+    def __init__(self, program: Program, storages: Sequence[Storage]) -> None:
+        self.guards = program.guards
+        self.storages = storages
+        self._holds = -1
+        self._choices = iter(program.choices)
+        self._choice = next(self._choices, None)
+
+    def __call__(self, k: int) -> bool:
+        """Make the decisions that are due before step ``k``; return whether it is needed."""
+        while self._choice is not None and self._choice.at <= k:
+            self._decide(self._choice)
+            self._choice = next(self._choices, None)
+        return not self.guards or bool(self.guards[k] & self._holds)
+
+    def _decide(self, choice: Choice) -> None:
+        """Rule out the branch that is not taken, and both if nobody needs the result."""
+        true, false = choice.branches
+        condition = self.storages[choice.condition][0]
+        if not choice.guard & self._holds:
+            self._holds &= ~(true | false)
+        elif condition is not None:  # without a value the step that reads it fails
+            self._holds &= ~(false if condition else true)
 
 
 class PlainVM(PythonVM):
@@ -236,10 +298,24 @@ class PlainVM(PythonVM):
 
     def _run_steps(self, run: Callable[[int, Thunk], None]) -> None:
         """Run all thunks by ``run``."""
+        needed = Needed(self.program, self.storages)
         for k in range(len(self.thunks)):
             if k == self.program.commit:
                 self._save()
-            self._run_step(k, run)
+            if needed(k):
+                self._run_step(k, run)
+            else:
+                self._skip(k)
+
+    def _skip(self, k: int) -> None:
+        """Leave the outputs of a step without values."""
+        for slot in self.program.steps[k].outputs:
+            self.storages[slot][0] = None
+        if self.timed:
+            self._now[k] = 0
+        if self.allow_gc:
+            for storage in self._dies[k]:
+                storage[0] = None
 
     def _run_step(self, k: int, run: Callable[[int, Thunk], None]) -> None:
         try:

@@ -15,7 +15,7 @@ from opwise.graph import aliasing
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.op import Op
-from opwise.graph.traversal import equal_computations, own_copy
+from opwise.graph.traversal import equal_computations, io_toposort, own_copy
 from opwise.loops import derivatives
 from opwise.loops.layout import Layout, Parts, Var, layout_of
 from opwise.loops.run import run
@@ -135,6 +135,11 @@ class Scan(Op):
     def step_outputs(self) -> Parts[Var]:
         """The outputs of the step by part."""
         return self.layout.step_outputs(self.outputs)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether its step has conditions, and computes only the branches that are taken."""
+        return any(node.op.branches for node in io_toposort(self.inputs, self.outputs))
 
     # --- building graphs --------------------------------------------------------------------------
 

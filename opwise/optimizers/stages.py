@@ -158,6 +158,8 @@ PIPELINE = [
     Stage("inplace_elemwise_opt", 75, "opwise.optimizers.rules.inplace:InplaceElemwiseOptimizer",
           "fast_run inplace inplace_opt inplace_elemwise_optimizer",
           "Writes elementwise results over an operand that is not read later."),
+    Stage("cond_make_inplace", 95, "in_to_out", "fast_run inplace",
+          "Lets conditions return the value of their first branch, not a copy.", new_trees=False),
     Stage("random_make_inplace", 99, "opwise.optimizers.rules.inplace:InplaceRandom",
           "fast_run inplace", "Advances the states of numpy's random generators in place."),
     Stage("random_make_inplace_mrg", 99, "opwise.optimizers.rules.inplace:InplaceStreams",
@@ -183,6 +185,7 @@ RULE_MODULES = [
     "opwise.optimizers.rules.fusion",
     "opwise.optimizers.rules.inplace",
     "opwise.optimizers.rules.lists",
+    "opwise.optimizers.rules.conditions",
     "opwise.optimizers.rules.blocks",
 ]
 

@@ -71,6 +71,8 @@ def _why_apart(group: Group, node):
     if node not in group.patterns:
         return f"it {why_alone(node) or 'must read memory before another Apply overwrites it'}"
     if not group.may_join(node):
+        if node.outputs[0].type.broadcastable == group.root.outputs[0].type.broadcastable:
+            return "only one of the two is needed if a condition takes the other branch"
         return "its result is broadcast: the loop would compute it again for each element"
     return _why_refused(group, node)
 

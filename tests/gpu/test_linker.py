@@ -15,6 +15,7 @@ from opwise.gpu.placement.transfers import GpuFromHost, HostFromGpu
 from opwise.graph.apply import Apply
 from opwise.modes.mode import Mode
 from opwise.tensor.extra_ops import ravel_multi_index, searchsorted
+from opwise.tensor.ifelse import ifelse
 
 CUPY = "cupy"
 RNG = np.random.RandomState(3)
@@ -380,3 +381,17 @@ def test_updates_that_read_each_other_in_place(mode):
         return w.get_value()
 
     np.testing.assert_allclose(trained(mode), trained(None), rtol=1e-6)
+
+
+# --- branches -------------------------------------------------------------------------------------
+
+
+def test_branches_are_computed_on_the_device_and_chosen_on_the_host(mode):
+    c, x, y = T.iscalar("c"), T.fmatrix("x"), T.fmatrix("y")
+    value = ifelse(c, T.nnet.softmax(T.dot(x, y)), T.exp(y) * 2)
+    f = opwise.function([c, x, y], T.dot(value, x), mode=mode)
+    _, here = ops(f)
+    assert any(text.startswith("if{") for text in here)
+    g = opwise.function([c, x, y], T.dot(value, x), mode=Mode("py", None))
+    for condition in (1, 0, 1):
+        np.testing.assert_allclose(f(condition, X, Y), g(condition, X, Y), rtol=1e-5)

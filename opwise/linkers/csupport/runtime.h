@@ -288,6 +288,36 @@ static inline int64_t ow_int(const ow_slot *c)
     }
 }
 
+/* A decision between the branches of a step: see opwise/linkers/program.py. */
+typedef struct ow_choice {
+    int32_t at;         /* the step before which it is made */
+    int32_t condition;  /* a slot */
+    const uint64_t *guard, *first, *second;  /* sets of alternatives */
+} ow_choice;
+
+/* Whether a number is not 0; NaN is not. The numbers of numpy's floating-point types begin at 11, and
+ * that of float16 is 23. */
+static inline int ow_is_true(const ow_slot *c)
+{
+    switch (c->typenum) {
+    case 11:
+        return *(float *)c->data != 0;
+    case 12:
+        return *(double *)c->data != 0;
+    case 14:
+        return ((float *)c->data)[0] != 0 || ((float *)c->data)[1] != 0;
+    case 15:
+        return ((double *)c->data)[0] != 0 || ((double *)c->data)[1] != 0;
+    case 23:
+        return (*(uint16_t *)c->data & 0x7FFF) != 0;
+    default:
+        for (int i = 0; i < c->itemsize; i++)
+            if (c->data[i])
+                return 1;
+        return 0;
+    }
+}
+
 /* --- walking over several arrays of one shape ------------------------------------------------- */
 
 typedef struct ow_walk {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -77,7 +78,9 @@ class OwnThunk:
         op = node.op
         arguments = node, storage_map, self.computed, list(node.outputs)
         if type(op).make_thunk is not Op.make_thunk:
-            self.thunk = op.make_thunk(*arguments)
+            named = inspect.signature(op.make_thunk).parameters
+            # Ops written before Theano 0.9 do not know it
+            self.thunk = op.make_thunk(*arguments, **({"impl": None} if "impl" in named else {}))
         elif type(op).make_c_thunk is not Op.make_c_thunk:
             prepare(node, storage_map, self.computed, "c")
             self.thunk = op.make_c_thunk(*arguments)

@@ -44,6 +44,8 @@ def scan_push_out_sequences(fgraph: FunctionGraph, node: Apply) -> list[Var] | N
     op = node.op
     if op.layout.until or not op.layout.sequences:
         return None  # the steps after the last one may be most of them
+    if op.chooses:
+        return None  # a step may need none of it
     found = _Ahead(op.step_inputs, op.outputs)
     if not found.pays:
         return None
@@ -70,6 +72,8 @@ def scan_push_out_sequences(fgraph: FunctionGraph, node: Apply) -> list[Var] | N
 def scan_push_out_constants(fgraph: FunctionGraph, node: Apply) -> list[Var] | None:
     """loop of f(c), where c is the same in all steps -> a loop that is given f(c)"""
     op = node.op
+    if op.chooses:
+        return None  # no step may need it
     step = op.step_inputs
     same = set(step.constants)
     costly: set[Var] = set()

@@ -77,7 +77,7 @@ def _is_faster(fgraph: FunctionGraph, node: Apply, other: Apply, both: _Equal) -
     """
     apart = sum(_Equal(_Loop.of(one)).heavy for one in (node, other))
     if apart == 0:
-        return not any(getattr(op, "branches", ()) for op in fgraph.ops().values())
+        return not any(op.branches for op in fgraph.ops().values())
     return both.heavy < apart
 
 

@@ -90,7 +90,8 @@ class MemoryCheck:
         op = self.node.op
         for what, maps in (
             ("destroyed was not changed for", op.destroy_map),
-            ("viewed but new memory allocated by", op.view_map),
+            # an output is a view of the branch that is taken, if of any
+            ("viewed but new memory allocated by", {} if op.branches else op.view_map),
         ):
             for k, indices in maps.items():
                 if not indices or not _is_worth_reusing(outputs[k], inputs[indices[0]]):

@@ -9,7 +9,7 @@ import heapq
 from typing import Any
 
 from opwise.config import config
-from opwise.graph import target
+from opwise.graph import guards, target
 from opwise.graph.apply import Apply
 from opwise.graph.variable import Variable
 from opwise.optimizers.passes import Optimizer
@@ -120,12 +120,16 @@ class FusionOptimizer(Optimizer):
 def _plan(fgraph):
     """Return (order, patterns, positions): the order that fusion is decided against.
 
-    patterns: the broadcast pattern of each Apply that may be fused. positions: in the order.
+    patterns: the broadcast pattern of each Apply that may be fused, with its guard if some Applys
+    choose between branches: a loop has one guard. positions: in the order.
     """
     order = fgraph.toposort()
     # an Apply that must read memory before another overwrites it stays where it is
     bound = {node for earlier in fgraph.orderings().values() for node in earlier}
-    patterns = {n: _pattern(n) for n in order if n not in bound and joins(n)}
+    patterns: dict[Apply, Any] = {n: _pattern(n) for n in order if n not in bound and joins(n)}
+    if any(node.op.branches for node in order):
+        needed = guards.find_guards(order, fgraph.outputs)
+        patterns = {node: (pattern, needed.of[node]) for node, pattern in patterns.items()}
     if not bound:
         order = _loops_first(order, patterns)
     return order, patterns, {node: k for k, node in enumerate(order)}
@@ -152,7 +156,7 @@ class Group:
     def __init__(self, root, position, patterns):
         #: of each Apply in a fixed order
         self.position = position
-        #: the broadcast pattern of each Apply that may be fused
+        #: what the Applys of a loop share, for each Apply that may be fused: see ``_plan``
         self.patterns = patterns
         self.root = root
         #: the Applys that the loop replaces

@@ -20,6 +20,7 @@ from opwise.compile.shared import shared
 from opwise.config import change_flags
 from opwise.modes.debugging.perturbation import beyond
 from opwise.tensor import extra_ops, selection
+from opwise.tensor.ifelse import ifelse
 from opwise.testing.configurations import REFERENCE
 from opwise.testing.fuzz.layouts import LAYOUTS
 from opwise.testing.fuzz.program import Leaf, RandomProgram
@@ -68,7 +69,7 @@ class Grower:
     names: dict[str, Any] = {
         "T": T, "np": np, "theano": SimpleNamespace(gradient=gradient),
         "bincount": extra_ops.bincount,
-        "compress": selection.compress, "diff": extra_ops.diff,
+        "compress": selection.compress, "diff": extra_ops.diff, "ifelse": ifelse,
         "searchsorted": extra_ops.searchsorted, "to_one_hot": extra_ops.to_one_hot,
     }  # fmt: skip
 

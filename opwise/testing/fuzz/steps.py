@@ -224,6 +224,32 @@ def switch(g: Grower) -> object:
     return g.add(f"T.switch({x}, {y}, {a})", arithmetic=False)
 
 
+@step(6)
+def chosen(g: Grower) -> object:
+    """Values of one of two branches, whose shapes may differ."""
+    if g.chance(50):
+        condition = g.pick("biuf", 0, 0, exact=True)
+    else:
+        x = g.pick("biuf", exact=True, level=0)
+        condition = g.choice([f"T.any({x} > 0)", f"T.neq({x}.size, {g.between(0, 3)})"])
+    a = g.pick("biuf", level=0)
+    alike = [n for n in g.order if g.var(n).type == g.var(a).type and not g.level[n]]
+    b = g.choice(alike)
+    other = g.choice([b, f"{b} * {b}", f"ifelse({condition}, {b}, {a})",
+                      f"ifelse(T.eq({a}.size, 2), {a} + {b}, {b})"])  # fmt: skip
+    form = g.choice(
+        [
+            "ifelse({c}, {a}, {b})",
+            "ifelse({c}, {a} * {a}, {b})",
+            "ifelse({c}, [{a}, {x}], [{b}, {x}])[0]",
+            "ifelse({c}, {b}, {a} * {a})",
+        ]
+    )
+    if g.kind(a) == "b" and ("*" in form or other != b):
+        raise Rejected  # sums and products of bools have other dtypes
+    return g.add(form.format(c=condition, a=a, b=other, x=b), arithmetic=False)
+
+
 @step(3)
 def clip(g: Grower) -> object:
     x = g.pick("iuf")
@@ -603,6 +629,7 @@ def made(g: Grower) -> object:
             f"T.alloc(1.5, {shape})",
             f"{x}.shape.max()",
             f"T.unbroadcast({x}, 0)",
+            f"T.specify_shape({x}, {g.shape(x)})",
         ]
     if n == 2:
         forms += [f"T.identity_like({x})", f"T.tril({x}, {g.between(-1, 1)})",
@@ -612,7 +639,7 @@ def made(g: Grower) -> object:
             f"T.addbroadcast({x}, 0)",
             f"T.patternbroadcast({x}, {(True,) + (False,) * (n - 1)})",
         ]
-    forms += [f"T.specify_shape({x}, {g.shape(x)})", f"T.squeeze({x})", f"T.shape_padleft({x})",
+    forms += [f"T.squeeze({x})", f"T.shape_padleft({x})",
               f"theano.gradient.disconnected_grad({x})", f"T.tensor_copy({x})"]  # fmt: skip
     return g.add(g.choice(forms), arithmetic=False)
 

@@ -17,6 +17,7 @@ from opwise.tensor.blas import gemm, gemv
 from opwise.tensor.convert import view_op
 from opwise.tensor.creation import alloc_empty
 from opwise.tensor.elemwise import elemwise
+from opwise.tensor.ifelse import IfElse, ifelse
 from opwise.tensor.linalg import Hint
 from opwise.tensor.lists import make_list
 from opwise.tensor.nnet import crossentropy_softmax_1hot_with_bias_dx, softmax_op
@@ -96,6 +97,36 @@ RULES = {
         lambda v: scan(lambda e, h: h * e, v, v[0])[0][-1],
         lambda v: scan(lambda e, h: h * e, v, v[0])[0][1],
         "scanOp_save_mem",
+    ),
+    "local_useless_ifelse": (
+        lambda x, y: ifelse(1, x, y),
+        lambda x, y: ifelse(x[0, 0], x, y),
+        "",
+    ),
+    "ifelse_remove_unused": (
+        lambda x, y: ifelse(x[0, 0], [x, y], [y, x])[0],
+        lambda x, y: ifelse(x[0, 0], x, y),
+        "",
+    ),
+    "cond_remove_identical": (
+        lambda x, y: sum(ifelse(x[0, 0], [x, x], [y, y])),
+        lambda x, y: sum(ifelse(x[0, 0], [x, y], [y, x])),
+        "",
+    ),
+    "cond_merge_ifs_true": (
+        lambda x, y: ifelse(x[0, 0], ifelse(x[0, 0], y, x), x),
+        lambda x, y: ifelse(x[0, 0], ifelse(y[0, 0], y, x), x),
+        "merge",
+    ),
+    "cond_merge_ifs_false": (
+        lambda x, y: ifelse(x[0, 0], x, ifelse(x[0, 0], x, y)),
+        lambda x, y: ifelse(x[0, 0], x, ifelse(y[0, 0], x, y)),
+        "merge",
+    ),
+    "cond_make_inplace": (
+        lambda x, y: ifelse(x[0, 0], x, y),
+        lambda x, y: IfElse(1, as_view=True)(x[0, 0], x, y),
+        "",
     ),
     "inline_ofg_expansion": (
         lambda x, y: OpFromGraph([x, y], [x * y], inline=True)(y, x),

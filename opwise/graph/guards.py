@@ -1,0 +1,234 @@
+"""Guards: when the Applys of a graph are needed, if some of its Ops choose between branches.
+
+An Op with ``branches`` needs one of them in a call: its first input, the condition, says which. A
+guard is a set of alternatives, the bits of an int. An alternative is one branch of one choosing
+Apply; it holds if that Apply is itself needed and takes the branch. An Apply is needed if one of
+the alternatives of its guard holds. So a guard has at most two bits for each choosing Apply,
+however deep the branches are nested.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from opwise.graph.apply import Apply
+from opwise.graph.variable import Variable
+
+#: the guard of an Apply that every call needs
+ALWAYS = 1
+
+
+@dataclass(frozen=True)
+class Guards:
+    """When each Apply of a graph is needed."""
+
+    #: the Applys that choose between branches, by number
+    choosing: tuple[Apply, ...]
+    of: Mapping[Apply, int]
+
+    def choosers(self, guard: int) -> Iterator[Apply]:
+        """Return the Applys on whose choices a guard depends."""
+        return (self.choosing[i] for i in _numbers(guard))
+
+
+def alternative(number: int, branch: int) -> int:
+    """Return the bit of a branch (0 if the condition is true, 1 if not) of a choosing Apply."""
+    return 2 << (2 * number + branch)
+
+
+def both(number: int) -> int:
+    """Return the bits of both branches of a choosing Apply."""
+    return 6 << (2 * number)
+
+
+def _numbers(guard: int) -> Iterator[int]:
+    """Return the numbers of the choosing Applys whose alternatives are in a guard."""
+    rest = guard >> 1
+    while rest:
+        number = ((rest & -rest).bit_length() - 1) // 2
+        yield number
+        rest &= ~(3 << (2 * number))
+
+
+def find_guards(
+    order: Sequence[Apply], outputs: Iterable[Variable], always: Collection[Apply] = ()
+) -> Guards:
+    """Return the guards of the Applys between inputs and outputs.
+
+    order: the Applys, each after those that it reads. always: Applys that every call is to run.
+    """
+    choosing = tuple(node for node in order if node.op.branches)
+    number = {node: i for i, node in enumerate(choosing)}
+    reached = dict.fromkeys(always, ALWAYS)
+    reached.update({var.owner: ALWAYS for var in outputs if var.owner is not None})
+    found: dict[Apply, int] = {}
+    for node in reversed(order):
+        guard = found[node] = _simplified(reached.get(node, ALWAYS), found, choosing)
+        branch_of = {i: b for b, inputs in enumerate(node.op.branches) for i in inputs}
+        for i, var in enumerate(node.inputs):
+            if var.owner is not None:
+                used = alternative(number[node], branch_of[i]) if i in branch_of else guard
+                reached[var.owner] = reached.get(var.owner, 0) | used
+    return Guards(choosing, found)
+
+
+def _simplified(guard: int, found: Mapping[Apply, int], choosing: Sequence[Apply]) -> int:
+    """Return an equal guard without alternatives that others contain.
+
+    If an Apply is needed whenever a choosing one is, the choice does not matter.
+    """
+    before = 0
+    while guard != before and not guard & ALWAYS:
+        before = guard
+        for number in _numbers(before):
+            chooser = found[choosing[number]]
+            if guard & both(number) == both(number):
+                guard |= chooser
+            if chooser & ~guard == 0:
+                guard &= ~both(number)
+    return ALWAYS if guard & ALWAYS else guard
+
+
+def conditions_first(
+    order: Sequence[Apply], guards: Guards, orderings: Mapping[Apply, Iterable[Apply]]
+) -> list[Apply]:
+    """Return an order in which conditions come before the Applys whose guards depend on them.
+
+    orderings: further Applys that must come before an Apply. Otherwise the order changes little. It
+    does not exist if each of two Applys is needed for the condition of the other, in different
+    branches of a third choice; then one of them comes before its condition.
+    """
+    return _Arrangement(order, guards, orderings).arrange()
+
+
+class _Arrangement:
+    """Arranges Applys one by one: of those that can come next, the first in the former order."""
+
+    def __init__(
+        self, order: Sequence[Apply], guards: Guards, orderings: Mapping[Apply, Iterable[Apply]]
+    ) -> None:
+        self.order, self.guards = order, guards
+        self.position = {node: k for k, node in enumerate(order)}
+        #: the Applys that must still come before each Apply
+        self.waits = {
+            node: {var.owner for var in node.inputs if var.owner is not None}.union(
+                orderings.get(node, ())
+            )
+            for node in order
+        }
+        self.readers: dict[Apply, list[Apply]] = {node: [] for node in order}
+        for node, earlier in self.waits.items():
+            for other in earlier:
+                self.readers[other].append(node)
+        self.undecided = set(range(len(guards.choosing)))
+        #: the alternatives of decisions that can be made
+        self.decided = ALWAYS
+        #: positions of the Applys that can come next, and Applys that wait for decisions only
+        self.free: list[int] = []
+        self.held: list[Apply] = []
+        self.done: set[Apply | None] = {None}
+
+    def arrange(self) -> list[Apply]:
+        conditions = {node.inputs[0].owner for node in self.guards.choosing}
+        arranged = []
+        self._decide()
+        for node in self.order:
+            if not self.waits[node]:
+                self._ready(node)
+        while self.free or self.held:
+            node = self.order[heapq.heappop(self.free)] if self.free else self._least_early()
+            arranged.append(node)
+            self.done.add(node)
+            if node in conditions:
+                self._decide()
+            for reader in self.readers[node]:
+                self.waits[reader].discard(node)
+                if not self.waits[reader]:
+                    self._ready(reader)
+        return arranged
+
+    def _unmet(self, node: Apply) -> int:
+        """Return the alternatives of decisions that an Apply waits for."""
+        return self.guards.of[node] & ~self.decided
+
+    def _undecided_for(self, node: Apply) -> set[Apply]:
+        """Return the choosing Applys of the decisions that an Apply waits for."""
+        found = set(self.guards.choosers(self._unmet(node)))
+        pending = list(found)
+        while pending:
+            more = set(self.guards.choosers(self._unmet(pending.pop()))) - found
+            found |= more
+            pending += more
+        return found
+
+    def _ready(self, node: Apply) -> None:
+        if self._unmet(node):
+            self.held.append(node)
+        else:
+            heapq.heappush(self.free, self.position[node])
+
+    def _decide(self) -> None:
+        """Make the decisions whose conditions are known."""
+        before = 0
+        while before != self.decided:
+            before = self.decided
+            for number in sorted(self.undecided):
+                node = self.guards.choosing[number]
+                if node.inputs[0].owner in self.done and not self._unmet(node):
+                    self.decided |= both(number)
+                    self.undecided.discard(number)
+        waiting, self.held = self.held, []
+        for node in waiting:
+            self._ready(node)
+
+    def _least_early(self) -> Apply:
+        """Take an Apply before a decision that waits for it, or for others that wait in a circle.
+
+        Of the Applys that wait for the fewest others, all wait for each other.
+        """
+        node = min(self.held, key=lambda node: (self._number_awaited(node), self.position[node]))
+        self.held.remove(node)
+        return node
+
+    def _number_awaited(self, node: Apply) -> int:
+        """Return how many Applys must come before an Apply and the decisions in its guard."""
+        pending, seen = [node], {node}
+        while pending:
+            current = pending.pop()
+            conditions = {node.inputs[0].owner for node in self._undecided_for(current)}
+            awaited = conditions.union(self.waits[current])
+            for other in awaited - self.done - seen:
+                assert other is not None
+                seen.add(other)
+                pending.append(other)
+        return len(seen)
+
+
+def decisions(order: Sequence[Apply], outputs: Iterable[Variable]) -> tuple[Guards, dict[int, int]]:
+    """Return the guards for an order, and {number of a choosing Apply: position of its decision}.
+
+    A decision at position k is made before step k runs. The condition is known there, and whether
+    the choosing Apply is needed. An Apply that comes before a decision on which its guard depends
+    is run in every call.
+    """
+    position = {node: k for k, node in enumerate(order)}
+    outputs = list(outputs)
+    always: set[Apply] = set()
+    while True:
+        guards = find_guards(order, outputs, always)
+        made: dict[int, int] = {}
+        for number in reversed(range(len(guards.choosing))):  # those that read it come first
+            node = guards.choosing[number]
+            condition = node.inputs[0].owner
+            known = 0 if condition is None else position[condition] + 1
+            made[number] = max([known, *(made[j] for j in _numbers(guards.of[node]))])
+        early = [
+            node
+            for k, node in enumerate(order)
+            if any(made[number] > k for number in _numbers(guards.of[node]))
+        ]
+        if not early:
+            return guards, made
+        always.update(early)

@@ -1,0 +1,201 @@
+"""When Applys are needed, and an order in which conditions come first, on graphs made by hand."""
+
+import random
+
+import pytest
+
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.guards import ALWAYS, alternative, conditions_first, decisions, find_guards
+from opwise.graph.op import Op
+from opwise.graph.type import generic
+
+pytestmark = pytest.mark.null
+
+
+class Work(Op):
+    __props__ = ("name",)
+
+    def __init__(self, name):
+        self.name = name
+
+    def make_node(self, *inputs):
+        return Apply(self, inputs, [generic()])
+
+    def __str__(self):
+        return self.name
+
+
+class Choose(Work):
+    branches = ((1,), (2,))
+
+
+work = Work("work")
+choose = Choose("choose")
+
+
+def letters(names):
+    return [generic(name) for name in names]
+
+
+def guards_of(inputs, outputs):
+    """Return (order, guards) of a graph."""
+    fgraph = FunctionGraph(inputs, outputs, clone=False)
+    order = fgraph.toposort()
+    return order, find_guards(order, fgraph.outputs)
+
+
+def test_a_graph_without_choices_is_always_needed():
+    x, y = letters("xy")
+    a = work(x)
+    _, guards = guards_of([x, y], [work(a, y)])
+    assert guards.choosing == () and set(guards.of.values()) == {ALWAYS}
+
+
+def test_each_branch_has_its_alternative():
+    c, x, y = letters("cxy")
+    then, other = work(x), work(y)
+    condition = work(c)
+    _, guards = guards_of([c, x, y], [choose(condition, then, other)])
+    assert guards.of[then.owner] == alternative(0, 0)
+    assert guards.of[other.owner] == alternative(0, 1)
+    assert guards.of[condition.owner] == ALWAYS
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        lambda c, a, y: [choose(c, a, y), a],  # read outside
+        lambda c, a, y: [choose(c, a, work(a))],  # read in both branches
+        lambda c, a, y: [choose(work(a), a, y)],  # the condition reads it
+        lambda c, a, y: [choose(c, choose(y, a, a), choose(y, work(a), a))],
+    ],
+)
+def test_what_is_needed_in_any_case_has_no_guard(outputs):
+    c, x, y = letters("cxy")
+    a = work(x)
+    _, guards = guards_of([c, x, y], outputs(c, a, y))
+    assert guards.of[a.owner] == ALWAYS
+
+
+def test_nested_choices():
+    c, d, x, y = letters("cdxy")
+    a = work(x)
+    inner = choose(d, a, y)
+    shared = work(y)
+    outer = choose(c, inner, shared)
+    _, guards = guards_of([c, d, x, y], [outer, choose(d, shared, x)])
+    numbers = {node: i for i, node in enumerate(guards.choosing)}
+    assert guards.of[a.owner] == alternative(numbers[inner.owner], 0)
+    assert guards.of[inner.owner] == alternative(numbers[outer.owner], 0)
+    # of either choice one branch
+    assert guards.of[shared.owner].bit_count() == 2
+
+
+def test_a_choice_does_not_matter_for_what_is_needed_whenever_it_is_made():
+    c, d, x, y = letters("cdxy")
+    a = work(x)
+    inner = choose(d, a, y)
+    outer = choose(c, work(inner, a), y)
+    _, guards = guards_of([c, d, x, y], [outer])
+    number = guards.choosing.index(outer.owner)
+    assert guards.of[a.owner] == alternative(number, 0)
+
+
+def test_applys_that_must_run_need_what_they_read():
+    c, x, y = letters("cxy")
+    a = work(x)
+    b = work(a)
+    fgraph = FunctionGraph([c, x, y], [choose(c, b, y)], clone=False)
+    order = fgraph.toposort()
+    guards = find_guards(order, fgraph.outputs, {b.owner})
+    assert guards.of[a.owner] == guards.of[b.owner] == ALWAYS
+
+
+def arranged(inputs, outputs):
+    fgraph = FunctionGraph(inputs, outputs, clone=False)
+    order = fgraph.toposort()
+    guards = find_guards(order, fgraph.outputs)
+    new = conditions_first(order, guards, {})
+    assert set(new) == set(order)
+    position = {node: k for k, node in enumerate(new)}
+    for node in new:
+        for var in node.inputs:
+            assert var.owner is None or position[var.owner] < position[node]
+    return new, guards, *decisions(new, fgraph.outputs)
+
+
+def test_conditions_come_first():
+    c, x, y = letters("cxy")
+    a = work(x)
+    condition = work(work(c))
+    order, _, guards, made = arranged([c, x, y], [choose(condition, a, y)])
+    assert order.index(condition.owner) < order.index(a.owner)
+    assert made == {0: order.index(condition.owner) + 1}
+    assert guards.of[a.owner] == alternative(0, 0)
+
+
+def test_the_decision_of_an_inner_choice_waits_for_the_outer_one():
+    c, d, x, y = letters("cdxy")
+    inner = choose(d, work(x), y)  # its condition is known from the start
+    condition = work(c)
+    outer = choose(condition, inner, y)
+    order, _, guards, made = arranged([c, d, x, y], [outer])
+    known = order.index(condition.owner) + 1
+    assert made == {guards.choosing.index(node): known for node in guards.choosing}
+
+
+def test_a_circle_of_conditions_is_cut():
+    """Each of two Applys is needed for the condition of the other, in different branches."""
+    c, x, y = letters("cxy")
+    one, two = Work("one")(x), Work("two")(y)
+    outer = choose(c, choose(work(two), one, x), choose(work(one), two, y))
+    _, before, after, _ = arranged([c, x, y], [outer])
+    assert before.of[one.owner] != ALWAYS and before.of[two.owner] != ALWAYS
+    eager = [var for var in (one, two) if after.of[var.owner] == ALWAYS]
+    assert len(eager) == 1
+
+
+def in_circles(order, guards):
+    """Return the Applys that wait for their own results by conditions of their guards."""
+    after = {node: set() for node in order}
+    for node in order:
+        waits = {var.owner for var in node.inputs} - {None}
+        pending = list(guards.choosers(guards.of[node]))
+        while pending:
+            chooser = pending.pop()
+            waits.add(chooser.inputs[0].owner)
+            pending += guards.choosers(guards.of[chooser])
+        for other in waits - {None}:
+            after[other].add(node)
+
+    def reached(node):
+        seen, pending = set(), [node]
+        while pending:
+            for other in after[pending.pop()] - seen:
+                seen.add(other)
+                pending.append(other)
+        return seen
+
+    return {node for node in order if node in reached(node)}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_graphs(seed):
+    """Applys are forced to run only within circles of conditions."""
+    rng = random.Random(seed)
+    inputs = letters("abcd")
+    found = list(inputs)
+    for k in range(rng.choice([8, 15, 40])):
+        if rng.random() < 0.35:
+            found.append(choose(*rng.choices(found, k=3)))
+        else:
+            found.append(Work(f"work{k}")(*rng.choices(found[-8:], k=rng.choice([1, 2]))))
+    outputs = [v for v in rng.sample(found[4:], 3) if v.owner is not None]
+    order, before, after, made = arranged(inputs, outputs)
+    forced = {n for n in order if before.of[n] != ALWAYS and after.of[n] == ALWAYS}
+    circles = in_circles(order, before)
+    assert forced <= circles and (forced or not circles)
+    for k, node in enumerate(order):
+        for chooser in after.choosers(after.of[node]):
+            assert made[after.choosing.index(chooser)] <= k
