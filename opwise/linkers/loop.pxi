@@ -1,5 +1,12 @@
 # Loop: repeats the program of a VM, row by row. Included by opwise_c.pyx.
 
+cdef enum:
+    # how long the C function of a step may run between two looks for signals, nanoseconds
+    SMALL_NS = 1000000
+    # why it ended, as opwise.scalar.recurrence has it
+    SMALL_ENDED = 1
+    SMALL_LEFT = 2
+
 
 @cython.final
 cdef class Loop(Runner):
@@ -7,7 +14,8 @@ cdef class Loop(Runner):
 
     vm: runs one step. layout: that of the Scan. name: of the loop, for messages. perform: runs the
     Apply in Python, and does what this class does not: no step, and errors about the shapes of
-    values.
+    values. small: None, or the step as a Recurrence (opwise.scalar) and the C function that repeats
+    it, which runs the steps if the shapes are those of the Recurrence.
     """
 
     cdef VM vm
@@ -23,8 +31,16 @@ cdef class Loop(Runner):
     cdef int *before
     cdef int *step
     cdef object perform
+    # the C function that repeats the step, or NULL; how many steps it may do between two looks for
+    # signals; its operands, their strides and the lengths that those have to have
+    cdef ow_loop small
+    cdef int64_t chunk
+    cdef char **operands
+    cdef int64_t *strides
+    cdef int64_t *lengths
+    cdef object keep
 
-    def __cinit__(self, VM vm, layout, str name, perform):
+    def __cinit__(self, VM vm, layout, str name, perform, small=None):
         cdef int i, tap = 0
         self.vm, self.name, self.perform = vm, name, perform
         self.nsequences, self.nstates = layout.sequences, len(layout.taps)
@@ -45,8 +61,27 @@ cdef class Loop(Runner):
                 tap += 1
         for i in range(self._row_outputs()):
             self.step[i] = i not in layout.last
+        if small is not None and small[1].address:
+            self._set_small(small[0], small[1])
+
+    cdef _set_small(self, recurrence, loop):
+        cdef int i
+        shapes = recurrence.shapes
+        lengths = [n for shape in shapes for n in shape]
+        self.operands = <char **>calloc(len(shapes) + 2, sizeof(char *))
+        self.strides = <int64_t *>calloc(len(shapes) + len(lengths) + 1, sizeof(int64_t))
+        self.lengths = <int64_t *>calloc(len(lengths) + 1, sizeof(int64_t))
+        if not (self.operands and self.strides and self.lengths):
+            raise MemoryError()
+        for i, n in enumerate(lengths):
+            self.lengths[i] = n
+        self.small, self.keep = <ow_loop><uintptr_t>loop.address, loop
+        self.chunk = max(1, int(SMALL_NS / recurrence.nanoseconds))
 
     def __dealloc__(self):
+        free(self.operands)
+        free(self.strides)
+        free(self.lengths)
         free(self.tap_state)
         free(self.tap_back)
         free(self.before)
@@ -82,15 +117,23 @@ cdef class Loop(Runner):
         """Run all steps and return their number; 0 where this is a case for ``perform``."""
         cdef VM vm = self.vm
         cdef int64_t n, t = 0
+        cdef bint started = False
         cdef int i
         self.done = 0
         n = self._start(outer, s)
+        if n > 0 and self.small != NULL and self._fits_small(s):
+            started = True
+            t = self._repeat_small(outer, s, n)
+            if t < 0:
+                return -1 - t
         while t < n:
             self.done = t
             self._point(s, t)
             vm._run_range(0, vm.nsteps, True)
-            if t == 0 and not self._start_results(outer, s, n):
-                return 0
+            if not started:
+                if not self._start_results(outer, s, n):
+                    return 0
+                started = True
             for i in range(self.nstates + self.nresults):
                 if not self._put_row(s.out[i], i, t):
                     return 0
@@ -102,6 +145,93 @@ cdef class Loop(Runner):
             if t & 15 == 0:
                 PyErr_CheckSignals()
         return t
+
+    cdef bint _fits_small(self, ow_step *s) noexcept:
+        """Return whether rows and constants have the shapes of the Recurrence."""
+        cdef int64_t *lengths = self.lengths
+        cdef int i
+        for i in range(self.nsequences):
+            if not _has_lengths(s.in_[1 + i], 1, &lengths):
+                return False
+        for i in range(self.nstates):
+            if not _has_lengths(s.out[i], 1, &lengths):
+                return False
+        for i in range(self.nstates, self._row_outputs()):
+            lengths += s.out[i].ndim - 1
+        for i in range(self.nconstants):
+            if not _has_lengths(self._constant(s, i), 0, &lengths):
+                return False
+        return True
+
+    cdef inline ow_slot *_constant(self, ow_step *s, int i) noexcept:
+        """Return the slot of the outer VM that holds a constant."""
+        return s.in_[1 + self.nsequences + self.nstates + self.nobjects + i]
+
+    cdef int64_t _repeat_small(self, VM outer, ow_step *s, int64_t n) except? -1:
+        """Repeat the step by its C function; return the number of steps, or -1 minus it at the end.
+
+        The function leaves steps that it cannot do to the VM.
+        """
+        cdef int64_t t = 0, m
+        cdef int64_t done[2]
+        cdef int i
+        cdef int last = self.nsequences + self._row_outputs() + self.nconstants
+        self._start_small_results(outer, s, n)
+        self._set_strides(s)
+        self.operands[last], self.operands[last + 1] = <char *>&done[0], <char *>&done[1]
+        while t < n:
+            self.done = t
+            for i in range(self.nsequences):
+                self.operands[i] = ow_at(s.in_[1 + i].data, t, s.in_[1 + i].strides[0])
+            for i in range(self._row_outputs()):
+                self.operands[self.nsequences + i] = self._row(s.out[i], i, t - self.before[i])
+            m = min(n - t, self.chunk)
+            if m < self.chunk:
+                self.small(NULL, self.operands, self.strides, m)
+            else:
+                with nogil:
+                    self.small(NULL, self.operands, self.strides, m)
+                PyErr_CheckSignals()
+            t += done[0]
+            if done[1] == SMALL_ENDED:
+                return -1 - t
+            if done[1] == SMALL_LEFT:
+                return t
+        return -1 - t
+
+    cdef int _start_small_results(self, VM outer, ow_step *s, int64_t n) except -1:
+        """Find memory for results whose shapes the Recurrence knows."""
+        cdef int64_t *lengths = self.lengths
+        cdef ow_slot *z
+        cdef int i, d
+        for i in range(self.nsequences):
+            lengths += s.in_[1 + i].ndim - 1
+        for i in range(self._row_outputs()):
+            z = s.out[i]
+            if i >= self.nstates:
+                outer._release(<int>(z - outer.slots))
+                z.shape[0] = n
+                for d in range(z.ndim - 1):
+                    z.shape[d + 1] = lengths[d]
+                self._ensure(outer, s, z)
+            lengths += z.ndim - 1
+        return 0
+
+    cdef void _set_strides(self, ow_step *s) noexcept:
+        """Note the strides of the operands of the C function, and where constants lie."""
+        cdef int64_t *st = self.strides
+        cdef ow_slot *c
+        cdef int i, d
+        for i in range(self.nsequences):
+            st = _copy_strides(st, s.in_[1 + i], 0)
+        for i in range(self._row_outputs()):
+            st[0] = s.out[i].strides[0] * self.step[i]
+            st = _copy_strides(st + 1, s.out[i], 1)
+        for i in range(self.nconstants):
+            c = self._constant(s, i)
+            self.operands[self.nsequences + self._row_outputs() + i] = c.data
+            st[0] = 0
+            st = _copy_strides(st + 1, c, 0)
 
     cdef inline int _row_outputs(self) noexcept:
         return self.nstates + self.nresults
@@ -146,9 +276,8 @@ cdef class Loop(Runner):
         given += self.nstates
         for i in range(self.nobjects):
             vm._own(self._object(i), outer._value(<int>(s.in_[given + i] - outer.slots)))
-        given += self.nobjects
         for i in range(self.nconstants):
-            c = s.in_[given + i]
+            c = self._constant(s, i)
             j = vm.input_slot[self.nsequences + self.ntaps + self.nobjects + i]
             if c.typenum >= 0:
                 ow_alias(&vm.slots[j], c)
@@ -250,3 +379,21 @@ cdef void _become_row(ow_slot *row, const ow_slot *rows) noexcept:
     for d in range(row.ndim):
         row.shape[d] = rows.shape[d + 1]
         row.strides[d] = rows.strides[d + 1]
+
+
+cdef inline bint _has_lengths(const ow_slot *c, int first, int64_t **lengths) noexcept:
+    """Return whether the dimensions of a slot from ``first`` on have some lengths; go past them."""
+    cdef int d
+    for d in range(first, c.ndim):
+        if c.shape[d] != lengths[0][0]:
+            return False
+        lengths[0] += 1
+    return True
+
+
+cdef inline int64_t *_copy_strides(int64_t *to, const ow_slot *c, int first) noexcept:
+    """Copy the strides of the dimensions from ``first`` on; return where the next ones go."""
+    cdef int d
+    for d in range(first, c.ndim):
+        to[d - first] = c.strides[d]
+    return to + c.ndim - first

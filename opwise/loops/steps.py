@@ -8,6 +8,7 @@ from opwise.graph.apply import Apply
 from opwise.linkers import opwise_c
 from opwise.linkers.kernels import Kernels
 from opwise.linkers.lowering import LoopStep, c_lowering
+from opwise.loops import small
 from opwise.loops.op import Scan
 
 
@@ -17,4 +18,6 @@ def _scan(node: Apply, kernels: Kernels) -> LoopStep | None:
     vm = getattr(step, "fn", None)
     if not isinstance(vm, opwise_c.VM) or not all(step.linked.in_c):
         return None
-    return LoopStep(vm, node.op.layout)
+    repeated = small.recurrence(node, step.linked.program.fgraph) if kernels.generate else None
+    loop = kernels.recurrence(repeated) if repeated is not None else None
+    return LoopStep(vm, node.op.layout, (repeated, loop) if loop is not None else None)
