@@ -69,7 +69,7 @@ cdef class Loop(Runner):
         shapes = recurrence.shapes
         lengths = [n for shape in shapes for n in shape]
         self.operands = <char **>calloc(len(shapes) + 2, sizeof(char *))
-        self.strides = <int64_t *>calloc(len(shapes) + len(lengths) + 1, sizeof(int64_t))
+        self.strides = <int64_t *>calloc(3 * len(shapes) + len(lengths) + 1, sizeof(int64_t))
         self.lengths = <int64_t *>calloc(len(lengths) + 1, sizeof(int64_t))
         if not (self.operands and self.strides and self.lengths):
             raise MemoryError()
@@ -177,14 +177,10 @@ cdef class Loop(Runner):
         cdef int i
         cdef int last = self.nsequences + self._row_outputs() + self.nconstants
         self._start_small_results(outer, s, n)
-        self._set_strides(s)
         self.operands[last], self.operands[last + 1] = <char *>&done[0], <char *>&done[1]
         while t < n:
             self.done = t
-            for i in range(self.nsequences):
-                self.operands[i] = ow_at(s.in_[1 + i].data, t, s.in_[1 + i].strides[0])
-            for i in range(self._row_outputs()):
-                self.operands[self.nsequences + i] = self._row(s.out[i], i, t - self.before[i])
+            self._set_strides(s, t)
             m = min(n - t, self.chunk)
             if m < self.chunk:
                 self.small(NULL, self.operands, self.strides, m)
@@ -217,21 +213,27 @@ cdef class Loop(Runner):
             lengths += z.ndim - 1
         return 0
 
-    cdef void _set_strides(self, ow_step *s) noexcept:
-        """Note the strides of the operands of the C function, and where constants lie."""
+    cdef void _set_strides(self, ow_step *s, int64_t t) noexcept:
+        """Note the strides and rows of the operands of the C function for steps from ``t`` on."""
         cdef int64_t *st = self.strides
+        cdef char **p = self.operands
         cdef ow_slot *c
-        cdef int i, d
+        cdef int i
         for i in range(self.nsequences):
-            st = _copy_strides(st, s.in_[1 + i], 0)
+            c = s.in_[1 + i]
+            p[i] = ow_at(c.data, t, c.strides[0])
+            st = _copy_strides(st, c, 0)
+        p += self.nsequences
         for i in range(self._row_outputs()):
-            st[0] = s.out[i].strides[0] * self.step[i]
-            st = _copy_strides(st + 1, s.out[i], 1)
+            p[i] = s.out[i].data
+            st[0], st[1] = s.out[i].strides[0], t + self.before[i]
+            st[2] = INT64_MAX if self.step[i] else 1
+            st = _copy_strides(st + 3, s.out[i], 1)
+        p += self._row_outputs()
         for i in range(self.nconstants):
             c = self._constant(s, i)
-            self.operands[self.nsequences + self._row_outputs() + i] = c.data
-            st[0] = 0
-            st = _copy_strides(st + 1, c, 0)
+            p[i] = c.data
+            st = _copy_strides(st, c, 0)
 
     cdef inline int _row_outputs(self) noexcept:
         return self.nstates + self.nresults

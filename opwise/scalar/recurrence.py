@@ -1,11 +1,12 @@
 """C text of a recurrence: a scalar program that is repeated, with its states in registers.
 
 The function has the form of other loops, ``void name(const void *ctx, char **p, const ow_i64 *st,
-ow_i64 n)``, and repeats the program at most n times. The operands at ``p`` are arrays with a row
-for each step (the sequences, the states from the first row that the first step reads, the results),
-then the constants, then two integers to write: how many steps were done, and why they ended (see
-``ENDED`` and ``LEFT``). ``st`` has for each array the bytes from row to row (0 for constants, and
-for states of which one row is kept), then those along each dimension of a row.
+ow_i64 n)``, and repeats the program at most n times. The operands at ``p`` are the sequences from
+the row of the first step on, the states and the results from their first rows on, the constants,
+and two integers to write: how many steps were done, and why they ended (see ``ENDED`` and
+``LEFT``). ``st`` has for each sequence the bytes from row to row; for each state and result also the
+number of the row that the first step writes, and how many rows there are: a row is written at its
+number modulo that. Behind these, and for each constant, are the bytes along each dimension.
 """
 
 from __future__ import annotations
@@ -87,12 +88,15 @@ class _Lines:
         self.after: list[str] = []
         #: those of ``after`` that let values be a step older
         self.shifts: list[str] = []
-        #: for each operand, the place of its strides in ``st``
+        #: for each operand, the place of its numbers in ``st``, and of those of its dimensions
         self._strides: list[int] = []
-        place = 0
-        for shape in recurrence.shapes:
+        self._dimensions: list[int] = []
+        place, outputs = 0, len(recurrence.states) + len(recurrence.results)
+        numbers = [1] * len(recurrence.sequences) + [3] * outputs + [0] * len(recurrence.constants)
+        for shape, count in zip(recurrence.shapes, numbers, strict=True):
             self._strides.append(place)
-            place += 1 + len(shape)
+            self._dimensions.append(place + count)
+            place += count + len(shape)
 
     def program(self) -> bool:
         """Make the statements of the program; return whether all operations have C."""
@@ -115,7 +119,7 @@ class _Lines:
 
     def _elements(self, operand: int, shape: Shape) -> list[str]:
         """Return the C expressions of the bytes from a row's start to each of its elements."""
-        place = self._strides[operand] + 1
+        place = self._dimensions[operand]
         return [
             " + ".join([f"{i} * st[{place + d}]" for d, i in enumerate(index) if i] or ["0"])
             for index in np.ndindex(*shape)
@@ -153,31 +157,38 @@ class _Lines:
         for e, at in enumerate(self._elements(operand, shape)):
             names = [f"s{k}_{e}_{back}" for back in range(1, most + 1)]
             for back, name in enumerate(names, 1):
-                place = f"p[{operand}] + {most - back} * st[{self._strides[operand]}] + {at}"
+                place = f"p[{operand}] + {self._row(operand, back)} + {at}"
                 self.before.append(f"{type_} {name} = *(const {type_} *)({place});")
             for j, tap in enumerate(taps):
                 self.slots[first + j * _size(shape) + e] = names[tap - 1]
             self.shifts += [f"{a} = {b};" for a, b in zip(names[:0:-1], names[-2::-1], strict=True)]
 
+    def _row(self, operand: int, back: int) -> str:
+        """Return the bytes to the row that is written some steps before the first one."""
+        place = self._strides[operand]
+        return f"(st[{place + 1}] - {back}) % st[{place + 2}] * st[{place}]"
+
     def _outputs(self) -> None:
         of = self.of
-        n_in = len(of.sequences)
-        rows_before = [*map(max, of.taps), *(0 for _ in of.results)]
-        written = [*zip(of.states, of.new, strict=True), *of.results]
-        for k, ((shape, slots), rows) in enumerate(zip(written, rows_before, strict=True)):
-            stride = f"st[{self._strides[n_in + k]}]"
-            elements = self._elements(n_in + k, shape)
-            for e, (slot, at) in enumerate(zip(slots, elements, strict=True)):
+        for k, (shape, slots) in enumerate(
+            [*zip(of.states, of.new, strict=True), *of.results], len(of.sequences)
+        ):
+            place = self._strides[k]
+            self.before += [
+                f"const ow_i64 y{k} = st[{place}], rows{k} = st[{place + 2}];",
+                f"ow_i64 row{k} = st[{place + 1}] % rows{k};",
+            ]
+            for e, (slot, at) in enumerate(zip(slots, self._elements(k, shape), strict=True)):
                 type_ = csource.c_type(slot_dtype(slot, of.instructions, of.in_dtypes))
-                start = f"p[{n_in + k}] + {rows} * {stride} + {at}"
-                self.before.append(f"char *const z{k}_{e} = {start};")
-                self.before.append(f"const ow_i64 y{k}_{e} = {stride};")
+                self.before.append(f"char *const z{k}_{e} = p[{k}] + {at};")
                 # a new value may be an old one of another state, which is about to change
                 self.each.append(f"const {type_} n{k}_{e} = {self.slots[slot]};")
-                self.after.append(f"*({type_} *)(z{k}_{e} + t * y{k}_{e}) = n{k}_{e};")
+                self.after.append(f"*({type_} *)(z{k}_{e} + row{k} * y{k}) = n{k}_{e};")
+            self.after.append(f"row{k} = row{k} + 1 == rows{k} ? 0 : row{k} + 1;")
         self.after += self.shifts
         for k, new in enumerate(of.new):
-            self.after += [f"s{k}_{e}_1 = n{k}_{e};" for e in range(len(new))]
+            at = len(of.sequences) + k
+            self.after += [f"s{k}_{e}_1 = n{at}_{e};" for e in range(len(new))]
 
     def function(self) -> list[str]:
         of = self.of
