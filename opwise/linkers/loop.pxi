@@ -117,15 +117,19 @@ cdef class Loop(Runner):
         """Run all steps and return their number; 0 where this is a case for ``perform``."""
         cdef VM vm = self.vm
         cdef int64_t n, t = 0
-        cdef bint started = False
+        cdef bint started = False, started_small
         cdef int i
         self.done = 0
-        n = self._start(outer, s)
+        n = self._start_rows(outer, s)
         if n > 0 and self.small != NULL and self._fits_small(s):
+            self._start_small_results(outer, s, n)
             started = True
-            t = self._repeat_small(outer, s, n)
+            t = self._repeat_small(s, 0, n)
             if t < 0:
                 return -1 - t
+        started_small = started
+        if n > 0:
+            self._start(outer, s)
         while t < n:
             self.done = t
             self._point(s, t)
@@ -144,6 +148,10 @@ cdef class Loop(Runner):
                 break
             if t & 15 == 0:
                 PyErr_CheckSignals()
+            if started_small and t < n:
+                t = self._repeat_small(s, t, n)
+                if t < 0:
+                    return -1 - t
         return t
 
     cdef bint _fits_small(self, ow_step *s) noexcept:
@@ -167,16 +175,15 @@ cdef class Loop(Runner):
         """Return the slot of the outer VM that holds a constant."""
         return s.in_[1 + self.nsequences + self.nstates + self.nobjects + i]
 
-    cdef int64_t _repeat_small(self, VM outer, ow_step *s, int64_t n) except? -1:
-        """Repeat the step by its C function; return the number of steps, or -1 minus it at the end.
+    cdef int64_t _repeat_small(self, ow_step *s, int64_t t, int64_t n) except? 0:
+        """Repeat the step by its C function from step ``t`` on, of n.
 
-        The function leaves steps that it cannot do to the VM.
+        Returns the next step, which the VM has to do, or -1 minus the number of steps at the end.
         """
-        cdef int64_t t = 0, m
+        cdef int64_t m
         cdef int64_t done[2]
         cdef int i
         cdef int last = self.nsequences + self._row_outputs() + self.nconstants
-        self._start_small_results(outer, s, n)
         self.operands[last], self.operands[last + 1] = <char *>&done[0], <char *>&done[1]
         while t < n:
             self.done = t
@@ -242,9 +249,8 @@ cdef class Loop(Runner):
         """Return the slot of an object that each step hands to the next one."""
         return self.vm.input_slot[self.nsequences + self.ntaps + i]
 
-    cdef int64_t _start(self, VM outer, ow_step *s) except -1:
-        """Give the program what does not change; return the number of steps, 0 for ``perform``."""
-        cdef VM vm = self.vm
+    cdef int64_t _start_rows(self, VM outer, ow_step *s) except -1:
+        """Put first rows into states; return the number of steps, 0 for ``perform``."""
         cdef ow_slot *c
         cdef ow_slot first
         cdef ow_slot *z
@@ -255,8 +261,6 @@ cdef class Loop(Runner):
         for i in range(self.nsequences):
             if s.in_[1 + i].shape[0] != n:
                 return 0
-            _become_row(&vm.slots[vm.input_slot[i]], s.in_[1 + i])
-            self._keep_alive(vm.input_slot[i], outer, s.in_[1 + i])
         for i in range(self.nstates):
             c = s.in_[given + i]
             if c.shape[0] != self.before[i]:
@@ -271,11 +275,20 @@ cdef class Loop(Runner):
             first = z[0]
             first.shape[0] = self.before[i]
             ow_copy(&first, c)
+        return n
+
+    cdef int _start(self, VM outer, ow_step *s) except -1:
+        """Give the program what does not change."""
+        cdef VM vm = self.vm
+        cdef ow_slot *c
+        cdef int i, j, given = 1 + self.nsequences + self.nstates
+        for i in range(self.nsequences):
+            _become_row(&vm.slots[vm.input_slot[i]], s.in_[1 + i])
+            self._keep_alive(vm.input_slot[i], outer, s.in_[1 + i])
         for i in range(self.ntaps):
             j = vm.input_slot[self.nsequences + i]
             _become_row(&vm.slots[j], s.out[self.tap_state[i]])
             self._keep_alive(j, outer, s.out[self.tap_state[i]])
-        given += self.nstates
         for i in range(self.nobjects):
             vm._own(self._object(i), outer._value(<int>(s.in_[given + i] - outer.slots)))
         for i in range(self.nconstants):
@@ -284,7 +297,7 @@ cdef class Loop(Runner):
             if c.typenum >= 0:
                 ow_alias(&vm.slots[j], c)
             self._keep_alive(j, outer, c)
-        return n
+        return 0
 
     cdef int _keep_alive(self, int i, VM outer, ow_slot *c) except -1:
         """Let slot ``i`` of the program own what a slot of the outer VM shows.

@@ -392,6 +392,8 @@ class _Program:
         rows = [
             [*map(int, row), *map(int, np.atleast_1d(rest))] for row, rest in zip(a, b, strict=True)
         ]
+        if n == 2:
+            return self._solution_of_two(rows).reshape(b.shape)
         dtype = self.dtype(rows[0][0])
         zero, most = (int(self.constant(np.array(x, dtype))) for x in (0, np.inf))
         size = self.fold("add", [self.one("abs_", x) for row in rows for x in row])
@@ -427,6 +429,36 @@ class _Program:
                     total = self.one("sub", total, self.one("mul", rows[k][other], rows[other][j]))
                 rows[k][j] = self.one("true_div", total, rows[k][k])
         return np.array([row[n:] for row in rows], np.int64).reshape(b.shape)
+
+    def _solution_of_two(self, rows: list[list[int]]) -> Slots:
+        """Append Cramer's rule; the VM solves systems whose determinant loses digits."""
+        (a, b, *first), (c, d, *second) = rows
+        dtype = self.dtype(a)
+        part = int(self.constant(np.array(1 / 64, dtype)))
+        most = int(self.constant(np.array(np.inf, dtype)))
+        ad, bc = self.one("mul", a, d), self.one("mul", b, c)
+        det = self.one("sub", ad, bc)
+        size = self.one("add", self.one("abs_", ad), self.one("abs_", bc))
+        least = self.one("mul", part, size)
+        # what is infinite or NaN makes one of them so
+        every = self.fold("add", [self.one("abs_", x) for x in (size, *first, *second)])
+        precise = self.one("gt", self.one("abs_", det), least, dtype="bool")
+        finite = self.one("lt", every, most, dtype="bool")
+        self.leaves.append(self.one("invert", self.one("and_", precise, finite, dtype="bool")))
+        found = []
+        for row, (p, q) in (((d, b), (0, 1)), ((a, c), (1, 0))):
+            given = first, second
+            found.append(
+                [
+                    self.one(
+                        "true_div",
+                        self.one("sub", self.one("mul", row[0], x), self.one("mul", row[1], y)),
+                        det,
+                    )
+                    for x, y in zip(given[p], given[q], strict=True)
+                ]
+            )
+        return np.array(found, np.int64)
 
 
 _Handler = Callable[..., Any]

@@ -179,6 +179,18 @@ def test_inverses_choose_pivots_as_lapack_does(n):
     agrees([matrices], [outputs], values, exact=False)
 
 
+def test_the_vm_solves_what_would_lose_digits():
+    matrices = T.dtensor3()
+    outputs, _ = scan(lambda m, h: h * 0.5 + linalg.matrix_inverse(m), matrices, np.zeros((2, 2)))
+    f = function([matrices], outputs)
+    values = np.random.RandomState(4).randn(40, 2, 2) + 2 * np.eye(2)
+    values[[0, 7, 8, 39]] = [[1, 1], [1, 1 + 1e-7]]
+    found, steps = steps_of_the_vm(f, values)
+    assert 4 <= steps < 20
+    expected = function([matrices], outputs, mode=IN_PYTHON)(values)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-6)
+
+
 def test_singular_matrices_are_errors_that_name_the_step():
     matrices = T.dtensor3()
     outputs, _ = scan(lambda m, h: h * 0.5 + linalg.matrix_inverse(m), matrices, np.zeros((2, 2)))
