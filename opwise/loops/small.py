@@ -64,6 +64,7 @@ def recurrence(node: Apply, step: FunctionGraph) -> Recurrence | None:
     variables = (*step.inputs, *step.outputs)
     if (
         layout.objects
+        or len(step.inputs) != len(node.op.inputs)
         or any(max(taps) > MAX_TAP for taps in layout.taps)
         or (isinstance(n_steps, Constant) and n_steps.data <= FEW_STEPS)
         or not layout.taps
@@ -101,8 +102,8 @@ def _program(layout: Layout, step: FunctionGraph, shapes: Parts[Any]) -> Recurre
         return values[var]
 
     for apply in step.toposort():
-        outputs = program.run(apply, [value(var) for var in apply.inputs])
-        for var, slots in zip(apply.outputs, outputs, strict=True):
+        found = program.run(apply, [value(var) for var in apply.inputs])
+        for var, slots in zip(apply.outputs, found, strict=True):
             if slots.size > MAX_ELEMENTS:
                 raise NotSmall
             values[var] = slots
@@ -148,14 +149,14 @@ def _shapes(node: Apply, layout: Layout, step: FunctionGraph) -> Parts[Any] | No
             lengths.equal((row, d), (of, d + 1))
     for var, of in zip(inside.constants, outside.constants, strict=True):
         lengths.same(var, of)
-    pending = [var for var in node.inputs[1:] if var.owner is not None]
+    pending = [var.owner for var in node.inputs[1:]]
     seen: set[Apply] = set()
     while pending:
-        apply = pending.pop().owner
-        if apply not in seen and isinstance(apply.op, _SAME_LENGTHS):
+        apply = pending.pop()
+        if apply is not None and apply not in seen and isinstance(apply.op, _SAME_LENGTHS):
             seen.add(apply)
             lengths.spread(apply)
-            pending += [var for var in apply.inputs if var.owner is not None]
+            pending += [var.owner for var in apply.inputs]
     for apply in step.apply_nodes:
         lengths.spread(apply)
     for var in node.inputs[1:]:

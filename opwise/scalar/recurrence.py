@@ -4,9 +4,9 @@ The function has the form of other loops, ``void name(const void *ctx, char **p,
 ow_i64 n)``, and repeats the program at most n times. The operands at ``p`` are the sequences from
 the row of the first step on, the states and the results from their first rows on, the constants,
 and two integers to write: how many steps were done, and why they ended (see ``ENDED`` and
-``LEFT``). ``st`` has for each sequence the bytes from row to row; for each state and result also the
-number of the row that the first step writes, and how many rows there are: a row is written at its
-number modulo that. Behind these, and for each constant, are the bytes along each dimension.
+``LEFT``). ``st`` has for each sequence the bytes from row to row; for each state and result also
+the number of the row that the first step writes, and how many rows there are: a row is written at
+its number modulo that. Behind these, and for each constant, are the bytes along each dimension.
 """
 
 from __future__ import annotations
@@ -187,8 +187,8 @@ class _Lines:
             self.after.append(f"row{k} = row{k} + 1 == rows{k} ? 0 : row{k} + 1;")
         self.after += self.shifts
         for k, new in enumerate(of.new):
-            at = len(of.sequences) + k
-            self.after += [f"s{k}_{e}_1 = n{at}_{e};" for e in range(len(new))]
+            output = len(of.sequences) + k
+            self.after += [f"s{k}_{e}_1 = n{output}_{e};" for e in range(len(new))]
 
     def function(self) -> list[str]:
         of = self.of
