@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import opwise.tensor as T
-from opwise import Mode, function, grad, shared
+from opwise import Mode, ProfileMode, function, grad, shared
 from opwise.loops import Scan, scan, small, until
 from opwise.tensor import linalg
 
@@ -292,7 +292,7 @@ def test_copies_in_threads_and_modes():
         thread.join()
     for k in range(4):
         np.testing.assert_array_equal(found[k], expected)
-    for mode in ("FAST_COMPILE", "DEBUG_MODE", "PROFILE_MODE"):
+    for mode in ("FAST_COMPILE", "DEBUG_MODE", ProfileMode()):
         found = function([v], outputs, mode=mode)(values[:50])
         np.testing.assert_allclose(found, expected[:50], rtol=1e-12)
 
