@@ -57,6 +57,8 @@ class Workload:
     draw: ``draw(rng, **sizes)`` gives the inputs and the state, in float64.
     by_hand: the program for arrays of numpy, where it contains a gradient; overwrites the state.
     numexpr: the program as expressions, one an output, where it is elementwise.
+    loop: the program as loops of Python over numbers, which returns the outputs, for compilers of
+        these; where it is a recurrence of numbers.
     unrolled: names of sizes that the program itself has to know.
     flops: ``flops(**sizes)``, of the matrix products alone.
     moved: ``moved(itemsize, **sizes)``, bytes read and written, where not all of every input is
@@ -74,6 +76,7 @@ class Workload:
     program: Callable
     by_hand: Callable | None = None
     numexpr: tuple[str, ...] = ()
+    loop: Callable | None = None
     unrolled: tuple[str, ...] = ()
     flops: Callable[..., int] | None = None
     moved: Callable[..., tuple[int, int]] | None = None
@@ -93,6 +96,10 @@ class Workload:
         if self.by_hand is None:
             return self.bind(xp, values)
         return partial(self.by_hand, **values, **self._known())
+
+    def bind_loop(self, compiled: Callable, values: Arrays) -> Callable[[], object]:
+        """What calls a compiled ``loop``."""
+        return partial(compiled, **values, **self._known())
 
     def _known(self) -> dict[str, int]:
         return {name: self.sizes[name] for name in self.unrolled}

@@ -17,6 +17,7 @@ from opwise.linkers.userops import loopcode
 from opwise.scalar import csource, loops, usercode
 from opwise.scalar.composite import Composite, Instruction
 from opwise.scalar.op import Cast, ScalarOp
+from opwise.scalar.recurrence import Recurrence
 from opwise.scalar.usercode import UserFunction
 
 #: (steps, output slots, input dtypes) of a scalar program
@@ -85,6 +86,8 @@ class Kernels:
         if generate:
             cbuild.warn_of_compiler()
         self._loops: dict[tuple[Any, ...], Loop] = {}
+        #: loops that the interpreter cannot run
+        self._recurrences: dict[Recurrence, Loop] = {}
         self._builds: list[tuple[list[Loop], cbuild.Build]] | None = None
         self._codes: list[Compiled] = []
         #: builds of users' code by key: equal Applys share one
@@ -130,6 +133,21 @@ class Kernels:
             loops.reduction_text, (row.name, acc, whole), op, in_dtypes, [out_dtype],
             constant_inputs, maybe_broadcast, reducer,
         )  # fmt: skip
+
+    def recurrence(self, repeated: Recurrence) -> Loop | None:
+        """Return a Loop that repeats a scalar program; None if no kernels are generated."""
+        if not self.generate:
+            return None
+        loop = self._recurrences.get(repeated)
+        if loop is None:
+            name = f"ow_r{len(self._recurrences)}"
+            text = repeated.text(name)
+            if text is None:
+                return None
+            loop = Loop((repeated.instructions, (), repeated.in_dtypes))
+            loop.name, loop.definitions = name, [text]
+            self._recurrences[repeated] = loop
+        return loop
 
     def _loop(
         self,
@@ -180,7 +198,8 @@ class Kernels:
         """Start to compile what the cache lacks; return the builds of loops."""
         for code in self._codes:
             code.start(self._shared)
-        generated = [loop for loop in self._loops.values() if loop.definitions is not None]
+        every = (*self._loops.values(), *self._recurrences.values())
+        generated = [loop for loop in every if loop.definitions is not None]
         shares = _shares([loop for loop in generated if not loop.functions])
         self._builds = [(wanted, cbuild.Build(source_text(wanted))) for wanted in shares]
         users = [loop for loop in generated if loop.functions]

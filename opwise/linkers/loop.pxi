@@ -1,5 +1,12 @@
 # Loop: repeats the program of a VM, row by row. Included by opwise_c.pyx.
 
+cdef enum:
+    # how long the C function of a step may run between two looks for signals, nanoseconds
+    SMALL_NS = 1000000
+    # why it ended, as opwise.scalar.recurrence has it
+    SMALL_ENDED = 1
+    SMALL_LEFT = 2
+
 
 @cython.final
 cdef class Loop(Runner):
@@ -7,7 +14,8 @@ cdef class Loop(Runner):
 
     vm: runs one step. layout: that of the Scan. name: of the loop, for messages. perform: runs the
     Apply in Python, and does what this class does not: no step, and errors about the shapes of
-    values.
+    values. small: None, or the step as a Recurrence (opwise.scalar) and the C function that repeats
+    it, which runs the steps if the shapes are those of the Recurrence.
     """
 
     cdef VM vm
@@ -23,8 +31,16 @@ cdef class Loop(Runner):
     cdef int *before
     cdef int64_t *kept
     cdef object perform
+    # the C function that repeats the step, or NULL; how many steps it may do between two looks for
+    # signals; its operands, their strides and the lengths that those have to have
+    cdef ow_loop small
+    cdef int64_t chunk
+    cdef char **operands
+    cdef int64_t *strides
+    cdef int64_t *lengths
+    cdef object keep
 
-    def __cinit__(self, VM vm, layout, str name, perform):
+    def __cinit__(self, VM vm, layout, str name, perform, small=None):
         cdef int i, tap = 0
         self.vm, self.name, self.perform = vm, name, perform
         self.nsequences, self.nstates = layout.sequences, len(layout.taps)
@@ -45,8 +61,27 @@ cdef class Loop(Runner):
                 tap += 1
         for i in range(self._row_outputs()):
             self.kept[i] = layout.kept[i] or 0
+        if small is not None and small[1].address:
+            self._set_small(small[0], small[1])
+
+    cdef _set_small(self, recurrence, loop):
+        cdef int i
+        shapes = recurrence.shapes
+        lengths = [n for shape in shapes for n in shape]
+        self.operands = <char **>calloc(len(shapes) + 2, sizeof(char *))
+        self.strides = <int64_t *>calloc(3 * len(shapes) + len(lengths) + 1, sizeof(int64_t))
+        self.lengths = <int64_t *>calloc(len(lengths) + 1, sizeof(int64_t))
+        if not (self.operands and self.strides and self.lengths):
+            raise MemoryError()
+        for i, n in enumerate(lengths):
+            self.lengths[i] = n
+        self.small, self.keep = <ow_loop><uintptr_t>loop.address, loop
+        self.chunk = max(1, int(SMALL_NS / recurrence.nanoseconds))
 
     def __dealloc__(self):
+        free(self.operands)
+        free(self.strides)
+        free(self.lengths)
         free(self.tap_state)
         free(self.tap_back)
         free(self.before)
@@ -82,15 +117,27 @@ cdef class Loop(Runner):
         """Run all steps and return their number; 0 where this is a case for ``perform``."""
         cdef VM vm = self.vm
         cdef int64_t n, t = 0
+        cdef bint started = False, started_small
         cdef int i
         self.done = 0
-        n = self._start(outer, s)
+        n = self._start_rows(outer, s)
+        if n > 0 and self.small != NULL and self._fits_small(s):
+            self._start_small_results(outer, s, n)
+            started = True
+            t = self._repeat_small(s, 0, n)
+            if t < 0:
+                return -1 - t
+        started_small = started
+        if n > 0:
+            self._start(outer, s)
         while t < n:
             self.done = t
             self._point(s, t)
             vm._run_range(0, vm.nsteps, True)
-            if t == 0 and not self._start_results(outer, s, n):
-                return 0
+            if not started:
+                if not self._start_results(outer, s, n):
+                    return 0
+                started = True
             for i in range(self.nstates + self.nresults):
                 if not self._put_row(s.out[i], i, t):
                     return 0
@@ -101,7 +148,99 @@ cdef class Loop(Runner):
                 break
             if t & 15 == 0:
                 PyErr_CheckSignals()
+            if started_small and t < n:
+                t = self._repeat_small(s, t, n)
+                if t < 0:
+                    return -1 - t
         return t
+
+    cdef bint _fits_small(self, ow_step *s) noexcept:
+        """Return whether rows and constants have the shapes of the Recurrence."""
+        cdef int64_t *lengths = self.lengths
+        cdef int i
+        for i in range(self.nsequences):
+            if not _has_lengths(s.in_[1 + i], 1, &lengths):
+                return False
+        for i in range(self.nstates):
+            if not _has_lengths(s.out[i], 1, &lengths):
+                return False
+        for i in range(self.nstates, self._row_outputs()):
+            lengths += s.out[i].ndim - 1
+        for i in range(self.nconstants):
+            if not _has_lengths(self._constant(s, i), 0, &lengths):
+                return False
+        return True
+
+    cdef inline ow_slot *_constant(self, ow_step *s, int i) noexcept:
+        """Return the slot of the outer VM that holds a constant."""
+        return s.in_[1 + self.nsequences + self.nstates + self.nobjects + i]
+
+    cdef int64_t _repeat_small(self, ow_step *s, int64_t t, int64_t n) except? 0:
+        """Repeat the step by its C function from step ``t`` on, of n.
+
+        Returns the next step, which the VM has to do, or -1 minus the number of steps at the end.
+        """
+        cdef int64_t m
+        cdef int64_t done[2]
+        cdef int i
+        cdef int last = self.nsequences + self._row_outputs() + self.nconstants
+        self.operands[last], self.operands[last + 1] = <char *>&done[0], <char *>&done[1]
+        while t < n:
+            self.done = t
+            self._set_strides(s, t)
+            m = min(n - t, self.chunk)
+            if m < self.chunk:
+                self.small(NULL, self.operands, self.strides, m)
+            else:
+                with nogil:
+                    self.small(NULL, self.operands, self.strides, m)
+                PyErr_CheckSignals()
+            t += done[0]
+            if done[1] == SMALL_ENDED:
+                return -1 - t
+            if done[1] == SMALL_LEFT:
+                return t
+        return -1 - t
+
+    cdef int _start_small_results(self, VM outer, ow_step *s, int64_t n) except -1:
+        """Find memory for results whose shapes the Recurrence knows."""
+        cdef int64_t *lengths = self.lengths
+        cdef ow_slot *z
+        cdef int i, d
+        for i in range(self.nsequences):
+            lengths += s.in_[1 + i].ndim - 1
+        for i in range(self._row_outputs()):
+            z = s.out[i]
+            if i >= self.nstates:
+                outer._release(<int>(z - outer.slots))
+                z.shape[0] = self._rows_left(i, n)
+                for d in range(z.ndim - 1):
+                    z.shape[d + 1] = lengths[d]
+                self._ensure(outer, s, z)
+            lengths += z.ndim - 1
+        return 0
+
+    cdef void _set_strides(self, ow_step *s, int64_t t) noexcept:
+        """Note the strides and rows of the operands of the C function for steps from ``t`` on."""
+        cdef int64_t *st = self.strides
+        cdef char **p = self.operands
+        cdef ow_slot *c
+        cdef int i
+        for i in range(self.nsequences):
+            c = s.in_[1 + i]
+            p[i] = ow_at(c.data, t, c.strides[0])
+            st = _copy_strides(st, c, 0)
+        p += self.nsequences
+        for i in range(self._row_outputs()):
+            p[i] = s.out[i].data
+            st[0], st[1] = s.out[i].strides[0], t + self.before[i]
+            st[2] = self.kept[i] or INT64_MAX
+            st = _copy_strides(st + 3, s.out[i], 1)
+        p += self._row_outputs()
+        for i in range(self.nconstants):
+            c = self._constant(s, i)
+            p[i] = c.data
+            st = _copy_strides(st, c, 0)
 
     cdef inline int _row_outputs(self) noexcept:
         return self.nstates + self.nresults
@@ -110,9 +249,8 @@ cdef class Loop(Runner):
         """Return the slot of an object that each step hands to the next one."""
         return self.vm.input_slot[self.nsequences + self.ntaps + i]
 
-    cdef int64_t _start(self, VM outer, ow_step *s) except -1:
-        """Give the program what does not change; return the number of steps, 0 for ``perform``."""
-        cdef VM vm = self.vm
+    cdef int64_t _start_rows(self, VM outer, ow_step *s) except -1:
+        """Put first rows into states; return the number of steps, 0 for ``perform``."""
         cdef ow_slot *c
         cdef ow_slot first
         cdef ow_slot *z
@@ -123,8 +261,6 @@ cdef class Loop(Runner):
         for i in range(self.nsequences):
             if s.in_[1 + i].shape[0] != n:
                 return 0
-            _become_row(&vm.slots[vm.input_slot[i]], s.in_[1 + i])
-            self._keep_alive(vm.input_slot[i], outer, s.in_[1 + i])
         for i in range(self.nstates):
             c = s.in_[given + i]
             if c.shape[0] != self.before[i]:
@@ -139,21 +275,29 @@ cdef class Loop(Runner):
             first = z[0]
             first.shape[0] = self.before[i]
             ow_copy(&first, c)
+        return n
+
+    cdef int _start(self, VM outer, ow_step *s) except -1:
+        """Give the program what does not change."""
+        cdef VM vm = self.vm
+        cdef ow_slot *c
+        cdef int i, j, given = 1 + self.nsequences + self.nstates
+        for i in range(self.nsequences):
+            _become_row(&vm.slots[vm.input_slot[i]], s.in_[1 + i])
+            self._keep_alive(vm.input_slot[i], outer, s.in_[1 + i])
         for i in range(self.ntaps):
             j = vm.input_slot[self.nsequences + i]
             _become_row(&vm.slots[j], s.out[self.tap_state[i]])
             self._keep_alive(j, outer, s.out[self.tap_state[i]])
-        given += self.nstates
         for i in range(self.nobjects):
             vm._own(self._object(i), outer._value(<int>(s.in_[given + i] - outer.slots)))
-        given += self.nobjects
         for i in range(self.nconstants):
-            c = s.in_[given + i]
+            c = self._constant(s, i)
             j = vm.input_slot[self.nsequences + self.ntaps + self.nobjects + i]
             if c.typenum >= 0:
                 ow_alias(&vm.slots[j], c)
             self._keep_alive(j, outer, c)
-        return n
+        return 0
 
     cdef int _keep_alive(self, int i, VM outer, ow_slot *c) except -1:
         """Let slot ``i`` of the program own what a slot of the outer VM shows.
@@ -274,3 +418,21 @@ cdef void _become_row(ow_slot *row, const ow_slot *rows) noexcept:
     for d in range(row.ndim):
         row.shape[d] = rows.shape[d + 1]
         row.strides[d] = rows.strides[d + 1]
+
+
+cdef inline bint _has_lengths(const ow_slot *c, int first, int64_t **lengths) noexcept:
+    """Return whether the dimensions of a slot from ``first`` on have some lengths; go past them."""
+    cdef int d
+    for d in range(first, c.ndim):
+        if c.shape[d] != lengths[0][0]:
+            return False
+        lengths[0] += 1
+    return True
+
+
+cdef inline int64_t *_copy_strides(int64_t *to, const ow_slot *c, int first) noexcept:
+    """Copy the strides of the dimensions from ``first`` on; return where the next ones go."""
+    cdef int d
+    for d in range(first, c.ndim):
+        to[d - first] = c.strides[d]
+    return to + c.ndim - first

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from opwise.linkers.kernels import Kernels, Loop
     from opwise.linkers.opwise_c import VM
     from opwise.linkers.userops.code import UserCode
+    from opwise.scalar.recurrence import Recurrence
 
 #: dtypes that C steps compute with; views also pass others through
 C_DTYPES = frozenset(
@@ -61,6 +62,8 @@ class LoopStep:
     vm: VM
     #: the layout of the Scan (opwise.loops)
     layout: Any
+    #: the step as a scalar program, and the loop that repeats it, where there is one
+    small: tuple[Recurrence, Loop] | None = None
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,14 @@ class Runner: ...
 
 @final
 class Loop(Runner):
-    def __init__(self, vm: VM, layout: Any, name: str, perform: Callable[..., Any]) -> None: ...
+    def __init__(
+        self,
+        vm: VM,
+        layout: Any,
+        name: str,
+        perform: Callable[..., Any],
+        small: tuple[Any, Any] | None = None,
+    ) -> None: ...
 
 @final
 class Chooser(Runner):

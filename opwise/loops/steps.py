@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
 from opwise.linkers import opwise_c
-from opwise.linkers.kernels import Kernels
+from opwise.linkers.kernels import Kernels, Loop
 from opwise.linkers.lowering import LoopStep, c_lowering
+from opwise.loops import small
 from opwise.loops.op import Scan
+from opwise.scalar.recurrence import Recurrence
 
 
 @c_lowering(Scan, limited=False)
@@ -17,4 +20,11 @@ def _scan(node: Apply, kernels: Kernels) -> LoopStep | None:
     vm = getattr(step, "fn", None)
     if not isinstance(vm, opwise_c.VM) or not all(step.linked.in_c):
         return None
-    return LoopStep(vm, node.op.layout)
+    return LoopStep(vm, node.op.layout, _small(node, step.linked.program.fgraph, kernels))
+
+
+def _small(node: Apply, step: FunctionGraph, kernels: Kernels) -> tuple[Recurrence, Loop] | None:
+    """Return the step as a scalar program and the loop that repeats it, where there is one."""
+    repeated = small.recurrence(node, step) if kernels.generate else None
+    loop = kernels.recurrence(repeated) if repeated is not None else None
+    return None if repeated is None or loop is None else (repeated, loop)

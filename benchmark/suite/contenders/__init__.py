@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmark.contenders import profile_mode
 from benchmark.suite.contenders.base import Contender
 from benchmark.suite.contenders.in_jax import Jax
+from benchmark.suite.contenders.in_numba import Numba
 from benchmark.suite.contenders.in_numexpr import Numexpr
 from benchmark.suite.contenders.in_numpy import Numpy
 from benchmark.suite.contenders.in_torch import Torch, TorchCompile
@@ -22,6 +23,7 @@ CONTENDERS: dict[str, Contender] = {
         Jax("jax"),
         Numpy("numpy"),
         Numexpr("numexpr"),
+        Numba("numba"),
         Torch("torch"),
         TorchCompile("torch-compile"),
     )

@@ -2,7 +2,8 @@
 
 The namespace ``xp`` of a contender has, spelled as users of its library spell them:
 
-- ``exp log sqrt tanh sigmoid erf`` of an array, ``dot(a, b)``, and ``sum mean max`` with ``axis``;
+- ``exp log sqrt sin tanh sigmoid erf`` of an array, ``dot(a, b)``, and ``sum mean max`` with
+  ``axis``;
 - ``softmax(x)`` along rows, ``layer_norm(x, gain, bias)`` of rows, and
   ``cross_entropy(scores, labels)``, the mean over rows of the negative log likelihood;
 - ``take(table, index)`` for rows, and ``add_at(table, index, rows)`` for the table with them added;
@@ -15,6 +16,10 @@ The namespace ``xp`` of a contender has, spelled as users of its library spell t
 - ``power_spectrum(x)``, the squared magnitudes of the Fourier transforms of rows, and
   ``filtered(x, gain)``, the rows with each frequency times its gain;
 - ``doubled_in_c(x)`` and ``doubled_in_python(x)``, Ops that the user wrote in that language;
+- ``scan(step, first, sequences, steps=n)``, the last states of a loop that begins with ``first``:
+  ``step`` takes a row of each sequence and the states, and returns the next states; and
+  ``scan_rows``, the states after each step;
+- ``constant(array)``, an array of numpy, ``inverse(x)``, and ``as_dtype(x, dtype)``;
 - ``value_and_grad(cost, *wrt)``, the cost at ``wrt`` and its gradients;
 - ``descend(state, grads, rate)`` for the state after a step downhill.
 
@@ -79,6 +84,27 @@ def layer_norm(xp, x, gain, bias):
     centred = x - xp.mean(x, axis=1, keepdims=True)
     variance = xp.mean(centred * centred, axis=1, keepdims=True)
     return centred / xp.sqrt(variance + EPSILON) * gain + bias
+
+
+def repeated(step, first, sequences=(), steps=None):
+    """Yield the states after each step; for libraries whose loops are those of Python."""
+    states = first
+    for rows in zip(*sequences, strict=True) if sequences else ((),) * steps:
+        states = step(*rows, *states)
+        yield states
+
+
+def scan(step, first, sequences=(), steps=None):
+    """The last of the states that ``repeated`` yields."""
+    for states in repeated(step, first, sequences, steps):
+        last = states
+    return last
+
+
+def scan_rows(stack, step, first, sequences=(), steps=None):
+    """All of the states that ``repeated`` yields. stack: makes one array of several."""
+    rows = zip(*repeated(step, first, sequences, steps), strict=True)
+    return tuple(stack(states) for states in rows)
 
 
 def descend(state: dict, grads, rate: float) -> dict:

@@ -85,6 +85,22 @@ class Jax(base.Contender):
 
         return step
 
+    def scan(self, step, first, sequences=(), steps=None, *, rows):
+        """A loop; each step has a key of its own."""
+        keys = [self.key] if self.workload.random else []
+
+        def body(carried, given):
+            states = carried[: len(first)]
+            if keys:
+                self.key = carried[-1]
+            new = tuple(step(*given, *states))
+            return (*new, *([self.key] if keys else [])), new if rows else None
+
+        carried, all_rows = self.jax.lax.scan(body, (*first, *keys), tuple(sequences), steps)
+        if keys:
+            self.key = carried[-1]
+        return all_rows if rows else carried[: len(first)]
+
     def next_key(self):
         self.key, used = self.jax.random.split(self.key)
         return used
@@ -108,6 +124,7 @@ class Jax(base.Contender):
             exp=jnp.exp,
             log=jnp.log,
             sqrt=jnp.sqrt,
+            sin=jnp.sin,
             tanh=jnp.tanh,
             sigmoid=jax.nn.sigmoid,
             erf=jax.scipy.special.erf,
@@ -132,6 +149,11 @@ class Jax(base.Contender):
                 lambda x: 2 * np.asarray(x), jax.ShapeDtypeStruct(x.shape, x.dtype), x
             ),
             descend=base.descend,
+            scan=partial(self.scan, rows=False),
+            scan_rows=partial(self.scan, rows=True),
+            constant=jnp.asarray,
+            inverse=jnp.linalg.inv,
+            as_dtype=lambda x, dtype: x.astype(dtype),
             uniform=lambda shape, dtype: jax.random.uniform(self.next_key(), shape, dtype),
             normal=lambda shape, dtype: jax.random.normal(self.next_key(), shape, dtype),
         )

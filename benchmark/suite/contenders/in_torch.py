@@ -9,6 +9,9 @@ from benchmark.suite.contenders import base
 from benchmark.suite.contenders.usercode import OPERATOR
 from benchmark.suite.workload import SEED
 
+#: so many steps of an unrolled loop take more than a quarter of an hour to compile
+LONG = 1000
+
 
 class Torch(base.Contender):
     """Operation by operation, with the gradients that autograd records."""
@@ -58,6 +61,7 @@ class Torch(base.Contender):
             exp=torch.exp,
             log=torch.log,
             sqrt=torch.sqrt,
+            sin=torch.sin,
             tanh=torch.tanh,
             sigmoid=torch.sigmoid,
             erf=torch.erf,
@@ -86,6 +90,11 @@ class Torch(base.Contender):
             filtered=lambda x, gain: torch.fft.irfft(torch.fft.rfft(x) * gain, x.shape[1]),
             doubled_in_c=self.operator() if self.workload.user_code == "C" else None,
             doubled_in_python=self.python_function(),
+            scan=base.scan,
+            scan_rows=partial(base.scan_rows, torch.stack),
+            constant=torch.from_numpy,
+            inverse=torch.linalg.inv,
+            as_dtype=lambda x, dtype: x.to(getattr(torch, dtype)),
             value_and_grad=self.value_and_grad,
             descend=self.descend,
         )
@@ -127,6 +136,13 @@ class Torch(base.Contender):
 
 class TorchCompile(Torch):
     """The whole step compiled at once, with the gradients that torch.func derives."""
+
+    def declines(self, workload):
+        if max(workload.sizes.get(name, 0) for name in ("steps", "rows")) < LONG or (
+            workload.loop is None
+        ):
+            return ""
+        return "it unrolls loops of Python: so many steps do not compile"
 
     def environment(self, cache):
         return {

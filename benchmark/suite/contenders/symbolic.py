@@ -12,7 +12,7 @@ from benchmark.suite.contenders.usercode import c_op
 from benchmark.suite.workload import SEED
 
 LETTERS = {"float32": "f", "float64": "d", "int64": "l", "int32": "i"}
-RANKS = ("scalar", "vector", "matrix")
+RANKS = ("scalar", "vector", "matrix", "tensor3")
 
 
 def doubled(x):
@@ -25,6 +25,7 @@ class Symbolic(base.Contender):
     library: str
     flags: str
     fourier: str
+    loops: str
 
     def __init__(self, name, mode, needs=()):
         super().__init__(name, (self.library, *needs))
@@ -42,12 +43,13 @@ class Symbolic(base.Contender):
 
     def build(self):
         symbols = {name: self.symbol(name, value) for name, value in self.data.inputs.items()}
+        self.updates = []
         self.shared = {name: self.lib.shared(v, name) for name, v in self.data.state.items()}
         outputs, new = self.workload.bind(self.namespace(), {**symbols, **self.shared})()
         function = self.lib.function(
             list(symbols.values()),
             list(outputs),
-            updates=[(self.shared[name], value) for name, value in new.items()],
+            updates=[*((self.shared[name], value) for name, value in new.items()), *self.updates],
             mode=self.mode(self.lib) if callable(self.mode) else self.mode,
         )
         return partial(function, *self.data.inputs.values())
@@ -65,6 +67,7 @@ class Symbolic(base.Contender):
             exp=tensor.exp,
             log=tensor.log,
             sqrt=tensor.sqrt,
+            sin=tensor.sin,
             tanh=tensor.tanh,
             sigmoid=tensor.sigmoid,
             erf=tensor.erf,
@@ -85,9 +88,24 @@ class Symbolic(base.Contender):
             filtered=lambda x, gain: fft.irfft(fft.rfft(x) * gain[:, None]),
             value_and_grad=self.value_and_grad,
             descend=base.descend,
+            scan=lambda *args, **kwargs: [rows[-1] for rows in self.scan_rows(*args, **kwargs)],
+            scan_rows=self.scan_rows,
+            constant=tensor.as_tensor_variable,
+            as_dtype=tensor.cast,
         )
         xp.layer_norm = partial(base.layer_norm, xp)
         return xp
+
+    def scan_rows(self, step, first, sequences=(), steps=None):
+        rows, updates = importlib.import_module(self.loops).scan(
+            lambda *values: list(step(*values)),
+            sequences=list(sequences),
+            outputs_info=list(first),
+            n_steps=steps,
+            return_list=True,
+        )
+        self.updates += updates.items()
+        return rows
 
     def sparse(self):
         return importlib.import_module(f"{self.library}.sparse")
@@ -100,10 +118,12 @@ class Symbolic(base.Contender):
 class Opwise(Symbolic):
     library, flags = "opwise", "OPWISE_FLAGS"
     fourier = "opwise.tensor.linalg.fft"
+    loops = "opwise.loops"
 
     def namespace(self):
         xp, tensor = super().namespace(), self.tensor
         xp.softmax = tensor.nnet.softmax
+        xp.inverse = tensor.linalg.matrix_inverse
         xp.solve_lower = tensor.linalg.solve_lower_triangular
 
         def cross_entropy(scores, labels):
@@ -127,6 +147,7 @@ class Opwise(Symbolic):
 class Pytensor(Symbolic):
     library, flags = "pytensor", "PYTENSOR_FLAGS"
     fourier = "pytensor.tensor.fft"
+    loops = "pytensor"
 
     def environment(self, cache):
         return {**super().environment(cache), "NUMBA_CACHE_DIR": str(cache / "numba")}
@@ -141,6 +162,7 @@ class Pytensor(Symbolic):
 
     def namespace(self):
         xp, tensor = super().namespace(), self.tensor
+        xp.inverse = tensor.linalg.inv
         xp.softmax = partial(tensor.special.softmax, axis=-1)
         xp.solve_lower = partial(tensor.linalg.solve_triangular, lower=True)
 

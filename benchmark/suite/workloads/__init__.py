@@ -8,6 +8,7 @@ from benchmark.suite.workloads import (
     elementwise,
     linear,
     lookup,
+    loops,
     random,
     reductions,
     rows,
@@ -18,8 +19,8 @@ from benchmark.suite.workloads import (
 )
 
 MODULES = (
-    elementwise, reductions, rows, training, chains, lookup, linear, random, sparse, transforms,
-    userops,
+    elementwise, reductions, rows, training, chains, loops, lookup, linear, random, sparse,
+    transforms, userops,
 )  # fmt: skip
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload for module in MODULES for workload in module.WORKLOADS

@@ -92,10 +92,32 @@ static void OW_N(ow_panel)(int vectors, int64_t m, int64_t cols, int64_t k, OW_T
     }
 }
 
+/* So many elements of a column are read at once: their places in a panel stay in the caches. */
+#define OW_COLUMN 64
+
+/* As ow_pack where columns are contiguous. */
+OW_WITHIN void OW_N(ow_pack_columns)(OW_T *to, const OW_T *y, int64_t yc, int64_t k, int64_t cols)
+{
+    for (int64_t j = 0; j < cols; j += OW_WIDE)
+        for (int64_t first = 0; first < k; first += OW_COLUMN) {
+            const int64_t rows = k - first < OW_COLUMN ? k - first : OW_COLUMN;
+            OW_T *panel = to + j * k + first * OW_WIDE;
+            for (int c = 0; c < OW_WIDE; c++) {
+                const OW_T *from = y + (j + c) * yc + first;
+                for (int64_t p = 0; p < rows; p++)
+                    panel[p * OW_WIDE + c] = c < cols - j ? from[p] : 0;
+            }
+        }
+}
+
 /* Copy `k` rows and `cols` columns of y into panels of OW_WIDE columns, one after the other; what is
  * missing of the last panel is 0. Rows are read in one go: they may be far apart. */
 OW_WITHIN void OW_N(ow_pack)(OW_T *to, const OW_T *y, int64_t yr, int64_t yc, int64_t k, int64_t cols)
 {
+    if (yr == 1 && yc != 1) {
+        OW_N(ow_pack_columns)(to, y, yc, k, cols);
+        return;
+    }
     for (int64_t p = 0; p < k; p++, y += yr)
         for (int64_t j = 0; j < cols; j += OW_WIDE) {
             OW_T *panel = to + j * k + p * OW_WIDE;
@@ -152,5 +174,6 @@ static void OW_N(ow_gemm)(const ow_product *q, int64_t i0, int64_t i1, int64_t j
 }
 
 #undef OW_LANES
+#undef OW_COLUMN
 #undef OW_WIDE
 #undef OW_ONE_TILE

@@ -1,0 +1,638 @@
+"""Steps on numbers and small arrays as scalar programs, which one C function repeats.
+
+Lengths are those of constants, of the present values of shared variables, and of vectors that the
+step makes of numbers; ``Loop`` checks that they are the same in each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opwise.graph.apply import Apply
+from opwise.graph.fgraph import FunctionGraph
+from opwise.graph.variable import Constant
+from opwise.linkers.lowering import C_DTYPES
+from opwise.loops.layout import Layout, Parts, Var
+from opwise.scalar.composite import Composite, Instruction, Literal, append_inlined
+from opwise.scalar.loops import slot_dtype
+from opwise.scalar.op import OPS, Cast, ScalarOp, cast_op
+from opwise.scalar.recurrence import Recurrence
+from opwise.tensor.blas import Dot22, Dot22Scalar, Gemm, Gemv, Ger
+from opwise.tensor.convert import DeepCopyOp, ScalarFromTensor, TensorFromScalar, ViewOp
+from opwise.tensor.creation import Alloc, AllocEmpty
+from opwise.tensor.dimshuffle import DimShuffle
+from opwise.tensor.dot import Dot
+from opwise.tensor.elemwise import Elemwise
+from opwise.tensor.join import Join, MakeVector
+from opwise.tensor.linalg.inverse import MatrixInverse
+from opwise.tensor.linalg.systems import Solve
+from opwise.tensor.mapreduce import MapReduce
+from opwise.tensor.reduce import CAReduceDtype
+from opwise.tensor.shape import Rebroadcast, Reshape, Shape, Shape_i
+from opwise.tensor.subtensor import IncSubtensor, Subtensor
+
+#: the most elements of an array, and the most operations of a program: beyond them, the VM's
+#: kernels are as fast, and C compilers are slow
+MAX_ELEMENTS = 16
+MAX_INSTRUCTIONS = 600
+#: the most steps ago that a value may be from: they are all in variables
+MAX_TAP = 8
+#: loops of so many steps or fewer are not worth a compilation
+FEW_STEPS = 16
+#: the largest systems of equations: with more, a choice of the pivot takes too many operations
+MAX_SYSTEM = 3
+
+Lengths = tuple[int | None, ...]
+#: the slots of the elements of an array
+Slots = np.ndarray
+
+
+class NotSmall(Exception):
+    """A step is no program of few scalar operations."""
+
+
+def recurrence(node: Apply, step: FunctionGraph) -> Recurrence | None:
+    """Return the step of a loop as a scalar program; None if it is none of few operations.
+
+    step: the compiled graph.
+    """
+    layout: Layout = node.op.layout
+    n_steps = node.inputs[0]
+    variables = (*step.inputs, *step.outputs)
+    if (
+        layout.objects
+        or len(step.inputs) != len(node.op.inputs)
+        or any(max(taps) > MAX_TAP for taps in layout.taps)
+        or (isinstance(n_steps, Constant) and n_steps.data <= FEW_STEPS)
+        or not layout.taps
+        or any(getattr(var.type, "dtype", None) not in C_DTYPES for var in variables)
+        or not all(isinstance(n.op, ScalarOp) or _handler(n.op) for n in step.apply_nodes)
+    ):
+        return None
+    shapes = _shapes(node, layout, step)
+    if shapes is None:
+        return None
+    try:
+        return _program(layout, step, shapes)
+    except NotSmall:
+        return None
+
+
+def _program(layout: Layout, step: FunctionGraph, shapes: Parts[Any]) -> Recurrence:
+    flat = shapes.flat()
+    sizes = [int(np.prod(shape, dtype=np.int64)) for shape in flat]
+    if max(sizes, default=0) > MAX_ELEMENTS:
+        raise NotSmall
+    in_dtypes = [
+        var.type.dtype for var, n in zip(step.inputs, sizes, strict=True) for _ in range(n)
+    ]
+    program = _Program(in_dtypes)
+    values: dict[Var, Slots] = {}
+    start = 0
+    for var, shape, size in zip(step.inputs, flat, sizes, strict=True):
+        values[var] = np.arange(start, start + size).reshape(shape)
+        start += size
+
+    def value(var: Var) -> Slots:
+        if var not in values and isinstance(var, Constant):
+            values[var] = program.constant(np.asarray(var.data))
+        return values[var]
+
+    for apply in step.toposort():
+        found = program.run(apply, [value(var) for var in apply.inputs])
+        for var, slots in zip(apply.outputs, found, strict=True):
+            if slots.size > MAX_ELEMENTS:
+                raise NotSmall
+            values[var] = slots
+    outputs = layout.step_outputs([value(var) for var in step.outputs])
+    for taps, (new,) in zip(shapes.states, outputs.states, strict=True):
+        if any(shape != new.shape for shape in taps):
+            raise NotSmall
+    return Recurrence(
+        in_dtypes=tuple(in_dtypes),
+        instructions=tuple(program.instructions),
+        sequences=tuple(shapes.sequences),
+        states=tuple(taps[0] for taps in shapes.states),
+        constants=tuple(shapes.constants),
+        taps=layout.taps,
+        new=tuple(_flat(new) for (new,) in outputs.states),
+        results=tuple((row.shape, _flat(row)) for row in outputs.results),
+        ends=int(outputs.condition[0]) if layout.until else None,
+        leaves=tuple(program.leaves),
+    )
+
+
+def _flat(slots: Slots) -> tuple[int, ...]:
+    return tuple(map(int, slots.ravel()))
+
+
+# --- lengths --------------------------------------------------------------------------------------
+
+#: a dimension of a variable
+_Dimension = tuple[Var, int]
+
+
+def _shapes(node: Apply, layout: Layout, step: FunctionGraph) -> Parts[Any] | None:
+    """Return the shapes of the inputs of a step; None if some cannot be known beforehand."""
+    outside = layout.loop_inputs(node.inputs[1:])
+    inside, new = layout.step_inputs(step.inputs), layout.step_outputs(step.outputs).states
+    lengths = _Lengths()
+    rows = list(zip(inside.sequences, outside.sequences, strict=True))
+    for taps, (first,), (value,) in zip(inside.states, outside.states, new, strict=True):
+        rows += [(tap, first) for tap in taps]
+        lengths.same(taps[0], value)
+    for row, of in rows:
+        for d in range(row.type.ndim):
+            lengths.equal((row, d), (of, d + 1))
+    for var, of in zip(inside.constants, outside.constants, strict=True):
+        lengths.same(var, of)
+    pending = [var.owner for var in node.inputs[1:]]
+    seen: set[Apply] = set()
+    while pending:
+        apply = pending.pop()
+        if apply is not None and apply not in seen and isinstance(apply.op, _SAME_LENGTHS):
+            seen.add(apply)
+            lengths.spread(apply)
+            pending += [var.owner for var in apply.inputs]
+    for apply in step.apply_nodes:
+        lengths.spread(apply)
+    for var in node.inputs[1:]:
+        lengths.note(var)
+    shapes = [lengths.of(var) for var in step.inputs]
+    if any(n is None for shape in shapes for n in shape):
+        return None
+    return layout.step_inputs(shapes)
+
+
+#: Ops whose outputs have lengths of their inputs, of those around a loop
+_SAME_LENGTHS = (DimShuffle, Rebroadcast, DeepCopyOp, ViewOp, IncSubtensor, Elemwise, Alloc)
+
+
+class _Lengths:
+    """What is known of the lengths of variables: which are equal, and which are numbers."""
+
+    def __init__(self) -> None:
+        self._same: dict[_Dimension, _Dimension] = {}
+        self._known: dict[_Dimension, int] = {}
+
+    def _root(self, dimension: _Dimension) -> _Dimension:
+        while dimension in self._same:
+            dimension = self._same[dimension]
+        return dimension
+
+    def equal(self, *dimensions: _Dimension) -> None:
+        """Note that dimensions have one length."""
+        first, *others = map(self._root, dimensions)
+        for other in others:
+            if other != first:
+                self._same[other] = first
+                if other in self._known:
+                    self._known.setdefault(first, self._known[other])
+
+    def same(self, *variables: Var) -> None:
+        """Note that variables have one shape."""
+        for d in range(variables[0].type.ndim):
+            self.equal(*((var, d) for var in variables))
+
+    def know(self, dimension: _Dimension, length: int) -> None:
+        self._known.setdefault(self._root(dimension), int(length))
+
+    def of(self, var: Var) -> Lengths:
+        """Return the lengths of a variable as far as they are known."""
+        self.note(var)
+        return tuple(self._known.get(self._root((var, d))) for d in range(var.type.ndim))
+
+    def note(self, var: Var) -> None:
+        """Note the lengths of a constant, of a shared variable, and those that a type has."""
+        if isinstance(var, Constant):
+            lengths: Sequence[int | None] = np.shape(var.data)
+        elif hasattr(var, "get_value"):
+            lengths = np.shape(var.get_value(borrow=True))
+        else:
+            lengths = [1 if one else None for one in getattr(var.type, "broadcastable", ())]
+        for d, n in enumerate(lengths):
+            if n is not None:
+                self.know((var, d), n)
+
+    def spread(self, node: Apply) -> None:
+        """Note which lengths are equal if an Apply raises no error."""
+        op, inputs, out = node.op, node.inputs, node.outputs[0]
+        for var in inputs:
+            self.note(var)
+        if isinstance(op, Elemwise):
+            for d in range(out.type.ndim):
+                moving = [(v, d) for v in inputs if not v.type.broadcastable[d]]
+                self.equal(*((v, d) for v in node.outputs), *moving)
+        elif isinstance(op, MakeVector):
+            self.know((out, 0), len(inputs))
+        elif isinstance(op, DimShuffle):
+            for d, o in enumerate(op.new_order):
+                if o != "x":
+                    self.equal((out, d), (inputs[0], o))
+        elif isinstance(op, Rebroadcast | DeepCopyOp | ViewOp | IncSubtensor):
+            self.same(inputs[0], out)
+        elif isinstance(op, Alloc):
+            for d, n in enumerate(inputs[1:]):
+                if isinstance(n, Constant):
+                    self.know((out, d), n.data)
+        elif isinstance(op, Gemv):
+            y, _, a, x, _ = inputs
+            self.same(y, out)
+            self._product(a, x, out)
+        elif isinstance(op, Gemm):
+            z, _, x, y, _ = inputs
+            self.same(z, out)
+            self._product(x, y, out)
+        elif isinstance(op, Dot | Dot22 | Dot22Scalar):
+            self._product(inputs[0], inputs[1], out)
+        elif isinstance(op, Ger):
+            a, _, x, y = inputs
+            self.same(a, out)
+            self.equal((a, 0), (x, 0))
+            self.equal((a, 1), (y, 0))
+        elif isinstance(op, Solve | MatrixInverse):
+            self.equal((inputs[0], 0), (inputs[0], 1), (inputs[-1], 0))
+            self.same(inputs[-1], out)
+
+    def _product(self, x: Var, y: Var, out: Var) -> None:
+        if x.type.ndim and y.type.ndim:
+            self.equal((x, x.type.ndim - 1), (y, 0))
+            free = [(x, d) for d in range(x.type.ndim - 1)] + [
+                (y, d) for d in range(1, y.type.ndim)
+            ]
+            for d, dimension in enumerate(free):
+                self.equal((out, d), dimension)
+
+
+# --- operations -----------------------------------------------------------------------------------
+
+
+class _Program:
+    """A scalar program that grows by the operations of one Apply after the other."""
+
+    def __init__(self, in_dtypes: Sequence[str]) -> None:
+        self.in_dtypes = in_dtypes
+        self.instructions: list[Instruction] = []
+        #: the slots of conditions that leave a step to the VM
+        self.leaves: list[int] = []
+
+    def run(self, node: Apply, values: list[Slots]) -> list[Slots]:
+        """Append the operations of an Apply; return the slots of its outputs."""
+        if isinstance(node.op, ScalarOp):
+            return self.elementwise(node.op, [v.type.dtype for v in node.outputs], values)
+        handler = _handler(node.op)
+        if handler is None:
+            raise NotSmall
+        found = handler(self, node, *values)
+        return found if isinstance(found, list) else [found]
+
+    def emit(self, op: ScalarOp, args: Sequence[int], dtype: str) -> list[int]:
+        """Append an operation on slots; return the slots of its outputs."""
+        parts = op.instructions if isinstance(op, Composite) else [Instruction(op, (), dtype)]
+        if len(self.instructions) + len(parts) > MAX_INSTRUCTIONS or any(
+            part.op.row is None and not isinstance(part.op, Cast | Literal) for part in parts
+        ):
+            raise NotSmall
+        return append_inlined(self.instructions, len(self.in_dtypes), op, args, dtype)
+
+    def one(self, name: str, *args: Any, dtype: str | None = None) -> int:
+        """Append the operation of a name; return the slot of its output."""
+        slots = [int(a) for a in args]
+        return self.emit(OPS[name], slots, dtype or self.dtype(slots[-1]))[0]
+
+    def dtype(self, slot: int) -> str:
+        return slot_dtype(slot, self.instructions, self.in_dtypes)
+
+    def constant(self, data: np.ndarray) -> Slots:
+        if data.size > MAX_ELEMENTS or data.dtype.name not in C_DTYPES:
+            raise NotSmall
+        slots = [self.emit(Literal(x), (), data.dtype.name)[0] for x in data.ravel()]
+        return np.array(slots, np.int64).reshape(data.shape)
+
+    def number(self, slots: Slots) -> np.ndarray:
+        """Return the value of an array of constants; raises NotSmall for others."""
+        found = []
+        for slot in slots.ravel():
+            k = int(slot) - len(self.in_dtypes)
+            op = self.instructions[k].op if k >= 0 else None
+            if not isinstance(op, Literal):
+                raise NotSmall
+            found.append(op.value)
+        return np.array(found, np.int64).reshape(slots.shape)
+
+    def is_number(self, slot: Any, value: float) -> bool:
+        k = int(slot) - len(self.in_dtypes)
+        op = self.instructions[k].op if k >= 0 else None
+        return isinstance(op, Literal) and op.value == value
+
+    def cast(self, slots: Slots, dtype: str) -> Slots:
+        def converted(slot: int) -> int:
+            if self.dtype(slot) == dtype:
+                return slot
+            return self.emit(cast_op(dtype), [slot], dtype)[0]
+
+        return np.array([converted(int(s)) for s in slots.ravel()], np.int64).reshape(slots.shape)
+
+    def elementwise(
+        self, op: ScalarOp, dtypes: Sequence[str], values: Sequence[Slots]
+    ) -> list[Slots]:
+        """Append an operation for each element of arrays that broadcast."""
+        operands = np.broadcast_arrays(*values)
+        results = [np.empty(operands[0].shape, np.int64) for _ in dtypes]
+        for index in np.ndindex(*operands[0].shape):
+            slots = self.emit(op, [int(x[index]) for x in operands], dtypes[0])
+            for result, slot in zip(results, slots, strict=True):
+                result[index] = slot
+        return results
+
+    def fold(self, name: str, slots: Sequence[int]) -> int:
+        """Append what joins elements one after the other."""
+        total = int(slots[0])
+        for slot in slots[1:]:
+            total = self.one(name, total, slot)
+        return total
+
+    def product(self, x: Slots, y: Slots) -> Slots:
+        """Append the product of vectors or matrices."""
+        if x.ndim > 2 or y.ndim > 2 or x.ndim == 0 or y.ndim == 0 or x.shape[-1] != y.shape[0]:
+            raise NotSmall
+        rows, columns = np.atleast_2d(x), y.reshape(len(y), -1)
+        if not x.shape[-1]:
+            raise NotSmall
+        found = [
+            self.fold("add", [self.one("mul", a, b) for a, b in zip(row, column, strict=True)])
+            for row in rows
+            for column in columns.T
+        ]
+        return np.array(found, np.int64).reshape((*x.shape[:-1], *y.shape[1:]))
+
+    def scaled(self, factor: Any, slots: Slots) -> Slots:
+        """Append the product of an array and a number."""
+        if self.is_number(factor, 1):
+            return slots
+        return np.vectorize(lambda s: self.one("mul", factor, s), otypes=[np.int64])(slots)
+
+    def added(self, z: Slots, beta: Any, product: Slots) -> Slots:
+        """Append ``beta * z + product``."""
+        if z.shape != product.shape:
+            raise NotSmall
+        if self.is_number(beta, 0):
+            return product
+        return np.vectorize(lambda a, b: self.one("add", a, b), otypes=[np.int64])(
+            self.scaled(beta, z), product
+        )
+
+    def solution(self, a: Slots, b: Slots) -> Slots:
+        """Append an elimination with partial pivoting; the VM solves what is singular or NaN."""
+        n = len(a)
+        if a.shape != (n, n) or n > MAX_SYSTEM or len(b) != n or not n:
+            raise NotSmall
+        rows = [
+            [*map(int, row), *map(int, np.atleast_1d(rest))] for row, rest in zip(a, b, strict=True)
+        ]
+        if n == 2:
+            return self._solution_of_two(rows).reshape(b.shape)
+        dtype = self.dtype(rows[0][0])
+        zero, most = (int(self.constant(np.array(x, dtype))) for x in (0, np.inf))
+        size = self.fold("add", [self.one("abs_", x) for row in rows for x in row])
+        self.leaves.append(self.one("invert", self.one("lt", size, most, dtype="bool")))
+        for k in range(n):
+            for other in range(k + 1, n):
+                larger = self.one(
+                    "gt",
+                    self.one("abs_", rows[other][k]),
+                    self.one("abs_", rows[k][k]),
+                    dtype="bool",
+                )
+                first, second = rows[k], rows[other]
+                rows[k] = [
+                    self.one("switch", larger, y, x) for x, y in zip(first, second, strict=True)
+                ]
+                rows[other] = [
+                    self.one("switch", larger, x, y) for x, y in zip(first, second, strict=True)
+                ]
+            self.leaves.append(
+                self.one("invert", self.one("gt", self.one("abs_", rows[k][k]), zero, dtype="bool"))
+            )
+            for other in range(k + 1, n):
+                factor = self.one("true_div", rows[other][k], rows[k][k])
+                rows[other] = [
+                    self.one("sub", x, self.one("mul", factor, y)) if j > k else x
+                    for j, (x, y) in enumerate(zip(rows[other], rows[k], strict=True))
+                ]
+        for k in reversed(range(n)):
+            for j in range(n, len(rows[k])):
+                total = rows[k][j]
+                for other in range(k + 1, n):
+                    total = self.one("sub", total, self.one("mul", rows[k][other], rows[other][j]))
+                rows[k][j] = self.one("true_div", total, rows[k][k])
+        return np.array([row[n:] for row in rows], np.int64).reshape(b.shape)
+
+    def _solution_of_two(self, rows: list[list[int]]) -> Slots:
+        """Append Cramer's rule; the VM solves systems whose determinant loses digits."""
+        (a, b, *first), (c, d, *second) = rows
+        dtype = self.dtype(a)
+        part = int(self.constant(np.array(1 / 64, dtype)))
+        most = int(self.constant(np.array(np.inf, dtype)))
+        ad, bc = self.one("mul", a, d), self.one("mul", b, c)
+        det = self.one("sub", ad, bc)
+        size = self.one("add", self.one("abs_", ad), self.one("abs_", bc))
+        least = self.one("mul", part, size)
+        # what is infinite or NaN makes one of them so
+        every = self.fold("add", [self.one("abs_", x) for x in (size, *first, *second)])
+        precise = self.one("gt", self.one("abs_", det), least, dtype="bool")
+        finite = self.one("lt", every, most, dtype="bool")
+        self.leaves.append(self.one("invert", self.one("and_", precise, finite, dtype="bool")))
+        found = []
+        for row, (p, q) in (((d, b), (0, 1)), ((a, c), (1, 0))):
+            given = first, second
+            found.append(
+                [
+                    self.one(
+                        "true_div",
+                        self.one("sub", self.one("mul", row[0], x), self.one("mul", row[1], y)),
+                        det,
+                    )
+                    for x, y in zip(given[p], given[q], strict=True)
+                ]
+            )
+        return np.array(found, np.int64)
+
+
+_Handler = Callable[..., Any]
+_handlers: dict[type, _Handler] = {}
+
+
+def _handler(op: Any) -> _Handler | None:
+    return next((_handlers[c] for c in type(op).__mro__ if c in _handlers), None)
+
+
+def _on(*op_classes: type) -> Callable[[_Handler], _Handler]:
+    def register(handler: _Handler) -> _Handler:
+        for cls in op_classes:
+            _handlers[cls] = handler
+        return handler
+
+    return register
+
+
+@_on(Elemwise)
+def _elemwise(p: _Program, node: Apply, *values: Slots) -> list[Slots]:
+    for shape in zip(
+        *(
+            [None if one else n for n, one in zip(v.shape, var.type.broadcastable, strict=True)]
+            for v, var in zip(values, node.inputs, strict=True)
+        ),
+        strict=True,
+    ):
+        if len({n for n in shape if n is not None}) > 1:
+            raise NotSmall  # an error, which the VM raises
+    dtypes = [out.type.dtype for out in node.outputs]
+    return p.elementwise(node.op.scalar_op, dtypes, values)
+
+
+@_on(DimShuffle, Rebroadcast)
+def _moved(p: _Program, node: Apply, x: Slots) -> Slots:
+    storage: list[Any] = [None]
+    node.op.perform(node, [x], [storage])
+    return storage[0]
+
+
+@_on(DeepCopyOp, ViewOp, ScalarFromTensor, TensorFromScalar)
+def _same(p: _Program, node: Apply, x: Slots) -> Slots:
+    return x
+
+
+@_on(Subtensor, Reshape)
+def _part(p: _Program, node: Apply, x: Slots, *numbers: Slots) -> Slots:
+    storage: list[Any] = [None]
+    try:
+        node.op.perform(node, [x, *map(p.number, numbers)], [storage])
+    except (IndexError, ValueError):
+        raise NotSmall from None
+    return storage[0]
+
+
+@_on(IncSubtensor)
+def _changed(p: _Program, node: Apply, x: Slots, y: Slots, *indices: Slots) -> Slots:
+    positions = np.arange(x.size).reshape(x.shape)
+    places = _part(p, Subtensor(node.op.idx_list).make_node(node.inputs[0], *node.inputs[2:]),
+                   positions, *indices)  # fmt: skip
+    found = x.copy()
+    dtype = node.outputs[0].type.dtype
+    for place, slot in zip(places.ravel(), np.broadcast_to(y, places.shape).ravel(), strict=True):
+        new = int(p.cast(np.array(slot), dtype))
+        old = int(x.ravel()[place])
+        found.reshape(-1)[place] = new if node.op.set_instead_of_inc else p.one("add", old, new)
+    return found
+
+
+@_on(MakeVector)
+def _vector(p: _Program, node: Apply, *values: Slots) -> Slots:
+    return p.cast(np.array(values, np.int64), node.outputs[0].type.dtype)
+
+
+@_on(Join)
+def _join(p: _Program, node: Apply, axis: Slots, *values: Slots) -> Slots:
+    dtype = node.outputs[0].type.dtype
+    try:
+        return np.concatenate([p.cast(x, dtype) for x in values], axis=int(p.number(axis)))
+    except ValueError:
+        raise NotSmall from None
+
+
+@_on(Alloc)
+def _alloc(p: _Program, node: Apply, value: Slots, *lengths: Slots) -> Slots:
+    try:
+        return np.broadcast_to(value, [int(p.number(n)) for n in lengths]).copy()
+    except ValueError:
+        raise NotSmall from None
+
+
+@_on(AllocEmpty)
+def _alloc_empty(p: _Program, node: Apply, *lengths: Slots) -> Slots:
+    shape = [int(p.number(n)) for n in lengths]
+    if int(np.prod(shape)) > MAX_ELEMENTS:
+        raise NotSmall
+    return p.constant(np.zeros(shape, node.outputs[0].type.dtype))
+
+
+@_on(Shape_i)
+def _length(p: _Program, node: Apply, x: Slots) -> Slots:
+    return p.constant(np.array(x.shape[node.op.i]))
+
+
+@_on(Shape)
+def _shape(p: _Program, node: Apply, x: Slots) -> Slots:
+    return p.constant(np.array(x.shape, np.int64))
+
+
+@_on(Dot, Dot22)
+def _dot(p: _Program, node: Apply, x: Slots, y: Slots) -> Slots:
+    dtype = node.outputs[0].type.dtype
+    return p.product(p.cast(x, dtype), p.cast(y, dtype))
+
+
+@_on(Dot22Scalar)
+def _dot_scaled(p: _Program, node: Apply, x: Slots, y: Slots, a: Slots) -> Slots:
+    return p.scaled(a, p.product(x, y))
+
+
+@_on(Gemv)
+def _gemv(
+    p: _Program, node: Apply, y: Slots, alpha: Slots, a: Slots, x: Slots, beta: Slots
+) -> Slots:
+    return p.added(y, beta, p.scaled(alpha, p.product(a, x)))
+
+
+@_on(Gemm)
+def _gemm(p: _Program, node: Apply, z: Slots, a: Slots, x: Slots, y: Slots, b: Slots) -> Slots:
+    return p.added(z, b, p.scaled(a, p.product(x, y)))
+
+
+@_on(Ger)
+def _ger(p: _Program, node: Apply, a: Slots, alpha: Slots, x: Slots, y: Slots) -> Slots:
+    one = p.constant(np.ones((), node.outputs[0].type.dtype))
+    outer = p.product(p.scaled(alpha, x)[:, None], y[None, :])
+    return p.added(a, one, outer)
+
+
+@_on(CAReduceDtype)
+def _reduced(p: _Program, node: Apply, x: Slots) -> Slots:
+    op, out = node.op, node.outputs[0]
+    row = op.scalar_op.row
+    if row is None or row.name not in ("add", "mul") or not x.size:
+        raise NotSmall
+    acc = str(op.acc_dtype or out.type.dtype)
+    axes = tuple(range(x.ndim)) if op.axis is None else op.axis
+    kept = [d for d in range(x.ndim) if d not in axes]
+    lines = x.transpose([*kept, *axes]).reshape(*[x.shape[d] for d in kept], -1)
+    found = np.empty(lines.shape[:-1], np.int64)
+    for index in np.ndindex(*found.shape):
+        found[index] = p.fold(row.name, list(p.cast(lines[index], acc)))
+    return p.cast(found, out.type.dtype)
+
+
+@_on(MapReduce)
+def _map_reduced(p: _Program, node: Apply, *values: Slots) -> Slots:
+    mapped, reduced = node.op.parts(node)
+    (between,) = p.run(mapped, list(values))
+    return p.run(reduced, [between])[0]
+
+
+@_on(Solve)
+def _solve(p: _Program, node: Apply, a: Slots, b: Slots) -> Slots:
+    if node.op.is_triangular:
+        raise NotSmall
+    dtype = node.outputs[0].type.dtype
+    return p.solution(p.cast(a, dtype), p.cast(b, dtype))
+
+
+@_on(MatrixInverse)
+def _inverse(p: _Program, node: Apply, x: Slots) -> Slots:
+    if x.shape[0] > MAX_SYSTEM:
+        raise NotSmall
+    return p.solution(x, p.constant(np.eye(len(x), dtype=node.outputs[0].type.dtype)))
