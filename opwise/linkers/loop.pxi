@@ -55,15 +55,18 @@ cdef class Loop(Runner):
     cdef int run(self, VM outer, int k) except -1:
         """Run step ``k`` of the VM of the function around the loop."""
         cdef VM vm = self.vm
-        cdef int64_t done
+        cdef int64_t done, start
         if vm.running:
             raise RuntimeError(BUSY)
         vm.running = True
+        start = ow_clock() if vm.timed else 0
         vm.careful = False
         try:
             done = self._repeat(outer, &outer.steps[k])
             if done > 0:
                 self._finish(outer, &outer.steps[k], done)
+                if vm.timed:
+                    vm.count_run(ow_clock() - start, done)
         except BaseException as error:
             error.add_note(
                 f"It happened in step {self.done} of {self.name}; the first one is step 0."

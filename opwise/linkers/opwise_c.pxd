@@ -188,12 +188,14 @@ cdef extern from "timing.h":
         ow_times *steps
         ow_call *kept
         int64_t *rows
+        int64_t *now
     ow_timing *ow_timing_new(int64_t) noexcept nogil
     void ow_timing_free(ow_timing *) noexcept nogil
     void ow_timing_forget(ow_timing *) noexcept nogil
     void ow_timer_measure() noexcept nogil
     void ow_note(ow_timing *, int64_t, int64_t) noexcept nogil
-    void ow_keep(ow_timing *, int64_t, int64_t, int64_t) noexcept nogil
+    void ow_timing_begin(ow_timing *) noexcept nogil
+    int ow_keep(ow_timing *, int64_t, int64_t, int64_t) noexcept nogil
 
 cdef extern from "reduce.h":
     ctypedef struct ow_argmaxer:

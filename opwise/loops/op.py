@@ -27,8 +27,11 @@ class Scan(Op):
     has one row for each step; the output of a state has its initial rows first.
     name: printed in graphs, profiles and messages. truncate_gradient: the number of steps, from
     the last one back, through which gradients flow; -1 for all. mode: compiles the step (default:
-    the mode of the function around it). profile, allow_gc: kept for programs that read them.
+    the mode of the function around it). profile: a ProfileStats for the step, or whether, or under
+    which name, to make one. allow_gc: kept for programs that read it.
     """
+
+    profile_kind = "loop"
 
     def __init__(
         self,
@@ -181,9 +184,12 @@ class Scan(Op):
 
     # --- running ----------------------------------------------------------------------------------
 
-    def compile_inside(self, node: Apply, mode: Any) -> None:
-        """Compile the step for an Apply of a function with this mode; called by FunctionMaker."""
-        node.tag.inside = self._compiled(mode)  # not shared: threads may run copies of a function
+    def compile_inside(self, node: Apply, mode: Any, own: bool = False) -> None:
+        """Compile the step for an Apply of a function with this mode; called by FunctionMaker.
+
+        own: no other Apply ever runs what is compiled, as threads may run copies of a function.
+        """
+        node.tag.inside = self._fn = self._compiled(mode)
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         step = getattr(node.tag, "inside", None) or self.fn
@@ -208,11 +214,22 @@ class Scan(Op):
         ]
         with thread_flags(compute_test_value="off", warn_float64="ignore"):
             compiled = function(
-                inputs, self.outputs, mode=self.mode or mode, name=str(self), profile=False,
-                on_unused_input="ignore",
+                inputs, self.outputs, mode=self.mode or mode, name=str(self),
+                profile=self._stats(), on_unused_input="ignore",
             )  # fmt: skip
         compiled.trust_input = True
+        compiled.fn.inside = True
         return compiled
+
+    def _stats(self) -> Any:
+        """Return what records the step by itself, as the argument ``profile`` of scan says."""
+        if not self.profile:
+            return False
+        from opwise.profiling.stats import ProfileStats, ScanProfileStats  # rarely needed
+
+        if isinstance(self.profile, ProfileStats):
+            return self.profile
+        return ScanProfileStats(name=self.profile if isinstance(self.profile, str) else self.name)
 
     # --- derivatives ------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,6 +29,7 @@ def run(
     steps.
     """
     check(layout, n_steps, inputs, name)
+    start = time.perf_counter_ns()
     states = [
         _one_row(first, n_steps) if k in layout.last else _first_rows(first, before, n_steps)
         for k, ((first,), before) in enumerate(zip(inputs.states, layout.rows_before, strict=True))
@@ -72,6 +74,9 @@ def run(
         shapes = _shapes_of_results(layout, step, inputs, ranks)
         for shape, (dtype, _) in zip(shapes, ranks, strict=True):
             writes.append((np.empty((0, *shape), dtype), 0, shape, ""))
+    vm: Any = getattr(step, "fn", None)
+    if getattr(vm, "timed", False):
+        vm.count_run(time.perf_counter_ns() - start, done)
     return [
         *(
             rows[: 1 if k in layout.last else first + done]

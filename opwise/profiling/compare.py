@@ -380,7 +380,7 @@ def _row(key: Hashable, applys: Sequence[ApplyProfile]) -> SummaryRow | None:
     """Return the sum of some Applys, None if there are none."""
     if not applys:
         return None
-    names = list(dict.fromkeys(apply.op for apply in applys))
+    names = list(dict.fromkeys(apply.name for apply in applys))
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     position = applys[0].position if len(applys) == 1 else -1
     row = SummaryRow(key, " + ".join(names[:_NAMED]) + more, position=position)

@@ -341,6 +341,8 @@ def _apply(a: ApplyProfile, texts: Texts, origins: _Origins, ops: _Ops) -> Data:
         "op": ops(a),
         "operands": texts(a.text.removeprefix(a.op)),
         "ns": a.total,
+        "loop": texts(a.loop),
+        "inner": a.inner,
         "count": a.count,
         "least": a.least,
         "median": round(a.quantile(0.5)),
