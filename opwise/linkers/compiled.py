@@ -53,7 +53,7 @@ def _row(
     if isinstance(c, ObjectStep):
         return None, inputs, outputs, (), (), 0, 0, None, c.code.bind(), node
     if isinstance(c, LoopStep):
-        repeated = opwise_c.Loop(c.vm, c.layout, str(node.op), python_code(node))
+        repeated = opwise_c.Loop(c.vm, c.layout, python_code(node))
         return None, inputs, outputs, (), (), 0, 0, None, repeated, node
     loop = c.loop
     address, context = (loop.address, loop.context) if loop is not None else (0, 0)

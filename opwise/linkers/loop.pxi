@@ -5,13 +5,11 @@
 cdef class Loop(Runner):
     """What an Apply of a Scan runs in the compiled VM.
 
-    vm: runs one step. layout: that of the Scan. name: of the loop, for messages. perform: runs the
-    Apply in Python, and does what this class does not: no step, and errors about the shapes of
-    values.
+    vm: runs one step. layout: that of the Scan. perform: runs the Apply in Python, and
+    does what this class does not: no step, and errors about the shapes of values.
     """
 
     cdef VM vm
-    cdef str name
     cdef int64_t done
     cdef int nsequences, nstates, ntaps, nresults, nobjects, nconstants
     cdef bint until
@@ -24,9 +22,9 @@ cdef class Loop(Runner):
     cdef int *step
     cdef object perform
 
-    def __cinit__(self, VM vm, layout, str name, perform):
+    def __cinit__(self, VM vm, layout, perform):
         cdef int i, tap = 0
-        self.vm, self.name, self.perform = vm, name, perform
+        self.vm, self.perform = vm, perform
         self.nsequences, self.nstates = layout.sequences, len(layout.taps)
         self.ntaps = sum([len(taps) for taps in layout.taps])
         self.nresults, self.nobjects, self.until = layout.results, layout.objects, layout.until
@@ -68,9 +66,9 @@ cdef class Loop(Runner):
                 if vm.timed:
                     vm.count_run(ow_clock() - start, done)
         except BaseException as error:
-            error.add_note(
-                f"It happened in step {self.done} of {self.name}; the first one is step 0."
-            )
+            from opwise.linkers.errors import note_step  # which imports this module
+
+            note_step(error, outer.nodes[k], self.done)
             raise
         finally:
             vm._abandon()

@@ -195,7 +195,7 @@ class Scan(Op):
         step = getattr(node.tag, "inside", None) or self.fn
         given = self.layout.loop_inputs(inputs[1:])
         ranks = [(row.type.dtype, row.type.ndim) for row in self.step_outputs.results]
-        values = run(self.layout, step, int(inputs[0]), given, str(self), ranks)
+        values = run(self.layout, step, int(inputs[0]), given, node, ranks)
         for storage, value in zip(output_storage, values, strict=True):
             storage[0] = value
 
@@ -261,15 +261,21 @@ class Scan(Op):
         return hash((type(self), self._settings()))
 
     def inner_graph(self, node: Apply) -> tuple[list[Var], dict[Var, Var]]:
-        """Return the outputs of the step, and for each of its inputs that of the loop."""
+        """Return the outputs of the step, and for each of its inputs that of the loop.
+
+        They are those of the compiled step if the Apply is part of a function.
+        """
+        compiled = getattr(node.tag, "inside", None)
+        fgraph = compiled.maker.fgraph if compiled is not None else None
+        outputs = self.outputs if fgraph is None else fgraph.outputs
         given = self.layout.loop_inputs(node.inputs[1:])
-        step = self.step_inputs
+        step = self.step_inputs if fgraph is None else self.layout.step_inputs(fgraph.inputs)
         inner_to_outer = dict(zip(step.sequences, given.sequences, strict=True))
         for values, (first,) in zip(step.states, given.states, strict=True):
             inner_to_outer.update(dict.fromkeys(values, first))
         inner_to_outer.update(zip(step.objects, given.objects, strict=True))
         inner_to_outer.update(zip(step.constants, given.constants, strict=True))
-        return self.outputs, inner_to_outer
+        return outputs, inner_to_outer
 
     def __str__(self) -> str:
         kind = "while" if self.layout.until else "for"

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from opwise.graph.apply import Apply
+from opwise.linkers.errors import note_step
 from opwise.loops.layout import Layout, Parts
 
 
@@ -16,18 +18,19 @@ def run(
     step: Callable[..., Sequence[Any]],
     n_steps: int,
     inputs: Parts[Any],
-    name: str,
+    node: Apply,
     ranks: Sequence[tuple[str, int]],
 ) -> list[Any]:
     """Return the outputs of a loop.
 
-    step: computes the outputs of one step from its inputs. inputs: of the loop. name: of the loop,
-    for messages. ranks: (dtype, ndim) of each result of a step.
+    step: computes the outputs of one step from its inputs. inputs: of the loop. node: the loop, for
+    messages. ranks: (dtype, ndim) of each result of a step.
 
     Raises IndexError for a negative number of steps; ValueError for a sequence without a row for
     each step, for a state with too few first rows, and for values whose shape changes between
     steps.
     """
+    name = str(node.op)
     check(layout, n_steps, inputs, name)
     start = time.perf_counter_ns()
     states = [
@@ -53,7 +56,7 @@ def run(
         try:
             out = step(*given, *objects, *constants)
         except BaseException as error:
-            error.add_note(f"It happened in step {done} of {name}; the first one is step 0.")
+            note_step(error, node, done)
             raise
         if done == 0:
             for k, value in enumerate(out[n_states:n_rows]):

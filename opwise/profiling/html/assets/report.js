@@ -40,9 +40,10 @@ function applyRows() {
       asked: DEVICES?.asked[id], waited: DEVICES?.waited[id],
       function: functionOf(id).label, gain: limitOf(id, "gain_s"), peak: limitOf(id, "share"), level: limitOf(id, "level") === null ? "" : text(limitOf(id, "level")),
       search: () => ({
-        op: [opText(id), text(D.ops.class[A.op[id]])], loop: [text(A.loop[id])], id: `#${A.position[id]}`,
+        op: [opText(id), text(D.ops.class[A.op[id]])], id: `#${A.position[id]}`,
         line: lines.map((line) => `${linePath(line)} ${lineSource(line)}`), scope: scopes,
         shape: shapesOf(id), function: functionOf(id).label,
+        ...(HAS_LOOPS ? { loop: [text(A.loop[id])] } : {}),
         on: [A.c[id] ? "" : "python", deviceOf(id), isTransfer(id) ? "transfer" : "", whyOnHost(id)],
       }),
     });
@@ -85,6 +86,7 @@ function applyTable() {
       textual("op", "Apply", "the Op that it applies", code, { width: isNarrow ? 130 : 215, frozen: true }),
       numeric("ns", "time", "time in all calls", (v) => barred(timeNode(v), v / longest), { width: 112 }),
       numeric("share", "share", "of the time of all Applys shown", percent, { width: 76 }),
+      rows.some((row) => row.loop) ? textual("loop", "inside", "the loops that repeat it", code, { width: 170 }) : null,
       textual("source", "line", "where it was written, and how many more lines", (v, row) => sourceNode(row.line, Math.max(linesOf(row.id).length - 1, 0)), { width: 285 }),
       numeric("count", "calls", "how often it ran", whole, { width: 70 }),
       numeric("each", "a call", "mean time of a call", timeNode, { width: 84 }),
@@ -94,7 +96,6 @@ function applyTable() {
       some("waited") ? numeric("waited", "waiting", "time that the CPU waited for it, in all calls", (v, row) => (row.device ? timeNode(v) : nothingNode()), { width: 84 }) : null,
       state.part === 0 && FUNCTIONS.length > 1 ? textual("function", "function", "the function that it is in", null, { width: 120 }) : null,
       rows.some((row) => row.host) ? textual("host", "why on the CPU", "why it did not run on the device", null, { width: 230 }) : null,
-      rows.some((row) => row.loop) ? textual("loop", "inside", "the loops that repeat it", code, { width: 170 }) : null,
       rows.some((row) => row.scope) ? textual("scope", "scope", "scopes of the program's Applys in it", null, { width: 150 }) : null,
       textual("shapes", "shapes", "of the outputs in the last call", null, { width: 110 }),
       numeric("median", "median", "half of the calls took no longer, within 7 %", timeNode, { width: 84 }),
