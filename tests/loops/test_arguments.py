@@ -93,6 +93,6 @@ def test_errors_in_a_step_name_the_step_and_the_loop(linker):
         f([1.0, 2.0], [0, 1, 9, 1])
     (note,) = raised.value.__notes__
     assert note == (
-        f'It happened in step 2 of for{{cpu,lookup}} (File "{__file__}", line {line}); the first one '
-        "is step 0."
+        f'It happened in step 2 of for{{cpu,lookup}} (File "{__file__}", line {line}); '
+        "the first one is step 0."
     )
