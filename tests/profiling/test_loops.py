@@ -144,6 +144,7 @@ def test_a_step_with_python_code():
     around = outermost(recorded)
     (python,) = [a for a in recorded.applys if a.op.startswith("PythonOp")]
     assert (python.inside, python.count, python.c) == (around.position, STEPS * CALLS, False)
+    assert around.why == "PythonOp inside it runs in Python"
 
 
 def test_graphs_of_other_ops():
