@@ -84,7 +84,7 @@ def _show_peak(profile: Profile) -> None:
             table.add([str(size), "", "", what])
         else:
             where = tables.place(wording.line_of(apply))
-            table.add([str(size), str(apply.position), where, apply.text])
+            table.add([str(size), str(apply.position), where, apply.title])
     tables.show(table)
 
 
@@ -167,7 +167,7 @@ def _applys(profile: Profile, n: int, sort: str) -> tables.Table:
                 *([f.name] if several else []),
                 str(a.position),
                 tables.place(wording.line_of(a)),
-                a.text,
+                a.title,
             ],
             style=_style(share),
         )
@@ -189,7 +189,7 @@ def _limits(profile: Profile) -> dict[tuple[str, int, str], Any]:
 
 
 def _key(function: FunctionProfile, apply: ApplyProfile) -> tuple[str, int, str]:
-    return function.name, apply.position, apply.text
+    return function.name, apply.position, apply.title
 
 
 def _sorted(

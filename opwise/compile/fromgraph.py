@@ -154,9 +154,12 @@ class OpFromGraph(Op):
 
     # --- running ----------------------------------------------------------------------------------
 
-    def compile_inside(self, node: Apply, mode: Any) -> None:
-        """Compile the graph for an Apply of a function with this mode; called by FunctionMaker."""
-        node.tag.inside = self._function(mode)
+    def compile_inside(self, node: Apply, mode: Any, own: bool = False) -> None:
+        """Compile the graph for an Apply of a function with this mode; called by FunctionMaker.
+
+        own: whether no other Apply may run what is compiled.
+        """
+        node.tag.inside = self._compiled(mode) if own else self._function(mode)
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         compiled = getattr(node.tag, "inside", None) or self.fn
@@ -172,15 +175,18 @@ class OpFromGraph(Op):
         """Return the graph compiled for a mode; the last one is kept."""
         mode = self.kwargs.get("mode") or mode
         if self._inside is None or self._inside[0] is not mode:
-            with thread_flags(compute_test_value="off", warn_float64="ignore"):
-                compiled = function(
-                    self.local_inputs, self.local_outputs, mode=mode, name=str(self),
-                    accept_inplace=self.kwargs.get("accept_inplace", False),
-                    profile=self.kwargs.get("profile", False), on_unused_input="ignore",
-                )  # fmt: skip
-            compiled.trust_input = True
-            self._inside = mode, compiled
+            self._inside = mode, self._compiled(mode)
         return self._inside[1]
+
+    def _compiled(self, mode: Any) -> Callable[..., Any]:
+        with thread_flags(compute_test_value="off", warn_float64="ignore"):
+            compiled = function(
+                self.local_inputs, self.local_outputs, mode=self.kwargs.get("mode") or mode,
+                name=str(self), accept_inplace=self.kwargs.get("accept_inplace", False),
+                profile=self.kwargs.get("profile", False), on_unused_input="ignore",
+            )  # fmt: skip
+        compiled.trust_input = True
+        return compiled
 
     # --- derivatives ------------------------------------------------------------------------------
 

@@ -122,7 +122,7 @@ class FunctionMaker:
         with thread_flags(compute_test_value="off"):  # the copies belong to no line of the user
             _separate_outputs(self.fgraph, construction)
         with target.pinned(self._device):
-            _compile_inside(self.fgraph, mode)
+            _compile_inside(self.fgraph, mode, bool(profile))
             self.linker = mode.bound_linker(self.fgraph)
 
     def create(
@@ -302,15 +302,18 @@ def _optimized(fgraph: FunctionGraph, mode: Any) -> Optimized:
     return Optimized(fgraph, seconds, rewrites, dropped)
 
 
-def _compile_inside(fgraph: FunctionGraph, mode: Any) -> None:
-    """Compile the graphs inside Ops that have some, by ``op.compile_inside(node, mode)``."""
+def _compile_inside(fgraph: FunctionGraph, mode: Any, profiled: bool) -> None:
+    """Compile the graphs inside Ops that have some, by ``op.compile_inside(node, mode, own)``.
+
+    own: whether nothing else may run what is compiled, because it is timed for its Apply.
+    """
     having = {key for key, op in fgraph.ops().items() if hasattr(op, "compile_inside")}
     if not having:
         return
     inside = mode.inside() if hasattr(mode, "inside") else mode
     for node in fgraph.toposort():
         if id(node.op) in having:
-            node.op.compile_inside(node, inside)
+            node.op.compile_inside(node, inside, profiled or inside is not mode)
 
 
 def _separate_outputs(fgraph: FunctionGraph, construction: Construction) -> None:

@@ -207,7 +207,7 @@ class _Tree:
         #: called with each line
         self.write: Callable[[str], object]
         #: outputs of Ops with an inner graph, in the order of printing
-        self.inner: list[Variable] = []
+        self.inner: list[_Root] = []
         #: id of a profile -> (times of Applys, their total times, time of calls), in seconds
         self.profiled: dict[int, tuple[dict[Apply, float], dict[Apply, float], float]] = {}
         #: input of an inner graph -> the variable outside that it stands for
@@ -250,8 +250,8 @@ class _Tree:
                 self.put(prefix + self._leaf(var, root))
                 continue
             self.put(prefix + self._line(var, root))
-            if hasattr(node.op, "inner_graph") and var not in self.inner:
-                self.inner.append(var)
+            if hasattr(node.op, "inner_graph") and all(each.var is not var for each in self.inner):
+                self.inner.append(_Root(var, profile=root.profile))
             if node in self.done:
                 continue
             self.done[node] = self._id(node)
@@ -269,11 +269,12 @@ class _Tree:
         """Print the graphs inside Ops (those of loops), also those inside each other."""
         if self.inner:
             self.put("", "Inner graphs of the scan ops:")
-        for var in self.inner:  # print_variable appends to it
+        for root in self.inner:  # print_variable appends to it
+            var = root.var
+            assert var is not None, "it is an output of an Op"
             node = _owner(var, self)
             outputs, inner_to_outer = node.op.inner_graph(node)
             self.inner_to_outer.update(inner_to_outer)
-            root = _Root(var)
             self.put("", self._line(var, root))
             for out in outputs:
                 self.print_variable(out, depth, root, lead=" >")

@@ -68,7 +68,7 @@ def _row(
         return None, inputs, outputs, (), (), 0, 0, None, c.code.bind(), node
     assert not isinstance(c, ChoiceStep), "made by _choice"
     if isinstance(c, LoopStep):
-        repeated = opwise_c.Loop(c.vm, c.layout, str(node.op), python_code(node), c.small)
+        repeated = opwise_c.Loop(c.vm, c.layout, python_code(node), c.small)
         return None, inputs, outputs, (), (), 0, 0, None, repeated, node
     loop = c.loop
     address, context = (loop.address, loop.context) if loop is not None else (0, 0)

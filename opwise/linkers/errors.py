@@ -45,6 +45,13 @@ def annotated(
     return new.with_traceback(exception.__traceback__)
 
 
+def note_step(error: BaseException, node: Apply, step: int) -> None:
+    """Add a note to what a step of a loop raised. node: the loop. step: its number, from 0."""
+    line = provenance.user_line(node)
+    where = f' (File "{line[0]}", line {line[1]})' if line else ""
+    error.add_note(f"It happened in step {step} of {node.op}{where}; the first one is step 0.")
+
+
 def describe_failure(
     exception: BaseException,
     node: Apply,

@@ -12,14 +12,12 @@ cdef enum:
 cdef class Loop(Runner):
     """What an Apply of a Scan runs in the compiled VM.
 
-    vm: runs one step. layout: that of the Scan. name: of the loop, for messages. perform: runs the
-    Apply in Python, and does what this class does not: no step, and errors about the shapes of
-    values. small: None, or the step as a Recurrence (opwise.scalar) and the C function that repeats
+    vm: runs one step. layout: that of the Scan. perform: runs the Apply in Python, and does what
+    this class does not: no step, and errors about the shapes of values. small: None, or the step as a Recurrence (opwise.scalar) and the C function that repeats
     it, which runs the steps if the shapes are those of the Recurrence.
     """
 
     cdef VM vm
-    cdef str name
     cdef int64_t done
     cdef int nsequences, nstates, ntaps, nresults, nobjects, nconstants
     cdef bint until
@@ -40,9 +38,9 @@ cdef class Loop(Runner):
     cdef int64_t *lengths
     cdef object keep
 
-    def __cinit__(self, VM vm, layout, str name, perform, small=None):
+    def __cinit__(self, VM vm, layout, perform, small=None):
         cdef int i, tap = 0
-        self.vm, self.name, self.perform = vm, name, perform
+        self.vm, self.perform = vm, perform
         self.nsequences, self.nstates = layout.sequences, len(layout.taps)
         self.ntaps = sum([len(taps) for taps in layout.taps])
         self.nresults, self.nobjects, self.until = layout.results, layout.objects, layout.until
@@ -90,19 +88,22 @@ cdef class Loop(Runner):
     cdef int run(self, VM outer, int k) except -1:
         """Run step ``k`` of the VM of the function around the loop."""
         cdef VM vm = self.vm
-        cdef int64_t done
+        cdef int64_t done, start
         if vm.running:
             raise RuntimeError(BUSY)
         vm.running = True
+        start = ow_clock() if vm.timed else 0
         vm.careful = False
         try:
             done = self._repeat(outer, &outer.steps[k])
             if done > 0:
                 self._finish(outer, &outer.steps[k], done)
+                if vm.timed:
+                    vm.count_run(ow_clock() - start, done)
         except BaseException as error:
-            error.add_note(
-                f"It happened in step {self.done} of {self.name}; the first one is step 0."
-            )
+            from opwise.linkers.errors import note_step  # which imports this module
+
+            note_step(error, outer.nodes[k], self.done)
             raise
         finally:
             vm._abandon()

@@ -148,7 +148,7 @@ def why_not(node: Apply) -> str:
     """Return why an Apply does not run in C, in a few words for a profile."""
     cls = type(node.op)
     if hasattr(node.op, "compile_inside"):
-        return "its graph runs as a function of its own"
+        return _why_not_inside(node)
     if runs_c_code(node.op) and _why_python is not None:
         return _why_python(node)
     if not any(c in _lowerings for c in cls.__mro__):
@@ -160,6 +160,16 @@ def why_not(node: Apply) -> str:
     if dtypes:
         return f"no C implementation for {', '.join(sorted(dtypes))}"
     return "no C implementation for these arguments"
+
+
+def _why_not_inside(node: Apply) -> str:
+    """Return why an Apply with a graph inside does not run in C."""
+    linked = getattr(getattr(node.tag, "inside", None), "linked", None)
+    if linked is not None and _lowering_of(type(node.op)) is not None:
+        python = [each.op for each, c in zip(linked.order, linked.in_c, strict=True) if not c]
+        if python:
+            return f"{python[0]} inside it runs in Python"
+    return "its graph runs as a function of its own"
 
 
 def _fits(var: Variable) -> bool:

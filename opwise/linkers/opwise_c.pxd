@@ -201,7 +201,8 @@ cdef extern from "timing.h":
     void ow_timing_forget(ow_timing *) noexcept nogil
     void ow_timer_measure() noexcept nogil
     void ow_note(ow_timing *, int64_t, int64_t) noexcept nogil
-    void ow_keep(ow_timing *, int64_t, int64_t, int64_t) noexcept nogil
+    void ow_timing_begin(ow_timing *) noexcept nogil
+    int ow_keep(ow_timing *, int64_t, int64_t, int64_t) noexcept nogil
 
 cdef extern from "reduce.h":
     ctypedef struct ow_argmaxer:

@@ -74,9 +74,16 @@ cdef class VM:
     cdef uint64_t *holds
     cdef int nchoices, nwords, next_choice
     # timing, where it is asked for
-    cdef bint timed, ignoring
+    cdef readonly bint timed
+    cdef bint ignoring
     cdef ow_timing *times
     cdef readonly int64_t calls, total_ns, first_ns
+    # whether an Apply of another program runs this one; its loop counts its runs and their steps
+    cdef public bint inside
+    cdef readonly int64_t loop_steps
+    # the VMs of loops in this program; {row of a kept call: the times of their steps in it}
+    cdef list loops
+    cdef dict kept_inside
     # ranges for system profilers, where they are asked for
     cdef bint marked
     cdef ow_push push
@@ -97,6 +104,7 @@ cdef class VM:
         self.ninputs, self.noutputs = len(inputs), len(outputs)
         self.commit, self.on_error, self.allow_gc = commit, on_error, allow_gc
         self.destroyed = destroyed
+        self.loops, self.kept_inside = [], {}
         self.slots = <ow_slot *>calloc(max(1, self.nslots), sizeof(ow_slot))
         self.steps = <ow_step *>calloc(max(1, self.nsteps), sizeof(ow_step))
         self.nmemory = 0
@@ -706,7 +714,6 @@ cdef class VM:
 
     cdef int run(self) except -1:
         """Run the program on what the input storages hold; leave results in the output storages."""
-        cdef int64_t start, elapsed
         if self.running:
             raise RuntimeError(BUSY)
         self.running = True
@@ -714,18 +721,8 @@ cdef class VM:
             if self.marked:
                 self._open(self.call_label)
             self._load_inputs()
-            if self.timed:
-                start = ow_clock()
-                self._run_steps()
-                elapsed = ow_clock() - start
-                self.total_ns += elapsed
-                if self.calls == 0:
-                    self.first_ns = elapsed
-                self.calls += 1
-                ow_keep(self.times, self.calls, start, elapsed)
-                if self.ignoring:
-                    self.ignoring = False
-                    self.reset_timing()
+            if self.timed and not self.inside:
+                self._run_timed()
             else:
                 self._run_steps()
             self._finish()
@@ -736,6 +733,25 @@ cdef class VM:
             while self.open_ranges:  # that of the call; where it fails, that of a step too
                 self._close()
             self.running = False
+        return 0
+
+    cdef int _run_timed(self) except -1:
+        """Run all steps of a call, and count it."""
+        cdef int64_t start, elapsed
+        cdef int row
+        ow_timing_begin(self.times)
+        for vm in self.loops:
+            vm.take_now()  # of a call that failed
+        start = ow_clock()
+        self._run_steps()
+        elapsed = ow_clock() - start
+        self.count_run(elapsed, 0)
+        row = ow_keep(self.times, self.calls, start, elapsed)
+        if self.loops and row >= 0:
+            self.kept_inside[row] = [ns for vm in self.loops for ns in vm.take_now()]
+        if self.ignoring:
+            self.ignoring = False
+            self.reset_timing()
         return 0
 
     cdef void _abandon(self) noexcept:
@@ -846,9 +862,23 @@ cdef class VM:
         cdef int i
         return [self.steps[i].scratch_cap for i in range(self.nsteps)]
 
-    def start_timing(self, bint ignore_first_call=False):
-        """Record the time of every step from now on, or from the second call on."""
+    def start_timing(self, bint ignore_first_call=False, loops=()):
+        """Record the time of every step from now on, or from the second call on.
+
+        loops: the VMs of loops in this program, also of loops in loops; they are timed too.
+        """
+        self._start_clock()
         self.ignoring = ignore_first_call
+        self.loops = list(loops)
+        for vm in self.loops:
+            vm.start_timing_inside()
+
+    def start_timing_inside(self):
+        """Record the time of every step of a program that a loop repeats."""
+        self._start_clock()
+        self.inside = True
+
+    cdef int _start_clock(self) except -1:
         ow_clock_calibrate()
         ow_timer_measure()
         if self.times == NULL:
@@ -856,12 +886,38 @@ cdef class VM:
             if self.times == NULL:
                 raise MemoryError()
         self.timed = True
+        return 0
 
     def reset_timing(self):
         """Forget all recorded times."""
         if self.times != NULL:
             ow_timing_forget(self.times)
-        self.calls = self.total_ns = self.first_ns = 0
+        self.calls = self.total_ns = self.first_ns = self.loop_steps = 0
+        self.kept_inside.clear()
+        for vm in self.loops:
+            vm.reset_timing()
+
+    cpdef count_run(self, int64_t ns, int64_t steps):
+        """Count a call, or a run of the loop that repeats this program."""
+        self.total_ns += ns
+        if self.calls == 0:
+            self.first_ns = ns
+        self.calls += 1
+        self.loop_steps += steps
+
+    def repeats_inside(self, int k):
+        """Return whether step ``k`` runs the VM of the graph inside its Op."""
+        perform = self.performs[k]
+        return perform is not None and (type(perform) is Loop or not (
+            isinstance(perform, Runner) or type(perform) is ObjectCode))
+
+    def take_now(self):
+        """Return the nanoseconds of each step since this was called last."""
+        cdef int k
+        cdef int64_t *now = self.times.now
+        taken = [now[k] for k in range(self.nsteps)]
+        ow_timing_begin(self.times)
+        return taken
 
     @property
     def timer_ns(self):
@@ -881,7 +937,10 @@ cdef class VM:
         return found
 
     def detail(self):
-        """Return (number, start, [nanoseconds by step]) of the first calls and the slowest."""
+        """Return (number, start, [nanoseconds by step]) of the first calls and the slowest.
+
+        The steps of loops follow those of the program.
+        """
         cdef int i, k
         cdef ow_call *kept
         cdef int64_t *row
@@ -890,7 +949,8 @@ cdef class VM:
             kept = &self.times.kept[i]
             if kept.number:
                 row = self.times.rows + i * self.times.nsteps
-                found.append((kept.number, kept.start, [row[k] for k in range(self.nsteps)]))
+                times = [row[k] for k in range(self.nsteps)] + self.kept_inside.get(i, [])
+                found.append((kept.number, kept.start, times))
         return sorted(found)
 
     def start_marking(self, push, pop, bytes label, list labels):

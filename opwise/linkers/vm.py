@@ -225,7 +225,12 @@ class PlainVM(PythonVM):
         self.intermediate = [s for c, s in enumerate(storages) if c not in kept]
         self._ends = [storages[c] for c in program.ends if c not in kept]
         self.timed = self.ignoring = False
-        self.calls = self.total_ns = self.first_ns = 0
+        #: whether an Apply of another program runs this one; its loop counts its runs
+        self.inside = False
+        #: the VMs of loops in the program, which are timed with it
+        self.loops: list[Any] = []
+        self.calls = self.total_ns = self.first_ns = self.loop_steps = 0
+        self._now = [0] * len(thunks)
         self._marks: tuple[Any, Any, bytes, list[bytes]] | None = None
         self._layouts: list[tuple[tuple[int, ...], tuple[int, ...]] | None]
         self._layouts = [None] * len(storages)
@@ -275,7 +280,10 @@ class PlainVM(PythonVM):
             pop()
 
     def _run_all(self, run: Callable[[int, Thunk], None]) -> None:
+        counted = self.timed and not self.inside
         start = time.perf_counter_ns()
+        if counted:
+            self._take_all()  # of a call that failed
         self._bring_inputs()
         if self.before is not None:
             self.before()
@@ -286,11 +294,9 @@ class PlainVM(PythonVM):
         if self.allow_gc:
             for storage in self._ends:
                 storage[0] = None
-        if self.timed:
+        if counted:
             elapsed = time.perf_counter_ns() - start
-            self.total_ns += elapsed
-            self.first_ns = self.first_ns or elapsed
-            self.calls += 1
+            self.count_run(elapsed, 0)
             self._keep(start, elapsed)
             if self.ignoring:
                 self.ignoring = False
@@ -398,9 +404,39 @@ class PlainVM(PythonVM):
             if isinstance(value, np.ndarray | np.generic):
                 self._layouts[slot] = value.shape, value.strides
 
-    def start_timing(self, ignore_first_call: bool = False) -> None:
-        """Record the time of every thunk from now on, or from the second call on."""
+    def start_timing(self, ignore_first_call: bool = False, loops: Iterable[Any] = ()) -> None:
+        """Record the time of every thunk from now on, or from the second call on.
+
+        loops: the VMs of loops in the program, also of loops in loops; they are timed too.
+        """
         self.timed, self.ignoring = True, ignore_first_call
+        self.loops = list(loops)
+        for vm in self.loops:
+            vm.start_timing_inside()
+
+    def start_timing_inside(self) -> None:
+        """Record the time of every thunk of a program that a loop repeats."""
+        self.timed = self.inside = True
+
+    def count_run(self, ns: int, steps: int) -> None:
+        """Count a call, or a run of the loop that repeats this program."""
+        self.total_ns += ns
+        self.first_ns = self.first_ns or ns
+        self.calls += 1
+        self.loop_steps += steps
+
+    def repeats_inside(self, k: int) -> bool:
+        """Return whether step ``k`` runs the VM of the graph inside its Op."""
+        return isinstance(self.thunks[k], PerformThunk)
+
+    def take_now(self) -> list[int]:
+        """Return the nanoseconds of each step since this was called last."""
+        taken, self._now = self._now, [0] * len(self.thunks)
+        return taken
+
+    def _take_all(self) -> list[int]:
+        """Return the nanoseconds of each step in this call, then those of the steps of loops."""
+        return self.take_now() + [ns for vm in self.loops for ns in vm.take_now()]
 
     def reset_timing(self) -> None:
         """Forget all recorded times."""
@@ -409,7 +445,9 @@ class PlainVM(PythonVM):
         #: (nanoseconds, number, start, nanoseconds by step) of calls
         self._first: list[tuple[int, int, int, list[int]]] = []
         self._slowest: list[tuple[int, int, int, list[int]]] = []
-        self.calls = self.total_ns = self.first_ns = 0
+        self.calls = self.total_ns = self.first_ns = self.loop_steps = 0
+        for vm in self.loops:
+            vm.reset_timing()
 
     @property
     def timer_ns(self) -> int:
@@ -417,12 +455,13 @@ class PlainVM(PythonVM):
         return _timer_ns()
 
     def _note(self, k: int, ns: int) -> None:
-        self._now[k] = ns = max(0, ns - _timer_ns())
+        ns = max(0, ns - _timer_ns())
+        self._now[k] += ns
         self._times[k].add(ns)
 
     def _keep(self, start: int, elapsed: int) -> None:
         """Keep the times of the last call if it is among the first or the slowest calls."""
-        call = elapsed, self.calls, start, list(self._now)
+        call = elapsed, self.calls, start, self._take_all()
         if self.calls <= _FIRST:
             self._first.append(call)
         elif len(self._slowest) < _SLOWEST:

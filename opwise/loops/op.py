@@ -34,10 +34,12 @@ class Scan(Op):
     has one row for each step; the output of a state has its initial rows first.
     name: printed in graphs, profiles and messages. truncate_gradient: the number of steps, from
     the last one back, through which gradients flow; -1 for all. mode: compiles the step (default:
-    the mode of the function around it). profile, allow_gc: kept for programs that read them. fits:
-    whether the sequences have a row for each step by construction. in_place: whether the step may
+    the mode of the function around it). profile: a ProfileStats for the step, or whether, or under
+    which name, to make one. allow_gc: kept for programs that read it. fits: whether the sequences have a row for each step by construction. in_place: whether the step may
     overwrite values of states that no later step reads.
     """
+
+    profile_kind = "loop"
 
     def __init__(
         self,
@@ -216,15 +218,18 @@ class Scan(Op):
 
     # --- running ----------------------------------------------------------------------------------
 
-    def compile_inside(self, node: Apply, mode: Any) -> None:
-        """Compile the step for an Apply of a function with this mode; called by FunctionMaker."""
-        node.tag.inside = self._compiled(mode)  # not shared: threads may run copies of a function
+    def compile_inside(self, node: Apply, mode: Any, own: bool = False) -> None:
+        """Compile the step for an Apply of a function with this mode; called by FunctionMaker.
+
+        own: no other Apply ever runs what is compiled, as threads may run copies of a function.
+        """
+        node.tag.inside = self._fn = self._compiled(mode)
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         step = getattr(node.tag, "inside", None) or self.fn
         given = self.layout.loop_inputs(inputs[1:])
         ranks = [(row.type.dtype, row.type.ndim) for row in self.step_outputs.results]
-        values = run(self.layout, step, int(inputs[0]), given, str(self), ranks)
+        values = run(self.layout, step, int(inputs[0]), given, node, ranks)
         for storage, value in zip(output_storage, values, strict=True):
             storage[0] = value
 
@@ -238,10 +243,11 @@ class Scan(Op):
     def _compiled(self, mode: Any) -> Callable[..., Any]:
         oldest = self.oldest_values() if self.in_place else {}
         in_place = {k for k in oldest if self.outputs[k] not in self.inputs}
-        compiled = self._compiled_over(oldest, in_place, mode)
+        profile = self._stats()
+        compiled = self._compiled_over(oldest, in_place, mode, profile)
         misplaced = _misplaced(compiled.maker.fgraph, oldest, in_place)
         if misplaced:
-            compiled = self._compiled_over(oldest, in_place - misplaced, mode)
+            compiled = self._compiled_over(oldest, in_place - misplaced, mode, profile)
         return compiled
 
     def oldest_values(self) -> dict[int, int]:
@@ -258,7 +264,7 @@ class Scan(Op):
         return found
 
     def _compiled_over(
-        self, oldest: Mapping[int, int], in_place: Collection[int], mode: Any
+        self, oldest: Mapping[int, int], in_place: Collection[int], mode: Any, profile: Any
     ) -> Any:
         """Return the compiled step.
 
@@ -272,11 +278,22 @@ class Scan(Op):
         outputs = [Out(var, borrow=k in in_place) for k, var in enumerate(self.outputs)]
         with thread_flags(compute_test_value="off", warn_float64="ignore"):
             compiled = function(
-                inputs, outputs, mode=self.mode or mode, name=str(self), profile=False,
+                inputs, outputs, mode=self.mode or mode, name=str(self), profile=profile,
                 on_unused_input="ignore",
             )  # fmt: skip
         compiled.trust_input = True
+        compiled.fn.inside = True
         return compiled
+
+    def _stats(self) -> Any:
+        """Return what records the step by itself, as the argument ``profile`` of scan says."""
+        if not self.profile:
+            return False
+        from opwise.profiling.stats import ProfileStats, ScanProfileStats  # rarely needed
+
+        if isinstance(self.profile, ProfileStats):
+            return self.profile
+        return ScanProfileStats(name=self.profile if isinstance(self.profile, str) else self.name)
 
     # --- derivatives ------------------------------------------------------------------------------
 
@@ -309,15 +326,21 @@ class Scan(Op):
         return hash((type(self), self._settings()))
 
     def inner_graph(self, node: Apply) -> tuple[list[Var], dict[Var, Var]]:
-        """Return the outputs of the step, and for each of its inputs that of the loop."""
+        """Return the outputs of the step, and for each of its inputs that of the loop.
+
+        They are those of the compiled step if the Apply is part of a function.
+        """
+        compiled = getattr(node.tag, "inside", None)
+        fgraph = compiled.maker.fgraph if compiled is not None else None
+        outputs = self.outputs if fgraph is None else fgraph.outputs
         given = self.layout.loop_inputs(node.inputs[1:])
-        step = self.step_inputs
+        step = self.step_inputs if fgraph is None else self.layout.step_inputs(fgraph.inputs)
         inner_to_outer = dict(zip(step.sequences, given.sequences, strict=True))
         for values, (first,) in zip(step.states, given.states, strict=True):
             inner_to_outer.update(dict.fromkeys(values, first))
         inner_to_outer.update(zip(step.objects, given.objects, strict=True))
         inner_to_outer.update(zip(step.constants, given.constants, strict=True))
-        return self.outputs, inner_to_outer
+        return outputs, inner_to_outer
 
     def __str__(self) -> str:
         kind = "while" if self.layout.until else "for"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from opwise.graph.apply import Apply
+from opwise.linkers.errors import note_step
 from opwise.loops.layout import Layout, Parts
 
 
@@ -15,19 +18,21 @@ def run(
     step: Callable[..., Sequence[Any]],
     n_steps: int,
     inputs: Parts[Any],
-    name: str,
+    node: Apply,
     ranks: Sequence[tuple[str, int]],
 ) -> list[Any]:
     """Return the outputs of a loop.
 
-    step: computes the outputs of one step from its inputs. inputs: of the loop. name: of the loop,
-    for messages. ranks: (dtype, ndim) of each result of a step.
+    step: computes the outputs of one step from its inputs. inputs: of the loop. node: the loop, for
+    messages. ranks: (dtype, ndim) of each result of a step.
 
     Raises IndexError for a negative number of steps; ValueError for a sequence without a row for
     each step, for a state with too few first rows, and for values whose shape changes between
     steps.
     """
+    name = str(node.op)
     check(layout, n_steps, inputs, name)
+    start = time.perf_counter_ns()
     # an output of which only the last rows are kept has them at their numbers modulo how many
     states = [
         _first_rows(first, _fewest(before + n_steps, kept))
@@ -54,7 +59,7 @@ def run(
         try:
             out = step(*given, *objects, *constants)
         except BaseException as error:
-            error.add_note(f"It happened in step {done} of {name}; the first one is step 0.")
+            note_step(error, node, done)
             raise
         if done == 0:
             for k, value in enumerate(out[n_states:n_rows]):
@@ -76,6 +81,9 @@ def run(
         shapes = _shapes_of_results(layout, step, inputs, ranks)
         for shape, (dtype, _) in zip(shapes, ranks, strict=True):
             writes.append((np.empty((0, *shape), dtype), 0, shape, ""))
+    vm: Any = getattr(step, "fn", None)
+    if getattr(vm, "timed", False):
+        vm.count_run(time.perf_counter_ns() - start, done)
     return [*(_in_order(rows, first + done) for rows, first, _, _ in writes), *objects]
 
 

@@ -57,7 +57,7 @@ class ProfileMode(Mode, ProfileMethods):
             function.profile.add(recorder)
 
     def inside(self) -> Mode:
-        """Return a mode that does not time Applys inside an Op, whose own time contains theirs."""
+        """Return the mode of graphs inside Ops: the Recorder of the function times their Applys."""
         return Mode(self.linker, self._optimizer)
 
     # --- figures ----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -18,7 +19,7 @@ from opwise.profiling.recorder import Calls, CompileTimes, Recorder
 class TimedVM(recorder.RecordedVM, Protocol):
     """A VM that can time its steps."""
 
-    def start_timing(self, ignore_first_call: bool = False) -> None: ...
+    def start_timing(self, ignore_first_call: bool = False, loops: Iterable[Any] = ()) -> None: ...
 
 
 class Recordable(Calls, Protocol):
@@ -46,14 +47,17 @@ def record(
     which values were alive in the last call. rewrites: the optimizer's record, to keep.
     """
     linked = function.linked
-    _load_blas(any(linked.in_c))
+    loops = list(_loops(linked))
+    _load_blas(any(any(each.in_c) for each in (linked, *(inner for _, inner in loops))))
     if time_thunks:
-        cast(TimedVM, linked.vm).start_timing(ignore_first_call)
+        vms = [inner.vm for _, inner in loops]
+        cast(TimedVM, linked.vm).start_timing(ignore_first_call, vms)
     function.start_timing(ignore_first_call)
     device = getattr(linked.vm, "device", None)
     return Recorder(
         name=function.name,
         linked=cast(recorder.RecordedLink, linked),
+        loops=cast(list[tuple[int, recorder.RecordedLink]], loops),
         calls=function,
         report=function.compile_report,
         limits=cpu.known,
@@ -63,6 +67,24 @@ def record(
         with_least_memory=config.profiling.min_peak_memory,
         rewrites=rewrites,
     )
+
+
+def _loops(linked: Linked) -> Iterator[tuple[int, Linked]]:
+    """Yield (position of an Apply, the graph inside it that is timed), also of Applys inside.
+
+    Positions go on from the Applys of the function to those of the first graph inside, and so on.
+    """
+    graphs, starts, end = [linked], [0], len(linked.order)
+    for graph, start in zip(graphs, starts, strict=False):  # both grow
+        for k, node in enumerate(graph.order):
+            inside = getattr(getattr(node.tag, "inside", None), "linked", None)
+            if inside is None or not hasattr(inside.vm, "start_timing_inside"):
+                continue
+            if cast(Any, graph.vm).repeats_inside(k):
+                yield start + k, inside
+                graphs.append(inside)
+                starts.append(end)
+                end += len(inside.order)
 
 
 def _known(device: Any) -> Any:

@@ -62,7 +62,7 @@ def _group(
 
 def by_apply(profile: ProfileData) -> list[SummaryRow]:
     """Return a row for each (position, Op); Applys of several functions may share one."""
-    return _group(profile.applys, lambda a: (a.position, a.op_key), lambda a: a.op)
+    return _group(profile.applys, lambda a: (a.position, a.op_key), lambda a: a.name)
 
 
 def by_op(profile: ProfileData) -> list[SummaryRow]:

@@ -380,10 +380,13 @@ def _row(key: Hashable, applys: Sequence[ApplyProfile]) -> SummaryRow | None:
     """Return the sum of some Applys, None if there are none."""
     if not applys:
         return None
-    names = list(dict.fromkeys(apply.op for apply in applys))
+    loops = {apply.loop for apply in applys}
+    loop = f"{loops.pop()} > " if len(loops) == 1 and applys[0].loop else ""
+    names = list(dict.fromkeys(apply.op if loop else apply.name for apply in applys))
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    label = loop + " + ".join(names[:_NAMED]) + more
     position = applys[0].position if len(applys) == 1 else -1
-    row = SummaryRow(key, " + ".join(names[:_NAMED]) + more, position=position)
+    row = SummaryRow(key, label, position=position)
     for apply in applys:
         row.add(apply)
     return row

@@ -76,13 +76,25 @@ def _by_place(profiles: Sequence[ProfileData]) -> dict[str, set[tuple[str, str]]
 
 #: fields of an Apply that hold for all its calls
 _SUMMED = frozenset(
-    ("count", "total", "once", "least", "most", "histogram", "origins", "asked", "waited")
+    (
+        "count",
+        "total",
+        "inner",
+        "once",
+        "least",
+        "most",
+        "histogram",
+        "origins",
+        "asked",
+        "waited",
+    )
 )
 
 
 def _identity(function: FunctionProfile) -> _Identity:
     return function.name, tuple(
-        (a.op_key, a.text, a.keys, a.inputs, a.outputs, a.c, a.device) for a in function.applys
+        (a.op_key, a.text, a.keys, a.inputs, a.outputs, a.c, a.device, a.inside)
+        for a in function.applys
     )
 
 
@@ -139,7 +151,7 @@ def _applys(same: tuple[ApplyProfile, ...]) -> ApplyProfile:
     )
 
 
-_APPLY_SUMS = ("count", "total", "once", "asked", "waited")
+_APPLY_SUMS = ("count", "total", "inner", "once", "asked", "waited")
 #: fields of an Apply that hold for its last call
 _LAST = tuple(f.name for f in fields(ApplyProfile) if f.name not in _SUMMED)
 

@@ -21,6 +21,8 @@ VERSION = 3
 PRODUCT = "product"
 #: ``kind`` of one loop that computes several operations of the program
 FUSED = "fused"
+#: ``kind`` of a loop that repeats a step
+LOOP = "loop"
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class OriginProfile:
     gradient_of: tuple[str, int] | None = None
     #: approximate nanoseconds per element; the time of an Apply is divided in this proportion
     cost: float = 1.0
-    #: ``Op.profile_kind``: PRODUCT, FUSED or ""; None in files that do not record it
+    #: ``Op.profile_kind``: PRODUCT, FUSED, LOOP or ""; None in files that do not record it
     kind: str | None = None
 
     @property
@@ -88,9 +90,9 @@ class ApplyProfile:
     c: bool
     #: why it ran in Python; "" if it ran in C
     why: str
-    #: number of runs
+    #: number of runs; of an Apply inside a loop, in all steps
     count: int
-    #: time of all runs, without profiling overhead
+    #: time of all runs, without profiling overhead, and without that of the Applys inside
     total: int
     #: time of the fastest run
     least: int
@@ -123,8 +125,29 @@ class ApplyProfile:
     #: time of the first run in each process beyond the mean of later runs: cold code and memory,
     #: starting threads; not part of ``total``
     once: int = 0
-    #: ``Op.profile_kind``: PRODUCT, FUSED or ""; None in files that do not record it
+    #: ``Op.profile_kind``: PRODUCT, FUSED, LOOP or ""; None in files that do not record it
     kind: str | None = None
+    #: position of the Apply in whose graph it is, of a loop for example; -1 for the function's
+    inside: int = -1
+    #: texts of the Ops that it is inside, the outermost first, joined by `` > ``
+    loop: str = ""
+    #: time of the Applys inside; not part of ``total``, which has the overhead of the loop alone
+    inner: int = 0
+
+    @property
+    def name(self) -> str:
+        """The Op, behind the loops that it is inside."""
+        return f"{self.loop} > {self.op}" if self.loop else self.op
+
+    @property
+    def title(self) -> str:
+        """The Apply with its operands, behind the loops that it is inside."""
+        return f"{self.loop} > {self.text}" if self.loop else self.text
+
+    @property
+    def whole(self) -> int:
+        """Time of all runs, with that of the Applys inside."""
+        return self.total + self.inner
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
@@ -193,7 +216,7 @@ class CallProfile:
     number: int
     #: when its first Apply began, since an arbitrary moment that a process's functions share
     start_ns: int
-    #: time of each Apply
+    #: time of each Apply, in all steps if it is inside a loop
     apply_ns: tuple[int, ...]
 
     @property
@@ -207,7 +230,7 @@ class FunctionProfile:
     """What was recorded of one function; times are nanoseconds."""
 
     name: str
-    #: its Applys in the order of execution
+    #: its Applys in the order of execution, then those of the steps of its loops
     applys: tuple[ApplyProfile, ...]
     #: number of calls, those that raised included
     calls: int
@@ -235,6 +258,11 @@ class FunctionProfile:
     def thunk_ns(self) -> int:
         """Time in all Applys."""
         return sum(a.total for a in self.applys)
+
+    @property
+    def own_applys(self) -> list[ApplyProfile]:
+        """Its Applys that are not inside a loop."""
+        return [a for a in self.applys if a.inside < 0]
 
     @property
     def once_ns(self) -> int:

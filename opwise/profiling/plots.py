@@ -94,7 +94,7 @@ def _largest(profile: ProfileData, n: int) -> list[tuple[str, int, str]]:
     """Return (name, nanoseconds, colour) of the largest Applys, and of the rest together."""
     several = len(profile.functions) > 1
     rows = [
-        (f"{f.name}: {a.position} {a.op}" if several else f"{a.position} {a.op}", a.total,
+        (f"{f.name}: {a.position} {a.name}" if several else f"{a.position} {a.name}", a.total,
          _C if a.c else _PYTHON)
         for f in profile.functions for a in f.applys
     ]  # fmt: skip

@@ -12,7 +12,8 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Protocol
@@ -25,7 +26,7 @@ from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
 from opwise.graph.provenance import text_of
 from opwise.graph.variable import Variable
-from opwise.profiling import memory, process, traffic
+from opwise.profiling import memory, nesting, process, traffic
 from opwise.profiling.model import (
     ApplyProfile,
     ArrayProfile,
@@ -93,6 +94,21 @@ class RecordedLink(Protocol):
     def why_not_in_c(self) -> Sequence[str]: ...
 
 
+@dataclass(frozen=True)
+class Part:
+    """A graph whose Applys are recorded: that of a function, or that of a loop's step."""
+
+    linked: RecordedLink
+    #: position of its first Apply; positions go on from part to part
+    start: int = 0
+    #: position of the Apply that it is inside; -1 for that of the function
+    inside: int = -1
+
+    @property
+    def positions(self) -> range:
+        return range(self.start, self.start + len(self.linked.order))
+
+
 class Calls(Protocol):
     """How often a function was called, and for how many nanoseconds.
 
@@ -134,6 +150,7 @@ class Recorder:
         *,
         name: str | None,
         linked: RecordedLink,
+        loops: Sequence[tuple[int, RecordedLink]] = (),
         calls: Calls,
         report: CompileTimes,
         limits: Callable[[], Any] | None = None,
@@ -147,10 +164,10 @@ class Recorder:
         self.order = linked.order
         self.vm = linked.vm
         self.program = linked.program
-        self.in_c = linked.in_c
-        self.why_not_in_c = linked.why_not_in_c
-        #: counts the calls of the function, and their time
-        self.calls = calls
+        #: the graph of the function, then those inside its Applys
+        self.parts = _parts(linked, loops)
+        #: the function, which counts its calls and their time
+        self.function = calls
         #: where the time of compiling the function went
         self.report = report
         #: returns the limits of the hardware if they have been measured
@@ -169,24 +186,46 @@ class Recorder:
         self._static: list[dict[str, Any]] | None = None
 
     @property
+    def calls(self) -> Calls:
+        """The number of calls and their time, or of the steps of a loop that runs the function."""
+        return _StepCalls(self.vm) if getattr(self.vm, "inside", False) else self.function
+
+    @property
+    def nodes(self) -> list[Apply]:
+        """Its Applys by position, with those inside loops."""
+        return [node for part in self.parts for node in part.linked.order]
+
+    @property
     def called(self) -> int:
         """How often the function was called, including calls that failed."""
         return self.calls.calls + self.calls.failed
 
     def snapshot(self) -> FunctionProfile:
         """Return what has been recorded so far."""
-        times = self.vm.timing() or [(0, 0, 0, 0, ())] * len(self.order)
+        times = [row for part in self.parts for row in _timing(part.linked)]
         if self._static is None:
             self._static = self._describe()
         has_run = any(count for count, *_ in times)
         arrays = self._arrays() if has_run else {}
         devices = self.vm.device_times() if hasattr(self.vm, "device_times") else {}
-        detail = tuple(CallProfile(n, start, tuple(ns)) for n, start, ns in self.vm.detail())
+        counts = [count for count, *_ in times]
+        inside = [part.inside for part in self.parts for _ in part.positions]
+        timer_ns = self.vm.timer_ns
+        calls = max(counts[: len(self.order)], default=0)
+        a_call = [count / max(1, calls) for count in counts]
+        detail = tuple(
+            CallProfile(n, start, tuple(nesting.own_times(ns, a_call, inside, timer_ns)))
+            for n, start, ns in self.vm.detail()
+        )
         first = self._first_call(detail)
+        own = nesting.own_times([total for _, total, *_ in times], counts, inside, timer_ns)
+        once = [_once(ns, first[k], calls) if first else 0 for k, ns in enumerate(own)]
+        own = [ns - beyond for ns, beyond in zip(own, once, strict=True)]
+        inner = nesting.inner_times(own, inside)
         applys = tuple(
             ApplyProfile(
                 **static,
-                **_times(row, first[k] if first else 0),
+                **dict(zip(_TIMES, row, strict=True), total=own[k], once=once[k], inner=inner[k]),
                 **arrays.get(k, {}),
                 **devices.get(k, {}),
             )
@@ -202,7 +241,7 @@ class Recorder:
             first_call_ns=self.calls.first_ns,
             first_calls=int(self.calls.first_ns > 0),
             compile=self._compile(),
-            timing_ns=self.vm.timer_ns * sum(count for count, *_ in times),
+            timing_ns=timer_ns * sum(counts),
             detail=detail,
             rewrites=None if self.inherited else self.rewrites,
             memory=self._memory(applys) if self.with_memory and arrays else None,
@@ -216,50 +255,47 @@ class Recorder:
 
     def _arrays(self) -> dict[int, dict[str, Any]]:
         """Return {position: the fields of ApplyProfile about the arrays of the last call}."""
-        layouts = self.vm.layouts()
-        seen: dict[int, ArrayProfile | None] = {}
-
-        def array(slot: int) -> ArrayProfile | None:
-            if slot not in seen:
-                seen[slot] = _array(self.program.variables[slot], layouts[slot])
-            return seen[slot]
-
-        found, meter = {}, traffic.Meter(array)
-        for k, step in enumerate(self.program.steps):
-            inputs, outputs = tuple(map(array, step.inputs)), tuple(map(array, step.outputs))
-            found[k] = {
-                "input_arrays": inputs,
-                "output_arrays": outputs,
-                "shares": memory.codes(step.node),
-                "flops": _flops(step.node, inputs, outputs),
-                "traffic": meter.measure(step, inputs, outputs),
-            }
-        return found
+        return {
+            k: found
+            for part in self.parts
+            for k, found in zip(part.positions, _arrays_of(part.linked), strict=True)
+        }
 
     def _memory(self, applys: Sequence[ApplyProfile]) -> Any:
-        sizes = {
-            var: array.bytes if array is not None else 0
-            for node, apply in zip(self.order, applys, strict=True)
-            for var, array in zip(
-                (*node.inputs, *node.outputs),
-                (*apply.input_arrays, *apply.output_arrays),
-                strict=True,
-            )
-        }
-        fgraph = self.program.fgraph
-        found = memory.measure(
-            fgraph, self.order, sizes, self.vm.scratch_bytes(), self.vm.kept_bytes(),
-            self.with_least_memory,
-        )  # fmt: skip
+        #: by position, what lives at most inside an Apply: the memory of a step, as scratch
+        inside = [0] * len(applys)
+        timelines: list[tuple[int, ...]] = []
+        kept = 0
+        for part in reversed(self.parts):
+            order, vm, fgraph = part.linked.order, part.linked.vm, part.linked.program.fgraph
+            sizes = _sizes(order, [applys[k] for k in part.positions])
+            scratch = [
+                own + inside[k] for k, own in zip(part.positions, vm.scratch_bytes(), strict=True)
+            ]
+            kept += vm.kept_bytes()
+            least = self.with_least_memory and part.inside < 0
+            found = memory.measure(fgraph, order, sizes, scratch, kept, least)
+            timelines.insert(0, found.timeline)
+            if part.inside >= 0:
+                inside[part.inside] = max(found.timeline, default=0)
+        found = replace(found, timeline=self._joined(timelines, inside))
         placement = getattr(self.vm, "placement", None)
         if placement is None:
             return found
         return memory.parted(found, fgraph, self.order, sizes, placement.on_device)
 
+    def _joined(self, timelines: Sequence[Sequence[int]], inside: Sequence[int]) -> tuple[int, ...]:
+        """Return what lives by position; inside an Apply, with what lives around it."""
+        joined: list[int] = []
+        for part, timeline in zip(self.parts, timelines, strict=True):
+            around = joined[part.inside] - inside[part.inside] if part.inside >= 0 else 0
+            joined += [around + live for live in timeline]
+        return tuple(joined)
+
     def reset(self) -> None:
         """Forget the calls up to now."""
         self.vm.reset_timing()
-        self.calls.reset_calls()
+        self.function.reset_calls()
 
     def _compile(self) -> CompileProfile:
         if self.inherited:
@@ -296,10 +332,15 @@ class Recorder:
                 key, text(node.op), file, line, scope, of, cost, node.op.profile_kind
             )
 
-        described = []
-        position = {node: k for k, node in enumerate(self.order)}
-        for k, node in enumerate(self.order):
+        described: list[dict[str, Any]] = []
+        loops: list[str] = []  # by position, what the Applys inside are inside of
+        nodes = [(part, node) for part in self.parts for node in part.linked.order]
+        position = {node: k for k, (_, node) in enumerate(nodes)}
+        for k, (part, node) in enumerate(nodes):
+            in_c = part.linked.in_c[k - part.start]
             op, op_class = text(node.op), type(node.op)
+            loop = loops[part.inside] if part.inside >= 0 else ""
+            loops.append(f"{loop} > {op}" if loop else op)
             moves = getattr(node.op, "moves", "")  # a transfer counts for the Apply that it moves
             described.append(
                 {
@@ -314,25 +355,87 @@ class Recorder:
                         [position.get(v.owner, -1) if v.owner else -1 for v in node.inputs]
                     ),
                     "origins": tuple([origin(each, moves) for each in node.origins]),
-                    "c": bool(self.in_c[k]),
-                    "why": "" if self.in_c[k] else self.why_not_in_c[k],
+                    "c": bool(in_c),
+                    "why": "" if in_c else part.linked.why_not_in_c[k - part.start],
                     "kind": node.op.profile_kind,
+                    "inside": part.inside,
+                    "loop": loop,
                 }
             )
         return described
 
 
-def _times(row: tuple[Any, ...], first: int) -> dict[str, Any]:
-    """Return the fields of ApplyProfile about the times of an Apply.
+class _StepCalls:
+    """The steps of loops, as calls of what they repeat."""
 
-    first: nanoseconds of its first run. What that took beyond the mean of later runs goes into the
-    field ``once``, and is subtracted from the total.
+    failed = first_ns = 0
+
+    def __init__(self, vm: Any) -> None:
+        self.calls = vm.loop_steps
+        self.total_ns = self.fn_ns = vm.total_ns
+
+    def reset_calls(self) -> None:
+        """Do nothing: the VM has the numbers."""
+
+
+def _parts(linked: RecordedLink, loops: Iterable[tuple[int, RecordedLink]]) -> list[Part]:
+    """Return the parts of a function. loops: (position, graph) of each Apply with one inside."""
+    parts = [Part(linked)]
+    for position, inner in loops:
+        parts.append(Part(inner, parts[-1].positions.stop, position))
+    return parts
+
+
+def _timing(linked: RecordedLink) -> Sequence[tuple[Any, ...]]:
+    """Return the row of times of each Apply, of zeros if none was timed."""
+    return linked.vm.timing() or [(0, 0, 0, 0, ())] * len(linked.order)
+
+
+def _arrays_of(linked: RecordedLink) -> Iterator[dict[str, Any]]:
+    """Yield for each Apply the fields of ApplyProfile about the arrays of its last run."""
+    layouts = linked.vm.layouts()
+    seen: dict[int, ArrayProfile | None] = {}
+
+    def array(slot: int) -> ArrayProfile | None:
+        if slot not in seen:
+            seen[slot] = _array(linked.program.variables[slot], layouts[slot])
+        return seen[slot]
+
+    meter = traffic.Meter(array)
+    for step in linked.program.steps:
+        inputs, outputs = tuple(map(array, step.inputs)), tuple(map(array, step.outputs))
+        yield {
+            "input_arrays": inputs,
+            "output_arrays": outputs,
+            "shares": memory.codes(step.node),
+            "flops": _flops(step.node, inputs, outputs),
+            "traffic": meter.measure(step, inputs, outputs),
+        }
+
+
+def _sizes(order: Sequence[Apply], applys: Sequence[ApplyProfile]) -> dict[Variable, int]:
+    """Return the bytes of each variable of some Applys."""
+    return {
+        var: array.bytes if array is not None else 0
+        for node, apply in zip(order, applys, strict=True)
+        for var, array in zip(
+            (*node.inputs, *node.outputs),
+            (*apply.input_arrays, *apply.output_arrays),
+            strict=True,
+        )
+    }
+
+
+#: the fields of ApplyProfile that a VM counts
+_TIMES = "count", "total", "least", "most", "histogram"
+
+
+def _once(total: int, first: int, calls: int) -> int:
+    """Return what an Apply took in the first call beyond the mean of later calls.
+
+    total: nanoseconds in all calls. first: those in the first call.
     """
-    count, total, *_ = row
-    later = count - 1
-    once = max(0, first - (total - first) // later) if later > 0 else 0
-    found = dict(zip(("count", "total", "least", "most", "histogram"), row, strict=True))
-    return {**found, "total": total - once, "once": once}
+    return max(0, first - (total - first) // (calls - 1)) if calls > 1 else 0
 
 
 #: what an Apply of single numbers costs, in units of one of arrays

@@ -120,7 +120,7 @@ def _row(function: str, apply: ApplyProfile, limit: _Limit | None, level: str) -
     return RooflineRow(
         function=function,
         position=apply.position,
-        text=apply.text,
+        text=apply.title,
         calls=apply.count,
         total=apply.total * 1e-9,
         seconds=ns * 1e-9,

@@ -123,7 +123,8 @@ class ProfileStats(ProfileMethods):
 
     @property
     def nb_nodes(self) -> int:
-        """Number of Applys of the function that was added last; -1 without functions."""
+        """Number of Applys of the function that was added last, without those inside loops; -1
+        without functions."""
         return len(self._recorders[-1].order) if self._recorders else -1
 
     @property
@@ -143,7 +144,7 @@ class ProfileStats(ProfileMethods):
 
     def _by_node(self) -> Iterator[tuple[Node, ApplyProfile]]:
         for recorder, function in zip(self._recorders, self.profile().functions, strict=True):
-            yield from zip(recorder.order, function.applys, strict=True)
+            yield from zip(recorder.nodes, function.applys, strict=True)
 
     def class_time(self) -> dict[type, float]:
         """Return {class of Op: seconds}."""
@@ -202,7 +203,7 @@ class ProfileStats(ProfileMethods):
         own = self.apply_time
         above: dict[Node, set[Node]] = {}
         for recorder in self._recorders:
-            for node in recorder.order:
+            for node in recorder.nodes:
                 above[node] = {node}.union(
                     *(above[v.owner] for v in node.inputs if v.owner in above)
                 )
@@ -220,13 +221,14 @@ class ProfileStats(ProfileMethods):
         rows, at least 1.
         """
         check_counts(n_ops_to_print=n_ops_to_print, n_apply_to_print=n_apply_to_print)
-        shown = text.summary(
-            self.profile(), n_ops_to_print, n_apply_to_print, self.line_width,
-            config.profiling.min_memory_size,
-        )  # fmt: skip
-        _show(shown, file)
+        _show(self._text(self.profile(), n_ops_to_print, n_apply_to_print), file)
 
     print_summary = summary
+
+    def _text(self, profile: Profile, n_ops: int, n_apply: int) -> str:
+        return text.summary(
+            profile, n_ops, n_apply, self.line_width, config.profiling.min_memory_size
+        )
 
     def _section(self, section: Callable[..., list[str]], file: Any, *arguments: int) -> None:
         _show_lines(section(self.profile(), *arguments), file)
@@ -278,12 +280,62 @@ class ProfileStats(ProfileMethods):
         """Return the text of ``debugprint`` of the functions, with the times of their Applys."""
         from opwise.graph.printing import debugprint  # rarely used
 
-        text: str = debugprint([r.calls for r in self._recorders], print_type=True, file="str")
+        text: str = debugprint([r.function for r in self._recorders], print_type=True, file="str")
         return text
 
     def save(self, path: str | Path) -> None:
         """Write the profile to a file as JSON; ``Profile.load`` reads it."""
         self.profile().save(path)
+
+
+class ScanProfileStats(ProfileStats):
+    """What was recorded of the step of a loop, if ``scan`` was given a profile of its own.
+
+    name: of the loop, which is printed. Other arguments are those of ProfileStats.
+    """
+
+    def __init__(self, atexit_print: bool = True, name: str | None = None, **kwargs: Any) -> None:
+        super().__init__(atexit_print, **kwargs)
+        self.name = name
+
+    def _of_vms(self, name: str) -> int:
+        return sum(getattr(recorder.vm, name) for recorder in self._recorders)
+
+    @property
+    def callcount(self) -> int:
+        """How often the loop ran."""
+        return self._of_vms("calls")
+
+    @property
+    def nbsteps(self) -> int:
+        """The number of all its steps."""
+        return self._of_vms("loop_steps")
+
+    @property
+    def call_time(self) -> float:
+        """The seconds in all runs of the loop."""
+        return self._of_vms("total_ns") * 1e-9
+
+    @property
+    def vm_call_time(self) -> float:
+        return self._sum(lambda f: f.thunk_ns + f.timing_ns) * 1e-9
+
+    def _text(self, profile: Profile, n_ops: int, n_apply: int) -> str:
+        return text.scan_summary(
+            profile, self._header(), n_ops, n_apply, self.line_width,
+            config.profiling.min_memory_size,
+        )  # fmt: skip
+
+    def _header(self) -> list[str]:
+        times = self.callcount, self.nbsteps, self.call_time, self.vm_call_time
+        return text.scan_header(self.name, self.message, *times)
+
+    def summary_globals(self, file: Any = None) -> None:
+        """Print nothing: the function around the loop has the figures of the process."""
+
+    def summary_function(self, file: Any = None) -> None:
+        """Print the section about runs of the loop."""
+        _show_lines(self._header(), file)
 
 
 def _show(shown: str, file: Any) -> None:
@@ -321,9 +373,8 @@ def _total(profiles: list[Profile]) -> Profile:
     return Profile(functions, _TOTAL % len(profiles), profiles[-1].environment)
 
 
-def _printed(profile: Profile, line_width: int) -> str:
-    flags = config.profiling
-    return text.summary(profile, flags.n_ops, flags.n_apply, line_width, flags.min_memory_size)
+def _printed(stats: ProfileStats, profile: Profile) -> str:
+    return stats._text(profile, config.profiling.n_ops, config.profiling.n_apply)
 
 
 def _text_or_error(what: str, make: Callable[[], str]) -> str:
@@ -348,17 +399,17 @@ def _exit_parts() -> tuple[list[str], int]:
     )
     worth = [(stats, profile) for stats, profile in profiles if _worth_printing(profile)]
     parts = [part for stats, profile in worth for part in _parts(stats, profile)]
-    if len(worth) > 1:
-        total = _total([profile for _, profile in worth])
-        width = config.profiling.output_line_width
-        parts.append(_text_or_error("The sum of all profiles", lambda: _printed(total, width)))
+    functions = [profile for stats, profile in worth if not isinstance(stats, ScanProfileStats)]
+    if len(functions) > 1:
+        total, form = _total(functions), ProfileStats(atexit_print=False)
+        parts.append(_text_or_error("The sum of all profiles", lambda: _printed(form, total)))
     return parts, len(profiles) - len(worth)
 
 
 def _parts(stats: ProfileStats, profile: Profile) -> Iterator[str]:
     """Yield the text of a profile, and of the graphs of its functions if they are asked for."""
-    name, width = profile.message, stats.line_width
-    yield _text_or_error(f"The profile of {name}", lambda: _printed(profile, width))
+    name = profile.message
+    yield _text_or_error(f"The profile of {name}", lambda: _printed(stats, profile))
     if config.profiling.debugprint:
         yield _text_or_error(f"The graph of {name}", stats.graphs)
 
@@ -417,8 +468,9 @@ def _at_end() -> None:
 
 
 def _everything() -> Profile:
-    """Return one Profile of all functions."""
-    return profile_of([r for stats in _at_exit for r in stats._recorders])
+    """Return one Profile of all functions, which have the rows of their loops."""
+    functions = [stats for stats in _at_exit if not isinstance(stats, ScanProfileStats)]
+    return profile_of([r for stats in functions for r in stats._recorders])
 
 
 def _print_at_end(where: str | Path) -> None:

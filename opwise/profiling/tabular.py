@@ -14,7 +14,7 @@ COLUMNS = (
     "function", "position", "op", "op_class", "apply", "line", "scope", "c", "why", "calls",
     "seconds", "seconds_least", "seconds_median", "seconds_p95", "seconds_most", "bytes_read",
     "bytes_written", "flops", "dtypes", "shapes", "device", "seconds_asked", "seconds_waited",
-    "on_host",
+    "on_host", "loop", "seconds_inside",
 )  # fmt: skip
 
 
@@ -25,7 +25,8 @@ def records(profile: ProfileData) -> list[dict[str, Any]]:
     those of one. Bytes, flops, dtypes and shapes are those of the last call, inputs before outputs;
     None if unknown. ``device`` is where it ran ("" for the host), ``seconds_asked`` and
     ``seconds_waited`` what the host took to launch it and to wait for it, ``on_host`` why it ran
-    on the host while others ran on a device.
+    on the host while others ran on a device. ``loop`` names the loops that it is inside ("" for
+    none); ``seconds_inside`` is the time of the Applys inside it, which ``seconds`` is without.
     """
     return [_record(function, apply) for function in profile.functions for apply in function.applys]
 
@@ -45,7 +46,7 @@ def _record(function: FunctionProfile, a: ApplyProfile) -> dict[str, Any]:
         a.flops,
         " ".join(x.dtype for x in known) if complete else None,
         " ".join("x".join(map(str, x.shape)) or "()" for x in known) if complete else None,
-        a.device, a.asked * 1e-9, a.waited * 1e-9, a.on_host,
+        a.device, a.asked * 1e-9, a.waited * 1e-9, a.on_host, a.loop, a.inner * 1e-9,
     )  # fmt: skip
     return dict(zip(COLUMNS, values, strict=True))
 

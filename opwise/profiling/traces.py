@@ -9,7 +9,6 @@ import heapq
 import json
 import math
 from collections.abc import Callable, Iterator
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from opwise.profiling.model import (
     OriginProfile,
     ProfileData,
 )
+from opwise.profiling.nesting import nested
 from opwise.profiling.validation import check_counts
 from opwise.version import __version__
 
@@ -41,9 +41,24 @@ def _write(data: dict[str, Any], path: str | Path) -> None:
     write_whole(path, text.encode("utf-8", "replace").decode("utf-8"))
 
 
-def _starts(call: CallProfile) -> list[int]:
-    """Return when each Apply of a kept call began, if there is no time between them."""
-    return [*accumulate(call.apply_ns, initial=call.start_ns)][:-1]
+def _moments(
+    function: FunctionProfile, call: CallProfile
+) -> Iterator[tuple[str, ApplyProfile, int]]:
+    """Yield (O or C, Apply, nanoseconds) when an Apply of a kept call begins or ends.
+
+    There is no time between them. A loop contains the Applys inside it, each once, with the time of
+    all its steps, and ends with its overhead.
+    """
+    open_: list[ApplyProfile] = []
+    now = call.start_ns
+    for apply, depth in [*nested(function), (None, 0)]:
+        while len(open_) > depth:
+            ended = open_.pop()
+            now += call.apply_ns[ended.position]
+            yield "C", ended, now
+        if apply is not None:
+            open_.append(apply)
+            yield "O", apply, now
 
 
 # --- the Trace Event Format -----------------------------------------------------------------------
@@ -53,9 +68,10 @@ def export_chrome_trace(profile: ProfileData, path: str | Path, max_events: int 
     """Write the kept calls of a profile in the Trace Event Format.
 
     A function is a thread; a kept call is a slice that contains its Applys without gaps, because
-    the time between them is not recorded. max_events: limit of the number of slices; the shortest
-    Applys are left out first, then the shortest calls, and ``otherData`` has their number. Raises
-    ValueError unless max_events is a whole number from 1, and OSError.
+    the time between them is not recorded; the slice of a loop contains the Applys inside.
+    max_events: limit of the number of slices; the shortest Applys are left out first, then the
+    shortest calls, and ``otherData`` has their number. Raises ValueError unless max_events is a
+    whole number from 1, and OSError.
     """
     check_counts(max_events=max_events)
     process = _process(profile)
@@ -109,12 +125,15 @@ def _slices(
             "ts": call.start_ns, "dur": call.ns, **place,
             "args": {"call": call.number, "calls in all": function.calls},
         }  # fmt: skip
-        for apply, args, start, ns in zip(
-            function.applys, about, _starts(call), call.apply_ns, strict=True
-        ):
+        starts: dict[int, int] = {}
+        for kind, apply, at in _moments(function, call):
+            k = apply.position
+            if kind == "O":
+                starts[k] = at
+                continue
             yield {
                 "ph": "X", "name": apply.op, "cat": "C" if apply.c else "Python",
-                "ts": start, "dur": ns, **place, "args": args,
+                "ts": starts[k], "dur": at - starts[k], **place, "args": about[k],
             }  # fmt: skip
 
 
@@ -129,6 +148,7 @@ def _about(profile: ProfileData, apply: ApplyProfile) -> dict[str, Any]:
         "scopes": [scope for scope in dict.fromkeys(o.scope for o in apply.origins) if scope],
         "inputs": _arrays(apply.input_arrays),
         "outputs": _arrays(apply.output_arrays),
+        **({"inside": apply.loop, "runs in all calls": apply.count} if apply.loop else {}),
         "flops": "not counted" if apply.flops is None else apply.flops,
         "runs in": "C" if apply.c else f"Python: {apply.why}" if apply.why else "Python",
     }
@@ -243,7 +263,8 @@ def _sums(function: FunctionProfile, frames: _Frames, stack: _Stack) -> dict[str
     weights: dict[tuple[int, ...], float] = {}
     for apply in function.applys:
         for origin, part in aggregate.parts_of(apply):
-            key = (*stack(frames, origin), frames.index(apply.op))
+            loops = [frames.index(op) for op in apply.loop.split(" > ") if op]
+            key = (*stack(frames, origin), *loops, frames.index(apply.op))
             weights[key] = weights.get(key, 0) + apply.total * part
     rows = sorted(weights.items())  # puts stacks with equal beginnings side by side
     return {
@@ -260,25 +281,23 @@ def _sums(function: FunctionProfile, frames: _Frames, stack: _Stack) -> dict[str
 def _calls(function: FunctionProfile, frames: _Frames) -> dict[str, Any]:
     """Return the kept calls as events that open and close frames."""
     events: list[Event] = []
-    now = 0
+    before = 0  # nanoseconds of the calls before
 
-    def mark(kind: str, frame: int) -> None:
-        events.append({"type": kind, "frame": frame, "at": now})
+    def mark(kind: str, frame: int, at: int) -> None:
+        events.append({"type": kind, "frame": frame, "at": at})
 
-    ops = [frames.index(apply.op) for apply in function.applys]
     for call in function.detail:
         outer = frames.index(f"call {call.number} of {function.name}")
-        mark("O", outer)
-        for op, ns in zip(ops, call.apply_ns, strict=True):
-            mark("O", op)
-            now += ns
-            mark("C", op)
-        mark("C", outer)
+        mark("O", outer, before)
+        for kind, apply, at in _moments(function, call):
+            mark(kind, frames.index(apply.op), before + at - call.start_ns)
+        before += call.ns
+        mark("C", outer, before)
     return {
         "type": "evented",
         "name": f"{function.name}: {len(function.detail)} calls, without gaps",
         "unit": "nanoseconds",
         "startValue": 0,
-        "endValue": now,
+        "endValue": before,
         "events": events,
     }

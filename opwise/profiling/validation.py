@@ -47,7 +47,7 @@ def _counts(f: FunctionProfile) -> list[float]:
     counts += (f.first_call_ns, f.first_calls)
     for a in f.applys:
         counts += (a.count, a.total, a.least, a.most, a.flops or 0, a.traffic or 0)
-        counts += (a.asked, a.waited, a.once, *(o.cost for o in a.origins))
+        counts += (a.asked, a.waited, a.once, a.inner, *(o.cost for o in a.origins))
         counts += (number for pair in a.histogram for number in pair)
         for array in (*a.input_arrays, *a.output_arrays):
             if array is not None:
@@ -98,6 +98,8 @@ def _check_positions(f: FunctionProfile) -> None:
             raise ValueError(f"Apply {k} of {f.name!r} has the position {a.position}")
         if not all(-1 <= position < k for position in a.reads):
             raise ValueError(f"Apply {k} of {f.name!r} reads the output of a later Apply")
+        if not -1 <= a.inside < k:
+            raise ValueError(f"Apply {k} of {f.name!r} is inside a later Apply")
         if len(a.output_arrays) != len(a.shares):
             raise ValueError(f"Apply {k} of {f.name!r} has {len(a.shares)} shares of memory")
     if any(len(call.apply_ns) != n for call in f.detail):

@@ -83,17 +83,11 @@ def _dropped_checks(subject: Subject) -> Iterator[Finding]:
 
 
 def _in_python(subject: Subject) -> Iterator[Finding]:
-    order = subject.original.function.linked.order
-    cimpl = subject.original.function.linked.in_c
-    if all(cimpl):
+    if all(subject.original.function.linked.in_c):
         return
     applys = _applys(copied(subject.function, subject.mode), subject)
-    everything = sum(a.total for a in applys) or 1
-    slow = [
-        (a.total / everything, node)
-        for node, c, a in zip(order, cimpl, applys, strict=True)
-        if not c
-    ]
+    everything = sum(a.total for _, a in applys) or 1
+    slow = [(a.total / everything, node) for node, a in applys if not a.c]
     yield from _most(
         "Python",
         [
@@ -172,10 +166,9 @@ def _fuses(function: Function) -> bool:
 
 def _bytes(function: Function, subject: Subject) -> dict[Apply, int]:
     """Return {Apply: bytes of its first output} of a call."""
-    applys = _applys(function, subject)
     return {
         node: a.output_arrays[0].bytes
-        for node, a in zip(function.linked.order, applys, strict=True)
+        for node, a in _applys(function, subject)
         if a.output_arrays and a.output_arrays[0] is not None
     }
 
@@ -183,15 +176,14 @@ def _bytes(function: Function, subject: Subject) -> dict[Apply, int]:
 # --- measuring and reporting ----------------------------------------------------------------------
 
 
-def _applys(function: Function, subject: Subject) -> tuple[ApplyProfile, ...]:
-    """Return the ApplyProfiles of a function after two calls from the start."""
+def _applys(function: Function, subject: Subject) -> list[tuple[Apply, ApplyProfile]]:
+    """Return the Applys of a function and its loops, with their profiles in a call."""
     recorder = record(function)
     candidate = Candidate(function, subject.args, subject.kwargs)
     candidate.results()
     recorder.reset()
     candidate.results()
-    profiles: tuple[ApplyProfile, ...] = recorder.snapshot().applys
-    return profiles
+    return list(zip(recorder.nodes, recorder.snapshot().applys, strict=True))
 
 
 def _most(subject: str, found: list[tuple[float, str]]) -> Iterator[Finding]:

@@ -98,12 +98,13 @@ def test_the_graph_is_compiled_once_for_a_function(xyz, monkeypatch):
         fromgraph, "function", lambda *a, **k: compiled.append(k["mode"]) or real(*a, **k)
     )
     x, y, z = xyz
-    for mode in ("FAST_COMPILE", ProfileMode()):
+    # a profile has the times inside each Apply, so each has what is compiled for itself
+    for mode, count in (("FAST_COMPILE", 1), (ProfileMode(), 3)):
         compiled.clear()
         op = OpFromGraph([x, y], [x * y])
         f = function([x, y, z], op(op(x, y), op(y, z)), mode=mode)
         f(X, Y, Z), f(X, Y, Z)
-        assert len(compiled) == 1
+        assert len(compiled) == count
 
 
 def test_the_mode_of_the_function_runs_the_graph(xyz):
@@ -144,9 +145,12 @@ def test_a_profile_counts_the_time_inside_once(xyz):
     f = function([x, y, z], T.exp(op(x, y, z)), mode=mode)
     f(X, Y, Z)
     assert len(mode.profile().functions) == 1
-    assert set(mode.op_time) == {"affine{inline=False}", *(
+    assert set(mode.op_time) == {"affine{inline=False}", "Gemm{no_inplace}", *(
         str(n.op) for n in f.maker.fgraph.toposort() if isinstance(n.op, Elemwise)
     )}  # fmt: skip
+    whole, inside = mode.profile().functions[0].applys[0], mode.profile().functions[0].applys[-1]
+    assert (inside.inside, inside.loop) == (whole.position, whole.op)
+    assert whole.inner == inside.total
 
 
 def test_test_values_run_the_graph(xyz):

@@ -1,5 +1,7 @@
 """Invalid arguments of scan, steps that return something else, and values that do not fit."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -85,8 +87,12 @@ def test_values_that_do_not_fit():
 def test_errors_in_a_step_name_the_step_and_the_loop(linker):
     places = T.lvector()
     out, _ = scan(lambda i, h: V[i] * h, places, T.constant(1.0, dtype="float64"), name="lookup")
+    line = sys._getframe().f_lineno - 1
     f = function([V, places], out, mode=Mode(linker, "fast_run"))
     with pytest.raises(IndexError) as raised:
         f([1.0, 2.0], [0, 1, 9, 1])
     (note,) = raised.value.__notes__
-    assert note == "It happened in step 2 of for{cpu,lookup}; the first one is step 0."
+    assert note == (
+        f'It happened in step 2 of for{{cpu,lookup}} (File "{__file__}", line {line}); '
+        "the first one is step 0."
+    )

@@ -23,7 +23,9 @@ typedef struct {
     int64_t nsteps;
     ow_times *steps;
     ow_call kept[OW_KEPT];
-    int64_t *rows; /* nsteps times for each kept call; behind them those of the call under way */
+    /* nsteps times for each kept call; behind them those of the call under way, in which the steps
+     * of a loop run several times */
+    int64_t *rows;
     int64_t *now;
 } ow_timing;
 
@@ -53,11 +55,18 @@ static inline void ow_note(ow_timing *t, int64_t k, int64_t ns)
     step->count++;
     step->sum += ns;
     step->histogram[ow_bucket(ns)]++;
-    t->now[k] = ns;
+    t->now[k] += ns;
 }
 
-/* Keep the call that has ended if it is one of the first, or slower than the slowest up to now. */
-static inline void ow_keep(ow_timing *t, int64_t number, int64_t start, int64_t total)
+/* Forget the times of the call under way. */
+static inline void ow_timing_begin(ow_timing *t)
+{
+    memset(t->now, 0, (size_t)t->nsteps * sizeof(int64_t));
+}
+
+/* Keep the call that has ended if it is one of the first, or slower than the slowest up to now.
+ * Returns the row of its times, or -1. */
+static inline int ow_keep(ow_timing *t, int64_t number, int64_t start, int64_t total)
 {
     int at = (int)number - 1;
     if (number > OW_FIRST) {
@@ -66,12 +75,13 @@ static inline void ow_keep(ow_timing *t, int64_t number, int64_t start, int64_t 
             if (t->kept[i].total < t->kept[at].total)
                 at = i;
         if (t->kept[at].number != 0 && t->kept[at].total >= total)
-            return;
+            return -1;
     }
     t->kept[at].number = number;
     t->kept[at].start = start;
     t->kept[at].total = total;
     memcpy(t->rows + at * t->nsteps, t->now, (size_t)t->nsteps * sizeof(int64_t));
+    return at;
 }
 
 static inline void ow_timing_forget(ow_timing *t)

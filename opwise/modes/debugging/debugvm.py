@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -195,5 +195,5 @@ class DebugVM(PythonVM):
         for checked in self.applys:
             checked.last = {}
 
-    def start_timing(self, ignore_first_call: bool = False) -> None:
+    def start_timing(self, ignore_first_call: bool = False, loops: Iterable[Any] = ()) -> None:
         raise Exception("DebugMode do not support profiling.")

@@ -275,7 +275,7 @@ def _starts(functions: Iterable[FunctionProfile]) -> list[int]:
 
 
 def _function(f: FunctionProfile, texts: Texts) -> Data:
-    columns, rows = layered([a.reads for a in f.applys])
+    columns, rows = layered([_reads(a) for a in f.applys])
     compile_ = asdict(f.compile)
     compile_["slowest"] = [[texts(text), seconds] for text, seconds in f.compile.slowest]
     return {
@@ -341,6 +341,8 @@ def _apply(a: ApplyProfile, texts: Texts, origins: _Origins, ops: _Ops) -> Data:
         "op": ops(a),
         "operands": texts(a.text.removeprefix(a.op)),
         "ns": a.total,
+        "loop": texts(a.loop),
+        "inner": a.inner,
         "count": a.count,
         "least": a.least,
         "median": round(a.quantile(0.5)),
@@ -352,11 +354,17 @@ def _apply(a: ApplyProfile, texts: Texts, origins: _Origins, ops: _Ops) -> Data:
         "outputs": _arrays(a.outputs, a.output_arrays, texts),
         "shapes": texts(_shapes(a)),
         "shares": texts("".join(a.shares)),
-        "reads": list(a.reads),
+        "reads": list(_reads(a)),
         "origins": [origins(o) for o in a.origins],
         "flops": a.flops,
         "bytes": _traffic(a),
     }
+
+
+def _reads(a: ApplyProfile) -> tuple[int, ...]:
+    """Return the Applys before an Apply in the graph; before the first ones of a step, its loop."""
+    is_first = a.inside >= 0 and all(position < 0 for position in a.reads)
+    return (*a.reads, a.inside) if is_first else a.reads
 
 
 def _devices(profile: ProfileData, texts: Texts) -> Data | None:

@@ -12,7 +12,7 @@ from typing import Any
 from opwise.profiling import aggregate
 from opwise.profiling.aggregate import SummaryRow
 from opwise.profiling.memory import readable
-from opwise.profiling.model import ApplyProfile, FunctionProfile, ProfileData
+from opwise.profiling.model import LOOP, ApplyProfile, FunctionProfile, ProfileData
 from opwise.profiling.reports import device, roofline
 from opwise.profiling.reports.theanotips import without_compiler
 from opwise.profiling.reports.wording import (
@@ -48,8 +48,9 @@ def sections(profile: ProfileData, n: int, line_width: int = sys.maxsize) -> lis
     """
     without_names = calls(profile), program(profile)
     with_names = (
-        device.section(profile, n), spread(profile, n), lines(profile, n), scopes(profile, n),
-        fused(profile, n), in_python(profile, n), peak(profile), limits(profile, n),
+        loops(profile, n), device.section(profile, n), spread(profile, n), lines(profile, n),
+        scopes(profile, n), fused(profile, n), in_python(profile, n), peak(profile),
+        limits(profile, n),
     )  # fmt: skip
     found = [fitted(section, line_width, cut_rows=False) for section in without_names]
     found += [fitted(section, line_width) for section in with_names]
@@ -255,6 +256,61 @@ def compiling(profile: ProfileData) -> list[str]:
     return found
 
 
+# --- loops ----------------------------------------------------------------------------------------
+
+_LOOPS = (
+    "Loops: <seconds> <share of the loop> <runs> <microseconds a run> <id> <Apply name>; below "
+    "each loop the Applys inside it, and its overhead"
+)
+
+
+def loops(profile: ProfileData, n: int) -> list[str]:
+    """Return the n loops that took longest, each with the n Applys inside that did."""
+    found = [(f, a) for f in profile.functions for a in f.applys if a.whole and _has_inside(a)]
+    found.sort(key=lambda pair: (-pair[1].whole, pair[1].position))
+    if not found:
+        return []
+    rows = [row for function, loop in found[:n] for row in _loop(function, loop, n)]
+    return [_LOOPS, *rows, *([f"  ... ({len(found) - n} more)"] if len(found) > n else [])]
+
+
+def _has_inside(apply: ApplyProfile) -> bool:
+    return apply.kind == LOOP or apply.inner > 0
+
+
+def _loop(function: FunctionProfile, loop: ApplyProfile, n: int) -> Iterator[str]:
+    """Yield the row of a loop, those of the n largest Applys inside it, and its overhead."""
+    inside = [a for a in function.applys if a.inside == loop.position]
+    inside.sort(key=lambda a: (-a.whole, a.position))
+    yield _loop_row(loop, loop.whole, short(loop.title))
+    for a in inside[:n]:
+        yield _loop_row(a, a.whole, f"  {short(a.text)}", loop.whole)
+    if rest := inside[n:]:
+        ns = sum(a.whole for a in rest)
+        yield _share_row(ns, loop.whole, f"  {counted(len(rest), 'more Apply')}")
+    if loop.inner:
+        steps = max(a.count for a in inside)
+        each = loop.total * 1e-3 / max(1, steps)
+        text = f"  overhead of the loop: {each:.3f} µs a step, {steps / loop.count:.5g} steps a run"
+        yield _share_row(loop.total, loop.whole, text)
+    elif loop.c:
+        yield _share_row(loop.total, loop.whole, "  all in one C loop, without Applys inside")
+    else:
+        yield _share_row(loop.total, loop.whole, "  the Applys inside are not recorded")
+
+
+def _loop_row(a: ApplyProfile, ns: int, name: str, whole: int | None = None) -> str:
+    return "  %10.6f  %5.1f%%  %8d  %10.3f  %4d  %s" % (
+        ns * 1e-9, percent(ns, whole or ns), a.count, ns * 1e-3 / max(1, a.count), a.position, name,
+    )  # fmt: skip
+
+
+def _share_row(ns: int, whole: int, text: str) -> str:
+    return "  %10.6f  %5.1f%%  %8s  %10s  %4s  %s" % (
+        ns * 1e-9, percent(ns, whole), "", "", "", text,
+    )  # fmt: skip
+
+
 # --- Applys ---------------------------------------------------------------------------------------
 
 
@@ -266,7 +322,7 @@ def spread(profile: ProfileData, n: int) -> list[str]:
     rows = [
         "  %10.3f %10.3f %10.3f %10.3f  %6d  %4d  %s"
         % (a.least * 1e-3, a.quantile(0.5) * 1e-3, a.quantile(0.95) * 1e-3, a.most * 1e-3,
-           a.count, a.position, short(a.text))
+           a.count, a.position, short(a.title))
         for a in applys[:n]
     ]  # fmt: skip
     return ["Spread, microseconds: <least> <median> <95%> <most> <runs> <id> <Apply name>", *rows]
@@ -280,7 +336,7 @@ def fused(profile: ProfileData, n: int) -> list[str]:
         return []
     found = ["Fused: <seconds> <id> <Apply name>, then <line>: <its source operations>"]
     for a in several[:n]:
-        found.append("  %10.6f  %4d  %s" % (a.total * 1e-9, a.position, short(a.text)))
+        found.append("  %10.6f  %4d  %s" % (a.total * 1e-9, a.position, short(a.title)))
         parts: dict[tuple[str, int, str], dict[str, None]] = {}
         for origin in a.origins:
             place = (origin.file, origin.line, origin.scope)

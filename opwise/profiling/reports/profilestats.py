@@ -12,13 +12,17 @@ from opwise.graph.costs import is_contiguous
 from opwise.profiling import aggregate
 from opwise.profiling.aggregate import SummaryRow
 from opwise.profiling.memory import MemoryProfile, Peaks
-from opwise.profiling.model import ApplyProfile, ArrayProfile, FunctionProfile, ProfileData
+from opwise.profiling.model import LOOP, ApplyProfile, ArrayProfile, FunctionProfile, ProfileData
 from opwise.profiling.reports import details, rewrites, theanotips
 from opwise.profiling.reports.wording import percent
 
 _CLASS_HEADER = "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Class name>"
 _OP_HEADER = "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Op name>"
 _APPLY_HEADER = "<% time> <sum %> <apply time> <time per call> <#call> <id> <Apply name>"
+_SCAN_HEADER = (
+    "<Scan op time(s)> <sub scan fct time(s)> <sub scan op time(s)> <sub scan fct time(% scan op "
+    "time)> <sub scan op time(% scan op time)> <node>"
+)
 _TIPS_HEADER = [
     "Here are tips to potentially make your code run faster",
     "                 (if you think of new ones, suggest them on the mailing list).",
@@ -56,14 +60,64 @@ def classic(
     """Return the lines of Theano's form; the arguments are those of ``summary``."""
     lines = [*function_section(profile), *globals_section(profile)]
     if profile.local_ns > 0:
-        lines += class_section(profile, n_ops, line_width)
-        lines += op_section(profile, n_ops, line_width)
-        lines += apply_section(profile, n_apply, line_width)
+        lines += _applys(profile, n_ops, n_apply, line_width)
     elif any(f.calls for f in profile.functions):
         lines.append(_NO_TIMES)
     lines += memory_section(profile, n_apply, min_memory_size)
     lines += rewrites.section(profile)
+    lines += scan_section(profile)
     return [*lines, *tips_section(profile)]
+
+
+def _applys(profile: ProfileData, n_ops: int, n_apply: int, line_width: int) -> list[str]:
+    return [
+        *class_section(profile, n_ops, line_width),
+        *op_section(profile, n_ops, line_width),
+        *apply_section(profile, n_apply, line_width),
+    ]
+
+
+def scan_summary(
+    profile: ProfileData,
+    header: list[str],
+    n_ops: int = 20,
+    n_apply: int = 20,
+    line_width: int = 512,
+    min_memory_size: int = 1024,
+) -> str:
+    """Return the text of the profile of a loop's step; arguments are those of ``summary``.
+
+    header: see ``scan_header``.
+    """
+    lines = header
+    if profile.local_ns > 0:
+        lines += _applys(profile, n_ops, n_apply, line_width)
+    lines += memory_section(profile, n_apply, min_memory_size)
+    lines += scan_section(profile)
+    return "\n".join([*lines, *tips_section(profile)]) + "\n"
+
+
+def scan_header(
+    name: str | None, message: str | None, runs: int, steps: int, seconds: float, inside: float
+) -> list[str]:
+    """Return the lines about the runs of a loop; [] without any.
+
+    seconds: time of all runs. inside: of that in the Applys of the step.
+    """
+    if not runs:
+        return []
+    share = percent(inside, seconds)
+    return [
+        "",
+        f"Scan Op profiling ( {name} )" if name is not None else "Scan Op profiling",
+        "==================",
+        "  Message: %s" % (message or None),
+        "  Time in %i calls of the op (for a total of %i steps) %es" % (runs, steps, seconds),
+        "",
+        "  Total time spent in calling the VM %es (%.3f%%)" % (inside, share),
+        "  Total overhead (computing slices..) %es (%.3f%%)" % (seconds - inside, 100 - share),
+        "",
+    ]
 
 
 _CALLS = ("calls", "failed", "call_ns")
@@ -99,7 +153,7 @@ def _compile_lines(functions: Sequence[FunctionProfile]) -> list[str]:
     slowest = sorted((s for f in functions for s in f.compile.slowest), key=lambda s: -s[1])[:5]
     return [
         "  Total compile time: %es" % total("total"),
-        "    Number of Apply nodes: %d" % sum(len(f.applys) for f in functions),
+        "    Number of Apply nodes: %d" % sum(len(f.own_applys) for f in functions),
         "    Theano Optimizer time: %es" % total("optimizer"),
         "       Theano validate time: %es" % total("validate"),
         "    Theano Linker time (includes C, CUDA code generation/compiling): %es"
@@ -179,7 +233,7 @@ def apply_section(profile: ProfileData, n: int, line_width: int = 512) -> list[s
                 *(_flops(a) if with_memory else ("", "")),
             ]
         )
-        lines.append(f"{head} {_cut(a.text, header, line_width)}")
+        lines.append(f"{head} {_cut(a.title, header, line_width)}")
         if with_memory:
             lines += _arrays("input", a.input_arrays) + _arrays("output", a.output_arrays)
     rest = sum(a.total for a in applys[n:])
@@ -192,6 +246,39 @@ def apply_section(profile: ProfileData, n: int, line_width: int = 512) -> list[s
         % (max(0, len(applys) - n), percent(rest, local), rest * 1e-9),
         "",
     ]
+
+
+def scan_section(profile: ProfileData) -> list[str]:
+    """Return the lines about the overhead of loops; [] without loops that ran."""
+    loops = [a for a in profile.applys if a.kind == LOOP and a.whole]
+    if not loops:
+        return []
+    lines = ["", "Scan overhead:", _SCAN_HEADER]
+    recorded = [a for a in loops if a.inner]
+    lines += [f"      {_overhead(a.whole, a.inner)} {a.title}" for a in recorded]
+    lines += [
+        f"  The step of one scan runs as one C loop, which has no Applys inside: {a.title}"
+        if a.c
+        else f"  The Applys inside one scan are not recorded: {a.title}"
+        for a in loops
+        if not a.inner
+    ]
+    if recorded:
+        outermost = [a for a in recorded if a.inside < 0]
+        whole, inner = sum(a.whole for a in outermost), sum(a.inner for a in outermost)
+        lines.append(f"total {_overhead(whole, inner)}")
+    return [*lines, ""]
+
+
+def _overhead(whole: float, inner: float) -> str:
+    """Return the columns of a loop: its time, then that of its step and of the Applys in it.
+
+    Our loops call no function between steps, so both of the latter are the same.
+    """
+    share = percent(inner, whole)
+    return "%5.1fs  %5.1fs  %5.1fs  %5.1f%%  %5.1f%%" % (
+        whole * 1e-9, inner * 1e-9, inner * 1e-9, share, share,
+    )  # fmt: skip
 
 
 def _flops(apply: ApplyProfile) -> tuple[str, str]:
@@ -337,7 +424,7 @@ def _memory_rows(profile: ProfileData, n: int, min_memory_size: int) -> list[str
             size,
             [a.shape if a else "No shape" for a in apply.output_arrays],
             " ".join(apply.shares),
-            apply.text,
+            apply.title,
         )
         for size, apply in shown
     ]

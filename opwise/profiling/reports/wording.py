@@ -68,4 +68,4 @@ def place_of(row: SummaryRow) -> str:
 def name_and_place(apply: ApplyProfile) -> str:
     """Return the name of an Apply, its id and its line, for a sentence."""
     line = f", {line_of(apply)}" if apply.lines else ""
-    return f"{short(apply.text)} (id {apply.position}{line})"
+    return f"{short(apply.title)} (id {apply.position}{line})"

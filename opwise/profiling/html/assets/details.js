@@ -22,6 +22,7 @@ function applyDetails(id) {
   return [
     heading(opText(id),
       chip(`#${A.position[id]}`, "", "position in the order of execution"),
+      text(A.loop[id]) ? chip(`in ${cut(text(A.loop[id]), 60)}`, "", "what repeats it") : null,
       deviceOf(id) ? chip(deviceOf(id), "is-device", `runs on ${deviceOf(id)}`)
         : A.c[id] ? chip("C", "is-c", "runs in C") : chip("Python", "is-python", text(A.why[id])),
       isTransfer(id) ? chip("copy", "is-transfer", "moves an array between CPU and device") : null,
@@ -32,6 +33,7 @@ function applyDetails(id) {
     whyOnHost(id) ? el("p", { class: "why" }, `Not on the device: ${whyOnHost(id)}`) : null,
     isCalled ? facts([
       ["time", el("span", {}, el("b", {}, time(A.ns[id])), ` · ${percent(A.ns[id] / Math.max(1, f.thunk_ns))} of its function's Applys`)],
+      A.inner[id] ? ["inside", `${time(A.inner[id])} in the Applys inside it, which have rows of their own; the time above is the overhead of the loop`] : null,
       ["a call", `${time(each(id))} · ${plural(A.count[id], "call")}`],
       ["spread", `${time(A.least[id])} least · ${time(A.median[id])} median · ${time(A.p95[id])} 95th percentile · ${time(A.most[id])} most`],
       flops || bytes ? ["rate", [

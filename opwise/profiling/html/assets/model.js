@@ -28,7 +28,9 @@ const opText = (id) => text(D.ops.text[A.op[id]]);
 const each = (id) => (A.count[id] ? A.ns[id] / A.count[id] : null);
 const functionOf = (id) => FUNCTIONS[A.function[id]];
 
-/** The Applys whose outputs an Apply reads. */
+const HAS_LOOPS = (A.loop ?? []).some((loop) => text(loop));
+
+/** The Applys whose outputs an Apply reads; before the first ones of a loop's step, the loop. */
 function reads(id) {
   const f = functionOf(id);
   const found = new Set();

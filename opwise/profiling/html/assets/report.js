@@ -36,13 +36,14 @@ function applyRows() {
       most: A.most[id], c: A.c[id], why: text(A.why[id]) || undefined, shapes: text(A.shapes[id]),
       flops: A.flops[id], gflops: gflops(id), gbs: gbs(id), scope: scopes.join(", "),
       line: lines[0] ?? -1, source: lines.length ? lineText(lines[0]) : "",
-      device: deviceOf(id), transfer: isTransfer(id), host: whyOnHost(id),
+      loop: text(A.loop[id]), device: deviceOf(id), transfer: isTransfer(id), host: whyOnHost(id),
       asked: DEVICES?.asked[id], waited: DEVICES?.waited[id],
       function: functionOf(id).label, gain: limitOf(id, "gain_s"), peak: limitOf(id, "share"), level: limitOf(id, "level") === null ? "" : text(limitOf(id, "level")),
       search: () => ({
         op: [opText(id), text(D.ops.class[A.op[id]])], id: `#${A.position[id]}`,
         line: lines.map((line) => `${linePath(line)} ${lineSource(line)}`), scope: scopes,
         shape: shapesOf(id), function: functionOf(id).label,
+        ...(HAS_LOOPS ? { loop: [text(A.loop[id])] } : {}),
         on: [A.c[id] ? "" : "python", deviceOf(id), isTransfer(id) ? "transfer" : "", whyOnHost(id)],
       }),
     });
@@ -85,6 +86,7 @@ function applyTable() {
       textual("op", "Apply", "the Op that it applies", code, { width: isNarrow ? 130 : 215, frozen: true }),
       numeric("ns", "time", "time in all calls", (v) => barred(timeNode(v), v / longest), { width: 112 }),
       numeric("share", "share", "of the time of all Applys shown", percent, { width: 76 }),
+      rows.some((row) => row.loop) ? textual("loop", "inside", "the loops that repeat it", code, { width: 170 }) : null,
       textual("source", "line", "where it was written, and how many more lines", (v, row) => sourceNode(row.line, Math.max(linesOf(row.id).length - 1, 0)), { width: 285 }),
       numeric("count", "calls", "how often it ran", whole, { width: 70 }),
       numeric("each", "a call", "mean time of a call", timeNode, { width: 84 }),
