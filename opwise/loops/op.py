@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from opwise.compile.function import function
-from opwise.compile.io import In
+from opwise.compile.io import In, Out
 from opwise.config import config, thread_flags
+from opwise.graph import hooks
 from opwise.graph.apply import Apply
 from opwise.graph.op import Op
 from opwise.graph.traversal import equal_computations, own_copy
@@ -183,7 +184,13 @@ class Scan(Op):
 
     def compile_inside(self, node: Apply, mode: Any) -> None:
         """Compile the step for an Apply of a function with this mode; called by FunctionMaker."""
-        node.tag.inside = self._compiled(mode)  # not shared: threads may run copies of a function
+        # not shared: threads may run copies of a function
+        on_host = hooks.read_on_host(node)
+        if on_host is None:
+            node.tag.inside = self._compiled(mode)
+        else:
+            behind = len(self.inputs) - len(node.inputs)  # a constant's position in the step
+            node.tag.inside = self._compiled_for_device({i + behind for i in on_host if i}, mode)
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         step = getattr(node.tag, "inside", None) or self.fn
@@ -213,6 +220,20 @@ class Scan(Op):
             )  # fmt: skip
         compiled.trust_input = True
         return compiled
+
+    def _compiled_for_device(self, on_host: set[int], mode: Any) -> Callable[..., Any]:
+        """Return the step, compiled for rows on the device. on_host: inputs that lie elsewhere."""
+        overwritten = {self.step_inputs.states[k][0] for k in self.layout.last}
+        inputs = [
+            In(var) if i in on_host
+            else _OnDevice(var, mutable=var in overwritten, borrow=var in overwritten)
+            for i, var in enumerate(self.inputs)
+        ]  # fmt: skip
+        outputs = [Out(var, borrow=True) for var in self.outputs]
+        with thread_flags(compute_test_value="off", warn_float64="ignore"):
+            return function(
+                inputs, outputs, mode=mode, name=str(self), profile=False, on_unused_input="ignore"
+            )
 
     # --- derivatives ------------------------------------------------------------------------------
 
@@ -260,6 +281,12 @@ class Scan(Op):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_fn": None}  # compiled again where it is loaded
+
+
+class _OnDevice(In):
+    """An input of a step whose values lie on the device."""
+
+    resident = True
 
 
 def _rows_of(row: Any) -> TensorType:
