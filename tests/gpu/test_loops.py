@@ -1,5 +1,8 @@
 """Loops on the device: the same as on the host, without waiting between steps."""
 
+import pickle
+import threading
+
 import emulated
 import numpy as np
 import pytest
@@ -10,8 +13,11 @@ from opwise import Apply, Op, function, grad
 from opwise.compile.mrg_streams import MRG_RandomStreams
 from opwise.gpu.placement.placement import Placement
 from opwise.gpu.runtime.loops import Rows
+from opwise.graph import target
 from opwise.loops import Scan, scan, until
+from opwise.modes.debugmode import DebugMode
 from opwise.modes.mode import Mode
+from opwise.modes.profilemode import ProfileMode
 
 emulated_only = pytest.mark.parametrize("cupy", ["emulated"], indirect=True)
 RNG = np.random.RandomState(5)
@@ -408,3 +414,106 @@ def test_a_row_that_changes_its_shape():
     assert where(f) == [""]
     with pytest.raises(ValueError, match=r"step 0 of .* computes a value of shape \(4, 3\)"):
         f(floats(2, 4, 3), floats(3, 3), floats(1, 3))
+
+
+# --- profiles and DebugMode -----------------------------------------------------------------------
+
+
+@emulated_only
+def test_a_profile_has_a_row_of_the_loop_with_the_device_s_time(cupy):
+    given, out, values = rnn()
+    mode = ProfileMode("cupy", "fast_run")
+    f = function(given, out[-1], mode=mode)
+    expected = function(given, out[-1])(*values)
+    for _ in range(3):
+        np.testing.assert_allclose(f(*values), expected, rtol=1e-4, atol=1e-5)
+    (told,) = mode.profile().functions
+    (row,) = [a for a in told.applys if a.op.startswith("for{")]
+    assert (row.device, row.count, row.on_host) == ("cuda0", 3, "") and row.total > 0
+
+
+@emulated_only
+def test_a_profile_tells_why_a_loop_stays_on_the_host(cupy):
+    x, w, h = T.fmatrix(), T.fmatrix(), T.fvector()
+    out, _ = scan(lambda row, h: OnHost()(T.dot(h, w)) + row, x, h)
+    mode = ProfileMode("cupy", "fast_run")
+    function([x, w, h], out, mode=mode)(floats(4, 3), floats(3, 3), floats(3))
+    (told,) = mode.profile().functions
+    (row,) = [a for a in told.applys if a.op.startswith("for{")]
+    assert row.on_host == (
+        "its step runs on the host: OnHost: OnHost has no implementation for the device"
+    )
+
+
+@emulated_only
+def test_the_vm_of_a_step_times_its_kernels(cupy):
+    given, out, values = rnn()
+    f = function(given, out, mode=Mode("cupy"))
+    expected = f(*values)
+    vm = loops(f)[0].tag.inside.fn
+    vm.start_timing()
+    np.testing.assert_array_equal(f(*values), expected)
+    assert [times[0] for times in vm.timing()] == [len(values[0])] * len(vm.thunks)
+    assert all(times[1] > 0 for times in vm.timing())
+
+
+@emulated_only
+def test_debugmode_tries_the_applys_of_a_step_on_the_device(cupy, monkeypatch):
+    monkeypatch.setattr(target, "_chosen", "cuda")
+    given, out, values = rnn()
+    f = function(given, out, mode=DebugMode())
+    launches = emulated.STREAM.launches
+    found = f(*(value[:2] if value.ndim == 3 else value for value in values))
+    assert emulated.STREAM.launches > launches
+    assert found.shape == (2, 4, 6)
+
+
+# --- functions ------------------------------------------------------------------------------------
+
+
+def test_copies_of_a_function_run_in_threads():
+    given, out, values = rnn()
+    f = function(given, out[-1], mode=Mode("cupy"))
+    expected, found = f(*values), {}
+
+    def work(k, g):
+        found[k] = [g(*values)[0] for _ in range(4)]
+
+    threads = [threading.Thread(target=work, args=(k, f.copy())) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3
+    for results in found.values():
+        for result in results:
+            np.testing.assert_array_equal(result, expected)
+
+
+def test_a_pickled_function_runs_on_the_device():
+    given, out, values = rnn()
+    f = function(given, out, mode=Mode("cupy"))
+    expected = f(*values)
+    g = pickle.loads(pickle.dumps(f))
+    assert where(g) == [""]
+    np.testing.assert_array_equal(g(*values), expected)
+
+
+def test_a_loop_without_memory_leaves_the_function_usable(cupy):
+    given, out, values = rnn()
+    f = function(given, grad((out**2).sum(), given), mode=Mode("cupy"))
+    expected = f(*values)
+    f(*values)
+    pool = cupy.get_default_memory_pool()
+    long = floats(4000, 4, 6), *values[1:]
+    pool.free_all_blocks()
+    pool.set_limit(size=pool.used_bytes() + 200_000)
+    try:
+        with pytest.raises(MemoryError, match="is out of memory"):
+            f(*long)
+        graphs = [g for n in loops(f) for g in n.tag.inside.fn.capture_regions.values()]
+        assert graphs and not any(g.captured for g in graphs)
+    finally:
+        pool.set_limit(size=0)
+    for a, b in zip(f(*values), expected, strict=True):
+        np.testing.assert_array_equal(a, b)

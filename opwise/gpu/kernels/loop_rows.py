@@ -7,6 +7,7 @@ that number only.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 from opwise.gpu.kernels import cudatext
@@ -37,6 +38,7 @@ class RowsAt(NamedTuple):
     first: int
 
 
+@cache
 def copy_rows() -> Kernel:
     """Return the kernel. An entry of its table: a source, a target, the bytes of a row."""
     own = ["const ow_i64 *const entry = table + 9 * k;"]

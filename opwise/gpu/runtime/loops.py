@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from opwise.gpu.kernels import layouts, loop_rows
 from opwise.gpu.kernels.kernel import THREADS, Layout
 from opwise.gpu.kernels.loop_rows import RowsAt
-from opwise.gpu.runtime.device import Device, DeviceArray
+from opwise.gpu.runtime.device import Device, DeviceArray, DeviceFunction
 from opwise.gpu.runtime.graphs import CapturedGraph
 from opwise.gpu.runtime.staging import Upload
 from opwise.gpu.runtime.vm import DeviceVM
@@ -156,6 +157,11 @@ class RepeatedStep:
         """What the step reads rows from."""
         return self._buffers
 
+    @cached_property
+    def _copy_rows(self) -> DeviceFunction:
+        kernel = loop_rows.copy_rows()
+        return self.device.functions([kernel])[kernel.name]
+
     def copying(self, which: int, copies: list[tuple[Rows, Rows]]) -> Callable[[int], None]:
         """Return a function that copies the rows of a step. which: 0 before it, 1 behind it."""
         device = self.device
@@ -166,8 +172,7 @@ class RepeatedStep:
         ]
         if not given:
             return lambda t: None
-        kernel = loop_rows.copy_rows()
-        function = device.functions([kernel])[kernel.name]
+        function = self._copy_rows
         table = self._tables[which](np.array(loop_rows.table_of(given), np.int64))
         grid = loop_rows.grid_for(given, device.limits)
 

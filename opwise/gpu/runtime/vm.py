@@ -87,6 +87,9 @@ class DeviceVM(PlainVM):
 
     def __call__(self) -> None:
         with self.device.active():
+            if self.repeated:  # the VM of the function around it frees memory that is short
+                self._call()
+                return
             try:
                 if not self._has_room():
                     self._call()
@@ -102,7 +105,7 @@ class DeviceVM(PlainVM):
             self._call()
             return True
         except self.device.out_of_memory:
-            if not any(region.holds_memory for region in self.capture_regions.values()):
+            if not self.holds_memory:
                 raise
         self._free_memory()
         return False
@@ -148,8 +151,22 @@ class DeviceVM(PlainVM):
             if isinstance(thunk, ToDevice):
                 thunk.upload.forget()
 
+    @property
+    def holds_memory(self) -> bool:
+        """Whether graphs hold memory."""
+        regions = self.capture_regions.values()
+        return any(one.holds_memory for one in (*regions, *self._steps_of_loops))
+
+    @property
+    def _steps_of_loops(self) -> list[DeviceVM]:
+        """The VMs of the steps that loops repeat on the device."""
+        steps = (getattr(thunk.node.tag, "inside", None) for thunk in self._device_thunks.values())
+        return [step.fn for step in steps if step is not None]
+
     def free_graphs(self) -> None:
         """Free all graphs and their memory."""
+        for vm in self._steps_of_loops:
+            vm.free_graphs()
         if any(region.captured for region in self.capture_regions.values()):
             self.device.synchronize()
         for region in self.capture_regions.values():
