@@ -304,6 +304,30 @@ def test_a_training_step_with_embedded_words():
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
+def test_rows_picked_by_numbers_of_the_step():
+    """As in networks over characters: ``U[:, x_t]``, and the cost of a step ``log(p)[y_t]``."""
+    words, labels = T.lvector(), T.lvector()
+    u, v, w = T.fmatrix(), T.fmatrix(), T.fmatrix()
+
+    def step(x_t, y_t, h):
+        h = T.tanh(u[:, x_t] + T.dot(w, h))
+        return h, -T.log(T.nnet.softmax(T.dot(v, h))[0, y_t])
+
+    (_, costs), _ = scan(step, [words, labels], [T.zeros((5,), "float32"), None])
+    given = [words, labels, u, v, w]
+    values = [np.array(k) for k in ([3, 0, 6, 2, 2, 1], [0, 6, 2, 2, 1, 5])]
+    values += [floats(5, 7), floats(7, 5), floats(5, 5)]
+    compared(given, costs, *[values] * 3)
+    outputs = [costs.sum(), *grad(costs.sum(), [u, v, w])]
+    compared(given, outputs, *[values] * 3, places=("", ""))
+    f = function(given, outputs, mode=Mode("cupy"))
+    f(*values)
+    values[0][4] = 7
+    with pytest.raises(IndexError) as raised:
+        f(*values)
+    assert "step 4 of for{cpu,scan_fn}" in "".join(raised.value.__notes__)
+
+
 def test_shapes_and_indices_stay_on_the_host():
     x, w, k = T.ftensor3(), T.fmatrix(), T.lscalar()
     out, _ = scan(
@@ -336,12 +360,12 @@ def test_a_step_with_an_apply_of_the_host_stays_there():
     compared([x, w, h], out, (floats(4, 3), floats(3, 3), floats(3)), places=(why,))
 
 
-def test_a_step_that_reads_numbers_on_the_host_stays_there():
+def test_a_step_that_needs_numbers_on_the_host_stays_there():
     x, w, k = T.fmatrix(), T.fmatrix(), T.lvector()
-    out, _ = scan(lambda i, h: T.dot(h, w) + x[i], k, T.zeros((3,), "float32"))
+    out, _ = scan(lambda i, h: T.dot(h, w) + x[:i].sum(axis=0), k, T.zeros((3,), "float32"))
     f = function([x, w, k], out, mode=Mode("cupy"))
     (why,) = where(f)
-    assert why.startswith("its step runs on the host: ")
+    assert why.startswith("its step runs on the host: ScalarFromTensor")
     given = floats(4, 3), floats(3, 3), [2, 0, 1]
     np.testing.assert_allclose(f(*given), function([x, w, k], out)(*given), rtol=1e-5)
 

@@ -154,8 +154,8 @@ class DeviceVM(PlainVM):
     @property
     def holds_memory(self) -> bool:
         """Whether graphs hold memory."""
-        regions = self.capture_regions.values()
-        return any(one.holds_memory for one in (*regions, *self._steps_of_loops))
+        steps = any(vm.holds_memory for vm in self._steps_of_loops)
+        return steps or any(region.holds_memory for region in self.capture_regions.values())
 
     @property
     def _steps_of_loops(self) -> list[DeviceVM]:

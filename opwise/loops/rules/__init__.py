@@ -1,3 +1,3 @@
 """Rules on loops, a module for each idea; ``opwise.loops`` loads them."""
 
-from opwise.loops.rules import unused  # noqa: F401  (registers its rule)
+from opwise.loops.rules import device, unused  # noqa: F401  (they register their rules)
