@@ -15,6 +15,7 @@ from opwise.gpu.placement.placement import Placement
 from opwise.gpu.runtime.loops import Rows
 from opwise.graph import target
 from opwise.loops import Scan, scan, until
+from opwise.loops.jacobians import hessian, jacobian
 from opwise.modes.debugmode import DebugMode
 from opwise.modes.mode import Mode
 from opwise.modes.profilemode import ProfileMode
@@ -541,3 +542,29 @@ def test_a_loop_without_memory_leaves_the_function_usable(cupy):
         pool.set_limit(size=0)
     for a, b in zip(f(*values), expected, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_jacobians_and_second_derivatives():
+    x, w = T.fvector(), T.fmatrix()
+    y = T.tanh(T.dot(w, x))
+    values = floats(5), floats(4, 5)
+    compared([x, w], jacobian(y, x), *[values] * 3)
+    compared([x, w], hessian((y**2).sum(), x), *[values] * 3)
+    out, _ = scan(lambda row, h: T.tanh(T.dot(h, w.T) + row), T.outer(x, x)[:, :4], y)
+    direction = grad((grad((out**2).sum(), x) ** 2).sum(), x)
+    f = function([x, w], direction, mode=Mode("cupy"))
+    assert set(where(f)) == {""}
+    values = floats(4), floats(4, 4)
+    for _ in range(3):
+        np.testing.assert_allclose(f(*values), function([x, w], direction)(*values), rtol=1e-3)
+
+
+def test_the_flag_device_is_enough(monkeypatch):
+    monkeypatch.setattr(target, "_chosen", "cuda")
+    given, out, values = rnn()
+    outputs = [out[-1], *grad((out**2).sum(), given)]
+    f = function(given, outputs)
+    assert where(f) == ["", ""]
+    monkeypatch.setattr(target, "_chosen", None)
+    for a, b in zip(f(*values), function(given, outputs)(*values), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)

@@ -176,8 +176,10 @@ class RepeatedStep:
         table = self._tables[which](np.array(loop_rows.table_of(given), np.int64))
         grid = loop_rows.grid_for(given, device.limits)
 
+        count = np.int32(len(given))
+
         def copy(t: int) -> None:
-            args = np.uint64(table.data.ptr), np.int32(len(given)), np.int64(t)
+            args = np.uint64(table.data.ptr), count, np.int64(t)
             device.launch(function, grid, (THREADS, 1), args)
 
         return copy
