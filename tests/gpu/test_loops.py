@@ -10,6 +10,7 @@ import pytest
 import opwise
 import opwise.tensor as T
 from opwise import Apply, Op, function, grad
+from opwise.compile.fromgraph import OpFromGraph
 from opwise.compile.mrg_streams import MRG_RandomStreams
 from opwise.gpu.placement.placement import Placement
 from opwise.gpu.runtime.loops import Rows
@@ -327,6 +328,16 @@ def test_rows_picked_by_numbers_of_the_step():
     with pytest.raises(IndexError) as raised:
         f(*values)
     assert "step 4 of for{cpu,scan_fn}" in "".join(raised.value.__notes__)
+
+
+def test_an_op_from_a_graph_in_a_step():
+    x, w, a, b = T.fmatrix(), T.fmatrix(), T.fvector(), T.fvector()
+    added = OpFromGraph([a, b], [a + b])
+    layer = OpFromGraph([a, b], [T.tanh(added(a, b)) * 2])
+    out, _ = scan(lambda row, h: layer(T.dot(h, w), row), x, T.zeros((4,), "float32"))
+    values = floats(6, 4), floats(4, 4)
+    compared([x, w], out, *[values] * 3)
+    compared([x, w], grad(out.sum(), w), *[values] * 3, places=("", ""))
 
 
 def test_shapes_and_indices_stay_on_the_host():

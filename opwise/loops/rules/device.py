@@ -1,13 +1,14 @@
-"""Elements and rows that a step picks by numbers of its own are picked on the device."""
+"""Steps in a form that a device can run: without functions inside, and numbers on the host."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
+from opwise.compile.fromgraph import OpFromGraph, inline_ofg_on_device
 from opwise.graph.apply import Apply
 from opwise.graph.fgraph import FunctionGraph
-from opwise.graph.traversal import ancestors
+from opwise.graph.traversal import ancestors, clone_replace, io_toposort
 from opwise.loops.layout import Var
 from opwise.loops.op import Scan
 from opwise.optimizers.rule import rule
@@ -16,13 +17,16 @@ from opwise.tensor.convert import ScalarFromTensor, tensor_from_scalar
 from opwise.tensor.subtensor import IncSubtensor, Subtensor, get_idx_list
 
 
-@rule(Scan, stage="loop_indices_on_device")
-def scan_indices_on_device(fgraph: FunctionGraph, node: Apply) -> list[Var] | None:
-    """loop over x[i] -> loop over x[i] by a kernel that reads i, if a device can run it then"""
+@rule(Scan, stage="loop_steps_on_device")
+def scan_step_on_device(fgraph: FunctionGraph, node: Apply) -> list[Var] | None:
+    """loop over x[i] -> loop over x[i] by a kernel that reads i, if a device can run it then
+
+    What is in an OpFromGraph becomes part of the step as well.
+    """
     op = node.op
     if not _stays_on_host(node):
         return None
-    step = FunctionGraph(op.inputs, op.outputs)
+    step = FunctionGraph(op.inputs, _inlined(op.inputs, op.outputs))
     constants = op.layout.step_inputs(step.inputs).constants
     varying = set(step.inputs).difference(constants)
     for inner in step.toposort():
@@ -41,6 +45,16 @@ def scan_indices_on_device(fgraph: FunctionGraph, node: Apply) -> list[Var] | No
 def _stays_on_host(node: Apply) -> bool:
     lowered = importlib.import_module("opwise.gpu.lowering").lower(node)
     return isinstance(lowered, str)
+
+
+def _inlined(inputs: list[Var], outputs: list[Var]) -> list[Var]:
+    """Return outputs of a graph with the graph of each OpFromGraph in its place."""
+    for node in io_toposort(inputs, outputs):
+        graph = inline_ofg_on_device(None, node) if isinstance(node.op, OpFromGraph) else None
+        if graph is not None:
+            pairs = dict(zip(node.outputs, graph, strict=True))
+            return _inlined(inputs, clone_replace(outputs, pairs))
+    return outputs
 
 
 def _by_kernel(node: Apply, varying: set[Var]) -> Var | None:

@@ -44,7 +44,7 @@ RULES = {
         lambda v: scan(lambda e, h, s: [h * e, s + h], v, [v[0], v[1]])[0][1],
         "",
     ),
-    "scan_indices_on_device": (
+    "scan_step_on_device": (
         lambda v: scan(lambda e, h: h + v[T.cast(e, "int64")], v, v[0])[0],
         lambda v: scan(lambda e, h: h + v[: T.cast(e, "int64")].sum(), v, v[0])[0],
         "",
